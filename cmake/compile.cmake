@@ -1,0 +1,17 @@
+# Flags for every target: the same warnings for gcc and clang, no fast-math anywhere, sanitizers.
+add_library(phema_warnings INTERFACE)
+target_compile_options(phema_warnings INTERFACE
+    -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Wvla -Wformat=2 -Wcast-qual
+    -Wwrite-strings -Wstrict-prototypes -Wmissing-prototypes -Wdouble-promotion)
+if(PHEMA_WERROR)
+    target_compile_options(phema_warnings INTERFACE -Werror)
+endif()
+
+# A contraction that the source does not spell out would make results depend on the compiler.
+add_compile_options(-ffp-contract=off)
+add_compile_definitions(_GNU_SOURCE _FILE_OFFSET_BITS=64)
+
+if(PHEMA_SANITIZE)
+    add_compile_options(-fsanitize=${PHEMA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+    add_link_options(-fsanitize=${PHEMA_SANITIZE})
+endif()

@@ -1,0 +1,26 @@
+/* cleanup.h - what must be gone when the program dies: partial outputs.
+ * A process-wide list that signal handlers walk: SIGINT, SIGTERM and SIGHUP remove what is on it
+ * and then end the program by that signal; SIGBUS in a mapped file does the same, says which file
+ * was cut, and exits with PHEMA_ERR_FILE. Everything here is safe from any thread. */
+#ifndef PHEMA_CLEANUP_H
+#define PHEMA_CLEANUP_H
+
+#include "phema/error.h"
+#include "phema/span.h"
+
+struct phema_cleanup_entry; /* on one of the lists */
+
+void phema_cleanup_install_handlers(void);
+
+/* path is copied; is_directory entries are removed with rmdir after all files.
+ * PHEMA_ERR_RESOURCE when there is no memory. */
+PHEMA_FALLIBLE phema_cleanup_add_partial(struct phema_cleanup_entry **out, const char *path,
+                                         bool is_directory, struct phema_error *err);
+
+/* The memory of a mapped file; path is borrowed until the entry is removed. */
+PHEMA_FALLIBLE phema_cleanup_add_map(struct phema_cleanup_entry **out, struct phema_span span,
+                                     const char *path, struct phema_error *err);
+
+void phema_cleanup_remove(struct phema_cleanup_entry *entry); /* takes NULL; removes no file */
+
+#endif

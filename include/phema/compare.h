@@ -1,0 +1,33 @@
+/* compare.h - two checkpoints, tensor by tensor.
+ * Floats of any dtype are compared as numbers (F16 beside F32 is fine), everything else as bytes.
+ */
+#ifndef PHEMA_COMPARE_H
+#define PHEMA_COMPARE_H
+
+#include "phema/error.h"
+#include "phema/formats.h"
+
+struct phema_difference {
+    const struct phema_tensor *a, *b; /* b NULL: only in a; a NULL: only in b; else in both */
+    bool is_comparable;               /* same shape, and both floating or same dtype */
+    bool is_equal;                    /* every element: equal numbers, NaN beside NaN counts */
+    uint64_t n_unequal;               /* elements */
+    double max_abs;                   /* largest |a - b|; NaN or infinite where one side is */
+    double rel_l2;                    /* |a - b| / |b|; 0 when equal, infinite when only b is 0 */
+    double sum_diff2, sum_b2;         /* the sums behind rel_l2 */
+};
+
+struct phema_comparison {
+    struct phema_difference *tensors; /* [n], in the order of a, then those only in b */
+    size_t n;
+    bool is_equal;          /* same names, comparable, all equal */
+    double max_abs, rel_l2; /* over all comparable floating tensors */
+};
+
+/* The tensors point into a and b, which must outlive the comparison. Memory does not depend on the
+ * size of the tensors. */
+PHEMA_FALLIBLE phema_compare(struct phema_comparison *out, const struct phema_checkpoint *a,
+                             const struct phema_checkpoint *b, struct phema_error *err);
+void phema_comparison_clear(struct phema_comparison *comparison);
+
+#endif

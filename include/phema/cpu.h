@@ -1,0 +1,21 @@
+/* cpu.h - what this machine can do, asked once.
+ * PHEMA_CPU=ref|avx2|avx512|neon in the environment lowers the choice and never raises it. */
+#ifndef PHEMA_CPU_H
+#define PHEMA_CPU_H
+
+#include "phema/error.h"
+
+enum phema_cpu_level {
+    PHEMA_CPU_REF,    /* plain C */
+    PHEMA_CPU_NEON,   /* aarch64 */
+    PHEMA_CPU_AVX2,   /* AVX2, FMA and F16C */
+    PHEMA_CPU_AVX512, /* besides: AVX-512 F, BW, DQ, VL */
+};
+
+enum phema_cpu_level phema_cpu_level(void);
+const char *phema_cpu_level_name(enum phema_cpu_level level);
+
+/* Threads that may run at once: affinity mask and cgroup quota, at least 1. */
+unsigned phema_cpu_threads(void);
+
+#endif

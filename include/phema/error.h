@@ -1,0 +1,36 @@
+/* error.h - how the program fails: a status, which is the exit status, and one sentence.
+ * The caller owns the error; nothing here allocates or is global. */
+#ifndef PHEMA_ERROR_H
+#define PHEMA_ERROR_H
+
+#include <stdarg.h>
+
+enum phema_status {
+    PHEMA_OK = 0,
+    PHEMA_NO = 1,           /* the answer is no: a difference, a gate not met */
+    PHEMA_ERR_USAGE = 2,    /* the command line */
+    PHEMA_ERR_FILE = 3,     /* a file is unreadable, corrupt, or holds what is refused */
+    PHEMA_ERR_INPUTS = 4,   /* the inputs do not fit together or say too little */
+    PHEMA_ERR_TARGET = 5,   /* the target cannot be reached from these snapshots */
+    PHEMA_ERR_OUTPUT = 6,   /* output exists, cannot be written, no space */
+    PHEMA_ERR_RESOURCE = 7, /* memory, or the device */
+    PHEMA_BUG = 70
+};
+
+struct phema_error {
+    char message[2048]; /* lower-case, without full stop; cut with "..." when too long */
+};
+
+/* On the declaration of what can fail: ignoring the status does not compile. */
+#define PHEMA_FALLIBLE                   __attribute__((warn_unused_result)) enum phema_status
+#define PHEMA_PRINTF(format_at, args_at) __attribute__((format(printf, format_at, args_at)))
+
+/* Write the message and return the status, so that a failure is one statement. */
+enum phema_status phema_fail(struct phema_error *err, enum phema_status status, const char *format,
+                             ...) PHEMA_PRINTF(3, 4);
+
+/* Put "place: " before the message that is there, and return the status. */
+enum phema_status phema_fail_in(struct phema_error *err, enum phema_status status,
+                                const char *format, ...) PHEMA_PRINTF(3, 4);
+
+#endif

@@ -1,0 +1,70 @@
+/* json.h - reading JSON documents (jansson behind it) and writing JSON text.
+ * Reading refuses duplicate keys, anything after the document, invalid UTF-8, and objects nested
+ * deeper than the reader's limit. Values are borrowed from their document. */
+#ifndef PHEMA_JSON_H
+#define PHEMA_JSON_H
+
+#include "phema/error.h"
+#include "phema/span.h"
+#include "phema/text.h"
+
+struct phema_json;       /* one value of a document */
+struct phema_json_field; /* position in an object, in document order */
+
+/* PHEMA_ERR_FILE: the message says what is wrong and at which byte; the caller adds the file. */
+PHEMA_FALLIBLE phema_json_parse(struct phema_json **out, struct phema_span text,
+                                struct phema_error *err);
+void phema_json_free(struct phema_json *document); /* the root alone; takes NULL */
+
+enum phema_json_type {
+    PHEMA_JSON_NULL,
+    PHEMA_JSON_BOOL,
+    PHEMA_JSON_INTEGER,
+    PHEMA_JSON_REAL,
+    PHEMA_JSON_STRING,
+    PHEMA_JSON_ARRAY,
+    PHEMA_JSON_OBJECT
+};
+enum phema_json_type phema_json_type(const struct phema_json *value);
+
+size_t phema_json_length(const struct phema_json *value); /* of arrays and objects, else 0 */
+const struct phema_json *phema_json_at(const struct phema_json *array, size_t index);
+const struct phema_json *phema_json_get(const struct phema_json *object, const char *key);
+
+/* Walk an object: for (f = first(o); f; f = next(o, f)). */
+struct phema_json_field *phema_json_first(const struct phema_json *object);
+struct phema_json_field *phema_json_next(const struct phema_json *object,
+                                         struct phema_json_field *field);
+const char *phema_json_key(struct phema_json_field *field, size_t *size);
+const struct phema_json *phema_json_value(struct phema_json_field *field);
+
+bool phema_json_boolean(const struct phema_json *value); /* false unless true */
+/* false when the value is of another type or, for u64, negative */
+bool phema_json_u64(uint64_t *out, const struct phema_json *value);
+bool phema_json_number(double *out, const struct phema_json *value);         /* integers as well */
+const char *phema_json_string(const struct phema_json *value, size_t *size); /* NULL: no string */
+
+/* Writing: appends to a text, commas and quotes its own business. Keys are given for members of
+ * objects and NULL for members of arrays and the root. Numbers have 17 digits, so that they read
+ * back as the same double; NaN and infinities become null. */
+struct phema_json_out {
+    struct phema_text *text;
+    bool needs_comma; /* a member stands before the next one */
+    bool is_after_key;
+    bool is_pretty; /* line breaks between the members of the outer two levels */
+    unsigned depth;
+};
+void phema_json_out_open(struct phema_json_out *out, const char *key, char bracket); /* { or [ */
+void phema_json_out_close(struct phema_json_out *out, char bracket);                 /* } or ] */
+void phema_json_out_string(struct phema_json_out *out, const char *key, const char *value);
+void phema_json_out_bytes(struct phema_json_out *out, const char *key, const char *value,
+                          size_t size); /* invalid UTF-8 becomes U+FFFD */
+void phema_json_out_number(struct phema_json_out *out, const char *key, double value);
+void phema_json_out_u64(struct phema_json_out *out, const char *key, uint64_t value);
+void phema_json_out_bool(struct phema_json_out *out, const char *key, bool value);
+void phema_json_out_null(struct phema_json_out *out, const char *key);
+/* For keys that are any bytes of UTF-8: names of tensors. Opens a member; write a value with key
+ * NULL next. */
+void phema_json_out_key(struct phema_json_out *out, const char *key, size_t size);
+
+#endif

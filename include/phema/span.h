@@ -1,0 +1,69 @@
+/* span.h - a view of bytes, and arithmetic on sizes that came from a file.
+ * Sizes from a file are guilty until checked: no sum or product of them is formed elsewhere. */
+#ifndef PHEMA_SPAN_H
+#define PHEMA_SPAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ARRAY_LEN(array) (sizeof(array) / sizeof((array)[0]))
+
+struct phema_span {
+    const uint8_t *data;
+    size_t size;
+};
+
+/* false, and *out as it was, when the result does not fit 64 bits */
+static inline bool phema_size_add(uint64_t *out, uint64_t a, uint64_t b)
+{
+    uint64_t sum;
+    if (__builtin_add_overflow(a, b, &sum))
+        return false;
+    *out = sum;
+    return true;
+}
+
+static inline bool phema_size_mul(uint64_t *out, uint64_t a, uint64_t b)
+{
+    uint64_t product;
+    if (__builtin_mul_overflow(a, b, &product))
+        return false;
+    *out = product;
+    return true;
+}
+
+/* Bytes [offset, offset + size) of a span; false when they are not all inside. */
+static inline bool phema_span_part(struct phema_span *out, struct phema_span span, uint64_t offset,
+                                   uint64_t size)
+{
+    if (offset > span.size || size > span.size - offset)
+        return false;
+    out->data = span.data ? span.data + offset : NULL;
+    out->size = (size_t)size;
+    return true;
+}
+
+/* Little-endian loads from any address; the caller has checked the length. */
+static inline uint16_t phema_load_u16(const uint8_t *p)
+{
+    return (uint16_t)(p[0] | p[1] << 8);
+}
+
+static inline uint32_t phema_load_u32(const uint8_t *p)
+{
+    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+static inline uint64_t phema_load_u64(const uint8_t *p)
+{
+    return phema_load_u32(p) | (uint64_t)phema_load_u32(p + 4) << 32;
+}
+
+static inline void phema_store_u64(uint8_t *p, uint64_t value)
+{
+    for (int i = 0; i < 8; i++)
+        p[i] = (uint8_t)(value >> (8 * i));
+}
+
+#endif

@@ -1,0 +1,38 @@
+/* writer.h - one new file that appears under its name whole or not at all.
+ * Bytes go into PATH.partial, preallocated and locked against a second run; commit syncs it,
+ * renames it and syncs the directory; abandon, a failure or a signal removes it. put may be called
+ * from several threads for bytes that do not overlap. */
+#ifndef PHEMA_WRITER_H
+#define PHEMA_WRITER_H
+
+#include "phema/error.h"
+#include "phema/span.h"
+
+struct phema_writer;
+
+struct phema_writer_options {
+    bool replaces; /* an existing PATH is replaced (--force) */
+    bool syncs;    /* fsync file and directory before and after the rename */
+};
+
+/* size_bytes: of the whole file. Messages name the path.
+ * PHEMA_ERR_OUTPUT    PATH exists; PATH.partial is being written by a live run; no space; no
+ *                     permission */
+PHEMA_FALLIBLE phema_writer_open(struct phema_writer **out, const char *path, uint64_t size_bytes,
+                                 const struct phema_writer_options *options,
+                                 struct phema_error *err);
+
+/* Write at an absolute offset; may be called with any order of offsets. */
+PHEMA_FALLIBLE phema_writer_put(struct phema_writer *writer, uint64_t offset, const void *data,
+                                size_t size, struct phema_error *err);
+
+/* Publish and close. On failure the partial file is removed as well. */
+PHEMA_FALLIBLE phema_writer_commit(struct phema_writer *writer, struct phema_error *err);
+void phema_writer_abandon(struct phema_writer *writer); /* takes NULL */
+
+const char *phema_writer_path(const struct phema_writer *writer);
+
+/* 6 when path exists and may not be replaced: for refusing before any work is done. */
+PHEMA_FALLIBLE phema_writer_check_absent(const char *path, struct phema_error *err);
+
+#endif

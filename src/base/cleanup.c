@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+/* cleanup.c - the process-wide lists behind the signal handlers.
+ * The only file with globals: a handler can reach nothing else. Entries are linked at the head
+ * and unlinked under a mutex; a handler walks the list without it, so an entry that is removed
+ * stays allocated and is marked dead, and is used again by the next one added. */
+#include "phema/cleanup.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum entry_kind { DEAD, PARTIAL_FILE, PARTIAL_DIRECTORY, MAP };
+
+struct phema_cleanup_entry {
+    struct phema_cleanup_entry *next;
+    _Atomic int kind;
+    char *owned_path; /* of partial outputs; kept until the entry is used again */
+    const char *path;
+    struct phema_span span;
+};
+
+static struct phema_cleanup_entry *_Atomic entries;
+static pthread_mutex_t entries_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void remove_partials(void)
+{
+    for (struct phema_cleanup_entry *e = atomic_load(&entries); e; e = e->next)
+        if (atomic_load(&e->kind) == PARTIAL_FILE)
+            (void)unlink(e->path);
+    for (struct phema_cleanup_entry *e = atomic_load(&entries); e; e = e->next)
+        if (atomic_load(&e->kind) == PARTIAL_DIRECTORY)
+            (void)rmdir(e->path);
+}
+
+static void end_by_signal(int signal_number)
+{
+    remove_partials();
+    (void)signal(signal_number, SIG_DFL);
+    (void)raise(signal_number);
+}
+
+static void say(const char *string)
+{
+    ssize_t written = write(STDERR_FILENO, string, strlen(string));
+    (void)written; /* nowhere left to complain to */
+}
+
+/* A mapped file lost its end: the page that was touched does not exist any more. */
+static void end_by_bus_error(int signal_number, siginfo_t *info, void *context)
+{
+    (void)context;
+    uintptr_t address = (uintptr_t)info->si_addr;
+    for (struct phema_cleanup_entry *e = atomic_load(&entries); e; e = e->next) {
+        if (atomic_load(&e->kind) != MAP)
+            continue;
+        uintptr_t start = (uintptr_t)e->span.data;
+        if (address < start || address - start >= e->span.size)
+            continue;
+        remove_partials();
+        say("posthoc-ema: ");
+        say(e->path);
+        say(": the file was cut short, or its disk failed, while it was being read; nothing was "
+            "written\n");
+        _exit(PHEMA_ERR_FILE);
+    }
+    end_by_signal(signal_number);
+}
+
+void phema_cleanup_install_handlers(void)
+{
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action;
+    memset(&action, 0, sizeof(action));
+    (void)sigfillset(&action.sa_mask);
+    action.sa_handler = end_by_signal;
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+        struct sigaction old;
+        /* nohup and the like: what the parent ignores stays ignored */
+        if (sigaction(ends[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+            (void)sigaction(ends[i], &action, NULL);
+    }
+    action.sa_flags = SA_SIGINFO;
+    action.sa_sigaction = end_by_bus_error;
+    (void)sigaction(SIGBUS, &action, NULL);
+}
+
+/* A dead entry, or a new one at the head of the list; with the lock held. */
+static struct phema_cleanup_entry *find_place(void)
+{
+    for (struct phema_cleanup_entry *e = atomic_load(&entries); e; e = e->next)
+        if (atomic_load(&e->kind) == DEAD)
+            return e;
+    struct phema_cleanup_entry *entry = calloc(1, sizeof(*entry));
+    if (!entry)
+        return NULL;
+    entry->next = atomic_load(&entries);
+    atomic_store(&entries, entry);
+    return entry;
+}
+
+PHEMA_FALLIBLE phema_cleanup_add_partial(struct phema_cleanup_entry **out, const char *path,
+                                         bool is_directory, struct phema_error *err)
+{
+    char *copy = strdup(path);
+    (void)pthread_mutex_lock(&entries_lock);
+    struct phema_cleanup_entry *entry = copy ? find_place() : NULL;
+    if (entry) {
+        free(entry->owned_path);
+        entry->owned_path = copy;
+        entry->path = copy;
+        atomic_store(&entry->kind, is_directory ? PARTIAL_DIRECTORY : PARTIAL_FILE);
+    }
+    (void)pthread_mutex_unlock(&entries_lock);
+    if (!entry) {
+        free(copy);
+        return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+    }
+    *out = entry;
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE phema_cleanup_add_map(struct phema_cleanup_entry **out, struct phema_span span,
+                                     const char *path, struct phema_error *err)
+{
+    (void)pthread_mutex_lock(&entries_lock);
+    struct phema_cleanup_entry *entry = find_place();
+    if (entry) {
+        entry->path = path;
+        entry->span = span;
+        atomic_store(&entry->kind, MAP);
+    }
+    (void)pthread_mutex_unlock(&entries_lock);
+    if (!entry)
+        return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+    *out = entry;
+    return PHEMA_OK;
+}
+
+void phema_cleanup_remove(struct phema_cleanup_entry *entry)
+{
+    if (entry)
+        atomic_store(&entry->kind, DEAD);
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+/* error.c - one sentence into the caller's buffer; places are put in front on the way up. */
+#include "phema/error.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The end of a message that was cut says so. */
+static void mark_cut(struct phema_error *err, int length)
+{
+    if (length >= (int)sizeof(err->message))
+        memcpy(err->message + sizeof(err->message) - 4, "...", 4);
+}
+
+enum phema_status phema_fail(struct phema_error *err, enum phema_status status, const char *format,
+                             ...)
+{
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(err->message, sizeof(err->message), format, args);
+    va_end(args);
+    mark_cut(err, length);
+    return status;
+}
+
+enum phema_status phema_fail_in(struct phema_error *err, enum phema_status status,
+                                const char *format, ...)
+{
+    char inner[sizeof(err->message)];
+    memcpy(inner, err->message, sizeof(inner));
+
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(err->message, sizeof(err->message), format, args);
+    va_end(args);
+    if (length < 0 || length >= (int)sizeof(err->message)) {
+        mark_cut(err, length);
+        return status;
+    }
+    size_t room = sizeof(err->message) - (size_t)length;
+    mark_cut(err, length + snprintf(err->message + length, room, ": %s", inner));
+    return status;
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+/* file.c - a regular file mapped for reading, and let go behind the reader. */
+#include "phema/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "phema/cleanup.h"
+
+struct phema_file {
+    struct phema_span span;
+    char *path;
+    struct timespec modified;
+    struct phema_cleanup_entry *entry;
+};
+
+static enum phema_status fail_errno(struct phema_error *err, const char *what, int number)
+{
+    bool is_resource = number == ENOMEM || number == EMFILE || number == ENFILE;
+    return phema_fail(err, is_resource ? PHEMA_ERR_RESOURCE : PHEMA_ERR_FILE, "%s: %s", what,
+                      strerror(number));
+}
+
+static enum phema_status map_descriptor(struct phema_file *file, int descriptor,
+                                        struct phema_error *err)
+{
+    struct stat st;
+    if (fstat(descriptor, &st))
+        return fail_errno(err, "cannot be examined", errno);
+    if (S_ISDIR(st.st_mode))
+        return phema_fail(err, PHEMA_ERR_FILE, "is a directory, expected a file");
+    if (!S_ISREG(st.st_mode))
+        return phema_fail(err, PHEMA_ERR_FILE, "is not a regular file");
+    if (st.st_size == 0)
+        return phema_fail(err, PHEMA_ERR_FILE, "is empty");
+    if ((uint64_t)st.st_size > SIZE_MAX / 2)
+        return phema_fail(err, PHEMA_ERR_FILE, "is too large to be mapped");
+
+    void *data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    if (data == MAP_FAILED)
+        return fail_errno(err, "cannot be mapped", errno);
+    file->span.data = data;
+    file->span.size = (size_t)st.st_size;
+    file->modified = st.st_mtim;
+    return phema_cleanup_add_map(&file->entry, file->span, file->path, err);
+}
+
+PHEMA_FALLIBLE phema_file_open(struct phema_file **out, const char *path, struct phema_error *err)
+{
+    struct phema_file *file = calloc(1, sizeof(*file));
+    if (!file || !(file->path = strdup(path))) {
+        phema_file_close(file);
+        return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+    }
+    /* O_NONBLOCK: opening a FIFO must not wait for a writer that never comes */
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (descriptor < 0) {
+        phema_file_close(file);
+        return fail_errno(err, "cannot be opened", errno);
+    }
+    enum phema_status status = map_descriptor(file, descriptor, err);
+    (void)close(descriptor);
+    if (status) {
+        phema_file_close(file);
+        return status;
+    }
+    *out = file;
+    return PHEMA_OK;
+}
+
+struct phema_span phema_file_span(const struct phema_file *file)
+{
+    return file->span;
+}
+
+const char *phema_file_path(const struct phema_file *file)
+{
+    return file->path;
+}
+
+PHEMA_FALLIBLE phema_file_check_unchanged(const struct phema_file *file, struct phema_error *err)
+{
+    struct stat st;
+    if (stat(file->path, &st)) {
+        (void)fail_errno(err, "cannot be examined again", errno);
+        return phema_fail_in(err, PHEMA_ERR_FILE, "%s", file->path);
+    }
+    if ((uint64_t)st.st_size != file->span.size || st.st_mtim.tv_sec != file->modified.tv_sec ||
+        st.st_mtim.tv_nsec != file->modified.tv_nsec)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "%s: the file changed while it was being read; run again when nothing "
+                          "writes to it",
+                          file->path);
+    return PHEMA_OK;
+}
+
+void phema_file_release(const struct phema_file *file, uint64_t offset, uint64_t size)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    struct phema_span part;
+    if (!phema_span_part(&part, file->span, offset, size))
+        return;
+    uint64_t first = (offset + page - 1) / page * page;
+    uint64_t end = (offset + size) / page * page;
+    if (first >= end)
+        return;
+    /* drops the mapping alone: the page cache keeps the data. The mapping is read-only and private,
+     * nothing is lost; the cast takes back the const that span carries for readers. */
+    (void)madvise((void *)((uintptr_t)file->span.data + first), end - first, MADV_DONTNEED);
+}
+
+void phema_file_close(struct phema_file *file)
+{
+    if (!file)
+        return;
+    phema_cleanup_remove(file->entry);
+    if (file->span.data)
+        (void)munmap((void *)(uintptr_t)file->span.data, file->span.size);
+    free(file->path);
+    free(file);
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+/* json.c - the one file that knows jansson. struct phema_json is jansson's json_t and a field is
+ * its iterator; neither is defined anywhere else. */
+#include "phema/json.h"
+
+#include <jansson.h>
+#include <string.h>
+
+static const json_t *inner(const struct phema_json *value)
+{
+    return (const json_t *)(const void *)value;
+}
+
+static const struct phema_json *outer(const json_t *value)
+{
+    return (const struct phema_json *)(const void *)value;
+}
+
+PHEMA_FALLIBLE phema_json_parse(struct phema_json **out, struct phema_span text,
+                                struct phema_error *err)
+{
+    json_error_t error;
+    json_t *root = json_loadb((const char *)text.data, text.size,
+                              JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+    if (!root) {
+        if (json_error_code(&error) == json_error_out_of_memory)
+            return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+        return phema_fail(err, PHEMA_ERR_FILE, "JSON is not valid at byte %d: %s", error.position,
+                          error.text);
+    }
+    *out = (struct phema_json *)(void *)root;
+    return PHEMA_OK;
+}
+
+void phema_json_free(struct phema_json *document)
+{
+    if (document)
+        json_decref((json_t *)(void *)document);
+}
+
+enum phema_json_type phema_json_type(const struct phema_json *value)
+{
+    switch (json_typeof(inner(value))) {
+    case JSON_OBJECT:
+        return PHEMA_JSON_OBJECT;
+    case JSON_ARRAY:
+        return PHEMA_JSON_ARRAY;
+    case JSON_STRING:
+        return PHEMA_JSON_STRING;
+    case JSON_INTEGER:
+        return PHEMA_JSON_INTEGER;
+    case JSON_REAL:
+        return PHEMA_JSON_REAL;
+    case JSON_TRUE:
+    case JSON_FALSE:
+        return PHEMA_JSON_BOOL;
+    case JSON_NULL:
+        break;
+    }
+    return PHEMA_JSON_NULL;
+}
+
+size_t phema_json_length(const struct phema_json *value)
+{
+    return json_is_array(inner(value)) ? json_array_size(inner(value))
+                                       : json_object_size(inner(value));
+}
+
+const struct phema_json *phema_json_at(const struct phema_json *array, size_t index)
+{
+    return outer(json_array_get(inner(array), index));
+}
+
+const struct phema_json *phema_json_get(const struct phema_json *object, const char *key)
+{
+    return outer(json_object_get(inner(object), key));
+}
+
+/* jansson's iterators do not change the object, though they are not declared so. */
+static json_t *walked(const struct phema_json *object)
+{
+    return (json_t *)(uintptr_t)object;
+}
+
+struct phema_json_field *phema_json_first(const struct phema_json *object)
+{
+    return json_object_iter(walked(object));
+}
+
+struct phema_json_field *phema_json_next(const struct phema_json *object,
+                                         struct phema_json_field *field)
+{
+    return json_object_iter_next(walked(object), field);
+}
+
+const char *phema_json_key(struct phema_json_field *field, size_t *size)
+{
+    *size = json_object_iter_key_len(field);
+    return json_object_iter_key(field);
+}
+
+const struct phema_json *phema_json_value(struct phema_json_field *field)
+{
+    return outer(json_object_iter_value(field));
+}
+
+bool phema_json_boolean(const struct phema_json *value)
+{
+    return value && json_is_true(inner(value));
+}
+
+bool phema_json_u64(uint64_t *out, const struct phema_json *value)
+{
+    if (!value || !json_is_integer(inner(value)) || json_integer_value(inner(value)) < 0)
+        return false;
+    *out = (uint64_t)json_integer_value(inner(value));
+    return true;
+}
+
+bool phema_json_number(double *out, const struct phema_json *value)
+{
+    if (!value || !json_is_number(inner(value)))
+        return false;
+    *out = json_number_value(inner(value));
+    return true;
+}
+
+const char *phema_json_string(const struct phema_json *value, size_t *size)
+{
+    if (!value || !json_is_string(inner(value)))
+        return NULL;
+    if (size)
+        *size = json_string_length(inner(value));
+    return json_string_value(inner(value));
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+/* json_out.c - JSON text, written member by member. */
+#include <math.h>
+#include <string.h>
+
+#include "phema/json.h"
+
+static void write_escaped(struct phema_text *text, const char *data, size_t size)
+{
+    static const char hex[] = "0123456789abcdef";
+    phema_text_puts(text, "\"");
+    for (size_t at = 0; at < size;) {
+        unsigned char c = (unsigned char)data[at];
+        if (c == '"' || c == '\\') {
+            char pair[2] = {'\\', (char)c};
+            phema_text_append(text, pair, 2);
+            at++;
+        } else if (c < 0x20 || c == 0x7F) {
+            char unit[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
+            phema_text_append(text, unit, 6);
+            at++;
+        } else {
+            /* the longest character first: what is no UTF-8 becomes the replacement character */
+            size_t length = c < 0x80 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
+            if (length <= size - at && phema_is_utf8(data + at, length)) {
+                phema_text_append(text, data + at, length);
+                at += length;
+            } else {
+                phema_text_puts(text, "\xEF\xBF\xBD");
+                at++;
+            }
+        }
+    }
+    phema_text_puts(text, "\"");
+}
+
+static void begin_member(struct phema_json_out *out)
+{
+    if (out->needs_comma)
+        phema_text_puts(out->text, ",");
+    if (out->is_pretty && out->depth > 0 && out->depth <= 2)
+        phema_text_printf(out->text, "\n%*s", (int)out->depth, "");
+    else if (out->needs_comma && out->is_pretty)
+        phema_text_puts(out->text, " ");
+}
+
+void phema_json_out_key(struct phema_json_out *out, const char *key, size_t size)
+{
+    begin_member(out);
+    write_escaped(out->text, key, size);
+    phema_text_puts(out->text, out->is_pretty ? ": " : ":");
+    out->is_after_key = true;
+}
+
+static void begin_value(struct phema_json_out *out, const char *key)
+{
+    if (key)
+        phema_json_out_key(out, key, strlen(key));
+    else if (!out->is_after_key)
+        begin_member(out);
+    out->is_after_key = false;
+    out->needs_comma = true;
+}
+
+void phema_json_out_open(struct phema_json_out *out, const char *key, char bracket)
+{
+    begin_value(out, key);
+    phema_text_append(out->text, &bracket, 1);
+    out->needs_comma = false;
+    out->depth++;
+}
+
+void phema_json_out_close(struct phema_json_out *out, char bracket)
+{
+    out->depth--;
+    if (out->is_pretty && out->needs_comma && out->depth < 2)
+        phema_text_printf(out->text, "\n%*s", (int)out->depth, "");
+    phema_text_append(out->text, &bracket, 1);
+    out->needs_comma = true;
+}
+
+void phema_json_out_bytes(struct phema_json_out *out, const char *key, const char *value,
+                          size_t size)
+{
+    begin_value(out, key);
+    write_escaped(out->text, value, size);
+}
+
+void phema_json_out_string(struct phema_json_out *out, const char *key, const char *value)
+{
+    phema_json_out_bytes(out, key, value, strlen(value));
+}
+
+void phema_json_out_number(struct phema_json_out *out, const char *key, double value)
+{
+    if (!isfinite(value)) {
+        phema_json_out_null(out, key);
+        return;
+    }
+    begin_value(out, key);
+    phema_text_printf(out->text, "%.17g", value);
+}
+
+void phema_json_out_u64(struct phema_json_out *out, const char *key, uint64_t value)
+{
+    begin_value(out, key);
+    phema_text_printf(out->text, "%llu", (unsigned long long)value);
+}
+
+void phema_json_out_bool(struct phema_json_out *out, const char *key, bool value)
+{
+    begin_value(out, key);
+    phema_text_puts(out->text, value ? "true" : "false");
+}
+
+void phema_json_out_null(struct phema_json_out *out, const char *key)
+{
+    begin_value(out, key);
+    phema_text_puts(out->text, "null");
+}

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+/* main.c - argv to exit status; all the rest is behind cli.h. */
+#include "phema/cli.h"
+
+int main(int argc, char **argv)
+{
+    return phema_cli_main(argc, argv);
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+/* support.c - see support.h. */
+#include "support.h"
+
+#include <ftw.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void support_assert_ok(enum phema_status status, const struct phema_error *err, const char *file,
+                       int line)
+{
+    if (status != PHEMA_OK) {
+        print_error("%s:%d: expected success, got status %d: %s\n", file, line, (int)status,
+                    err->message);
+        _fail(file, line);
+    }
+}
+
+void support_assert_fails(enum phema_status status, enum phema_status wanted,
+                          const struct phema_error *err, const char *part, const char *file,
+                          int line)
+{
+    if (status != wanted || !strstr(err->message, part)) {
+        print_error("%s:%d: expected status %d with \"%s\", got %d: %s\n", file, line, (int)wanted,
+                    part, (int)status, err->message);
+        _fail(file, line);
+    }
+}
+
+void support_assert_near(double got, double wanted, double tolerance, const char *file, int line)
+{
+    if (!(fabs(got - wanted) <= tolerance)) {
+        print_error("%s:%d: got %.17g, expected %.17g within %g\n", file, line, got, wanted,
+                    tolerance);
+        _fail(file, line);
+    }
+}
+
+static char tmp_path[256];
+
+static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *ftw)
+{
+    (void)st;
+    (void)kind;
+    (void)ftw;
+    return remove(path);
+}
+
+static void remove_tmp(void)
+{
+    (void)nftw(tmp_path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+const char *support_tmp(void)
+{
+    if (!tmp_path[0]) {
+        (void)mkdir(PHEMA_TEST_TMP, 0777);
+        (void)snprintf(tmp_path, sizeof(tmp_path), "%s/XXXXXX", PHEMA_TEST_TMP);
+        assert_non_null(mkdtemp(tmp_path));
+        (void)atexit(remove_tmp);
+    }
+    return tmp_path;
+}
+
+static char *join(const char *directory, const char *name)
+{
+    char *path = NULL;
+    assert_true(asprintf(&path, "%s/%s", directory, name) > 0);
+    return path;
+}
+
+char *support_tmp_path(const char *name)
+{
+    return join(support_tmp(), name);
+}
+
+char *support_fixture(const char *name)
+{
+    return join(PHEMA_FIXTURES, name);
+}
+
+void support_write(const char *path, const void *data, size_t size)
+{
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(data, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+}
+
+uint8_t *support_read(const char *path, size_t *size)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        print_error("cannot open %s\n", path);
+    assert_non_null(file);
+    assert_int_equal(fseek(file, 0, SEEK_END), 0);
+    long end = ftell(file);
+    assert_true(end >= 0);
+    rewind(file);
+    uint8_t *data = malloc((size_t)end + 1);
+    assert_non_null(data);
+    assert_int_equal(fread(data, 1, (size_t)end, file), end);
+    data[end] = 0;
+    (void)fclose(file);
+    *size = (size_t)end;
+    return data;
+}
+
+uint8_t *support_guarded(const void *data, size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t room = (size + page - 1) / page * page;
+    uint8_t *map =
+        mmap(NULL, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(map != MAP_FAILED);
+    assert_int_equal(mprotect(map + room, page, PROT_NONE), 0);
+    uint8_t *start = map + room - size;
+    if (data)
+        memcpy(start, data, size);
+    return start;
+}
