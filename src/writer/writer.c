@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+/* writer.c - PATH.partial, locked and preallocated; published by rename.
+ * The lock (flock) tells a live run from the leftover of a killed one, which is taken over. It is
+ * held through a second descriptor while the first is closed, since close may be what reports a
+ * failed write on network filesystems. */
+#include "phema/writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "phema/cleanup.h"
+#include "phema/text.h"
+
+/* Writes of this size and more are handed to the disk at once, so that the fsync at the end finds
+ * little to do; many small ones are left for the kernel to merge. */
+#define EARLY_WRITEBACK_BYTES (256u << 10)
+
+struct phema_writer {
+    char *path, *partial_path;
+    int descriptor, lock;
+    struct phema_writer_options options;
+    struct phema_cleanup_entry *entry;
+};
+
+static enum phema_status fail_errno(struct phema_error *err, const char *path, const char *what,
+                                    int number)
+{
+    enum phema_status status = number == ENOMEM || number == EMFILE || number == ENFILE
+                                   ? PHEMA_ERR_RESOURCE
+                                   : PHEMA_ERR_OUTPUT;
+    return phema_fail(err, status, "%s: %s: %s", path, what, strerror(number));
+}
+
+PHEMA_FALLIBLE phema_writer_check_absent(const char *path, struct phema_error *err)
+{
+    struct stat st;
+    if (lstat(path, &st) == 0)
+        return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: exists already; --force replaces it", path);
+    if (errno != ENOENT)
+        return fail_errno(err, path, "cannot be examined", errno);
+    return PHEMA_OK;
+}
+
+/* true when the descriptor's file is what stands under the name: a run that ended between our open
+ * and our lock has renamed or removed it. */
+static bool is_still_named(int descriptor, const char *path)
+{
+    struct stat opened, named;
+    return fstat(descriptor, &opened) == 0 && lstat(path, &named) == 0 &&
+           opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+static enum phema_status open_locked(struct phema_writer *writer, struct phema_error *err)
+{
+    for (int attempt = 0; attempt < 16; attempt++) {
+        int descriptor = open(writer->partial_path,
+                              O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+        if (descriptor < 0)
+            return fail_errno(err, writer->path, "cannot be written", errno);
+        writer->descriptor = descriptor;
+        struct stat st;
+        if (fstat(descriptor, &st) || !S_ISREG(st.st_mode))
+            return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: is not a regular file; remove it",
+                              writer->partial_path);
+        if (flock(descriptor, LOCK_EX | LOCK_NB)) {
+            if (errno == EWOULDBLOCK)
+                return phema_fail(err, PHEMA_ERR_OUTPUT,
+                                  "%s: another run is writing it; wait for it or choose another "
+                                  "name",
+                                  writer->path);
+            if (errno != ENOLCK && errno != EOPNOTSUPP) /* filesystems without locks */
+                return fail_errno(err, writer->path, "cannot be locked", errno);
+        }
+        if (is_still_named(descriptor, writer->partial_path))
+            return PHEMA_OK;
+        (void)close(descriptor);
+        writer->descriptor = -1;
+    }
+    return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: other runs keep writing it", writer->path);
+}
+
+static enum phema_status allocate(struct phema_writer *writer, uint64_t size_bytes,
+                                  struct phema_error *err)
+{
+    if (size_bytes > INT64_MAX)
+        return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: larger than any file can be", writer->path);
+    if (ftruncate(writer->descriptor, 0))
+        return fail_errno(err, writer->path, "cannot be emptied", errno);
+    int result = 0;
+    do
+        result = size_bytes ? fallocate(writer->descriptor, 0, 0, (off_t)size_bytes) : 0;
+    while (result && errno == EINTR);
+    /* filesystems that cannot preallocate find out about a full disk later */
+    if (result && (errno == EOPNOTSUPP || errno == ENOSYS))
+        result = ftruncate(writer->descriptor, (off_t)size_bytes);
+    if (result) {
+        struct phema_name_buffer shown;
+        return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: %s: %s are needed", writer->path,
+                          strerror(errno), phema_size_shown(&shown, size_bytes));
+    }
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE phema_writer_open(struct phema_writer **out, const char *path, uint64_t size_bytes,
+                                 const struct phema_writer_options *options,
+                                 struct phema_error *err)
+{
+    if (!options->replaces) {
+        enum phema_status status = phema_writer_check_absent(path, err);
+        if (status)
+            return status;
+    }
+    struct phema_writer *writer = calloc(1, sizeof(*writer));
+    if (!writer)
+        return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
+    writer->descriptor = -1;
+    writer->lock = -1;
+    writer->options = *options;
+    writer->path = strdup(path);
+    enum phema_status status = PHEMA_OK;
+    if (!writer->path || asprintf(&writer->partial_path, "%s.partial", path) < 0) {
+        writer->partial_path = NULL;
+        status = phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
+        goto fail;
+    }
+    status = open_locked(writer, err);
+    if (status) {
+        /* not ours: it must not be removed */
+        free(writer->partial_path);
+        writer->partial_path = NULL;
+        goto fail;
+    }
+    status = phema_cleanup_add_partial(&writer->entry, writer->partial_path, false, err);
+    if (status) {
+        status = phema_fail_in(err, status, "%s", path);
+        goto fail;
+    }
+    writer->lock = fcntl(writer->descriptor, F_DUPFD_CLOEXEC, 0);
+    if (writer->lock < 0) {
+        status = fail_errno(err, path, "cannot be written", errno);
+        goto fail;
+    }
+    status = allocate(writer, size_bytes, err);
+    if (status)
+        goto fail;
+    *out = writer;
+    return PHEMA_OK;
+
+fail:
+    phema_writer_abandon(writer);
+    return status;
+}
+
+PHEMA_FALLIBLE phema_writer_put(struct phema_writer *writer, uint64_t offset, const void *data,
+                                size_t size, struct phema_error *err)
+{
+    const uint8_t *bytes = data;
+    for (size_t done = 0; done < size;) {
+        ssize_t written =
+            pwrite(writer->descriptor, bytes + done, size - done, (off_t)(offset + done));
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            return fail_errno(err, writer->path, "cannot be written", written ? errno : ENOSPC);
+        done += (size_t)written;
+    }
+    if (writer->options.syncs && size >= EARLY_WRITEBACK_BYTES)
+        (void)sync_file_range(writer->descriptor, (off_t)offset, (off_t)size,
+                              SYNC_FILE_RANGE_WRITE); /* a hint: fsync is what counts */
+    return PHEMA_OK;
+}
+
+/* The directory entry is durable once its directory is synced. */
+static enum phema_status sync_directory(const char *path, struct phema_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    char *directory = slash == path ? strdup("/")
+                      : slash       ? strndup(path, (size_t)(slash - path))
+                                    : strdup(".");
+    if (!directory)
+        return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
+    int descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    free(directory);
+    int result = descriptor < 0 ? -1 : fsync(descriptor);
+    int number = errno;
+    if (descriptor >= 0)
+        (void)close(descriptor);
+    /* some filesystems cannot sync a directory, and have nothing to sync then */
+    if (result && number != EINVAL && number != EROFS && number != EACCES)
+        return fail_errno(err, path, "its directory cannot be synced", number);
+    return PHEMA_OK;
+}
+
+static int publish(const struct phema_writer *writer)
+{
+    if (writer->options.replaces)
+        return rename(writer->partial_path, writer->path);
+    if (renameat2(AT_FDCWD, writer->partial_path, AT_FDCWD, writer->path, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return -1;
+    /* no such rename on this filesystem: a link never replaces either */
+    if (link(writer->partial_path, writer->path))
+        return -1;
+    (void)unlink(writer->partial_path);
+    return 0;
+}
+
+PHEMA_FALLIBLE phema_writer_commit(struct phema_writer *writer, struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    if (writer->options.syncs && fsync(writer->descriptor)) {
+        status = fail_errno(err, writer->path, "cannot be synced", errno);
+        goto done;
+    }
+    int closed = close(writer->descriptor);
+    writer->descriptor = -1;
+    if (closed && errno != EINTR) {
+        status = fail_errno(err, writer->path, "cannot be written", errno);
+        goto done;
+    }
+    if (publish(writer)) {
+        status = errno == EEXIST
+                     ? phema_fail(err, PHEMA_ERR_OUTPUT,
+                                  "%s: appeared while this run was writing; it was "
+                                  "left as it is (--force replaces it)",
+                                  writer->path)
+                     : fail_errno(err, writer->path, "cannot be renamed into place", errno);
+        goto done;
+    }
+    free(writer->partial_path);
+    writer->partial_path = NULL;
+    phema_cleanup_remove(writer->entry);
+    writer->entry = NULL;
+    if (writer->options.syncs)
+        status = sync_directory(writer->path, err);
+
+done:
+    phema_writer_abandon(writer);
+    return status;
+}
+
+void phema_writer_abandon(struct phema_writer *writer)
+{
+    if (!writer)
+        return;
+    if (writer->partial_path && (writer->descriptor >= 0 || writer->lock >= 0))
+        (void)unlink(writer->partial_path);
+    phema_cleanup_remove(writer->entry);
+    if (writer->descriptor >= 0)
+        (void)close(writer->descriptor);
+    if (writer->lock >= 0)
+        (void)close(writer->lock);
+    free(writer->partial_path);
+    free(writer->path);
+    free(writer);
+}
+
+const char *phema_writer_path(const struct phema_writer *writer)
+{
+    return writer->path;
+}

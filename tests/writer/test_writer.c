@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A file appears whole under its name or not at all. */
+#include "phema/writer.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "phema/cleanup.h"
+#include "support.h"
+
+static const struct phema_writer_options quick = {.replaces = false, .syncs = false};
+
+static bool exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+static void commit_publishes_what_was_put_in_any_order(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    char *path = support_tmp_path("order");
+    char *partial = support_tmp_path("order.partial");
+    static const struct phema_writer_options durable = {.replaces = false, .syncs = true};
+    struct phema_writer *writer = NULL;
+    assert_ok(phema_writer_open(&writer, path, 8, &durable, &err), &err);
+    assert_ok(phema_writer_put(writer, 4, "5678", 4, &err), &err);
+    assert_false(exists(path));
+    assert_true(exists(partial));
+    assert_ok(phema_writer_put(writer, 0, "1234", 4, &err), &err);
+    assert_ok(phema_writer_commit(writer, &err), &err);
+    assert_false(exists(partial));
+    size_t size = 0;
+    uint8_t *data = support_read(path, &size);
+    assert_int_equal(size, 8);
+    assert_memory_equal(data, "12345678", 8);
+    free(data);
+    free(path);
+    free(partial);
+}
+
+static void abandon_leaves_nothing(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    char *path = support_tmp_path("abandoned");
+    char *partial = support_tmp_path("abandoned.partial");
+    struct phema_writer *writer = NULL;
+    assert_ok(phema_writer_open(&writer, path, 100, &quick, &err), &err);
+    phema_writer_abandon(writer);
+    phema_writer_abandon(NULL);
+    assert_false(exists(path));
+    assert_false(exists(partial));
+    free(path);
+    free(partial);
+}
+
+static void an_existing_file_is_refused_and_kept_unless_replacing(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    char *path = support_tmp_path("existing");
+    support_write(path, "old", 3);
+    struct phema_writer *writer = NULL;
+    assert_fails(phema_writer_open(&writer, path, 3, &quick, &err), PHEMA_ERR_OUTPUT, &err,
+                 "exists");
+    static const struct phema_writer_options forced = {.replaces = true, .syncs = false};
+    assert_ok(phema_writer_open(&writer, path, 3, &forced, &err), &err);
+    assert_ok(phema_writer_put(writer, 0, "new", 3, &err), &err);
+    assert_ok(phema_writer_commit(writer, &err), &err);
+    size_t size = 0;
+    uint8_t *data = support_read(path, &size);
+    assert_memory_equal(data, "new", 3);
+    free(data);
+    free(path);
+}
+
+static void a_file_that_appears_meanwhile_is_not_replaced(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    char *path = support_tmp_path("race");
+    char *partial = support_tmp_path("race.partial");
+    struct phema_writer *writer = NULL;
+    assert_ok(phema_writer_open(&writer, path, 1, &quick, &err), &err);
+    support_write(path, "theirs", 6);
+    assert_fails(phema_writer_commit(writer, &err), PHEMA_ERR_OUTPUT, &err, "appeared");
+    size_t size = 0;
+    uint8_t *data = support_read(path, &size);
+    assert_int_equal(size, 6);
+    assert_false(exists(partial));
+    free(data);
+    free(path);
+    free(partial);
+}
+
+static void a_second_run_is_refused_and_a_leftover_taken_over(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    char *path = support_tmp_path("busy");
+    char *partial = support_tmp_path("busy.partial");
+    struct phema_writer *first = NULL, *second = NULL;
+    assert_ok(phema_writer_open(&first, path, 10, &quick, &err), &err);
+    assert_fails(phema_writer_open(&second, path, 10, &quick, &err), PHEMA_ERR_OUTPUT, &err,
+                 "another run");
+    assert_true(exists(partial)); /* the first one's */
+    phema_writer_abandon(first);
+
+    support_write(partial, "leftover of a killed run", 24);
+    assert_ok(phema_writer_open(&second, path, 2, &quick, &err), &err);
+    assert_ok(phema_writer_put(second, 0, "ok", 2, &err), &err);
+    assert_ok(phema_writer_commit(second, &err), &err);
+    size_t size = 0;
+    uint8_t *data = support_read(path, &size);
+    assert_int_equal(size, 2);
+    free(data);
+    free(path);
+    free(partial);
+}
+
+static void a_missing_directory_is_named(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    struct phema_writer *writer = NULL;
+    char *path = support_tmp_path("no/such/file");
+    assert_fails(phema_writer_open(&writer, path, 1, &quick, &err), PHEMA_ERR_OUTPUT, &err,
+                 "no/such/file");
+    free(path);
+}
+
+static void a_size_beyond_the_disk_is_refused_at_once(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    struct phema_writer *writer = NULL;
+    char *path = support_tmp_path("huge");
+    char *partial = support_tmp_path("huge.partial");
+    assert_fails(phema_writer_open(&writer, path, (uint64_t)1 << 62, &quick, &err),
+                 PHEMA_ERR_OUTPUT, &err, "huge");
+    assert_false(exists(partial));
+    free(path);
+    free(partial);
+}
+
+/* In a child: open, then die by the signal while writing. */
+static void a_signal_removes_the_partial_file(void **state)
+{
+    (void)state;
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
+        char *path = support_tmp_path("killed");
+        char *partial = support_tmp_path("killed.partial");
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            struct phema_error err = {""};
+            struct phema_writer *writer = NULL;
+            phema_cleanup_install_handlers();
+            if (phema_writer_open(&writer, path, 1000, &quick, &err) || !exists(partial))
+                _exit(99);
+            (void)raise(signals[i]);
+            _exit(98);
+        }
+        int status = 0;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFSIGNALED(status));
+        assert_int_equal(WTERMSIG(status), signals[i]);
+        assert_false(exists(path));
+        assert_false(exists(partial));
+        free(path);
+        free(partial);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(commit_publishes_what_was_put_in_any_order),
+        cmocka_unit_test(abandon_leaves_nothing),
+        cmocka_unit_test(an_existing_file_is_refused_and_kept_unless_replacing),
+        cmocka_unit_test(a_file_that_appears_meanwhile_is_not_replaced),
+        cmocka_unit_test(a_second_run_is_refused_and_a_leftover_taken_over),
+        cmocka_unit_test(a_missing_directory_is_named),
+        cmocka_unit_test(a_size_beyond_the_disk_is_refused_at_once),
+        cmocka_unit_test(a_signal_removes_the_partial_file),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
