@@ -1,0 +1,24 @@
+/* arena.h - many small pieces of memory that are freed together. */
+#ifndef PHEMA_ARENA_H
+#define PHEMA_ARENA_H
+
+#include "phema/error.h"
+#include "phema/span.h"
+
+struct phema_arena_block;
+
+struct phema_arena {
+    struct phema_arena_block *newest;
+    size_t used;        /* of the newest block */
+    size_t total_bytes; /* of all blocks */
+};
+
+/* Zeroed, aligned to 16; NULL when there is no memory. The arena starts as {0}. */
+void *phema_arena_alloc(struct phema_arena *arena, size_t size);
+/* n * size, checked */
+void *phema_arena_array(struct phema_arena *arena, size_t n, size_t size);
+/* A copy with a NUL behind it. */
+char *phema_arena_copy(struct phema_arena *arena, const void *data, size_t size);
+void phema_arena_clear(struct phema_arena *arena);
+
+#endif

@@ -1,0 +1,175 @@
+/* plan.h - from what the user asked for to what will be done, before any tensor is read.
+ * A series is the snapshots of one training, which agree on names, shapes and dtypes; a plan adds
+ * the targets, their weights, the rule for every tensor and the layout of every output. Plans do
+ * not change once made: synth executes them and decides nothing. */
+#ifndef PHEMA_PLAN_H
+#define PHEMA_PLAN_H
+
+#include "phema/arena.h"
+#include "phema/error.h"
+#include "phema/formats.h"
+#include "phema/profile.h"
+
+/* ---- Series ---- */
+
+/* Where one tensor of one snapshot lies. */
+struct phema_place {
+    uint64_t offset;        /* absolute, before the snapshot's shift */
+    const uint64_t *stride; /* [rank] in elements, NULL in C order */
+    size_t file;
+};
+
+struct phema_snapshot {
+    char *path;        /* to open it; NULL in a manifest without files */
+    char *label;       /* as listings name it: relative to SNAPSHOTS */
+    double named_time; /* as its name or the manifest writes it: kimg for EDM2 */
+    double time;       /* on the clock of its average: images for EDM2 */
+    double sigma_rel;  /* NaN when unknown (weights given from outside) */
+    double gamma;      /* likewise */
+    uint64_t update_every;
+    double rounding;                     /* relative rms error of its dtypes, 0 when unknown */
+    struct phema_checkpoint *checkpoint; /* mapped, listing forgotten; NULL when never opened */
+    const struct phema_place *places;    /* [n_tensors]; tables are shared where files look alike */
+    uint64_t shift;                      /* added to every offset of places */
+};
+
+enum phema_rule {
+    PHEMA_RULE_AVERAGE,
+    PHEMA_RULE_COPY /* from the newest snapshot */
+};
+
+struct phema_series_tensor {
+    struct phema_tensor tensor; /* of the newest snapshot; name without the subtree's prefix */
+    enum phema_rule rule;
+    const char *reason; /* for a copy: "integer", "bookkeeping", "buffer" */
+    size_t same_as;     /* the first tensor of the same storage in every snapshot; itself if none */
+};
+
+struct phema_series {
+    const char *layout; /* "edm2", "ema-pytorch", "posthoc-ema", "own", "names", "manifest" */
+    const char *unit;   /* "steps", "images", ... */
+    char *root;         /* SNAPSHOTS as given */
+    char *key;          /* the subtree that is averaged, "" for all */
+    struct phema_snapshot *snapshots; /* [n] by time, then by width */
+    size_t n;
+    struct phema_series_tensor *tensors; /* [n_tensors] in the newest's order */
+    size_t n_tensors;
+    char **notes; /* [n_notes] sentences: what was recognised, left out, guessed */
+    size_t n_notes;
+    bool has_profiles;  /* every sigma_rel is known */
+    double named_ahead; /* posthoc-ema: named times run this much ahead of the clock */
+    double (*clock)(double named_time); /* NULL: times are as named */
+    struct phema_arena memory;          /* names, shapes, places */
+};
+
+struct phema_series_options {
+    const char *snapshots;      /* directory, manifest.json or @list */
+    const char *layout;         /* NULL or "auto": recognised */
+    const char *name_regex;     /* NULL: the layout's own */
+    const char *unit;           /* NULL: the layout's own */
+    const double *input_sigmas; /* [n] by index */
+    size_t n_input_sigmas;
+    uint64_t update_every;       /* 0: not given */
+    double from, to;             /* named times, both included; NaN: not given */
+    uint64_t every, last;        /* of the times, counted from the newest; 0: not given */
+    const char *const *includes; /* [n] regular expressions on the names of tensors */
+    size_t n_includes;
+    const char *const *excludes;
+    size_t n_excludes;
+    const char *key; /* subtree; NULL: guessed, "." : all */
+    struct phema_checkpoint_options checkpoint;
+    bool averages_buffers;    /* --buffers average */
+    bool needs_no_profiles;   /* weights come from outside */
+    bool needs_no_tensors;    /* weights: files are opened only where they say more than names */
+    const char *command;      /* the whole command line, for a message that completes it */
+    const char *command_tail; /* what of it stands behind the verb */
+};
+
+PHEMA_FALLIBLE phema_series_open(struct phema_series **out,
+                                 const struct phema_series_options *options,
+                                 struct phema_error *err);
+void phema_series_close(struct phema_series *series); /* takes NULL */
+
+/* A time as names write it, on the clock of the averages. */
+double phema_series_clock(const struct phema_series *series, double named_time);
+
+/* First element of tensor i of snapshot k in its mapped file; NULL for a tensor without elements.
+ */
+const uint8_t *phema_series_start(const struct phema_series *series, size_t k, size_t i);
+
+/* The tensor as it lies in snapshot k: for phema_tensor_read. */
+struct phema_tensor phema_series_tensor_in(const struct phema_series *series, size_t k, size_t i);
+
+/* ---- Plan ---- */
+
+struct phema_target {
+    double named_time, time;
+    double sigma_rel, gamma;        /* NaN when the weights came without a target */
+    struct phema_solution solution; /* weights: [series->n], 0 for snapshots left out */
+    double
+        label_profile_error; /* of the weights that believe the labels; NaN where they are true */
+    size_t n_left_out;       /* snapshots later than the target */
+};
+
+struct phema_plan_options {
+    struct phema_series_options series;
+    const double *sigma_rels; /* [n] targets by width ... */
+    size_t n_sigma_rels;
+    const double *gammas; /* ... or by exponent */
+    size_t n_gammas;
+    const double *ats; /* [n] named times; none: the newest snapshot */
+    size_t n_ats;
+    const char *weights_file; /* NULL: solve */
+    struct phema_solve_options solve;
+};
+
+struct phema_plan {
+    struct phema_series *series;
+    struct phema_target *targets; /* [m]: all widths at the first time, then at the next */
+    size_t m;
+    const char *metric; /* "walk", "profile", "given" */
+    bool has_given_weights;
+};
+
+/* PHEMA_ERR_USAGE   no target, or weights and a target that do not go together
+ * and what series, profile and formats fail with */
+PHEMA_FALLIBLE phema_plan_make(struct phema_plan **out, const struct phema_plan_options *options,
+                               struct phema_error *err);
+void phema_plan_free(struct phema_plan *plan); /* takes NULL */
+
+/* ---- Outputs ---- */
+
+struct phema_output {
+    char *path;
+    uint8_t *header; /* of the safetensors file */
+    size_t header_size;
+    uint64_t *offsets; /* [series->n_tensors] absolute; shared by outputs of equal headers */
+    uint64_t size_bytes;
+};
+
+struct phema_outputs_options {
+    const char *out;         /* OUT: file, directory or template */
+    bool has_dtype;          /* --dtype other than same */
+    enum phema_dtype dtype;  /* of averaged floats; integers and bookkeeping keep theirs */
+    const char *accumulator; /* for the provenance: "f64" */
+    /* The command that makes this output alone: NULL-terminated words before and after the target's
+     * own, without what cannot change the bytes (threads, messages). */
+    const char *command_options; /* shell-quoted */
+};
+
+struct phema_outputs {
+    struct phema_output *items; /* [plan->m] */
+    size_t m;
+    enum phema_dtype *dtypes; /* [series->n_tensors] as written */
+    char *made_directory;     /* OUT, when it has to be made; NULL otherwise */
+};
+
+/* Names and headers of every output, with provenance.
+ * PHEMA_ERR_USAGE   OUT does not fit the targets, or asks for a format that is not written
+ * PHEMA_ERR_OUTPUT  two targets have one name; a dtype that safetensors does not have */
+PHEMA_FALLIBLE phema_outputs_make(struct phema_outputs *out, const struct phema_plan *plan,
+                                  const struct phema_outputs_options *options,
+                                  struct phema_error *err);
+void phema_outputs_clear(struct phema_outputs *outputs);
+
+#endif

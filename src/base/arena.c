@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+/* arena.c - blocks of 64 KiB, larger pieces in blocks of their own. */
+#include "phema/arena.h"
+
+#include <stdalign.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BLOCK_BYTES ((size_t)64 << 10)
+
+struct phema_arena_block {
+    struct phema_arena_block *next;
+    size_t capacity;
+    alignas(16) uint8_t bytes[];
+};
+
+static bool add_block(struct phema_arena *arena, size_t capacity)
+{
+    struct phema_arena_block *block = calloc(1, sizeof(*block) + capacity);
+    if (!block)
+        return false;
+    block->capacity = capacity;
+    block->next = arena->newest;
+    arena->newest = block;
+    arena->used = 0;
+    arena->total_bytes += capacity;
+    return true;
+}
+
+void *phema_arena_alloc(struct phema_arena *arena, size_t size)
+{
+    if (size > SIZE_MAX / 2)
+        return NULL;
+    size = (size + 15) / 16 * 16;
+    if (!arena->newest || size > arena->newest->capacity - arena->used) {
+        if (!add_block(arena, size > BLOCK_BYTES ? size : BLOCK_BYTES))
+            return NULL;
+    }
+    void *piece = arena->newest->bytes + arena->used;
+    arena->used += size;
+    return piece;
+}
+
+void *phema_arena_array(struct phema_arena *arena, size_t n, size_t size)
+{
+    uint64_t total = 0;
+    if (!phema_size_mul(&total, n, size))
+        return NULL;
+    return phema_arena_alloc(arena, (size_t)total);
+}
+
+char *phema_arena_copy(struct phema_arena *arena, const void *data, size_t size)
+{
+    char *copy = phema_arena_alloc(arena, size + 1);
+    if (copy && size)
+        memcpy(copy, data, size);
+    return copy;
+}
+
+void phema_arena_clear(struct phema_arena *arena)
+{
+    for (struct phema_arena_block *block = arena->newest; block;) {
+        struct phema_arena_block *next = block->next;
+        free(block);
+        block = next;
+    }
+    *arena = (struct phema_arena){0};
+}

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: Apache-2.0
+/* agree.c - one table of tensors for the whole series; every snapshot adds only its places, and
+ * shares even those with one whose files look alike, so that memory does not grow with the number
+ * of snapshots. */
+#include "agree.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "phema/text.h"
+
+static enum phema_status no_memory(struct phema_error *err)
+{
+    return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+}
+
+static bool any_matches(struct pattern *const *patterns, size_t n, const char *name, size_t size)
+{
+    for (size_t i = 0; i < n; i++)
+        if (pattern_matches(patterns[i], name, size))
+            return true;
+    return false;
+}
+
+/* The name inside the subtree; false when the tensor takes no part. */
+static bool select_tensor(const struct selection *selection, const struct phema_tensor *tensor,
+                          const char **name, size_t *size)
+{
+    *name = tensor->name;
+    *size = tensor->name_size;
+    if (selection->key_size) {
+        if (*size <= selection->key_size + 1 ||
+            memcmp(*name, selection->key, selection->key_size) != 0 ||
+            (*name)[selection->key_size] != '.')
+            return false;
+        *name += selection->key_size + 1;
+        *size -= selection->key_size + 1;
+    }
+    if (selection->n_includes &&
+        !any_matches(selection->includes, selection->n_includes, *name, *size))
+        return false;
+    return !any_matches(selection->excludes, selection->n_excludes, *name, *size);
+}
+
+static bool is_named(const struct phema_tensor *tensor, const char *name)
+{
+    return tensor->name_size == strlen(name) && memcmp(tensor->name, name, tensor->name_size) == 0;
+}
+
+/* Counters that trainers keep among the weights: step and initted of the EMA libraries at the root,
+ * and batch norm's, whatever dtype a cast has left them in. */
+static bool is_bookkeeping(const struct phema_tensor *tensor)
+{
+    static const char counter[] = "num_batches_tracked";
+    if (tensor->rank != 0)
+        return false;
+    if (is_named(tensor, "step") || is_named(tensor, "initted") || is_named(tensor, counter))
+        return true;
+    size_t size = sizeof(counter) - 1;
+    return tensor->name_size > size && tensor->name[tensor->name_size - size - 1] == '.' &&
+           memcmp(tensor->name + tensor->name_size - size, counter, size) == 0;
+}
+
+static void choose_rule(struct phema_series_tensor *entry, bool averages_buffers)
+{
+    const struct phema_tensor *tensor = &entry->tensor;
+    entry->rule = PHEMA_RULE_COPY;
+    if (is_bookkeeping(tensor))
+        entry->reason = "bookkeeping";
+    else if (!phema_dtype_is_float(tensor->dtype) && tensor->dtype != PHEMA_C64)
+        entry->reason = "integer";
+    else if (tensor->kind == PHEMA_KIND_BUFFER && !averages_buffers)
+        entry->reason = "buffer";
+    else
+        entry->rule = PHEMA_RULE_AVERAGE;
+}
+
+static struct phema_place place_of(const struct phema_tensor *tensor)
+{
+    return (struct phema_place){tensor->offset, tensor->stride, tensor->file};
+}
+
+static enum phema_status copy_dimensions(struct phema_arena *arena, const uint64_t **dimensions,
+                                         unsigned rank, struct phema_error *err)
+{
+    if (!*dimensions || !rank) /* rank 0: any address will do, none is read */
+        return PHEMA_OK;
+    uint64_t *copy = phema_arena_array(arena, rank, sizeof(*copy));
+    if (!copy)
+        return no_memory(err);
+    memcpy(copy, *dimensions, rank * sizeof(*copy));
+    *dimensions = copy;
+    return PHEMA_OK;
+}
+
+static int compare_names(const void *a, const void *b, void *table)
+{
+    const struct phema_series_tensor *tensors = table;
+    const struct phema_tensor *left = &tensors[*(const size_t *)a].tensor;
+    const struct phema_tensor *right = &tensors[*(const size_t *)b].tensor;
+    size_t common = left->name_size < right->name_size ? left->name_size : right->name_size;
+    int order = memcmp(left->name, right->name, common);
+    if (order)
+        return order;
+    return (left->name_size > right->name_size) - (left->name_size < right->name_size);
+}
+
+static enum phema_status fill_table(struct agreement *agreement,
+                                    const struct phema_checkpoint *checkpoint,
+                                    struct phema_error *err)
+{
+    struct phema_series *series = agreement->series;
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
+    size_t n = phema_checkpoint_n_tensors(checkpoint);
+    series->tensors = phema_arena_array(agreement->arena, n + 1, sizeof(*series->tensors));
+    agreement->by_name = phema_arena_array(agreement->arena, n + 1, sizeof(size_t));
+    agreement->places = phema_arena_array(agreement->arena, n + 1, sizeof(struct phema_place));
+    if (!series->tensors || !agreement->by_name || !agreement->places)
+        return no_memory(err);
+
+    for (size_t i = 0; i < n; i++) {
+        const char *name = NULL;
+        size_t size = 0;
+        if (!select_tensor(agreement->selection, &tensors[i], &name, &size))
+            continue;
+        struct phema_series_tensor *entry = &series->tensors[series->n_tensors];
+        entry->tensor = tensors[i];
+        entry->tensor.name = phema_arena_copy(agreement->arena, name, size);
+        entry->tensor.name_size = size;
+        entry->same_as = series->n_tensors;
+        if (!entry->tensor.name)
+            return no_memory(err);
+        enum phema_status status =
+            copy_dimensions(agreement->arena, &entry->tensor.shape, entry->tensor.rank, err);
+        if (!status)
+            status =
+                copy_dimensions(agreement->arena, &entry->tensor.stride, entry->tensor.rank, err);
+        if (status)
+            return status;
+        choose_rule(entry, agreement->averages_buffers);
+        agreement->by_name[series->n_tensors] = series->n_tensors;
+        agreement->places[series->n_tensors] = place_of(&entry->tensor);
+        series->n_tensors++;
+    }
+    qsort_r(agreement->by_name, series->n_tensors, sizeof(size_t), compare_names, series->tensors);
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE agree_first(struct agreement *agreement, struct phema_snapshot *snapshot,
+                           struct phema_error *err)
+{
+    agreement->reference = snapshot->label;
+    enum phema_status status = fill_table(agreement, snapshot->checkpoint, err);
+    if (status)
+        return status;
+    const struct phema_series *series = agreement->series;
+    if (series->n_tensors == 0)
+        return phema_fail(
+            err, PHEMA_ERR_INPUTS, "%s: holds no tensor%s; see --key, --include and --exclude",
+            snapshot->path,
+            phema_checkpoint_n_tensors(snapshot->checkpoint) ? " that is chosen" : "");
+    for (size_t i = 0; i < series->n_tensors; i++) {
+        const struct phema_series_tensor *entry = &series->tensors[i];
+        enum phema_dtype dtype = entry->tensor.dtype;
+        if (entry->rule == PHEMA_RULE_AVERAGE &&
+            (dtype == PHEMA_F6_E2M3 || dtype == PHEMA_F6_E3M2)) {
+            struct phema_name_buffer shown;
+            return phema_fail(err, PHEMA_ERR_INPUTS,
+                              "%s: tensor '%s': %s cannot be averaged by this version; leave it "
+                              "out with --exclude",
+                              snapshot->path,
+                              phema_name_shown(&shown, entry->tensor.name, entry->tensor.name_size),
+                              phema_dtype_name(dtype));
+        }
+    }
+    snapshot->places = agreement->places;
+    /* the next snapshot is compared in a table of its own */
+    struct phema_place *spare =
+        phema_arena_array(agreement->arena, series->n_tensors, sizeof(*spare));
+    if (!spare)
+        return no_memory(err);
+    agreement->places = spare;
+    return PHEMA_OK;
+}
+
+/* Index of a name in the table, SIZE_MAX when it is not there. hint: where it stands in files that
+ * were written alike. */
+static size_t find_name(const struct agreement *agreement, const char *name, size_t size,
+                        size_t hint)
+{
+    const struct phema_series *series = agreement->series;
+    if (hint < series->n_tensors) {
+        const struct phema_tensor *guess = &series->tensors[hint].tensor;
+        if (guess->name_size == size && memcmp(guess->name, name, size) == 0)
+            return hint;
+    }
+    size_t low = 0, high = series->n_tensors;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct phema_tensor *tensor = &series->tensors[agreement->by_name[middle]].tensor;
+        size_t common = tensor->name_size < size ? tensor->name_size : size;
+        int order = memcmp(tensor->name, name, common);
+        if (!order)
+            order = (tensor->name_size > size) - (tensor->name_size < size);
+        if (!order)
+            return agreement->by_name[middle];
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return SIZE_MAX;
+}
+
+static void show_shape(struct phema_text *text, const struct phema_tensor *tensor)
+{
+    phema_text_printf(text, "%s [", phema_dtype_name(tensor->dtype));
+    for (unsigned d = 0; d < tensor->rank; d++)
+        phema_text_printf(text, "%s%llu", d ? ", " : "", (unsigned long long)tensor->shape[d]);
+    phema_text_puts(text, "]");
+}
+
+static enum phema_status fail_differs(const struct agreement *agreement,
+                                      const struct phema_snapshot *snapshot,
+                                      const struct phema_tensor *wanted,
+                                      const struct phema_tensor *found, struct phema_error *err)
+{
+    struct phema_text shapes = {0};
+    show_shape(&shapes, found);
+    phema_text_printf(&shapes, " here, but ");
+    show_shape(&shapes, wanted);
+    struct phema_name_buffer shown;
+    enum phema_status status = phema_text_check(&shapes, err);
+    if (!status)
+        status =
+            phema_fail(err, PHEMA_ERR_INPUTS,
+                       "%s: tensor '%s': is %s in %s; snapshots of one training agree in shape "
+                       "and dtype",
+                       snapshot->path, phema_name_shown(&shown, wanted->name, wanted->name_size),
+                       shapes.data, agreement->reference);
+    phema_text_clear(&shapes);
+    return status;
+}
+
+static enum phema_status fail_missing(const struct agreement *agreement,
+                                      const struct phema_snapshot *snapshot, const char *name,
+                                      size_t size, bool is_extra, struct phema_error *err)
+{
+    struct phema_name_buffer shown;
+    return phema_fail(err, PHEMA_ERR_INPUTS,
+                      "%s: tensor '%s': is %s, but %s in %s; snapshots of one training hold the "
+                      "same tensors (see --exclude)",
+                      snapshot->path, phema_name_shown(&shown, name, size),
+                      is_extra ? "here" : "not here", is_extra ? "not" : "is",
+                      agreement->reference);
+}
+
+/* The first tensor of the table that the checkpoint lacks. */
+static enum phema_status fail_lacking(const struct agreement *agreement,
+                                      const struct phema_snapshot *snapshot,
+                                      struct phema_error *err)
+{
+    const struct phema_series *series = agreement->series;
+    for (size_t i = 0; i < series->n_tensors; i++) {
+        const struct phema_tensor *tensor = &series->tensors[i].tensor;
+        struct phema_text full = {0};
+        if (agreement->selection->key_size)
+            phema_text_printf(&full, "%s.", agreement->selection->key);
+        phema_text_append(&full, tensor->name, tensor->name_size);
+        bool is_here = !full.is_failed &&
+                       phema_checkpoint_find(snapshot->checkpoint, full.data, full.size) != NULL;
+        phema_text_clear(&full);
+        if (!is_here)
+            return fail_missing(agreement, snapshot, tensor->name, tensor->name_size, false, err);
+    }
+    return phema_fail(err, PHEMA_BUG, "%s: a tensor is missing and cannot be found",
+                      snapshot->path);
+}
+
+static bool same_dimensions(const uint64_t *a, const uint64_t *b, unsigned rank)
+{
+    if (!a || !b)
+        return a == b;
+    return rank == 0 || memcmp(a, b, rank * sizeof(*a)) == 0;
+}
+
+/* Fill the snapshot's places; is_alike: they are those of the first snapshot but for one shift. */
+static enum phema_status fill_places(struct agreement *agreement, struct phema_snapshot *snapshot,
+                                     bool *is_alike, struct phema_error *err)
+{
+    struct phema_series *series = agreement->series;
+    const struct phema_place *first = series->snapshots[0].places;
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(snapshot->checkpoint);
+    size_t n = phema_checkpoint_n_tensors(snapshot->checkpoint), found = 0;
+    *is_alike = true;
+    for (size_t j = 0; j < n; j++) {
+        const char *name = NULL;
+        size_t size = 0;
+        if (!select_tensor(agreement->selection, &tensors[j], &name, &size))
+            continue;
+        size_t i = find_name(agreement, name, size, found);
+        if (i == SIZE_MAX)
+            return fail_missing(agreement, snapshot, name, size, true, err);
+        const struct phema_tensor *wanted = &series->tensors[i].tensor;
+        if (wanted->dtype != tensors[j].dtype || wanted->rank != tensors[j].rank ||
+            !same_dimensions(wanted->shape, tensors[j].shape, wanted->rank))
+            return fail_differs(agreement, snapshot, wanted, &tensors[j], err);
+        struct phema_place *place = &agreement->places[i];
+        *place = place_of(&tensors[j]);
+        if (same_dimensions(place->stride, first[i].stride, wanted->rank))
+            place->stride = first[i].stride;
+        else {
+            *is_alike = false;
+            enum phema_status status =
+                copy_dimensions(agreement->arena, &place->stride, wanted->rank, err);
+            if (status)
+                return status;
+        }
+        if (found == 0)
+            snapshot->shift = place->offset - first[i].offset; /* wraps, and back when added */
+        *is_alike = *is_alike && place->file == first[i].file &&
+                    place->offset == first[i].offset + snapshot->shift;
+        found++;
+    }
+    return found == series->n_tensors ? PHEMA_OK : fail_lacking(agreement, snapshot, err);
+}
+
+PHEMA_FALLIBLE agree_next(struct agreement *agreement, struct phema_snapshot *snapshot,
+                          struct phema_error *err)
+{
+    struct phema_series *series = agreement->series;
+    bool is_alike = false;
+    enum phema_status status = fill_places(agreement, snapshot, &is_alike, err);
+    if (status)
+        return status;
+    if (is_alike) {
+        snapshot->places = series->snapshots[0].places;
+        return PHEMA_OK;
+    }
+    snapshot->shift = 0;
+    snapshot->places = agreement->places;
+    agreement->places =
+        phema_arena_array(agreement->arena, series->n_tensors, sizeof(*agreement->places));
+    return agreement->places ? PHEMA_OK : no_memory(err);
+}
+
+double agree_rounding(const struct phema_series *series)
+{
+    double sum = 0, n = 0;
+    for (size_t i = 0; i < series->n_tensors; i++) {
+        const struct phema_series_tensor *entry = &series->tensors[i];
+        if (entry->rule != PHEMA_RULE_AVERAGE)
+            continue;
+        bool is_complex = entry->tensor.dtype == PHEMA_C64;
+        double rounding = phema_dtype_rounding(is_complex ? PHEMA_F32 : entry->tensor.dtype);
+        sum += (double)entry->tensor.n_elems * rounding * rounding;
+        n += (double)entry->tensor.n_elems;
+    }
+    return n > 0 ? sqrt(sum / n) : 0;
+}
+
+/* ---- Ties ---- */
+
+static bool same_place(const struct phema_series *series, size_t a, size_t b)
+{
+    const struct phema_tensor *left = &series->tensors[a].tensor;
+    const struct phema_tensor *right = &series->tensors[b].tensor;
+    if (left->dtype != right->dtype || left->rank != right->rank || left->n_elems == 0 ||
+        !same_dimensions(left->shape, right->shape, left->rank) ||
+        series->tensors[a].rule != series->tensors[b].rule)
+        return false;
+    const struct phema_place *table = NULL;
+    for (size_t k = 0; k < series->n; k++) {
+        const struct phema_place *places = series->snapshots[k].places;
+        if (places == table)
+            continue;
+        table = places;
+        if (places[a].offset != places[b].offset || places[a].file != places[b].file ||
+            !same_dimensions(places[a].stride, places[b].stride, left->rank))
+            return false;
+    }
+    return true;
+}
+
+static int compare_places(const void *a, const void *b, void *table)
+{
+    const struct phema_place *places = table;
+    size_t i = *(const size_t *)a, j = *(const size_t *)b;
+    const struct phema_place *left = &places[i], *right = &places[j];
+    if (left->file != right->file)
+        return left->file < right->file ? -1 : 1;
+    if (left->offset != right->offset)
+        return left->offset < right->offset ? -1 : 1;
+    return (i > j) - (i < j);
+}
+
+PHEMA_FALLIBLE agree_ties(struct agreement *agreement, struct phema_error *err)
+{
+    struct phema_series *series = agreement->series;
+    size_t *order = phema_arena_array(agreement->arena, series->n_tensors + 1, sizeof(*order));
+    if (!order)
+        return no_memory(err);
+    for (size_t i = 0; i < series->n_tensors; i++)
+        order[i] = i;
+    struct phema_place *places =
+        phema_arena_array(agreement->arena, series->n_tensors + 1, sizeof(*places));
+    if (!places)
+        return no_memory(err);
+    memcpy(places, series->snapshots[0].places, series->n_tensors * sizeof(*places));
+    qsort_r(order, series->n_tensors, sizeof(*order), compare_places, places);
+    for (size_t i = 1; i < series->n_tensors; i++)
+        if (same_place(series, order[i - 1], order[i]))
+            series->tensors[order[i]].same_as = series->tensors[order[i - 1]].same_as;
+    return PHEMA_OK;
+}

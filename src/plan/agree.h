@@ -1,0 +1,42 @@
+/* agree.h - the table of tensors that all snapshots share, and where each snapshot has them. */
+#ifndef PLAN_AGREE_H
+#define PLAN_AGREE_H
+
+#include "pattern.h"
+#include "phema/arena.h"
+#include "phema/plan.h"
+
+/* Which tensors of a file take part. */
+struct selection {
+    const char *key; /* subtree, "" for all */
+    size_t key_size;
+    struct pattern **includes, **excludes;
+    size_t n_includes, n_excludes;
+};
+
+struct agreement {
+    struct phema_arena *arena;
+    const struct selection *selection;
+    bool averages_buffers;
+    struct phema_series *series;
+    const char *reference;      /* label of the snapshot whose tensors the table holds */
+    size_t *by_name;            /* [n_tensors] indices in the order of names */
+    struct phema_place *places; /* [n_tensors] of the snapshot at hand, before it is shared */
+};
+
+/* The first snapshot makes the table. */
+PHEMA_FALLIBLE agree_first(struct agreement *agreement, struct phema_snapshot *snapshot,
+                           struct phema_error *err);
+
+/* Every other one must have the same tensors.
+ * PHEMA_ERR_INPUTS names the tensor, both files, and what differs. */
+PHEMA_FALLIBLE agree_next(struct agreement *agreement, struct phema_snapshot *snapshot,
+                          struct phema_error *err);
+
+/* Relative rms rounding error of a snapshot's averaged tensors, element by element. */
+double agree_rounding(const struct phema_series *series);
+
+/* Tensors of one storage, in every snapshot, are averaged once: fills in same_as. */
+PHEMA_FALLIBLE agree_ties(struct agreement *agreement, struct phema_error *err);
+
+#endif

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+/* facts.c - metadata and bookkeeping tensors, read from headers that are open anyway. */
+#include "facts.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* NaN when the key is missing. */
+static enum phema_status read_number(double *out, const struct phema_checkpoint *checkpoint,
+                                     const char *key, struct phema_error *err)
+{
+    *out = NAN;
+    const char *text = phema_checkpoint_metadatum(checkpoint, key);
+    if (!text)
+        return PHEMA_OK;
+    char *end = NULL;
+    double value = strtod(text, &end);
+    struct phema_name_buffer shown;
+    if (end == text || *end || !isfinite(value))
+        return phema_fail(err, PHEMA_ERR_INPUTS, "metadata %s is '%s', expected a number", key,
+                          phema_name_shown(&shown, text, strlen(text)));
+    *out = value;
+    return PHEMA_OK;
+}
+
+/* The metadata are more exact than a name can be, which has only so many digits. */
+static enum phema_status reconcile(double *named, double inside, double slack, const char *what,
+                                   struct phema_error *err)
+{
+    if (isnan(inside))
+        return PHEMA_OK;
+    if (!isnan(*named) && fabs(*named - inside) > slack)
+        return phema_fail(
+            err, PHEMA_ERR_INPUTS,
+            "its name says %s %.17g, its metadata %.17g; rename it or mend the metadata", what,
+            *named, inside);
+    *named = inside;
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE facts_read(struct candidate *candidate, bool *is_output, const char **unit,
+                          const struct phema_checkpoint *checkpoint, struct phema_error *err)
+{
+    *is_output = phema_checkpoint_metadatum(checkpoint, "posthoc_ema.provenance") != NULL;
+    if (*is_output)
+        return PHEMA_OK;
+    double time, sigma_rel, gamma, update_every;
+    enum phema_status status = read_number(&time, checkpoint, "posthoc_ema.time", err);
+    if (!status)
+        status = read_number(&sigma_rel, checkpoint, "posthoc_ema.sigma_rel", err);
+    if (!status)
+        status = read_number(&gamma, checkpoint, "posthoc_ema.gamma", err);
+    if (!status)
+        status = read_number(&update_every, checkpoint, "posthoc_ema.update_every", err);
+    if (!status)
+        status = reconcile(&candidate->named_time, time, 0, "time", err);
+    if (!status)
+        status =
+            reconcile(&candidate->sigma_rel, sigma_rel, candidate->sigma_slack, "sigma_rel", err);
+    if (status)
+        return status;
+    if (isnan(candidate->sigma_rel) && isnan(candidate->gamma))
+        candidate->gamma = gamma;
+    if (!isnan(update_every)) {
+        if (update_every < 1 || update_every > 1e9 || update_every != floor(update_every))
+            return phema_fail(err, PHEMA_ERR_INPUTS,
+                              "metadata posthoc_ema.update_every is %g, expected a whole number of "
+                              "steps",
+                              update_every);
+        candidate->update_every = (uint64_t)update_every;
+    }
+    *unit = phema_checkpoint_metadatum(checkpoint, "posthoc_ema.unit");
+    return PHEMA_OK;
+}
+
+double facts_scalar(const struct phema_checkpoint *checkpoint, const char *name)
+{
+    const struct phema_tensor *tensor = phema_checkpoint_find(checkpoint, name, strlen(name));
+    if (!tensor || tensor->n_elems != 1)
+        return NAN;
+    const uint8_t *start = phema_tensor_start(checkpoint, tensor);
+    if (!start)
+        return NAN;
+    switch (tensor->dtype) {
+    case PHEMA_I64:
+        return (double)(int64_t)phema_load_u64(start);
+    case PHEMA_I32:
+        return (int32_t)phema_load_u32(start);
+    case PHEMA_F64: {
+        double value;
+        memcpy(&value, start, sizeof(value));
+        return value;
+    }
+    case PHEMA_F32: {
+        float value;
+        memcpy(&value, start, sizeof(value));
+        return (double)value;
+    }
+    default:
+        return NAN; /* a counter cast to 16 bits cannot be trusted */
+    }
+}
+
+bool facts_has_subtree(const struct phema_checkpoint *checkpoint, const char *key)
+{
+    size_t size = strlen(key);
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++)
+        if (tensors[i].name_size > size && memcmp(tensors[i].name, key, size) == 0 &&
+            tensors[i].name[size] == '.')
+            return true;
+    return false;
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+/* layouts.c - the table of known writers (docs/layouts.md). */
+#include "layouts.h"
+
+#include <math.h>
+#include <string.h>
+
+/* EDM2 names files by kimg, rounded down from a whole number of batches of 1024 images or a
+ * multiple: training/training_loop.py saves every snapshot_nimg images, a multiple of 1024. */
+static double images_from_kimg(double kimg)
+{
+    return floor((kimg * 1000 + 999) / 1024) * 1024;
+}
+
+const struct layout layout_own = {
+    .name = "own",
+    .pattern = "^(?<prefix>.*)-(?<time>[0-9]+(?:\\.[0-9]+)?)-(?<sigma>[0-9]+\\.[0-9]+)"
+               "(?:\\.safetensors(?:\\.zst)?)?$",
+    .unit = "steps",
+};
+
+const struct layout layout_edm2 = {
+    .name = "edm2",
+    .pattern =
+        "^(?<prefix>.*)-(?<time>[0-9]{7,})-(?<sigma>[0-9]+\\.[0-9]{3})\\.(?:pkl|safetensors)$",
+    .unit = "images",
+    .clock = images_from_kimg,
+};
+
+const struct layout layout_ema_pytorch = {
+    .name = "ema-pytorch",
+    .pattern = "^(?<index>[0-9]+)\\.(?<time>[0-9]+)\\.pt$",
+    .unit = "steps",
+    .subtree = "ema_model",
+    .is_labelled_only = true,
+    .default_update_every = 100,
+    .default_sigmas = "0.05,0.28",
+};
+
+const struct layout layout_posthoc_ema = {
+    .name = "posthoc-ema",
+    .pattern = "^(?<index>[0-9]+)\\.(?<time>[0-9]+)\\.pt$",
+    .unit = "steps",
+    .is_labelled_only = true,
+    .has_step_inside = true,
+    .default_update_every = 10,
+    .default_sigmas = "0.05,0.28",
+};
+
+const struct layout layout_manifest = {.name = "manifest", .unit = "steps"};
+
+/* --name-regex without a layout */
+const struct layout layout_custom = {.name = "names", .unit = "steps"};
+
+static const struct layout *const known[] = {&layout_own, &layout_edm2, &layout_ema_pytorch,
+                                             &layout_posthoc_ema, &layout_manifest};
+
+const struct layout *layout_named(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        if (strcmp(known[i]->name, name) == 0)
+            return known[i];
+    return NULL;
+}
+
+const char *layout_names(void)
+{
+    return "auto, own, edm2, ema-pytorch, posthoc-ema, manifest";
+}

@@ -1,0 +1,28 @@
+/* layouts.h - who wrote a directory of snapshots, and what their names say. */
+#ifndef PLAN_LAYOUTS_H
+#define PLAN_LAYOUTS_H
+
+#include "phema/error.h"
+#include "phema/span.h"
+
+struct layout {
+    const char *name;    /* as --layout takes it and listings say it */
+    const char *pattern; /* of names, groups time, sigma or index, prefix; NULL: has none */
+    const char *unit;
+    double (*clock)(double named_time); /* NULL: the same */
+    const char *subtree;                /* averaged unless --key says otherwise; NULL: all */
+    bool is_labelled_only; /* sigma is in no file: --input-sigma and --update-every are needed */
+    bool has_step_inside;  /* the tensor 'step' is the clock of the average, not the name */
+    uint64_t default_update_every; /* what the library documents */
+    const char *default_sigmas;
+};
+
+/* The layout of that name, or NULL. */
+const struct layout *layout_named(const char *name);
+/* The names --layout takes, for messages. */
+const char *layout_names(void);
+
+extern const struct layout layout_own, layout_edm2, layout_ema_pytorch, layout_posthoc_ema,
+    layout_manifest, layout_custom;
+
+#endif

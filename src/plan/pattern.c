@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+/* pattern.c - PCRE2 behind four functions. Matching is bounded by PCRE2's own limits, so that an
+ * expression cannot run for ever on a hostile name. */
+#include "pattern.h"
+
+#include <stdlib.h>
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+struct pattern {
+    pcre2_code *code;
+    pcre2_match_data *match;
+};
+
+PHEMA_FALLIBLE pattern_compile(struct pattern **out, const char *expression,
+                               struct phema_error *err)
+{
+    struct pattern *pattern = calloc(1, sizeof(*pattern));
+    if (!pattern)
+        return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+    int code = 0;
+    PCRE2_SIZE at = 0;
+    pattern->code =
+        pcre2_compile((PCRE2_SPTR)expression, PCRE2_ZERO_TERMINATED, 0, &code, &at, NULL);
+    if (!pattern->code) {
+        PCRE2_UCHAR text[256];
+        (void)pcre2_get_error_message(code, text, sizeof(text));
+        pattern_free(pattern);
+        return phema_fail(err, PHEMA_ERR_USAGE, "regular expression '%s': %s at character %zu",
+                          expression, (const char *)text, (size_t)at);
+    }
+    pattern->match = pcre2_match_data_create_from_pattern(pattern->code, NULL);
+    if (!pattern->match) {
+        pattern_free(pattern);
+        return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+    }
+    *out = pattern;
+    return PHEMA_OK;
+}
+
+void pattern_free(struct pattern *pattern)
+{
+    if (!pattern)
+        return;
+    pcre2_match_data_free(pattern->match);
+    pcre2_code_free(pattern->code);
+    free(pattern);
+}
+
+bool pattern_has_group(const struct pattern *pattern, const char *group)
+{
+    return pcre2_substring_number_from_name(pattern->code, (PCRE2_SPTR)group) > 0;
+}
+
+bool pattern_matches(struct pattern *pattern, const char *subject, size_t size)
+{
+    return pcre2_match(pattern->code, (PCRE2_SPTR)subject, size, 0, 0, pattern->match, NULL) > 0;
+}
+
+struct phema_span pattern_group(const struct pattern *pattern, const char *subject,
+                                const char *group)
+{
+    int number = pcre2_substring_number_from_name(pattern->code, (PCRE2_SPTR)group);
+    if (number <= 0 || (uint32_t)number >= pcre2_get_ovector_count(pattern->match))
+        return (struct phema_span){NULL, 0};
+    const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(pattern->match);
+    PCRE2_SIZE start = ends[2 * number], end = ends[2 * number + 1];
+    if (start == PCRE2_UNSET || end < start)
+        return (struct phema_span){NULL, 0};
+    return (struct phema_span){(const uint8_t *)subject + start, end - start};
+}

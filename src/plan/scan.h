@@ -1,0 +1,49 @@
+/* scan.h - SNAPSHOTS becomes a list of candidates: what the names and the manifest say, before any
+ * file is opened. */
+#ifndef PLAN_SCAN_H
+#define PLAN_SCAN_H
+
+#include "layouts.h"
+#include "phema/arena.h"
+#include "phema/plan.h"
+#include "phema/text.h"
+
+struct candidate {
+    const char *path;                    /* NULL in a manifest without files */
+    const char *label;                   /* relative to SNAPSHOTS */
+    const char *base;                    /* last component of the path: what patterns look at */
+    double named_time, sigma_rel, gamma; /* NaN: not said */
+    double sigma_slack;                  /* half a unit of the last digit a name shows */
+    uint64_t index;                      /* of the width, UINT64_MAX: not said */
+    uint64_t update_every;               /* 0: not said */
+    struct phema_span prefix;            /* of the name, to tell series apart */
+    bool is_left_out;
+};
+
+/* Grows while the series is read; everything lives in the arena. */
+struct scan {
+    struct phema_arena *arena;
+    struct candidate *items;
+    size_t n, capacity;
+    const struct layout *layout;
+    const char *unit; /* from a manifest, or NULL */
+    bool is_numbered; /* INDEX.STEP.pt: which of the two libraries is for the files to say */
+    struct phema_text *notes; /* sentences, each ended by a NUL */
+};
+
+void scan_note(struct scan *scan, const char *format, ...) PHEMA_PRINTF(2, 3);
+
+/* An empty candidate at the end; NULL when there is no memory. */
+struct candidate *scan_add(struct scan *scan);
+
+PHEMA_FALLIBLE scan_snapshots(struct scan *scan, const struct phema_series_options *options,
+                              struct phema_error *err);
+
+/* manifest.c */
+PHEMA_FALLIBLE scan_manifest(struct scan *scan, const char *path, struct phema_error *err);
+
+/* names.c: what each name says, by the layout asked for or the one that is recognised */
+PHEMA_FALLIBLE scan_names(struct scan *scan, const struct phema_series_options *options,
+                          struct phema_error *err);
+
+#endif
