@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+/* plan.c - a series and what is wanted of it become targets with weights. */
+#include "phema/plan.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "given.h"
+
+static enum phema_status no_memory(struct phema_error *err)
+{
+    return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+}
+
+static struct phema_profile profile_of(const struct phema_snapshot *snapshot)
+{
+    return (struct phema_profile){snapshot->gamma, snapshot->time, snapshot->update_every,
+                                  snapshot->label};
+}
+
+/* Snapshots come by time, so those not later than a target are a prefix. */
+static size_t count_until(const struct phema_series *series, double time)
+{
+    size_t n = 0;
+    while (n < series->n && series->snapshots[n].time <= time)
+        n++;
+    return n;
+}
+
+/* What the solver works on for targets of one time. */
+struct problem {
+    struct phema_profile *snapshots; /* [n] */
+    double *rounding;                /* [n] */
+    size_t n;
+    struct phema_profile *targets; /* [m] */
+    struct phema_solution *solutions;
+    size_t m;
+    bool is_true; /* labels are true: no update_every above 1 */
+};
+
+static void clear_problem(struct problem *problem)
+{
+    if (problem->solutions)
+        phema_solutions_clear(problem->solutions, problem->m);
+    free(problem->snapshots);
+    free(problem->rounding);
+    free(problem->targets);
+    free(problem->solutions);
+}
+
+static enum phema_status set_problem(struct problem *problem, const struct phema_series *series,
+                                     size_t n, const struct phema_target *targets, size_t m,
+                                     struct phema_error *err)
+{
+    *problem = (struct problem){.n = n, .m = m, .is_true = true};
+    problem->snapshots = calloc(n, sizeof(*problem->snapshots));
+    problem->rounding = calloc(n, sizeof(*problem->rounding));
+    problem->targets = calloc(m, sizeof(*problem->targets));
+    problem->solutions = calloc(m, sizeof(*problem->solutions));
+    if (!problem->snapshots || !problem->rounding || !problem->targets || !problem->solutions)
+        return no_memory(err);
+    for (size_t k = 0; k < n; k++) {
+        problem->snapshots[k] = profile_of(&series->snapshots[k]);
+        problem->rounding[k] = series->snapshots[k].rounding;
+        problem->is_true = problem->is_true && problem->snapshots[k].update_every <= 1;
+    }
+    for (size_t j = 0; j < m; j++)
+        problem->targets[j] =
+            (struct phema_profile){targets[j].gamma, targets[j].time, 1, "the target"};
+    return PHEMA_OK;
+}
+
+static enum phema_status rate(struct problem *problem, const struct phema_series *series,
+                              struct phema_error *err)
+{
+    return phema_weights_rate(problem->solutions, problem->snapshots, problem->rounding, problem->n,
+                              problem->targets, problem->m, series->snapshots[series->n - 1].time,
+                              err);
+}
+
+/* The error that the library's own synthesis makes by believing its labels: its weights (eq. 151 as
+ * it stands, times as names write them), rated with the true profiles. */
+static enum phema_status rate_labels(struct problem *problem, const struct phema_series *series,
+                                     struct phema_target *targets, struct phema_error *err)
+{
+    static const struct phema_solve_options as_published = {
+        .metric = PHEMA_METRIC_PROFILE, .ridge = PHEMA_RIDGE_NONE, .keeps_sum = true};
+    struct problem labels;
+    enum phema_status status = set_problem(&labels, series, problem->n, targets, problem->m, err);
+    for (size_t k = 0; !status && k < labels.n; k++) {
+        labels.snapshots[k].update_every = 1;
+        labels.snapshots[k].t = series->snapshots[k].named_time;
+    }
+    for (size_t j = 0; !status && j < labels.m; j++)
+        labels.targets[j].t = targets[j].named_time;
+    if (!status)
+        status = phema_weights_solve(labels.solutions, labels.snapshots, NULL, labels.n,
+                                     labels.targets, labels.m, 0, &as_published, err);
+    for (size_t k = 0; !status && k < labels.n; k++)
+        labels.snapshots[k] = problem->snapshots[k];
+    for (size_t j = 0; !status && j < labels.m; j++)
+        labels.targets[j] = problem->targets[j];
+    if (!status)
+        status = rate(&labels, series, err);
+    for (size_t j = 0; !status && j < labels.m; j++)
+        targets[j].label_profile_error = labels.solutions[j].profile_error;
+    clear_problem(&labels);
+    return status;
+}
+
+/* The solver's weights are those of the prefix; the plan's are one for each snapshot. */
+static enum phema_status keep_solutions(struct problem *problem, const struct phema_series *series,
+                                        struct phema_target *targets, struct phema_error *err)
+{
+    for (size_t j = 0; j < problem->m; j++) {
+        double *weights = calloc(series->n, sizeof(*weights));
+        if (!weights)
+            return no_memory(err);
+        memcpy(weights, problem->solutions[j].weights, problem->n * sizeof(*weights));
+        free(targets[j].solution.weights);
+        targets[j].solution = problem->solutions[j];
+        targets[j].solution.weights = weights;
+        targets[j].n_left_out = series->n - problem->n;
+    }
+    return PHEMA_OK;
+}
+
+/* Targets of one time share the snapshots and so the factorisation. */
+static enum phema_status solve_group(struct phema_plan *plan, struct phema_target *targets,
+                                     size_t m, const struct phema_solve_options *options,
+                                     struct phema_error *err)
+{
+    const struct phema_series *series = plan->series;
+    size_t n = count_until(series, targets[0].time);
+    if (n == 0)
+        return phema_fail(
+            err, PHEMA_ERR_TARGET,
+            "%s: no snapshot at or before the wanted time %.17g; the first is at %.17g",
+            series->root, targets[0].named_time, series->snapshots[0].named_time);
+    struct problem problem;
+    enum phema_status status = set_problem(&problem, series, n, targets, m, err);
+    if (!status)
+        status = phema_weights_solve(problem.solutions, problem.snapshots, problem.rounding, n,
+                                     problem.targets, m, series->snapshots[series->n - 1].time,
+                                     options, err);
+    if (!status && !problem.is_true)
+        status = rate_labels(&problem, series, targets, err);
+    if (!status)
+        status = keep_solutions(&problem, series, targets, err);
+    clear_problem(&problem);
+    return status ? phema_fail_in(err, status, "%s", series->root) : PHEMA_OK;
+}
+
+/* ---- Weights from outside ---- */
+
+static void set_norms(struct phema_solution *solution, size_t n)
+{
+    double sum = 0, norm1 = 0, squares = 0;
+    for (size_t k = 0; k < n; k++) {
+        sum += solution->weights[k];
+        norm1 += fabs(solution->weights[k]);
+        squares += solution->weights[k] * solution->weights[k];
+    }
+    solution->sum = sum;
+    solution->norm1 = norm1;
+    solution->norm2 = sqrt(squares);
+}
+
+static enum phema_status rate_given(struct phema_plan *plan, struct phema_target *target,
+                                    struct phema_error *err)
+{
+    const struct phema_series *series = plan->series;
+    struct phema_solution *solution = &target->solution;
+    set_norms(solution, series->n);
+    solution->profile_error = solution->walk_error = solution->condition = NAN;
+    solution->predicted = (struct phema_prediction){NAN, NAN, NAN, NAN};
+    if (isnan(target->gamma) || !series->has_profiles)
+        return PHEMA_OK;
+    struct problem problem;
+    enum phema_status status = set_problem(&problem, series, series->n, target, 1, err);
+    if (!status) {
+        problem.solutions[0].weights = calloc(series->n, sizeof(double));
+        if (!problem.solutions[0].weights)
+            status = no_memory(err);
+    }
+    if (!status) {
+        memcpy(problem.solutions[0].weights, solution->weights, series->n * sizeof(double));
+        status = rate(&problem, series, err);
+    }
+    if (!status)
+        status = keep_solutions(&problem, series, target, err);
+    if (!status)
+        solution->solver = "given";
+    clear_problem(&problem);
+    return status;
+}
+
+static enum phema_status take_given(struct phema_plan *plan,
+                                    const struct phema_plan_options *options,
+                                    struct phema_error *err)
+{
+    enum phema_status status = given_read(plan, options->weights_file, err);
+    size_t n_widths = options->n_sigma_rels + options->n_gammas;
+    if (!status && n_widths > 0) {
+        bool has_own = plan->m > 1 || !isnan(plan->targets[0].gamma);
+        if (has_own || n_widths > 1)
+            return phema_fail(err, PHEMA_ERR_USAGE,
+                              "%s: %s; --sigma-rel says what a plain list of weights is meant for",
+                              options->weights_file,
+                              has_own ? "has targets of its own" : "is one target");
+        struct phema_target *target = &plan->targets[0];
+        if (options->n_sigma_rels) {
+            target->sigma_rel = options->sigma_rels[0];
+            status = phema_gamma_from_sigma_rel(&target->gamma, target->sigma_rel, err);
+        } else {
+            target->gamma = options->gammas[0];
+            target->sigma_rel = phema_sigma_rel_from_gamma(target->gamma);
+        }
+    }
+    if (!status && options->n_ats > 1)
+        status = phema_fail(err, PHEMA_ERR_USAGE, "--at: one time goes with given weights");
+    if (!status && options->n_ats) {
+        plan->targets[0].named_time = options->ats[0];
+        plan->targets[0].time = phema_series_clock(plan->series, options->ats[0]);
+    }
+    for (size_t j = 0; !status && j < plan->m; j++)
+        status = rate_given(plan, &plan->targets[j], err);
+    plan->metric = "given";
+    plan->has_given_weights = true;
+    return status;
+}
+
+/* ---- Together ---- */
+
+static enum phema_status make_targets(struct phema_plan *plan,
+                                      const struct phema_plan_options *options,
+                                      struct phema_error *err)
+{
+    const struct phema_series *series = plan->series;
+    size_t n_widths = options->n_sigma_rels + options->n_gammas;
+    size_t n_ats = options->n_ats ? options->n_ats : 1;
+    plan->targets = calloc(n_widths * n_ats, sizeof(*plan->targets));
+    if (!plan->targets)
+        return no_memory(err);
+    plan->m = n_widths * n_ats;
+    for (size_t j = 0; j < plan->m; j++) {
+        struct phema_target *target = &plan->targets[j];
+        target->label_profile_error = NAN;
+        target->named_time = options->n_ats ? options->ats[j / n_widths]
+                                            : series->snapshots[series->n - 1].named_time;
+        target->time = phema_series_clock(series, target->named_time);
+        size_t width = j % n_widths;
+        if (width < options->n_sigma_rels) {
+            target->sigma_rel = options->sigma_rels[width];
+            enum phema_status status =
+                phema_gamma_from_sigma_rel(&target->gamma, target->sigma_rel, err);
+            if (status)
+                return status;
+        } else {
+            target->gamma = options->gammas[width - options->n_sigma_rels];
+            target->sigma_rel = phema_sigma_rel_from_gamma(target->gamma);
+            if (!(target->sigma_rel < PHEMA_SIGMA_REL_LIMIT) || !(target->gamma > -0.38))
+                return phema_fail(err, PHEMA_ERR_TARGET,
+                                  "gamma %g has no sigma_rel below %.3f; the widest average that "
+                                  "is accepted has gamma -0.0035",
+                                  target->gamma, PHEMA_SIGMA_REL_LIMIT);
+        }
+    }
+    return PHEMA_OK;
+}
+
+static enum phema_status make(struct phema_plan *plan, const struct phema_plan_options *options,
+                              struct phema_error *err)
+{
+    enum phema_status status = phema_series_open(&plan->series, &options->series, err);
+    if (status)
+        return status;
+    if (options->weights_file)
+        return take_given(plan, options, err);
+    plan->metric = options->solve.metric == PHEMA_METRIC_WALK ? "walk" : "profile";
+    status = make_targets(plan, options, err);
+    size_t n_widths = options->n_sigma_rels + options->n_gammas;
+    for (size_t j = 0; !status && j < plan->m; j += n_widths)
+        status = solve_group(plan, &plan->targets[j], n_widths, &options->solve, err);
+    return status;
+}
+
+PHEMA_FALLIBLE phema_plan_make(struct phema_plan **out, const struct phema_plan_options *options,
+                               struct phema_error *err)
+{
+    if (!options->weights_file && !options->n_sigma_rels && !options->n_gammas)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "no target: give --sigma-rel, --gamma or --weights");
+    struct phema_plan *plan = calloc(1, sizeof(*plan));
+    if (!plan)
+        return no_memory(err);
+    enum phema_status status = make(plan, options, err);
+    if (status) {
+        phema_plan_free(plan);
+        return status;
+    }
+    *out = plan;
+    return PHEMA_OK;
+}
+
+void phema_plan_free(struct phema_plan *plan)
+{
+    if (!plan)
+        return;
+    for (size_t j = 0; j < plan->m; j++)
+        free(plan->targets[j].solution.weights);
+    free(plan->targets);
+    phema_series_close(plan->series);
+    free(plan);
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+/* provenance.c - see provenance.h. */
+#include "provenance.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "phema/json.h"
+
+/* The shortest decimal that reads back as the same double. */
+static void show_number(char *buffer, size_t size, double value)
+{
+    for (int digits = 1; digits <= 17; digits++) {
+        (void)snprintf(buffer, size, "%.*g", digits, value);
+        if (strtod(buffer, NULL) == value)
+            return;
+    }
+}
+
+static void write_command(struct phema_text *text, const struct phema_target *target,
+                          const struct phema_outputs_options *options)
+{
+    char number[32];
+    phema_text_puts(text, "posthoc-ema synth");
+    if (!isnan(target->sigma_rel)) {
+        show_number(number, sizeof(number), target->sigma_rel);
+        phema_text_printf(text, " --sigma-rel %s", number);
+    }
+    show_number(number, sizeof(number), target->named_time);
+    phema_text_printf(text, " --at %s%s%s", number, *options->command_options ? " " : "",
+                      options->command_options);
+}
+
+static void write_snapshots(struct phema_json_out *out, const struct phema_plan *plan,
+                            const struct phema_target *target)
+{
+    const struct phema_series *series = plan->series;
+    phema_json_out_open(out, "snapshots", '[');
+    for (size_t k = 0; k < series->n - target->n_left_out; k++) {
+        const struct phema_snapshot *snapshot = &series->snapshots[k];
+        phema_json_out_open(out, NULL, '{');
+        phema_json_out_string(out, "file", snapshot->label);
+        phema_json_out_number(out, "time", snapshot->time);
+        phema_json_out_number(out, "sigma_rel", snapshot->sigma_rel);
+        phema_json_out_number(out, "gamma", snapshot->gamma);
+        if (snapshot->update_every > 1)
+            phema_json_out_u64(out, "update_every", snapshot->update_every);
+        phema_json_out_number(out, "weight", target->solution.weights[k]);
+        phema_json_out_close(out, '}');
+    }
+    phema_json_out_close(out, ']');
+}
+
+static void write_provenance(struct phema_text *text, const struct phema_plan *plan,
+                             const struct phema_target *target,
+                             const struct phema_outputs_options *options)
+{
+    const struct phema_solution *solution = &target->solution;
+    struct phema_text command = {0};
+    write_command(&command, target, options);
+    struct phema_json_out out = {.text = text};
+    phema_json_out_open(&out, NULL, '{');
+    phema_json_out_u64(&out, "version", 1);
+    phema_json_out_string(&out, "program", "posthoc-ema " PHEMA_VERSION);
+    phema_json_out_string(&out, "command", command.data ? command.data : "");
+    phema_json_out_string(&out, "layout", plan->series->layout);
+    phema_json_out_string(&out, "unit", plan->series->unit);
+    phema_json_out_string(&out, "key", plan->series->key ? plan->series->key : "");
+    phema_json_out_open(&out, "target", '{');
+    phema_json_out_string(&out, "profile", "power");
+    phema_json_out_number(&out, "time", target->time);
+    phema_json_out_number(&out, "sigma_rel", target->sigma_rel);
+    phema_json_out_number(&out, "gamma", target->gamma);
+    phema_json_out_close(&out, '}');
+    phema_json_out_string(&out, "metric", plan->metric);
+    phema_json_out_number(&out, "ridge", solution->ridge);
+    phema_json_out_string(&out, "solver", solution->solver);
+    phema_json_out_string(&out, "accumulate", options->accumulator);
+    write_snapshots(&out, plan, target);
+    phema_json_out_number(&out, "profile_error", solution->profile_error);
+    phema_json_out_number(&out, "norm1", solution->norm1);
+    phema_json_out_number(&out, "norm2", solution->norm2);
+    phema_json_out_open(&out, "predicted_error", '{');
+    phema_json_out_number(&out, "total", solution->predicted.total);
+    phema_json_out_number(&out, "profile", solution->predicted.profile);
+    phema_json_out_number(&out, "rounding", solution->predicted.rounding);
+    phema_json_out_close(&out, '}');
+    phema_json_out_close(&out, '}');
+    if (command.is_failed)
+        text->is_failed = true;
+    phema_text_clear(&command);
+}
+
+static void add(struct provenance *provenance, const char *key, const char *value)
+{
+    provenance->items[provenance->n++] =
+        (struct phema_metadata){key, value, strlen(key), strlen(value)};
+}
+
+PHEMA_FALLIBLE provenance_make(struct provenance *out, const struct phema_plan *plan,
+                               const struct phema_target *target,
+                               const struct phema_outputs_options *options, struct phema_error *err)
+{
+    *out = (struct provenance){0};
+    show_number(out->numbers[0], sizeof(out->numbers[0]), target->time);
+    add(out, "posthoc_ema.time", out->numbers[0]);
+    if (!isnan(target->gamma)) {
+        show_number(out->numbers[1], sizeof(out->numbers[1]), target->sigma_rel);
+        show_number(out->numbers[2], sizeof(out->numbers[2]), target->gamma);
+        add(out, "posthoc_ema.sigma_rel", out->numbers[1]);
+        add(out, "posthoc_ema.gamma", out->numbers[2]);
+    }
+    add(out, "posthoc_ema.unit", plan->series->unit);
+    write_provenance(&out->text, plan, target, options);
+    enum phema_status status = phema_text_check(&out->text, err);
+    if (status) {
+        provenance_clear(out);
+        return status;
+    }
+    add(out, "posthoc_ema.provenance", out->text.data);
+    return PHEMA_OK;
+}
+
+void provenance_clear(struct provenance *provenance)
+{
+    phema_text_clear(&provenance->text);
+}

@@ -1,0 +1,24 @@
+/* provenance.h - how an output was made, as metadata that travel inside it. */
+#ifndef PLAN_PROVENANCE_H
+#define PLAN_PROVENANCE_H
+
+#include "phema/plan.h"
+#include "phema/text.h"
+
+struct provenance {
+    struct phema_metadata items[8];
+    size_t n;
+    struct phema_text text; /* behind the values */
+    char numbers[3][32];
+};
+
+/* Keys posthoc_ema.time, .sigma_rel, .gamma, .unit, and .provenance: one JSON object with inputs,
+ * weights, target, errors, version and the command that makes this output alone. Nothing in it
+ * depends on threads, on other targets of the run, or on when and where it was run. */
+PHEMA_FALLIBLE provenance_make(struct provenance *out, const struct phema_plan *plan,
+                               const struct phema_target *target,
+                               const struct phema_outputs_options *options,
+                               struct phema_error *err);
+void provenance_clear(struct provenance *provenance);
+
+#endif
