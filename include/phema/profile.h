@@ -70,7 +70,7 @@ struct phema_solution {
     double norm1, norm2;  /* of the weights */
     double profile_error; /* sqrt(int (p - target)^2 / int target^2) */
     double walk_error;    /* the same of the cumulative profiles */
-    double condition;     /* of the metric's scaled Gram matrix, in the 2-norm (estimate) */
+    double condition;     /* of the Gram matrix with its ridge, in the 2-norm; inf: singular */
     double ridge;         /* lambda that was used, 0 for none */
     const char *solver;   /* "quad" or "lapack" */
     struct phema_prediction predicted;

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,15 +18,16 @@
 #include "phema/cleanup.h"
 #include "phema/text.h"
 
-/* Writes of this size and more are handed to the disk at once, so that the fsync at the end finds
- * little to do; many small ones are left for the kernel to merge. */
-#define EARLY_WRITEBACK_BYTES (256u << 10)
+/* Each time as much as this has been put, what is dirty is handed to the disk, so that the fsync at
+ * the end finds little to do. */
+#define WRITEBACK_STEP_BYTES (8u << 20)
 
 struct phema_writer {
     char *path, *partial_path;
     int descriptor, lock;
     struct phema_writer_options options;
     struct phema_cleanup_entry *entry;
+    _Atomic uint64_t put_bytes;
 };
 
 static enum phema_status fail_errno(struct phema_error *err, const char *path, const char *what,
@@ -170,9 +172,10 @@ PHEMA_FALLIBLE phema_writer_put(struct phema_writer *writer, uint64_t offset, co
             return fail_errno(err, writer->path, "cannot be written", written ? errno : ENOSPC);
         done += (size_t)written;
     }
-    if (writer->options.syncs && size >= EARLY_WRITEBACK_BYTES)
-        (void)sync_file_range(writer->descriptor, (off_t)offset, (off_t)size,
-                              SYNC_FILE_RANGE_WRITE); /* a hint: fsync is what counts */
+    uint64_t before = atomic_fetch_add_explicit(&writer->put_bytes, size, memory_order_relaxed);
+    if (writer->options.syncs &&
+        before / WRITEBACK_STEP_BYTES != (before + size) / WRITEBACK_STEP_BYTES)
+        (void)sync_file_range(writer->descriptor, 0, 0, SYNC_FILE_RANGE_WRITE); /* a hint alone */
     return PHEMA_OK;
 }
 

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+/* job.c - see job.h. */
+#include "job.h"
+
+#include <stdlib.h>
+
+/* A tile of 64 Ki sums in float64 is half a megabyte: it stays in the L2 cache while eight inputs
+ * at a time stream past, and each input is read in runs of 128 KiB and more (measured:
+ * docs/speed.md). */
+#define TILE_ELEMS     ((size_t)64 << 10)
+#define MIN_TILE_ELEMS ((size_t)1 << 10)
+
+static int compare_places(const void *a, const void *b, void *context)
+{
+    const struct phema_series *series = context;
+    size_t i = *(const size_t *)a, j = *(const size_t *)b;
+    const struct phema_place *left = &series->snapshots[0].places[i];
+    const struct phema_place *right = &series->snapshots[0].places[j];
+    if (left->file != right->file)
+        return left->file < right->file ? -1 : 1;
+    if (left->offset != right->offset)
+        return left->offset < right->offset ? -1 : 1;
+    return (i > j) - (i < j);
+}
+
+static uint64_t tiles_of(const struct phema_tensor *tensor, size_t tile_elems)
+{
+    return tensor->n_elems / tile_elems + (tensor->n_elems % tile_elems != 0);
+}
+
+PHEMA_FALLIBLE cut_make(struct cut *cut, const struct phema_series *series, size_t n_targets,
+                        size_t max_sum_bytes, uint64_t max_job_bytes, unsigned n_threads,
+                        struct phema_error *err)
+{
+    *cut = (struct cut){.series = series, .tile_elems = TILE_ELEMS};
+    while (cut->tile_elems > MIN_TILE_ELEMS &&
+           cut->tile_elems * sizeof(double) * n_targets > max_sum_bytes)
+        cut->tile_elems /= 2;
+    cut->order = calloc(series->n_tensors + 1, sizeof(*cut->order));
+    cut->first_tile = calloc(series->n_tensors + 1, sizeof(*cut->first_tile));
+    if (!cut->order || !cut->first_tile) {
+        cut_clear(cut);
+        return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+    }
+    for (size_t i = 0; i < series->n_tensors; i++)
+        if (series->tensors[i].same_as == i && series->tensors[i].tensor.n_elems)
+            cut->order[cut->n++] = i;
+    struct phema_series *sorted_by = (struct phema_series *)(uintptr_t)series; /* only read */
+    qsort_r(cut->order, cut->n, sizeof(*cut->order), compare_places, sorted_by);
+    for (size_t i = 0; i < cut->n; i++) {
+        const struct phema_tensor *tensor = &series->tensors[cut->order[i]].tensor;
+        cut->first_tile[i + 1] = cut->first_tile[i] + tiles_of(tensor, cut->tile_elems);
+        cut->read_bytes += tensor->size_bytes;
+    }
+
+    /* whole jobs let go of whole stretches of files; several for each thread level out their ends
+     */
+    uint64_t n_tiles = cut_n_tiles(cut);
+    uint64_t mean_bytes = n_tiles ? cut->read_bytes / n_tiles + 1 : 1;
+    cut->tiles_per_job = max_job_bytes / mean_bytes;
+    uint64_t fair = n_tiles / (8ull * n_threads);
+    if (cut->tiles_per_job > fair)
+        cut->tiles_per_job = fair;
+    if (cut->tiles_per_job == 0)
+        cut->tiles_per_job = 1;
+    cut->n_jobs = (n_tiles + cut->tiles_per_job - 1) / cut->tiles_per_job;
+    return PHEMA_OK;
+}
+
+void cut_clear(struct cut *cut)
+{
+    free(cut->order);
+    free(cut->first_tile);
+    *cut = (struct cut){0};
+}
+
+uint64_t cut_n_tiles(const struct cut *cut)
+{
+    return cut->first_tile[cut->n];
+}
+
+struct piece cut_tile(const struct cut *cut, uint64_t tile, size_t *hint)
+{
+    size_t low = *hint, high = cut->n;
+    if (cut->first_tile[low] > tile)
+        low = 0;
+    if (cut->first_tile[low + 1] > tile)
+        high = low + 1;
+    while (high - low > 1) { /* first_tile[low] <= tile < first_tile[high] */
+        size_t middle = low + (high - low) / 2;
+        if (cut->first_tile[middle] <= tile)
+            low = middle;
+        else
+            high = middle;
+    }
+    *hint = low;
+    const struct phema_tensor *tensor = &cut->series->tensors[cut->order[low]].tensor;
+    struct piece piece = {.tensor = cut->order[low],
+                          .first = (tile - cut->first_tile[low]) * cut->tile_elems};
+    piece.n_elems = tensor->n_elems - piece.first;
+    if (piece.n_elems > cut->tile_elems)
+        piece.n_elems = cut->tile_elems;
+    return piece;
+}

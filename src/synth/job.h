@@ -1,0 +1,35 @@
+/* job.h - how the work is cut: tiles of tensors, and jobs of several tiles that follow each other
+ * in the files. Everything is computed from numbers, no list of tiles is kept. */
+#ifndef SYNTH_JOB_H
+#define SYNTH_JOB_H
+
+#include "phema/plan.h"
+
+struct cut {
+    const struct phema_series *series;
+    size_t tile_elems;    /* even, of a tile that is full */
+    size_t *order;        /* [n] tensors that are read, as they lie in the files */
+    uint64_t *first_tile; /* [n + 1] number of the first tile of order[i] */
+    size_t n;
+    uint64_t tiles_per_job;
+    uint64_t n_jobs;
+    uint64_t read_bytes; /* of one snapshot */
+};
+
+struct piece {
+    size_t tensor; /* index into the series */
+    uint64_t first, n_elems;
+};
+
+/* max_sum_bytes: of the sums of one tile for one worker; max_job_bytes: of one snapshot's data in a
+ * job. */
+PHEMA_FALLIBLE cut_make(struct cut *cut, const struct phema_series *series, size_t n_targets,
+                        size_t max_sum_bytes, uint64_t max_job_bytes, unsigned n_threads,
+                        struct phema_error *err);
+void cut_clear(struct cut *cut);
+
+uint64_t cut_n_tiles(const struct cut *cut);
+/* hint: 0, or where the tile before was found */
+struct piece cut_tile(const struct cut *cut, uint64_t tile, size_t *hint);
+
+#endif

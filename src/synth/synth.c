@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+/* synth.c - the run: open the outputs, start the workers, watch them, publish. */
+#include "phema/synth.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "phema/cleanup.h"
+#include "phema/memory.h"
+#include "worker.h"
+
+/* Sums of all workers together, and mapped input of all jobs in flight: what bounds memory. */
+#define MAX_SUM_BYTES  ((size_t)32 << 20)
+#define MAX_JOB_BYTES  ((uint64_t)8 << 20)
+#define MAX_READ_BYTES ((uint64_t)256 << 20)
+
+static double now_s(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static enum phema_status no_memory(struct phema_error *err)
+{
+    return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+}
+
+/* ---- Outputs ---- */
+
+/* Replacing a snapshot by an average of it is never what was meant. */
+static enum phema_status check_is_no_input(const struct phema_series *series, const char *path,
+                                           struct phema_error *err)
+{
+    struct stat out, in;
+    if (stat(path, &out))
+        return PHEMA_OK; /* does not exist */
+    for (size_t k = 0; k < series->n; k++) {
+        const struct phema_checkpoint *checkpoint = series->snapshots[k].checkpoint;
+        for (size_t f = 0; checkpoint && f < phema_checkpoint_n_files(checkpoint); f++)
+            if (stat(phema_file_path(phema_checkpoint_file(checkpoint, f)), &in) == 0 &&
+                in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+                return phema_fail(err, PHEMA_ERR_OUTPUT,
+                                  "%s: is one of the snapshots; choose another name", path);
+    }
+    return PHEMA_OK;
+}
+
+static enum phema_status make_directory(const struct phema_outputs *outputs,
+                                        struct phema_cleanup_entry **made, struct phema_error *err)
+{
+    if (!outputs->made_directory)
+        return PHEMA_OK;
+    if (mkdir(outputs->made_directory, 0777)) {
+        if (errno == EEXIST)
+            return PHEMA_OK;
+        return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: cannot be made: %s", outputs->made_directory,
+                          strerror(errno));
+    }
+    return phema_cleanup_add_partial(made, outputs->made_directory, true, err);
+}
+
+static enum phema_status open_outputs(struct run *run, struct phema_error *err)
+{
+    struct phema_writer_options options = {run->options->replaces, run->options->syncs};
+    enum phema_status status = PHEMA_OK;
+    for (size_t j = 0; !status && j < run->outputs->m; j++) {
+        const struct phema_output *output = &run->outputs->items[j];
+        status = check_is_no_input(run->plan->series, output->path, err);
+        if (!status && !options.replaces)
+            status = phema_writer_check_absent(output->path, err);
+    }
+    for (size_t j = 0; !status && j < run->outputs->m; j++) {
+        const struct phema_output *output = &run->outputs->items[j];
+        status =
+            phema_writer_open(&run->writers[j], output->path, output->size_bytes, &options, err);
+        if (!status)
+            status = phema_writer_put(run->writers[j], 0, output->header, output->header_size, err);
+    }
+    return status;
+}
+
+static enum phema_status check_inputs(const struct phema_series *series, struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    for (size_t k = 0; !status && k < series->n; k++) {
+        const struct phema_checkpoint *checkpoint = series->snapshots[k].checkpoint;
+        for (size_t f = 0; !status && f < phema_checkpoint_n_files(checkpoint); f++)
+            status = phema_file_check_unchanged(phema_checkpoint_file(checkpoint, f), err);
+    }
+    return status;
+}
+
+static enum phema_status publish(struct run *run, struct phema_error *err)
+{
+    enum phema_status status = check_inputs(run->plan->series, err);
+    for (size_t j = 0; !status && j < run->outputs->m; j++) {
+        struct phema_writer *writer = run->writers[j];
+        run->writers[j] = NULL;
+        status = phema_writer_commit(writer, err);
+    }
+    return status;
+}
+
+/* ---- Workers ---- */
+
+struct crew {
+    struct worker *workers;
+    pthread_t *threads;
+    unsigned n, n_running;
+    pthread_mutex_t lock;
+    pthread_cond_t is_done;
+    unsigned n_done;
+};
+
+struct crew_member {
+    struct crew *crew;
+    struct worker *worker;
+};
+
+static void *work(void *argument)
+{
+    struct crew_member *member = argument;
+    struct crew *crew = member->crew;
+    worker_run(member->worker);
+    free(member);
+    (void)pthread_mutex_lock(&crew->lock);
+    crew->n_done++;
+    (void)pthread_cond_signal(&crew->is_done);
+    (void)pthread_mutex_unlock(&crew->lock);
+    return NULL;
+}
+
+static enum phema_status start(struct crew *crew, struct run *run, struct phema_error *err)
+{
+    crew->workers = calloc(crew->n, sizeof(*crew->workers));
+    crew->threads = calloc(crew->n, sizeof(*crew->threads));
+    if (!crew->workers || !crew->threads)
+        return no_memory(err);
+    for (unsigned i = 0; i < crew->n; i++) {
+        enum phema_status status = worker_init(&crew->workers[i], run, err);
+        if (status)
+            return status;
+    }
+    for (; crew->n_running < crew->n; crew->n_running++) {
+        struct crew_member *member = malloc(sizeof(*member));
+        if (!member)
+            return no_memory(err);
+        *member = (struct crew_member){crew, &crew->workers[crew->n_running]};
+        int failed = pthread_create(&crew->threads[crew->n_running], NULL, work, member);
+        if (failed) {
+            free(member);
+            return phema_fail(err, PHEMA_ERR_RESOURCE, "thread %u cannot be started: %s",
+                              crew->n_running + 1, strerror(failed));
+        }
+    }
+    return PHEMA_OK;
+}
+
+static void tell(const struct run *run, double start_s, uint64_t *peak_bytes)
+{
+    uint64_t anonymous = phema_memory_now().anonymous_bytes;
+    if (anonymous > *peak_bytes)
+        *peak_bytes = anonymous;
+    if (!run->options->report)
+        return;
+    const struct phema_tensor *tensor =
+        &run->plan->series->tensors[atomic_load(&((struct run *)(uintptr_t)run)->tensor)].tensor;
+    struct phema_progress progress = {
+        .done_bytes =
+            atomic_load(&((struct run *)(uintptr_t)run)->done_bytes) * run->plan->series->n,
+        .total_bytes = run->cut.read_bytes * run->plan->series->n,
+        .elapsed_s = now_s() - start_s,
+        .tensor = tensor->name,
+        .tensor_size = tensor->name_size,
+    };
+    run->options->report(run->options->context, &progress);
+}
+
+/* Wait for all, telling how far they are ten times a second. */
+static void watch(struct crew *crew, const struct run *run, double start_s, uint64_t *peak_bytes)
+{
+    (void)pthread_mutex_lock(&crew->lock);
+    while (crew->n_done < crew->n_running) {
+        struct timespec until;
+        (void)clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += 100000000;
+        if (until.tv_nsec >= 1000000000) {
+            until.tv_sec++;
+            until.tv_nsec -= 1000000000;
+        }
+        (void)pthread_cond_timedwait(&crew->is_done, &crew->lock, &until);
+        if (crew->n_done < crew->n_running) {
+            (void)pthread_mutex_unlock(&crew->lock);
+            tell(run, start_s, peak_bytes);
+            (void)pthread_mutex_lock(&crew->lock);
+        }
+    }
+    (void)pthread_mutex_unlock(&crew->lock);
+    tell(run, start_s, peak_bytes);
+}
+
+static enum phema_status employ(struct run *run, struct phema_synth_result *result, double start_s,
+                                struct phema_error *err)
+{
+    struct crew crew = {.n = run->options->n_threads,
+                        .lock = PTHREAD_MUTEX_INITIALIZER,
+                        .is_done = PTHREAD_COND_INITIALIZER};
+    enum phema_status status = start(&crew, run, err);
+    if (status)
+        atomic_store(&run->is_stopped, true);
+    watch(&crew, run, start_s, &result->peak_anonymous_bytes);
+    for (unsigned i = 0; i < crew.n_running; i++)
+        (void)pthread_join(crew.threads[i], NULL);
+    for (unsigned i = 0; crew.workers && i < crew.n; i++) {
+        struct worker *worker = &crew.workers[i];
+        if (!status && worker->status) {
+            status = worker->status;
+            *err = worker->err;
+        }
+        result->n_nan += worker->counts.n_nan;
+        result->n_inf += worker->counts.n_inf;
+        result->n_overflow += worker->counts.n_overflow;
+        if (worker->run && worker->nan_tensor < result->nan_tensor)
+            result->nan_tensor = worker->nan_tensor;
+        worker_clear(worker);
+    }
+    free(crew.workers);
+    free(crew.threads);
+    return status;
+}
+
+/* ---- Together ---- */
+
+static void link_aliases(struct run *run)
+{
+    const struct phema_series *series = run->plan->series;
+    for (size_t i = 0; i < series->n_tensors; i++)
+        run->next_alias[i] = SIZE_MAX;
+    for (size_t i = 0; i < series->n_tensors; i++) {
+        size_t first = series->tensors[i].same_as;
+        if (first == i)
+            continue;
+        run->next_alias[i] = run->next_alias[first];
+        run->next_alias[first] = i;
+    }
+}
+
+static enum phema_status prepare(struct run *run, struct phema_error *err)
+{
+    const struct phema_series *series = run->plan->series;
+    enum phema_status status = groups_make(&run->groups, &run->n_groups, run->plan, err);
+    if (status)
+        return status;
+    unsigned n_threads = run->options->n_threads;
+    uint64_t job_bytes = MAX_READ_BYTES / series->n / n_threads;
+    status = cut_make(&run->cut, series, run->plan->m, MAX_SUM_BYTES / n_threads,
+                      job_bytes < MAX_JOB_BYTES ? job_bytes : MAX_JOB_BYTES, n_threads, err);
+    if (status)
+        return status;
+    run->sum_elems = run->cut.tile_elems;
+    for (size_t i = 0; i < series->n_tensors; i++)
+        if (series->tensors[i].tensor.dtype == PHEMA_C64 ||
+            series->tensors[i].tensor.dtype == PHEMA_C128)
+            run->sum_elems = 2 * run->cut.tile_elems;
+    run->next_alias = calloc(series->n_tensors + 1, sizeof(*run->next_alias));
+    run->equal = calloc(run->n_groups * series->n_tensors + 1, sizeof(*run->equal));
+    run->writers = calloc(run->outputs->m + 1, sizeof(struct phema_writer *));
+    if (!run->next_alias || !run->equal || !run->writers)
+        return no_memory(err);
+    link_aliases(run);
+    return PHEMA_OK;
+}
+
+static void count_tensors(const struct run *run, struct phema_synth_result *result)
+{
+    const struct phema_series *series = run->plan->series;
+    for (size_t i = 0; i < series->n_tensors; i++) {
+        if (series->tensors[i].rule == PHEMA_RULE_COPY)
+            result->n_copied++;
+        else if (atomic_load(&run->equal[series->tensors[i].same_as]) == EQUALITY_ALL)
+            result->n_constant++;
+        else
+            result->n_averaged++;
+    }
+    for (size_t j = 0; j < run->outputs->m; j++)
+        result->written_bytes += run->outputs->items[j].size_bytes;
+    result->read_bytes = run->cut.read_bytes * series->n;
+}
+
+PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct phema_plan *plan,
+                               const struct phema_outputs *outputs,
+                               const struct phema_synth_options *options, struct phema_error *err)
+{
+    double start_s = now_s();
+    *result = (struct phema_synth_result){.nan_tensor = SIZE_MAX, .n_threads = options->n_threads};
+    struct run run = {
+        .plan = plan, .outputs = outputs, .options = options, .backend = phema_backend_for_cpu()};
+    result->backend = phema_backend_name(run.backend);
+    struct phema_cleanup_entry *made = NULL;
+    enum phema_status status = prepare(&run, err);
+    if (!status)
+        status = make_directory(outputs, &made, err);
+    if (!status)
+        status = open_outputs(&run, err);
+    if (!status)
+        status = employ(&run, result, start_s, err);
+    if (!status)
+        status = publish(&run, err);
+    if (!status)
+        count_tensors(&run, result);
+
+    for (size_t j = 0; run.writers && j < outputs->m; j++)
+        phema_writer_abandon(run.writers[j]);
+    phema_cleanup_remove(made);
+    if (status && made)
+        (void)rmdir(outputs->made_directory);
+    cut_clear(&run.cut);
+    groups_free(run.groups, run.n_groups);
+    free(run.next_alias);
+    free((void *)(uintptr_t)run.equal);
+    free(run.writers);
+    result->elapsed_s = now_s() - start_s;
+    return status;
+}
