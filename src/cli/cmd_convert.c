@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_convert.c - the ways to say how long an average is, each in terms of the others. */
+#include <math.h>
+#include <stdio.h>
+
+#include "commands.h"
+#include "phema/json.h"
+#include "phema/profile.h"
+#include "shared.h"
+
+struct convert_values {
+    struct cli_common common;
+    struct cli_reals sigma_rel, gamma, half_life, decay;
+    double at;
+};
+
+/* One average, said in every way; what needs a time is NaN without --at. */
+struct length {
+    double sigma_rel, gamma, half_life_share;
+    double at, width, half_life, decay;
+};
+
+/* The exponential EMA that matches has the same standard deviation in time: 1/k = sigma_rel t, and
+ * decay e^-k for each step (arXiv:2312.02696, section 3.1, where sigma_rel is that width). */
+static double decay_from_width(double width)
+{
+    return exp(-1 / width);
+}
+
+static enum phema_status from_gamma(struct length *out, double gamma, double at,
+                                    struct phema_error *err)
+{
+    double sigma_rel = phema_sigma_rel_from_gamma(gamma);
+    if (!(gamma > -0.5) || !isfinite(gamma))
+        return phema_fail(err, PHEMA_ERR_TARGET, "gamma %g is not above -0.5", gamma);
+    *out = (struct length){.sigma_rel = sigma_rel,
+                           .gamma = gamma,
+                           .half_life_share = phema_half_life_from_gamma(gamma, 1),
+                           .at = at,
+                           .width = sigma_rel * at,
+                           .half_life = phema_half_life_from_gamma(gamma, at),
+                           .decay = decay_from_width(sigma_rel * at)};
+    return PHEMA_OK;
+}
+
+static enum phema_status need_at(const struct convert_values *given, const char *option,
+                                 struct phema_error *err)
+{
+    if (given->at > 0)
+        return PHEMA_OK;
+    return phema_fail(err, PHEMA_ERR_USAGE,
+                      "--%s: is a number of steps; --at says at which step of the training",
+                      option);
+}
+
+static enum phema_status add_row(struct phema_text *out, struct phema_json_out *json,
+                                 const struct length *length, struct phema_error *err)
+{
+    if (json->text) {
+        phema_json_out_open(json, NULL, '{');
+        phema_json_out_number(json, "sigma_rel", length->sigma_rel);
+        phema_json_out_number(json, "gamma", length->gamma);
+        phema_json_out_number(json, "half_life_rel", length->half_life_share);
+        if (!isnan(length->at)) {
+            phema_json_out_number(json, "time", length->at);
+            phema_json_out_number(json, "width", length->width);
+            phema_json_out_number(json, "half_life", length->half_life);
+            phema_json_out_number(json, "decay", length->decay);
+        }
+        phema_json_out_close(json, '}');
+    } else {
+        phema_text_printf(out, "%-12.8g %-12.8g %-13.8g", length->sigma_rel, length->gamma,
+                          length->half_life_share);
+        if (!isnan(length->at))
+            phema_text_printf(out, " %-12.8g %-12.8g %.10g", length->width, length->half_life,
+                              length->decay);
+        phema_text_puts(out, "\n");
+    }
+    return phema_text_check(out, err);
+}
+
+enum spelling { SIGMA_REL, GAMMA, HALF_LIFE, DECAY };
+
+static enum phema_status translate(struct length *out, const struct convert_values *given,
+                                   enum spelling spelling, double value, struct phema_error *err)
+{
+    double gamma = value;
+    enum phema_status status = PHEMA_OK;
+    if (spelling == HALF_LIFE || spelling == DECAY)
+        status = need_at(given, spelling == HALF_LIFE ? "half-life" : "decay", err);
+    if (!status && spelling == SIGMA_REL)
+        status = phema_gamma_from_sigma_rel(&gamma, value, err);
+    if (!status && spelling == HALF_LIFE)
+        status = phema_gamma_from_half_life(&gamma, value, given->at, err);
+    if (!status && spelling == DECAY) {
+        if (!(value > 0 && value < 1))
+            status = phema_fail(err, PHEMA_ERR_USAGE, "--decay: %g is not between 0 and 1", value);
+        else
+            status = phema_gamma_from_sigma_rel(&gamma, -1 / log(value) / given->at, err);
+    }
+    return status ? status : from_gamma(out, gamma, given->at, err);
+}
+
+static enum phema_status write_rows(struct phema_text *text, struct phema_json_out *json,
+                                    const struct convert_values *given, struct phema_error *err)
+{
+    const struct cli_reals *const lists[] = {&given->sigma_rel, &given->gamma, &given->half_life,
+                                             &given->decay};
+    size_t n = 0;
+    for (size_t l = 0; l < ARRAY_LEN(lists); l++)
+        for (size_t i = 0; i < lists[l]->n; i++, n++) {
+            struct length length;
+            enum phema_status status =
+                translate(&length, given, (enum spelling)l, lists[l]->items[i], err);
+            if (!status)
+                status = add_row(text, json, &length, err);
+            if (status)
+                return status;
+        }
+    if (n == 0)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "convert: nothing to convert; give --sigma-rel, --gamma, --half-life or "
+                          "--decay");
+    return PHEMA_OK;
+}
+
+static enum phema_status run(void *values, struct phema_error *err)
+{
+    const struct convert_values *given = values;
+    if (!isnan(given->at) && !(given->at > 0 && given->at < 9007199254740992.0))
+        return phema_fail(err, PHEMA_ERR_USAGE, "--at: %g is no time above 0", given->at);
+    struct phema_text text = {0};
+    struct phema_json_out json = {.text = given->common.is_json ? &text : NULL, .is_pretty = true};
+    if (json.text) {
+        phema_json_out_open(&json, NULL, '{');
+        phema_json_out_u64(&json, "version", 1);
+        phema_json_out_open(&json, "lengths", '[');
+    } else {
+        phema_text_printf(&text, "%-12s %-12s %-13s", "sigma_rel", "gamma", "half_life_rel");
+        phema_text_puts(&text, isnan(given->at) ? "\n" : " width        half_life    decay\n");
+    }
+    enum phema_status status = write_rows(&text, &json, given, err);
+    if (json.text) {
+        phema_json_out_close(&json, ']');
+        phema_json_out_close(&json, '}');
+        phema_text_puts(&text, "\n");
+    }
+    if (!status)
+        status = cli_print(&text, err);
+    phema_text_clear(&text);
+    return status;
+}
+
+static const struct cli_opt rows[] = {
+    {"sigma-rel", TARGET, CLI_REALS, CLI_ROW(convert_values, sigma_rel), "LIST",
+     "relative widths: standard deviation in time over\ntraining time", 0, 0},
+    {"gamma", TARGET, CLI_REALS, CLI_ROW(convert_values, gamma), "LIST",
+     "exponents of power functions", 0, 0},
+    {"half-life", TARGET, CLI_REALS, CLI_ROW(convert_values, half_life), "LIST",
+     "steps in which half of the weight lies (needs --at)", 0, 0},
+    {"decay", TARGET, CLI_REALS, CLI_ROW(convert_values, decay), "LIST",
+     "decay of an exponential EMA with the same width\nin steps, such as 0.9999 (needs --at)", 0,
+     0},
+    {"at", TARGET, CLI_REAL, CLI_ROW(convert_values, at), "TIME",
+     "the training time, in steps or whatever it counts", 0, 0},
+    CLI_COMMON_ROWS(convert_values),
+    {0},
+};
+
+const struct cli_verb cli_convert = {
+    .name = "convert",
+    .summary = "translate between the ways to say how long an average is",
+    .options = rows,
+    .examples = "  posthoc-ema convert --sigma-rel 0.05,0.1\n"
+                "      their exponents and half-lives, as shares of the training\n"
+                "  posthoc-ema convert --decay 0.9999 --at 200k\n"
+                "      the sigma_rel that fits an exponential EMA at step 200000\n",
+    .values_size = sizeof(struct convert_values),
+    .run = run,
+};

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_diff.c - compare two checkpoints tensor by tensor. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+#include "phema/compare.h"
+#include "phema/json.h"
+#include "shared.h"
+
+/* Rows of the table, worst first; -v shows all. */
+#define SHOWN_ROWS 20
+
+struct diff_values {
+    struct cli_common common;
+    const char *a, *b;
+    struct cli_texts allow_global;
+    double tolerance;
+};
+
+static bool is_within(const struct phema_difference *difference, double tolerance)
+{
+    if (!difference->a || !difference->b || !difference->is_comparable)
+        return false;
+    return difference->is_equal || difference->rel_l2 <= tolerance;
+}
+
+static const struct phema_tensor *tensor_of(const struct phema_difference *difference)
+{
+    return difference->a ? difference->a : difference->b;
+}
+
+static void write_names(struct phema_json_out *out, const char *key,
+                        const struct phema_comparison *comparison, bool is_a)
+{
+    phema_json_out_open(out, key, '[');
+    for (size_t i = 0; i < comparison->n; i++) {
+        const struct phema_difference *difference = &comparison->tensors[i];
+        const struct phema_tensor *here = is_a ? difference->a : difference->b;
+        const struct phema_tensor *there = is_a ? difference->b : difference->a;
+        if (here && !there)
+            phema_json_out_bytes(out, NULL, here->name, here->name_size);
+    }
+    phema_json_out_close(out, ']');
+}
+
+static void write_json(struct phema_text *text, const struct phema_comparison *comparison,
+                       bool is_equal)
+{
+    struct phema_json_out out = {.text = text, .is_pretty = true};
+    phema_json_out_open(&out, NULL, '{');
+    phema_json_out_bool(&out, "equal", is_equal);
+    phema_json_out_number(&out, "max_abs", comparison->max_abs);
+    phema_json_out_number(&out, "rel_l2", comparison->rel_l2);
+    phema_json_out_open(&out, "tensors", '[');
+    for (size_t i = 0; i < comparison->n; i++) {
+        const struct phema_difference *difference = &comparison->tensors[i];
+        if (!difference->a || !difference->b)
+            continue;
+        phema_json_out_open(&out, NULL, '{');
+        phema_json_out_bytes(&out, "name", difference->a->name, difference->a->name_size);
+        phema_json_out_bool(&out, "comparable", difference->is_comparable);
+        phema_json_out_u64(&out, "unequal", difference->n_unequal);
+        phema_json_out_number(&out, "max_abs",
+                              difference->is_comparable ? difference->max_abs : (double)NAN);
+        phema_json_out_number(&out, "rel_l2",
+                              difference->is_comparable ? difference->rel_l2 : (double)NAN);
+        phema_json_out_close(&out, '}');
+    }
+    phema_json_out_close(&out, ']');
+    write_names(&out, "only_in_a", comparison, true);
+    write_names(&out, "only_in_b", comparison, false);
+    phema_json_out_close(&out, '}');
+    phema_text_puts(text, "\n");
+}
+
+/* Larger is worse: what is missing or of another shape first, then by rel_l2. */
+static double badness(const struct phema_difference *difference)
+{
+    if (!difference->a || !difference->b || !difference->is_comparable)
+        return HUGE_VAL;
+    if (difference->is_equal)
+        return 0;
+    return isnan(difference->rel_l2) ? 1e300 : difference->rel_l2;
+}
+
+static int compare_badness(const void *a, const void *b)
+{
+    const struct phema_difference *left = *(const struct phema_difference *const *)a;
+    const struct phema_difference *right = *(const struct phema_difference *const *)b;
+    double l = badness(left), r = badness(right);
+    if (l != r)
+        return l > r ? -1 : 1;
+    return (left > right) - (left < right);
+}
+
+static void write_row(struct phema_text *out, const struct phema_difference *difference)
+{
+    struct phema_name_buffer name;
+    const struct phema_tensor *tensor = tensor_of(difference);
+    (void)phema_name_shown(&name, tensor->name, tensor->name_size);
+    if (!difference->b)
+        phema_text_printf(out, "%-12s %-12s %s\n", "only in A", "", name.text);
+    else if (!difference->a)
+        phema_text_printf(out, "%-12s %-12s %s\n", "only in B", "", name.text);
+    else if (!difference->is_comparable)
+        phema_text_printf(out, "%-12s %-12s %s\n", "other shape", "or dtype", name.text);
+    else
+        phema_text_printf(out, "%-12.4g %-12.4g %s\n", difference->rel_l2, difference->max_abs,
+                          name.text);
+}
+
+static enum phema_status write_table(struct phema_text *out,
+                                     const struct phema_comparison *comparison, bool is_verbose,
+                                     struct phema_error *err)
+{
+    const struct phema_difference **order = calloc(comparison->n + 1, sizeof(*order));
+    if (!order)
+        return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+    size_t n_different = 0;
+    for (size_t i = 0; i < comparison->n; i++) {
+        order[i] = &comparison->tensors[i];
+        n_different += badness(order[i]) > 0;
+    }
+    qsort(order, comparison->n, sizeof(*order), compare_badness);
+    if (n_different == 0) {
+        phema_text_printf(out, "equal: %zu tensor%s\n", comparison->n,
+                          comparison->n == 1 ? "" : "s");
+    } else {
+        size_t n_shown = is_verbose                 ? comparison->n
+                         : n_different < SHOWN_ROWS ? n_different
+                                                    : SHOWN_ROWS;
+        phema_text_printf(out, "%-12s %-12s tensor\n", "rel_l2", "max_abs");
+        for (size_t i = 0; i < n_shown; i++)
+            write_row(out, order[i]);
+        if (n_shown < n_different)
+            phema_text_printf(out, "... and %zu more (-v shows all)\n", n_different - n_shown);
+        phema_text_printf(out, "%-12.4g %-12.4g all; %zu of %zu tensors differ\n",
+                          comparison->rel_l2, comparison->max_abs, n_different, comparison->n);
+    }
+    free(order);
+    return PHEMA_OK;
+}
+
+static enum phema_status report(const struct diff_values *given,
+                                const struct phema_comparison *comparison, struct phema_error *err)
+{
+    double tolerance = isnan(given->tolerance) ? 0 : given->tolerance;
+    bool is_equal = true;
+    for (size_t i = 0; i < comparison->n; i++)
+        is_equal = is_equal && is_within(&comparison->tensors[i], tolerance);
+    struct phema_text text = {0};
+    enum phema_status status = PHEMA_OK;
+    if (given->common.is_json)
+        write_json(&text, comparison, is_equal);
+    else
+        status = write_table(&text, comparison, given->common.is_verbose, err);
+    if (!status && !(given->common.is_quiet && !given->common.is_json))
+        status = cli_print(&text, err);
+    phema_text_clear(&text);
+    return status ? status : is_equal ? PHEMA_OK : PHEMA_NO;
+}
+
+static enum phema_status run(void *values, struct phema_error *err)
+{
+    const struct diff_values *given = values;
+    if (given->tolerance < 0)
+        return phema_fail(err, PHEMA_ERR_USAGE, "--tolerance: %g is below 0", given->tolerance);
+    struct phema_checkpoint_options options = {given->allow_global.items, given->allow_global.n};
+    struct phema_checkpoint *a = NULL, *b = NULL;
+    struct phema_comparison comparison = {0};
+    enum phema_status status = phema_checkpoint_open(&a, given->a, &options, err);
+    if (!status)
+        status = phema_checkpoint_open(&b, given->b, &options, err);
+    if (!status)
+        status = phema_compare(&comparison, a, b, err);
+    if (!status)
+        status = report(given, &comparison, err);
+    phema_comparison_clear(&comparison);
+    phema_checkpoint_close(a);
+    phema_checkpoint_close(b);
+    return status;
+}
+
+static const struct cli_opt rows[] = {
+    {"A", INPUT, CLI_OPERAND, CLI_ROW(diff_values, a), NULL, "a checkpoint", 0, 0},
+    {"B", INPUT, CLI_OPERAND, CLI_ROW(diff_values, b), NULL,
+     "what it is compared with: errors are relative to B", 0, 0},
+    CLI_PICKLE_ROWS(diff_values, allow_global),
+    {"tolerance", NUMBERS, CLI_REAL, CLI_ROW(diff_values, tolerance), "REL",
+     "tensors count as equal up to this |A - B| / |B|\n(default 0)", 0, 0},
+    CLI_COMMON_ROWS(diff_values),
+    {0},
+};
+
+const struct cli_verb cli_diff = {
+    .name = "diff",
+    .summary = "compare two checkpoints tensor by tensor",
+    .options = rows,
+    .examples = "  posthoc-ema diff out.safetensors truth.safetensors\n"
+                "      the tensors that differ, worst first; status 1 when any does\n"
+                "  posthoc-ema diff --tolerance 1e-3 a.safetensors b.pt && echo close\n"
+                "      floats of different dtypes are compared as numbers\n",
+    .values_size = sizeof(struct diff_values),
+    .run = run,
+};

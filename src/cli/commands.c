@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+/* commands.c - the list of verbs, what stands before them, and the exit status. */
+#include "commands.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "phema/cleanup.h"
+#include "phema/cli.h"
+#include "shared.h"
+
+const struct cli_verb *const cli_verbs[] = {&cli_synth, &cli_weights, &cli_inspect, &cli_diff,
+                                            &cli_gen,   &cli_convert, NULL};
+
+static const char *verb_name(const void *table, size_t index)
+{
+    const struct cli_verb *const *verbs = table;
+    return verbs[index] ? verbs[index]->name : NULL;
+}
+
+static const struct cli_verb *find_verb(const char *name)
+{
+    for (size_t i = 0; cli_verbs[i]; i++)
+        if (strcmp(cli_verbs[i]->name, name) == 0)
+            return cli_verbs[i];
+    return NULL;
+}
+
+static void write_overview(struct phema_text *out)
+{
+    phema_text_puts(out, "usage: posthoc-ema VERB [options] ...\n\n"
+                         "Averages of a training's parameters, of any length, made afterwards from "
+                         "stored snapshots.\n\n"
+                         "Examples\n"
+                         "  posthoc-ema synth --sigma-rel 0.1 ckpts/ out.safetensors\n"
+                         "      one averaged checkpoint from a directory of snapshots\n"
+                         "  posthoc-ema inspect ckpts/\n"
+                         "      what is in that directory\n\n"
+                         "Verbs\n");
+    for (size_t i = 0; cli_verbs[i]; i++)
+        phema_text_printf(out, "  %-9s %s\n", cli_verbs[i]->name, cli_verbs[i]->summary);
+    phema_text_puts(out, "  help      this text, or help on a verb: posthoc-ema help VERB\n\n"
+                         "posthoc-ema VERB --help shows its options, posthoc-ema --version the "
+                         "version.\n");
+}
+
+static enum phema_status fail_verb(const char *name, struct phema_error *err)
+{
+    const char *nearest = cli_nearest(name, verb_name, cli_verbs);
+    if (nearest)
+        return phema_fail(err, PHEMA_ERR_USAGE, "unknown verb '%s'; did you mean '%s'?", name,
+                          nearest);
+    return phema_fail(err, PHEMA_ERR_USAGE, "unknown verb '%s'; see posthoc-ema --help", name);
+}
+
+static enum phema_status print_help(const char *name, struct phema_error *err)
+{
+    struct phema_text text = {0};
+    const struct cli_verb *verb = name ? find_verb(name) : NULL;
+    enum phema_status status = PHEMA_OK;
+    if (name && !verb && strcmp(name, "help") != 0)
+        status = fail_verb(name, err);
+    else if (verb)
+        cli_write_help(&text, verb);
+    else
+        write_overview(&text);
+    if (!status)
+        status = cli_print(&text, err);
+    phema_text_clear(&text);
+    return status;
+}
+
+static enum phema_status run_verb(const struct cli_verb *verb, int argc, char **argv,
+                                  struct phema_error *err)
+{
+    void *values = calloc(1, verb->values_size);
+    if (!values)
+        return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+    struct cli_common *common = values;
+    enum phema_status status = cli_parse(verb, values, argc, argv, err);
+    if (!status)
+        status = common->is_help ? print_help(verb->name, err) : verb->run(values, err);
+    phema_arena_clear(&common->arena);
+    free(values);
+    return status;
+}
+
+static enum phema_status run(int argc, char **argv, struct phema_error *err)
+{
+    const char *word = argc > 1 ? argv[1] : NULL;
+    if (!word) {
+        (void)fputs("posthoc-ema: no verb given; see posthoc-ema --help\n", stderr);
+        return PHEMA_ERR_USAGE;
+    }
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+        return print_help(NULL, err);
+    if (strcmp(word, "help") == 0)
+        return print_help(argc > 2 ? argv[2] : NULL, err);
+    if (strcmp(word, "--version") == 0) {
+        struct phema_text text = {0};
+        phema_text_puts(&text, "posthoc-ema " PHEMA_VERSION "\n");
+        enum phema_status status = cli_print(&text, err);
+        phema_text_clear(&text);
+        return status;
+    }
+    const struct cli_verb *verb = find_verb(word);
+    return verb ? run_verb(verb, argc, argv, err) : fail_verb(word, err);
+}
+
+int phema_cli_main(int argc, char **argv)
+{
+    struct phema_error err = {""};
+    phema_cleanup_install_handlers();
+    enum phema_status status = run(argc, argv, &err);
+    if (status && err.message[0])
+        (void)fprintf(stderr, "posthoc-ema: %s\n", err.message);
+    return (int)status;
+}

@@ -1,0 +1,12 @@
+/* commands.h - the verbs. */
+#ifndef CLI_COMMANDS_H
+#define CLI_COMMANDS_H
+
+#include "opt.h"
+
+extern const struct cli_verb cli_synth, cli_weights, cli_inspect, cli_diff, cli_gen, cli_convert;
+
+/* In the order of the help; ends with NULL. */
+extern const struct cli_verb *const cli_verbs[];
+
+#endif

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+/* numbers.c - numbers, sizes and lists of numbers as users write them. The locale has no say: the
+ * program never sets one. */
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opt.h"
+
+/* More than anyone sweeps; a step that is too small must not fill the memory. */
+#define MAX_LIST ((size_t)100000)
+
+static bool read_suffix(double *factor, const char *suffix)
+{
+    static const struct {
+        const char *name;
+        double factor;
+    } known[] = {{"", 1},     {"k", 1e3},     {"K", 1e3},        {"M", 1e6},          {"G", 1e9},
+                 {"T", 1e12}, {"Ki", 1024.0}, {"Mi", 1048576.0}, {"Gi", 1073741824.0}};
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        if (strcmp(suffix, known[i].name) == 0) {
+            *factor = known[i].factor;
+            return true;
+        }
+    return false;
+}
+
+PHEMA_FALLIBLE cli_parse_real(double *out, const char *text, struct phema_error *err)
+{
+    char *end = NULL;
+    double factor = 1;
+    /* strtod would also take hexadecimal and leading space */
+    bool is_plain = isdigit((unsigned char)*text) || strchr("+-.nN", *text);
+    double value = strtod(text, &end);
+    if (!is_plain || end == text || !read_suffix(&factor, end) || strpbrk(text, "xX"))
+        return phema_fail(err, PHEMA_ERR_USAGE, "'%s' is no number; expected one like 0.1 or 20k",
+                          text);
+    *out = value * factor;
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE cli_parse_count(uint64_t *out, const char *text, struct phema_error *err)
+{
+    double value = 0;
+    enum phema_status status = cli_parse_real(&value, text, err);
+    if (status || !(value >= 0) || value != floor(value) || value >= 9007199254740992.0)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "'%s' is no count; expected a whole number like 16 or 20k", text);
+    *out = (uint64_t)value;
+    return PHEMA_OK;
+}
+
+/* ---- Lists ---- */
+
+struct list {
+    struct phema_arena *arena;
+    struct cli_reals reals;
+    size_t capacity;
+};
+
+static enum phema_status add(struct list *list, double value, struct phema_error *err)
+{
+    if (list->reals.n == MAX_LIST)
+        return phema_fail(err, PHEMA_ERR_USAGE, "has more than %zu values", MAX_LIST);
+    if (list->reals.n == list->capacity) {
+        size_t capacity = list->capacity ? 2 * list->capacity : 16;
+        double *items = phema_arena_array(list->arena, capacity, sizeof(*items));
+        if (!items)
+            return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+        if (list->reals.n)
+            memcpy(items, list->reals.items, list->reals.n * sizeof(*items));
+        list->reals.items = items;
+        list->capacity = capacity;
+    }
+    list->reals.items[list->reals.n++] = value;
+    return PHEMA_OK;
+}
+
+static int decimals_of(const char *text)
+{
+    const char *point = strchr(text, '.');
+    return point && !strpbrk(text, "eE") ? (int)strspn(point + 1, "0123456789") : 0;
+}
+
+/* first, first + step, ... last, each the double that its decimal would have been read as. */
+static enum phema_status add_range(struct list *list, double first, double last, double step,
+                                   int decimals, struct phema_error *err)
+{
+    if (!(step != 0) || !isfinite(step) || !isfinite(first) || !isfinite(last))
+        return phema_fail(err, PHEMA_ERR_USAGE, "its step is 0 or no number");
+    double n = (last - first) / step;
+    if (!(n >= 0) || fabs(n - round(n)) > 1e-6)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "the step %g does not lead from %g to %g; both ends are included", step,
+                          first, last);
+    if (n > (double)MAX_LIST)
+        return phema_fail(err, PHEMA_ERR_USAGE, "has more than %zu values", MAX_LIST);
+    for (size_t i = 0; i <= (size_t)round(n); i++) {
+        char text[64];
+        (void)snprintf(text, sizeof(text), "%.*f", decimals, first + (double)i * step);
+        enum phema_status status =
+            add(list, decimals ? strtod(text, NULL) : first + (double)i * step, err);
+        if (status)
+            return status;
+    }
+    return PHEMA_OK;
+}
+
+static enum phema_status add_colons(struct list *list, char *item, struct phema_error *err)
+{
+    double values[3] = {0, 0, 1};
+    int n = 0, decimals = 0;
+    for (char *at = item; at; n++) {
+        char *colon = strchr(at, ':');
+        if (colon)
+            *colon++ = '\0';
+        if (n == 3)
+            return phema_fail(err, PHEMA_ERR_USAGE, "expected FIRST:LAST:STEP");
+        enum phema_status status = cli_parse_real(&values[n], at, err);
+        if (status)
+            return status;
+        if (decimals_of(at) > decimals)
+            decimals = decimals_of(at);
+        at = colon;
+    }
+    if (n != 3)
+        return phema_fail(err, PHEMA_ERR_USAGE, "expected FIRST:LAST:STEP");
+    return add_range(list, values[0], values[1], values[2], decimals, err);
+}
+
+/* EDM2's a,b,...,z: the step is that of the two before. */
+static enum phema_status add_dots(struct list *list, const char *next, int decimals,
+                                  struct phema_error *err)
+{
+    double last = 0;
+    if (list->reals.n < 2 || !next)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "'...' stands between two numbers and the last one");
+    enum phema_status status = cli_parse_real(&last, next, err);
+    if (status)
+        return status;
+    if (decimals_of(next) > decimals)
+        decimals = decimals_of(next);
+    double before = list->reals.items[list->reals.n - 2];
+    double first = list->reals.items[list->reals.n - 1];
+    list->reals.n--;
+    return add_range(list, first, last, first - before, decimals, err);
+}
+
+static enum phema_status parse_items(struct list *list, char *text, struct phema_error *err)
+{
+    int decimals = 0;
+    for (char *item = text; item;) {
+        char *comma = strchr(item, ',');
+        if (comma)
+            *comma++ = '\0';
+        enum phema_status status;
+        if (strcmp(item, "...") == 0) {
+            char *end = comma ? strchr(comma, ',') : NULL;
+            if (end)
+                *end++ = '\0';
+            status = add_dots(list, comma, decimals, err);
+            comma = end;
+        } else if (strchr(item, ':')) {
+            status = add_colons(list, item, err);
+        } else {
+            double value = 0;
+            status = cli_parse_real(&value, item, err);
+            if (!status)
+                status = add(list, value, err);
+            if (decimals_of(item) > decimals)
+                decimals = decimals_of(item);
+        }
+        if (status)
+            return status;
+        item = comma;
+    }
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE cli_parse_reals(struct cli_reals *out, struct phema_arena *arena, const char *text,
+                               struct phema_error *err)
+{
+    struct list list = {.arena = arena, .reals = *out, .capacity = out->n};
+    char *copy = phema_arena_copy(arena, text, strlen(text));
+    if (!copy)
+        return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+    enum phema_status status = parse_items(&list, copy, err);
+    if (status)
+        return phema_fail_in(err, status, "'%s'", text);
+    *out = list.reals;
+    return PHEMA_OK;
+}

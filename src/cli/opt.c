@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+/* opt.c - from argv to a verb's struct, by its table. */
+#include "opt.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct parse {
+    const struct cli_verb *verb;
+    struct cli_common *common;
+    char *values;
+    const struct cli_opt *next_operand;
+    struct phema_text repeated;
+};
+
+static void *field(const struct parse *parse, const struct cli_opt *option)
+{
+    return parse->values + option->offset;
+}
+
+static bool is_operand(const struct cli_opt *option)
+{
+    return option->kind == CLI_OPERAND || option->kind == CLI_OPERANDS;
+}
+
+/* ---- Words that are not known ---- */
+
+static size_t least(size_t a, size_t b, size_t c)
+{
+    size_t smaller = a < b ? a : b;
+    return smaller < c ? smaller : c;
+}
+
+/* Letters to insert, delete or change (Levenshtein); words of up to 31 letters. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t row[32], n = strlen(b);
+    if (n >= ARRAY_LEN(row))
+        return SIZE_MAX;
+    for (size_t j = 0; j <= n; j++)
+        row[j] = j;
+    for (size_t i = 1; a[i - 1]; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= n; j++) {
+            size_t above = row[j];
+            row[j] = least(row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
+            diagonal = above;
+        }
+    }
+    return row[n];
+}
+
+const char *cli_nearest(const char *word, const char *(*name)(const void *table, size_t index),
+                        const void *table)
+{
+    const char *best = NULL;
+    size_t best_distance = 1 + strlen(word) / 3;
+    for (size_t i = 0; name(table, i); i++) {
+        size_t here = distance(word, name(table, i));
+        if (here <= best_distance) {
+            best_distance = here - (here > 0);
+            best = name(table, i);
+        }
+    }
+    return best;
+}
+
+/* Operands have no dashes and are skipped: an impossible name stands for them. */
+static const char *option_name(const void *table, size_t index)
+{
+    const struct cli_opt *option = (const struct cli_opt *)table + index;
+    return option->name && is_operand(option) ? "<operand>" : option->name;
+}
+
+static enum phema_status fail_unknown(const struct parse *parse, const char *argument,
+                                      const char *name, struct phema_error *err)
+{
+    const char *nearest = cli_nearest(name, option_name, parse->verb->options);
+    if (nearest)
+        return phema_fail(err, PHEMA_ERR_USAGE, "%s: unknown option '%s'; did you mean '--%s'?",
+                          parse->verb->name, argument, nearest);
+    return phema_fail(err, PHEMA_ERR_USAGE, "%s: unknown option '%s'; see posthoc-ema %s --help",
+                      parse->verb->name, argument, parse->verb->name);
+}
+
+/* ---- Values ---- */
+
+static bool is_choice(const char *choices, const char *text)
+{
+    size_t size = strlen(text);
+    for (const char *at = choices; at;) {
+        const char *bar = strchr(at, '|');
+        size_t length = bar ? (size_t)(bar - at) : strlen(at);
+        if (length == size && memcmp(at, text, size) == 0)
+            return true;
+        at = bar ? bar + 1 : NULL;
+    }
+    return false;
+}
+
+static enum phema_status add_text(struct cli_texts *texts, struct phema_arena *arena,
+                                  const char *text, struct phema_error *err)
+{
+    /* grown by doubling: a power of two is full */
+    if ((texts->n & (texts->n - 1)) == 0) {
+        size_t capacity = texts->n ? 2 * texts->n : 1;
+        const char **items = phema_arena_array(arena, capacity, sizeof(*items));
+        if (!items)
+            return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+        for (size_t i = 0; i < texts->n; i++)
+            items[i] = texts->items[i];
+        texts->items = items;
+    }
+    texts->items[texts->n++] = text;
+    return PHEMA_OK;
+}
+
+static enum phema_status set_value(struct parse *parse, const struct cli_opt *option,
+                                   const char *text, struct phema_error *err)
+{
+    void *value = field(parse, option);
+    enum phema_status status = PHEMA_OK;
+    switch (option->kind) {
+    case CLI_FLAG:
+        *(bool *)value = true;
+        break;
+    case CLI_OPERAND:
+    case CLI_TEXT:
+        *(const char **)value = text;
+        break;
+    case CLI_OPERANDS:
+    case CLI_TEXTS:
+        status = add_text(value, &parse->common->arena, text, err);
+        break;
+    case CLI_CHOICE:
+        if (!is_choice(option->value, text))
+            status = phema_fail(err, PHEMA_ERR_USAGE, "'%s' is not one of %s", text, option->value);
+        *(const char **)value = text;
+        break;
+    case CLI_REAL:
+        status = cli_parse_real(value, text, err);
+        break;
+    case CLI_REALS:
+        status = cli_parse_reals(value, &parse->common->arena, text, err);
+        break;
+    case CLI_COUNT:
+        status = cli_parse_count(value, text, err);
+        break;
+    }
+    if (status && !is_operand(option))
+        return phema_fail_in(err, status, "--%s", option->name);
+    if (!status && (option->flags & CLI_SHAPES_BYTES)) {
+        if (parse->repeated.size)
+            phema_text_puts(&parse->repeated, " ");
+        if (!is_operand(option))
+            phema_text_printf(&parse->repeated, "--%s%s", option->name,
+                              option->kind == CLI_FLAG ? "" : " ");
+        if (option->kind != CLI_FLAG)
+            cli_shell_quote(&parse->repeated, text);
+    }
+    return status;
+}
+
+/* ---- Arguments ---- */
+
+static const struct cli_opt *find_option(const struct cli_verb *verb, const char *name, size_t size)
+{
+    for (const struct cli_opt *o = verb->options; o->name; o++)
+        if (!is_operand(o) && strlen(o->name) == size && memcmp(o->name, name, size) == 0)
+            return o;
+    return NULL;
+}
+
+static const struct cli_opt *find_letter(const struct cli_verb *verb, char letter)
+{
+    for (const struct cli_opt *o = verb->options; o->name; o++)
+        if (o->letter && o->letter == letter)
+            return o;
+    return NULL;
+}
+
+static enum phema_status parse_long(struct parse *parse, int argc, char **argv, int *at,
+                                    struct phema_error *err)
+{
+    const char *argument = argv[*at];
+    const char *name = argument + 2;
+    const char *equals = strchr(name, '=');
+    size_t size = equals ? (size_t)(equals - name) : strlen(name);
+    const struct cli_opt *option = find_option(parse->verb, name, size);
+    if (!option)
+        return fail_unknown(parse, argument, name, err);
+    if (option->kind == CLI_FLAG) {
+        if (equals)
+            return phema_fail(err, PHEMA_ERR_USAGE, "--%s: takes no value", option->name);
+        return set_value(parse, option, NULL, err);
+    }
+    if (equals)
+        return set_value(parse, option, equals + 1, err);
+    if (*at + 1 >= argc)
+        return phema_fail(err, PHEMA_ERR_USAGE, "--%s: expected %s after it", option->name,
+                          option->value);
+    return set_value(parse, option, argv[++*at], err);
+}
+
+/* -j2, -j 2, -qv */
+static enum phema_status parse_letters(struct parse *parse, int argc, char **argv, int *at,
+                                       struct phema_error *err)
+{
+    const char *argument = argv[*at];
+    for (const char *letter = argument + 1; *letter; letter++) {
+        const struct cli_opt *option = find_letter(parse->verb, *letter);
+        if (!option)
+            return fail_unknown(parse, argument, argument, err);
+        if (option->kind == CLI_FLAG) {
+            enum phema_status status = set_value(parse, option, NULL, err);
+            if (status)
+                return status;
+            continue;
+        }
+        if (letter[1])
+            return set_value(parse, option, letter + 1, err);
+        if (*at + 1 >= argc)
+            return phema_fail(err, PHEMA_ERR_USAGE, "-%c: expected %s after it", *letter,
+                              option->value);
+        return set_value(parse, option, argv[++*at], err);
+    }
+    return PHEMA_OK;
+}
+
+static enum phema_status parse_operand(struct parse *parse, const char *argument,
+                                       struct phema_error *err)
+{
+    const struct cli_opt *option = parse->next_operand;
+    while (option->name && !is_operand(option))
+        option++;
+    if (!option->name)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "%s: '%s' is one argument too many; see posthoc-ema %s --help",
+                          parse->verb->name, argument, parse->verb->name);
+    parse->next_operand = option->kind == CLI_OPERANDS ? option : option + 1;
+    return set_value(parse, option, argument, err);
+}
+
+static enum phema_status check_operands(const struct parse *parse, struct phema_error *err)
+{
+    for (const struct cli_opt *o = parse->next_operand; o->name; o++) {
+        bool is_missing =
+            (o->kind == CLI_OPERAND && !(o->flags & CLI_OPTIONAL)) ||
+            (o->kind == CLI_OPERANDS && ((const struct cli_texts *)field(parse, o))->n == 0);
+        if (is_missing)
+            return phema_fail(err, PHEMA_ERR_USAGE, "%s: %s is missing; see posthoc-ema %s --help",
+                              parse->verb->name, o->name, parse->verb->name);
+    }
+    return PHEMA_OK;
+}
+
+static enum phema_status keep_command(struct parse *parse, int argc, char **argv,
+                                      struct phema_error *err)
+{
+    struct cli_common *common = parse->common;
+    struct phema_text words = {0};
+    for (int i = 2; i < argc; i++) {
+        phema_text_puts(&words, " ");
+        cli_shell_quote(&words, argv[i]);
+    }
+    struct phema_text command = {0};
+    phema_text_printf(&command, "posthoc-ema %s", parse->verb->name);
+    common->command_tail = phema_arena_copy(&common->arena, words.data, words.size);
+    common->command = phema_arena_copy(&common->arena, command.data, command.size);
+    common->repeated_options =
+        phema_arena_copy(&common->arena, parse->repeated.data, parse->repeated.size);
+    bool is_kept = !words.is_failed && !command.is_failed && !parse->repeated.is_failed &&
+                   common->command_tail && common->command && common->repeated_options;
+    phema_text_clear(&words);
+    phema_text_clear(&command);
+    return is_kept ? PHEMA_OK : phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+}
+
+PHEMA_FALLIBLE cli_parse(const struct cli_verb *verb, void *values, int argc, char **argv,
+                         struct phema_error *err)
+{
+    struct parse parse = {
+        .verb = verb, .common = values, .values = values, .next_operand = verb->options};
+    parse.common->verb = verb;
+    for (const struct cli_opt *o = verb->options; o->name; o++)
+        if (o->kind == CLI_REAL)
+            *(double *)field(&parse, o) = (double)NAN;
+
+    enum phema_status status = PHEMA_OK;
+    bool are_options_over = false;
+    for (int i = 2; i < argc && !status; i++) {
+        const char *argument = argv[i];
+        if (are_options_over || argument[0] != '-' || !argument[1])
+            status = parse_operand(&parse, argument, err);
+        else if (strcmp(argument, "--") == 0)
+            are_options_over = true;
+        else if (argument[1] == '-')
+            status = parse_long(&parse, argc, argv, &i, err);
+        else
+            status = parse_letters(&parse, argc, argv, &i, err);
+        if (parse.common->is_help) /* whatever else is wrong or missing */
+            break;
+    }
+    if (parse.common->is_help)
+        status = PHEMA_OK;
+    else if (!status)
+        status = check_operands(&parse, err);
+    if (!status)
+        status = keep_command(&parse, argc, argv, err);
+    phema_text_clear(&parse.repeated);
+    return status;
+}
+
+void cli_shell_quote(struct phema_text *out, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "@%+=:,./_-";
+    if (*word && strspn(word, plain) == strlen(word)) {
+        phema_text_puts(out, word);
+        return;
+    }
+    phema_text_puts(out, "'");
+    for (; *word; word++) {
+        if (*word == '\'')
+            phema_text_puts(out, "'\\''");
+        else
+            phema_text_append(out, word, 1);
+    }
+    phema_text_puts(out, "'");
+}
+
+/* ---- Help ---- */
+
+static void write_usage(struct phema_text *out, const struct cli_verb *verb)
+{
+    phema_text_printf(out, "usage: posthoc-ema %s [options]", verb->name);
+    for (const struct cli_opt *o = verb->options; o->name; o++) {
+        if (!is_operand(o))
+            continue;
+        bool is_optional = (o->flags & CLI_OPTIONAL) != 0;
+        phema_text_printf(out, " %s%s%s%s", is_optional ? "[" : "", o->name,
+                          o->kind == CLI_OPERANDS ? "..." : "", is_optional ? "]" : "");
+    }
+    phema_text_printf(out, "\n\n%s\n", verb->summary);
+}
+
+#define HELP_COLUMN 30
+
+static void write_option(struct phema_text *out, const struct cli_opt *option)
+{
+    size_t start = out->size;
+    if (is_operand(option))
+        phema_text_printf(out, "  %s", option->name);
+    else if (option->letter)
+        phema_text_printf(out, "  -%c, --%s", option->letter, option->name);
+    else
+        phema_text_printf(out, "      --%s", option->name);
+    if (option->value && option->kind != CLI_CHOICE)
+        phema_text_printf(out, " %s", option->value);
+    if (option->kind == CLI_CHOICE)
+        phema_text_printf(out, " %s", option->value);
+    size_t width = out->size - start;
+    if (width + 2 > HELP_COLUMN)
+        phema_text_printf(out, "\n%*s", HELP_COLUMN, "");
+    else
+        phema_text_printf(out, "%*s", (int)(HELP_COLUMN - width), "");
+    for (const char *at = option->help; *at; at++) {
+        phema_text_append(out, at, 1);
+        if (*at == '\n')
+            phema_text_printf(out, "%*s", HELP_COLUMN, "");
+    }
+    phema_text_puts(out, "\n");
+}
+
+void cli_write_help(struct phema_text *out, const struct cli_verb *verb)
+{
+    static const char *const names[] = {"Input",   "Target",    "Output",
+                                        "Numbers", "Resources", "Messages"};
+    write_usage(out, verb);
+    phema_text_printf(out, "\nExamples\n%s", verb->examples);
+    for (size_t group = 0; group < ARRAY_LEN(names); group++) {
+        bool has_title = false;
+        for (const struct cli_opt *o = verb->options; o->name; o++) {
+            if ((size_t)o->group != group)
+                continue;
+            if (!has_title)
+                phema_text_printf(out, "\n%s\n", names[group]);
+            has_title = true;
+            write_option(out, o);
+        }
+    }
+}

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+/* report.c - summaries on stderr, tables and JSON for stdout. */
+#include "report.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "phema/json.h"
+
+/* Predictions above this, or weights this large, deserve a warning. */
+#define LARGE_ERROR 1e-2
+#define LARGE_NORM  10.0
+
+static void write_times(struct phema_text *out, const struct phema_series *series)
+{
+    size_t n_times = 0;
+    for (size_t k = 0; k < series->n; k++)
+        n_times += k == 0 || series->snapshots[k].named_time != series->snapshots[k - 1].named_time;
+    const char *named_in = strcmp(series->layout, "edm2") == 0 ? "kimg" : series->unit;
+    double first = series->snapshots[0].named_time;
+    if (n_times == 1)
+        phema_text_printf(out, "one time, %.17g %s", first, named_in);
+    else
+        phema_text_printf(out, "%zu times, %.17g to %.17g %s", n_times, first,
+                          series->snapshots[series->n - 1].named_time, named_in);
+}
+
+static void write_widths(struct phema_text *out, const struct phema_series *series)
+{
+    double shown[8];
+    size_t n = 0;
+    for (size_t k = 0; k < series->n; k++) {
+        double width = series->snapshots[k].sigma_rel;
+        bool is_new = !isnan(width);
+        for (size_t i = 0; i < n && is_new; i++)
+            is_new = shown[i] != width;
+        if (!is_new)
+            continue;
+        if (n == ARRAY_LEN(shown)) {
+            phema_text_puts(out, ", ...");
+            return;
+        }
+        shown[n++] = width;
+        phema_text_printf(out, "%s%.6g", n == 1 ? "; sigma_rel " : ", ", width);
+    }
+}
+
+static uint64_t bytes_of_tensors(const struct phema_series *series, size_t *n_averaged)
+{
+    uint64_t bytes = 0;
+    *n_averaged = 0;
+    for (size_t i = 0; i < series->n_tensors; i++) {
+        bytes += series->tensors[i].tensor.size_bytes;
+        *n_averaged += series->tensors[i].rule == PHEMA_RULE_AVERAGE;
+    }
+    return bytes;
+}
+
+void report_series(const struct cli_common *common, const struct phema_series *series)
+{
+    if (common->is_quiet)
+        return;
+    struct phema_text text = {0};
+    phema_text_printf(&text, "%s: %zu snapshot%s, layout %s, ", series->root, series->n,
+                      series->n == 1 ? "" : "s", series->layout);
+    write_times(&text, series);
+    write_widths(&text, series);
+    if (series->n && series->snapshots[0].update_every > 1)
+        phema_text_printf(&text, ", updated every %llu steps",
+                          (unsigned long long)series->snapshots[0].update_every);
+    size_t n_averaged = 0;
+    struct phema_name_buffer shown;
+    uint64_t bytes = bytes_of_tensors(series, &n_averaged);
+    if (series->n_tensors)
+        phema_text_printf(&text, "; %zu tensors (%zu averaged), %s each", series->n_tensors,
+                          n_averaged, phema_size_shown(&shown, bytes));
+    if (!text.is_failed)
+        (void)fprintf(stderr, "%s\n", text.data);
+    phema_text_clear(&text);
+    for (size_t i = 0; i < series->n_notes; i++)
+        (void)fprintf(stderr, "%s\n", series->notes[i]);
+    for (size_t i = 0; common->is_verbose && i < series->n_tensors; i++) {
+        const struct phema_series_tensor *entry = &series->tensors[i];
+        if (entry->rule == PHEMA_RULE_COPY)
+            (void)fprintf(stderr, "copied from the newest: '%s' (%s)\n",
+                          phema_name_shown(&shown, entry->tensor.name, entry->tensor.name_size),
+                          entry->reason);
+    }
+}
+
+static void write_target(struct phema_text *out, const struct phema_target *target)
+{
+    if (isnan(target->sigma_rel))
+        phema_text_printf(out, "given weights at %.17g", target->named_time);
+    else
+        phema_text_printf(out, "sigma_rel %.6g at %.17g", target->sigma_rel, target->named_time);
+}
+
+static void warn(const struct phema_target *target)
+{
+    const struct phema_solution *solution = &target->solution;
+    bool is_wrong = solution->predicted.total > LARGE_ERROR;
+    if (!is_wrong && !(solution->norm2 > LARGE_NORM))
+        return;
+    bool is_rounding = solution->predicted.rounding > solution->predicted.profile;
+    struct phema_text text = {0};
+    write_target(&text, target);
+    phema_text_printf(&text, ": %s; %s",
+                      is_wrong ? "the error to expect is large" : "the weights are large",
+                      is_rounding || !is_wrong
+                          ? "rounding of the files weighs in: a wider target, or snapshots in F32, "
+                            "would help"
+                          : "a target nearer to the widths and times of the snapshots, or more "
+                            "snapshots, would help");
+    if (!text.is_failed)
+        (void)fprintf(stderr, "warning: %s\n", text.data);
+    phema_text_clear(&text);
+}
+
+static void report_target(const struct phema_plan *plan, const struct phema_target *target,
+                          double written_error)
+{
+    const struct phema_solution *solution = &target->solution;
+    const struct phema_prediction *predicted = &solution->predicted;
+    struct phema_text text = {0};
+    write_target(&text, target);
+    phema_text_puts(&text, ": ");
+    if (!isnan(predicted->total))
+        phema_text_printf(&text,
+                          "predicted error %.1e of |theta| (profile %.0e, rounding %.0e), gain |w| "
+                          "%.2f, ",
+                          predicted->total, predicted->profile, predicted->rounding,
+                          solution->norm2);
+    if (!isnan(predicted->paper_weights) && strcmp(plan->metric, "walk") == 0)
+        phema_text_printf(&text, "paper's weights would give %.1e, ", predicted->paper_weights);
+    if (!isnan(solution->profile_error))
+        phema_text_printf(&text, "profile error %.2e, ", solution->profile_error);
+    if (!isnan(target->label_profile_error))
+        phema_text_printf(&text, "believing the labels it would be %.2e, ",
+                          target->label_profile_error);
+    if (written_error > 0)
+        phema_text_printf(&text, "the dtype written adds %.1e, ", written_error);
+    if (fabs(solution->sum - 1) > 1e-9)
+        phema_text_printf(&text, "weights sum to %.9g, ", solution->sum);
+    if (target->n_left_out)
+        phema_text_printf(&text, "%zu later snapshot%s left out, ", target->n_left_out,
+                          target->n_left_out == 1 ? "" : "s");
+    if (!text.is_failed)
+        (void)fprintf(stderr, "%.*s\n", (int)text.size - 2, text.data);
+    phema_text_clear(&text);
+}
+
+void report_plan(const struct cli_common *common, const struct phema_plan *plan,
+                 enum phema_dtype output_dtype, bool has_dtype)
+{
+    if (common->is_quiet)
+        return;
+    if (strcmp(plan->metric, "walk") == 0)
+        (void)fprintf(stderr,
+                      "metric walk%s (--metric profile gives the paper's weights), solved "
+                      "in %s\n",
+                      plan->targets[0].solution.ridge > 0
+                          ? ", with a ridge for the rounding of the files"
+                          : "",
+                      plan->targets[0].solution.solver);
+    else if (strcmp(plan->metric, "profile") == 0)
+        (void)fprintf(stderr, "metric profile: the paper's and EDM2's weights, solved in %s\n",
+                      plan->targets[0].solution.solver);
+    else
+        (void)fprintf(stderr, "weights as given in the file\n");
+    const struct phema_series *series = plan->series;
+    double stored = series->snapshots[series->n - 1].rounding;
+    double written = has_dtype ? phema_dtype_rounding(output_dtype) : stored;
+    for (size_t j = 0; j < plan->m; j++)
+        report_target(plan, &plan->targets[j], series->n_tensors && written > 1e-7 ? written : 0);
+    for (size_t j = 0; j < plan->m; j++)
+        warn(&plan->targets[j]);
+}
+
+void report_synth(const struct cli_common *common, const struct phema_plan *plan,
+                  const struct phema_outputs *outputs, const struct phema_synth_result *result)
+{
+    if (common->is_quiet)
+        return;
+    struct phema_name_buffer written, read, rate, memory, name;
+    const struct phema_series *series = plan->series;
+    if (result->n_nan + result->n_inf)
+        (void)fprintf(stderr,
+                      "warning: %llu NaN and %llu infinite elements, the first in tensor '%s'\n",
+                      (unsigned long long)result->n_nan, (unsigned long long)result->n_inf,
+                      phema_name_shown(&name, series->tensors[result->nan_tensor].tensor.name,
+                                       series->tensors[result->nan_tensor].tensor.name_size));
+    if (result->n_overflow)
+        (void)fprintf(stderr, "warning: %llu averages were too large for the dtype\n",
+                      (unsigned long long)result->n_overflow);
+    double worst = 0;
+    for (size_t j = 0; j < plan->m; j++)
+        worst = fmax(worst, plan->targets[j].solution.profile_error);
+    (void)fprintf(stderr, "%zu output%s, %s, in %.2f s: read %s (%s/s), peak anonymous memory %s",
+                  outputs->m, outputs->m == 1 ? "" : "s",
+                  phema_size_shown(&written, result->written_bytes), result->elapsed_s,
+                  phema_size_shown(&read, result->read_bytes),
+                  phema_size_shown(&rate, (uint64_t)((double)result->read_bytes /
+                                                     fmax(result->elapsed_s, 1e-6))),
+                  phema_size_shown(&memory, result->peak_anonymous_bytes));
+    if (!isnan(plan->targets[0].solution.profile_error))
+        (void)fprintf(stderr, ", profile error %.2e%s", worst, plan->m > 1 ? " at most" : "");
+    (void)fprintf(stderr, "\n");
+    if (common->is_verbose)
+        (void)fprintf(stderr,
+                      "%zu tensors averaged, %zu copied, %zu equal in all snapshots and copied; "
+                      "kernels %s, %u thread%s\n",
+                      result->n_averaged, result->n_copied, result->n_constant, result->backend,
+                      result->n_threads, result->n_threads == 1 ? "" : "s");
+}
+
+/* ---- weights ---- */
+
+static void write_snapshots(struct phema_json_out *out, const struct phema_series *series)
+{
+    phema_json_out_open(out, "snapshots", '[');
+    for (size_t k = 0; k < series->n; k++) {
+        const struct phema_snapshot *snapshot = &series->snapshots[k];
+        phema_json_out_open(out, NULL, '{');
+        phema_json_out_string(out, "file", snapshot->label);
+        phema_json_out_number(out, "time", snapshot->time);
+        phema_json_out_number(out, "sigma_rel", snapshot->sigma_rel);
+        phema_json_out_number(out, "gamma", snapshot->gamma);
+        phema_json_out_string(out, "profile", "power");
+        if (snapshot->update_every > 1)
+            phema_json_out_u64(out, "update_every", snapshot->update_every);
+        phema_json_out_close(out, '}');
+    }
+    phema_json_out_close(out, ']');
+}
+
+static void write_target_json(struct phema_json_out *out, const struct phema_plan *plan,
+                              const struct phema_target *target)
+{
+    const struct phema_solution *solution = &target->solution;
+    phema_json_out_open(out, NULL, '{');
+    phema_json_out_number(out, "sigma_rel", target->sigma_rel);
+    phema_json_out_number(out, "gamma", target->gamma);
+    phema_json_out_number(out, "time", target->time);
+    phema_json_out_string(out, "profile", "power");
+    phema_json_out_open(out, "weights", '[');
+    for (size_t k = 0; k < plan->series->n; k++)
+        phema_json_out_number(out, NULL, solution->weights[k]);
+    phema_json_out_close(out, ']');
+    phema_json_out_number(out, "sum", solution->sum);
+    phema_json_out_number(out, "profile_error", solution->profile_error);
+    if (!isnan(target->label_profile_error))
+        phema_json_out_number(out, "label_profile_error", target->label_profile_error);
+    phema_json_out_number(out, "norm1", solution->norm1);
+    phema_json_out_number(out, "norm2", solution->norm2);
+    phema_json_out_number(out, "condition", solution->condition);
+    phema_json_out_string(out, "metric", plan->metric);
+    phema_json_out_number(out, "ridge", solution->ridge);
+    phema_json_out_string(out, "solver", solution->solver);
+    phema_json_out_open(out, "predicted_error", '{');
+    phema_json_out_number(out, "total", solution->predicted.total);
+    phema_json_out_number(out, "profile", solution->predicted.profile);
+    phema_json_out_number(out, "rounding", solution->predicted.rounding);
+    phema_json_out_number(out, "paper_weights", solution->predicted.paper_weights);
+    phema_json_out_close(out, '}');
+    phema_json_out_close(out, '}');
+}
+
+void report_weights_json(struct phema_text *out, const struct phema_plan *plan)
+{
+    struct phema_json_out json = {.text = out, .is_pretty = true};
+    phema_json_out_open(&json, NULL, '{');
+    phema_json_out_u64(&json, "version", 1);
+    phema_json_out_string(&json, "unit", plan->series->unit);
+    write_snapshots(&json, plan->series);
+    phema_json_out_open(&json, "targets", '[');
+    for (size_t j = 0; j < plan->m; j++)
+        write_target_json(&json, plan, &plan->targets[j]);
+    phema_json_out_close(&json, ']');
+    phema_json_out_close(&json, '}');
+    phema_text_puts(out, "\n");
+}
+
+void report_weights_table(struct phema_text *out, const struct phema_plan *plan)
+{
+    const struct phema_series *series = plan->series;
+    int width = 4;
+    for (size_t k = 0; k < series->n; k++)
+        if ((int)strlen(series->snapshots[k].label) > width)
+            width = (int)strlen(series->snapshots[k].label);
+    phema_text_printf(out, "%-*s", width, "file");
+    for (size_t j = 0; j < plan->m; j++) {
+        char title[32] = "weight";
+        if (!isnan(plan->targets[j].sigma_rel))
+            (void)snprintf(title, sizeof(title), "%.6g", plan->targets[j].sigma_rel);
+        phema_text_printf(out, " %13s", title);
+    }
+    phema_text_puts(out, "\n");
+    for (size_t k = 0; k < series->n; k++) {
+        phema_text_printf(out, "%-*s", width, series->snapshots[k].label);
+        for (size_t j = 0; j < plan->m; j++)
+            phema_text_printf(out, " %13.6e", plan->targets[j].solution.weights[k]);
+        phema_text_puts(out, "\n");
+    }
+}

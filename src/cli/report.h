@@ -1,0 +1,34 @@
+/* report.h - what people read: summaries, progress, tables. All wording of results lives here. */
+#ifndef CLI_REPORT_H
+#define CLI_REPORT_H
+
+#include "opt.h"
+#include "phema/plan.h"
+#include "phema/synth.h"
+
+/* To stderr: what was recognised and left out (unless quiet). */
+void report_series(const struct cli_common *common, const struct phema_series *series);
+/* To stderr: metric, and what to expect of each target. */
+void report_plan(const struct cli_common *common, const struct phema_plan *plan,
+                 enum phema_dtype output_dtype, bool has_dtype);
+void report_synth(const struct cli_common *common, const struct phema_plan *plan,
+                  const struct phema_outputs *outputs, const struct phema_synth_result *result);
+
+/* The JSON of weights --json, and its table. */
+void report_weights_json(struct phema_text *out, const struct phema_plan *plan);
+void report_weights_table(struct phema_text *out, const struct phema_plan *plan);
+
+/* ---- progress.c ---- */
+
+struct progress {
+    enum { PROGRESS_NONE, PROGRESS_BAR, PROGRESS_PLAIN, PROGRESS_JSON } style;
+    double last_s;
+    bool is_drawn;
+};
+
+/* auto: a bar on a terminal that can draw one, else a line every 10 s. */
+void progress_init(struct progress *progress, const struct cli_common *common);
+void progress_report(void *progress, const struct phema_progress *state); /* for synth.h */
+void progress_finish(struct progress *progress);
+
+#endif

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+/* shared.c - see shared.h. */
+#include "shared.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+PHEMA_FALLIBLE cli_series_options(struct phema_series_options *out, const struct cli_common *common,
+                                  const struct cli_series_values *values, struct phema_error *err)
+{
+    for (size_t i = 0; i < values->input_sigma.n; i++) {
+        double gamma = 0;
+        enum phema_status status =
+            phema_gamma_from_sigma_rel(&gamma, values->input_sigma.items[i], err);
+        if (status)
+            return phema_fail_in(err, PHEMA_ERR_INPUTS, "--input-sigma");
+    }
+    *out = (struct phema_series_options){
+        .snapshots = values->snapshots,
+        .layout = values->layout,
+        .name_regex = values->name_regex,
+        .unit = values->unit,
+        .input_sigmas = values->input_sigma.items,
+        .n_input_sigmas = values->input_sigma.n,
+        .update_every = values->update_every,
+        .from = isnan(values->from) ? -HUGE_VAL : values->from,
+        .to = isnan(values->to) ? HUGE_VAL : values->to,
+        .every = values->every,
+        .last = values->last,
+        .includes = values->include.items,
+        .n_includes = values->include.n,
+        .excludes = values->exclude.items,
+        .n_excludes = values->exclude.n,
+        .key = values->key,
+        .checkpoint = {values->allow_global.items, values->allow_global.n},
+        .averages_buffers = values->buffers && strcmp(values->buffers, "average") == 0,
+        .command = common->command,
+        .command_tail = common->command_tail,
+    };
+    return PHEMA_OK;
+}
+
+static enum phema_status read_ridge(struct phema_solve_options *out, const char *text,
+                                    struct phema_error *err)
+{
+    if (!text || strcmp(text, "auto") == 0)
+        return PHEMA_OK;
+    if (strcmp(text, "none") == 0) {
+        out->ridge = PHEMA_RIDGE_NONE;
+        return PHEMA_OK;
+    }
+    out->ridge = PHEMA_RIDGE_VALUE;
+    enum phema_status status = cli_parse_real(&out->ridge_value, text, err);
+    if (status || !(out->ridge_value >= 0) || !isfinite(out->ridge_value))
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "--ridge: '%s' is not auto, none or a number from 0 on", text);
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE cli_plan_options(struct phema_plan_options *out, const struct cli_common *common,
+                                const struct cli_series_values *series,
+                                const struct cli_target_values *target, struct phema_error *err)
+{
+    *out = (struct phema_plan_options){
+        .sigma_rels = target->sigma_rel.items,
+        .n_sigma_rels = target->sigma_rel.n,
+        .gammas = target->gamma.items,
+        .n_gammas = target->gamma.n,
+        .ats = target->at.items,
+        .n_ats = target->at.n,
+        .weights_file = target->weights,
+    };
+    if (target->weights && (target->metric || target->ridge || target->solver))
+        return phema_fail(
+            err, PHEMA_ERR_USAGE,
+            "--weights: weights are used as given; --metric, --ridge and --solver are "
+            "about solving for them");
+    if (target->metric && strcmp(target->metric, "profile") == 0)
+        out->solve.metric = PHEMA_METRIC_PROFILE;
+    if (target->solver)
+        out->solve.solver = strcmp(target->solver, "quad") == 0     ? PHEMA_SOLVER_QUAD
+                            : strcmp(target->solver, "lapack") == 0 ? PHEMA_SOLVER_LAPACK
+                                                                    : PHEMA_SOLVER_AUTO;
+    enum phema_status status = read_ridge(&out->solve, target->ridge, err);
+    if (!status)
+        status = cli_series_options(&out->series, common, series, err);
+    out->series.needs_no_profiles = target->weights != NULL;
+    return status;
+}
+
+PHEMA_FALLIBLE cli_check_error(const struct phema_plan *plan, double max_error,
+                               struct phema_error *err)
+{
+    if (isnan(max_error))
+        return PHEMA_OK;
+    for (size_t j = 0; j < plan->m; j++) {
+        const struct phema_target *target = &plan->targets[j];
+        if (!(target->solution.predicted.total <= max_error)) /* NaN is no prediction */
+            return phema_fail(err, PHEMA_NO,
+                              "target sigma_rel %g at %.17g: predicted error %.2g is above "
+                              "--max-error %g",
+                              target->sigma_rel, target->named_time,
+                              target->solution.predicted.total, max_error);
+    }
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE cli_print(const struct phema_text *text, struct phema_error *err)
+{
+    enum phema_status status = phema_text_check(text, err);
+    if (status)
+        return status;
+    size_t written = text->size ? fwrite(text->data, 1, text->size, stdout) : 0;
+    if (written != text->size || fflush(stdout))
+        return phema_fail(err, PHEMA_ERR_OUTPUT, "standard output: %s", strerror(errno));
+    return PHEMA_OK;
+}
