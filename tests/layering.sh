@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# The plan of the house, held against the includes: which room opens which door, who alone may
+# know an outside library, and what no file may hold.
+#   tests/layering.sh ROOT
+set -u
+cd "$1" || exit 1
+failed=0
+fail() {
+    echo "layering: $*" >&2
+    failed=1
+}
+
+# room: the doors it opens besides base's and its own (as in CMakeLists.txt)
+declare -A opens=(
+    [base]=""
+    [formats]=""
+    [profile]=""
+    [accumulate]=""
+    [writer]=""
+    [compare]="formats accumulate"
+    [gen]="profile formats accumulate writer"
+    [plan]="profile formats"
+    [synth]="plan profile formats accumulate writer"
+    [cli]="synth plan profile formats accumulate writer compare gen"
+)
+base_doors="error span dtype file cleanup text json cpu arena memory"
+
+for room in src/*/; do
+    room=$(basename "$room")
+    [ -n "${opens[$room]+known}" ] || fail "src/$room is not in the plan"
+    allowed=" $base_doors $room ${opens[$room]-} "
+    while IFS=: read -r file include; do
+        door=$(sed -E 's/.*"phema\/([a-z0-9_]+)\.h".*/\1/' <<<"$include")
+        [[ $allowed == *" $door "* ]] || fail "$file opens the door of $door"
+    done < <(grep -oE '#include "phema/[a-z0-9_]+\.h"' -r "src/$room" --include='*.[ch]' --include='*.inc')
+    # a header without phema/ is private: it must be the room's own
+    while IFS=: read -r file include; do
+        header=$(sed -E 's/.*"([^"]+)".*/\1/' <<<"$include")
+        [ -e "src/$room/$header" ] || fail "$file includes $header, which is not in its room"
+    done < <(grep -oE '#include "[^"]+"' -r "src/$room" | grep -v '"phema/')
+done
+
+for header in include/phema/*.h; do
+    name=$(basename "$header" .h)
+    [[ " $base_doors " == *" $name "* ]] || [ -d "src/$name" ] || fail "$header is the door of no room"
+done
+
+only_in() { # an include, the files that may have it
+    local pattern=$1 files
+    shift
+    files=$(grep -lE "#include <($pattern)" -r src include | sort | tr '\n' ' ')
+    for file in $files; do
+        [[ " $* " == *" $file "* ]] || fail "$file includes <$pattern>"
+    done
+}
+only_in 'jansson\.h' src/base/json.c
+only_in 'lapacke\.h' src/profile/solve.c src/profile/wide.c src/profile/condition.c
+only_in 'pcre2\.h' src/plan/pattern.c
+only_in 'cuda|cublas' src/accumulate/cuda.c
+grep -nE '^\s*(abort|exit|_exit)\(' -r src --include='*.c' | grep -v '^src/base/cleanup.c' &&
+    fail "only main ends the program"
+grep -nE '\.\./shared' -r . --include='*' --exclude-dir=.git --exclude-dir=build \
+    --exclude=layering.sh -I | head -n 3 | grep . && fail "a file names a path outside the project"
+for file in $(find src tests bench -name '*.c'); do
+    head -n 1 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' || fail "$file has no SPDX line"
+done
+exit $failed
