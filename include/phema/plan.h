@@ -109,6 +109,7 @@ struct phema_target {
     double
         label_profile_error; /* of the weights that believe the labels; NaN where they are true */
     size_t n_left_out;       /* snapshots later than the target */
+    size_t n_repeated;       /* left out since another one is the same average */
 };
 
 struct phema_plan_options {

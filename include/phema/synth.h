@@ -39,6 +39,7 @@ struct phema_synth_result {
     size_t nan_tensor; /* index of the first tensor with NaN or infinity, or SIZE_MAX */
     size_t n_averaged, n_copied, n_constant; /* tensors; constant: equal in all snapshots, copied */
     uint64_t peak_anonymous_bytes;           /* sampled */
+    uint64_t peak_resident_bytes; /* with mapped pages of files, as the kernel counted it */
     const char *backend;
     unsigned n_threads;
 };

@@ -109,7 +109,7 @@ static enum phema_status write_rows(struct phema_text *text, struct phema_json_o
     size_t n = 0;
     for (size_t l = 0; l < ARRAY_LEN(lists); l++)
         for (size_t i = 0; i < lists[l]->n; i++, n++) {
-            struct length length;
+            struct length length = {0};
             enum phema_status status =
                 translate(&length, given, (enum spelling)l, lists[l]->items[i], err);
             if (!status)

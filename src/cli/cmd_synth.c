@@ -55,6 +55,7 @@ static void write_paths(struct phema_text *out, const struct synth_values *given
     phema_json_out_u64(&json, "written_bytes", result->written_bytes);
     phema_json_out_number(&json, "seconds", result->elapsed_s);
     phema_json_out_u64(&json, "peak_anonymous_bytes", result->peak_anonymous_bytes);
+    phema_json_out_u64(&json, "peak_resident_bytes", result->peak_resident_bytes);
     phema_json_out_u64(&json, "nan", result->n_nan);
     phema_json_out_u64(&json, "inf", result->n_inf);
     phema_json_out_close(&json, '}');

@@ -146,6 +146,10 @@ static void report_target(const struct phema_plan *plan, const struct phema_targ
     if (target->n_left_out)
         phema_text_printf(&text, "%zu later snapshot%s left out, ", target->n_left_out,
                           target->n_left_out == 1 ? "" : "s");
+    if (target->n_repeated)
+        phema_text_printf(&text, "%zu snapshot%s left out that repeat%s another, ",
+                          target->n_repeated, target->n_repeated == 1 ? "" : "s",
+                          target->n_repeated == 1 ? "s" : "");
     if (!text.is_failed)
         (void)fprintf(stderr, "%.*s\n", (int)text.size - 2, text.data);
     phema_text_clear(&text);

@@ -28,8 +28,22 @@ static size_t count_until(const struct phema_series *series, double time)
     return n;
 }
 
+/* With updates every U steps only, snapshots between two updates are one and the same average, and
+ * up to the second update all widths are: the parameters of the first step. Only the first of them
+ * can be solved for. Averages that are updated at every step never coincide by themselves. */
+static bool repeats(const struct phema_snapshot *a, const struct phema_snapshot *b)
+{
+    if (a->update_every <= 1 || a->update_every != b->update_every)
+        return false;
+    double updates_a = floor((a->time - 1) / (double)a->update_every);
+    double updates_b = floor((b->time - 1) / (double)b->update_every);
+    return updates_a == updates_b &&
+           (updates_a == 0 || (a->gamma == b->gamma && a->time != b->time));
+}
+
 /* What the solver works on for targets of one time. */
 struct problem {
+    size_t *index;                   /* [n] of each in the series */
     struct phema_profile *snapshots; /* [n] */
     double *rounding;                /* [n] */
     size_t n;
@@ -43,27 +57,39 @@ static void clear_problem(struct problem *problem)
 {
     if (problem->solutions)
         phema_solutions_clear(problem->solutions, problem->m);
+    free(problem->index);
     free(problem->snapshots);
     free(problem->rounding);
     free(problem->targets);
     free(problem->solutions);
 }
 
+/* The first n snapshots of the series, those that repeat others left out when asked. */
 static enum phema_status set_problem(struct problem *problem, const struct phema_series *series,
-                                     size_t n, const struct phema_target *targets, size_t m,
+                                     size_t n, bool drops_repeats,
+                                     const struct phema_target *targets, size_t m,
                                      struct phema_error *err)
 {
-    *problem = (struct problem){.n = n, .m = m, .is_true = true};
+    *problem = (struct problem){.m = m, .is_true = true};
+    problem->index = calloc(n, sizeof(*problem->index));
     problem->snapshots = calloc(n, sizeof(*problem->snapshots));
     problem->rounding = calloc(n, sizeof(*problem->rounding));
     problem->targets = calloc(m, sizeof(*problem->targets));
     problem->solutions = calloc(m, sizeof(*problem->solutions));
-    if (!problem->snapshots || !problem->rounding || !problem->targets || !problem->solutions)
+    if (!problem->index || !problem->snapshots || !problem->rounding || !problem->targets ||
+        !problem->solutions)
         return no_memory(err);
     for (size_t k = 0; k < n; k++) {
-        problem->snapshots[k] = profile_of(&series->snapshots[k]);
-        problem->rounding[k] = series->snapshots[k].rounding;
-        problem->is_true = problem->is_true && problem->snapshots[k].update_every <= 1;
+        bool is_repeated = false;
+        for (size_t x = 0; drops_repeats && x < problem->n && !is_repeated; x++)
+            is_repeated = repeats(&series->snapshots[problem->index[x]], &series->snapshots[k]);
+        if (is_repeated)
+            continue;
+        size_t x = problem->n++;
+        problem->index[x] = k;
+        problem->snapshots[x] = profile_of(&series->snapshots[k]);
+        problem->rounding[x] = series->snapshots[k].rounding;
+        problem->is_true = problem->is_true && problem->snapshots[x].update_every <= 1;
     }
     for (size_t j = 0; j < m; j++)
         problem->targets[j] =
@@ -87,7 +113,8 @@ static enum phema_status rate_labels(struct problem *problem, const struct phema
     static const struct phema_solve_options as_published = {
         .metric = PHEMA_METRIC_PROFILE, .ridge = PHEMA_RIDGE_NONE, .keeps_sum = true};
     struct problem labels;
-    enum phema_status status = set_problem(&labels, series, problem->n, targets, problem->m, err);
+    enum phema_status status = set_problem(&labels, series, count_until(series, targets[0].time),
+                                           false, targets, problem->m, err);
     for (size_t k = 0; !status && k < labels.n; k++) {
         labels.snapshots[k].update_every = 1;
         labels.snapshots[k].t = series->snapshots[k].named_time;
@@ -98,7 +125,7 @@ static enum phema_status rate_labels(struct problem *problem, const struct phema
         status = phema_weights_solve(labels.solutions, labels.snapshots, NULL, labels.n,
                                      labels.targets, labels.m, 0, &as_published, err);
     for (size_t k = 0; !status && k < labels.n; k++)
-        labels.snapshots[k] = problem->snapshots[k];
+        labels.snapshots[k] = profile_of(&series->snapshots[k]);
     for (size_t j = 0; !status && j < labels.m; j++)
         labels.targets[j] = problem->targets[j];
     if (!status)
@@ -111,17 +138,20 @@ static enum phema_status rate_labels(struct problem *problem, const struct phema
 
 /* The solver's weights are those of the prefix; the plan's are one for each snapshot. */
 static enum phema_status keep_solutions(struct problem *problem, const struct phema_series *series,
-                                        struct phema_target *targets, struct phema_error *err)
+                                        size_t n_considered, struct phema_target *targets,
+                                        struct phema_error *err)
 {
     for (size_t j = 0; j < problem->m; j++) {
         double *weights = calloc(series->n, sizeof(*weights));
         if (!weights)
             return no_memory(err);
-        memcpy(weights, problem->solutions[j].weights, problem->n * sizeof(*weights));
+        for (size_t x = 0; x < problem->n; x++)
+            weights[problem->index[x]] = problem->solutions[j].weights[x];
         free(targets[j].solution.weights);
         targets[j].solution = problem->solutions[j];
         targets[j].solution.weights = weights;
-        targets[j].n_left_out = series->n - problem->n;
+        targets[j].n_left_out = series->n - n_considered;
+        targets[j].n_repeated = n_considered - problem->n;
     }
     return PHEMA_OK;
 }
@@ -139,15 +169,15 @@ static enum phema_status solve_group(struct phema_plan *plan, struct phema_targe
             "%s: no snapshot at or before the wanted time %.17g; the first is at %.17g",
             series->root, targets[0].named_time, series->snapshots[0].named_time);
     struct problem problem;
-    enum phema_status status = set_problem(&problem, series, n, targets, m, err);
+    enum phema_status status = set_problem(&problem, series, n, true, targets, m, err);
     if (!status)
-        status = phema_weights_solve(problem.solutions, problem.snapshots, problem.rounding, n,
-                                     problem.targets, m, series->snapshots[series->n - 1].time,
-                                     options, err);
+        status = phema_weights_solve(problem.solutions, problem.snapshots, problem.rounding,
+                                     problem.n, problem.targets, m,
+                                     series->snapshots[series->n - 1].time, options, err);
     if (!status && !problem.is_true)
         status = rate_labels(&problem, series, targets, err);
     if (!status)
-        status = keep_solutions(&problem, series, targets, err);
+        status = keep_solutions(&problem, series, n, targets, err);
     clear_problem(&problem);
     return status ? phema_fail_in(err, status, "%s", series->root) : PHEMA_OK;
 }
@@ -178,7 +208,7 @@ static enum phema_status rate_given(struct phema_plan *plan, struct phema_target
     if (isnan(target->gamma) || !series->has_profiles)
         return PHEMA_OK;
     struct problem problem;
-    enum phema_status status = set_problem(&problem, series, series->n, target, 1, err);
+    enum phema_status status = set_problem(&problem, series, series->n, false, target, 1, err);
     if (!status) {
         problem.solutions[0].weights = calloc(series->n, sizeof(double));
         if (!problem.solutions[0].weights)
@@ -189,7 +219,7 @@ static enum phema_status rate_given(struct phema_plan *plan, struct phema_target
         status = rate(&problem, series, err);
     }
     if (!status)
-        status = keep_solutions(&problem, series, target, err);
+        status = keep_solutions(&problem, series, series->n, target, err);
     if (!status)
         solution->solver = "given";
     clear_problem(&problem);

@@ -12,6 +12,10 @@
 /* The shortest decimal that reads back as the same double. */
 static void show_number(char *buffer, size_t size, double value)
 {
+    if (value == floor(value) && fabs(value) < 1e15) {
+        (void)snprintf(buffer, size, "%.0f", value);
+        return;
+    }
     for (int digits = 1; digits <= 17; digits++) {
         (void)snprintf(buffer, size, "%.*g", digits, value);
         if (strtod(buffer, NULL) == value)

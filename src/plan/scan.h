@@ -46,4 +46,10 @@ PHEMA_FALLIBLE scan_manifest(struct scan *scan, const char *path, struct phema_e
 PHEMA_FALLIBLE scan_names(struct scan *scan, const struct phema_series_options *options,
                           struct phema_error *err);
 
+/* choose.c: marks what is left out: outputs of synth, names that say no time, times outside the
+ * selection.
+ * PHEMA_ERR_INPUTS when the directory holds two series */
+PHEMA_FALLIBLE choose_candidates(struct scan *scan, const struct phema_series_options *options,
+                                 struct phema_error *err);
+
 #endif

@@ -29,105 +29,6 @@ static enum phema_status no_memory(struct phema_error *err)
     return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
 }
 
-/* ---- Names ---- */
-
-static bool is_default_output_name(const char *base)
-{
-    return strncmp(base, "phema-", 6) == 0;
-}
-
-/* Names that say no time, and those that synth gives its outputs, are looked into before the choice
- * of times is made. */
-static enum phema_status look_inside(struct opening *opening, struct candidate *candidate,
-                                     struct phema_error *err)
-{
-    bool is_unknown = isnan(candidate->named_time);
-    if (!is_unknown && !is_default_output_name(candidate->base))
-        return PHEMA_OK;
-    if (opening->scan.layout == &layout_edm2) {
-        candidate->is_left_out = true;
-        scan_note(&opening->scan, "left out: '%s', a reconstruction", candidate->label);
-        return PHEMA_OK;
-    }
-    struct phema_checkpoint *checkpoint = NULL;
-    enum phema_status status =
-        phema_checkpoint_open(&checkpoint, candidate->path, &opening->options->checkpoint, err);
-    if (status)
-        return status;
-    bool is_output = false;
-    const char *unit = NULL;
-    status = facts_read(candidate, &is_output, &unit, checkpoint, err);
-    phema_checkpoint_close(checkpoint);
-    if (status)
-        return phema_fail_in(err, status, "%s", candidate->path);
-    if (is_output || isnan(candidate->named_time)) {
-        candidate->is_left_out = true;
-        scan_note(&opening->scan, "left out: '%s', %s", candidate->label,
-                  is_output ? "made by posthoc-ema"
-                            : "which says no time, in its name or metadata");
-    }
-    return PHEMA_OK;
-}
-
-static enum phema_status check_prefixes(const struct opening *opening, struct phema_error *err)
-{
-    const struct candidate *first = NULL;
-    for (size_t i = 0; i < opening->scan.n; i++) {
-        const struct candidate *candidate = &opening->scan.items[i];
-        if (candidate->is_left_out || !candidate->prefix.data)
-            continue;
-        if (!first)
-            first = candidate;
-        else if (first->prefix.size != candidate->prefix.size ||
-                 memcmp(first->prefix.data, candidate->prefix.data, first->prefix.size) != 0)
-            return phema_fail(err, PHEMA_ERR_INPUTS,
-                              "%s: holds two series, such as '%s' and '%s'; choose one with "
-                              "--name-regex, @list or a manifest",
-                              opening->options->snapshots, first->label, candidate->label);
-    }
-    return PHEMA_OK;
-}
-
-static int compare_doubles(const void *a, const void *b)
-{
-    double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
-}
-
-/* --from, --to, --every and --last choose among the times, not among files. */
-static enum phema_status choose_times(struct opening *opening, struct phema_error *err)
-{
-    const struct phema_series_options *options = opening->options;
-    struct scan *scan = &opening->scan;
-    double *times = phema_arena_array(&opening->scratch, scan->n + 1, sizeof(*times));
-    if (!times)
-        return no_memory(err);
-    size_t n = 0;
-    for (size_t i = 0; i < scan->n; i++) {
-        struct candidate *candidate = &scan->items[i];
-        if (candidate->named_time < options->from || candidate->named_time > options->to)
-            candidate->is_left_out = true; /* comparisons with NaN, not given, are false */
-        if (!candidate->is_left_out)
-            times[n++] = candidate->named_time;
-    }
-    qsort(times, n, sizeof(*times), compare_doubles);
-    size_t distinct = 0;
-    for (size_t i = 0; i < n; i++)
-        if (i == 0 || times[i] != times[i - 1])
-            times[distinct++] = times[i];
-    for (size_t i = 0; i < scan->n; i++) {
-        struct candidate *candidate = &scan->items[i];
-        if (candidate->is_left_out)
-            continue;
-        const double *at =
-            bsearch(&candidate->named_time, times, distinct, sizeof(*times), compare_doubles);
-        size_t age = at ? distinct - 1 - (size_t)(at - times) : 0; /* 0: the newest */
-        candidate->is_left_out = (options->every && age % options->every != 0) ||
-                                 (options->last && age >= options->last);
-    }
-    return PHEMA_OK;
-}
-
 /* ---- Widths ---- */
 
 static enum phema_status fail_unsaid(const struct opening *opening, struct phema_error *err)
@@ -451,13 +352,8 @@ static enum phema_status open_series(struct opening *opening, struct phema_error
     enum phema_status status = compile_selection(opening, err);
     if (!status)
         status = scan_snapshots(&opening->scan, options, err);
-    for (size_t i = 0; !status && i < opening->scan.n; i++)
-        if (!opening->scan.items[i].is_left_out)
-            status = look_inside(opening, &opening->scan.items[i], err);
     if (!status)
-        status = check_prefixes(opening, err);
-    if (!status)
-        status = choose_times(opening, err);
+        status = choose_candidates(&opening->scan, options, err);
     if (!status)
         status = open_all(opening, err);
     return status ? status : finish(opening, err);

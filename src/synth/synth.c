@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -291,6 +292,9 @@ static void count_tensors(const struct run *run, struct phema_synth_result *resu
     for (size_t j = 0; j < run->outputs->m; j++)
         result->written_bytes += run->outputs->items[j].size_bytes;
     result->read_bytes = run->cut.read_bytes * series->n;
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage) == 0)
+        result->peak_resident_bytes = (uint64_t)usage.ru_maxrss << 10;
 }
 
 PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct phema_plan *plan,

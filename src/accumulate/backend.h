@@ -1,0 +1,69 @@
+/* backend.h - what a set of kernels is made of, and how the rooms' files share the work: backend.c
+ * chooses, tile.c cuts a tile into blocks that stay in the caches, simd_*.c do the inner loops. */
+#ifndef PHEMA_ACCUMULATE_BACKEND_H
+#define PHEMA_ACCUMULATE_BACKEND_H
+
+#include "phema/accumulate.h"
+#include "phema/cpu.h"
+
+/* Kernels work on whole steps; what is left over goes element by element. */
+#define PHEMA_STEP_ELEMS 64
+/* Inputs and targets that one call of a kernel may have. */
+#define PHEMA_GROUP_INPUTS  8
+#define PHEMA_GROUP_TARGETS 4
+
+/* sums[m] += sum_k weights[k][m] * inputs[k] for a whole number of steps, in the order of k */
+struct phema_block {
+    uint8_t *sums; /* n_targets rows, row_bytes apart */
+    size_t row_bytes;
+    const uint8_t *inputs[PHEMA_GROUP_INPUTS];
+    /* row-major [n_inputs x PHEMA_GROUP_TARGETS], of the accumulator's type */
+    union {
+        double f64[PHEMA_GROUP_INPUTS * PHEMA_GROUP_TARGETS];
+        float f32[PHEMA_GROUP_INPUTS * PHEMA_GROUP_TARGETS];
+    } weights;
+    size_t n_inputs, n_targets, n_elems; /* n_targets: 1, 2 or 4 */
+};
+
+/* The kernels of one instruction set for one accumulator. dtype: F16, BF16, F32 or F64. */
+struct phema_kernels {
+    void (*add)(enum phema_dtype dtype, const struct phema_block *block);
+    /* out: [n_elems] of the accumulator's type, n_elems a multiple of the step */
+    void (*widen)(void *out, enum phema_dtype dtype, const uint8_t *data, size_t n_elems);
+    /* any n_elems; as phema_ref_narrow */
+    void (*narrow)(uint8_t *out, enum phema_dtype dtype, const void *sums, size_t n_elems,
+                   enum phema_overflow overflow, struct phema_narrow_counts *counts);
+};
+
+struct phema_backend {
+    const char *name;
+    enum phema_cpu_level level;          /* that this needs */
+    const struct phema_kernels *kernels; /* [2] by accumulator, NULL: the plain loops of ref.c */
+};
+
+extern const struct phema_kernels phema_avx2_kernels[2];
+extern const struct phema_kernels phema_avx512_kernels[2];
+extern const struct phema_kernels phema_neon_kernels[2];
+
+static inline size_t phema_accumulator_size(enum phema_accumulator accumulator)
+{
+    return accumulator == PHEMA_ACCUMULATE_F64 ? sizeof(double) : sizeof(float);
+}
+
+/* Those that the kernels read and write themselves. */
+static inline bool phema_is_wide(enum phema_dtype dtype)
+{
+    return dtype == PHEMA_F16 || dtype == PHEMA_BF16 || dtype == PHEMA_F32 || dtype == PHEMA_F64;
+}
+
+/* Elements [first, tile->n_elems). */
+void phema_ref_accumulate(enum phema_accumulator accumulator, void *sums, size_t row_bytes,
+                          const struct phema_tile *tile, size_t first);
+void phema_ref_narrow(uint8_t *out, enum phema_dtype dtype, enum phema_accumulator accumulator,
+                      const void *sums, size_t n, enum phema_overflow overflow,
+                      struct phema_narrow_counts *counts);
+
+void phema_tile_accumulate(const struct phema_kernels *kernels, enum phema_accumulator accumulator,
+                           void *sums, size_t row_bytes, const struct phema_tile *tile);
+
+#endif

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+/* directory.c - which checkpoint a directory holds. Exactly one counts: an index with its shards,
+ * or one checkpoint file; anything else (config.json, tokenizers, hidden files) is passed over. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format.h"
+#include "phema/text.h"
+
+/* What was found so far. */
+struct finding {
+    char *index;  /* the first *.index.json of safetensors */
+    char **files; /* names that end like a checkpoint */
+    size_t n_files, files_capacity;
+    size_t n_indices;
+    bool is_distributed;
+};
+
+static bool ends_with(const char *name, const char *end)
+{
+    size_t size = strlen(name);
+    size_t end_size = strlen(end);
+    return size > end_size && memcmp(name + size - end_size, end, end_size) == 0;
+}
+
+static bool looks_like_checkpoint(const char *name)
+{
+    static const char *const ends[] = {".safetensors", ".safetensors.zst", ".pt", ".pth", ".ckpt",
+                                       ".pkl",         ".index.json"};
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+        if (ends_with(name, ends[i]))
+            return true;
+    return false;
+}
+
+static enum phema_status note(struct finding *finding, const char *name, struct phema_error *err)
+{
+    if (strcmp(name, ".metadata") == 0)
+        finding->is_distributed = true;
+    if (name[0] == '.' || !looks_like_checkpoint(name))
+        return PHEMA_OK;
+    char *copy = strdup(name);
+    if (!copy)
+        return fail_memory(err);
+    if (ends_with(name, ".index.json")) {
+        /* the smallest name, whatever order the directory has */
+        finding->n_indices++;
+        if (!finding->index || strcmp(copy, finding->index) < 0) {
+            free(finding->index);
+            finding->index = copy;
+        } else {
+            free(copy);
+        }
+        return PHEMA_OK;
+    }
+    if (!grow_array((void **)&finding->files, &finding->files_capacity, finding->n_files,
+                    sizeof(*finding->files))) {
+        free(copy);
+        return fail_memory(err);
+    }
+    finding->files[finding->n_files++] = copy;
+    return PHEMA_OK;
+}
+
+static enum phema_status scan(struct finding *finding, const char *directory,
+                              struct phema_error *err)
+{
+    DIR *stream = opendir(directory);
+    if (!stream)
+        return phema_fail(err, PHEMA_ERR_FILE, "cannot be opened: %s", strerror(errno));
+    enum phema_status status = PHEMA_OK;
+    for (const struct dirent *entry; !status && (entry = readdir(stream));)
+        status = note(finding, entry->d_name, err);
+    (void)closedir(stream);
+    return status;
+}
+
+/* Whether the text holds name as a JSON string or as the end of one that is a path. */
+static bool mentions(struct phema_span text, const char *name)
+{
+    size_t size = strlen(name);
+    const uint8_t *end = text.data + text.size;
+    for (const uint8_t *at = text.data; at < end; at++) {
+        at = memmem(at, (size_t)(end - at), name, size);
+        if (!at)
+            return false;
+        if (at > text.data && (at[-1] == '"' || at[-1] == '/') && at + size < end &&
+            at[size] == '"')
+            return true;
+    }
+    return false;
+}
+
+/* A shard belongs to the index when the index's text mentions it; whether it does so rightly is
+ * checked when the index is opened. */
+static enum phema_status count_strangers(size_t *out, const char **stranger,
+                                         const struct finding *finding, const char *directory,
+                                         struct phema_error *err)
+{
+    struct phema_text path = {0};
+    phema_text_printf(&path, "%s/%s", directory, finding->index);
+    struct phema_file *file = NULL;
+    enum phema_status status = phema_text_check(&path, err);
+    if (!status)
+        status = phema_file_open(&file, path.data, err);
+    phema_text_clear(&path);
+    if (status)
+        return phema_fail_in(err, status, "%s", finding->index);
+
+    struct phema_span text = phema_file_span(file);
+    *out = 0;
+    for (size_t i = 0; i < finding->n_files; i++) {
+        if (!mentions(text, finding->files[i])) {
+            (*out)++;
+            *stranger = finding->files[i];
+        }
+    }
+    phema_file_close(file);
+    return PHEMA_OK;
+}
+
+static enum phema_status choose(char **out, struct finding *finding, const char *directory,
+                                struct phema_error *err)
+{
+    if (finding->is_distributed)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "is a PyTorch Distributed Checkpoint, which this version does not read "
+                          "yet; convert it with torch.distributed.checkpoint.format_utils");
+    if (finding->n_indices > 1)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "holds %zu indices (*.index.json), expected one checkpoint; name the one "
+                          "that is meant",
+                          finding->n_indices);
+    if (finding->n_indices == 1) {
+        size_t n_strangers = 0;
+        const char *stranger = NULL;
+        enum phema_status status =
+            count_strangers(&n_strangers, &stranger, finding, directory, err);
+        if (status)
+            return status;
+        struct phema_name_buffer shown;
+        if (n_strangers)
+            return phema_fail(err, PHEMA_ERR_FILE,
+                              "holds '%s' besides an index that does not name it, expected one "
+                              "checkpoint; name the one that is meant",
+                              phema_name_shown(&shown, stranger, strlen(stranger)));
+        *out = finding->index;
+        finding->index = NULL;
+        return PHEMA_OK;
+    }
+    if (finding->n_files == 0)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "holds no checkpoint, expected one (*.safetensors, *.index.json, *.pt, "
+                          "*.pth or *.ckpt)");
+    if (finding->n_files > 1)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "holds %zu checkpoint files and no index, expected one checkpoint; name "
+                          "the one that is meant",
+                          finding->n_files);
+    *out = finding->files[0];
+    finding->n_files = 0;
+    return PHEMA_OK;
+}
+
+enum phema_status directory_find_checkpoint(char **out, const char *directory,
+                                            struct phema_error *err)
+{
+    struct finding finding = {0};
+    enum phema_status status = scan(&finding, directory, err);
+    if (!status)
+        status = choose(out, &finding, directory, err);
+    free(finding.index);
+    for (size_t i = 0; i < finding.n_files; i++)
+        free(finding.files[i]);
+    free(finding.files);
+    return status;
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+/* gather.c - elements of a tensor in C order: a view where the file has them so, else a copy made
+ * row by row. Nothing is assumed about alignment. */
+#include <string.h>
+
+#include "format.h"
+
+const uint8_t *phema_tensor_start(const struct phema_checkpoint *checkpoint,
+                                  const struct phema_tensor *tensor)
+{
+    if (!tensor->n_elems)
+        return NULL;
+    return checkpoint_content(checkpoint, tensor->file).data + tensor->offset;
+}
+
+/* n elements that lie step bytes apart. The size is a constant for the compiler in each case. */
+static void gather_row(uint8_t *out, const uint8_t *from, uint64_t n, uint64_t step, size_t size)
+{
+    if (step == size) {
+        memcpy(out, from, n * size);
+        return;
+    }
+    switch (size) {
+    case 1:
+        for (uint64_t i = 0; i < n; i++)
+            out[i] = from[i * step];
+        return;
+    case 2:
+        for (uint64_t i = 0; i < n; i++)
+            memcpy(out + 2 * i, from + i * step, 2);
+        return;
+    case 4:
+        for (uint64_t i = 0; i < n; i++)
+            memcpy(out + 4 * i, from + i * step, 4);
+        return;
+    case 8:
+        for (uint64_t i = 0; i < n; i++)
+            memcpy(out + 8 * i, from + i * step, 8);
+        return;
+    default:
+        for (uint64_t i = 0; i < n; i++)
+            memcpy(out + size * i, from + i * step, size);
+        return;
+    }
+}
+
+/* Place of a row's first element: the indices but the last, from the number of the row. */
+static uint64_t row_offset(const struct phema_tensor *tensor, uint64_t row)
+{
+    uint64_t offset = 0; /* below the storage's length: checked when the tensor was listed */
+    for (unsigned k = tensor->rank - 1; k-- > 0;) {
+        offset += row % tensor->shape[k] * tensor->stride[k];
+        row /= tensor->shape[k];
+    }
+    return offset;
+}
+
+const uint8_t *phema_tensor_read(const uint8_t *start, const struct phema_tensor *tensor,
+                                 uint64_t first, uint64_t n, void *scratch)
+{
+    unsigned bits = phema_dtype_bits(tensor->dtype);
+    if (!tensor->stride || n == 0) {
+        /* groups of 8 elements are whole bytes: the product cannot overflow where data exist */
+        return start ? start + first / 8 * bits + first % 8 * bits / 8 : NULL;
+    }
+    size_t size = bits / 8;
+    uint64_t row_size = tensor->shape[tensor->rank - 1]; /* strided: rank > 0, no size is 0 */
+    uint64_t step = tensor->stride[tensor->rank - 1];
+    uint8_t *out = scratch;
+    for (uint64_t at = first; at < first + n;) {
+        uint64_t column = at % row_size;
+        uint64_t taken = row_size - column;
+        if (taken > first + n - at)
+            taken = first + n - at;
+        uint64_t place = row_offset(tensor, at / row_size) + column * step;
+        gather_row(out, start + place * size, taken, step * size, size);
+        out += taken * size;
+        at += taken;
+    }
+    return scratch;
+}

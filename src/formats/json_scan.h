@@ -1,0 +1,33 @@
+/* json_scan.h - a walk through JSON text without building a tree of it: a safetensors header may be
+ * 100 MB, and thousands of them are read in a row. Strict: RFC 8259, and less where the callers
+ * need less (unsigned integers only). */
+#ifndef PHEMA_FORMATS_JSON_SCAN_H
+#define PHEMA_FORMATS_JSON_SCAN_H
+
+#include "analyser.h"
+#include "phema/arena.h"
+#include "phema/error.h"
+#include "phema/span.h"
+
+/* The text must be valid UTF-8. */
+struct json_scan {
+    struct phema_span text;
+    size_t at;
+};
+
+/* Takes the character after any white space; false, and nothing but white space taken, if another
+ * stands there. */
+bool json_scan_take(struct json_scan *scan, char wanted);
+
+/* "byte N: expected WHAT, found ..." */
+enum phema_status json_scan_fail(const struct json_scan *scan, const char *wanted,
+                                 struct phema_error *err);
+
+/* A string, unescaped: a view of the text where nothing is escaped, else a copy in the arena. */
+PHEMA_FALLIBLE json_scan_string(struct phema_span *out, struct json_scan *scan,
+                                struct phema_arena *arena, struct phema_error *err);
+
+/* An integer from 0 to 2^64 - 1: no sign, point, exponent or leading zero. */
+PHEMA_FALLIBLE json_scan_u64(uint64_t *out, struct json_scan *scan, struct phema_error *err);
+
+#endif

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+/* name_index.c - open addressing, at most half full. The hash folds 128-bit products (the idea of
+ * wyhash) and starts from random bytes that every index draws anew. */
+#include "name_index.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+struct name_slot {
+    const char *name; /* NULL: the slot is free */
+    size_t size;
+    uint64_t hash;
+    size_t value;
+};
+
+static uint64_t fold(uint64_t a, uint64_t b)
+{
+    __extension__ unsigned __int128 product = (unsigned __int128)a * b;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+static uint64_t hash_name(const uint64_t key[2], const char *name, size_t size)
+{
+    const uint8_t *bytes = (const uint8_t *)name;
+    uint64_t hash = key[0] ^ size;
+    for (; size >= 8; size -= 8, bytes += 8)
+        hash = fold(hash ^ phema_load_u64(bytes), key[1]) + key[0];
+    uint64_t rest = 0;
+    for (size_t i = 0; i < size; i++)
+        rest |= (uint64_t)bytes[i] << (8 * i);
+    return fold(hash ^ rest, key[1] ^ 0xA0761D6478BD642Fu);
+}
+
+/* The slot that holds the name, or the free one where it belongs. */
+static struct name_slot *slot_of(const struct name_index *index, const char *name, size_t size,
+                                 uint64_t hash)
+{
+    for (size_t at = hash & (index->capacity - 1);; at = (at + 1) & (index->capacity - 1)) {
+        struct name_slot *slot = &index->slots[at];
+        if (!slot->name || (slot->hash == hash && slot->size == size &&
+                            (size == 0 || memcmp(slot->name, name, size) == 0)))
+            return slot;
+    }
+}
+
+static void choose_key(uint64_t key[2])
+{
+    if (getrandom(key, 2 * sizeof(*key), GRND_NONBLOCK) != (ssize_t)(2 * sizeof(*key))) {
+        key[0] = 0x9E3779B97F4A7C15u; /* no secret: right still, slow at worst */
+        key[1] = 0xD1B54A32D192ED03u;
+    }
+    key[1] |= 1;
+}
+
+static bool grow(struct name_index *index)
+{
+    size_t capacity = index->capacity ? index->capacity * 2 : 64;
+    struct name_index larger = *index;
+    larger.slots = calloc(capacity, sizeof(*larger.slots));
+    larger.capacity = capacity;
+    if (!larger.slots)
+        return false;
+    if (!index->slots)
+        choose_key(larger.key);
+    for (size_t i = 0; index->slots && i < index->capacity; i++) {
+        const struct name_slot *slot = &index->slots[i];
+        if (slot->name)
+            *slot_of(&larger, slot->name, slot->size, slot->hash) = *slot;
+    }
+    free(index->slots);
+    *index = larger;
+    return true;
+}
+
+enum name_added name_index_add(struct name_index *index, const char *name, size_t size,
+                               size_t value)
+{
+    if (index->n >= index->capacity / 2 && !grow(index))
+        return NAME_NO_MEMORY;
+    uint64_t hash = hash_name(index->key, name, size);
+    struct name_slot *slot = slot_of(index, name, size, hash);
+    if (slot->name)
+        return NAME_EXISTS;
+    *slot = (struct name_slot){name, size, hash, value};
+    index->n++;
+    return NAME_ADDED;
+}
+
+bool name_index_find(size_t *value, const struct name_index *index, const char *name, size_t size)
+{
+    if (!index->n)
+        return false;
+    const struct name_slot *slot = slot_of(index, name, size, hash_name(index->key, name, size));
+    if (!slot->name)
+        return false;
+    *value = slot->value;
+    return true;
+}
+
+void name_index_clear(struct name_index *index)
+{
+    free(index->slots);
+    *index = (struct name_index){0};
+}

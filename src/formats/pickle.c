@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: Apache-2.0
+/* pickle.c - the pickle machine: stack, marks, memo, and the opcodes of plain values. Opcodes are
+ * those of CPython's pickletools; what is not in the table at the end is refused. */
+#include "pickle.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "format.h"
+#include "phema/text.h"
+#include "pickle_machine.h"
+
+/* Memory for nodes: one byte of pickle makes at most one node and its place in a container that
+ * doubles. Copies of containers (OrderedDict of a list) are what a bound is needed for. */
+#define ARENA_BYTES_PER_BYTE 192u
+#define ARENA_BYTES_AT_LEAST ((size_t)256 << 10)
+
+void *pickle_alloc(struct pickle_machine *machine, size_t size)
+{
+    if (size > machine->arena_limit || machine->arena->total_bytes > machine->arena_limit - size)
+        return NULL;
+    return phema_arena_alloc(machine->arena, size);
+}
+
+enum phema_status pickle_fail_memory(const struct pickle_machine *machine, struct phema_error *err)
+{
+    if (machine->arena->total_bytes > machine->arena_limit / 2)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "asks for more than %u times its own size in memory, as no real pickle "
+                          "does",
+                          ARENA_BYTES_PER_BYTE);
+    return fail_memory(err);
+}
+
+enum phema_status pickle_push(struct pickle_machine *machine, struct pickle_node *node,
+                              struct phema_error *err)
+{
+    if (!grow_array((void **)&machine->stack, &machine->stack_capacity, machine->n_stack,
+                    sizeof(struct pickle_node *)))
+        return fail_memory(err);
+    machine->stack[machine->n_stack++] = node;
+    return PHEMA_OK;
+}
+
+enum phema_status pickle_push_new(struct pickle_node **out, struct pickle_machine *machine,
+                                  enum pickle_kind kind, struct phema_error *err)
+{
+    struct pickle_node *node = pickle_alloc(machine, sizeof(*node));
+    if (!node)
+        return pickle_fail_memory(machine, err);
+    node->kind = (uint8_t)kind;
+    *out = node;
+    return pickle_push(machine, node, err);
+}
+
+static bool is_empty(const struct pickle_machine *machine)
+{
+    size_t floor = machine->n_marks ? machine->marks[machine->n_marks - 1] : 0;
+    return machine->n_stack <= floor;
+}
+
+static enum phema_status fail_stack(struct phema_error *err)
+{
+    return phema_fail(err, PHEMA_ERR_FILE, "takes more from the stack than there is");
+}
+
+enum phema_status pickle_top(struct pickle_node **out, struct pickle_machine *machine,
+                             struct phema_error *err)
+{
+    if (is_empty(machine))
+        return fail_stack(err);
+    *out = machine->stack[machine->n_stack - 1];
+    return PHEMA_OK;
+}
+
+enum phema_status pickle_pop(struct pickle_node **out, struct pickle_machine *machine,
+                             struct phema_error *err)
+{
+    enum phema_status status = pickle_top(out, machine, err);
+    if (!status)
+        machine->n_stack--;
+    return status;
+}
+
+enum phema_status pickle_pop_mark(struct pickle_node ***out, size_t *n,
+                                  struct pickle_machine *machine, struct phema_error *err)
+{
+    if (!machine->n_marks)
+        return phema_fail(err, PHEMA_ERR_FILE, "needs a mark and there is none");
+    size_t floor = machine->marks[--machine->n_marks];
+    *out = machine->stack + floor;
+    *n = machine->n_stack - floor;
+    machine->n_stack = floor;
+    return PHEMA_OK;
+}
+
+static enum phema_status fail_cut(struct phema_error *err)
+{
+    return phema_fail(err, PHEMA_ERR_FILE, "the pickle is cut short");
+}
+
+static enum phema_status take(struct phema_span *out, struct pickle_machine *machine, uint64_t size,
+                              struct phema_error *err)
+{
+    if (size > machine->bytes.size - machine->at)
+        return fail_cut(err);
+    *out = (struct phema_span){machine->bytes.data + machine->at, (size_t)size};
+    machine->at += (size_t)size;
+    return PHEMA_OK;
+}
+
+/* A little-endian length of width bytes, and as many bytes after it. */
+static enum phema_status take_counted(struct phema_span *out, struct pickle_machine *machine,
+                                      unsigned width, struct phema_error *err)
+{
+    struct phema_span field = {NULL, 0};
+    enum phema_status status = take(&field, machine, width, err);
+    if (status)
+        return status;
+    uint64_t size = 0;
+    for (unsigned i = 0; i < width; i++)
+        size |= (uint64_t)field.data[i] << (8 * i);
+    return take(out, machine, size, err);
+}
+
+static enum phema_status op_protocol(struct pickle_machine *machine, uint8_t opcode,
+                                     struct phema_error *err)
+{
+    (void)opcode;
+    if (machine->at != 1)
+        return phema_fail(err, PHEMA_ERR_FILE, "states its protocol twice");
+    struct phema_span version = {NULL, 0};
+    enum phema_status status = take(&version, machine, 1, err);
+    if (status)
+        return status;
+    if (version.data[0] < 2 || version.data[0] > 5)
+        return phema_fail(err, PHEMA_ERR_FILE, "has protocol %u, expected 2 to 5", version.data[0]);
+    return PHEMA_OK;
+}
+
+static enum phema_status op_frame(struct pickle_machine *machine, uint8_t opcode,
+                                  struct phema_error *err)
+{
+    (void)opcode;
+    struct phema_span length = {NULL, 0};
+    enum phema_status status = take(&length, machine, 8, err);
+    if (status)
+        return status;
+    if (phema_load_u64(length.data) > machine->bytes.size - machine->at)
+        return phema_fail(err, PHEMA_ERR_FILE, "has a frame that runs over its end");
+    return PHEMA_OK;
+}
+
+static enum phema_status op_stop(struct pickle_machine *machine, uint8_t opcode,
+                                 struct phema_error *err)
+{
+    (void)opcode;
+    if (machine->n_stack != 1 || machine->n_marks)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "ends with %zu objects and %zu marks, expected one "
+                          "object",
+                          machine->n_stack, machine->n_marks);
+    machine->is_done = true;
+    return PHEMA_OK;
+}
+
+static enum phema_status op_constant(struct pickle_machine *machine, uint8_t opcode,
+                                     struct phema_error *err)
+{
+    struct pickle_node *node = NULL;
+    enum phema_status status =
+        pickle_push_new(&node, machine, opcode == 'N' ? PICKLE_NONE : PICKLE_BOOL, err);
+    if (!status)
+        node->boolean = opcode == 0x88;
+    return status;
+}
+
+static enum phema_status push_integer(struct pickle_machine *machine, int64_t value,
+                                      struct phema_error *err)
+{
+    struct pickle_node *node = NULL;
+    enum phema_status status = pickle_push_new(&node, machine, PICKLE_INT, err);
+    if (!status)
+        node->integer = value;
+    return status;
+}
+
+static enum phema_status op_integer(struct pickle_machine *machine, uint8_t opcode,
+                                    struct phema_error *err)
+{
+    struct phema_span field = {NULL, 0};
+    enum phema_status status = take(&field, machine,
+                                    opcode == 'K'   ? 1
+                                    : opcode == 'M' ? 2
+                                                    : 4,
+                                    err);
+    if (status)
+        return status;
+    int64_t value = opcode == 'K'   ? field.data[0]
+                    : opcode == 'M' ? phema_load_u16(field.data)
+                                    : (int32_t)phema_load_u32(field.data);
+    return push_integer(machine, value, err);
+}
+
+/* Two's complement of any length; beyond 8 bytes it stays bytes. LONG4 has a signed length. */
+static enum phema_status op_long(struct pickle_machine *machine, uint8_t opcode,
+                                 struct phema_error *err)
+{
+    struct phema_span digits = {NULL, 0};
+    enum phema_status status = take_counted(&digits, machine, opcode == 0x8A ? 1 : 4, err);
+    if (status)
+        return status;
+    if (digits.size > INT32_MAX)
+        return phema_fail(err, PHEMA_ERR_FILE, "has an integer of negative length");
+    if (digits.size > 8) {
+        struct pickle_node *node = NULL;
+        status = pickle_push_new(&node, machine, PICKLE_BIGINT, err);
+        if (!status)
+            node->span = digits;
+        return status;
+    }
+    uint64_t value = digits.size && (digits.data[digits.size - 1] & 0x80) ? UINT64_MAX : 0;
+    for (size_t i = digits.size; i-- > 0;)
+        value = value << 8 | digits.data[i];
+    return push_integer(machine, (int64_t)value, err);
+}
+
+static enum phema_status op_float(struct pickle_machine *machine, uint8_t opcode,
+                                  struct phema_error *err)
+{
+    (void)opcode;
+    struct phema_span field; /* nobody asks for its value */
+    struct pickle_node *node = NULL;
+    enum phema_status status = take(&field, machine, 8, err);
+    return status ? status : pickle_push_new(&node, machine, PICKLE_FLOAT, err);
+}
+
+/* Text and bytes; BINSTRING is what Python 2 wrote for either. */
+static enum phema_status op_string(struct pickle_machine *machine, uint8_t opcode,
+                                   struct phema_error *err)
+{
+    static const struct {
+        uint8_t opcode, width;
+        bool is_text;
+    } strings[] = {{'X', 4, true},  {0x8C, 1, true},  {0x8D, 8, true},
+                   {'T', 4, true},  {'U', 1, true},   {'B', 4, false},
+                   {'C', 1, false}, {0x8E, 8, false}, {0x96, 8, false}};
+    size_t i = 0;
+    while (strings[i].opcode != opcode)
+        i++;
+    struct phema_span span = {NULL, 0};
+    struct pickle_node *node = NULL;
+    enum phema_status status = take_counted(&span, machine, strings[i].width, err);
+    if (status)
+        return status;
+    if (strings[i].is_text && !phema_is_utf8((const char *)span.data, span.size))
+        return phema_fail(err, PHEMA_ERR_FILE, "has text that is not UTF-8");
+    status = pickle_push_new(&node, machine, strings[i].is_text ? PICKLE_TEXT : PICKLE_BYTES, err);
+    if (!status)
+        node->span = span;
+    return status;
+}
+
+static enum phema_status op_mark(struct pickle_machine *machine, uint8_t opcode,
+                                 struct phema_error *err)
+{
+    (void)opcode;
+    if (!grow_array((void **)&machine->marks, &machine->marks_capacity, machine->n_marks,
+                    sizeof(*machine->marks)))
+        return fail_memory(err);
+    machine->marks[machine->n_marks++] = machine->n_stack;
+    return PHEMA_OK;
+}
+
+/* POP on a bare mark takes the mark, as CPython does. */
+static enum phema_status op_pop(struct pickle_machine *machine, uint8_t opcode,
+                                struct phema_error *err)
+{
+    struct pickle_node **dropped = NULL;
+    size_t n = 0;
+    struct pickle_node *one = NULL;
+    if (opcode == '1' || (machine->n_marks && is_empty(machine)))
+        return pickle_pop_mark(&dropped, &n, machine, err);
+    return pickle_pop(&one, machine, err);
+}
+
+static enum phema_status op_duplicate(struct pickle_machine *machine, uint8_t opcode,
+                                      struct phema_error *err)
+{
+    (void)opcode;
+    struct pickle_node *node = NULL;
+    enum phema_status status = pickle_top(&node, machine, err);
+    return status ? status : pickle_push(machine, node, err);
+}
+
+/* The index after a memo opcode; MEMOIZE has none and takes the next. */
+static enum phema_status take_memo_index(size_t *out, struct pickle_machine *machine,
+                                         uint8_t opcode, struct phema_error *err)
+{
+    struct phema_span field = {NULL, 0};
+    bool is_long = opcode == 'r' || opcode == 'j';
+    *out = machine->n_memo;
+    if (opcode == 0x94)
+        return PHEMA_OK;
+    enum phema_status status = take(&field, machine, is_long ? 4 : 1, err);
+    if (!status)
+        *out = is_long ? phema_load_u32(field.data) : field.data[0];
+    return status;
+}
+
+/* Real files number their memo without gaps: it grows by one, never to an index from the file. */
+static enum phema_status op_put(struct pickle_machine *machine, uint8_t opcode,
+                                struct phema_error *err)
+{
+    size_t index = 0;
+    struct pickle_node *node = NULL;
+    enum phema_status status = take_memo_index(&index, machine, opcode, err);
+    if (!status)
+        status = pickle_top(&node, machine, err);
+    if (status)
+        return status;
+    if (index > machine->n_memo)
+        return phema_fail(err, PHEMA_ERR_FILE, "puts memo entry %zu after %zu entries", index,
+                          machine->n_memo);
+    if (!grow_array((void **)&machine->memo, &machine->memo_capacity, machine->n_memo,
+                    sizeof(struct pickle_node *)))
+        return fail_memory(err);
+    machine->memo[index] = node;
+    if (index == machine->n_memo)
+        machine->n_memo++;
+    return PHEMA_OK;
+}
+
+static enum phema_status op_get(struct pickle_machine *machine, uint8_t opcode,
+                                struct phema_error *err)
+{
+    size_t index = 0;
+    enum phema_status status = take_memo_index(&index, machine, opcode, err);
+    if (status)
+        return status;
+    if (index >= machine->n_memo)
+        return phema_fail(err, PHEMA_ERR_FILE, "gets memo entry %zu of %zu", index,
+                          machine->n_memo);
+    return pickle_push(machine, machine->memo[index], err);
+}
+
+static enum phema_status (*const opcodes[256])(struct pickle_machine *machine, uint8_t opcode,
+                                               struct phema_error *err) = {
+    [0x80] = op_protocol,     [0x95] = op_frame,       ['.'] = op_stop,
+    ['N'] = op_constant,      [0x88] = op_constant,    [0x89] = op_constant,
+    ['J'] = op_integer,       ['K'] = op_integer,      ['M'] = op_integer,
+    [0x8A] = op_long,         [0x8B] = op_long,        ['G'] = op_float,
+    ['X'] = op_string,        [0x8C] = op_string,      [0x8D] = op_string,
+    ['T'] = op_string,        ['U'] = op_string,       ['B'] = op_string,
+    ['C'] = op_string,        [0x8E] = op_string,      [0x96] = op_string,
+    ['('] = op_mark,          ['0'] = op_pop,          ['1'] = op_pop,
+    ['2'] = op_duplicate,     ['q'] = op_put,          ['r'] = op_put,
+    [0x94] = op_put,          ['h'] = op_get,          ['j'] = op_get,
+    [')'] = op_empty,         [']'] = op_empty,        ['}'] = op_empty,
+    [0x8F] = op_empty,        ['t'] = op_from_mark,    ['l'] = op_from_mark,
+    ['d'] = op_from_mark,     [0x91] = op_from_mark,   [0x85] = op_small_tuple,
+    [0x86] = op_small_tuple,  [0x87] = op_small_tuple, ['a'] = op_append,
+    ['e'] = op_append,        [0x90] = op_append,      ['s'] = op_set_item,
+    ['u'] = op_set_item,      ['c'] = op_global,       [0x93] = op_stack_global,
+    ['R'] = op_reduce,        [0x81] = op_new_object,  ['b'] = op_build,
+    ['Q'] = op_persistent_id,
+};
+
+static enum phema_status run(struct pickle_machine *machine, struct phema_error *err)
+{
+    if (machine->bytes.size < 2 || machine->bytes.data[0] != 0x80)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "is no pickle of protocol 2 to 5 (protocol 0 and 1 are text, and torch "
+                          "does not write storages into them); save it again without "
+                          "pickle_protocol");
+    while (!machine->is_done) {
+        size_t start = machine->at;
+        if (start == machine->bytes.size)
+            return fail_cut(err);
+        uint8_t opcode = machine->bytes.data[machine->at++];
+        enum phema_status status =
+            opcodes[opcode]
+                ? opcodes[opcode](machine, opcode, err)
+                : phema_fail(err, PHEMA_ERR_FILE, "opcode 0x%02x is not accepted", opcode);
+        if (status)
+            return phema_fail_in(err, status, "pickle byte %zu", start);
+    }
+    return PHEMA_OK;
+}
+
+enum phema_status pickle_read(struct pickle_node **root, size_t *used, struct phema_span bytes,
+                              struct phema_arena *arena, const struct pickle_host *host,
+                              struct phema_error *err)
+{
+    struct pickle_machine machine = {.bytes = bytes, .arena = arena, .host = host};
+    machine.arena_limit = arena->total_bytes + ARENA_BYTES_AT_LEAST;
+    uint64_t more = 0;
+    if (phema_size_mul(&more, bytes.size, ARENA_BYTES_PER_BYTE) &&
+        phema_size_add(&more, more, machine.arena_limit))
+        machine.arena_limit = (size_t)more;
+    enum phema_status status = run(&machine, err);
+    if (!status) {
+        *root = machine.stack[0];
+        *used = machine.at;
+    }
+    free(machine.stack);
+    free(machine.marks);
+    free(machine.memo);
+    return status;
+}

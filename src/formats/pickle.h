@@ -1,0 +1,116 @@
+/* pickle.h - a restricted reader of Python pickles, protocols 2 to 5. It builds a tree of nodes and
+ * nothing else: no class is looked up, no function called, and a name that is not on the list in
+ * pickle_globals.c is refused even where it is only mentioned. docs/formats/pickle.md. */
+#ifndef PHEMA_FORMATS_PICKLE_H
+#define PHEMA_FORMATS_PICKLE_H
+
+#include "analyser.h"
+#include "phema/arena.h"
+#include "phema/formats.h"
+
+enum pickle_kind {
+    PICKLE_NONE,
+    PICKLE_BOOL,
+    PICKLE_INT,
+    PICKLE_BIGINT,
+    PICKLE_FLOAT,
+    PICKLE_TEXT,
+    PICKLE_BYTES,
+    PICKLE_TUPLE, /* never changes once it is made */
+    PICKLE_LIST,
+    PICKLE_SET,
+    PICKLE_DICT, /* items are key, value, key, value ... in the order they were set */
+    PICKLE_GLOBAL,
+    PICKLE_OBJECT, /* inert: nothing looks into it */
+    PICKLE_MODULE, /* of torch.nn.modules: its state is a dict once it was built */
+    PICKLE_STORAGE,
+    PICKLE_TENSOR
+};
+
+/* What a global that is let through stands for. */
+enum pickle_action {
+    ACTION_INERT,
+    ACTION_ALLOWED, /* by the user: inert, and may take items */
+    ACTION_DICT,
+    ACTION_SET,
+    ACTION_SIZE, /* torch.Size: the tuple it is made of */
+    ACTION_TENSOR_V1,
+    ACTION_TENSOR_V2,
+    ACTION_TENSOR_V3,
+    ACTION_PARAMETER,
+    ACTION_PARAMETER_WITH_STATE,
+    ACTION_FROM_TYPE,
+    ACTION_TENSOR_CLASS,
+    ACTION_STORAGE_CLASS,
+    ACTION_UNTYPED_STORAGE_CLASS,
+    ACTION_DTYPE,
+    ACTION_PACKED_DTYPE, /* float4_e2m1fn_x2: two elements in one of torch's */
+    ACTION_MODULE_CLASS,
+    ACTION_REFUSED
+};
+
+struct pickle_storage {
+    struct phema_span key;
+    enum phema_dtype dtype; /* U8 when untyped */
+    bool is_untyped;
+    uint64_t n_elems;
+    size_t file;
+    uint64_t offset; /* in the file */
+};
+
+struct pickle_tensor {
+    const struct pickle_storage *storage;
+    enum phema_dtype dtype;
+    bool is_packed;
+    uint64_t first;                  /* offset in the storage [elements of dtype] */
+    const struct pickle_node *sizes; /* tuples of as many non-negative ints */
+    const struct pickle_node *strides;
+};
+
+struct pickle_items {
+    struct pickle_node **at;
+    size_t n, capacity;
+};
+
+struct pickle_global {
+    enum pickle_action action;
+    enum phema_dtype dtype;
+    const char *name; /* "module.name", in the arena */
+};
+
+struct pickle_node {
+    uint8_t kind;       /* enum pickle_kind */
+    uint8_t walk_state; /* for whoever walks the tree: 0 at first */
+    union {
+        bool boolean;
+        int64_t integer;
+        struct phema_span span; /* text, bytes, bigint: a view of the pickle */
+        struct pickle_items items;
+        struct pickle_global *global;
+        struct pickle_node *state; /* of a module */
+        struct pickle_storage *storage;
+        struct pickle_tensor *tensor;
+    };
+};
+
+/* What the container of a pickle knows and the pickle does not. */
+struct pickle_host {
+    const struct phema_checkpoint_options *options;
+    /* Finds the storage that a persistent id names. */
+    enum phema_status (*find_storage)(struct pickle_storage **out, void *context,
+                                      const struct pickle_node *id, struct phema_error *err);
+    void *context;
+};
+
+/* Reads one pickle at the start of bytes; *used is its length. Nodes live in the arena, which grows
+ * by at most a multiple of the bytes. */
+PHEMA_FALLIBLE pickle_read(struct pickle_node **root, size_t *used, struct phema_span bytes,
+                           struct phema_arena *arena, const struct pickle_host *host,
+                           struct phema_error *err);
+
+/* The entry of the allow-list for a name; ACTION_REFUSED and a reason in *why for what is known and
+ * not read, false for what is not on it. */
+bool pickle_global_find(struct pickle_global *out, const char **why, const char *name,
+                        const struct phema_checkpoint_options *options);
+
+#endif

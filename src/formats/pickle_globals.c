@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+/* pickle_globals.c - the allow-list: every name that a pickle may mention, and what it stands for.
+ * A name that is not here is refused even when it is only mentioned or dropped: the file may be a
+ * trap for the next reader. */
+#include <string.h>
+
+#include "pickle.h"
+
+static const struct rule {
+    const char *name;
+    enum pickle_action action;
+    const char *why; /* for ACTION_REFUSED */
+} rules[] = {
+    {"collections.OrderedDict", ACTION_DICT, NULL},
+    {"collections.defaultdict", ACTION_DICT, NULL},
+    {"collections.Counter", ACTION_DICT, NULL},
+    {"collections.deque", ACTION_INERT, NULL},
+    {"dnnlib.util.EasyDict", ACTION_DICT, NULL},
+    {"torch_utils.persistence._reconstruct_persistent_obj", ACTION_REFUSED,
+     "networks of EDM2 are not read yet by this version; save the state_dict"},
+    {"torch.storage._load_from_bytes", ACTION_REFUSED,
+     "storages inside the pickle are not read yet by this version; save with torch.save"},
+
+    {"torch._utils._rebuild_tensor", ACTION_TENSOR_V1, NULL},
+    {"torch._utils._rebuild_tensor_v2", ACTION_TENSOR_V2, NULL},
+    {"torch._utils._rebuild_tensor_v3", ACTION_TENSOR_V3, NULL},
+    {"torch._utils._rebuild_parameter", ACTION_PARAMETER, NULL},
+    {"torch._utils._rebuild_parameter_with_state", ACTION_PARAMETER_WITH_STATE, NULL},
+    {"torch._tensor._rebuild_from_type_v2", ACTION_FROM_TYPE, NULL},
+    {"torch.Tensor", ACTION_TENSOR_CLASS, NULL},
+    {"torch.nn.parameter.Parameter", ACTION_TENSOR_CLASS, NULL},
+    {"torch.nn.parameter.Buffer", ACTION_TENSOR_CLASS, NULL},
+
+    {"torch._utils._rebuild_sparse_tensor", ACTION_REFUSED,
+     "sparse tensors are not read; save them after .to_dense()"},
+    {"torch._utils._rebuild_sparse_csr_tensor", ACTION_REFUSED,
+     "sparse tensors are not read; save them after .to_dense()"},
+    {"torch._utils._rebuild_qtensor", ACTION_REFUSED,
+     "quantised tensors are not read; save them after .dequantize()"},
+    {"torch._utils._rebuild_nested_tensor", ACTION_REFUSED, "nested tensors are not read"},
+    {"torch._utils._rebuild_meta_tensor_no_storage", ACTION_REFUSED,
+     "meta tensors have no data to read"},
+    {"torch._utils._rebuild_wrapper_subclass", ACTION_REFUSED,
+     "tensors of a wrapper subclass are not read"},
+    {"torch._utils._rebuild_device_tensor_from_numpy", ACTION_REFUSED,
+     "tensors kept as numpy arrays are not read"},
+
+    {"torch.storage.UntypedStorage", ACTION_UNTYPED_STORAGE_CLASS, NULL},
+    {"torch.UntypedStorage", ACTION_UNTYPED_STORAGE_CLASS, NULL},
+    {"torch.storage.TypedStorage", ACTION_INERT, NULL},
+    {"torch.Size", ACTION_SIZE, NULL},
+    {"torch.device", ACTION_INERT, NULL},
+    {"torch.serialization._get_layout", ACTION_INERT, NULL},
+    {"_codecs.encode", ACTION_INERT, NULL},
+
+    {"numpy.dtype", ACTION_INERT, NULL},
+    {"numpy.ndarray", ACTION_INERT, NULL},
+    {"numpy.core.multiarray._reconstruct", ACTION_INERT, NULL},
+    {"numpy._core.multiarray._reconstruct", ACTION_INERT, NULL},
+    {"numpy.core.multiarray.scalar", ACTION_INERT, NULL},
+    {"numpy._core.multiarray.scalar", ACTION_INERT, NULL},
+    {"numpy.core.numeric._frombuffer", ACTION_INERT, NULL},
+    {"numpy._core.numeric._frombuffer", ACTION_INERT, NULL},
+    {"argparse.Namespace", ACTION_INERT, NULL},
+    {"pathlib.PosixPath", ACTION_INERT, NULL},
+    {"pathlib._local.PosixPath", ACTION_INERT, NULL},
+    {"datetime.date", ACTION_INERT, NULL},
+    {"datetime.datetime", ACTION_INERT, NULL},
+    {"datetime.time", ACTION_INERT, NULL},
+    {"datetime.timedelta", ACTION_INERT, NULL},
+    {"datetime.timezone", ACTION_INERT, NULL},
+    {"copyreg._reconstructor", ACTION_INERT, NULL},
+    {"copy_reg._reconstructor", ACTION_INERT, NULL},
+};
+
+/* Names in builtins; protocol 2 calls the module __builtin__ and some by their old names. */
+static const struct {
+    const char *name;
+    enum pickle_action action;
+} builtins[] = {
+    {"set", ACTION_SET},         {"frozenset", ACTION_SET}, {"dict", ACTION_DICT},
+    {"bytearray", ACTION_INERT}, {"complex", ACTION_INERT}, {"list", ACTION_INERT},
+    {"tuple", ACTION_INERT},     {"int", ACTION_INERT},     {"float", ACTION_INERT},
+    {"str", ACTION_INERT},       {"bool", ACTION_INERT},    {"bytes", ACTION_INERT},
+    {"object", ACTION_INERT},    {"slice", ACTION_INERT},   {"range", ACTION_INERT},
+    {"xrange", ACTION_INERT},    {"unicode", ACTION_INERT}, {"long", ACTION_INERT},
+};
+
+/* torch.NAME, a dtype, and torch.STORAGEStorage, the class of storages of it. */
+static const struct {
+    const char *name, *storage; /* storage NULL: only untyped ones hold it */
+    enum phema_dtype dtype;
+} dtypes[] = {
+    {"bool", "BoolStorage", PHEMA_BOOL},
+    {"uint8", "ByteStorage", PHEMA_U8},
+    {"int8", "CharStorage", PHEMA_I8},
+    {"uint16", NULL, PHEMA_U16},
+    {"int16", "ShortStorage", PHEMA_I16},
+    {"uint32", NULL, PHEMA_U32},
+    {"int32", "IntStorage", PHEMA_I32},
+    {"uint64", NULL, PHEMA_U64},
+    {"int64", "LongStorage", PHEMA_I64},
+    {"float16", "HalfStorage", PHEMA_F16},
+    {"bfloat16", "BFloat16Storage", PHEMA_BF16},
+    {"float32", "FloatStorage", PHEMA_F32},
+    {"float64", "DoubleStorage", PHEMA_F64},
+    {"complex64", "ComplexFloatStorage", PHEMA_C64},
+    {"complex128", "ComplexDoubleStorage", PHEMA_C128},
+    {"float8_e4m3fn", NULL, PHEMA_F8_E4M3},
+    {"float8_e5m2", NULL, PHEMA_F8_E5M2},
+    {"float8_e8m0fnu", NULL, PHEMA_F8_E8M0},
+    {"float8_e4m3fnuz", NULL, PHEMA_F8_E4M3FNUZ},
+    {"float8_e5m2fnuz", NULL, PHEMA_F8_E5M2FNUZ},
+};
+
+/* What follows prefix in name, or NULL. */
+static const char *after(const char *name, const char *prefix)
+{
+    size_t size = strlen(prefix);
+    return strncmp(name, prefix, size) == 0 ? name + size : NULL;
+}
+
+static bool find_builtin(struct pickle_global *out, const char *name)
+{
+    const char *inner = after(name, "builtins.");
+    if (!inner)
+        inner = after(name, "__builtin__.");
+    for (size_t i = 0; inner && i < ARRAY_LEN(builtins); i++) {
+        if (strcmp(inner, builtins[i].name) == 0) {
+            out->action = builtins[i].action;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool find_dtype(struct pickle_global *out, const char **why, const char *name)
+{
+    const char *inner = after(name, "torch.");
+    if (!inner)
+        return false;
+    const char *storage = after(name, "torch.cuda.");
+    if (!storage)
+        storage = inner;
+    for (size_t i = 0; i < ARRAY_LEN(dtypes); i++) {
+        bool is_dtype = strcmp(inner, dtypes[i].name) == 0;
+        if (is_dtype || (dtypes[i].storage && strcmp(storage, dtypes[i].storage) == 0)) {
+            out->action = is_dtype ? ACTION_DTYPE : ACTION_STORAGE_CLASS;
+            out->dtype = dtypes[i].dtype;
+            return true;
+        }
+    }
+    if (strcmp(inner, "float4_e2m1fn_x2") == 0) {
+        out->action = ACTION_PACKED_DTYPE;
+        out->dtype = PHEMA_F4;
+        return true;
+    }
+    if (after(storage, "QInt") || after(storage, "QUInt") || after(inner, "qint") ||
+        after(inner, "quint")) {
+        out->action = ACTION_REFUSED;
+        *why = "quantised tensors are not read; save them after .dequantize()";
+        return true;
+    }
+    return false;
+}
+
+/* torch.nn.modules.FILE.Class; lower-case names there are functions. */
+static bool is_module_class(const char *name)
+{
+    const char *inner = after(name, "torch.nn.modules.");
+    const char *dot = inner ? strrchr(inner, '.') : NULL;
+    return dot && dot[1] >= 'A' && dot[1] <= 'Z';
+}
+
+bool pickle_global_find(struct pickle_global *out, const char **why, const char *name,
+                        const struct phema_checkpoint_options *options)
+{
+    for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
+        if (strcmp(name, rules[i].name) == 0) {
+            out->action = rules[i].action;
+            *why = rules[i].why;
+            return true;
+        }
+    }
+    if (find_builtin(out, name) || find_dtype(out, why, name))
+        return true;
+    if (is_module_class(name)) {
+        out->action = ACTION_MODULE_CLASS;
+        return true;
+    }
+    for (size_t i = 0; options && i < options->n_allow_globals; i++) {
+        if (strcmp(name, options->allow_globals[i]) == 0) {
+            out->action = ACTION_ALLOWED;
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,71 @@
+/* pickle_machine.h - private to pickle*.c: the machine while it runs. */
+#ifndef PHEMA_FORMATS_PICKLE_MACHINE_H
+#define PHEMA_FORMATS_PICKLE_MACHINE_H
+
+#include "pickle.h"
+
+struct pickle_machine {
+    struct phema_span bytes;
+    size_t at;
+    struct phema_arena *arena;
+    size_t arena_limit; /* [bytes]; the arena's total may not pass it */
+    const struct pickle_host *host;
+    struct pickle_node **stack;
+    size_t n_stack, stack_capacity;
+    size_t *marks; /* heights of the stack */
+    size_t n_marks, marks_capacity;
+    struct pickle_node **memo;
+    size_t n_memo, memo_capacity;
+    bool is_done;
+};
+
+/* The arena, with its limit watched; NULL: say so with pickle_fail_memory. */
+void *pickle_alloc(struct pickle_machine *machine, size_t size);
+enum phema_status pickle_fail_memory(const struct pickle_machine *machine, struct phema_error *err);
+
+/* A new node on the stack, for the caller to fill. */
+PHEMA_FALLIBLE pickle_push_new(struct pickle_node **out, struct pickle_machine *machine,
+                               enum pickle_kind kind, struct phema_error *err);
+PHEMA_FALLIBLE pickle_push(struct pickle_machine *machine, struct pickle_node *node,
+                           struct phema_error *err);
+/* Never takes what lies below the topmost mark. */
+PHEMA_FALLIBLE pickle_pop(struct pickle_node **out, struct pickle_machine *machine,
+                          struct phema_error *err);
+PHEMA_FALLIBLE pickle_top(struct pickle_node **out, struct pickle_machine *machine,
+                          struct phema_error *err);
+/* Drops the topmost mark; what stood above it is *out, n of them, borrowed from the stack until the
+ * next push. */
+PHEMA_FALLIBLE pickle_pop_mark(struct pickle_node ***out, size_t *n, struct pickle_machine *machine,
+                               struct phema_error *err);
+
+PHEMA_FALLIBLE pickle_append(struct pickle_machine *machine, struct pickle_items *items,
+                             struct pickle_node *const *added, size_t n, struct phema_error *err);
+
+/* The containers (pickle_containers.c) and objects (pickle_objects.c). */
+enum phema_status op_empty(struct pickle_machine *machine, uint8_t opcode, struct phema_error *err);
+enum phema_status op_from_mark(struct pickle_machine *machine, uint8_t opcode,
+                               struct phema_error *err);
+enum phema_status op_small_tuple(struct pickle_machine *machine, uint8_t opcode,
+                                 struct phema_error *err);
+enum phema_status op_append(struct pickle_machine *machine, uint8_t opcode,
+                            struct phema_error *err);
+enum phema_status op_set_item(struct pickle_machine *machine, uint8_t opcode,
+                              struct phema_error *err);
+enum phema_status op_global(struct pickle_machine *machine, uint8_t opcode,
+                            struct phema_error *err);
+enum phema_status op_stack_global(struct pickle_machine *machine, uint8_t opcode,
+                                  struct phema_error *err);
+enum phema_status op_reduce(struct pickle_machine *machine, uint8_t opcode,
+                            struct phema_error *err);
+enum phema_status op_new_object(struct pickle_machine *machine, uint8_t opcode,
+                                struct phema_error *err);
+enum phema_status op_build(struct pickle_machine *machine, uint8_t opcode, struct phema_error *err);
+enum phema_status op_persistent_id(struct pickle_machine *machine, uint8_t opcode,
+                                   struct phema_error *err);
+
+/* A tensor from the arguments of one of torch's rebuild functions (pickle_tensor.c). */
+PHEMA_FALLIBLE pickle_rebuild_tensor(struct pickle_node **out, struct pickle_machine *machine,
+                                     const struct pickle_global *function,
+                                     const struct pickle_node *args, struct phema_error *err);
+
+#endif

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+/* pickle_objects.c - globals and what is made of them. "Calling" one makes a node: a dict, a
+ * tensor, a module, or an object that nothing looks into. */
+#include <string.h>
+
+#include "format.h"
+#include "phema/text.h"
+#include "pickle_machine.h"
+
+static enum phema_status fail_global(const char *name, const char *why, struct phema_error *err)
+{
+    struct phema_name_buffer shown;
+    struct phema_name_buffer again;
+    size_t size = strlen(name);
+    if (why)
+        return phema_fail(err, PHEMA_ERR_FILE, "names '%s': %s",
+                          phema_name_shown(&shown, name, size), why);
+    return phema_fail(
+        err, PHEMA_ERR_FILE,
+        "names '%s', which is not on the list of what a checkpoint may name; save the "
+        "state_dict, or let it through as an inert object with --allow-global %s",
+        phema_name_shown(&shown, name, size), phema_name_shown(&again, name, size));
+}
+
+/* Attribute paths in the name ("Linear.forward") are a way to reach anything: refused. */
+static enum phema_status push_global(struct pickle_machine *machine, struct phema_span module,
+                                     struct phema_span name, struct phema_error *err)
+{
+    char *joined = pickle_alloc(machine, module.size + name.size + 2);
+    struct pickle_global *global = pickle_alloc(machine, sizeof(*global));
+    if (!joined || !global)
+        return pickle_fail_memory(machine, err);
+    if (module.size)
+        memcpy(joined, module.data, module.size);
+    joined[module.size] = '.';
+    if (name.size)
+        memcpy(joined + module.size + 1, name.data, name.size);
+    if (memchr(joined, '\0', module.size + 1 + name.size))
+        return phema_fail(err, PHEMA_ERR_FILE, "has a global with a NUL in its name");
+
+    const char *why = NULL;
+    if ((name.size && memchr(name.data, '.', name.size)) ||
+        !pickle_global_find(global, &why, joined, machine->host->options))
+        return fail_global(joined, NULL, err);
+    if (global->action == ACTION_REFUSED)
+        return fail_global(joined, why, err);
+    global->name = joined;
+    struct pickle_node *node = NULL;
+    enum phema_status status = pickle_push_new(&node, machine, PICKLE_GLOBAL, err);
+    if (!status)
+        node->global = global;
+    return status;
+}
+
+static enum phema_status take_line(struct phema_span *out, struct pickle_machine *machine,
+                                   struct phema_error *err)
+{
+    const uint8_t *start = machine->bytes.data + machine->at;
+    const uint8_t *end = memchr(start, '\n', machine->bytes.size - machine->at);
+    if (!end)
+        return phema_fail(err, PHEMA_ERR_FILE, "the pickle is cut short in the name of a global");
+    *out = (struct phema_span){start, (size_t)(end - start)};
+    machine->at += out->size + 1;
+    return PHEMA_OK;
+}
+
+enum phema_status op_global(struct pickle_machine *machine, uint8_t opcode, struct phema_error *err)
+{
+    (void)opcode;
+    struct phema_span module = {NULL, 0};
+    struct phema_span name = {NULL, 0};
+    enum phema_status status = take_line(&module, machine, err);
+    if (!status)
+        status = take_line(&name, machine, err);
+    return status ? status : push_global(machine, module, name, err);
+}
+
+enum phema_status op_stack_global(struct pickle_machine *machine, uint8_t opcode,
+                                  struct phema_error *err)
+{
+    (void)opcode;
+    struct pickle_node *name = NULL;
+    struct pickle_node *module = NULL;
+    enum phema_status status = pickle_pop(&name, machine, err);
+    if (!status)
+        status = pickle_pop(&module, machine, err);
+    if (status)
+        return status;
+    if (name->kind != PICKLE_TEXT || module->kind != PICKLE_TEXT)
+        return phema_fail(err, PHEMA_ERR_FILE, "has a global whose name is no text");
+    return push_global(machine, module->span, name->span, err);
+}
+
+static enum phema_status push_object(struct pickle_machine *machine, struct pickle_global *global,
+                                     struct phema_error *err)
+{
+    struct pickle_node *node = NULL;
+    enum phema_status status = pickle_push_new(&node, machine, PICKLE_OBJECT, err);
+    if (!status)
+        node->global = global;
+    return status;
+}
+
+/* OrderedDict() and the like, empty or made of a list of pairs; any other argument (a factory, a
+ * dict that was counted) leaves the dict to be filled by SETITEMS. */
+static enum phema_status push_dict(struct pickle_machine *machine, const struct pickle_node *args,
+                                   struct phema_error *err)
+{
+    struct pickle_node *dict = NULL;
+    enum phema_status status = pickle_push_new(&dict, machine, PICKLE_DICT, err);
+    if (status || args->items.n == 0)
+        return status;
+    const struct pickle_node *source = args->items.at[0];
+    if (source->kind == PICKLE_DICT)
+        return pickle_append(machine, &dict->items, source->items.at, source->items.n, err);
+    if (source->kind != PICKLE_LIST && source->kind != PICKLE_TUPLE)
+        return PHEMA_OK;
+    for (size_t i = 0; i < source->items.n && !status; i++) {
+        const struct pickle_node *pair = source->items.at[i];
+        if ((pair->kind != PICKLE_TUPLE && pair->kind != PICKLE_LIST) || pair->items.n != 2)
+            return phema_fail(err, PHEMA_ERR_FILE, "makes a dict of what are not pairs");
+        status = pickle_append(machine, &dict->items, pair->items.at, 2, err);
+    }
+    return status;
+}
+
+static enum phema_status push_set(struct pickle_machine *machine, const struct pickle_node *args,
+                                  struct phema_error *err)
+{
+    struct pickle_node *set = NULL;
+    enum phema_status status = pickle_push_new(&set, machine, PICKLE_SET, err);
+    if (status || args->items.n == 0)
+        return status;
+    const struct pickle_node *source = args->items.at[0];
+    if (source->kind != PICKLE_LIST && source->kind != PICKLE_TUPLE && source->kind != PICKLE_SET)
+        return phema_fail(err, PHEMA_ERR_FILE, "makes a set of what is no list");
+    return pickle_append(machine, &set->items, source->items.at, source->items.n, err);
+}
+
+static enum phema_status pop_call(struct pickle_global **global, struct pickle_node **args,
+                                  struct pickle_machine *machine, struct phema_error *err)
+{
+    struct pickle_node *callee = NULL;
+    enum phema_status status = pickle_pop(args, machine, err);
+    if (!status)
+        status = pickle_pop(&callee, machine, err);
+    if (status)
+        return status;
+    if (callee->kind != PICKLE_GLOBAL)
+        return phema_fail(err, PHEMA_ERR_FILE, "calls what is no global");
+    if ((*args)->kind != PICKLE_TUPLE)
+        return phema_fail(err, PHEMA_ERR_FILE, "calls '%s' with arguments that are no tuple",
+                          callee->global->name);
+    *global = callee->global;
+    return PHEMA_OK;
+}
+
+enum phema_status op_reduce(struct pickle_machine *machine, uint8_t opcode, struct phema_error *err)
+{
+    (void)opcode;
+    struct pickle_global *global = NULL;
+    struct pickle_node *args = NULL;
+    struct pickle_node *tensor = NULL;
+    enum phema_status status = pop_call(&global, &args, machine, err);
+    if (status)
+        return status;
+    switch (global->action) {
+    case ACTION_INERT:
+    case ACTION_ALLOWED:
+        return push_object(machine, global, err);
+    case ACTION_DICT:
+        return push_dict(machine, args, err);
+    case ACTION_SET:
+        return push_set(machine, args, err);
+    case ACTION_SIZE:
+        if (args->items.n == 1 && args->items.at[0]->kind == PICKLE_TUPLE)
+            return pickle_push(machine, args->items.at[0], err);
+        return push_object(machine, global, err);
+    case ACTION_TENSOR_V1:
+    case ACTION_TENSOR_V2:
+    case ACTION_TENSOR_V3:
+    case ACTION_PARAMETER:
+    case ACTION_PARAMETER_WITH_STATE:
+    case ACTION_FROM_TYPE:
+        status = pickle_rebuild_tensor(&tensor, machine, global, args, err);
+        return status ? phema_fail_in(err, status, "%s", global->name)
+                      : pickle_push(machine, tensor, err);
+    case ACTION_TENSOR_CLASS:
+    case ACTION_STORAGE_CLASS:
+    case ACTION_UNTYPED_STORAGE_CLASS:
+    case ACTION_DTYPE:
+    case ACTION_PACKED_DTYPE:
+    case ACTION_MODULE_CLASS:
+    case ACTION_REFUSED:
+        break;
+    }
+    return phema_fail(err, PHEMA_ERR_FILE, "calls '%s', which only may be named", global->name);
+}
+
+enum phema_status op_new_object(struct pickle_machine *machine, uint8_t opcode,
+                                struct phema_error *err)
+{
+    (void)opcode;
+    struct pickle_global *global = NULL;
+    struct pickle_node *args = NULL;
+    struct pickle_node *module = NULL;
+    enum phema_status status = pop_call(&global, &args, machine, err);
+    if (status)
+        return status;
+    switch (global->action) {
+    case ACTION_INERT:
+    case ACTION_ALLOWED:
+    case ACTION_SIZE:
+        return push_object(machine, global, err);
+    case ACTION_DICT:
+        return push_dict(machine, args, err);
+    case ACTION_SET:
+        return push_set(machine, args, err);
+    case ACTION_MODULE_CLASS:
+        return pickle_push_new(&module, machine, PICKLE_MODULE, err);
+    default:
+        return phema_fail(err, PHEMA_ERR_FILE, "makes an object of '%s', which is no class",
+                          global->name);
+    }
+}
+
+/* State goes to modules, which are read; for all else it is dropped. On a global it would change a
+ * class. */
+enum phema_status op_build(struct pickle_machine *machine, uint8_t opcode, struct phema_error *err)
+{
+    (void)opcode;
+    struct pickle_node *state = NULL;
+    struct pickle_node *target = NULL;
+    enum phema_status status = pickle_pop(&state, machine, err);
+    if (!status)
+        status = pickle_top(&target, machine, err);
+    if (status)
+        return status;
+    switch ((enum pickle_kind)target->kind) {
+    case PICKLE_DICT:
+    case PICKLE_OBJECT:
+    case PICKLE_TENSOR:
+        return PHEMA_OK;
+    case PICKLE_MODULE:
+        if (target->state)
+            return phema_fail(err, PHEMA_ERR_FILE, "builds a module twice");
+        if (state->kind != PICKLE_DICT)
+            return phema_fail(err, PHEMA_ERR_FILE, "builds a module of what is no dict");
+        target->state = state;
+        return PHEMA_OK;
+    default:
+        return phema_fail(err, PHEMA_ERR_FILE, "builds what is no object");
+    }
+}
+
+enum phema_status op_persistent_id(struct pickle_machine *machine, uint8_t opcode,
+                                   struct phema_error *err)
+{
+    (void)opcode;
+    struct pickle_node *id = NULL;
+    struct pickle_node *node = NULL;
+    struct pickle_storage *storage = NULL;
+    enum phema_status status = pickle_pop(&id, machine, err);
+    if (status)
+        return status;
+    if (!machine->host->find_storage)
+        return phema_fail(err, PHEMA_ERR_FILE, "has a persistent id where none is expected");
+    status = machine->host->find_storage(&storage, machine->host->context, id, err);
+    if (!status)
+        status = pickle_push_new(&node, machine, PICKLE_STORAGE, err);
+    if (!status)
+        node->storage = storage;
+    return status;
+}

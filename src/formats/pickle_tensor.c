@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+/* pickle_tensor.c - torch's rebuild functions: from (storage, offset, size, stride, ...) to a
+ * tensor whose every element is known to lie in its storage (torch/_utils.py, torch/_tensor.py). */
+#include "pickle_machine.h"
+
+static enum phema_status fail_args(struct phema_error *err, const char *wanted)
+{
+    return phema_fail(err, PHEMA_ERR_FILE, "expected %s", wanted);
+}
+
+static const struct pickle_node *arg(const struct pickle_node *args, size_t index)
+{
+    return index < args->items.n ? args->items.at[index] : NULL;
+}
+
+static bool is_kind(const struct pickle_node *node, enum pickle_kind kind)
+{
+    return node && node->kind == kind;
+}
+
+static bool is_size(const struct pickle_node *node)
+{
+    return is_kind(node, PICKLE_INT) && node->integer >= 0;
+}
+
+static bool are_sizes(const struct pickle_node *tuple)
+{
+    if (!is_kind(tuple, PICKLE_TUPLE))
+        return false;
+    for (size_t i = 0; i < tuple->items.n; i++)
+        if (!is_size(tuple->items.at[i]))
+            return false;
+    return true;
+}
+
+/* The last element that the view reaches, counted from the storage's first; an empty view holds
+ * nothing, wherever it claims to begin. */
+static enum phema_status check_reach(const struct pickle_tensor *tensor, struct phema_error *err)
+{
+    uint64_t last = tensor->first;
+    bool fits = true;
+    uint64_t n_elems = 1;
+    for (size_t i = 0; i < tensor->sizes->items.n; i++)
+        if (tensor->sizes->items.at[i]->integer == 0)
+            return PHEMA_OK;
+    for (size_t i = 0; i < tensor->sizes->items.n && fits; i++) {
+        uint64_t size = (uint64_t)tensor->sizes->items.at[i]->integer;
+        uint64_t stride = (uint64_t)tensor->strides->items.at[i]->integer;
+        uint64_t step = 0;
+        fits = phema_size_mul(&n_elems, n_elems, size) &&
+               (size == 1 ||
+                (phema_size_mul(&step, size - 1, stride) && phema_size_add(&last, last, step)));
+    }
+    if (!fits || !phema_size_mul(&n_elems, n_elems, 16))
+        return phema_fail(err, PHEMA_ERR_FILE, "the size of the tensor overflows");
+    unsigned item = phema_dtype_bits(tensor->storage->dtype) / 8;
+    unsigned bits = tensor->is_packed ? 8 : phema_dtype_bits(tensor->dtype);
+    uint64_t n_held = tensor->storage->n_elems * item / (bits / 8); /* checked with the storage */
+    if (last >= n_held)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "the tensor reaches element %llu of a storage of %llu elements",
+                          (unsigned long long)last, (unsigned long long)n_held);
+    return PHEMA_OK;
+}
+
+/* metadata: None or a dict in which neither conj nor neg is true. */
+static enum phema_status check_view_metadata(const struct pickle_node *metadata,
+                                             struct phema_error *err)
+{
+    if (!metadata || metadata->kind == PICKLE_NONE)
+        return PHEMA_OK;
+    if (metadata->kind != PICKLE_DICT)
+        return fail_args(err, "a dict as metadata");
+    for (size_t i = 0; i + 1 < metadata->items.n; i += 2) {
+        const struct pickle_node *key = metadata->items.at[i];
+        const struct pickle_node *value = metadata->items.at[i + 1];
+        if (key->kind == PICKLE_TEXT && value->kind == PICKLE_BOOL && !value->boolean)
+            continue;
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "the tensor is a view with a conj or neg bit, which is not read; save "
+                          "it after .resolve_conj().resolve_neg()");
+    }
+    return PHEMA_OK;
+}
+
+/* The dtype of version 3, whose storage is untyped. */
+static enum phema_status take_dtype(struct pickle_tensor *tensor, const struct pickle_node *dtype,
+                                    struct phema_error *err)
+{
+    if (!tensor->storage->is_untyped)
+        return fail_args(err, "an untyped storage");
+    if (!is_kind(dtype, PICKLE_GLOBAL) ||
+        (dtype->global->action != ACTION_DTYPE && dtype->global->action != ACTION_PACKED_DTYPE))
+        return fail_args(err, "a dtype of torch");
+    tensor->dtype = dtype->global->dtype;
+    tensor->is_packed = dtype->global->action == ACTION_PACKED_DTYPE;
+    return PHEMA_OK;
+}
+
+static enum phema_status make_tensor(struct pickle_node **out, struct pickle_machine *machine,
+                                     enum pickle_action version, const struct pickle_node *args,
+                                     struct phema_error *err)
+{
+    static const struct {
+        size_t least, most; /* arguments; metadata is the last of most */
+    } counts[] = {{4, 4}, {6, 7}, {7, 8}};
+    size_t v = (size_t)(version - ACTION_TENSOR_V1);
+    if (args->items.n < counts[v].least || args->items.n > counts[v].most)
+        return phema_fail(err, PHEMA_ERR_FILE, "expected %zu arguments, found %zu", counts[v].least,
+                          args->items.n);
+    if (!is_kind(arg(args, 0), PICKLE_STORAGE) || !is_size(arg(args, 1)))
+        return fail_args(err, "a storage and an offset of 0 or more");
+    if (!are_sizes(arg(args, 2)) || !are_sizes(arg(args, 3)) ||
+        arg(args, 2)->items.n != arg(args, 3)->items.n)
+        return fail_args(err, "sizes and strides of 0 or more, as many of one as of the other");
+    if (arg(args, 2)->items.n > PHEMA_MAX_RANK)
+        return phema_fail(err, PHEMA_ERR_FILE, "the tensor has more than %d dimensions",
+                          PHEMA_MAX_RANK);
+
+    struct pickle_node *node = pickle_alloc(machine, sizeof(*node));
+    struct pickle_tensor *tensor = pickle_alloc(machine, sizeof(*tensor));
+    if (!node || !tensor)
+        return pickle_fail_memory(machine, err);
+    node->kind = PICKLE_TENSOR;
+    node->tensor = tensor;
+    *tensor = (struct pickle_tensor){.storage = arg(args, 0)->storage,
+                                     .dtype = arg(args, 0)->storage->dtype,
+                                     .first = (uint64_t)arg(args, 1)->integer,
+                                     .sizes = arg(args, 2),
+                                     .strides = arg(args, 3)};
+    enum phema_status status = PHEMA_OK;
+    if (version == ACTION_TENSOR_V3)
+        status = take_dtype(tensor, arg(args, 6), err);
+    if (!status && version != ACTION_TENSOR_V1)
+        status = check_view_metadata(arg(args, counts[v].most - 1), err);
+    if (!status)
+        status = check_reach(tensor, err);
+    if (!status)
+        *out = node;
+    return status;
+}
+
+/* (tensor, requires_grad, hooks[, state]) */
+static enum phema_status take_parameter(struct pickle_node **out, const struct pickle_node *args,
+                                        size_t n_wanted, struct phema_error *err)
+{
+    if (args->items.n != n_wanted || !is_kind(arg(args, 0), PICKLE_TENSOR))
+        return phema_fail(err, PHEMA_ERR_FILE, "expected %zu arguments, the first a tensor",
+                          n_wanted);
+    *out = args->items.at[0];
+    return PHEMA_OK;
+}
+
+enum phema_status pickle_rebuild_tensor(struct pickle_node **out, struct pickle_machine *machine,
+                                        const struct pickle_global *function,
+                                        const struct pickle_node *args, struct phema_error *err)
+{
+    if (function->action == ACTION_FROM_TYPE) {
+        /* (function, type, args, state): one level, since the function is another one */
+        if (args->items.n != 4 || !is_kind(arg(args, 0), PICKLE_GLOBAL) ||
+            !is_kind(arg(args, 1), PICKLE_GLOBAL) || !is_kind(arg(args, 2), PICKLE_TUPLE))
+            return fail_args(err, "a function, a type, arguments and a state");
+        if (arg(args, 1)->global->action != ACTION_TENSOR_CLASS)
+            return phema_fail(err, PHEMA_ERR_FILE,
+                              "the tensor is of a subclass, '%s', which is not read",
+                              arg(args, 1)->global->name);
+        function = arg(args, 0)->global;
+        args = arg(args, 2);
+    }
+    switch (function->action) {
+    case ACTION_TENSOR_V1:
+    case ACTION_TENSOR_V2:
+    case ACTION_TENSOR_V3:
+        return make_tensor(out, machine, function->action, args, err);
+    case ACTION_PARAMETER:
+        return take_parameter(out, args, 3, err);
+    case ACTION_PARAMETER_WITH_STATE:
+        return take_parameter(out, args, 4, err);
+    default:
+        return phema_fail(err, PHEMA_ERR_FILE, "'%s' makes no tensor", function->name);
+    }
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+/* shards.c - a safetensors checkpoint in several files, told by a *.index.json (docs/formats/
+ * sharded.md). The index may name files below its own directory alone, and index and shards must
+ * agree on every tensor. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "format.h"
+#include "phema/json.h"
+#include "phema/text.h"
+
+struct shard {
+    const char *name; /* borrowed from the document */
+    size_t name_size;
+};
+
+struct shard_index {
+    struct phema_json *document;
+    struct name_index shard_of; /* tensor -> index in shards */
+    struct name_index shard_names;
+    struct shard *shards;
+    size_t n_shards, shards_capacity;
+};
+
+static void clear(struct shard_index *index)
+{
+    name_index_clear(&index->shard_of);
+    name_index_clear(&index->shard_names);
+    free(index->shards);
+    phema_json_free(index->document);
+}
+
+static bool probe(struct phema_span content)
+{
+    for (size_t i = 0; i < content.size && i < 64; i++) {
+        uint8_t c = content.data[i];
+        if (c == '{')
+            return true;
+        if (c != ' ' && c != '\n' && c != '\t' && c != '\r')
+            return false;
+    }
+    return false;
+}
+
+/* NULL, or what is wrong with a path that must stay below the index's directory. */
+static const char *what_is_wrong(const char *name, size_t size)
+{
+    if (size == 0)
+        return "is empty";
+    if (memchr(name, '\0', size))
+        return "holds a NUL";
+    if (name[0] == '/')
+        return "is absolute";
+    if (memmem(name, size, "://", 3))
+        return "is a URL";
+    for (size_t start = 0; start <= size;) {
+        const char *slash = memchr(name + start, '/', size - start);
+        size_t end = slash ? (size_t)(slash - name) : size;
+        if (end - start == 2 && name[start] == '.' && name[start + 1] == '.')
+            return "leads out of the directory of the index";
+        start = end + 1;
+    }
+    return NULL;
+}
+
+/* The number of a shard, new or known. */
+static enum phema_status find_shard(size_t *out, struct shard_index *index, const char *name,
+                                    size_t size, struct phema_error *err)
+{
+    if (name_index_find(out, &index->shard_names, name, size))
+        return PHEMA_OK;
+    const char *wrong = what_is_wrong(name, size);
+    struct phema_name_buffer shown;
+    if (wrong)
+        return phema_fail(err, PHEMA_ERR_FILE, "the name of its shard, '%s', %s",
+                          phema_name_shown(&shown, name, size), wrong);
+    if (!grow_array((void **)&index->shards, &index->shards_capacity, index->n_shards,
+                    sizeof(*index->shards)) ||
+        name_index_add(&index->shard_names, name, size, index->n_shards) != NAME_ADDED)
+        return fail_memory(err);
+    index->shards[index->n_shards] = (struct shard){name, size};
+    *out = index->n_shards++;
+    return PHEMA_OK;
+}
+
+static enum phema_status read_row(struct shard_index *index, struct phema_json_field *field,
+                                  struct phema_error *err)
+{
+    size_t name_size = 0;
+    size_t shard_size = 0;
+    const char *name = phema_json_key(field, &name_size);
+    const char *shard = phema_json_string(phema_json_value(field), &shard_size);
+    size_t number = 0;
+    enum phema_status status = PHEMA_OK;
+    if (!shard)
+        status = phema_fail(err, PHEMA_ERR_FILE, "expected the name of a shard, found no string");
+    else
+        status = find_shard(&number, index, shard, shard_size, err);
+    if (status)
+        return fail_in_tensor(err, status, name, name_size);
+    if (name_index_add(&index->shard_of, name, name_size, number) != NAME_ADDED)
+        return fail_memory(err); /* the JSON reader has refused duplicate keys */
+    return PHEMA_OK;
+}
+
+static enum phema_status read_index(struct shard_index *index, struct phema_span content,
+                                    struct phema_error *err)
+{
+    enum phema_status status = phema_json_parse(&index->document, content, err);
+    if (status)
+        return status;
+    const struct phema_json *root = index->document;
+    const struct phema_json *map =
+        phema_json_type(root) == PHEMA_JSON_OBJECT ? phema_json_get(root, "weight_map") : NULL;
+    if (!map || phema_json_type(map) != PHEMA_JSON_OBJECT)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "expected an index of shards, found JSON without an object weight_map");
+    for (struct phema_json_field *field = phema_json_first(map); field;
+         field = phema_json_next(map, field)) {
+        status = read_row(index, field, err);
+        if (status)
+            return status;
+    }
+    if (!index->n_shards)
+        return phema_fail(err, PHEMA_ERR_FILE, "the weight_map of the index is empty");
+    return PHEMA_OK;
+}
+
+/* The shard's path: its name relative to the index. */
+static enum phema_status add_shard_file(struct phema_checkpoint *checkpoint,
+                                        const struct shard *shard, struct phema_error *err)
+{
+    const char *index_path = phema_file_path(phema_checkpoint_file(checkpoint, 0));
+    const char *slash = strrchr(index_path, '/');
+    struct phema_text path = {0};
+    if (slash)
+        phema_text_append(&path, index_path, (size_t)(slash - index_path) + 1);
+    phema_text_append(&path, shard->name, shard->name_size);
+    enum phema_status status = phema_text_check(&path, err);
+    if (!status)
+        status = checkpoint_add_file(checkpoint, path.data, shard->name, err);
+    phema_text_clear(&path);
+    return status;
+}
+
+/* Each tensor of shard number must be listed for it. */
+static enum phema_status check_listed(const struct phema_checkpoint *checkpoint, size_t first,
+                                      const struct shard_index *index, size_t number,
+                                      struct phema_error *err)
+{
+    for (size_t i = first; i < checkpoint->n_tensors; i++) {
+        const struct phema_tensor *tensor = &checkpoint->tensors[i];
+        size_t listed = 0;
+        if (!name_index_find(&listed, &index->shard_of, tensor->name, tensor->name_size))
+            (void)phema_fail(err, PHEMA_ERR_FILE,
+                             "is in this shard, but the index does not list "
+                             "it");
+        else if (listed != number)
+            (void)phema_fail(err, PHEMA_ERR_FILE,
+                             "is in this shard, but the index says it is in another one");
+        else
+            continue;
+        return fail_in_tensor(err, PHEMA_ERR_FILE, tensor->name, tensor->name_size);
+    }
+    return PHEMA_OK;
+}
+
+static enum phema_status read_shard(struct phema_checkpoint *checkpoint,
+                                    const struct shard_index *index, size_t number,
+                                    struct phema_error *err)
+{
+    const struct shard *shard = &index->shards[number];
+    size_t first = checkpoint->n_tensors;
+    enum phema_status status = add_shard_file(checkpoint, shard, err);
+    if (!status)
+        status = safetensors_read(checkpoint, checkpoint->n_files - 1, number == 0, err);
+    if (!status)
+        status = check_listed(checkpoint, first, index, number, err);
+    struct phema_name_buffer shown;
+    if (status)
+        return phema_fail_in(err, status, "shard '%s'",
+                             phema_name_shown(&shown, shard->name, shard->name_size));
+    return PHEMA_OK;
+}
+
+/* Names the first tensor that the index lists and its shard lacks. */
+static enum phema_status find_missing(const struct phema_checkpoint *checkpoint,
+                                      const struct shard_index *index, struct phema_error *err)
+{
+    struct name_index present = {0};
+    enum phema_status status = PHEMA_OK;
+    for (size_t i = 0; i < checkpoint->n_tensors && !status; i++) {
+        const struct phema_tensor *tensor = &checkpoint->tensors[i];
+        if (name_index_add(&present, tensor->name, tensor->name_size, i) == NAME_NO_MEMORY)
+            status = fail_memory(err);
+    }
+    const struct phema_json *map = phema_json_get(index->document, "weight_map");
+    for (struct phema_json_field *field = phema_json_first(map); field && !status;
+         field = phema_json_next(map, field)) {
+        size_t size = 0;
+        size_t found = 0;
+        const char *name = phema_json_key(field, &size);
+        if (!name_index_find(&found, &present, name, size)) {
+            (void)phema_fail(err, PHEMA_ERR_FILE,
+                             "the index lists it in '%s', which does not hold it",
+                             phema_json_string(phema_json_value(field), NULL));
+            status = fail_in_tensor(err, PHEMA_ERR_FILE, name, size);
+        }
+    }
+    name_index_clear(&present);
+    return status;
+}
+
+/* Real indices have a wrong total_size, or a float: worth a word, no more. */
+static enum phema_status check_total(struct phema_checkpoint *checkpoint,
+                                     const struct shard_index *index, struct phema_error *err)
+{
+    const struct phema_json *metadata = phema_json_get(index->document, "metadata");
+    if (!metadata || phema_json_type(metadata) != PHEMA_JSON_OBJECT)
+        return PHEMA_OK;
+    double claimed = 0;
+    if (!phema_json_number(&claimed, phema_json_get(metadata, "total_size")))
+        return PHEMA_OK;
+    double total = 0;
+    for (size_t i = 0; i < checkpoint->n_tensors; i++)
+        total += (double)checkpoint->tensors[i].size_bytes;
+    if (claimed == total)
+        return PHEMA_OK;
+    return checkpoint_warn(checkpoint, err,
+                           "the index says total_size %.0f, the tensors have %.0f bytes", claimed,
+                           total);
+}
+
+static enum phema_status read_shards(struct phema_checkpoint *checkpoint, struct shard_index *index,
+                                     struct phema_error *err)
+{
+    enum phema_status status = read_index(index, checkpoint_content(checkpoint, 0), err);
+    for (size_t i = 0; i < index->n_shards && !status; i++)
+        status = read_shard(checkpoint, index, i, err);
+    if (!status)
+        status = find_missing(checkpoint, index, err);
+    if (!status)
+        status = check_total(checkpoint, index, err);
+    return status;
+}
+
+static enum phema_status open_shards(struct phema_checkpoint *checkpoint,
+                                     const struct phema_checkpoint_options *options,
+                                     struct phema_error *err)
+{
+    (void)options;
+    struct shard_index index = {0};
+    enum phema_status status = read_shards(checkpoint, &index, err);
+    clear(&index);
+    return status;
+}
+
+const struct phema_format shards_format = {"sharded", probe, open_shards};

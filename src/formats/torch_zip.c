@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+/* torch_zip.c - what torch.save writes since 1.6: a zip of a pickle and one stored record for each
+ * storage (docs/formats/torch-zip.md). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "format.h"
+#include "phema/text.h"
+#include "pickle.h"
+#include "torch_tensors.h"
+#include "zip.h"
+
+/* The archive while its pickle is read. */
+struct archive {
+    struct zip_archive zip;
+    struct phema_arena arena; /* nodes and storages */
+    const char *top;          /* in the mapped file; every record is TOP/something */
+    size_t top_size;
+    struct phema_text path;
+    struct name_index storages; /* key -> index in seen */
+    struct pickle_storage **seen;
+    size_t n_seen, seen_capacity;
+};
+
+static bool probe(struct phema_span content)
+{
+    /* PK\5\6: an archive without any entry */
+    return content.size >= 4 && content.data[0] == 'P' && content.data[1] == 'K' &&
+           ((content.data[2] == 3 && content.data[3] == 4) ||
+            (content.data[2] == 5 && content.data[3] == 6));
+}
+
+static bool is_at_top(const struct zip_entry *entry, const char *name)
+{
+    size_t size = strlen(name);
+    if (entry->name_size < size + 2)
+        return false;
+    size_t top_size = entry->name_size - size - 1;
+    return entry->name[top_size] == '/' && memcmp(entry->name + top_size + 1, name, size) == 0 &&
+           !memchr(entry->name, '/', top_size);
+}
+
+/* TOP comes from the only TOP/data.pkl; constants.pkl and code/ mean TorchScript. */
+static enum phema_status find_top(struct archive *archive, struct phema_error *err)
+{
+    size_t n_found = 0;
+    for (size_t i = 0; i < archive->zip.n_entries; i++) {
+        const struct zip_entry *entry = &archive->zip.entries[i];
+        if (is_at_top(entry, "constants.pkl"))
+            return phema_fail(err, PHEMA_ERR_FILE,
+                              "is a TorchScript archive, which is not read; save the state_dict "
+                              "with torch.save");
+        if (is_at_top(entry, "data.pkl")) {
+            archive->top = entry->name;
+            archive->top_size = entry->name_size - strlen("/data.pkl");
+            n_found++;
+        }
+    }
+    if (n_found == 1)
+        return PHEMA_OK;
+    return phema_fail(
+        err, PHEMA_ERR_FILE,
+        "is a zip file with %zu records */data.pkl, expected one as torch.save writes "
+        "it",
+        n_found);
+}
+
+/* TOP/name, or NULL in *out when there is none; a record that is there must be stored. */
+static enum phema_status find_record(const struct zip_entry **out, struct archive *archive,
+                                     const char *folder, const char *name, size_t size,
+                                     struct phema_error *err)
+{
+    archive->path.size = 0;
+    phema_text_append(&archive->path, archive->top, archive->top_size);
+    phema_text_puts(&archive->path, folder);
+    phema_text_append(&archive->path, name, size);
+    enum phema_status status = phema_text_check(&archive->path, err);
+    if (status)
+        return status;
+    *out = zip_find(&archive->zip, archive->path.data, archive->path.size);
+    return *out ? zip_check_stored(*out, err) : PHEMA_OK;
+}
+
+static enum phema_status read_small(struct phema_span *out, struct archive *archive,
+                                    const char *name, struct phema_error *err)
+{
+    const struct zip_entry *entry = NULL;
+    *out = (struct phema_span){NULL, 0};
+    enum phema_status status = find_record(&entry, archive, "/", name, strlen(name), err);
+    if (!status && entry) /* inside the file: zip_open has checked it */
+        *out = (struct phema_span){archive->zip.content.data + entry->offset, entry->size};
+    return status;
+}
+
+static bool span_is(struct phema_span span, const char *text)
+{
+    return span.size == strlen(text) && memcmp(span.data, text, span.size) == 0;
+}
+
+static enum phema_status check_version(struct archive *archive, struct phema_error *err)
+{
+    struct phema_span version = {NULL, 0};
+    struct phema_span order = {NULL, 0};
+    enum phema_status status = read_small(&version, archive, "version", err);
+    if (!status)
+        status = read_small(&order, archive, "byteorder", err);
+    if (status)
+        return status;
+    size_t n_digits = 0;
+    while (n_digits < version.size && version.data[n_digits] >= '0' &&
+           version.data[n_digits] <= '9')
+        n_digits++;
+    if (n_digits == 0 || n_digits > 9 || version.size - n_digits > 1 ||
+        (version.size > n_digits && version.data[n_digits] != '\n'))
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "expected a record 'version' that holds a number, as torch.save writes "
+                          "it");
+    if (order.data && !span_is(order, "little"))
+        return phema_fail(err, PHEMA_ERR_FILE, "record 'byteorder': expected little, found %s",
+                          span_is(order, "big") ? "big: files of big-endian machines are not read"
+                                                : "something else");
+    return PHEMA_OK;
+}
+
+/* The same key again must say the same class and length (torch trusts the first). */
+static enum phema_status find_seen(struct pickle_storage **out, const struct archive *archive,
+                                   const struct pickle_storage *wanted, struct phema_error *err)
+{
+    size_t index = 0;
+    *out = NULL;
+    if (!name_index_find(&index, &archive->storages, (const char *)wanted->key.data,
+                         wanted->key.size))
+        return PHEMA_OK;
+    struct pickle_storage *seen = archive->seen[index];
+    if (seen->dtype != wanted->dtype || seen->is_untyped != wanted->is_untyped ||
+        seen->n_elems != wanted->n_elems)
+        return phema_fail(err, PHEMA_ERR_FILE, "is named twice, with different classes or lengths");
+    *out = seen;
+    return PHEMA_OK;
+}
+
+static enum phema_status add_storage(struct pickle_storage **out, struct archive *archive,
+                                     const struct pickle_storage *wanted, struct phema_error *err)
+{
+    const struct zip_entry *entry = NULL;
+    enum phema_status status = find_record(&entry, archive, "/data/",
+                                           (const char *)wanted->key.data, wanted->key.size, err);
+    if (status)
+        return status;
+    if (!entry)
+        return phema_fail(err, PHEMA_ERR_FILE, "the archive has no record for it");
+    uint64_t size = 0;
+    if (!phema_size_mul(&size, wanted->n_elems, phema_dtype_bits(wanted->dtype) / 8) ||
+        size != entry->size)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "expected %llu elements of %s, found a record of %llu bytes",
+                          (unsigned long long)wanted->n_elems, phema_dtype_name(wanted->dtype),
+                          (unsigned long long)entry->size);
+
+    struct pickle_storage *storage = phema_arena_alloc(&archive->arena, sizeof(*storage));
+    if (!storage || !grow_array((void **)&archive->seen, &archive->seen_capacity, archive->n_seen,
+                                sizeof(struct pickle_storage *)))
+        return fail_memory(err);
+    *storage = *wanted;
+    storage->offset = entry->offset;
+    if (name_index_add(&archive->storages, (const char *)storage->key.data, storage->key.size,
+                       archive->n_seen) != NAME_ADDED)
+        return fail_memory(err);
+    archive->seen[archive->n_seen++] = storage;
+    *out = storage;
+    return PHEMA_OK;
+}
+
+/* ('storage', class, key, location, numel) */
+static enum phema_status find_storage(struct pickle_storage **out, void *context,
+                                      const struct pickle_node *id, struct phema_error *err)
+{
+    static const uint8_t kinds[] = {PICKLE_TEXT, PICKLE_GLOBAL, PICKLE_TEXT, PICKLE_TEXT,
+                                    PICKLE_INT};
+    bool is_storage = id->kind == PICKLE_TUPLE && id->items.n == ARRAY_LEN(kinds);
+    for (size_t i = 0; i < ARRAY_LEN(kinds) && is_storage; i++)
+        is_storage = id->items.at[i]->kind == kinds[i];
+    if (!is_storage || !span_is(id->items.at[0]->span, "storage") || id->items.at[4]->integer < 0)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "expected a persistent id ('storage', class, key, location, length)");
+    const struct pickle_global *class = id->items.at[1]->global;
+    bool is_untyped = class->action == ACTION_UNTYPED_STORAGE_CLASS;
+    if (!is_untyped && class->action != ACTION_STORAGE_CLASS)
+        return phema_fail(err, PHEMA_ERR_FILE, "'%s' is no class of storages with a dtype",
+                          class->name);
+    const struct pickle_storage wanted = {
+        .key = id->items.at[2]->span,
+        .dtype = is_untyped ? PHEMA_U8 : class->dtype,
+        .is_untyped = is_untyped,
+        .n_elems = (uint64_t)id->items.at[4]->integer,
+    };
+    struct archive *archive = context;
+    enum phema_status status = find_seen(out, archive, &wanted, err);
+    if (!status && !*out)
+        status = add_storage(out, archive, &wanted, err);
+    struct phema_name_buffer shown;
+    if (status)
+        return phema_fail_in(
+            err, status, "storage '%s'",
+            phema_name_shown(&shown, (const char *)wanted.key.data, wanted.key.size));
+    return PHEMA_OK;
+}
+
+static enum phema_status read_archive(struct archive *archive, struct phema_checkpoint *checkpoint,
+                                      const struct phema_checkpoint_options *options,
+                                      struct phema_error *err)
+{
+    struct phema_span pickle = {NULL, 0};
+    enum phema_status status = zip_open(&archive->zip, checkpoint_content(checkpoint, 0), err);
+    if (!status)
+        status = find_top(archive, err);
+    if (!status)
+        status = check_version(archive, err);
+    if (!status)
+        status = read_small(&pickle, archive, "data.pkl", err);
+    if (status)
+        return status;
+
+    struct pickle_host host = {options, find_storage, archive};
+    struct pickle_node *root = NULL;
+    size_t used = 0; /* torch ignores what stands behind the end */
+    status = pickle_read(&root, &used, pickle, &archive->arena, &host, err);
+    if (status)
+        return phema_fail_in(err, status, "data.pkl");
+    return torch_list_tensors(checkpoint, root, pickle.size, err);
+}
+
+static enum phema_status open_torch_zip(struct phema_checkpoint *checkpoint,
+                                        const struct phema_checkpoint_options *options,
+                                        struct phema_error *err)
+{
+    struct archive archive = {0};
+    enum phema_status status = read_archive(&archive, checkpoint, options, err);
+    zip_close(&archive.zip);
+    phema_arena_clear(&archive.arena);
+    phema_text_clear(&archive.path);
+    name_index_clear(&archive.storages);
+    free(archive.seen);
+    return status;
+}
+
+const struct phema_format torch_zip_format = {"torch-zip", probe, open_torch_zip};

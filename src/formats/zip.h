@@ -1,0 +1,42 @@
+/* zip.h - the directory of a zip file as torch writes it: stored records, mapped in place. */
+#ifndef PHEMA_FORMATS_ZIP_H
+#define PHEMA_FORMATS_ZIP_H
+
+#include "analyser.h"
+#include "name_index.h"
+#include "phema/error.h"
+#include "phema/span.h"
+
+struct zip_entry {
+    const char *name; /* in the mapped file, no NUL behind it */
+    size_t name_size;
+    uint16_t flags, method;
+    uint64_t header; /* offset of the local header */
+    uint64_t offset; /* of the data */
+    uint64_t stored_size, size;
+    uint64_t end; /* of data and descriptor */
+};
+
+struct zip_archive {
+    struct phema_span content;
+    struct zip_entry *entries;
+    size_t n_entries;
+    struct name_index names;
+};
+
+/* Reads and checks the whole directory: names, places, local headers, no overlaps. */
+PHEMA_FALLIBLE zip_open(struct zip_archive *zip, struct phema_span content,
+                        struct phema_error *err);
+void zip_close(struct zip_archive *zip);
+
+/* An entry by name, or NULL. */
+const struct zip_entry *zip_find(const struct zip_archive *zip, const char *name, size_t size);
+
+/* Puts "record 'NAME': " before the message. */
+enum phema_status zip_fail_in(struct phema_error *err, enum phema_status status,
+                              const struct zip_entry *entry);
+
+/* PHEMA_ERR_FILE when the entry is compressed and so cannot be mapped. */
+PHEMA_FALLIBLE zip_check_stored(const struct zip_entry *entry, struct phema_error *err);
+
+#endif

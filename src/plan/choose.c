@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+/* choose.c - which of the candidates are snapshots of the series, and which of those are wanted. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "facts.h"
+#include "scan.h"
+
+static bool is_default_output_name(const char *base)
+{
+    return strncmp(base, "phema-", 6) == 0;
+}
+
+/* Names that say no time, and those that synth gives its outputs, are looked into before the choice
+ * of times is made. */
+static enum phema_status look_inside(struct scan *scan, const struct phema_series_options *options,
+                                     struct candidate *candidate, struct phema_error *err)
+{
+    bool is_unknown = isnan(candidate->named_time);
+    if (!is_unknown && !is_default_output_name(candidate->base))
+        return PHEMA_OK;
+    if (scan->layout == &layout_edm2) {
+        candidate->is_left_out = true;
+        scan_note(scan, "left out: '%s', a reconstruction", candidate->label);
+        return PHEMA_OK;
+    }
+    struct phema_checkpoint *checkpoint = NULL;
+    enum phema_status status =
+        phema_checkpoint_open(&checkpoint, candidate->path, &options->checkpoint, err);
+    if (status)
+        return status;
+    bool is_output = false;
+    const char *unit = NULL;
+    status = facts_read(candidate, &is_output, &unit, checkpoint, err);
+    phema_checkpoint_close(checkpoint);
+    if (status)
+        return phema_fail_in(err, status, "%s", candidate->path);
+    if (is_output || isnan(candidate->named_time)) {
+        candidate->is_left_out = true;
+        scan_note(scan, "left out: '%s', %s", candidate->label,
+                  is_output ? "made by posthoc-ema"
+                            : "which says no time, in its name or metadata");
+    }
+    return PHEMA_OK;
+}
+
+static enum phema_status check_prefixes(const struct scan *scan,
+                                        const struct phema_series_options *options,
+                                        struct phema_error *err)
+{
+    const struct candidate *first = NULL;
+    for (size_t i = 0; i < scan->n; i++) {
+        const struct candidate *candidate = &scan->items[i];
+        if (candidate->is_left_out || !candidate->prefix.data)
+            continue;
+        if (!first)
+            first = candidate;
+        else if (first->prefix.size != candidate->prefix.size ||
+                 memcmp(first->prefix.data, candidate->prefix.data, first->prefix.size) != 0)
+            return phema_fail(err, PHEMA_ERR_INPUTS,
+                              "%s: holds two series, such as '%s' and '%s'; choose one with "
+                              "--name-regex, @list or a manifest",
+                              options->snapshots, first->label, candidate->label);
+    }
+    return PHEMA_OK;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+/* --from, --to, --every and --last choose among the times, not among files. */
+static enum phema_status choose_times(struct scan *scan, const struct phema_series_options *options,
+                                      struct phema_error *err)
+{
+    double *times = phema_arena_array(scan->arena, scan->n + 1, sizeof(*times));
+    if (!times)
+        return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+    size_t n = 0;
+    for (size_t i = 0; i < scan->n; i++) {
+        struct candidate *candidate = &scan->items[i];
+        if (candidate->named_time < options->from || candidate->named_time > options->to)
+            candidate->is_left_out = true; /* comparisons with NaN, not given, are false */
+        if (!candidate->is_left_out)
+            times[n++] = candidate->named_time;
+    }
+    qsort(times, n, sizeof(*times), compare_doubles);
+    size_t distinct = 0;
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || times[i] != times[i - 1])
+            times[distinct++] = times[i];
+    for (size_t i = 0; i < scan->n; i++) {
+        struct candidate *candidate = &scan->items[i];
+        if (candidate->is_left_out)
+            continue;
+        const double *at =
+            bsearch(&candidate->named_time, times, distinct, sizeof(*times), compare_doubles);
+        size_t age = at ? distinct - 1 - (size_t)(at - times) : 0; /* 0: the newest */
+        candidate->is_left_out = (options->every && age % options->every != 0) ||
+                                 (options->last && age >= options->last);
+    }
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE choose_candidates(struct scan *scan, const struct phema_series_options *options,
+                                 struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    for (size_t i = 0; !status && i < scan->n; i++)
+        if (!scan->items[i].is_left_out)
+            status = look_inside(scan, options, &scan->items[i], err);
+    if (!status)
+        status = check_prefixes(scan, options, err);
+    return status ? status : choose_times(scan, options, err);
+}

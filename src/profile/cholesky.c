@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+/* cholesky.c - Cholesky factor and solves of matrices with unit diagonal. All entries of the factor
+ * are at most 1, so dot products are exact in fixed point (fixed.h); what is divided is quad. */
+#include "cholesky.h"
+
+#include <stdlib.h>
+
+/* A pivot below this share of its diagonal is rounding, not information. */
+#define LEAST_PIVOT ((phema_quad)1e-30)
+
+/* Row i of L left of the diagonal; false when an entry shows that the matrix is not definite. */
+static bool factor_row(struct phema_cholesky *cholesky, const phema_fixed *matrix,
+                       const phema_quad *shrink, size_t i)
+{
+    size_t n = cholesky->n;
+    phema_fixed *row = cholesky->factor + i * n;
+    for (size_t j = 0; j < i; j++) {
+        phema_quad rest = phema_system_entry(matrix, shrink, n, i, j) -
+                          phema_fixed_dot(row, cholesky->factor + j * n, j);
+        phema_quad entry = rest * cholesky->inverses[j];
+        if (phema_quad_abs(entry) > (phema_quad)1.5)
+            return false;
+        row[j] = phema_fixed_from_quad(entry);
+    }
+    return true;
+}
+
+static void mirror(struct phema_cholesky *cholesky)
+{
+    size_t n = cholesky->n;
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < i; j++)
+            cholesky->factor[j * n + i] = cholesky->factor[i * n + j];
+    }
+}
+
+enum phema_status phema_cholesky_factor(struct phema_cholesky *cholesky, const phema_fixed *matrix,
+                                        const phema_quad *shrink, size_t n, bool may_leave_out,
+                                        size_t *dependent, struct phema_error *err)
+{
+    *cholesky = (struct phema_cholesky){.n = n, .least_pivot = 1};
+    cholesky->factor = calloc(n * n, sizeof(*cholesky->factor));
+    cholesky->inverses = calloc(n, sizeof(*cholesky->inverses));
+    if (!cholesky->factor || !cholesky->inverses) {
+        phema_cholesky_clear(cholesky);
+        return phema_fail(err, PHEMA_ERR_RESOURCE, "no memory to solve for %zu snapshots", n);
+    }
+    for (size_t i = 0; i < n; i++) {
+        phema_fixed *row = cholesky->factor + i * n;
+        bool is_definite = factor_row(cholesky, matrix, shrink, i);
+        phema_quad pivot = is_definite ? 1 - phema_fixed_dot(row, row, i) : 0;
+        if (pivot > LEAST_PIVOT) {
+            phema_quad root = phema_quad_sqrt(pivot);
+            row[i] = phema_fixed_from_quad(root);
+            cholesky->inverses[i] = 1 / root;
+            cholesky->least_pivot = fmin(cholesky->least_pivot, (double)pivot);
+            continue;
+        }
+        if (!may_leave_out) {
+            *dependent = i;
+            phema_cholesky_clear(cholesky);
+            return PHEMA_NO;
+        }
+        cholesky->leaves_out = true;
+        for (size_t j = 0; j < i; j++)
+            row[j] = 0;
+    }
+    mirror(cholesky);
+    return PHEMA_OK;
+}
+
+void phema_cholesky_clear(struct phema_cholesky *cholesky)
+{
+    free(cholesky->factor);
+    free(cholesky->inverses);
+    *cholesky = (struct phema_cholesky){0};
+}
+
+/* Entries of a vector that grows: what the largest so far leaves room for. When one does not fit
+ * beside them, all move down; the error stays small beside the largest. */
+struct growing {
+    phema_fixed *at;
+    phema_quad unit;  /* at[i] stands for at[i] * unit */
+    phema_quad bound; /* |at[i]| <= bound */
+};
+
+/* The entries from..to are filled; the one at `index` comes. */
+static void put(struct growing *vector, size_t index, phema_quad x, size_t from, size_t to)
+{
+    unsigned shift = 0;
+    while (phema_quad_abs(x) > vector->unit * vector->bound) {
+        vector->unit *= 2;
+        shift++;
+    }
+    if (shift) {
+        for (size_t i = from; i < to; i++)
+            vector->at[i] = shift < 127 ? vector->at[i] >> shift : 0;
+    }
+    vector->at[index] = phema_fixed_from_quad(x / vector->unit);
+}
+
+void phema_cholesky_solve(const struct phema_cholesky *cholesky, phema_quad *x, const phema_quad *b,
+                          phema_fixed *scratch)
+{
+    size_t n = cholesky->n;
+    phema_quad bound = (phema_quad)ldexpl(1, -(int)phema_fixed_headroom(n));
+    struct growing forward = {scratch, 1, bound};
+    for (size_t i = 0; i < n; i++) {
+        const phema_fixed *row = cholesky->factor + i * n;
+        phema_quad known = forward.unit * phema_fixed_dot(row, scratch, i);
+        x[i] = (b[i] - known) * cholesky->inverses[i];
+        put(&forward, i, x[i], 0, i);
+    }
+    struct growing backward = {scratch, 1, bound};
+    for (size_t i = n; i-- > 0;) {
+        const phema_fixed *above = cholesky->factor + i * n + i + 1;
+        phema_quad known = backward.unit * phema_fixed_dot(above, scratch + i + 1, n - i - 1);
+        x[i] = (x[i] - known) * cholesky->inverses[i];
+        put(&backward, i, x[i], i + 1, n);
+    }
+}

@@ -1,0 +1,46 @@
+/* cholesky.h - the symmetric systems of a Gram matrix, in fixed point, and their condition.
+ * The system is S (A + R) S with A of unit diagonal, R a diagonal >= 0 and S = (1 + R)^-1/2, which
+ * gives it unit diagonal again. */
+#ifndef PHEMA_PROFILE_CHOLESKY_H
+#define PHEMA_PROFILE_CHOLESKY_H
+
+#include "phema/error.h"
+#include "phema/span.h"
+
+#include "fixed.h"
+
+struct phema_cholesky {
+    size_t n;
+    phema_fixed *factor;  /* [n x n] L below the diagonal, its transpose above, L_ii on it */
+    phema_quad *inverses; /* [n] 1 / L_ii; 0 for an unknown that is left out */
+    bool leaves_out;      /* some unknown is */
+    double least_pivot;   /* of those that count: L_ii^2, 1 where nothing depends on anything */
+};
+
+/* Entry (i, j) of the system; shrink is the diagonal of S, or NULL for 1. */
+static inline phema_quad phema_system_entry(const phema_fixed *matrix, const phema_quad *shrink,
+                                            size_t n, size_t i, size_t j)
+{
+    phema_quad entry = phema_quad_from_fixed(matrix[i * n + j]);
+    if (i == j)
+        return 1;
+    return shrink ? entry * shrink[i] * shrink[j] : entry;
+}
+
+/* With may_leave_out, an unknown that depends on those before it gets the value 0 in every
+ * solution. Without, PHEMA_NO and no message: *dependent is its index. PHEMA_ERR_RESOURCE has a
+ * message. */
+PHEMA_FALLIBLE phema_cholesky_factor(struct phema_cholesky *cholesky, const phema_fixed *matrix,
+                                     const phema_quad *shrink, size_t n, bool may_leave_out,
+                                     size_t *dependent, struct phema_error *err);
+void phema_cholesky_clear(struct phema_cholesky *cholesky);
+
+/* x of system x = b; x may be b; no entry of b above 1; scratch [n] */
+void phema_cholesky_solve(const struct phema_cholesky *cholesky, phema_quad *x, const phema_quad *b,
+                          phema_fixed *scratch);
+
+/* Condition number in the 2-norm of D L L^T D, from float64 L [n x n], row-major, upper part
+ * ignored, and the diagonal D [n]. Some six digits; 0 when there is no memory. */
+double phema_condition(const double *lower, const double *diagonal, size_t n);
+
+#endif

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+/* condition.c - condition number of D L L^T D by Lanczos on it and on its inverse, in float64.
+ * Rounding L to float64 moves its smallest singular value s by 1e-16, so that the number holds
+ * digits up to 1e28; the entries of L L^T themselves would hold none beyond 1e16. */
+#include "cholesky.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_STEPS 300
+
+struct lanczos {
+    const double *lower;
+    const double *scale; /* [n] D */
+    size_t n;
+    double *basis; /* [MAX_STEPS + 1 x n] orthonormal rows */
+    double diagonal[MAX_STEPS];
+    double beside[MAX_STEPS];
+};
+
+static double dot(const double *a, const double *b, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += a[i] * b[i];
+    return sum;
+}
+
+static void subtract(double *from, double factor, const double *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        from[i] -= factor * x[i];
+}
+
+/* x = L^T D x, then D L x: in place, rows ascending, then descending */
+static void multiply(const struct lanczos *l, double *x)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        double entry = l->scale[i] * x[i];
+        x[i] = 0;
+        subtract(x, -entry, l->lower + i * l->n, i + 1);
+    }
+    for (size_t i = l->n; i-- > 0;)
+        x[i] = l->scale[i] * dot(l->lower + i * l->n, x, i + 1);
+}
+
+static void divide(const struct lanczos *l, double *x)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        const double *row = l->lower + i * l->n;
+        x[i] = (x[i] / l->scale[i] - dot(row, x, i)) / row[i];
+    }
+    for (size_t i = l->n; i-- > 0;) {
+        const double *row = l->lower + i * l->n;
+        x[i] /= row[i];
+        subtract(x, x[i], row, i);
+        x[i] /= l->scale[i];
+    }
+}
+
+/* How many eigenvalues of the tridiagonal matrix lie above x (Sturm). */
+static size_t count_above(const struct lanczos *l, size_t steps, double x)
+{
+    size_t count = 0;
+    double pivot = 1;
+    for (size_t i = 0; i < steps; i++) {
+        double square = i ? l->beside[i - 1] * l->beside[i - 1] : 0;
+        pivot = l->diagonal[i] - x - (i ? square / pivot : 0);
+        if (pivot == 0)
+            pivot = -1e-300;
+        count += pivot > 0;
+    }
+    return count;
+}
+
+static double largest_ritz_value(const struct lanczos *l, size_t steps)
+{
+    double low = 0;
+    double high = 0;
+    for (size_t i = 0; i < steps; i++) {
+        double reach = l->diagonal[i] + l->beside[i] + (i ? l->beside[i - 1] : 0);
+        high = fmax(high, reach);
+    }
+    for (int halvings = 0; halvings < 60; halvings++) {
+        double middle = low + (high - low) / 2;
+        if (count_above(l, steps, middle))
+            low = middle;
+        else
+            high = middle;
+    }
+    return high;
+}
+
+/* One step: the next basis vector, orthogonal to all before; false when the space is exhausted. */
+static bool step(struct lanczos *l, size_t k, bool is_inverse)
+{
+    size_t n = l->n;
+    double *next = l->basis + (k + 1) * n;
+    memcpy(next, l->basis + k * n, n * sizeof(*next));
+    if (is_inverse)
+        divide(l, next);
+    else
+        multiply(l, next);
+    double length_before = sqrt(dot(next, next, n));
+    l->diagonal[k] = dot(next, l->basis + k * n, n);
+    for (int round = 0; round < 2; round++) { /* twice is enough */
+        for (size_t i = 0; i <= k; i++)
+            subtract(next, dot(next, l->basis + i * n, n), l->basis + i * n, n);
+    }
+    l->beside[k] = sqrt(dot(next, next, n));
+    if (!(l->beside[k] > 1e-14 * length_before))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        next[i] /= l->beside[k];
+    return true;
+}
+
+/* Any start that is not orthogonal to the vector sought will do; this one is the same everywhere.
+ */
+static void start(double *x, size_t n)
+{
+    uint64_t state = 1;
+    for (size_t i = 0; i < n; i++) {
+        state = state * 6364136223846793005U + 1442695040888963407U;
+        x[i] = (double)(state >> 40) / 0x1p24 - 0.5;
+    }
+    double length = sqrt(dot(x, x, n));
+    for (size_t i = 0; i < n; i++)
+        x[i] /= length;
+}
+
+static double largest_eigenvalue(struct lanczos *l, bool is_inverse)
+{
+    start(l->basis, l->n);
+    double value = 0;
+    for (size_t k = 0; k < MAX_STEPS; k++) {
+        bool goes_on = step(l, k, is_inverse);
+        if (!goes_on || k + 1 == l->n)
+            return largest_ritz_value(l, k + 1);
+        if (k % 8 != 7)
+            continue;
+        double before = value;
+        value = largest_ritz_value(l, k + 1);
+        if (value - before <= 1e-9 * value)
+            return value;
+    }
+    return value;
+}
+
+double phema_condition(const double *lower, const double *diagonal, size_t n)
+{
+    struct lanczos *l = calloc(1, sizeof(*l));
+    double condition = 0;
+    if (!l)
+        return 0;
+    l->lower = lower;
+    l->scale = diagonal;
+    l->n = n;
+    l->basis = calloc((MAX_STEPS + 1) * n, sizeof(*l->basis));
+    if (l->basis)
+        condition = largest_eigenvalue(l, false) * largest_eigenvalue(l, true);
+    free(l->basis);
+    free(l);
+    return condition;
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+/* gram.c - Gram matrices of power-function averages in closed form (arXiv:2312.02696, appendix C.3,
+ * for the white metric), scaled to unit diagonal. The entries must be right to quad precision, the
+ * powers in them included: a condition number of 1e17 is ordinary here. */
+#include "gram.h"
+
+#include <stdlib.h>
+
+/* A B/(A+B-1) (ta/tb)^(B-1) / tb */
+phema_quad phema_white_product(phema_quad a_power, phema_quad b_power, phema_quad ta,
+                               phema_quad decay)
+{
+    return a_power * b_power * decay / ((a_power + b_power - 1) * ta);
+}
+
+/* ta (1 - 1/(A+1) - r/(B+1) + r/(A+B+1)) with r the decay; the last two terms over one denominator,
+ * since they nearly cancel for large A */
+phema_quad phema_walk_product(phema_quad a_power, phema_quad b_power, phema_quad ta,
+                              phema_quad decay)
+{
+    phema_quad lost = decay * a_power / ((b_power + 1) * (a_power + b_power + 1));
+    return ta * (a_power / (a_power + 1) - lost);
+}
+
+static void multiply(phema_quad *white, phema_quad *walk, const struct phema_set *set, size_t i,
+                     size_t j)
+{
+    const struct phema_member *a = &set->members[i];
+    const struct phema_member *b = &set->members[j];
+    if (a->time > b->time) {
+        const struct phema_member *later = a;
+        a = b;
+        b = later;
+    }
+    phema_quad ta = set->times[a->time];
+    phema_quad decay = phema_set_decay(set, b->kind, a->time, b->time);
+    *white = phema_white_product(set->kinds[a->kind].power, set->kinds[b->kind].power, ta, decay);
+    *walk = phema_walk_product(set->kinds[a->kind].power, set->kinds[b->kind].power, ta, decay);
+}
+
+static void continuous_products(struct phema_products *products, const struct phema_set *set)
+{
+    size_t n = set->n;
+    for (size_t i = 0; i < n + set->m; i++) {
+        multiply(&products->white_self[i], &products->walk_self[i], set, i, i);
+        size_t end = i < n ? i + 1 : n;
+        for (size_t j = 0; j < end; j++)
+            multiply(&products->white[i * n + j], &products->walk[i * n + j], set, i, j);
+    }
+}
+
+static bool alloc_products(struct phema_products *products, size_t n, size_t m)
+{
+    size_t n_rows = n + m;
+    products->white = calloc(n_rows * n, sizeof(*products->white));
+    products->walk = calloc(n_rows * n, sizeof(*products->walk));
+    products->white_self = calloc(n_rows, sizeof(*products->white_self));
+    products->walk_self = calloc(n_rows, sizeof(*products->walk_self));
+    return products->white && products->walk && products->white_self && products->walk_self;
+}
+
+static void free_products(struct phema_products *products)
+{
+    free(products->white);
+    free(products->walk);
+    free(products->white_self);
+    free(products->walk_self);
+}
+
+static void clear_gram(struct phema_gram *gram)
+{
+    free(gram->matrix);
+    free(gram->cosines);
+    free(gram->lengths);
+    *gram = (struct phema_gram){0};
+}
+
+static void scale_products(struct phema_gram *gram, const phema_quad *products,
+                           const phema_quad *self, phema_quad *inverse_lengths)
+{
+    size_t n = gram->n;
+    for (size_t i = 0; i < n + gram->m; i++) {
+        gram->lengths[i] = phema_quad_sqrt(self[i]);
+        inverse_lengths[i] = 1 / gram->lengths[i];
+    }
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < i; j++) {
+            phema_quad cosine = products[i * n + j] * inverse_lengths[i] * inverse_lengths[j];
+            gram->matrix[i * n + j] = phema_fixed_from_quad(cosine);
+            gram->matrix[j * n + i] = gram->matrix[i * n + j];
+        }
+        gram->matrix[i * n + i] = PHEMA_FIXED_ONE;
+    }
+    for (size_t k = 0; k < gram->m; k++) {
+        const phema_quad *row = products + (n + k) * n;
+        for (size_t j = 0; j < n; j++)
+            gram->cosines[k * n + j] = row[j] * inverse_lengths[n + k] * inverse_lengths[j];
+    }
+}
+
+static bool build_gram(struct phema_gram *gram, const struct phema_set *set,
+                       const phema_quad *products, const phema_quad *self)
+{
+    size_t n = set->n;
+    size_t m = set->m;
+    *gram = (struct phema_gram){.n = n, .m = m, .set = set};
+    gram->matrix = malloc(n * n * sizeof(*gram->matrix));
+    gram->cosines = malloc((m * n + 1) * sizeof(*gram->cosines)); /* m may be 0 */
+    gram->lengths = malloc((n + m) * sizeof(*gram->lengths));
+    phema_quad *inverse_lengths = malloc((n + m) * sizeof(*inverse_lengths));
+    bool has_memory = gram->matrix && gram->cosines && gram->lengths && inverse_lengths;
+    if (has_memory)
+        scale_products(gram, products, self, inverse_lengths);
+    free(inverse_lengths);
+    return has_memory;
+}
+
+enum phema_status phema_grams_build(struct phema_grams *grams,
+                                    const struct phema_profile *snapshots, size_t n,
+                                    const struct phema_profile *targets, size_t m,
+                                    struct phema_error *err)
+{
+    *grams = (struct phema_grams){0};
+    enum phema_status status = phema_set_build(&grams->set, snapshots, n, targets, m, err);
+    if (status)
+        return status;
+
+    struct phema_products products = {0};
+    if (!alloc_products(&products, n, m)) {
+        status = phema_fail(err, PHEMA_ERR_RESOURCE, "no memory to solve for %zu snapshots", n);
+        goto done;
+    }
+    if (grams->set.is_stepwise)
+        status = phema_recurrence_products(&products, &grams->set, err);
+    else
+        continuous_products(&products, &grams->set);
+    if (!status && (!build_gram(&grams->white, &grams->set, products.white, products.white_self) ||
+                    !build_gram(&grams->walk, &grams->set, products.walk, products.walk_self)))
+        status = phema_fail(err, PHEMA_ERR_RESOURCE, "no memory to solve for %zu snapshots", n);
+    grams->walk.is_walk = true;
+
+done:
+    if (status)
+        phema_grams_clear(grams);
+    free_products(&products);
+    return status;
+}
+
+void phema_grams_clear(struct phema_grams *grams)
+{
+    clear_gram(&grams->white);
+    clear_gram(&grams->walk);
+    phema_set_clear(&grams->set);
+}
+
+void phema_gram_apply(const struct phema_gram *gram, phema_quad *out, const phema_quad *x,
+                      phema_fixed *scratch)
+{
+    size_t n = gram->n;
+    phema_quad unit = phema_fixed_vector(scratch, x, n);
+    for (size_t i = 0; i < n; i++)
+        out[i] = unit * phema_fixed_dot(gram->matrix + i * n, scratch, n);
+}
+
+/* With u_i = p_i / |p_i| and x_i = w_i |p_i| / |target|: 1 - 2 x b + x A x. */
+enum phema_status phema_gram_error(phema_quad *squared, const struct phema_gram *gram,
+                                   size_t target, const double *weights, struct phema_error *err)
+{
+    size_t n = gram->n;
+    phema_quad *x = calloc(n, sizeof(*x));
+    phema_quad *product = calloc(n, sizeof(*product));
+    phema_fixed *scratch = calloc(n, sizeof(*scratch));
+    enum phema_status status = PHEMA_OK;
+    if (!x || !product || !scratch) {
+        status = phema_fail(err, PHEMA_ERR_RESOURCE, "no memory for %zu weights", n);
+        goto done;
+    }
+    for (size_t i = 0; i < n; i++)
+        x[i] = (phema_quad)weights[i] * gram->lengths[i] / gram->lengths[n + target];
+    phema_gram_apply(gram, product, x, scratch);
+    phema_quad sum = 1;
+    for (size_t i = 0; i < n; i++)
+        sum += x[i] * (product[i] - 2 * gram->cosines[target * n + i]);
+    *squared = sum > 0 ? sum : 0;
+
+done:
+    free(x);
+    free(product);
+    free(scratch);
+    return status;
+}
+
+bool phema_gram_find_alike(const struct phema_gram *gram, size_t *i, size_t *j)
+{
+    /* sin^2 <= 1e-30 where the cosine is above 1 - 5e-31 */
+    const phema_fixed limit = phema_fixed_from_quad(1 - (phema_quad)5e-31);
+    for (*i = 0; *i < gram->n; (*i)++) {
+        for (*j = 0; *j < *i; (*j)++) {
+            if (gram->matrix[*i * gram->n + *j] >= limit)
+                return true;
+        }
+    }
+    return false;
+}

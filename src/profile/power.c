@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+/* power.c - the ways to say how long a power-function average is (arXiv:2312.02696, section 3.1 and
+ * appendix C.1). Roots and betas are computed in quad, so that every machine rounds them alike. */
+#include "phema/profile.h"
+
+#include "quad.h"
+
+/* f(g) = g^3 + 7 g^2 + (16 - s^-2) g + 12 - s^-2 is convex for g > -7/3 and f(1/s) > 0: Newton from
+ * 1/s walks down to the largest root without crossing it. */
+static double largest_root(phema_quad sigma_rel)
+{
+    phema_quad c = 1 / (sigma_rel * sigma_rel);
+    phema_quad gamma = 1 / sigma_rel;
+    for (;;) {
+        phema_quad value = ((gamma + 7) * gamma + (16 - c)) * gamma + (12 - c);
+        phema_quad slope = (3 * gamma + 14) * gamma + (16 - c);
+        phema_quad next = gamma - value / slope;
+        if (!(next < gamma))
+            return (double)gamma;
+        gamma = next;
+    }
+}
+
+enum phema_status phema_gamma_from_sigma_rel(double *gamma, double sigma_rel,
+                                             struct phema_error *err)
+{
+    if (!(sigma_rel > 0) || isinf(sigma_rel) || sigma_rel >= PHEMA_SIGMA_REL_SUPREMUM)
+        return phema_fail(err, PHEMA_ERR_TARGET,
+                          "expected a sigma_rel above 0 and below 0.289, found %.17g; no "
+                          "power-function average is wider than 0.300283 of its training time "
+                          "(gamma -0.382 has that), and EDM2 ends at 0.289",
+                          sigma_rel);
+    if (sigma_rel >= PHEMA_SIGMA_REL_LIMIT)
+        return phema_fail(err, PHEMA_ERR_TARGET,
+                          "expected a sigma_rel above 0 and below 0.289, where EDM2 ends, found "
+                          "%.17g; from 0.288675 on, gamma is negative and the average weighs the "
+                          "oldest parameters most, and at 0.300283 no wider one exists at all",
+                          sigma_rel);
+    if (sigma_rel < 0x1p-52)
+        return phema_fail(err, PHEMA_ERR_TARGET,
+                          "expected a sigma_rel above 2.3e-16 and below 0.289, found %.17g",
+                          sigma_rel);
+    *gamma = largest_root((phema_quad)sigma_rel);
+    return PHEMA_OK;
+}
+
+double phema_sigma_rel_from_gamma(double gamma)
+{
+    return sqrt(gamma + 1) / ((gamma + 2) * sqrt(gamma + 3));
+}
+
+double phema_power_beta(double gamma, uint64_t step)
+{
+    if (step < 2)
+        return 0;
+    phema_quad ratio = (phema_quad)(step - 1) / (phema_quad)step;
+    return (double)phema_quad_pow(ratio, (phema_quad)gamma + 1);
+}
+
+double phema_half_life_from_gamma(double gamma, double t)
+{
+    return -t * expm1(-M_LN2 / (gamma + 1));
+}
+
+enum phema_status phema_gamma_from_half_life(double *gamma, double half_life, double t,
+                                             struct phema_error *err)
+{
+    if (!(t > 0) || isinf(t))
+        return phema_fail(err, PHEMA_ERR_TARGET, "expected a time above 0, found %.17g", t);
+    /* gamma = -1/2, the end of the square-integrable ones, has t (1 - 2^-2) */
+    if (!(half_life > 0) || half_life >= 0.75 * t)
+        return phema_fail(err, PHEMA_ERR_TARGET,
+                          "expected a half-life above 0 and below three quarters of the training "
+                          "time %.17g, found %.17g; no square-integrable power-function average "
+                          "is longer",
+                          t, half_life);
+    double found = -M_LN2 / log1p(-half_life / t) - 1;
+    if (!(found < 0x1p53))
+        return phema_fail(err, PHEMA_ERR_TARGET,
+                          "a half-life of %.17g is too short beside the training time %.17g",
+                          half_life, t);
+    *gamma = found;
+    return PHEMA_OK;
+}

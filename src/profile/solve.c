@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+/* solve.c - factorises the system of a metric and solves it for targets: Cholesky in fixed point up
+ * to 700 unknowns, above that LAPACK's in float64 with residuals in quad, and the former again
+ * where float64 does not carry. The only file that knows LAPACKE. */
+#include "solve.h"
+
+#include <lapacke.h>
+#include <stdlib.h>
+
+#include "phema/text.h"
+
+#define MAX_QUAD_UNKNOWNS 700
+#define MAX_REFINEMENTS   60
+
+/* Entries that are right to 1e-34 leave a solution some 1e-34 / pivot: below this, less than the 16
+ * digits that weights are printed with. */
+#define LEAST_QUAD_PIVOT 1e-18
+
+static enum phema_status fail_memory(const struct phema_system *system, struct phema_error *err)
+{
+    return phema_fail(err, PHEMA_ERR_RESOURCE, "no memory to solve for %zu snapshots",
+                      system->gram->n);
+}
+
+static bool find_shrink(struct phema_system *system, const phema_quad *ridge)
+{
+    size_t n = system->gram->n;
+    system->shrink = malloc(n * sizeof(*system->shrink));
+    if (!system->shrink)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        phema_quad length = system->gram->lengths[i];
+        system->shrink[i] = 1 / phema_quad_sqrt(1 + ridge[i] / (length * length));
+    }
+    return true;
+}
+
+/* The snapshot that depends on others, and the one most like it. */
+static enum phema_status fail_dependent(const struct phema_system *system, size_t dependent,
+                                        struct phema_error *err)
+{
+    const struct phema_gram *gram = system->gram;
+    const struct phema_profile *snapshots = system->snapshots;
+    size_t nearest = dependent ? 0 : gram->n - 1;
+    for (size_t j = 0; j < gram->n; j++) {
+        const phema_fixed *row = gram->matrix + dependent * gram->n;
+        if (j != dependent && row[j] > row[nearest])
+            nearest = j;
+    }
+    struct phema_name_buffer name;
+    struct phema_name_buffer other;
+    return phema_fail(err, PHEMA_ERR_INPUTS,
+                      "snapshots %s and %s are the same average as far as 30 digits tell, or made "
+                      "up of others; leave one of them out",
+                      phema_profile_shown(&name, snapshots, nearest),
+                      phema_profile_shown(&other, snapshots, dependent));
+}
+
+/* Of the Gram matrix as it is, ridge and all, not of the scaled one that is factorised: users know
+ * it from other programs. Only ratios of the diagonal matter. */
+static void find_condition(struct phema_system *system)
+{
+    size_t n = system->gram->n;
+    double *diagonal = calloc(n, sizeof(*diagonal));
+    system->condition = (double)INFINITY;
+    for (size_t i = 0; diagonal && i < n; i++) {
+        phema_quad length = system->gram->lengths[i] / system->gram->lengths[0];
+        diagonal[i] = (double)(system->shrink ? length / system->shrink[i] : length);
+    }
+    if (diagonal && !system->cholesky.leaves_out)
+        system->condition = phema_condition(system->lower, diagonal, n);
+    free(diagonal);
+}
+
+/* Step-by-step products have no more digits to give, a ridge hides them, and lenient solves are
+ * only for comparison. */
+static enum phema_status widen(struct phema_system *system, struct phema_error *err)
+{
+    const struct phema_gram *gram = system->gram;
+    if (system->cholesky.least_pivot >= LEAST_QUAD_PIVOT || system->leniency == PHEMA_LENIENT ||
+        system->shrink || gram->set->is_stepwise || gram->n > PHEMA_WIDE_MAX_SNAPSHOTS)
+        return PHEMA_OK;
+    enum phema_status status = phema_wide_open(&system->wide, gram->set, gram->is_walk, err);
+    return status == PHEMA_NO ? PHEMA_OK : status;
+}
+
+static enum phema_status factor_quad(struct phema_system *system, struct phema_error *err)
+{
+    const struct phema_gram *gram = system->gram;
+    size_t dependent = 0;
+    enum phema_status status =
+        phema_cholesky_factor(&system->cholesky, gram->matrix, system->shrink, gram->n,
+                              system->leniency == PHEMA_LENIENT, &dependent, err);
+    if (status == PHEMA_NO)
+        return fail_dependent(system, dependent, err);
+    if (status)
+        return status;
+    for (size_t i = 0; i < gram->n * gram->n; i++)
+        system->lower[i] = (double)phema_quad_from_fixed(system->cholesky.factor[i]);
+    find_condition(system);
+    return widen(system, err);
+}
+
+/* false when a pivot fails: float64 cannot tell the matrix from a singular one */
+static bool factor_lapack(struct phema_system *system)
+{
+    size_t n = system->gram->n;
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < n; j++)
+            system->lower[i * n + j] =
+                (double)phema_system_entry(system->gram->matrix, system->shrink, n, i, j);
+    }
+    /* row-major lower is column-major upper, and that needs no transposed copy */
+    lapack_int order = (lapack_int)n;
+    if (LAPACKE_dpotrf(LAPACK_COL_MAJOR, 'U', order, system->lower, order) != 0)
+        return false;
+    find_condition(system);
+    return true;
+}
+
+static enum phema_status factor(struct phema_system *system, enum phema_solver solver,
+                                struct phema_error *err)
+{
+    size_t n = system->gram->n;
+    if (solver == PHEMA_SOLVER_LAPACK) {
+        if (factor_lapack(system))
+            return PHEMA_OK;
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "float64 cannot tell these %zu snapshots apart (Cholesky meets a pivot "
+                          "that is not positive); use --solver quad",
+                          n);
+    }
+    if (solver == PHEMA_SOLVER_AUTO && n > MAX_QUAD_UNKNOWNS && factor_lapack(system)) {
+        system->refines = true;
+        return PHEMA_OK;
+    }
+    return factor_quad(system, err);
+}
+
+enum phema_status phema_system_open(struct phema_system *system, const struct phema_gram *gram,
+                                    const phema_quad *ridge, enum phema_solver solver,
+                                    enum phema_leniency leniency,
+                                    const struct phema_profile *snapshots, struct phema_error *err)
+{
+    *system = (struct phema_system){.gram = gram, .snapshots = snapshots, .leniency = leniency};
+    enum phema_status status = PHEMA_OK;
+    system->lower = malloc(gram->n * gram->n * sizeof(*system->lower));
+    system->scratch = malloc(gram->n * sizeof(*system->scratch));
+    if (!system->lower || !system->scratch || (ridge && !find_shrink(system, ridge)))
+        status = fail_memory(system, err);
+    if (!status)
+        status = factor(system, solver, err);
+    if (status)
+        phema_system_close(system);
+    return status;
+}
+
+void phema_system_close(struct phema_system *system)
+{
+    free(system->shrink);
+    free(system->lower);
+    free(system->ones);
+    free(system->scratch);
+    phema_cholesky_clear(&system->cholesky);
+    phema_wide_close(system->wide);
+    *system = (struct phema_system){0};
+}
+
+const char *phema_system_solver(const struct phema_system *system)
+{
+    return system->cholesky.factor ? "quad" : "lapack";
+}
+
+static phema_quad largest(const phema_quad *x, size_t n)
+{
+    phema_quad found = 0;
+    for (size_t i = 0; i < n; i++) {
+        phema_quad size = phema_quad_abs(x[i]);
+        if (size > found)
+            found = size;
+    }
+    return found;
+}
+
+static bool solve_lapack(const struct phema_system *system, double *x)
+{
+    lapack_int n = (lapack_int)system->gram->n;
+    return LAPACKE_dpotrs(LAPACK_COL_MAJOR, 'U', n, 1, system->lower, n, x, n) == 0;
+}
+
+/* rest = b - S (A + R) S x; S (1 + R) S is 1 */
+static void find_residual(const struct phema_system *system, phema_quad *rest, const phema_quad *x,
+                          const phema_quad *b, phema_quad *inner)
+{
+    size_t n = system->gram->n;
+    for (size_t i = 0; i < n; i++)
+        inner[i] = system->shrink ? system->shrink[i] * x[i] : x[i];
+    phema_gram_apply(system->gram, rest, inner, system->scratch);
+    for (size_t i = 0; i < n; i++) {
+        phema_quad off_diagonal = rest[i] - inner[i];
+        if (system->shrink)
+            off_diagonal *= system->shrink[i];
+        rest[i] = b[i] - off_diagonal - x[i];
+    }
+}
+
+/* x += float64 solution for what is missing, until that is nothing beside x. false when a step is
+ * not at most half of the one before: the factor is too rough for this matrix. */
+static bool refine(const struct phema_system *system, phema_quad *x, const phema_quad *b,
+                   phema_quad *rest, phema_quad *inner, double *step)
+{
+    size_t n = system->gram->n;
+    phema_quad step_before = 0;
+    for (size_t i = 0; i < n; i++)
+        x[i] = 0;
+    for (int round = 0; round < MAX_REFINEMENTS; round++) {
+        find_residual(system, rest, x, b, inner);
+        phema_quad scale = largest(rest, n);
+        if (scale == 0)
+            return true;
+        for (size_t i = 0; i < n; i++)
+            step[i] = (double)(rest[i] / scale);
+        if (!solve_lapack(system, step))
+            return false;
+        for (size_t i = 0; i < n; i++) {
+            rest[i] = (phema_quad)step[i] * scale;
+            x[i] += rest[i];
+        }
+        phema_quad length = largest(rest, n);
+        if (length <= largest(x, n) * (phema_quad)1e-25)
+            return true;
+        if (round && !(length <= step_before / 2))
+            return false;
+        step_before = length;
+    }
+    return false;
+}
+
+/* Float64, refined or not. PHEMA_NO: it does not converge. */
+static enum phema_status solve_float64(const struct phema_system *system, phema_quad *x,
+                                       const phema_quad *b, struct phema_error *err)
+{
+    size_t n = system->gram->n;
+    phema_quad *rest = malloc(n * sizeof(*rest));
+    phema_quad *inner = malloc(n * sizeof(*inner));
+    double *step = malloc(n * sizeof(*step));
+    enum phema_status status = PHEMA_OK;
+    if (!rest || !inner || !step) {
+        status = fail_memory(system, err);
+    } else if (system->refines) {
+        status = refine(system, x, b, rest, inner, step) ? PHEMA_OK : PHEMA_NO;
+    } else {
+        for (size_t i = 0; i < n; i++)
+            step[i] = (double)b[i];
+        if (!solve_lapack(system, step))
+            status = phema_fail(err, PHEMA_BUG, "LAPACK refuses its own factor");
+        for (size_t i = 0; i < n; i++)
+            x[i] = (phema_quad)step[i];
+    }
+    free(rest);
+    free(inner);
+    free(step);
+    return status;
+}
+
+/* x of (A + R) x = b; x may be b */
+static enum phema_status solve_any(struct phema_system *system, phema_quad *x, const phema_quad *b,
+                                   struct phema_error *err)
+{
+    size_t n = system->gram->n;
+    phema_quad *side = malloc(n * sizeof(*side));
+    if (!side)
+        return fail_memory(system, err);
+    for (size_t i = 0; i < n; i++)
+        side[i] = system->shrink ? system->shrink[i] * b[i] : b[i];
+    phema_quad scale = largest(side, n); /* tiny under a large ridge */
+    for (size_t i = 0; scale > 0 && i < n; i++)
+        side[i] /= scale;
+
+    enum phema_status status = PHEMA_OK;
+    if (!system->cholesky.factor) {
+        status = solve_float64(system, x, side, err);
+        if (status == PHEMA_NO)
+            status = factor_quad(system, err);
+    }
+    if (!status && system->cholesky.factor)
+        phema_cholesky_solve(&system->cholesky, x, side, system->scratch);
+    for (size_t i = 0; !status && i < n; i++)
+        x[i] *= system->shrink ? system->shrink[i] * scale : scale;
+    free(side);
+    return status;
+}
+
+/* G w = products of the target with the snapshots */
+static enum phema_status solve_target(struct phema_system *system, phema_quad *w, size_t target,
+                                      struct phema_error *err)
+{
+    const struct phema_gram *gram = system->gram;
+    size_t n = gram->n;
+    enum phema_status status = PHEMA_OK;
+    if (!system->wide)
+        status = solve_any(system, w, gram->cosines + target * n, err);
+    if (system->wide) { /* it may be there only now */
+        phema_wide_solve_target(system->wide, w, target);
+        return status;
+    }
+    for (size_t i = 0; !status && i < n; i++)
+        w[i] *= gram->lengths[n + target] / gram->lengths[i];
+    return status;
+}
+
+/* G w = 1: for the constraint on the sum, once for all targets */
+static enum phema_status solve_ones(struct phema_system *system, struct phema_error *err)
+{
+    if (system->ones)
+        return PHEMA_OK;
+    size_t n = system->gram->n;
+    const phema_quad *lengths = system->gram->lengths;
+    system->ones = malloc(n * sizeof(*system->ones));
+    if (!system->ones)
+        return fail_memory(system, err);
+    if (system->wide) {
+        phema_wide_solve_ones(system->wide, system->ones);
+        return PHEMA_OK;
+    }
+    for (size_t i = 0; i < n; i++)
+        system->ones[i] = 1 / lengths[i];
+    enum phema_status status = solve_any(system, system->ones, system->ones, err);
+    for (size_t i = 0; !status && i < n; i++)
+        system->ones[i] /= lengths[i];
+    return status;
+}
+
+/* Adds what costs least to make the sum 1: the constraint's row of the KKT system, eliminated. */
+static enum phema_status make_sum_one(struct phema_system *system, phema_quad *w,
+                                      struct phema_error *err)
+{
+    size_t n = system->gram->n;
+    enum phema_status status = solve_ones(system, err);
+    if (status)
+        return status;
+    phema_quad sum = 0;
+    phema_quad sum_of_ones = 0;
+    for (size_t i = 0; i < n; i++) {
+        sum += w[i];
+        sum_of_ones += system->ones[i];
+    }
+    phema_quad factor = (1 - sum) / sum_of_ones;
+    for (size_t i = 0; i < n; i++)
+        w[i] += factor * system->ones[i];
+    return PHEMA_OK;
+}
+
+static enum phema_status divide_by_sum(phema_quad *w, size_t n, struct phema_error *err)
+{
+    phema_quad sum = 0;
+    phema_quad size = 0;
+    for (size_t i = 0; i < n; i++) {
+        sum += w[i];
+        size += phema_quad_abs(w[i]);
+    }
+    if (!(phema_quad_abs(sum) > size * (phema_quad)1e-15))
+        return phema_fail(err, PHEMA_ERR_TARGET,
+                          "the weights add up to %g, which is nothing beside their size %g: these "
+                          "snapshots say nothing of the target",
+                          (double)sum, (double)size);
+    for (size_t i = 0; i < n; i++)
+        w[i] /= sum;
+    return PHEMA_OK;
+}
+
+enum phema_status phema_system_solve(struct phema_system *system, double *weights, size_t target,
+                                     enum phema_sum sum, struct phema_error *err)
+{
+    size_t n = system->gram->n;
+    phema_quad *w = malloc(n * sizeof(*w));
+    if (!w)
+        return fail_memory(system, err);
+    enum phema_status status = solve_target(system, w, target, err);
+    if (!status && sum == PHEMA_SUM_ONE)
+        status = make_sum_one(system, w, err);
+    if (!status && sum == PHEMA_SUM_DIVIDED)
+        status = divide_by_sum(w, n, err);
+    if (!status && system->wide)
+        status = phema_wide_round(system->wide, weights, w, err);
+    for (size_t i = 0; !status && !system->wide && i < n; i++)
+        weights[i] = (double)w[i];
+    free(w);
+    return status;
+}

@@ -1,0 +1,45 @@
+/* solve.h - one factorised system of a Gram matrix, and weights from it. */
+#ifndef PHEMA_PROFILE_SOLVE_H
+#define PHEMA_PROFILE_SOLVE_H
+
+#include "cholesky.h"
+#include "gram.h"
+#include "wide.h"
+
+enum phema_sum { PHEMA_SUM_FREE, PHEMA_SUM_ONE, PHEMA_SUM_DIVIDED };
+
+enum phema_leniency {
+    PHEMA_STRICT, /* dependent snapshots are a failure */
+    PHEMA_LENIENT /* a snapshot that depends on those before it gets weight 0 */
+};
+
+struct phema_system {
+    const struct phema_gram *gram;         /* borrowed */
+    const struct phema_profile *snapshots; /* borrowed, for messages */
+    enum phema_leniency leniency;
+    phema_quad *shrink; /* [n] (1 + ridge_i / <p_i, p_i>)^-1/2, or NULL */
+    double *lower;      /* [n x n] float64 factor, or NULL */
+    struct phema_cholesky cholesky;
+    struct phema_wide *wide; /* where quad is not enough, or NULL */
+    bool refines;            /* float64 factor, quad residuals */
+    phema_quad *ones;        /* [n] w of G w = 1, or NULL as long as unused */
+    phema_fixed *scratch;
+    double condition;
+};
+
+/* Factorise. ridge [n] is what is added to the diagonal of the unscaled Gram matrix, or NULL;
+ * snapshots are for messages. PHEMA_ERR_INPUTS, PHEMA_ERR_RESOURCE */
+PHEMA_FALLIBLE phema_system_open(struct phema_system *system, const struct phema_gram *gram,
+                                 const phema_quad *ridge, enum phema_solver solver,
+                                 enum phema_leniency leniency,
+                                 const struct phema_profile *snapshots, struct phema_error *err);
+void phema_system_close(struct phema_system *system);
+
+/* The weights [n] that come nearest to the target. PHEMA_ERR_INPUTS, PHEMA_ERR_RESOURCE */
+PHEMA_FALLIBLE phema_system_solve(struct phema_system *system, double *weights, size_t target,
+                                  enum phema_sum sum, struct phema_error *err);
+
+/* "quad" or "lapack": which factor the system has */
+const char *phema_system_solver(const struct phema_system *system);
+
+#endif
