@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Files written by the real libraries list exactly what those libraries load from them: names,
+ * dtypes, shapes, places, strides, and the SHA-256 of every tensor's bytes in C order. */
+#include "phema/formats.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "phema/json.h"
+#include "sha256.h"
+#include "support.h"
+
+static struct phema_json *parse(const char *path)
+{
+    size_t size = 0;
+    uint8_t *text = support_read(path, &size);
+    struct phema_json *document = NULL;
+    struct phema_error err = {""};
+    assert_ok(phema_json_parse(&document, (struct phema_span){text, size}, &err), &err);
+    free(text);
+    return document;
+}
+
+static uint64_t integer(const struct phema_json *object, const char *key)
+{
+    uint64_t value = UINT64_MAX;
+    assert_true(phema_json_u64(&value, phema_json_get(object, key)));
+    return value;
+}
+
+static void check_integers(const struct phema_json *list, const uint64_t *values, unsigned n)
+{
+    assert_int_equal(phema_json_length(list), n);
+    for (unsigned i = 0; i < n; i++) {
+        uint64_t wanted = 0;
+        assert_true(phema_json_u64(&wanted, phema_json_at(list, i)));
+        assert_int_equal(values[i], wanted);
+    }
+}
+
+/* Read in pieces of an odd number of elements, so that pieces begin and end inside rows. */
+static void check_hash(const struct phema_checkpoint *checkpoint, const struct phema_tensor *tensor,
+                       const char *wanted)
+{
+    const uint8_t *start = phema_tensor_start(checkpoint, tensor);
+    uint8_t *bytes = malloc(tensor->size_bytes + 1);
+    assert_non_null(bytes);
+    uint64_t piece = tensor->dtype == PHEMA_F4 ? 2 : 7;
+    unsigned bits = phema_dtype_bits(tensor->dtype);
+    for (uint64_t at = 0; at < tensor->n_elems; at += piece) {
+        uint64_t n = tensor->n_elems - at < piece ? tensor->n_elems - at : piece;
+        uint8_t scratch[7 * 16];
+        const uint8_t *read = phema_tensor_read(start, tensor, at, n, scratch);
+        memcpy(bytes + at * bits / 8, read, n * bits / 8);
+    }
+    char hex[65];
+    sha256_hex(hex, bytes, tensor->size_bytes);
+    assert_string_equal(hex, wanted);
+    free(bytes);
+}
+
+static void check_tensor(const struct phema_checkpoint *checkpoint,
+                         const struct phema_tensor *tensor, const struct phema_json *row)
+{
+    assert_string_equal(phema_dtype_name(tensor->dtype),
+                        phema_json_string(phema_json_get(row, "dtype"), NULL));
+    check_integers(phema_json_get(row, "shape"), tensor->shape, tensor->rank);
+    const struct phema_json *stride = phema_json_get(row, "stride");
+    assert_int_equal(stride != NULL, tensor->stride != NULL);
+    if (stride)
+        check_integers(stride, tensor->stride, tensor->rank);
+    assert_string_equal(phema_checkpoint_file_label(checkpoint, tensor->file),
+                        phema_json_string(phema_json_get(row, "file"), NULL));
+    assert_int_equal(tensor->offset, integer(row, "offset"));
+    assert_int_equal(tensor->size_bytes, integer(row, "nbytes"));
+    const char *kind = phema_json_string(phema_json_get(row, "kind"), NULL);
+    assert_int_equal(tensor->kind, !kind                        ? PHEMA_KIND_UNKNOWN
+                                   : strcmp(kind, "param") == 0 ? PHEMA_KIND_PARAMETER
+                                                                : PHEMA_KIND_BUFFER);
+    check_hash(checkpoint, tensor, phema_json_string(phema_json_get(row, "sha256"), NULL));
+}
+
+static void check_listing(const char *path, const struct phema_json *listing)
+{
+    struct phema_error err = {""};
+    struct phema_checkpoint *checkpoint = NULL;
+    assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
+    assert_string_equal(phema_checkpoint_path(checkpoint), path);
+    assert_string_equal(phema_checkpoint_format(checkpoint),
+                        phema_json_string(phema_json_get(listing, "format"), NULL));
+    assert_int_equal(phema_checkpoint_n_warnings(checkpoint), 0);
+    const struct phema_json *rows = phema_json_get(listing, "tensors");
+    assert_int_equal(phema_checkpoint_n_tensors(checkpoint), phema_json_length(rows));
+    bool is_sharded = strcmp(phema_checkpoint_format(checkpoint), "sharded") == 0;
+    for (size_t i = 0; i < phema_json_length(rows); i++) {
+        const struct phema_json *row = phema_json_at(rows, i);
+        size_t size = 0;
+        const char *name = phema_json_string(phema_json_get(row, "name"), &size);
+        const struct phema_tensor *tensor = phema_checkpoint_find(checkpoint, name, size);
+        assert_non_null(tensor);
+        if (!is_sharded) /* those rows go by the index, ours by the shards' headers */
+            assert_int_equal(tensor - phema_checkpoint_tensors(checkpoint), i);
+        check_tensor(checkpoint, tensor, row);
+    }
+    phema_checkpoint_close(checkpoint);
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+    size_t size = strlen(name);
+    size_t end_size = strlen(end);
+    return size > end_size && strcmp(name + size - end_size, end) == 0;
+}
+
+/* All FILE.expected.json of a directory but those that end in except; returns how many. */
+static size_t check_directory(const char *directory, const char *except)
+{
+    char *path = support_fixture(directory);
+    DIR *stream = opendir(path);
+    assert_non_null(stream);
+    size_t n = 0;
+    for (const struct dirent *entry; (entry = readdir(stream));) {
+        static const char suffix[] = ".expected.json";
+        if (!ends_with(entry->d_name, suffix) || (except && ends_with(entry->d_name, except)))
+            continue;
+        char expected[4096];
+        char file[4096];
+        (void)snprintf(expected, sizeof(expected), "%s/%s", path, entry->d_name);
+        (void)snprintf(file, sizeof(file), "%.*s", (int)(strlen(expected) - strlen(suffix)),
+                       expected);
+        struct phema_json *listing = parse(expected);
+        check_listing(file, listing);
+        phema_json_free(listing);
+        n++;
+    }
+    (void)closedir(stream);
+    free(path);
+    return n;
+}
+
+static void safetensors_list_as_expected(void **state)
+{
+    (void)state;
+    assert_int_equal(check_directory("safetensors", NULL), 8);
+}
+
+static void shards_list_as_expected(void **state)
+{
+    (void)state;
+    assert_int_equal(check_directory("sharded", NULL), 1);
+}
+
+static void torch_files_list_as_expected(void **state)
+{
+    (void)state;
+    assert_int_equal(check_directory("torch", "_legacy.pt.expected.json"), 17);
+    assert_int_equal(check_directory("old", "_legacy.pt.expected.json"), 2);
+}
+
+static void check_series(const char *directory)
+{
+    char path[4096];
+    (void)snprintf(path, sizeof(path), "%s/%s/listings.json", PHEMA_FIXTURES, directory);
+    struct phema_json *listings = parse(path);
+    assert_true(phema_json_length(listings) >= 10);
+    for (struct phema_json_field *field = phema_json_first(listings); field;
+         field = phema_json_next(listings, field)) {
+        size_t size = 0;
+        (void)snprintf(path, sizeof(path), "%s/%s/snapshots/%s", PHEMA_FIXTURES, directory,
+                       phema_json_key(field, &size));
+        check_listing(path, phema_json_value(field));
+    }
+    phema_json_free(listings);
+}
+
+static void snapshots_of_ema_libraries_list_as_expected(void **state)
+{
+    (void)state;
+    check_series("ema_pytorch");
+    check_series("posthoc_ema");
+}
+
+static void refused_files_are_refused_with_their_word(void **state)
+{
+    (void)state;
+    char *path = support_fixture("refuse/expected.json");
+    struct phema_json *words = parse(path);
+    free(path);
+    size_t n = 0;
+    for (struct phema_json_field *field = phema_json_first(words); field;
+         field = phema_json_next(words, field)) {
+        size_t size = 0;
+        const char *name = phema_json_key(field, &size);
+        const char *word = phema_json_string(phema_json_value(field), NULL);
+        if (ends_with(name, "_legacy.pt"))
+            word = "legacy format"; /* not read yet, so its class is not met */
+        char file[4096];
+        (void)snprintf(file, sizeof(file), "%s/refuse/%s", PHEMA_FIXTURES, name);
+        struct phema_error err = {""};
+        struct phema_checkpoint *checkpoint = NULL;
+        assert_fails(phema_checkpoint_open(&checkpoint, file, NULL, &err), PHEMA_ERR_FILE, &err,
+                     word);
+        assert_null(checkpoint);
+        assert_ptr_equal(strstr(err.message, file), err.message);
+        assert_null(strchr(err.message, '\n'));
+        n++;
+    }
+    assert_int_equal(n, 11);
+    phema_json_free(words);
+}
+
+static void formats_of_later_are_named(void **state)
+{
+    (void)state;
+    static const char *const files[][2] = {
+        {"zst/single.safetensors.zst", "zstd"},
+        {"zst/pzstd.safetensors.zst", "zstd"},       /* begins with a skippable frame */
+        {"zst/long_window.safetensors.zst", "zstd"}, /* 128 MiB: the largest accepted */
+        {"legacy/plain.pt", "legacy format"},
+        {"torch/cuda_location_legacy.pt", "legacy format"},
+        {"old/torch113_legacy.pt", "legacy format"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        char *path = support_fixture(files[i][0]);
+        struct phema_error err = {""};
+        struct phema_checkpoint *checkpoint = NULL;
+        assert_fails(phema_checkpoint_open(&checkpoint, path, NULL, &err), PHEMA_ERR_FILE, &err,
+                     files[i][1]);
+        assert_non_null(strstr(err.message, "does not read yet"));
+        free(path);
+    }
+}
+
+static void metadata_is_kept(void **state)
+{
+    (void)state;
+    char *path = support_fixture("safetensors/metadata.safetensors");
+    struct phema_error err = {""};
+    struct phema_checkpoint *checkpoint = NULL;
+    assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
+    assert_int_equal(phema_checkpoint_n_metadata(checkpoint), 4);
+    assert_string_equal(phema_checkpoint_metadatum(checkpoint, "note"),
+                        "quote \" backslash \\ newline \n unicode \xCF\x83");
+    assert_string_equal(phema_checkpoint_metadatum(checkpoint, "step"), "1000");
+    assert_null(phema_checkpoint_metadatum(checkpoint, "ste"));
+    phema_checkpoint_close(checkpoint);
+    free(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(safetensors_list_as_expected),
+        cmocka_unit_test(shards_list_as_expected),
+        cmocka_unit_test(torch_files_list_as_expected),
+        cmocka_unit_test(snapshots_of_ema_libraries_list_as_expected),
+        cmocka_unit_test(refused_files_are_refused_with_their_word),
+        cmocka_unit_test(formats_of_later_are_named),
+        cmocka_unit_test(metadata_is_kept),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
