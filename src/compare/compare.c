@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+/* compare.c - walks two checkpoints in step, a chunk of one tensor at a time. */
+#include "phema/compare.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "phema/accumulate.h"
+
+/* Elements at a time; even, since of F4 two are a byte. */
+#define CHUNK_ELEMS ((size_t)16384)
+
+/* Pages behind the reader are let go in steps of this many chunks. */
+#define RELEASE_CHUNKS 256
+
+struct side {
+    const struct phema_checkpoint *checkpoint;
+    const struct phema_tensor *tensor;
+    const uint8_t *start;
+    uint8_t *scratch; /* [CHUNK_ELEMS * 16 bytes], for strided data */
+    double *values;   /* [2 * CHUNK_ELEMS] */
+};
+
+/* Complex numbers are compared part by part. */
+static bool is_numeric(enum phema_dtype dtype)
+{
+    return dtype == PHEMA_C64 || dtype == PHEMA_C128 || phema_can_accumulate(dtype);
+}
+
+static enum phema_dtype part_dtype(enum phema_dtype dtype)
+{
+    return dtype == PHEMA_C64 ? PHEMA_F32 : dtype == PHEMA_C128 ? PHEMA_F64 : dtype;
+}
+
+static size_t parts_of(enum phema_dtype dtype)
+{
+    return dtype == PHEMA_C64 || dtype == PHEMA_C128 ? 2 : 1;
+}
+
+static bool are_comparable(const struct phema_tensor *a, const struct phema_tensor *b)
+{
+    if (a->rank != b->rank)
+        return false;
+    for (unsigned d = 0; d < a->rank; d++)
+        if (a->shape[d] != b->shape[d])
+            return false;
+    return a->dtype == b->dtype || (is_numeric(a->dtype) && is_numeric(b->dtype) &&
+                                    parts_of(a->dtype) == parts_of(b->dtype));
+}
+
+static void compare_numbers(struct phema_difference *out, const double *a, const double *b,
+                            size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        double difference = fabs(a[i] - b[i]);
+        bool is_equal = a[i] == b[i] || (isnan(a[i]) && isnan(b[i]));
+        if (!isnan(b[i]))
+            out->sum_b2 += b[i] * b[i];
+        if (is_equal)
+            continue; /* also infinity beside infinity, whose difference is no number */
+        out->n_unequal++;
+        if (!(difference <= out->max_abs)) /* NaN stays */
+            out->max_abs = difference;
+        out->sum_diff2 += difference * difference;
+    }
+}
+
+static void compare_bytes(struct phema_difference *out, const uint8_t *a, const uint8_t *b,
+                          size_t n_elems, size_t elem_bytes)
+{
+    if (elem_bytes == 0) { /* sub-byte: count bytes */
+        n_elems = (n_elems * 3 + 3) / 4;
+        elem_bytes = 1;
+    }
+    for (size_t i = 0; i < n_elems; i++)
+        out->n_unequal += memcmp(a + i * elem_bytes, b + i * elem_bytes, elem_bytes) != 0;
+}
+
+static void release(const struct side *side, uint64_t first, uint64_t n_elems)
+{
+    if (side->tensor->stride)
+        return;
+    unsigned bits = phema_dtype_bits(side->tensor->dtype);
+    phema_file_release(phema_checkpoint_file(side->checkpoint, side->tensor->file),
+                       side->tensor->offset + first / 8 * bits, n_elems / 8 * bits);
+}
+
+static void compare_tensor(struct phema_difference *out, struct side *a, struct side *b)
+{
+    uint64_t total = a->tensor->n_elems;
+    bool as_numbers = is_numeric(a->tensor->dtype) && is_numeric(b->tensor->dtype);
+    size_t parts = parts_of(a->tensor->dtype);
+    for (uint64_t first = 0, released = 0; first < total;) {
+        size_t n = total - first < CHUNK_ELEMS ? (size_t)(total - first) : CHUNK_ELEMS;
+        const uint8_t *left = phema_tensor_read(a->start, a->tensor, first, n, a->scratch);
+        const uint8_t *right = phema_tensor_read(b->start, b->tensor, first, n, b->scratch);
+        if (as_numbers) {
+            phema_widen(a->values, part_dtype(a->tensor->dtype), left, n * parts);
+            phema_widen(b->values, part_dtype(b->tensor->dtype), right, n * parts);
+            compare_numbers(out, a->values, b->values, n * parts);
+        } else {
+            compare_bytes(out, left, right, n, phema_dtype_bits(a->tensor->dtype) / 8);
+        }
+        first += n;
+        if (first - released >= RELEASE_CHUNKS * CHUNK_ELEMS || first == total) {
+            release(a, released, first - released);
+            release(b, released, first - released);
+            released = first;
+        }
+    }
+    out->is_equal = out->n_unequal == 0;
+    out->rel_l2 = out->is_equal         ? 0
+                  : !as_numbers         ? HUGE_VAL
+                  : isnan(out->max_abs) ? (double)NAN
+                                        : sqrt(out->sum_diff2 / out->sum_b2);
+    if (!as_numbers && !out->is_equal)
+        out->max_abs = HUGE_VAL; /* bytes that differ have no distance */
+}
+
+static bool init_side(struct side *side, const struct phema_checkpoint *checkpoint)
+{
+    side->checkpoint = checkpoint;
+    side->scratch = malloc(CHUNK_ELEMS * 16);
+    side->values = malloc(2 * CHUNK_ELEMS * sizeof(double));
+    return side->scratch && side->values;
+}
+
+static void clear_side(struct side *side)
+{
+    free(side->scratch);
+    free(side->values);
+}
+
+static void compare_all(struct phema_comparison *out, struct side *a, struct side *b)
+{
+    size_t n_a = phema_checkpoint_n_tensors(a->checkpoint);
+    size_t n_b = phema_checkpoint_n_tensors(b->checkpoint);
+    const struct phema_tensor *tensors_a = phema_checkpoint_tensors(a->checkpoint);
+    const struct phema_tensor *tensors_b = phema_checkpoint_tensors(b->checkpoint);
+    double sum_diff2 = 0, sum_b2 = 0;
+    out->is_equal = true;
+    for (size_t i = 0; i < n_a; i++) {
+        struct phema_difference *item = &out->tensors[out->n++];
+        item->a = &tensors_a[i];
+        item->b = phema_checkpoint_find(b->checkpoint, item->a->name, item->a->name_size);
+        item->is_comparable = item->b && are_comparable(item->a, item->b);
+        if (item->is_comparable) {
+            a->tensor = item->a;
+            b->tensor = item->b;
+            a->start = phema_tensor_start(a->checkpoint, a->tensor);
+            b->start = phema_tensor_start(b->checkpoint, b->tensor);
+            compare_tensor(item, a, b);
+        }
+        out->is_equal = out->is_equal && item->is_equal;
+        if (!item->is_comparable || !is_numeric(item->a->dtype))
+            continue;
+        if (!(item->max_abs <= out->max_abs))
+            out->max_abs = item->max_abs;
+        sum_diff2 += item->sum_diff2;
+        sum_b2 += item->sum_b2;
+    }
+    for (size_t i = 0; i < n_b; i++)
+        if (!phema_checkpoint_find(a->checkpoint, tensors_b[i].name, tensors_b[i].name_size)) {
+            out->tensors[out->n++].b = &tensors_b[i];
+            out->is_equal = false;
+        }
+    out->rel_l2 = isnan(out->max_abs) ? (double)NAN : sum_diff2 == 0 ? 0 : sqrt(sum_diff2 / sum_b2);
+}
+
+PHEMA_FALLIBLE phema_compare(struct phema_comparison *out, const struct phema_checkpoint *a,
+                             const struct phema_checkpoint *b, struct phema_error *err)
+{
+    struct phema_comparison comparison = {0};
+    struct side left = {0}, right = {0};
+    comparison.tensors = calloc(phema_checkpoint_n_tensors(a) + phema_checkpoint_n_tensors(b) + 1,
+                                sizeof(*comparison.tensors));
+    bool has_memory = comparison.tensors && init_side(&left, a) && init_side(&right, b);
+    if (has_memory) {
+        compare_all(&comparison, &left, &right);
+        *out = comparison;
+    }
+    clear_side(&left);
+    clear_side(&right);
+    if (!has_memory) {
+        phema_comparison_clear(&comparison);
+        return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+    }
+    return PHEMA_OK;
+}
+
+void phema_comparison_clear(struct phema_comparison *comparison)
+{
+    free(comparison->tensors);
+    *comparison = (struct phema_comparison){0};
+}
