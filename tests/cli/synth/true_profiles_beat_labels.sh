@@ -1,0 +1,14 @@
+# Averages that were updated every 5 steps are not what their labels say. Weights that believe the
+# labels (the libraries' own) are far off; those of the true profiles are not.
+number() { grep -o "\"$1\": [^,}]*" | head -n 1 | sed 's/.*: //'; }
+for library in ema_pytorch posthoc_ema; do
+    for sigma in 0.10 0.15 0.20; do
+        true_profile="--input-sigma 0.05,0.28 --update-every 5 --sigma-rel $sigma"
+        "$phema" weights -q --json $true_profile --ridge none "$fixtures/$library/snapshots" >ours
+        "$phema" weights -q --json $true_profile --weights "$fixtures/$library/weights_$sigma.txt" \
+            "$fixtures/$library/snapshots" >theirs
+        awk -v ours="$(number profile_error <ours)" -v theirs="$(number profile_error <theirs)" \
+            -v ours_walk="$(number profile <ours)" -v library=$library -v sigma=$sigma \
+            'BEGIN { print library, sigma, (ours * 10 < theirs ? "nearer by far" : ours " " theirs) }'
+    done
+done
