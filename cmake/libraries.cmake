@@ -5,6 +5,7 @@ pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(LAPACKE REQUIRED IMPORTED_TARGET lapacke)
 pkg_check_modules(OPENBLAS REQUIRED IMPORTED_TARGET openblas)
+pkg_check_modules(MPFR REQUIRED IMPORTED_TARGET mpfr)
 
 # The CUDA module is not part of the program: here the toolkit is only looked for.
 set(PHEMA_HAVE_CUDA OFF)
