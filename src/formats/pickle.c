@@ -398,7 +398,10 @@ enum phema_status pickle_read(struct pickle_node **root, size_t *used, struct ph
     if (phema_size_mul(&more, bytes.size, ARENA_BYTES_PER_BYTE) &&
         phema_size_add(&more, more, machine.arena_limit))
         machine.arena_limit = (size_t)more;
-    enum phema_status status = run(&machine, err);
+    /* from the start, so that a mark on an empty stack has a place to point to */
+    bool has_stack = grow_array((void **)&machine.stack, &machine.stack_capacity, 0,
+                                sizeof(struct pickle_node *));
+    enum phema_status status = has_stack ? run(&machine, err) : fail_memory(err);
     if (!status) {
         *root = machine.stack[0];
         *used = machine.at;

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Headers that lie, in every way the format page lists, and the odd ones that are legal. */
+#include "phema/formats.h"
+
+#include <time.h>
+
+#include "build.h"
+
+static void refuse(const char *json, size_t n_data, const char *part)
+{
+    struct phema_text file = {0};
+    put_safetensors(&file, json, n_data);
+    assert_refused(file.data, file.size, part);
+    phema_text_clear(&file);
+}
+
+static struct phema_checkpoint *accept(const char *json, size_t n_data)
+{
+    struct phema_text file = {0};
+    put_safetensors(&file, json, n_data);
+    struct phema_error err = {""};
+    struct phema_checkpoint *checkpoint = NULL;
+    assert_ok(open_bytes(&checkpoint, file.data, file.size, &err), &err);
+    phema_text_clear(&file);
+    return checkpoint;
+}
+
+#define T(name, offsets)                                                                           \
+    "\"" name "\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":" offsets "}"
+#define F(fields) "{\"w\":{" fields "}}"
+
+static void legal_but_odd_headers_are_read(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *json;
+        size_t n_data, n_tensors;
+    } headers[] = {
+        {"{}", 0, 0},
+        {"{}   ", 0, 0},
+        {"{\"__metadata__\":{}}", 0, 0},
+        {"{ \n\t\"w\" : { \"shape\" : [ 1 , 2 ] ,\"data_offsets\":[0 ,2],\r\"dtype\":\"U8\"} }", 2,
+         1},
+        {"{" T("b", "[2,4]") "," T("a", "[0,2]") "}", 4, 2},
+        {F("\"dt\\u0079pe\":\"\\u0055\\u0038\",\"shape\":[],\"data_offsets\":[0,1]"), 1, 1},
+        {F("\"dtype\":\"F64\",\"shape\":[0,18446744073709551615],\"data_offsets\":[0,0]"), 0, 1},
+        {F("\"dtype\":\"F4\",\"shape\":[2,3],\"data_offsets\":[0,3]"), 3, 1},
+        {F("\"dtype\":\"F6_E2M3\",\"shape\":[4],\"data_offsets\":[0,3]"), 3, 1},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(headers); i++) {
+        struct phema_checkpoint *checkpoint = accept(headers[i].json, headers[i].n_data);
+        assert_int_equal(phema_checkpoint_n_tensors(checkpoint), headers[i].n_tensors);
+        assert_places_inside(checkpoint);
+        phema_checkpoint_close(checkpoint);
+    }
+}
+
+static void broken_json_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *json, *part;
+    } headers[] = {
+        {"{", "found the end"},
+        {"{} x", "nothing but spaces"},
+        {"{}\t", "nothing but spaces"},
+        {"{}{}", "nothing but spaces"},
+        {"{\"w\"}", "expected ':'"},
+        {"{,}", "a string"},
+        {"{" T("a", "[0,2]") ",}", "a string"},
+        {"{\"a\xFF\":1}", "UTF-8"},
+        {"{\"a\xED\xA0\x80\":1}", "UTF-8"},
+        {"{\"\\ud800\":1}", "surrogates"},
+        {"{\"\\udc00\\ud800\":1}", "surrogates"},
+        {"{\"\\u12g4\":1}", "hexadecimal"},
+        {"{\"\\x41\":1}", "no such escape"},
+        {"{\"a\nb\":1}", "control characters"},
+        {"{\"w\":[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", "an object"},
+        {"{\"w\":null}", "an object"},
+        {"{\"w\":{}}", "lacks dtype"},
+        {"{\"w\":{\"dtype\":\"U8\"}}", "lacks shape"},
+        {"{\"w\":{\"dtype\":\"U8\",\"shape\":[]}}", "lacks data_offsets"},
+        {"{\"w\":{\"dtype\":5}}", "a string"},
+        {"{\"w\":{\"extra\":5}}", "'extra'"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(headers); i++)
+        refuse(headers[i].json, 2, headers[i].part);
+}
+
+static void numbers_are_plain_integers(void **state)
+{
+    (void)state;
+    static const char *const numbers[] = {"-0",   "-1",
+                                          "+1",   "1.0",
+                                          "1e0",  "01",
+                                          "0x1",  "\"1\"",
+                                          "null", "1.",
+                                          "",     "true",
+                                          "[1]",  "18446744073709551616",
+                                          "1E2",  "99999999999999999999999999"};
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+        char json[256];
+        (void)snprintf(json, sizeof(json),
+                       F("\"dtype\":\"U8\",\"shape\":[1,%s],\"data_offsets\":[0,1]"), numbers[i]);
+        refuse(json, 1, "expected");
+        (void)snprintf(json, sizeof(json),
+                       F("\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[%s,1]"), numbers[i]);
+        refuse(json, 1, "expected");
+        (void)snprintf(json, sizeof(json),
+                       F("\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,%s]"), numbers[i]);
+        refuse(json, 1, "expected");
+    }
+    refuse(F("\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0]"), 1, "expected ','");
+    refuse(F("\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1,1]"), 1, "after two offsets");
+    refuse(F("\"dtype\":\"u8\",\"shape\":[1],\"data_offsets\":[0,1]"), 1, "no dtype 'u8'");
+    refuse(F("\"dtype\":\"C128\",\"shape\":[1],\"data_offsets\":[0,16]"), 16, "no dtype 'C128'");
+}
+
+static void duplicates_are_refused_on_every_level(void **state)
+{
+    (void)state;
+    refuse("{" T("a", "[0,2]") "," T("a", "[2,4]") "}", 4, "two tensors have this name");
+    refuse("{" T("a", "[0,2]") "," T("\\u0061", "[2,4]") "}", 4, "two tensors have this name");
+    refuse(F("\"dtype\":\"U8\",\"dtype\":\"I8\""), 0, "duplicate key 'dtype'");
+    refuse(F("\"dtype\":\"U8\",\"\\u0064type\":\"I8\""), 0, "duplicate key 'dtype'");
+    refuse("{\"__metadata__\":{},\"\\u005f_metadata__\":{}}", 0, "duplicate key '__metadata__'");
+    refuse("{\"__metadata__\":{\"k\":\"1\",\"\\u006b\":\"2\"}}", 0, "duplicate key 'k'");
+    refuse("{\"__metadata__\":{\"k\":1}}", 0, "a string");
+    refuse("{\"__metadata__\":[]}", 0, "an object of strings");
+}
+
+static void data_are_covered_exactly(void **state)
+{
+    (void)state;
+    refuse("{" T("a", "[0,2]") "}", 3, "the file holds 3");
+    refuse("{" T("a", "[0,2]") "}", 1, "inside the 1 bytes");
+    refuse("{}", 1, "the file holds 1");
+    refuse("{" T("a", "[1,3]") "}", 3, "hole");
+    refuse("{" T("a", "[0,2]") "," T("b", "[3,5]") "}", 5, "hole");
+    refuse("{" T("a", "[0,2]") "," T("b", "[1,3]") "}", 3, "overlap");
+    refuse("{" T("a", "[0,2]") "," T("b", "[0,2]") "}", 2, "overlap");
+    refuse("{" T("a", "[2,0]") "}", 2, "in order");
+    refuse("{" T("a", "[0,18446744073709551615]") "}", 2, "inside");
+    refuse("{" T("a", "[18446744073709551614,0]") "}", 2, "in order");
+    refuse(F("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,2]"), 2, "found 2 bytes");
+    refuse(F("\"dtype\":\"F4\",\"shape\":[3],\"data_offsets\":[0,1]"), 1, "of 4 bits");
+    refuse(F("\"dtype\":\"F4\",\"shape\":[3],\"data_offsets\":[0,2]"), 2, "of 4 bits");
+    /* 2^32 * 2^32 and 2^61 * 64 bits are 0 modulo 2^64 */
+    refuse(F("\"dtype\":\"U8\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]"), 0,
+           "overflows");
+    refuse(F("\"dtype\":\"F64\",\"shape\":[2305843009213693952],\"data_offsets\":[0,0]"), 0,
+           "overflows");
+    /* an empty tensor inside another one */
+    refuse("{" T("a", "[0,2]") ",\"e\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[1,1]}}", 2,
+           "overlap");
+}
+
+static void lengths_of_headers_are_checked(void **state)
+{
+    (void)state;
+    static const uint64_t lengths[] = {
+        3, 100000001, UINT64_MAX, UINT64_MAX - 7, UINT64_MAX - 8, (uint64_t)1 << 63, 0};
+    for (size_t i = 0; i < ARRAY_LEN(lengths); i++) {
+        struct phema_text file = {0};
+        put_int(&file, lengths[i], 8);
+        put_text(&file, "{}");
+        assert_refused(file.data, file.size, "header");
+        phema_text_clear(&file);
+    }
+    assert_refused("short", 5, "5 bytes are too few");
+    refuse(" {}", 0, "'{' as the first byte");
+}
+
+static void a_header_of_640_bytes_is_no_pickle(void **state)
+{
+    (void)state;
+    /* 640 is 0x280: the file begins with 80 02, as a pickle of protocol 2 */
+    char json[641];
+    memset(json, ' ', 640);
+    json[640] = '\0';
+    memcpy(json, "{}", 2);
+    struct phema_checkpoint *checkpoint = accept(json, 0);
+    assert_string_equal(phema_checkpoint_format(checkpoint), "safetensors");
+    phema_checkpoint_close(checkpoint);
+}
+
+static void names_are_any_utf8(void **state)
+{
+    (void)state;
+    size_t size = 100000;
+    char *json = malloc(size + 200);
+    assert_non_null(json);
+    (void)strcpy(json, "{\"");
+    memset(json + 2, 'x', size);
+    (void)strcpy(json + 2 + size, "\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1]}}");
+    struct phema_checkpoint *checkpoint = accept(json, 1);
+    const struct phema_tensor *tensor = phema_checkpoint_tensors(checkpoint);
+    assert_int_equal(tensor->name_size, size);
+    assert_int_equal(strlen(tensor->name), size);
+    assert_ptr_equal(phema_checkpoint_find(checkpoint, json + 2, size), tensor);
+    assert_null(phema_checkpoint_find(checkpoint, json + 2, size - 1));
+    phema_checkpoint_close(checkpoint);
+    free(json);
+
+    checkpoint = accept(
+        "{" T("a\\u0000\\u001b[31m\\n\\ud83d\\ude00\\/", "[0,2]") "," T("a", "[2,4]") "}", 4);
+    static const char name[] = "a\0\x1b[31m\n\xF0\x9F\x98\x80/";
+    tensor = phema_checkpoint_find(checkpoint, name, sizeof(name) - 1);
+    assert_ptr_equal(tensor, phema_checkpoint_tensors(checkpoint));
+    assert_int_equal(phema_checkpoint_find(checkpoint, "a", 1) - tensor, 1);
+    phema_checkpoint_close(checkpoint);
+
+    /* and a message shows them escaped */
+    refuse("{\"\\u001b[31m\":5}", 0, "tensor '\\x1b[31m'");
+}
+
+static void ranks_end_at_64(void **state)
+{
+    (void)state;
+    for (int rank = 64; rank <= 65; rank++) {
+        char json[512] = "{\"w\":{\"dtype\":\"U8\",\"data_offsets\":[0,1],\"shape\":[1";
+        for (int i = 1; i < rank; i++)
+            (void)strcat(json, ",1");
+        (void)strcat(json, "]}}");
+        if (rank == 65)
+            refuse(json, 1, "64 dimensions");
+        else
+            phema_checkpoint_close(accept(json, 1));
+    }
+}
+
+static void no_change_of_a_byte_crashes(void **state)
+{
+    (void)state;
+    struct phema_text file = {0};
+    put_safetensors(&file,
+                    "{\"__metadata__\":{\"a\":\"b\"},\"w\":{\"dtype\":\"F16\",\"shape\":[2,1],"
+                    "\"data_offsets\":[0,4]},\"\\u00e9\":{\"dtype\":\"U8\",\"shape\":[],"
+                    "\"data_offsets\":[4,5]}} ",
+                    5);
+    size_t n_opened = survive((const uint8_t *)file.data, file.size, 0, file.size, 1);
+    assert_true(n_opened > 1000); /* names and data may be anything */
+    phema_text_clear(&file);
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+    assert_int_equal(clock_gettime(CLOCK_MONOTONIC, &now), 0);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void put_many(struct phema_text *file, size_t n)
+{
+    struct phema_text json = {0};
+    put_text(&json, "{");
+    for (size_t i = 0; i < n; i++)
+        phema_text_printf(&json,
+                          "%s\"model.layers.%zu.weight\":{\"dtype\":\"U8\",\"shape\":[1,1],"
+                          "\"data_offsets\":[%zu,%zu]}",
+                          i ? "," : "", i, n - 1 - i, n - i);
+    put_text(&json, "}");
+    put_safetensors(file, json.data, n);
+    phema_text_clear(&json);
+}
+
+/* Quadratic work would take minutes: the bounds leave room for sanitizers and a busy machine. */
+static void many_tensors_open_quickly(void **state)
+{
+    (void)state;
+    struct phema_text file = {0};
+    put_many(&file, 200000);
+    const char *path = as_file(file.data, file.size);
+    phema_text_clear(&file);
+    struct phema_error err = {""};
+    struct phema_checkpoint *checkpoint = NULL;
+    double start = seconds();
+    assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
+    double elapsed = seconds() - start;
+    print_message("200000 tensors: %.3f s\n", elapsed);
+    assert_int_equal(phema_checkpoint_n_tensors(checkpoint), 200000);
+    assert_true(elapsed < 10);
+    phema_checkpoint_close(checkpoint);
+}
+
+static void many_checkpoints_open_quickly(void **state)
+{
+    (void)state;
+    struct phema_text file = {0};
+    put_many(&file, 1000);
+    const char *path = as_file(file.data, file.size);
+    phema_text_clear(&file);
+    double start = seconds();
+    for (int i = 0; i < 100; i++) {
+        struct phema_error err = {""};
+        struct phema_checkpoint *checkpoint = NULL;
+        assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
+        phema_checkpoint_close(checkpoint);
+    }
+    double elapsed = seconds() - start;
+    print_message("100 checkpoints of 1000 tensors: %.3f s\n", elapsed);
+    assert_true(elapsed < 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(legal_but_odd_headers_are_read),
+        cmocka_unit_test(broken_json_is_refused),
+        cmocka_unit_test(numbers_are_plain_integers),
+        cmocka_unit_test(duplicates_are_refused_on_every_level),
+        cmocka_unit_test(data_are_covered_exactly),
+        cmocka_unit_test(lengths_of_headers_are_checked),
+        cmocka_unit_test(a_header_of_640_bytes_is_no_pickle),
+        cmocka_unit_test(names_are_any_utf8),
+        cmocka_unit_test(ranks_end_at_64),
+        cmocka_unit_test(no_change_of_a_byte_crashes),
+        cmocka_unit_test(many_tensors_open_quickly),
+        cmocka_unit_test(many_checkpoints_open_quickly),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
