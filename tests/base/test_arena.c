@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Small pieces of memory: aligned, zeroed, apart from each other, and sizes that would wrap. */
+#include "phema/arena.h"
+
+#include <string.h>
+
+#include "support.h"
+
+static void pieces_are_zeroed_aligned_and_apart(void **state)
+{
+    (void)state;
+    struct phema_arena arena = {0};
+    uint8_t *pieces[3000];
+    for (size_t i = 0; i < ARRAY_LEN(pieces); i++) {
+        size_t size = i % 301;
+        pieces[i] = phema_arena_alloc(&arena, size);
+        assert_non_null(pieces[i]);
+        assert_int_equal((uintptr_t)pieces[i] % 16, 0);
+        for (size_t b = 0; b < size; b++)
+            assert_int_equal(pieces[i][b], 0);
+        memset(pieces[i], (int)(i % 255 + 1), size);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(pieces); i++)
+        for (size_t b = 0; b < i % 301; b++)
+            assert_int_equal(pieces[i][b], i % 255 + 1);
+    phema_arena_clear(&arena);
+}
+
+static void a_piece_may_be_larger_than_a_block(void **state)
+{
+    (void)state;
+    struct phema_arena arena = {0};
+    static const size_t sizes[] = {1, 65520, 65536, 65537, 1 << 20, 1, 5 << 20};
+    uint8_t *pieces[ARRAY_LEN(sizes)];
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+        pieces[i] = phema_arena_alloc(&arena, sizes[i]);
+        assert_non_null(pieces[i]);
+        assert_int_equal(pieces[i][sizes[i] - 1], 0);
+        memset(pieces[i], (int)i + 1, sizes[i]);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+        assert_int_equal(pieces[i][0], i + 1);
+        assert_int_equal(pieces[i][sizes[i] - 1], i + 1);
+    }
+    size_t wanted = 0;
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
+        wanted += sizes[i];
+    assert_true(arena.total_bytes >= wanted);
+    phema_arena_clear(&arena);
+    assert_int_equal(arena.total_bytes, 0);
+}
+
+static void sizes_that_wrap_are_refused(void **state)
+{
+    (void)state;
+    struct phema_arena arena = {0};
+    assert_null(phema_arena_alloc(&arena, SIZE_MAX));
+    assert_null(phema_arena_alloc(&arena, SIZE_MAX - 14));
+    assert_null(phema_arena_alloc(&arena, SIZE_MAX / 2 + 1));
+    assert_null(phema_arena_array(&arena, SIZE_MAX / 8 + 1, 8));    /* wraps to 0 */
+    assert_null(phema_arena_array(&arena, (SIZE_MAX >> 3) + 3, 8)); /* wraps to 16 */
+    assert_null(phema_arena_array(&arena, SIZE_MAX, SIZE_MAX));
+    assert_int_equal(arena.total_bytes, 0);
+    assert_non_null(phema_arena_array(&arena, 3, 8)); /* and is of use afterwards */
+    phema_arena_clear(&arena);
+}
+
+static void copies_end_with_nul_and_are_copies(void **state)
+{
+    (void)state;
+    struct phema_arena arena = {0};
+    const uint8_t *source = support_guarded("a\0b", 3);
+    char *copy = phema_arena_copy(&arena, source, 3);
+    assert_non_null(copy);
+    assert_memory_equal(copy, "a\0b", 4);
+    copy[0] = 'z';
+    assert_int_equal(source[0], 'a');
+    /* 16 bytes fill their place: the NUL must not be the next piece's first byte */
+    char *full = phema_arena_copy(&arena, "0123456789abcdef", 16);
+    assert_non_null(full);
+    memset(phema_arena_alloc(&arena, 16), 'x', 16);
+    assert_string_equal(full, "0123456789abcdef");
+    char *empty = phema_arena_copy(&arena, NULL, 0);
+    assert_non_null(empty);
+    assert_string_equal(empty, "");
+    phema_arena_clear(&arena);
+}
+
+static void a_cleared_arena_is_like_new(void **state)
+{
+    (void)state;
+    struct phema_arena arena = {0};
+    phema_arena_clear(&arena);
+    for (int round = 0; round < 3; round++) {
+        uint8_t *piece = phema_arena_alloc(&arena, 40);
+        assert_non_null(piece);
+        for (size_t b = 0; b < 40; b++)
+            assert_int_equal(piece[b], 0);
+        memset(piece, 0xFF, 40);
+        phema_arena_clear(&arena);
+        assert_null(arena.newest);
+        assert_int_equal(arena.used, 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pieces_are_zeroed_aligned_and_apart),
+        cmocka_unit_test(a_piece_may_be_larger_than_a_block),
+        cmocka_unit_test(sizes_that_wrap_are_refused),
+        cmocka_unit_test(copies_end_with_nul_and_are_copies),
+        cmocka_unit_test(a_cleared_arena_is_like_new),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

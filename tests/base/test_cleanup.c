@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What signals leave behind: nothing that was partial, everything that was not. Each case ends a
+ * child that has put files on the list. */
+#include "phema/cleanup.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support.h"
+
+#define N_FILES 40
+
+struct leftovers {
+    char *directory, *files[N_FILES];
+};
+
+static void make(struct leftovers *made)
+{
+    char name[32];
+    made->directory = support_tmp_path("made");
+    assert_int_equal(mkdir(made->directory, 0700), 0);
+    for (int i = 0; i < N_FILES; i++) {
+        (void)snprintf(name, sizeof(name), "made/%d.partial", i);
+        made->files[i] = support_tmp_path(name);
+        support_write(made->files[i], "half", 4);
+    }
+}
+
+static void clear(struct leftovers *made)
+{
+    for (int i = 0; i < N_FILES; i++) {
+        (void)unlink(made->files[i]);
+        free(made->files[i]);
+    }
+    (void)rmdir(made->directory);
+    free(made->directory);
+}
+
+static size_t count_left(const struct leftovers *made)
+{
+    size_t n = 0;
+    for (int i = 0; i < N_FILES; i++)
+        n += access(made->files[i], F_OK) == 0;
+    return n;
+}
+
+static void put_on_list(struct phema_cleanup_entry **entries, const struct leftovers *made)
+{
+    struct phema_error err = {""};
+    struct phema_cleanup_entry *directory = NULL;
+    /* the directory first: files must be gone before it can be removed */
+    if (phema_cleanup_add_partial(&directory, made->directory, true, &err))
+        _exit(98);
+    for (int i = 0; i < N_FILES; i++)
+        if (phema_cleanup_add_partial(&entries[i], made->files[i], false, &err))
+            _exit(98);
+}
+
+static int wait_for(pid_t child)
+{
+    int status = 0;
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return status;
+}
+
+static void a_signal_removes_partial_outputs_and_then_ends(void **state)
+{
+    (void)state;
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t s = 0; s < ARRAY_LEN(signals); s++) {
+        struct leftovers made;
+        make(&made);
+        pid_t child = fork();
+        if (child == 0) {
+            struct phema_cleanup_entry *entries[N_FILES];
+            phema_cleanup_install_handlers();
+            put_on_list(entries, &made);
+            (void)raise(signals[s]);
+            _exit(99);
+        }
+        int status = wait_for(child);
+        assert_true(WIFSIGNALED(status));
+        assert_int_equal(WTERMSIG(status), signals[s]);
+        assert_int_equal(count_left(&made), 0);
+        assert_int_not_equal(access(made.directory, F_OK), 0);
+        clear(&made);
+    }
+}
+
+static void what_was_taken_off_the_list_stays(void **state)
+{
+    (void)state;
+    struct leftovers made;
+    make(&made);
+    pid_t child = fork();
+    if (child == 0) {
+        struct phema_cleanup_entry *entries[N_FILES];
+        phema_cleanup_install_handlers();
+        put_on_list(entries, &made);
+        for (int i = 0; i < N_FILES; i += 2)
+            phema_cleanup_remove(entries[i]);
+        phema_cleanup_remove(NULL);
+        (void)raise(SIGTERM);
+        _exit(99);
+    }
+    assert_true(WIFSIGNALED(wait_for(child)));
+    for (int i = 0; i < N_FILES; i++)
+        assert_int_equal(access(made.files[i], F_OK) == 0, i % 2 == 0);
+    assert_int_equal(access(made.directory, F_OK), 0); /* not empty */
+    clear(&made);
+}
+
+/* Entries are used again after they were removed: the old path must not come back. */
+static void an_entry_used_again_names_the_new_file_alone(void **state)
+{
+    (void)state;
+    struct leftovers made;
+    make(&made);
+    pid_t child = fork();
+    if (child == 0) {
+        struct phema_error err = {""};
+        struct phema_cleanup_entry *entry = NULL;
+        phema_cleanup_install_handlers();
+        for (int i = 0; i < N_FILES; i++) {
+            if (phema_cleanup_add_partial(&entry, made.files[i], false, &err))
+                _exit(98);
+            if (i + 1 < N_FILES)
+                phema_cleanup_remove(entry);
+        }
+        (void)raise(SIGTERM);
+        _exit(99);
+    }
+    assert_true(WIFSIGNALED(wait_for(child)));
+    assert_int_equal(count_left(&made), N_FILES - 1);
+    assert_int_not_equal(access(made.files[N_FILES - 1], F_OK), 0);
+    clear(&made);
+}
+
+/* nohup: what the parent ignores stays ignored. */
+static void an_ignored_signal_stays_ignored(void **state)
+{
+    (void)state;
+    struct leftovers made;
+    make(&made);
+    pid_t child = fork();
+    if (child == 0) {
+        struct phema_cleanup_entry *entries[N_FILES];
+        (void)signal(SIGHUP, SIG_IGN);
+        phema_cleanup_install_handlers();
+        put_on_list(entries, &made);
+        (void)raise(SIGHUP);
+        _exit(42);
+    }
+    int status = wait_for(child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 42);
+    assert_int_equal(count_left(&made), N_FILES);
+    clear(&made);
+}
+
+/* A bus error that is no mapped file's fault is not explained away. */
+static void another_bus_error_ends_by_that_signal(void **state)
+{
+    (void)state;
+    struct leftovers made;
+    make(&made);
+    pid_t child = fork();
+    if (child == 0) {
+        struct phema_cleanup_entry *entries[N_FILES];
+        phema_cleanup_install_handlers();
+        put_on_list(entries, &made);
+        (void)raise(SIGBUS);
+        _exit(99);
+    }
+    int status = wait_for(child);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGBUS);
+    assert_int_equal(count_left(&made), 0);
+    clear(&made);
+}
+
+static void *add_and_remove(void *path)
+{
+    struct phema_error err = {""};
+    for (int i = 0; i < 2000; i++) {
+        struct phema_cleanup_entry *entry = NULL;
+        if (phema_cleanup_add_partial(&entry, path, false, &err))
+            return path;
+        phema_cleanup_remove(entry);
+    }
+    return NULL;
+}
+
+/* Threads that come and go on the list do not lose what others have put there. */
+static void threads_do_not_lose_each_others_entries(void **state)
+{
+    (void)state;
+    struct leftovers made;
+    make(&made);
+    pid_t child = fork();
+    if (child == 0) {
+        struct phema_cleanup_entry *entries[N_FILES];
+        pthread_t threads[4];
+        void *failed = NULL;
+        phema_cleanup_install_handlers();
+        for (size_t t = 0; t < ARRAY_LEN(threads); t++)
+            if (pthread_create(&threads[t], NULL, add_and_remove, made.files[0]))
+                _exit(98);
+        put_on_list(entries, &made);
+        for (size_t t = 0; t < ARRAY_LEN(threads); t++)
+            if (pthread_join(threads[t], &failed) || failed)
+                _exit(98);
+        (void)raise(SIGTERM);
+        _exit(99);
+    }
+    assert_true(WIFSIGNALED(wait_for(child)));
+    assert_int_equal(count_left(&made), 0);
+    clear(&made);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_signal_removes_partial_outputs_and_then_ends),
+        cmocka_unit_test(what_was_taken_off_the_list_stays),
+        cmocka_unit_test(an_entry_used_again_names_the_new_file_alone),
+        cmocka_unit_test(an_ignored_signal_stays_ignored),
+        cmocka_unit_test(another_bus_error_ends_by_that_signal),
+        cmocka_unit_test(threads_do_not_lose_each_others_entries),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+/* One sentence with places before it, whole or visibly cut; statuses are the exit statuses that
+ * scripts depend on. */
+#include "phema/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "support.h"
+
+static void statuses_are_the_documented_exit_statuses(void **state)
+{
+    (void)state;
+    assert_int_equal(PHEMA_OK, 0);
+    assert_int_equal(PHEMA_NO, 1);
+    assert_int_equal(PHEMA_ERR_USAGE, 2);
+    assert_int_equal(PHEMA_ERR_FILE, 3);
+    assert_int_equal(PHEMA_ERR_INPUTS, 4);
+    assert_int_equal(PHEMA_ERR_TARGET, 5);
+    assert_int_equal(PHEMA_ERR_OUTPUT, 6);
+    assert_int_equal(PHEMA_ERR_RESOURCE, 7);
+    assert_int_equal(PHEMA_BUG, 70);
+}
+
+static void places_are_put_before_the_sentence(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    assert_int_equal(phema_fail(&err, PHEMA_ERR_FILE, "expected %d bytes, found %s", 12, "7"),
+                     PHEMA_ERR_FILE);
+    assert_string_equal(err.message, "expected 12 bytes, found 7");
+    assert_int_equal(phema_fail_in(&err, PHEMA_ERR_FILE, "tensor '%s'", "w"), PHEMA_ERR_FILE);
+    assert_int_equal(phema_fail_in(&err, PHEMA_ERR_INPUTS, "a.safetensors"), PHEMA_ERR_INPUTS);
+    assert_string_equal(err.message, "a.safetensors: tensor 'w': expected 12 bytes, found 7");
+}
+
+static void percent_signs_in_the_sentence_are_not_read_again(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    (void)phema_fail(&err, PHEMA_ERR_FILE, "%s", "100%s %n");
+    (void)phema_fail_in(&err, PHEMA_ERR_FILE, "%s", "%d.bin");
+    assert_string_equal(err.message, "%d.bin: 100%s %n");
+}
+
+static char *repeated(char letter, size_t size)
+{
+    char *string = malloc(size + 1);
+    assert_non_null(string);
+    memset(string, letter, size);
+    string[size] = '\0';
+    return string;
+}
+
+static void only_what_does_not_fit_is_cut(void **state)
+{
+    (void)state;
+    const size_t room = sizeof(((struct phema_error *)NULL)->message) - 1;
+    for (size_t size = room - 2; size <= room + 2; size++) {
+        struct phema_error err = {""};
+        char *long_sentence = repeated('m', size);
+        (void)phema_fail(&err, PHEMA_ERR_FILE, "%s", long_sentence);
+        bool is_cut = size > room;
+        assert_int_equal(strlen(err.message), is_cut ? room : size);
+        assert_int_equal(strcmp(err.message + strlen(err.message) - 3, "...") == 0, is_cut);
+        free(long_sentence);
+    }
+}
+
+static void a_place_before_a_long_sentence_cuts_its_end(void **state)
+{
+    (void)state;
+    const size_t room = sizeof(((struct phema_error *)NULL)->message) - 1;
+    /* "p: " and a sentence that fills the rest, one less, one more */
+    for (size_t size = room - 4; size <= room - 2; size++) {
+        struct phema_error err = {""};
+        char *sentence = repeated('m', size);
+        (void)phema_fail(&err, PHEMA_ERR_FILE, "%s", sentence);
+        (void)phema_fail_in(&err, PHEMA_ERR_FILE, "p");
+        bool is_cut = size + 3 > room;
+        assert_memory_equal(err.message, "p: mmm", 6);
+        assert_int_equal(strlen(err.message), is_cut ? room : size + 3);
+        assert_int_equal(strcmp(err.message + strlen(err.message) - 3, "...") == 0, is_cut);
+        free(sentence);
+    }
+}
+
+static void a_place_that_fills_everything_is_cut_itself(void **state)
+{
+    (void)state;
+    const size_t room = sizeof(((struct phema_error *)NULL)->message) - 1;
+    for (size_t size = room - 3; size <= room + 1000; size += size < room + 2 ? 1 : 333) {
+        struct phema_error err = {""};
+        char *place = repeated('p', size);
+        (void)phema_fail(&err, PHEMA_ERR_FILE, "sentence");
+        assert_int_equal(phema_fail_in(&err, PHEMA_ERR_USAGE, "%s", place), PHEMA_ERR_USAGE);
+        assert_int_equal(strlen(err.message), room);
+        assert_string_equal(err.message + room - 3, "...");
+        free(place);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(statuses_are_the_documented_exit_statuses),
+        cmocka_unit_test(places_are_put_before_the_sentence),
+        cmocka_unit_test(percent_signs_in_the_sentence_are_not_read_again),
+        cmocka_unit_test(only_what_does_not_fit_is_cut),
+        cmocka_unit_test(a_place_before_a_long_sentence_cuts_its_end),
+        cmocka_unit_test(a_place_that_fills_everything_is_cut_itself),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

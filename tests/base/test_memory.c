@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Resident memory as the kernel counts it: touched anonymous pages on one side, touched pages of a
+ * mapped file on the other. */
+#include "phema/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "phema/file.h"
+#include "support.h"
+
+#define MIB ((size_t)1 << 20)
+
+/* The kernel counts in batches of 32 and more pages for each thread; other allocations of the test
+ * itself are far smaller than this. */
+#define SLACK (2 * MIB)
+
+static void touched_anonymous_pages_are_counted(void **state)
+{
+    (void)state;
+    struct phema_memory before = phema_memory_now();
+    if (before.anonymous_bytes == 0)
+        skip();
+    uint8_t *pages =
+        mmap(NULL, 32 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(pages != MAP_FAILED);
+    memset(pages, 1, 32 * MIB);
+    struct phema_memory after = phema_memory_now();
+    assert_near((double)after.anonymous_bytes - (double)before.anonymous_bytes, 32.0 * MIB, SLACK);
+    assert_near((double)after.file_bytes - (double)before.file_bytes, 0, SLACK);
+    assert_int_equal(munmap(pages, 32 * MIB), 0);
+}
+
+static void pages_of_a_mapped_file_are_not_anonymous(void **state)
+{
+    (void)state;
+    char *path = support_tmp_path("large.bin");
+    uint8_t *data = calloc(16, MIB);
+    assert_non_null(data);
+    support_write(path, data, 16 * MIB);
+    free(data);
+    struct phema_file *file = NULL;
+    struct phema_error err = {""};
+    assert_ok(phema_file_open(&file, path, &err), &err);
+    struct phema_memory before = phema_memory_now();
+    if (before.anonymous_bytes == 0)
+        skip();
+    struct phema_span span = phema_file_span(file);
+    uint64_t sum = 0;
+    for (size_t i = 0; i < span.size; i += 512)
+        sum += span.data[i];
+    assert_int_equal(sum, 0);
+    struct phema_memory during = phema_memory_now();
+    assert_near((double)during.file_bytes - (double)before.file_bytes, 16.0 * MIB, SLACK);
+    assert_near((double)during.anonymous_bytes - (double)before.anonymous_bytes, 0, SLACK);
+    phema_file_release(file, 0, span.size); /* and are gone when they were let go */
+    struct phema_memory after = phema_memory_now();
+    assert_near((double)after.file_bytes - (double)before.file_bytes, 0, SLACK);
+    phema_file_close(file);
+    free(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(touched_anonymous_pages_are_counted),
+        cmocka_unit_test(pages_of_a_mapped_file_are_not_anonymous),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
