@@ -96,13 +96,15 @@ static enum phema_status begin_pass(struct pass *pass, const struct phema_set *s
     size_t n_kinds = set->n_kinds;
     size_t n_pairs = count_pairs(set);
     double steps = (double)set->times[set->n_times - 1];
-    if (steps > MAX_STEPS || steps * (double)n_pairs > MAX_WORK)
-        return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "with update_every above 1 averages are followed step by step: expected "
-                          "at most 1e9 steps, and 1e11 steps times pairs of widths, found %.0f "
-                          "steps and %zu pairs; use fewer widths, or times counted in updates with "
-                          "update_every 1",
-                          steps, n_pairs);
+    if (steps > MAX_STEPS || steps * (double)n_pairs > MAX_WORK) {
+        (void)phema_fail(err, PHEMA_ERR_INPUTS,
+                         "with update_every above 1 averages are followed step by step: expected "
+                         "at most 1e9 steps, and 1e11 steps times pairs of widths, found %.0f "
+                         "steps and %zu pairs; use fewer widths, or times counted in updates with "
+                         "update_every 1",
+                         steps, n_pairs);
+        return PHEMA_ERR_INPUTS;
+    }
     *pass = (struct pass){.set = set};
     pass->powers = calloc(n_kinds, sizeof(*pass->powers));
     pass->drops = calloc(n_kinds, sizeof(*pass->drops));
@@ -123,7 +125,8 @@ static enum phema_status begin_pass(struct pass *pass, const struct phema_set *s
     if (has_memory)
         return PHEMA_OK;
     free_pass(pass);
-    return phema_fail(err, PHEMA_ERR_RESOURCE, "no memory for %zu pairs of widths", n_pairs);
+    (void)phema_fail(err, PHEMA_ERR_RESOURCE, "no memory for %zu pairs of widths", n_pairs);
+    return PHEMA_ERR_RESOURCE;
 }
 
 /* beta is ((c-1)/c)^power at every step c; with update_every U > 1 it is (c/(c+1))^power where

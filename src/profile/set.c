@@ -75,9 +75,6 @@ static enum phema_status check_all(bool *is_stepwise, const struct phema_profile
                                    size_t n, const struct phema_profile *targets, size_t m,
                                    struct phema_error *err)
 {
-    if (n == 0)
-        return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "no snapshots; at least one is needed to make an average");
     if (n > PHEMA_MAX_SNAPSHOTS || m > PHEMA_MAX_SNAPSHOTS)
         return phema_fail(err, PHEMA_ERR_RESOURCE,
                           "expected at most %d snapshots and as many targets, found %zu and %zu; "
@@ -147,16 +144,16 @@ static void index_kinds(struct phema_set *set, const struct phema_profile *profi
  * products of (1 + j U) / (2 + j U), the ratio in beta at step c = 1 + j U. */
 static phema_quad log_updates(uint64_t every, phema_quad t)
 {
-    phema_quad updates = (phema_quad)(((uint64_t)t - 1) / every);
+    uint64_t updates = ((uint64_t)t - 1) / every;
     phema_quad part = 1 / (phema_quad)every;
     int sign;
-    return phema_quad_lgamma_r(updates + 1 + part, &sign) -
-           phema_quad_lgamma_r(updates + 1 + 2 * part, &sign);
+    return phema_quad_lgamma_r((phema_quad)updates + 1 + part, &sign) -
+           phema_quad_lgamma_r((phema_quad)updates + 1 + 2 * part, &sign);
 }
 
 static phema_quad decay_between(const struct phema_kind *kind, phema_quad from, phema_quad to)
 {
-    if (kind->every == 1)
+    if (kind->every <= 1)
         return phema_quad_pow(from / to, kind->power);
     return phema_quad_exp(kind->power *
                           (log_updates(kind->every, to) - log_updates(kind->every, from)));

@@ -18,14 +18,15 @@
 
 static enum phema_status fail_memory(const struct phema_system *system, struct phema_error *err)
 {
-    return phema_fail(err, PHEMA_ERR_RESOURCE, "no memory to solve for %zu snapshots",
-                      system->gram->n);
+    (void)phema_fail(err, PHEMA_ERR_RESOURCE, "no memory to solve for %zu snapshots",
+                     system->gram->n);
+    return PHEMA_ERR_RESOURCE;
 }
 
 static bool find_shrink(struct phema_system *system, const phema_quad *ridge)
 {
     size_t n = system->gram->n;
-    system->shrink = malloc(n * sizeof(*system->shrink));
+    system->shrink = calloc(n, sizeof(*system->shrink));
     if (!system->shrink)
         return false;
     for (size_t i = 0; i < n; i++) {
@@ -316,7 +317,7 @@ static enum phema_status solve_ones(struct phema_system *system, struct phema_er
         return PHEMA_OK;
     size_t n = system->gram->n;
     const phema_quad *lengths = system->gram->lengths;
-    system->ones = malloc(n * sizeof(*system->ones));
+    system->ones = calloc(n, sizeof(*system->ones));
     if (!system->ones)
         return fail_memory(system, err);
     if (system->wide) {
@@ -373,7 +374,7 @@ enum phema_status phema_system_solve(struct phema_system *system, double *weight
                                      enum phema_sum sum, struct phema_error *err)
 {
     size_t n = system->gram->n;
-    phema_quad *w = malloc(n * sizeof(*w));
+    phema_quad *w = calloc(n, sizeof(*w));
     if (!w)
         return fail_memory(system, err);
     enum phema_status status = solve_target(system, w, target, err);

@@ -23,12 +23,18 @@ struct problem {
 
 static enum phema_status fail_memory(const struct problem *problem, struct phema_error *err)
 {
-    return phema_fail(err, PHEMA_ERR_RESOURCE, "no memory for the weights of %zu snapshots",
-                      problem->n);
+    (void)phema_fail(err, PHEMA_ERR_RESOURCE, "no memory for the weights of %zu snapshots",
+                     problem->n);
+    return PHEMA_ERR_RESOURCE;
 }
 
 static enum phema_status check_numbers(const struct problem *problem, struct phema_error *err)
 {
+    if (problem->n == 0) {
+        (void)phema_fail(err, PHEMA_ERR_INPUTS,
+                         "no snapshots; at least one is needed to make an average");
+        return PHEMA_ERR_INPUTS;
+    }
     for (size_t i = 0; problem->model.rounding && i < problem->n; i++) {
         double rounding = problem->model.rounding[i];
         if (!(rounding >= 0 && rounding <= 1)) {

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 
 #define BITS         256
-#define HARMLESS_SUM 1e3 /* of |weights|: rounding them moves the profile by 1e-13 */
+#define HARMLESS_SUM ((phema_quad)1e3) /* of |weights|: rounding them moves the profile by 1e-13   \
+                                        */
 
 struct triangle {    /* the Cholesky factor of the Gram matrix in some order of the snapshots */
     mpfr_t *entries; /* lower triangle, packed by rows */

@@ -47,7 +47,7 @@ static void gamma_has_all_digits(void **state)
 static void widths_that_do_not_exist_are_refused(void **state)
 {
     (void)state;
-    static const double refused[] = {0, -0.05, NAN, INFINITY, -INFINITY, 0.289, 0.31, 0.5, 1e-300};
+    static const double refused[] = {0, -0.05, NAN, HUGE_VAL, -HUGE_VAL, 0.289, 0.31, 0.5, 1e-300};
     for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
         struct phema_error err = {""};
         double gamma = 17;

