@@ -1,0 +1,39 @@
+/* files.h - the files of a simulated training: names, headers, and writers that are open together,
+ * since every part of the model is simulated once and goes into all of them. */
+#ifndef PHEMA_GEN_FILES_H
+#define PHEMA_GEN_FILES_H
+
+#include "phema/gen.h"
+#include "phema/writer.h"
+#include "tensors.h"
+#include "train.h"
+
+#define GEN_RAW SIZE_MAX /* the parameters themselves */
+
+struct gen_file {
+    uint64_t time;
+    size_t average; /* index of what is stored, or GEN_RAW */
+    enum phema_dtype dtype;
+    uint64_t data_at; /* where the first tensor's data begin */
+    struct phema_writer *writer;
+    char *path; /* kept after the writer is gone */
+};
+
+struct gen_files {
+    struct gen_file *files; /* [n], by time */
+    size_t n;
+    uint64_t *first_elems; /* [tensors] elements before each in every file: all have one order */
+};
+
+/* Opens every file; on failure none is left. */
+PHEMA_FALLIBLE gen_files_open(struct gen_files *files, const char *directory,
+                              const struct phema_gen_options *options,
+                              const struct gen_model *model, const struct gen_average *averages,
+                              const size_t *average_of_input, const size_t *average_of_truth,
+                              struct phema_error *err);
+
+/* Publishes all or, as far as can be, none. */
+PHEMA_FALLIBLE gen_files_commit(struct gen_files *files, struct phema_error *err);
+void gen_files_clear(struct gen_files *files); /* removes what was not committed */
+
+#endif

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+/* gen.c - checks what is asked for, hands the runs of parameters to threads, publishes the files.
+ * Each run goes through all steps of training at once and leaves its part in every file, so memory
+ * is one run for each thread, and no result depends on who did what when. */
+#include "phema/gen.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "files.h"
+#include "phema/accumulate.h"
+#include "phema/cleanup.h"
+#include "phema/profile.h"
+#include "tensors.h"
+#include "train.h"
+
+/* Two doubles and more are held for every step, and a beta takes microseconds. */
+#define MAX_STEPS   100000000u
+#define MAX_PARAMS  (1ULL << 50)
+#define MAX_TENSORS 1000000u
+#define MAX_FILES   1000000u
+
+struct work {
+    const struct gen_training *training;
+    const struct gen_model *model;
+    const struct gen_files *files;
+    const struct phema_backend *backend;
+    _Atomic uint64_t next_run;
+    atomic_bool is_failed;
+    pthread_mutex_t lock; /* of what follows: the first failure */
+    enum phema_status status;
+    struct phema_error *err;
+};
+
+static bool is_writable_dtype(enum phema_dtype dtype)
+{
+    return dtype == PHEMA_F16 || dtype == PHEMA_BF16 || dtype == PHEMA_F32 || dtype == PHEMA_F64;
+}
+
+static enum phema_status check_ranges(const struct phema_gen_options *options,
+                                      struct phema_error *err)
+{
+    const struct {
+        const char *what;
+        uint64_t value, least, most;
+    } ranges[] = {
+        {"snapshots (--count)", options->count, 1, MAX_FILES},
+        {"steps (--steps)", options->steps, options->count, MAX_STEPS},
+        {"tensors (--tensors)", options->n_tensors, 1, MAX_TENSORS},
+        {"parameters (--params)", options->n_params, options->n_tensors, MAX_PARAMS},
+        {"steps between updates (--update-every)", options->update_every, 1, MAX_STEPS},
+        {"threads", options->n_threads, 1, 65536},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(ranges); i++) {
+        if (ranges[i].value < ranges[i].least || ranges[i].value > ranges[i].most)
+            return phema_fail(err, PHEMA_ERR_USAGE,
+                              "number of %s: expected %" PRIu64 " to %" PRIu64 ", found %" PRIu64,
+                              ranges[i].what, ranges[i].least, ranges[i].most, ranges[i].value);
+    }
+    if (!is_writable_dtype(options->dtype) || !is_writable_dtype(options->truth_dtype))
+        return phema_fail(err, PHEMA_ERR_USAGE, "dtype: expected F16, BF16, F32 or F64, found %s",
+                          phema_dtype_name(is_writable_dtype(options->dtype) ? options->truth_dtype
+                                                                             : options->dtype));
+    uint64_t n_widths = (uint64_t)options->n_input_sigmas + options->is_raw, n_files;
+    if (!phema_size_mul(&n_files, options->count, n_widths) ||
+        !phema_size_add(&n_files, n_files, options->n_truth_sigmas) || n_files > MAX_FILES)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "%" PRIu64 " snapshots of %" PRIu64 " widths are more than %u files",
+                          options->count, n_widths, MAX_FILES);
+    return PHEMA_OK;
+}
+
+/* The index of an average among the n of the list, which grows when it is new. */
+static enum phema_status find_average(size_t *index, struct gen_average *averages, size_t *n,
+                                      double sigma_rel, uint64_t update_every,
+                                      struct phema_error *err)
+{
+    for (size_t i = 0; i < *n; i++) {
+        if (averages[i].sigma_rel == sigma_rel && averages[i].update_every == update_every) {
+            *index = i;
+            return PHEMA_OK;
+        }
+    }
+    double gamma;
+    enum phema_status status = phema_gamma_from_sigma_rel(&gamma, sigma_rel, err);
+    if (status)
+        return status;
+    averages[*n] = (struct gen_average){sigma_rel, gamma, update_every, NULL};
+    *index = (*n)++;
+    return PHEMA_OK;
+}
+
+/* The averages of a list of widths; two of the same width would be one file. */
+static enum phema_status find_averages(size_t *indices, struct gen_average *averages, size_t *n,
+                                       const double *sigmas, size_t n_sigmas, uint64_t update_every,
+                                       struct phema_error *err)
+{
+    for (size_t i = 0; i < n_sigmas; i++) {
+        for (size_t j = 0; j < i; j++) {
+            if (sigmas[i] == sigmas[j])
+                return phema_fail(err, PHEMA_ERR_USAGE, "sigma_rel %g is given twice", sigmas[i]);
+        }
+        enum phema_status status =
+            find_average(&indices[i], averages, n, sigmas[i], update_every, err);
+        if (status)
+            return status;
+    }
+    return PHEMA_OK;
+}
+
+static enum phema_status put_run(const struct work *work, const struct gen_state *state,
+                                 const struct gen_file *file, size_t tensor, uint64_t first_elem,
+                                 size_t n, void *buffer, struct phema_error *err)
+{
+    struct phema_narrow_counts counts = {0};
+    const double *source = file->average == GEN_RAW
+                               ? state->parameters
+                               : state->averages + file->average * GEN_RUN_ELEMS;
+    uint64_t elem_bytes = phema_dtype_bits(file->dtype) / 8;
+    phema_narrow(work->backend, buffer, file->dtype, PHEMA_ACCUMULATE_F64, source, n,
+                 PHEMA_OVERFLOW_INF, &counts);
+    uint64_t offset = file->data_at + (work->files->first_elems[tensor] + first_elem) * elem_bytes;
+    return phema_writer_put(file->writer, offset, buffer, n * elem_bytes, err);
+}
+
+static enum phema_status do_run(const struct work *work, struct gen_state *state, size_t tensor,
+                                uint64_t first_elem, void *buffer, struct phema_error *err)
+{
+    const struct gen_tensor *place = &work->model->tensors[tensor];
+    uint64_t n_left = place->n_elems - first_elem;
+    struct gen_run run = {place->first_param + first_elem,
+                          n_left < GEN_RUN_ELEMS ? (size_t)n_left : GEN_RUN_ELEMS, place->mean,
+                          place->scale};
+    const struct gen_files *files = work->files;
+    gen_run_start(state, work->training, &run);
+    size_t next = 0;
+    for (uint64_t step = 1; next < files->n; step++) {
+        gen_run_step(state, work->training, &run, step);
+        for (; next < files->n && files->files[next].time == step; next++) {
+            enum phema_status status =
+                put_run(work, state, &files->files[next], tensor, first_elem, run.n, buffer, err);
+            if (status)
+                return status;
+        }
+    }
+    return PHEMA_OK;
+}
+
+static enum phema_status do_runs(struct work *work, struct phema_error *err)
+{
+    struct gen_state state = {NULL, NULL, NULL};
+    double *buffer = malloc(GEN_RUN_ELEMS * sizeof(double));
+    enum phema_status status =
+        buffer ? gen_state_init(&state, work->training, err)
+               : phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory for the simulation");
+    const struct gen_model *model = work->model;
+    uint64_t n_runs = model->tensors[model->n].first_run;
+    size_t tensor = 0;
+    while (!status && !atomic_load(&work->is_failed)) {
+        uint64_t run = atomic_fetch_add(&work->next_run, 1);
+        if (run >= n_runs)
+            break;
+        while (model->tensors[tensor + 1].first_run <= run)
+            tensor++; /* a worker's runs only ever come later */
+        uint64_t first_elem = (run - model->tensors[tensor].first_run) * GEN_RUN_ELEMS;
+        status = do_run(work, &state, tensor, first_elem, buffer, err);
+    }
+    gen_state_clear(&state);
+    free(buffer);
+    return status;
+}
+
+static void *run_worker(void *argument)
+{
+    struct work *work = argument;
+    struct phema_error err = {""};
+    enum phema_status status = do_runs(work, &err);
+    if (!status)
+        return NULL;
+    atomic_store(&work->is_failed, true);
+    (void)pthread_mutex_lock(&work->lock);
+    if (!work->status) {
+        work->status = status;
+        *work->err = err;
+    }
+    (void)pthread_mutex_unlock(&work->lock);
+    return NULL;
+}
+
+/* With fewer threads than asked for the rest do the work. */
+static enum phema_status run_threads(struct work *work, unsigned n_threads)
+{
+    uint64_t n_runs = work->model->tensors[work->model->n].first_run;
+    if (n_threads > n_runs)
+        n_threads = (unsigned)n_runs;
+    pthread_t *threads = calloc(n_threads, sizeof(*threads));
+    unsigned n_started = 0;
+    while (threads && n_started + 1 < n_threads &&
+           pthread_create(&threads[n_started], NULL, run_worker, work) == 0)
+        n_started++;
+    (void)run_worker(work);
+    for (unsigned i = 0; i < n_started; i++)
+        (void)pthread_join(threads[i], NULL);
+    free(threads);
+    return work->status;
+}
+
+/* A directory that this run makes, and removes again unless it succeeds. */
+struct made_directory {
+    char *path;
+    bool is_made;
+    struct phema_cleanup_entry *entry;
+};
+
+static enum phema_status make_directory(struct made_directory *made, const char *path,
+                                        const char *below, struct phema_error *err)
+{
+    size_t size = strlen(path) + strlen(below) + 2;
+    made->path = malloc(size);
+    if (!made->path)
+        return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
+    (void)snprintf(made->path, size, "%s%s%s", path, *below ? "/" : "", below);
+    made->is_made = mkdir(made->path, 0777) == 0;
+    if (made->is_made)
+        return phema_cleanup_add_partial(&made->entry, made->path, true, err);
+    if (errno != EEXIST)
+        return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: cannot be made: %s", made->path,
+                          strerror(errno));
+    struct stat st;
+    if (stat(made->path, &st) || !S_ISDIR(st.st_mode))
+        return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: is not a directory", made->path);
+    return PHEMA_OK;
+}
+
+static void leave_directory(struct made_directory *made, bool is_kept)
+{
+    if (made->is_made && !is_kept)
+        (void)rmdir(made->path);
+    phema_cleanup_remove(made->entry);
+    free(made->path);
+}
+
+static enum phema_status write_series(const char *directory,
+                                      const struct phema_gen_options *options,
+                                      const struct gen_training *training,
+                                      const struct gen_model *model, const size_t *average_of_input,
+                                      const size_t *average_of_truth, struct phema_error *err)
+{
+    struct gen_files files;
+    enum phema_status status = gen_files_open(&files, directory, options, model, training->averages,
+                                              average_of_input, average_of_truth, err);
+    if (status)
+        return status;
+    struct work work = {.training = training,
+                        .model = model,
+                        .files = &files,
+                        .backend = phema_backend_for_cpu(),
+                        .lock = PTHREAD_MUTEX_INITIALIZER,
+                        .err = err};
+    status = run_threads(&work, options->n_threads);
+    if (!status)
+        status = gen_files_commit(&files, err);
+    gen_files_clear(&files);
+    return status;
+}
+
+/* Directories are made last of all that can fail early, and go again on failure. */
+static enum phema_status write_into(const char *directory, const struct phema_gen_options *options,
+                                    const struct gen_training *training,
+                                    const size_t *average_of_input, const size_t *average_of_truth,
+                                    struct phema_error *err)
+{
+    struct made_directory outer = {0}, truth = {0};
+    struct gen_model model = {0};
+    enum phema_status status = gen_model_init(&model, options->n_tensors, options->n_params, err);
+    if (!status)
+        status = make_directory(&outer, directory, "", err);
+    if (!status && options->n_truth_sigmas)
+        status = make_directory(&truth, directory, "truth", err);
+    if (!status)
+        status = write_series(directory, options, training, &model, average_of_input,
+                              average_of_truth, err);
+    leave_directory(&truth, status == PHEMA_OK);
+    leave_directory(&outer, status == PHEMA_OK);
+    gen_model_clear(&model);
+    return status;
+}
+
+enum phema_status phema_gen(const char *directory, const struct phema_gen_options *options,
+                            struct phema_error *err)
+{
+    enum phema_status status = check_ranges(options, err);
+    if (status)
+        return status;
+    size_t n_most = options->n_input_sigmas + options->n_truth_sigmas + 1, n = 0;
+    struct gen_average *averages = calloc(n_most, sizeof(*averages));
+    size_t *indices = calloc(n_most, sizeof(*indices));
+    struct gen_training training = {0};
+    if (!averages || !indices) {
+        status = phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory for the averages");
+        goto done;
+    }
+    size_t *average_of_truth = indices + options->n_input_sigmas;
+    status = find_averages(indices, averages, &n, options->input_sigmas, options->n_input_sigmas,
+                           options->update_every, err);
+    if (!status)
+        status = find_averages(average_of_truth, averages, &n, options->truth_sigmas,
+                               options->n_truth_sigmas, 1, err);
+    if (!status)
+        status = gen_training_init(&training, options->seed, options->steps, averages, n, err);
+    if (!status)
+        status = write_into(directory, options, &training, indices, average_of_truth, err);
+
+done:
+    gen_training_clear(&training);
+    free(averages);
+    free(indices);
+    return status;
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+/* train.c - see train.h. Only + - * / and sqrt of IEEE doubles and integer arithmetic, each written
+ * out (no fma: without the instruction it is a slow call), so that every machine makes the same
+ * bits; the betas come from profile.h, which rounds them rightly. */
+#include "train.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "phema/profile.h"
+
+/* Of parameters of scale 1 at the end of training. The random walk is as fast there as makes the
+ * averages of sigma_rel 0.05 and 0.10 differ by 3 %: integral (Q_.05 - Q_.10)^2 dt is 0.0120 T, so
+ * the variance rate is 0.03^2 / 0.0120 T = 0.274^2 / T. Motion was faster before, as
+ * 1 / sqrt(t + T/20), which moves parameters by 0.49 in all; they begin with the rest of 1. */
+#define WALK_AT_END 0.274
+#define EARLY_PART  0.05
+#define START_SIZE  0.87
+#define JITTER_SIZE 0.01
+
+/* Noise is a sum of two uniform 16-bit numbers, centred: its standard deviation, 65536 / sqrt(6).
+ */
+#define NOISE_UNIT 26755.0
+
+/* The finaliser of MurmurHash3. */
+static inline uint64_t mix(uint64_t z)
+{
+    z = (z ^ z >> 33) * 0xff51afd7ed558ccd;
+    z = (z ^ z >> 33) * 0xc4ceb9fe1a85ec53;
+    return z ^ z >> 33;
+}
+
+static uint64_t step_key(const struct gen_training *training, uint64_t step)
+{
+    return mix(mix(training->seed + 0x9e3779b97f4a7c15) + step);
+}
+
+/* Two noises of one parameter at one step, of standard deviation NOISE_UNIT. */
+static inline void draw(double *first, double *second, uint64_t key, uint64_t param)
+{
+    uint64_t bits = mix(key ^ (param + 1) * 0x9e3779b97f4a7c15);
+    *first = (double)((int32_t)(bits & 0xffff) + (int32_t)(bits >> 16 & 0xffff) - 65535);
+    *second = (double)((int32_t)(bits >> 32 & 0xffff) + (int32_t)(bits >> 48) - 65535);
+}
+
+/* Every step from the first; ema-pytorch's copy of the first parameters is a beta of 0. */
+static void fill_betas(const struct gen_average *average, uint64_t steps)
+{
+    uint64_t every = average->update_every;
+    for (uint64_t step = 1; step <= steps; step++) {
+        if (step == 1)
+            average->betas[step] = 0;
+        else if (every == 1)
+            average->betas[step] = phema_power_beta(average->gamma, step);
+        else if ((step - 1) % every == 0)
+            average->betas[step] = phema_power_beta(average->gamma, step + 1);
+        else
+            average->betas[step] = 1;
+    }
+}
+
+enum phema_status gen_training_init(struct gen_training *training, uint64_t seed, uint64_t steps,
+                                    struct gen_average *averages, size_t n, struct phema_error *err)
+{
+    *training = (struct gen_training){seed, steps, NULL, averages, n};
+    training->walk_sizes = calloc(steps + 1, sizeof(double));
+    bool is_complete = training->walk_sizes != NULL;
+    for (size_t i = 0; i < n; i++) {
+        averages[i].betas = calloc(steps + 1, sizeof(double));
+        is_complete = is_complete && averages[i].betas;
+    }
+    if (!is_complete) {
+        gen_training_clear(training);
+        return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory for %llu steps",
+                          (unsigned long long)steps);
+    }
+    double end = (double)steps, early = EARLY_PART * end;
+    for (uint64_t step = 1; step <= steps; step++)
+        training->walk_sizes[step] =
+            WALK_AT_END * sqrt((end + early) / (((double)step + early) * end));
+    for (size_t i = 0; i < n; i++)
+        fill_betas(&averages[i], steps);
+    return PHEMA_OK;
+}
+
+void gen_training_clear(struct gen_training *training)
+{
+    free(training->walk_sizes);
+    training->walk_sizes = NULL;
+    for (size_t i = 0; i < training->n_averages; i++) {
+        free(training->averages[i].betas);
+        training->averages[i].betas = NULL;
+    }
+}
+
+enum phema_status gen_state_init(struct gen_state *state, const struct gen_training *training,
+                                 struct phema_error *err)
+{
+    const size_t row_bytes = GEN_RUN_ELEMS * sizeof(double);
+    state->drift = aligned_alloc(64, row_bytes);
+    state->parameters = aligned_alloc(64, row_bytes);
+    state->averages = aligned_alloc(64, row_bytes * (training->n_averages + 1));
+    if (state->drift && state->parameters && state->averages)
+        return PHEMA_OK;
+    gen_state_clear(state);
+    return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory for the simulation");
+}
+
+void gen_state_clear(struct gen_state *state)
+{
+    free(state->drift);
+    free(state->parameters);
+    free(state->averages);
+    *state = (struct gen_state){NULL, NULL, NULL};
+}
+
+void gen_run_start(struct gen_state *state, const struct gen_training *training,
+                   const struct gen_run *run)
+{
+    uint64_t key = step_key(training, 0);
+    double size = run->scale * (START_SIZE / NOISE_UNIT);
+    for (size_t i = 0; i < run->n; i++) {
+        double noise, unused;
+        draw(&noise, &unused, key, run->first_param + i);
+        state->drift[i] = run->mean + size * noise;
+    }
+    for (size_t i = 0; i < training->n_averages * GEN_RUN_ELEMS; i++)
+        state->averages[i] = 0;
+}
+
+static void move(struct gen_state *state, const struct gen_run *run, uint64_t key, double walk)
+{
+    double *restrict drift = state->drift;
+    double *restrict parameters = state->parameters;
+    double walk_size = run->scale * walk / NOISE_UNIT;
+    double jitter_size = run->scale * (JITTER_SIZE / NOISE_UNIT);
+    for (size_t i = 0; i < run->n; i++) {
+        double motion, jitter;
+        draw(&motion, &jitter, key, run->first_param + i);
+        drift[i] = drift[i] + walk_size * motion;
+        parameters[i] = drift[i] + jitter_size * jitter;
+    }
+}
+
+static void average(double *restrict average, const double *restrict parameters, size_t n,
+                    double beta)
+{
+    double rest = 1 - beta;
+    for (size_t i = 0; i < n; i++)
+        average[i] = beta * average[i] + rest * parameters[i];
+}
+
+void gen_run_step(struct gen_state *state, const struct gen_training *training,
+                  const struct gen_run *run, uint64_t step)
+{
+    move(state, run, step_key(training, step), training->walk_sizes[step]);
+    for (size_t j = 0; j < training->n_averages; j++) {
+        double beta = training->averages[j].betas[step];
+        if (beta != 1)
+            average(state->averages + j * GEN_RUN_ELEMS, state->parameters, run->n, beta);
+    }
+}
