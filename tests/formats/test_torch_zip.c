@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Archives that lie about where their records are, and what torch itself writes at the edges. */
+#include "phema/formats.h"
+
+#include "build.h"
+
+/* {'w': 8 bytes} with storage '0' */
+static const char pickle[] = "\x80\x02}X\1\0\0\0wctorch._utils\n_rebuild_tensor_v2\n((X\7\0\0\0"
+                             "storagectorch\nByteStorage\nX\1\0\0\0"
+                             "0X\3\0\0\0cpuK\x08tQK\0K\x08\x85K\1\x85\x89NtRs.";
+static const uint8_t storage[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+
+enum { DATA, VERSION, STORAGE, EXTRA, MAX_RECORDS };
+
+/* Where things are in a file of put_zip. */
+struct layout {
+    size_t header[MAX_RECORDS], central[MAX_RECORDS], directory, end;
+};
+
+static struct layout put_archive(struct phema_text *file, const struct zip_record *records,
+                                 size_t n)
+{
+    struct layout layout = {0};
+    put_zip(file, records, n, layout.header);
+    layout.end = file->size - 22;
+    layout.directory = phema_load_u32((const uint8_t *)file->data + layout.end + 16);
+    size_t at = layout.directory;
+    for (size_t i = 0; i < n; i++) {
+        layout.central[i] = at;
+        at += 46 + strlen(records[i].name);
+    }
+    return layout;
+}
+
+static const struct zip_record plain[] = {
+    {"a/data.pkl", pickle, sizeof(pickle) - 1}, {"a/version", "3\n", 2}, {"a/data/0", storage, 8}};
+
+/* A good archive in which width bytes at an offset are set to a value. */
+static void refuse_change(size_t (*where)(const struct layout *), size_t delta, uint64_t value,
+                          unsigned width, const char *part)
+{
+    struct phema_text file = {0};
+    struct layout layout = put_archive(&file, plain, 3);
+    for (unsigned i = 0; i < width; i++)
+        file.data[where(&layout) + delta + i] = (char)(uint8_t)(value >> (8 * i));
+    assert_refused(file.data, file.size, part);
+    phema_text_clear(&file);
+}
+
+static size_t at_end(const struct layout *layout)
+{
+    return layout->end;
+}
+static size_t at_first_entry(const struct layout *layout)
+{
+    return layout->central[DATA];
+}
+static size_t at_storage_entry(const struct layout *layout)
+{
+    return layout->central[STORAGE];
+}
+static size_t at_storage_header(const struct layout *layout)
+{
+    return layout->header[STORAGE];
+}
+
+static void refuse_records(const struct zip_record *records, size_t n, const char *part)
+{
+    struct phema_text file = {0};
+    (void)put_archive(&file, records, n);
+    assert_refused(file.data, file.size, part);
+    phema_text_clear(&file);
+}
+
+static void accept_file(const struct phema_text *file)
+{
+    struct phema_error err = {""};
+    struct phema_checkpoint *checkpoint = NULL;
+    assert_ok(open_bytes(&checkpoint, file->data, file->size, &err), &err);
+    assert_int_equal(phema_checkpoint_n_tensors(checkpoint), 1);
+    const struct phema_tensor *tensor = phema_checkpoint_tensors(checkpoint);
+    assert_memory_equal(phema_tensor_start(checkpoint, tensor), storage, 8);
+    phema_checkpoint_close(checkpoint);
+}
+
+static void a_plain_archive_opens(void **state)
+{
+    (void)state;
+    struct phema_text file = {0};
+    (void)put_archive(&file, plain, 3);
+    accept_file(&file);
+    /* a comment ends the file */
+    file.data[file.size - 2] = 5;
+    put_text(&file, "hello");
+    accept_file(&file);
+    put_text(&file, "!");
+    assert_refused(file.data, file.size, "no end record");
+    phema_text_clear(&file);
+}
+
+static void end_records_are_checked(void **state)
+{
+    (void)state;
+    refuse_change(at_end, 4, 1, 2, "several disks");
+    refuse_change(at_end, 8, 4, 2, "counts of entries differ");
+    refuse_change(at_end, 8, 0x00040004, 4, "too small for its entries");
+    refuse_change(at_end, 8, 0x00020002, 4, "goes on behind the last entry");
+    refuse_change(at_end, 8, 0xFFFFFFFF, 4, "too small for its entries");
+    refuse_change(at_end, 12, 0xFFFFFFFF, 4, "does not end where");
+    refuse_change(at_end, 16, 0xFFFFFFFF, 4, "does not end where");
+    refuse_change(at_end, 16, 0, 4, "does not end where");
+    refuse_change(at_end, 20, 1, 2, "no end record");
+}
+
+static void entries_are_checked(void **state)
+{
+    (void)state;
+    refuse_change(at_first_entry, 0, 0, 1, "expected another entry");
+    refuse_change(at_first_entry, 8, 1, 2, "encrypted");
+    refuse_change(at_first_entry, 8, 0x40, 2, "encrypted");
+    refuse_change(at_first_entry, 8, 0x2000, 2, "encrypted");
+    refuse_change(at_first_entry, 8, 8, 2, "disagrees"); /* the local header lacks the bit */
+    refuse_change(at_first_entry, 10, 8, 2, "disagrees");
+    refuse_change(at_first_entry, 28, 0, 2, "without a name");
+    refuse_change(at_first_entry, 28, 0xFFFF, 2, "runs out of its directory");
+    refuse_change(at_first_entry, 30, 0xFFFF, 2, "runs out of its directory");
+    refuse_change(at_first_entry, 34, 1, 2, "several disks");
+    refuse_change(at_first_entry, 42, 1, 4, "no local header");
+    refuse_change(at_first_entry, 42, 0x7FFFFFFF, 4, "no local header");
+    refuse_change(at_first_entry, 42, 0xFFFFFFFF, 4, "saturated");
+    refuse_change(at_first_entry, 20, 0xFFFFFFFF, 4, "saturated");
+    refuse_change(at_first_entry, 46, '/', 1, "absolute");
+    refuse_change(at_first_entry, 46, 0xFF, 1, "not UTF-8");
+    refuse_change(at_first_entry, 46, 0, 1, "NUL");
+    refuse_change(at_first_entry, 46, 'b', 1, "disagrees"); /* renamed in the directory alone */
+    refuse_change(at_storage_header, 30, 'b', 1, "disagrees");
+    refuse_change(at_storage_header, 28, 0xFFFF, 2, "do not end before the directory");
+    refuse_change(at_storage_header, 28, 1, 2, "do not end before the directory");
+    refuse_change(at_storage_entry, 20, 0x7FFFFFFF, 4, "do not end before the directory");
+    refuse_change(at_storage_entry, 20, 7, 4, "compressed"); /* stored, and two sizes */
+    refuse_change(at_storage_entry, 24, 7, 4, "compressed");
+    refuse_change(at_storage_entry, 20, 0x0000000700000007, 8, "found a record of 7 bytes");
+    uint64_t longer = sizeof(pickle) + 20;
+    refuse_change(at_first_entry, 20, longer << 32 | longer, 8, "overlap");
+}
+
+static void records_do_not_overlap(void **state)
+{
+    (void)state;
+    /* a whole local header inside another record's data, and an entry for it */
+    struct phema_text inner = {0};
+    size_t header = 0;
+    put_zip(&inner, &plain[STORAGE], 1, &header);
+    const struct zip_record records[] = {
+        plain[DATA], plain[VERSION], {"a/data/9", inner.data, inner.size}, plain[STORAGE]};
+    struct phema_text file = {0};
+    struct layout layout = put_archive(&file, records, 4);
+    accept_file(&file);
+    size_t planted = layout.header[STORAGE] + 30 + strlen("a/data/9");
+    for (unsigned i = 0; i < 4; i++)
+        file.data[layout.central[EXTRA] + 42 + i] = (char)(uint8_t)(planted >> (8 * i));
+    assert_refused(file.data, file.size, "overlap");
+    phema_text_clear(&file);
+    phema_text_clear(&inner);
+}
+
+static void names_of_records_are_unique_and_tame(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *part;
+    } names[] = {{"a/data/0", "two records have this name"},
+                 {"a/../b", "'..'"},
+                 {"..", "'..'"},
+                 {"a/..", "'..'"},
+                 {"/a", "absolute"},
+                 {"a/constants.pkl", "TorchScript"},
+                 {"b/data.pkl", "2 records */data.pkl"}};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        const struct zip_record records[] = {
+            plain[DATA], plain[VERSION], plain[STORAGE], {names[i].name, "x", 1}};
+        refuse_records(records, 4, names[i].part);
+    }
+}
+
+static void records_of_torch_are_checked(void **state)
+{
+    (void)state;
+    refuse_records(plain, 0, "0 records */data.pkl");
+    refuse_records(plain + 1, 2, "0 records */data.pkl");
+    const struct zip_record no_version[] = {plain[DATA], plain[STORAGE]};
+    refuse_records(no_version, 2, "'version'");
+    static const char *const versions[] = {"", "x", "3x", "3\n\n", "-1", "9999999999"};
+    for (size_t i = 0; i < ARRAY_LEN(versions); i++) {
+        const struct zip_record records[] = {
+            plain[DATA], {"a/version", versions[i], strlen(versions[i])}, plain[STORAGE]};
+        refuse_records(records, 3, "'version'");
+    }
+    static const struct {
+        const char *order, *part;
+    } orders[] = {{"big", "big-endian"}, {"", "something else"}, {"little\n", "something else"}};
+    for (size_t i = 0; i < ARRAY_LEN(orders); i++) {
+        const struct zip_record records[] = {
+            plain[DATA],
+            plain[VERSION],
+            plain[STORAGE],
+            {"a/byteorder", orders[i].order, strlen(orders[i].order)}};
+        refuse_records(records, 4, orders[i].part);
+    }
+    /* the storage of another TOP is none of this one */
+    const struct zip_record elsewhere[] = {plain[DATA], plain[VERSION], {"b/data/0", storage, 8}};
+    refuse_records(elsewhere, 3, "no record for it");
+    /* bytes behind the pickle's end are ignored, as torch does */
+    char longer[sizeof(pickle) + 4] = {0};
+    memcpy(longer, pickle, sizeof(pickle) - 1);
+    const struct zip_record trailing[] = {
+        {"a/data.pkl", longer, sizeof(longer)}, plain[VERSION], plain[STORAGE]};
+    struct phema_text file = {0};
+    (void)put_archive(&file, trailing, 3);
+    accept_file(&file);
+    phema_text_clear(&file);
+}
+
+/* zip64, as written beyond 4 GiB: here with small numbers in the wide fields. */
+static void put_end64(struct phema_text *file, uint64_t n, uint64_t size, uint64_t offset)
+{
+    uint64_t record = file->size;
+    put_int(file, 0x06064b50, 4);
+    put_int(file, 44, 8);
+    put_int(file, 0, 12);
+    put_int(file, n, 8);
+    put_int(file, n, 8);
+    put_int(file, size, 8);
+    put_int(file, offset, 8);
+    put_int(file, 0x07064b50, 4);
+    put_int(file, 0, 4);
+    put_int(file, record, 8);
+    put_int(file, 1, 4);
+}
+
+static void put_plain_end(struct phema_text *file, uint64_t n, uint64_t size, uint64_t offset)
+{
+    put_int(file, 0x06054b50, 4);
+    put_int(file, 0, 4);
+    put_int(file, n, 2);
+    put_int(file, n, 2);
+    put_int(file, size, 4);
+    put_int(file, offset, 4);
+    put_int(file, 0, 2);
+}
+
+/* The plain archive with its end rewritten for zip64. */
+static struct layout put_wide(struct phema_text *file, uint64_t n64, uint64_t n)
+{
+    struct layout layout = put_archive(file, plain, 3);
+    uint64_t size = layout.end - layout.directory;
+    file->size = layout.end;
+    put_end64(file, n64, size, layout.directory);
+    put_plain_end(file, n, UINT32_MAX, layout.directory);
+    return layout;
+}
+
+static void zip64_records_are_read_and_must_agree(void **state)
+{
+    (void)state;
+    struct phema_text file = {0};
+    (void)put_wide(&file, 3, 0xFFFF);
+    accept_file(&file);
+    phema_text_clear(&file);
+    struct layout layout = put_wide(&file, 3, 3);
+    accept_file(&file);
+    size_t record = layout.end;
+    static const struct {
+        size_t delta;
+        char value;
+        const char *part;
+    } changes[] = {{0, 'Q', "not where the locator says"},
+                   {4, 45, "does not end at the locator"},
+                   {16, 1, "several disks"},
+                   {20, 1, "several disks"},
+                   {24, 2, "counts of entries differ"},
+                   {40, 1, "does not end where"},
+                   {48, 1, "disagree"},
+                   {56 + 4, 1, "several disks"},
+                   {56 + 8, 1, "not where the locator"},
+                   {56 + 15, 1, "not where the locator"}};
+    for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
+        char before = file.data[record + changes[i].delta];
+        file.data[record + changes[i].delta] = changes[i].value;
+        assert_refused(file.data, file.size, changes[i].part);
+        file.data[record + changes[i].delta] = before;
+    }
+    phema_text_clear(&file);
+    (void)put_wide(&file, 2, 3);
+    assert_refused(file.data, file.size, "end records disagree");
+    phema_text_clear(&file);
+}
+
+/* One record whose every size stands in the zip64 field, and which has a 24-byte descriptor: so
+ * torch writes the records beyond 4 GiB. */
+static void saturated_entries_take_their_zip64_field(void **state)
+{
+    (void)state;
+    for (int is_wrong = 0; is_wrong < 2; is_wrong++) {
+        struct phema_text file = {0};
+        size_t header = 0;
+        struct zip_record others[] = {plain[DATA], plain[VERSION]};
+        struct layout layout = put_archive(&file, others, 2);
+        struct phema_text central = {0};
+        put(&central, file.data + layout.directory, layout.end - layout.directory);
+        file.size = layout.directory;
+        header = file.size;
+        put_int(&file, 0x04034b50, 4);
+        put_int(&file, 0, 2);
+        put_int(&file, 0x0808, 2);
+        put_int(&file, 0, 18);
+        put_int(&file, 8, 2);
+        put_int(&file, 12, 2);
+        put_text(&file, "a/data/0");
+        put_int(&file, 0x00080001, 4); /* the local field holds the offset alone */
+        put_int(&file, header, 8);
+        put(&file, storage, 8);
+        put_int(&file, 0x08074b50, 4);
+        put_int(&file, 0, 4);
+        put_int(&file, 8, 8);
+        put_int(&file, is_wrong ? 9 : 8, 8);
+        size_t directory = file.size;
+        put(&file, central.data, central.size);
+        put_int(&file, 0x02014b50, 4);
+        put_int(&file, 0, 4);
+        put_int(&file, 0x0808, 2);
+        put_int(&file, 0, 10);
+        put_int(&file, UINT32_MAX, 4);
+        put_int(&file, UINT32_MAX, 4);
+        put_int(&file, 8, 2);
+        put_int(&file, 4 + 4 + 28, 2);
+        put_int(&file, 0, 10);
+        put_int(&file, UINT32_MAX, 4);
+        put_text(&file, "a/data/0");
+        put_int(&file, 0x00004246, 4); /* an empty FB field first */
+        put_int(&file, 0x001C0001, 4);
+        put_int(&file, 8, 8);
+        put_int(&file, 8, 8);
+        put_int(&file, header, 8);
+        put_int(&file, 0, 4);
+        put_plain_end(&file, 3, file.size - directory, directory);
+        if (is_wrong)
+            assert_refused(file.data, file.size, "descriptor behind the data disagrees");
+        else
+            accept_file(&file);
+        phema_text_clear(&central);
+        phema_text_clear(&file);
+    }
+}
+
+static void no_change_of_a_byte_crashes(void **state)
+{
+    (void)state;
+    struct phema_text file = {0};
+    (void)put_wide(&file, 3, 3);
+    (void)survive((const uint8_t *)file.data, file.size, 0, file.size, 13);
+    phema_text_clear(&file);
+
+    char *path = support_fixture("torch/single_tensor.pt");
+    size_t size = 0;
+    uint8_t *data = support_read(path, &size);
+    (void)survive(data, size, 0, size, 51);
+    free(data);
+    free(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_plain_archive_opens),
+        cmocka_unit_test(end_records_are_checked),
+        cmocka_unit_test(entries_are_checked),
+        cmocka_unit_test(records_do_not_overlap),
+        cmocka_unit_test(names_of_records_are_unique_and_tame),
+        cmocka_unit_test(records_of_torch_are_checked),
+        cmocka_unit_test(zip64_records_are_read_and_must_agree),
+        cmocka_unit_test(saturated_entries_take_their_zip64_field),
+        cmocka_unit_test(no_change_of_a_byte_crashes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
