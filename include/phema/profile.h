@@ -83,8 +83,9 @@ struct phema_solution {
  *   targets    [m]
  *   run_end    the last time of the series, for the prediction's scale; 0: the last snapshot
  * PHEMA_ERR_INPUTS    n = 0; a time or gamma out of range; two snapshots are the same average
+ *                     (a pivot is 1e-30 or less); over 1e9 steps to follow one by one
  * PHEMA_ERR_TARGET    a target later than every snapshot, or before the first; t not > 0
- * PHEMA_ERR_RESOURCE  no memory: about 64 n^2 bytes */
+ * PHEMA_ERR_RESOURCE  no memory: about 64 n^2 bytes; n or m above 8192 */
 PHEMA_FALLIBLE phema_weights_solve(struct phema_solution *solutions,
                                    const struct phema_profile *snapshots, const double *rounding,
                                    size_t n, const struct phema_profile *targets, size_t m,

@@ -104,10 +104,10 @@ static bool build_gram(struct phema_gram *gram, const struct phema_set *set,
     size_t n = set->n;
     size_t m = set->m;
     *gram = (struct phema_gram){.n = n, .m = m, .set = set};
-    gram->matrix = malloc(n * n * sizeof(*gram->matrix));
-    gram->cosines = malloc((m * n + 1) * sizeof(*gram->cosines)); /* m may be 0 */
-    gram->lengths = malloc((n + m) * sizeof(*gram->lengths));
-    phema_quad *inverse_lengths = malloc((n + m) * sizeof(*inverse_lengths));
+    gram->matrix = calloc(n * n + 1, sizeof(*gram->matrix)); /* + 1: never of size 0 */
+    gram->cosines = calloc(m * n + 1, sizeof(*gram->cosines));
+    gram->lengths = calloc(n + m + 1, sizeof(*gram->lengths));
+    phema_quad *inverse_lengths = calloc(n + m + 1, sizeof(*inverse_lengths));
     bool has_memory = gram->matrix && gram->cosines && gram->lengths && inverse_lengths;
     if (has_memory)
         scale_products(gram, products, self, inverse_lengths);

@@ -75,6 +75,11 @@ static enum phema_status check_all(bool *is_stepwise, const struct phema_profile
                                    size_t n, const struct phema_profile *targets, size_t m,
                                    struct phema_error *err)
 {
+    if (n == 0) {
+        (void)phema_fail(err, PHEMA_ERR_INPUTS,
+                         "no snapshots; at least one is needed to make an average");
+        return PHEMA_ERR_INPUTS;
+    }
     if (n > PHEMA_MAX_SNAPSHOTS || m > PHEMA_MAX_SNAPSHOTS)
         return phema_fail(err, PHEMA_ERR_RESOURCE,
                           "expected at most %d snapshots and as many targets, found %zu and %zu; "

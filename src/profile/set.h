@@ -32,7 +32,7 @@ struct phema_set {
     phema_quad *kept; /* [n_kinds x n_times], see phema_set_decay */
 };
 
-/* n > 0. PHEMA_ERR_INPUTS, PHEMA_ERR_TARGET, PHEMA_ERR_RESOURCE: as phema_weights_solve says */
+/* PHEMA_ERR_INPUTS, PHEMA_ERR_TARGET, PHEMA_ERR_RESOURCE: as phema_weights_solve says */
 PHEMA_FALLIBLE phema_set_build(struct phema_set *set, const struct phema_profile *snapshots,
                                size_t n, const struct phema_profile *targets, size_t m,
                                struct phema_error *err);

@@ -28,13 +28,13 @@ static enum phema_status fail_memory(const struct problem *problem, struct phema
     return PHEMA_ERR_RESOURCE;
 }
 
+static double *make_weights(size_t n)
+{
+    return calloc(n + 1, sizeof(double)); /* never of size 0 */
+}
+
 static enum phema_status check_numbers(const struct problem *problem, struct phema_error *err)
 {
-    if (problem->n == 0) {
-        (void)phema_fail(err, PHEMA_ERR_INPUTS,
-                         "no snapshots; at least one is needed to make an average");
-        return PHEMA_ERR_INPUTS;
-    }
     for (size_t i = 0; problem->model.rounding && i < problem->n; i++) {
         double rounding = problem->model.rounding[i];
         if (!(rounding >= 0 && rounding <= 1)) {
@@ -163,7 +163,7 @@ static enum phema_status compare_with_paper(struct phema_solution *solutions,
                                             const struct problem *problem, bool sets_condition,
                                             struct phema_error *err)
 {
-    struct phema_solution paper = {.weights = calloc(problem->n, sizeof(double))};
+    struct phema_solution paper = {.weights = make_weights(problem->n)};
     if (!paper.weights)
         return fail_memory(problem, err);
     struct phema_system system = {0};
@@ -186,7 +186,7 @@ static enum phema_status solve_problem(struct phema_solution *solutions,
 {
     enum phema_status status = check_distinct(problem, err);
     for (size_t k = 0; !status && k < problem->m; k++) {
-        solutions[k].weights = calloc(problem->n, sizeof(double));
+        solutions[k].weights = make_weights(problem->n);
         if (!solutions[k].weights)
             status = fail_memory(problem, err);
     }
@@ -223,15 +223,23 @@ enum phema_status phema_weights_solve(struct phema_solution *solutions,
     return status;
 }
 
+static enum phema_status check_weights(const struct phema_solution *solutions, size_t n, size_t m,
+                                       struct phema_error *err)
+{
+    for (size_t k = 0; k < m; k++) {
+        for (size_t i = 0; i < n; i++) {
+            if (!isfinite(solutions[k].weights[i]))
+                return phema_fail(err, PHEMA_ERR_INPUTS, "expected finite weights, found %g",
+                                  solutions[k].weights[i]);
+        }
+    }
+    return PHEMA_OK;
+}
+
 static enum phema_status rate_problem(struct phema_solution *rated, const struct problem *problem,
                                       struct phema_error *err)
 {
     for (size_t k = 0; k < problem->m; k++) {
-        for (size_t i = 0; i < problem->n; i++) {
-            if (!isfinite(rated[k].weights[i]))
-                return phema_fail(err, PHEMA_ERR_INPUTS, "expected finite weights, found %g",
-                                  rated[k].weights[i]);
-        }
         rated[k].ridge = 0;
         enum phema_status status =
             phema_solution_rate(&rated[k], &problem->grams, k, &problem->model, err);
@@ -249,6 +257,8 @@ enum phema_status phema_weights_rate(struct phema_solution *solutions,
     const struct phema_solve_options options = {.ridge = PHEMA_RIDGE_NONE};
     struct problem problem = {snapshots, n, targets, m, &options, .model = {.rounding = rounding}};
     enum phema_status status = check_numbers(&problem, err);
+    if (!status)
+        status = check_weights(solutions, n, m, err);
     if (status)
         return status;
     status = phema_grams_build(&problem.grams, snapshots, n, targets, m, err);
@@ -256,9 +266,9 @@ enum phema_status phema_weights_rate(struct phema_solution *solutions,
         return status;
     problem.model = phema_model_of(snapshots, n, rounding, run_end);
 
-    struct phema_solution *rated = malloc((m + 1) * sizeof(*rated)); /* m may be 0 */
-    if (rated && m)
-        memcpy(rated, solutions, m * sizeof(*rated));
+    struct phema_solution *rated = calloc(m + 1, sizeof(*rated)); /* m may be 0 */
+    for (size_t k = 0; rated && k < m; k++)
+        rated[k] = solutions[k];
     status = rated ? rate_problem(rated, &problem, err) : fail_memory(&problem, err);
     if (rated && !status && m)
         memcpy(solutions, rated, m * sizeof(*rated));

@@ -6,9 +6,10 @@
 #include <mpfr.h>
 #include <stdlib.h>
 
-#define BITS         256
-#define HARMLESS_SUM ((phema_quad)1e3) /* of |weights|: rounding them moves the profile by 1e-13   \
-                                        */
+#define BITS 256
+#define HARMLESS_SUM                                                                               \
+    ((phema_quad)1e3) /* of |weights|: rounding them moves the profile by 1e-13                    \
+                       */
 
 struct triangle {    /* the Cholesky factor of the Gram matrix in some order of the snapshots */
     mpfr_t *entries; /* lower triangle, packed by rows */
@@ -32,7 +33,7 @@ struct phema_wide {
 
 static mpfr_t *make_numbers(size_t count)
 {
-    mpfr_t *numbers = calloc(count, sizeof(*numbers));
+    mpfr_t *numbers = calloc(count + 1, sizeof(*numbers)); /* never of size 0 */
     for (size_t i = 0; numbers && i < count; i++)
         mpfr_init2(numbers[i], BITS);
     return numbers;
@@ -272,7 +273,7 @@ static int compare_sizes(const void *a, const void *b)
 
 static bool order_by_size(size_t *order, const phema_quad *x, size_t n)
 {
-    struct sized *sized = calloc(n, sizeof(*sized));
+    struct sized *sized = calloc(n + 1, sizeof(*sized));
     if (!sized)
         return false;
     for (size_t i = 0; i < n; i++)
@@ -317,7 +318,7 @@ enum phema_status phema_wide_round(struct phema_wide *wide, double *weights, con
     if (sum < HARMLESS_SUM)
         return PHEMA_OK;
 
-    size_t *order = calloc(n, sizeof(*order));
+    size_t *order = calloc(n + 1, sizeof(*order));
     struct triangle triangle;
     bool has_memory = make_triangle(&triangle, n, order, false);
     has_memory = has_memory && order && order_by_size(order, x, n);

@@ -39,7 +39,7 @@ static double number_of(const struct phema_json *object, const char *key)
 
 static double time_of(const struct phema_json *object)
 {
-    double t = NAN;
+    double t = -1;
     assert_true(phema_json_number(&t, phema_json_get(object, "time")));
     return t;
 }

@@ -47,7 +47,8 @@ static void gamma_has_all_digits(void **state)
 static void widths_that_do_not_exist_are_refused(void **state)
 {
     (void)state;
-    static const double refused[] = {0, -0.05, NAN, HUGE_VAL, -HUGE_VAL, 0.289, 0.31, 0.5, 1e-300};
+    static const double refused[] = {0,     -0.05, (double)NAN, HUGE_VAL, -HUGE_VAL,
+                                     0.289, 0.31,  0.5,         1e-300};
     for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
         struct phema_error err = {""};
         double gamma = 17;
@@ -100,9 +101,9 @@ static void half_life_goes_both_ways(void **state)
         assert_ok(phema_gamma_from_half_life(&gamma, half_life, 2e9, &err), &err);
         assert_near(gamma, gammas[i], 1e-15 * (1 + gammas[i]) * 4);
     }
-    static const double refused[][2] = {{0, 1},     {-1, 1}, {0.75, 1},      {2, 1},
-                                        {NAN, 1},   {1, 0},  {1, INFINITY},  {1, NAN},
-                                        {1e-30, 1}, {1, -4}, {INFINITY, 1e9}};
+    static const double refused[][2] = {{0, 1},           {-1, 1}, {0.75, 1},      {2, 1},
+                                        {(double)NAN, 1}, {1, 0},  {1, HUGE_VAL},  {1, (double)NAN},
+                                        {1e-30, 1},       {1, -4}, {HUGE_VAL, 1e9}};
     for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
         struct phema_error err = {""};
         double gamma = 17;

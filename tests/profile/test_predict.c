@@ -52,7 +52,7 @@ static const struct phema_profile snapshots[] = {
     {.gamma = GAMMA_05, .t = 250}, {.gamma = GAMMA_10, .t = 250}, {.gamma = GAMMA_05, .t = 500},
     {.gamma = GAMMA_10, .t = 500}, {.gamma = GAMMA_05, .t = 800}, {.gamma = GAMMA_10, .t = 800},
 };
-#define N ARRAY_LEN(snapshots)
+enum { N = ARRAY_LEN(snapshots) };
 
 static const double fp16[N] = {1.92e-4, 1.92e-4, 1.92e-4, 1.92e-4, 1.92e-4, 1.92e-4};
 
@@ -156,7 +156,7 @@ static void given_weights_are_rated_as_they_are(void **state)
     assert_near(rated.predicted.rounding, 1.5e-3, 1e-17);
     assert_near(rated.predicted.paper_weights, 1e-3, 1e-15); /* the first of the two, with 1 */
 
-    weights[1] = NAN;
+    weights[1] = (double)NAN;
     assert_fails(phema_weights_rate(&rated, same, rounding, 2, &snapshots[4], 1, 800, &err),
                  PHEMA_ERR_INPUTS, &err, "finite");
 }

@@ -286,10 +286,10 @@ static void bad_profiles_are_refused(void **state)
         uint64_t update_every;
         const char *part;
     } bad[] = {
-        {6.94, -1, 1, "must be positive"}, {6.94, NAN, 1, "must be positive"},
-        {6.94, 0x1p53, 1, "below 2^53"},   {6.94, INFINITY, 1, "below 2^53"},
-        {-0.5, 100, 1, "above -0.5"},      {NAN, 100, 1, "above -0.5"},
-        {INFINITY, 100, 1, "above -0.5"},  {6.94, 99.5, 5, "whole number"},
+        {6.94, -1, 1, "must be positive"}, {6.94, (double)NAN, 1, "must be positive"},
+        {6.94, 0x1p53, 1, "below 2^53"},   {6.94, HUGE_VAL, 1, "below 2^53"},
+        {-0.5, 100, 1, "above -0.5"},      {(double)NAN, 100, 1, "above -0.5"},
+        {HUGE_VAL, 100, 1, "above -0.5"},  {6.94, 99.5, 5, "whole number"},
         {6.94, 0.5, 5, "whole number"},
     };
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
@@ -312,7 +312,7 @@ static void bad_options_are_refused(void **state)
 {
     (void)state;
     const struct phema_profile good = {.gamma = 6.94, .t = 100};
-    static const double ridges[] = {-1, NAN, INFINITY};
+    static const double ridges[] = {-1, (double)NAN, HUGE_VAL};
     for (size_t i = 0; i < ARRAY_LEN(ridges); i++) {
         struct phema_solve_options options = {.ridge = PHEMA_RIDGE_VALUE, .ridge_value = ridges[i]};
         struct phema_solution solution;
