@@ -12,6 +12,12 @@ struct phema_cleanup_entry; /* on one of the lists */
 
 void phema_cleanup_install_handlers(void);
 
+/* Between hold and resume an ending signal waits: around making something and putting it on the
+ * list, so that nothing is left between the two. Whichever thread it is delivered to; hold may
+ * nest. */
+void phema_cleanup_hold(void);
+void phema_cleanup_resume(void);
+
 /* path is copied; is_directory entries are removed with rmdir after all files.
  * PHEMA_ERR_RESOURCE when there is no memory. */
 PHEMA_FALLIBLE phema_cleanup_add_partial(struct phema_cleanup_entry **out, const char *path,

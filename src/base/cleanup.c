@@ -69,13 +69,39 @@ static void end_by_bus_error(int signal_number, siginfo_t *info, void *context)
     end_by_signal(signal_number);
 }
 
+/* A mask would hold back this thread alone, while libraries have threads of their own. Either the
+ * handler sees that something is held and leaves the end to resume, or hold sees that the end has
+ * begun. */
+static _Atomic int n_held;
+static _Atomic int pending_signal;
+
+static void handle_end(int signal_number)
+{
+    atomic_store(&pending_signal, signal_number);
+    if (atomic_load(&n_held) == 0)
+        end_by_signal(signal_number);
+}
+
+void phema_cleanup_hold(void)
+{
+    (void)atomic_fetch_add(&n_held, 1);
+    if (atomic_load(&pending_signal))
+        end_by_signal(atomic_load(&pending_signal));
+}
+
+void phema_cleanup_resume(void)
+{
+    if (atomic_fetch_sub(&n_held, 1) == 1 && atomic_load(&pending_signal))
+        end_by_signal(atomic_load(&pending_signal));
+}
+
 void phema_cleanup_install_handlers(void)
 {
     static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction action;
     memset(&action, 0, sizeof(action));
     (void)sigfillset(&action.sa_mask);
-    action.sa_handler = end_by_signal;
+    action.sa_handler = handle_end;
     for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
         struct sigaction old;
         /* nohup and the like: what the parent ignores stays ignored */

@@ -2,6 +2,7 @@
 /* compare.c - walks two checkpoints in step, a chunk of one tensor at a time. */
 #include "phema/compare.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,21 +50,40 @@ static bool are_comparable(const struct phema_tensor *a, const struct phema_tens
                                     parts_of(a->dtype) == parts_of(b->dtype));
 }
 
-static void compare_numbers(struct phema_difference *out, const double *a, const double *b,
-                            size_t n)
+/* The larger of two sizes; NaN is larger than all. */
+static double larger(double a, double b)
 {
-    for (size_t i = 0; i < n; i++) {
-        double difference = fabs(a[i] - b[i]);
-        bool is_equal = a[i] == b[i] || (isnan(a[i]) && isnan(b[i]));
-        if (!isnan(b[i]))
-            out->sum_b2 += b[i] * b[i];
-        if (is_equal)
+    return isnan(a) || a > b ? a : b;
+}
+
+/* n elements of some parts each. */
+static void compare_numbers(struct phema_difference *out, const double *a, const double *b,
+                            size_t n, size_t parts)
+{
+    double sum_diff2 = 0, sum_b2 = 0;
+    size_t last_unequal = SIZE_MAX;
+    for (size_t i = 0; i < n * parts; i++) {
+        if (isfinite(b[i])) /* beside an infinity every other difference would vanish */
+            sum_b2 += b[i] * b[i];
+        if (a[i] == b[i] || (isnan(a[i]) && isnan(b[i])))
             continue; /* also infinity beside infinity, whose difference is no number */
-        out->n_unequal++;
-        if (!(difference <= out->max_abs)) /* NaN stays */
-            out->max_abs = difference;
-        out->sum_diff2 += difference * difference;
+        double difference = fabs(a[i] - b[i]);
+        out->n_unequal += i / parts != last_unequal;
+        last_unequal = i / parts;
+        out->max_abs = larger(out->max_abs, difference);
+        sum_diff2 += difference * difference;
     }
+    out->sum_diff2 += sum_diff2;
+    out->sum_b2 += sum_b2;
+}
+
+/* Never 0 for what is not equal, though squares of tiny differences are. */
+static double relative_l2(double max_abs, double sum_diff2, double sum_b2)
+{
+    if (isnan(max_abs))
+        return (double)NAN;
+    double relative = sum_b2 > 0 ? sqrt(sum_diff2 / sum_b2) : HUGE_VAL;
+    return larger(relative, DBL_MIN);
 }
 
 static void compare_bytes(struct phema_difference *out, const uint8_t *a, const uint8_t *b,
@@ -98,7 +118,7 @@ static void compare_tensor(struct phema_difference *out, struct side *a, struct 
         if (as_numbers) {
             phema_widen(a->values, part_dtype(a->tensor->dtype), left, n * parts);
             phema_widen(b->values, part_dtype(b->tensor->dtype), right, n * parts);
-            compare_numbers(out, a->values, b->values, n * parts);
+            compare_numbers(out, a->values, b->values, n, parts);
         } else {
             compare_bytes(out, left, right, n, phema_dtype_bits(a->tensor->dtype) / 8);
         }
@@ -110,12 +130,10 @@ static void compare_tensor(struct phema_difference *out, struct side *a, struct 
         }
     }
     out->is_equal = out->n_unequal == 0;
-    out->rel_l2 = out->is_equal         ? 0
-                  : !as_numbers         ? HUGE_VAL
-                  : isnan(out->max_abs) ? (double)NAN
-                                        : sqrt(out->sum_diff2 / out->sum_b2);
     if (!as_numbers && !out->is_equal)
-        out->max_abs = HUGE_VAL; /* bytes that differ have no distance */
+        out->max_abs = out->rel_l2 = HUGE_VAL; /* bytes that differ have no distance */
+    else if (!out->is_equal)
+        out->rel_l2 = relative_l2(out->max_abs, out->sum_diff2, out->sum_b2);
 }
 
 static bool init_side(struct side *side, const struct phema_checkpoint *checkpoint)
@@ -155,8 +173,7 @@ static void compare_all(struct phema_comparison *out, struct side *a, struct sid
         out->is_equal = out->is_equal && item->is_equal;
         if (!item->is_comparable || !is_numeric(item->a->dtype))
             continue;
-        if (!(item->max_abs <= out->max_abs))
-            out->max_abs = item->max_abs;
+        out->max_abs = larger(out->max_abs, item->max_abs);
         sum_diff2 += item->sum_diff2;
         sum_b2 += item->sum_b2;
     }
@@ -165,7 +182,7 @@ static void compare_all(struct phema_comparison *out, struct side *a, struct sid
             out->tensors[out->n++].b = &tensors_b[i];
             out->is_equal = false;
         }
-    out->rel_l2 = isnan(out->max_abs) ? (double)NAN : sum_diff2 == 0 ? 0 : sqrt(sum_diff2 / sum_b2);
+    out->rel_l2 = out->max_abs == 0 ? 0 : relative_l2(out->max_abs, sum_diff2, sum_b2);
 }
 
 PHEMA_FALLIBLE phema_compare(struct phema_comparison *out, const struct phema_checkpoint *a,

@@ -227,12 +227,18 @@ static enum phema_status make_directory(struct made_directory *made, const char 
     if (!made->path)
         return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
     (void)snprintf(made->path, size, "%s%s%s", path, *below ? "/" : "", below);
+    phema_cleanup_hold();
+    enum phema_status status = PHEMA_OK;
     made->is_made = mkdir(made->path, 0777) == 0;
+    int number = errno;
     if (made->is_made)
-        return phema_cleanup_add_partial(&made->entry, made->path, true, err);
-    if (errno != EEXIST)
+        status = phema_cleanup_add_partial(&made->entry, made->path, true, err);
+    phema_cleanup_resume();
+    if (made->is_made)
+        return status;
+    if (number != EEXIST)
         return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: cannot be made: %s", made->path,
-                          strerror(errno));
+                          strerror(number));
     struct stat st;
     if (stat(made->path, &st) || !S_ISDIR(st.st_mode))
         return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: is not a directory", made->path);

@@ -57,13 +57,15 @@ static enum phema_status make_directory(const struct phema_outputs *outputs,
 {
     if (!outputs->made_directory)
         return PHEMA_OK;
-    if (mkdir(outputs->made_directory, 0777)) {
-        if (errno == EEXIST)
-            return PHEMA_OK;
-        return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: cannot be made: %s", outputs->made_directory,
-                          strerror(errno));
-    }
-    return phema_cleanup_add_partial(made, outputs->made_directory, true, err);
+    phema_cleanup_hold();
+    enum phema_status status = PHEMA_OK;
+    if (mkdir(outputs->made_directory, 0777) == 0)
+        status = phema_cleanup_add_partial(made, outputs->made_directory, true, err);
+    else if (errno != EEXIST)
+        status = phema_fail(err, PHEMA_ERR_OUTPUT, "%s: cannot be made: %s",
+                            outputs->made_directory, strerror(errno));
+    phema_cleanup_resume();
+    return status;
 }
 
 static enum phema_status open_outputs(struct run *run, struct phema_error *err)

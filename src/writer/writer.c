@@ -131,18 +131,20 @@ PHEMA_FALLIBLE phema_writer_open(struct phema_writer **out, const char *path, ui
         status = phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
         goto fail;
     }
+    phema_cleanup_hold();
     status = open_locked(writer, err);
     if (status) {
         /* not ours: it must not be removed */
         free(writer->partial_path);
         writer->partial_path = NULL;
-        goto fail;
+    } else {
+        status = phema_cleanup_add_partial(&writer->entry, writer->partial_path, false, err);
+        if (status)
+            (void)phema_fail_in(err, status, "%s", path);
     }
-    status = phema_cleanup_add_partial(&writer->entry, writer->partial_path, false, err);
-    if (status) {
-        status = phema_fail_in(err, status, "%s", path);
+    phema_cleanup_resume();
+    if (status)
         goto fail;
-    }
     writer->lock = fcntl(writer->descriptor, F_DUPFD_CLOEXEC, 0);
     if (writer->lock < 0) {
         status = fail_errno(err, path, "cannot be written", errno);
