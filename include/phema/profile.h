@@ -12,7 +12,9 @@
  * average is touched at steps 1, 1+U, 1+2U, ... only, with beta = (c/(c+1))^(gamma+1) at step c,
  * and starts as a copy of the parameters of step 1 (ema-pytorch, pytorch-posthoc-ema). t must then
  * be a whole number of steps. As soon as one profile of a set has U > 1 the whole set is treated
- * step by step; those with U = 1 by the exact beta(c) = ((c-1)/c)^(gamma+1). */
+ * step by step; those with U = 1 by the exact beta(c) = ((c-1)/c)^(gamma+1). Where all that have
+ * U > 1 have the same, densities are compared at a resolution of U steps: an average that is
+ * touched every U steps is a comb, which no weights make smooth. */
 struct phema_profile {
     double gamma;          /* exponent [1], > -1/2 */
     double t;              /* end of the profile [one unit per run], > 0, < 2^53 */

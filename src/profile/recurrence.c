@@ -17,7 +17,7 @@ struct sum { /* Kahan's: value and what its roundings left out */
 
 struct pair {
     size_t a, b;       /* kinds */
-    struct sum white;  /* sum_j a_j b_j */
+    struct sum white;  /* sum over full bins of weight of a times weight of b */
     struct sum before; /* sum_j F_j G_j, F and G the weights before step j, both at this step */
 };
 
@@ -26,6 +26,8 @@ struct pass {
     long double *powers; /* [n_kinds] gamma + 1 */
     long double *drops;  /* [n_kinds] 1 - beta at this step */
     struct sum *befores; /* [n_kinds] sum_j F_j */
+    long double *open;   /* [n_kinds] weight in the bin of this step, so far */
+    uint64_t resolution; /* steps of a bin */
     struct pair *pairs;  /* every two kinds of which one is the snapshots', and each with itself */
     size_t n_pairs;
     size_t *pair_at; /* [n_kinds x n_kinds] index in pairs */
@@ -50,9 +52,24 @@ static void free_pass(struct pass *pass)
     free(pass->powers);
     free(pass->drops);
     free(pass->befores);
+    free(pass->open);
     free(pass->pairs);
     free(pass->pair_at);
     free(pass->by_time);
+}
+
+/* The U that all averages with U > 1 share, 1 when they differ. */
+static uint64_t find_resolution(const struct phema_set *set)
+{
+    uint64_t resolution = 1;
+    for (size_t k = 0; k < set->n_kinds; k++) {
+        uint64_t every = set->kinds[k].every;
+        if (every > 1 && resolution > 1 && every != resolution)
+            return 1;
+        if (every > 1)
+            resolution = every;
+    }
+    return resolution;
 }
 
 static size_t count_pairs(const struct phema_set *set)
@@ -105,15 +122,16 @@ static enum phema_status begin_pass(struct pass *pass, const struct phema_set *s
                          steps, n_pairs);
         return PHEMA_ERR_INPUTS;
     }
-    *pass = (struct pass){.set = set};
+    *pass = (struct pass){.set = set, .resolution = find_resolution(set)};
     pass->powers = calloc(n_kinds, sizeof(*pass->powers));
     pass->drops = calloc(n_kinds, sizeof(*pass->drops));
     pass->befores = calloc(n_kinds, sizeof(*pass->befores));
+    pass->open = calloc(n_kinds, sizeof(*pass->open));
     pass->pairs = calloc(n_pairs, sizeof(*pass->pairs));
     pass->pair_at = calloc(n_kinds * n_kinds, sizeof(*pass->pair_at));
     pass->by_time = calloc(set->n + set->m, sizeof(*pass->by_time));
     size_t *starts = calloc(set->n_times + 1, sizeof(*starts));
-    bool has_memory = pass->powers && pass->drops && pass->befores && pass->pairs &&
+    bool has_memory = pass->powers && pass->drops && pass->befores && pass->open && pass->pairs &&
                       pass->pair_at && pass->by_time && starts;
     if (has_memory) {
         for (size_t k = 0; k < n_kinds; k++)
@@ -148,34 +166,69 @@ static void find_drops(struct pass *pass, uint64_t step)
     }
 }
 
-/* S(k) = bb' S(k-1) + (1-b)(1-b') for sum a_j a'_j; S(k) = bb' (S(k-1) + 1) for sum F_j F'_j, as
- * the weight before step k is 1 at step k-1; likewise b (S(k-1) + 1) for sum F_j. What is added is
- * small beside S: that, and not S, is rounded. */
-static void advance(struct pass *pass)
+/* A bin that is full counts with the product of its weights. */
+static void close_bin(struct pass *pass)
 {
+    for (size_t i = 0; i < pass->n_pairs; i++) {
+        struct pair *pair = &pass->pairs[i];
+        add(&pair->white, pass->open[pair->a] * pass->open[pair->b]);
+    }
+    for (size_t k = 0; k < pass->set->n_kinds; k++)
+        pass->open[k] = 0;
+}
+
+/* S(k) = bb' S(k-1) for what stands in full bins, m(k) = b m(k-1) + (1-b) for the weight of the
+ * open one; S(k) = bb' (S(k-1) + 1) for sum F_j F'_j, as the weight before step k is 1 at step k-1;
+ * likewise b (S(k-1) + 1) for sum F_j. What is added is small beside S: that, and not S, is
+ * rounded. */
+static void advance(struct pass *pass, uint64_t step)
+{
+    if ((step - 1) % pass->resolution == 0)
+        close_bin(pass);
     for (size_t k = 0; k < pass->set->n_kinds; k++) {
         long double drop = pass->drops[k];
         struct sum *before = &pass->befores[k];
         add(before, 1 - drop - drop * before->value);
+        pass->open[k] += drop * (1 - pass->open[k]);
     }
     for (size_t i = 0; i < pass->n_pairs; i++) {
         struct pair *pair = &pass->pairs[i];
         long double both = pass->drops[pair->a] * pass->drops[pair->b];
         long double drop = pass->drops[pair->a] + pass->drops[pair->b] - both;
-        add(&pair->white, both - drop * pair->white.value);
+        add(&pair->white, -drop * pair->white.value);
         add(&pair->before, 1 - drop - drop * pair->before.value);
     }
 }
 
-/* <a at this step, b later>: from here to its end b only decays, and past the end of a nothing of
- * b counts. */
+/* Weight that b, which ends later, will have on the rest of the bin in which a ends now. Averages
+ * that are touched at the first step of a bin alone have none. */
+static phema_quad weight_to_come(const struct pass *pass, const struct phema_member *a,
+                                 const struct phema_member *b)
+{
+    const struct phema_set *set = pass->set;
+    const struct phema_kind *kind = &set->kinds[b->kind];
+    if (pass->resolution == 1 || kind->every > 1 || a->time == b->time)
+        return 0;
+    uint64_t now = (uint64_t)set->times[a->time];
+    phema_quad bin_end = (phema_quad)(((now - 1) / pass->resolution + 1) * pass->resolution);
+    phema_quad end = set->times[b->time];
+    phema_quad kept = bin_end < end ? phema_quad_pow(bin_end / end, kind->power) : 1;
+    return kept - phema_set_decay(set, b->kind, a->time, b->time);
+}
+
+/* <a at this step, b later>: from here to its end b only decays, and past the bin in which a ends
+ * nothing of b counts. */
 static void read_pair(phema_quad *white, phema_quad *walk, const struct pass *pass,
                       const struct phema_member *a, const struct phema_member *b)
 {
     const struct phema_set *set = pass->set;
     const struct pair *pair = &pass->pairs[pass->pair_at[a->kind * set->n_kinds + b->kind]];
     phema_quad decay = phema_set_decay(set, b->kind, a->time, b->time);
-    *white = decay * total(&pair->white);
+    phema_quad open_a = (phema_quad)pass->open[a->kind];
+    phema_quad open_b = (phema_quad)pass->open[b->kind];
+    phema_quad bins =
+        decay * (total(&pair->white) + open_a * open_b) + open_a * weight_to_come(pass, a, b);
+    *white = bins / (phema_quad)pass->resolution;
     *walk = set->times[a->time] - total(&pass->befores[a->kind]) -
             decay * (total(&pass->befores[b->kind]) - total(&pair->before));
 }
@@ -211,7 +264,7 @@ enum phema_status phema_recurrence_products(struct phema_products *products,
     for (size_t t = 0; t < set->n_times; t++) {
         for (uint64_t end = (uint64_t)set->times[t]; step < end;) {
             find_drops(&pass, ++step);
-            advance(&pass);
+            advance(&pass, step);
         }
         for (; at < set->n + set->m && set->members[pass.by_time[at]].time == t; at++)
             read_member(products, &pass, at);

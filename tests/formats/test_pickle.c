@@ -335,7 +335,7 @@ static void nesting_and_cycles_end(void **state)
     size_t n = 1000000;
     char *pickle = malloc(n + 8);
     assert_non_null(pickle);
-    memcpy(pickle, PROTO "N", 3);
+    memcpy(pickle, PROTO "N", sizeof(PROTO "N"));
     memset(pickle + 3, 0x85, n);
     pickle[n + 3] = '.';
     refuse_pickle(pickle, n + 4, "nested deeper than 200");

@@ -188,19 +188,19 @@ static void names_are_any_utf8(void **state)
 {
     (void)state;
     size_t size = 100000;
-    char *json = malloc(size + 200);
-    assert_non_null(json);
-    (void)strcpy(json, "{\"");
-    memset(json + 2, 'x', size);
-    (void)strcpy(json + 2 + size, "\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1]}}");
-    struct phema_checkpoint *checkpoint = accept(json, 1);
+    struct phema_text json = {0};
+    put_text(&json, "{\"");
+    for (size_t i = 0; i < size; i++)
+        put_text(&json, "x");
+    put_text(&json, "\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1]}}");
+    struct phema_checkpoint *checkpoint = accept(json.data, 1);
     const struct phema_tensor *tensor = phema_checkpoint_tensors(checkpoint);
     assert_int_equal(tensor->name_size, size);
     assert_int_equal(strlen(tensor->name), size);
-    assert_ptr_equal(phema_checkpoint_find(checkpoint, json + 2, size), tensor);
-    assert_null(phema_checkpoint_find(checkpoint, json + 2, size - 1));
+    assert_ptr_equal(phema_checkpoint_find(checkpoint, json.data + 2, size), tensor);
+    assert_null(phema_checkpoint_find(checkpoint, json.data + 2, size - 1));
     phema_checkpoint_close(checkpoint);
-    free(json);
+    phema_text_clear(&json);
 
     checkpoint = accept(
         "{" T("a\\u0000\\u001b[31m\\n\\ud83d\\ude00\\/", "[0,2]") "," T("a", "[2,4]") "}", 4);
@@ -218,14 +218,16 @@ static void ranks_end_at_64(void **state)
 {
     (void)state;
     for (int rank = 64; rank <= 65; rank++) {
-        char json[512] = "{\"w\":{\"dtype\":\"U8\",\"data_offsets\":[0,1],\"shape\":[1";
+        struct phema_text json = {0};
+        put_text(&json, "{\"w\":{\"dtype\":\"U8\",\"data_offsets\":[0,1],\"shape\":[1");
         for (int i = 1; i < rank; i++)
-            (void)strcat(json, ",1");
-        (void)strcat(json, "]}}");
+            put_text(&json, ",1");
+        put_text(&json, "]}}");
         if (rank == 65)
-            refuse(json, 1, "64 dimensions");
+            refuse(json.data, 1, "64 dimensions");
         else
-            phema_checkpoint_close(accept(json, 1));
+            phema_checkpoint_close(accept(json.data, 1));
+        phema_text_clear(&json);
     }
 }
 

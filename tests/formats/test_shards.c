@@ -13,7 +13,7 @@
 
 static const char *in_directory(const char *directory, const char *name)
 {
-    static char path[4096];
+    static char path[2048];
     (void)snprintf(path, sizeof(path), "%s/%s/%s", support_tmp(), directory, name);
     return path;
 }
@@ -146,6 +146,7 @@ static void indices_and_shards_must_agree(void **state)
     refuse_index("{\"weight_map\":[]}", "weight_map");
     refuse_index("{\"weight_map\":{}", "JSON");
     refuse_index("{\"weight_map\":{}}x", "JSON");
+    refuse_index("{\"\\u07\n00\x1b[31m\":1}", "\\n"); /* no escape sequence reaches a terminal */
     refuse_index("{\"weight_map\":{\"a\\u0000\":\"one.safetensors\"}}", "NUL");
 }
 
@@ -249,7 +250,7 @@ static void content_decides_and_not_the_extension(void **state)
     phema_checkpoint_close(checkpoint);
 
     char tar[1024] = {0};
-    memcpy(tar + 257, "ustar", 5);
+    memcpy(tar + 257, "ustar", 6);
     assert_refused(tar, sizeof(tar), "tar archive");
     assert_refused("\x80\x04N.", 4, "plain pickle");
     assert_refused("\x28\xB5\x2F\xFD", 4, "zstd");

@@ -41,8 +41,9 @@ static phema_quad *explicit_weights(const struct phema_profile *profile)
     return weights;
 }
 
+/* White products at a resolution of so many steps, walk products at every step. */
 static void multiply(phema_quad *white, phema_quad *walk, const struct phema_profile *a,
-                     const struct phema_profile *b)
+                     const struct phema_profile *b, uint64_t resolution)
 {
     phema_quad *weights[] = {explicit_weights(a), explicit_weights(b)};
     uint64_t end = (uint64_t)fmin(a->t, b->t);
@@ -50,10 +51,17 @@ static void multiply(phema_quad *white, phema_quad *walk, const struct phema_pro
     *walk = 0;
     phema_quad before[] = {0, 0};
     for (uint64_t j = 1; j <= end; j++) {
-        *white += weights[0][j] * weights[1][j];
         *walk += (1 - before[0]) * (1 - before[1]);
         before[0] += weights[0][j];
         before[1] += weights[1][j];
+    }
+    for (uint64_t start = 1; start <= end; start += resolution) {
+        phema_quad bins[] = {0, 0};
+        for (uint64_t j = start; j < start + resolution; j++) {
+            bins[0] += j <= (uint64_t)a->t ? weights[0][j] : 0;
+            bins[1] += j <= (uint64_t)b->t ? weights[1][j] : 0;
+        }
+        *white += bins[0] * bins[1] / (phema_quad)resolution;
     }
     free(weights[0]);
     free(weights[1]);
@@ -66,34 +74,59 @@ static void assert_close(phema_quad got, phema_quad wanted)
         fail_msg("off by %.1e of %.17g", error, (double)wanted);
 }
 
-static void products_are_those_of_the_steps(void **state)
+static void check_products(const struct phema_profile *snapshots, size_t n,
+                           const struct phema_profile *targets, size_t m, uint64_t resolution)
 {
-    (void)state;
-    enum { N = ARRAY_LEN(mixed) };
-    const struct phema_profile targets[] = {{.gamma = 9, .t = 90}, {.gamma = 2, .t = 40}};
     struct phema_set set;
     struct phema_error err = {""};
-    phema_quad white[(N + 2) * N] = {0};
-    phema_quad walk[(N + 2) * N] = {0};
-    phema_quad white_self[N + 2];
-    phema_quad walk_self[N + 2];
-    struct phema_products products = {white, walk, white_self, walk_self};
-    assert_ok(phema_set_build(&set, mixed, N, targets, 2, &err), &err);
+    phema_quad *memory = calloc(2 * (n + m) * (n + 1), sizeof(*memory));
+    assert_non_null(memory);
+    struct phema_products products = {.white = memory,
+                                      .walk = memory + (n + m) * n,
+                                      .white_self = memory + 2 * (n + m) * n,
+                                      .walk_self = memory + 2 * (n + m) * n + (n + m)};
+    assert_ok(phema_set_build(&set, snapshots, n, targets, m, &err), &err);
     assert_true(set.is_stepwise);
     assert_ok(phema_recurrence_products(&products, &set, &err), &err);
-    for (size_t i = 0; i < N + 2; i++) {
-        const struct phema_profile *row = i < N ? &mixed[i] : &targets[i - N];
+    for (size_t i = 0; i < n + m; i++) {
+        const struct phema_profile *row = i < n ? &snapshots[i] : &targets[i - n];
         phema_quad wanted[2];
-        multiply(&wanted[0], &wanted[1], row, row);
-        assert_close(white_self[i], wanted[0]);
-        assert_close(walk_self[i], wanted[1]);
-        for (size_t j = 0; j < (i < N ? i + 1 : N); j++) {
-            multiply(&wanted[0], &wanted[1], row, &mixed[j]);
-            assert_close(white[i * N + j], wanted[0]);
-            assert_close(walk[i * N + j], wanted[1]);
+        multiply(&wanted[0], &wanted[1], row, row, resolution);
+        assert_close(products.white_self[i], wanted[0]);
+        assert_close(products.walk_self[i], wanted[1]);
+        for (size_t j = 0; j < (i < n ? i + 1 : n); j++) {
+            multiply(&wanted[0], &wanted[1], row, &snapshots[j], resolution);
+            assert_close(products.white[i * n + j], wanted[0]);
+            assert_close(products.walk[i * n + j], wanted[1]);
         }
     }
     phema_set_clear(&set);
+    free(memory);
+}
+
+static const struct phema_profile targets[] = {
+    {.gamma = 9, .t = 90}, {.gamma = 2, .t = 40}, {.gamma = 5, .t = 73}};
+
+static void products_are_those_of_the_steps(void **state)
+{
+    (void)state;
+    check_products(mixed, ARRAY_LEN(mixed), targets, ARRAY_LEN(targets), 1);
+}
+
+/* One U in common: bins of U steps, ends of snapshots and targets anywhere in them. */
+static void one_update_every_sets_the_resolution(void **state)
+{
+    (void)state;
+    static const struct phema_profile common[] = {
+        {.gamma = 16.972198602303447, .t = 40, .update_every = 5},
+        {.gamma = 0.16934399376949866, .t = 40, .update_every = 5},
+        {.gamma = 16.972198602303447, .t = 73, .update_every = 5},
+        {.gamma = 6.94, .t = 61, .update_every = 1},
+        {.gamma = 6.94, .t = 62, .update_every = 1},
+        {.gamma = -0.3, .t = 90, .update_every = 5},
+        {.gamma = 3, .t = 3, .update_every = 5},
+    };
+    check_products(common, ARRAY_LEN(common), targets, ARRAY_LEN(targets), 5);
 }
 
 /* Long after the start an average over steps is one over time; the sum over steps of a smooth
@@ -152,6 +185,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_are_those_of_the_steps),
+        cmocka_unit_test(one_update_every_sets_the_resolution),
         cmocka_unit_test(many_steps_approach_the_closed_form),
         cmocka_unit_test(updating_rarely_widens_the_profile),
         cmocka_unit_test(too_many_steps_are_refused),
