@@ -113,7 +113,7 @@ static void measure(const struct bench *bench, const struct phema_backend *backe
     (void)snprintf(what, sizeof(what), "%-6s %-4s sums in %s K=%zu", phema_backend_name(backend),
                    phema_dtype_name(dtype), accumulator == PHEMA_ACCUMULATE_F64 ? "f64" : "f32",
                    n_targets);
-    double n_elems = (double)(bench->input_bytes * 8 / phema_dtype_bits(dtype)) * N_INPUTS;
+    double n_elems = 8.0 * (double)bench->input_bytes * N_INPUTS / phema_dtype_bits(dtype);
     print_rate(what, seconds, bench->n_runs, 1e-9 * (double)(bench->input_bytes * N_INPUTS),
                2e-9 * n_elems * (double)n_targets);
 }

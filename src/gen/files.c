@@ -177,9 +177,11 @@ static enum phema_status open_all(struct gen_files *files, const struct phema_ge
 {
     struct phema_tensor *tensors = list_tensors(model);
     files->first_elems = calloc(model->n, sizeof(*files->first_elems));
+    if (!tensors || !files->first_elems) {
+        free(tensors);
+        return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory for the tensors");
+    }
     enum phema_status status = PHEMA_OK;
-    if (!tensors || !files->first_elems)
-        status = phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory for the tensors");
     /* one array of offsets for all: the last file's stay */
     for (size_t i = 0; !status && i < files->n; i++)
         status = open_file(&files->files[i], files->first_elems, tensors, model->n, options,

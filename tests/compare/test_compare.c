@@ -18,19 +18,19 @@ struct pair {
 static struct phema_checkpoint *open_safetensors(const char *name, const char *header,
                                                  const void *data, size_t size)
 {
-    size_t header_size = strlen(header);
-    uint8_t *bytes = malloc(8 + header_size + size);
-    assert_non_null(bytes);
-    phema_store_u64(bytes, header_size);
-    memcpy(bytes + 8, header, header_size);
-    memcpy(bytes + 8 + header_size, data, size);
     char *path = support_tmp_path(name);
-    support_write(path, bytes, 8 + header_size + size);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    uint8_t length[8];
+    phema_store_u64(length, strlen(header));
+    assert_int_equal(fwrite(length, 1, 8, file), 8);
+    assert_true(fputs(header, file) >= 0);
+    assert_int_equal(fwrite(data, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
     struct phema_error err = {""};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
     free(path);
-    free(bytes);
     return checkpoint;
 }
 
