@@ -20,6 +20,29 @@ struct bench {
     void *sums;
 };
 
+static bool allocate(struct bench *bench)
+{
+    bench->out = malloc((size_t)65536 * 8);
+    bench->sums = aligned_alloc(64, (size_t)64 * 65536 * 8);
+    bool is_complete = bench->out && bench->sums;
+    for (size_t k = 0; is_complete && k < N_INPUTS; k++) {
+        bench->inputs[k] = aligned_alloc(4096, bench->input_bytes);
+        is_complete = bench->inputs[k] != NULL;
+        /* small numbers in every dtype */
+        if (is_complete)
+            memset(bench->inputs[k], (int)(0x20 + k % 8), bench->input_bytes);
+    }
+    return is_complete;
+}
+
+static void clear(struct bench *bench)
+{
+    for (size_t k = 0; k < N_INPUTS; k++)
+        free(bench->inputs[k]);
+    free(bench->out);
+    free(bench->sums);
+}
+
 static double now(void)
 {
     struct timespec time;
@@ -130,14 +153,10 @@ int main(int argc, char **argv)
         return 2;
     }
     bench.input_bytes = megabytes * 1000000 / N_INPUTS / 4096 * 4096;
-    bench.out = malloc((size_t)65536 * 8);
-    bench.sums = aligned_alloc(64, (size_t)64 * 65536 * 8);
-    for (size_t k = 0; k < N_INPUTS; k++) {
-        bench.inputs[k] = aligned_alloc(4096, bench.input_bytes);
-        if (!bench.inputs[k] || !bench.out || !bench.sums)
-            return 7;
-        /* small numbers in every dtype */
-        memset(bench.inputs[k], (int)(0x20 + k % 8), bench.input_bytes);
+    if (!allocate(&bench)) {
+        (void)fprintf(stderr, "bench_kernels: out of memory\n");
+        clear(&bench);
+        return 7;
     }
     printf("%d inputs of %zu bytes, median of %zu runs (slowest to fastest), one thread\n",
            N_INPUTS, bench.input_bytes, bench.n_runs);
@@ -156,9 +175,6 @@ int main(int argc, char **argv)
         }
     }
     measure_read(&bench);
-    for (size_t k = 0; k < N_INPUTS; k++)
-        free(bench.inputs[k]);
-    free(bench.out);
-    free(bench.sums);
+    clear(&bench);
     return 0;
 }

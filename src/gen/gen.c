@@ -222,11 +222,10 @@ struct made_directory {
 static enum phema_status make_directory(struct made_directory *made, const char *path,
                                         const char *below, struct phema_error *err)
 {
-    size_t size = strlen(path) + strlen(below) + 2;
-    made->path = malloc(size);
-    if (!made->path)
+    if (asprintf(&made->path, "%s%s%s", path, *below ? "/" : "", below) < 0) {
+        made->path = NULL;
         return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
-    (void)snprintf(made->path, size, "%s%s%s", path, *below ? "/" : "", below);
+    }
     phema_cleanup_hold();
     enum phema_status status = PHEMA_OK;
     made->is_made = mkdir(made->path, 0777) == 0;
@@ -247,7 +246,7 @@ static enum phema_status make_directory(struct made_directory *made, const char 
 
 static void leave_directory(struct made_directory *made, bool is_kept)
 {
-    if (made->is_made && !is_kept)
+    if (made->path && made->is_made && !is_kept)
         (void)rmdir(made->path);
     phema_cleanup_remove(made->entry);
     free(made->path);
