@@ -65,6 +65,7 @@ const struct phema_tensor *phema_checkpoint_tensors(const struct phema_checkpoin
 const struct phema_tensor *phema_checkpoint_find(const struct phema_checkpoint *checkpoint,
                                                  const char *name, size_t name_size);
 
+/* Of a sharded checkpoint, file 0 is the index. */
 size_t phema_checkpoint_n_files(const struct phema_checkpoint *checkpoint);
 const struct phema_file *phema_checkpoint_file(const struct phema_checkpoint *checkpoint,
                                                size_t index);

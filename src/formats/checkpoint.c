@@ -142,8 +142,9 @@ static enum phema_status open_directory(struct phema_checkpoint *checkpoint,
         return fail_memory(err);
     }
     status = open_file(checkpoint, path, options, err);
+    struct phema_name_buffer shown;
     if (status)
-        (void)phema_fail_in(err, status, "%s", name);
+        (void)phema_fail_in(err, status, "%s", phema_name_shown(&shown, name, strlen(name)));
     free(path);
     free(name);
     return status;

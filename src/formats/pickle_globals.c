@@ -169,7 +169,15 @@ static bool is_module_class(const char *name)
 {
     const char *inner = after(name, "torch.nn.modules.");
     const char *dot = inner ? strrchr(inner, '.') : NULL;
-    return dot && dot[1] >= 'A' && dot[1] <= 'Z';
+    if (!dot || dot[1] < 'A' || dot[1] > 'Z')
+        return false;
+    for (; *inner; inner++) {
+        char lower = (char)(*inner | 0x20);
+        if ((lower < 'a' || lower > 'z') && (*inner < '0' || *inner > '9') && *inner != '_' &&
+            *inner != '.')
+            return false;
+    }
+    return true;
 }
 
 bool pickle_global_find(struct pickle_global *out, const char **why, const char *name,

@@ -203,9 +203,12 @@ static enum phema_status find_missing(const struct phema_checkpoint *checkpoint,
         size_t found = 0;
         const char *name = phema_json_key(field, &size);
         if (!name_index_find(&found, &present, name, size)) {
+            struct phema_name_buffer shown;
+            size_t shard_size = 0;
+            const char *shard = phema_json_string(phema_json_value(field), &shard_size);
             (void)phema_fail(err, PHEMA_ERR_FILE,
                              "the index lists it in '%s', which does not hold it",
-                             phema_json_string(phema_json_value(field), NULL));
+                             phema_name_shown(&shown, shard, shard_size));
             status = fail_in_tensor(err, PHEMA_ERR_FILE, name, size);
         }
     }

@@ -233,6 +233,8 @@ static void names_outside_the_list_are_refused_even_when_dropped(void **state)
     REFUSE(PROTO TEXT("\2", "os") "N\x93.", "no text");
     REFUSE(PROTO "ctorch\nQInt8Storage\n0N.", "quantised");
     REFUSE(PROTO "c\x1b[31m\nx\n0N.", "'\\x1b[31m.x'");
+    REFUSE(PROTO "ctorch.nn.modules.x\x1b[31m\nLinear\n)R.",
+           "'torch.nn.modules.x\\x1b[31m.Linear'");
     REFUSE(PROTO "ca\0b\nx\n0N.", "NUL");
     REFUSE(PROTO "ctorch\nFloatStorage\n)R.", "only may be named");
     REFUSE(PROTO "ctorch.nn.modules.linear\nLinear\n)R.", "only may be named");

@@ -2,6 +2,8 @@
 /* Archives that lie about where their records are, and what torch itself writes at the edges. */
 #include "phema/formats.h"
 
+#include <time.h>
+
 #include "build.h"
 
 /* {'w': 8 bytes} with storage '0' */
@@ -353,6 +355,60 @@ static void saturated_entries_take_their_zip64_field(void **state)
     }
 }
 
+/* A dict of n tensors, each with a storage of its own. */
+static void put_many(struct phema_text *file, size_t n)
+{
+    struct phema_text program = {0};
+    struct zip_record *records = calloc(n + 2, sizeof(*records));
+    size_t *headers = calloc(n + 2, sizeof(*headers));
+    assert_non_null(records);
+    assert_non_null(headers);
+    put(&program, "\x80\x02}(", 4);
+    for (size_t i = 0; i < n; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof(name), "a/data/%05zu", i);
+        records[i + 2] = (struct zip_record){strdup(name), storage, 8};
+        put(&program, "X\5\0\0\0", 5);
+        put_text(&program, name + 7);
+        static const char before[] = "ctorch._utils\n_rebuild_tensor_v2\n((X\7\0\0\0storage"
+                                     "ctorch\nByteStorage\nX\5\0\0\0";
+        put(&program, before, sizeof(before) - 1);
+        put_text(&program, name + 7);
+        static const char after[] = "X\3\0\0\0cpuK\x08tQK\0K\x08\x85K\1\x85\x89NtR";
+        put(&program, after, sizeof(after) - 1);
+    }
+    put_text(&program, "u.");
+    records[0] = (struct zip_record){"a/data.pkl", program.data, program.size};
+    records[1] = plain[VERSION];
+    put_zip(file, records, n + 2, headers);
+    for (size_t i = 0; i < n; i++)
+        free((void *)(uintptr_t)records[i + 2].name);
+    free(records);
+    free(headers);
+    phema_text_clear(&program);
+}
+
+/* Quadratic work would show: 20 000 tensors, 20 times. */
+static void many_tensors_open_quickly(void **state)
+{
+    (void)state;
+    struct phema_text file = {0};
+    put_many(&file, 20000);
+    const char *path = as_file(file.data, file.size);
+    phema_text_clear(&file);
+    clock_t start = clock();
+    for (int i = 0; i < 20; i++) {
+        struct phema_error err = {""};
+        struct phema_checkpoint *checkpoint = NULL;
+        assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
+        assert_int_equal(phema_checkpoint_n_tensors(checkpoint), 20000);
+        phema_checkpoint_close(checkpoint);
+    }
+    double elapsed = (double)(clock() - start) / CLOCKS_PER_SEC;
+    print_message("400000 tensors of 20 files: %.3f s\n", elapsed);
+    assert_true(elapsed < 20);
+}
+
 static void no_change_of_a_byte_crashes(void **state)
 {
     (void)state;
@@ -380,6 +436,7 @@ int main(void)
         cmocka_unit_test(records_of_torch_are_checked),
         cmocka_unit_test(zip64_records_are_read_and_must_agree),
         cmocka_unit_test(saturated_entries_take_their_zip64_field),
+        cmocka_unit_test(many_tensors_open_quickly),
         cmocka_unit_test(no_change_of_a_byte_crashes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
