@@ -360,14 +360,16 @@ static void put_many(struct phema_text *file, size_t n)
 {
     struct phema_text program = {0};
     struct zip_record *records = calloc(n + 2, sizeof(*records));
+    char(*names)[16] = calloc(n, sizeof(*names));
     size_t *headers = calloc(n + 2, sizeof(*headers));
     assert_non_null(records);
+    assert_non_null(names);
     assert_non_null(headers);
     put(&program, "\x80\x02}(", 4);
     for (size_t i = 0; i < n; i++) {
-        char name[16];
-        (void)snprintf(name, sizeof(name), "a/data/%05zu", i);
-        records[i + 2] = (struct zip_record){strdup(name), storage, 8};
+        const char *name = names[i];
+        (void)snprintf(names[i], sizeof(names[i]), "a/data/%05zu", i);
+        records[i + 2] = (struct zip_record){name, storage, 8};
         put(&program, "X\5\0\0\0", 5);
         put_text(&program, name + 7);
         static const char before[] = "ctorch._utils\n_rebuild_tensor_v2\n((X\7\0\0\0storage"
@@ -381,8 +383,7 @@ static void put_many(struct phema_text *file, size_t n)
     records[0] = (struct zip_record){"a/data.pkl", program.data, program.size};
     records[1] = plain[VERSION];
     put_zip(file, records, n + 2, headers);
-    for (size_t i = 0; i < n; i++)
-        free((void *)(uintptr_t)records[i + 2].name);
+    free(names);
     free(records);
     free(headers);
     phema_text_clear(&program);
