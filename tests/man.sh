@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# The manual, held against the program: every verb has a page, every option and operand of a verb's
+# --help stands in its page with the same value, and the other way round; references lead to pages;
+# the commands under EXAMPLES run, in their order, in an empty directory.
+#   tests/man.sh PROGRAM MANDIR
+# Commands are the lines of literal displays that begin with "$ "; lines without it go on with the
+# command before.
+set -u
+program=$(readlink -f "$1") || exit 1
+pages=$(cd "$2" && pwd) || exit 1
+failed=0
+fail() {
+    echo "man: $*" >&2
+    failed=1
+}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/bin"
+ln -s "$program" "$work/bin/posthoc-ema"
+export PATH="$work/bin:$PATH" LC_ALL=C
+
+options_of_help() { # "--name VALUE", "-x --name VALUE" or "OPERAND", one a line
+    posthoc-ema "$1" --help | sed -nE \
+        -e 's/^  (-.), (--[a-z-]+)( ([^ ]+))?($|  .*)/\1 \2 \4/p' \
+        -e 's/^      (--[a-z-]+)( ([^ ]+))?($|  .*)/\1 \3/p' \
+        -e 's/^  ([A-Z][A-Z|]*)  .*/\1/p' | sed 's/ *$//' | sort
+}
+
+options_of_page() {
+    sed -n '/^\.Sh OPTIONS/,/^\.Sh [^O]/p' "$1" | sed -nE \
+        -e 's/^\.It Fl ([a-z]) , (-[a-z-]+)( Ar (.*))?$/-\1 -\2 \4/p' \
+        -e 's/^\.It Fl (-[a-z-]+)( Ar (.*))?$/-\1 \3/p' \
+        -e 's/^\.It Ar ([A-Z|]+)$/\1/p' | sed 's/ *$//' | sort
+}
+
+commands_of_page() {
+    sed -n '/^\.Sh EXAMPLES/,/^\.Sh [^E]/p' "$1" | sed -n '/^\.Bd -literal/,/^\.Ed/p' |
+        sed -e '/^\./d' -e 's/^\$ //' -e 's/\\e/\\/g' -e 's/\\-/-/g'
+}
+
+run_examples() {
+    local name=$1
+    commands_of_page "$pages/$name.1" >"$work/$name.sh"
+    [ -s "$work/$name.sh" ] || fail "$name.1: has no EXAMPLES that run"
+    mkdir "$work/$name"
+    (cd "$work/$name" && bash -e -o pipefail -x "$work/$name.sh") >"$work/log" 2>&1 </dev/null && return
+    fail "$name.1: an example fails:"
+    tail -n 5 "$work/log" >&2
+}
+
+verbs=$(posthoc-ema --help | sed -nE '/^Verbs/,$s/^  ([a-z]+) .*/\1/p' | grep -vx help)
+[ -n "$verbs" ] || fail "the program names no verbs"
+for verb in $verbs; do
+    page=$pages/posthoc-ema-$verb.1
+    [ -e "$page" ] || {
+        fail "posthoc-ema-$verb.1 is missing"
+        continue
+    }
+    [ -n "$(options_of_help "$verb")" ] || fail "$verb: no options found in its help"
+    diff -u --label "$verb --help" --label "posthoc-ema-$verb.1" \
+        <(options_of_help "$verb") <(options_of_page "$page") >&2 ||
+        fail "posthoc-ema-$verb.1: options differ from those of posthoc-ema $verb --help"
+    grep -qx "\.Xr posthoc-ema-$verb 1 [.,]" "$pages/posthoc-ema.1" ||
+        fail "posthoc-ema.1: does not refer to posthoc-ema-$verb"
+done
+
+for page in "$pages"/*.1; do
+    name=$(basename "$page" .1)
+    verb=${name#posthoc-ema}
+    grep -qx -- "${verb#-}" <<<"$verbs"$'\n' || fail "$name.1: the program has no such verb"
+    for other in $(sed -nE 's/^\.Xr (posthoc-ema[a-z-]*) 1.*/\1/p' "$page"); do
+        [ -e "$pages/$other.1" ] || fail "$name.1: refers to $other, which has no page"
+    done
+    run_examples "$name"
+done
+
+version=$(posthoc-ema --version)
+for page in "$pages"/*.1; do
+    grep -qxF ".Os \"$version\"" "$page" || fail "$(basename "$page"): is not of $version"
+done
+
+if command -v mandoc >/dev/null; then
+    mandoc -T lint -W warning "$pages"/*.1 >&2 || fail "mandoc finds fault with the pages"
+else
+    echo "man: mandoc is not installed; the pages were not linted"
+fi
+exit $failed
