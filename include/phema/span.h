@@ -3,9 +3,13 @@
 #ifndef PHEMA_SPAN_H
 #define PHEMA_SPAN_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* A number that nobody says: a width without a name, a prediction without a target. */
+#define PHEMA_UNKNOWN ((double)NAN)
 
 #define ARRAY_LEN(array) (sizeof(array) / sizeof((array)[0]))
 

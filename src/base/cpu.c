@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +53,15 @@ static enum phema_cpu_level best_level(void)
 
 enum phema_cpu_level phema_cpu_level(void)
 {
-    enum phema_cpu_level best = best_level();
+    /* CPUID traps in virtual machines, and the answer never changes; every thread would store the
+     * same */
+    static _Atomic int known = -1;
+    int answer = atomic_load_explicit(&known, memory_order_relaxed);
+    if (answer < 0) {
+        answer = (int)best_level();
+        atomic_store_explicit(&known, answer, memory_order_relaxed);
+    }
+    enum phema_cpu_level best = (enum phema_cpu_level)answer;
     const char *wanted = getenv("PHEMA_CPU");
     if (!wanted)
         return best;

@@ -12,8 +12,8 @@ static void mark_cut(struct phema_error *err, int length)
         memcpy(err->message + sizeof(err->message) - 4, "...", 4);
 }
 
-enum phema_status phema_fail(struct phema_error *err, enum phema_status status, const char *format,
-                             ...)
+enum phema_status(phema_fail)(struct phema_error *err, enum phema_status status, const char *format,
+                              ...)
 {
     va_list args;
     va_start(args, format);
@@ -23,8 +23,8 @@ enum phema_status phema_fail(struct phema_error *err, enum phema_status status, 
     return status;
 }
 
-enum phema_status phema_fail_in(struct phema_error *err, enum phema_status status,
-                                const char *format, ...)
+enum phema_status(phema_fail_in)(struct phema_error *err, enum phema_status status,
+                                 const char *format, ...)
 {
     char inner[sizeof(err->message)];
     memcpy(inner, err->message, sizeof(inner));

@@ -13,7 +13,8 @@
 #include "phema/cleanup.h"
 
 struct phema_file {
-    struct phema_span span;
+    struct phema_span span; /* of map, for readers */
+    void *map;
     char *path;
     struct timespec modified;
     struct phema_cleanup_entry *entry;
@@ -44,6 +45,7 @@ static enum phema_status map_descriptor(struct phema_file *file, int descriptor,
     void *data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
     if (data == MAP_FAILED)
         return fail_errno(err, "cannot be mapped", errno);
+    file->map = data;
     file->span.data = data;
     file->span.size = (size_t)st.st_size;
     file->modified = st.st_mtim;
@@ -60,8 +62,9 @@ PHEMA_FALLIBLE phema_file_open(struct phema_file **out, const char *path, struct
     /* O_NONBLOCK: opening a FIFO must not wait for a writer that never comes */
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (descriptor < 0) {
+        enum phema_status status = fail_errno(err, "cannot be opened", errno);
         phema_file_close(file);
-        return fail_errno(err, "cannot be opened", errno);
+        return status;
     }
     enum phema_status status = map_descriptor(file, descriptor, err);
     (void)close(descriptor);
@@ -109,9 +112,8 @@ void phema_file_release(const struct phema_file *file, uint64_t offset, uint64_t
     uint64_t end = (offset + size) / page * page;
     if (first >= end)
         return;
-    /* drops the mapping alone: the page cache keeps the data. The mapping is read-only and private,
-     * nothing is lost; the cast takes back the const that span carries for readers. */
-    (void)madvise((void *)((uintptr_t)file->span.data + first), end - first, MADV_DONTNEED);
+    /* drops the mapping alone, which is read-only and private: the page cache keeps the data */
+    (void)madvise((char *)file->map + first, end - first, MADV_DONTNEED);
 }
 
 void phema_file_close(struct phema_file *file)
@@ -119,8 +121,8 @@ void phema_file_close(struct phema_file *file)
     if (!file)
         return;
     phema_cleanup_remove(file->entry);
-    if (file->span.data)
-        (void)munmap((void *)(uintptr_t)file->span.data, file->span.size);
+    if (file->map)
+        (void)munmap(file->map, file->span.size);
     free(file->path);
     free(file);
 }

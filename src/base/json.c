@@ -25,8 +25,9 @@ PHEMA_FALLIBLE phema_json_parse(struct phema_json **out, struct phema_span text,
     if (!root) {
         if (json_error_code(&error) == json_error_out_of_memory)
             return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+        struct phema_name_buffer shown; /* the text quotes the document */
         return phema_fail(err, PHEMA_ERR_FILE, "JSON is not valid at byte %d: %s", error.position,
-                          error.text);
+                          phema_name_shown(&shown, error.text, strlen(error.text)));
     }
     *out = (struct phema_json *)(void *)root;
     return PHEMA_OK;
@@ -79,7 +80,11 @@ const struct phema_json *phema_json_get(const struct phema_json *object, const c
 /* jansson's iterators do not change the object, though they are not declared so. */
 static json_t *walked(const struct phema_json *object)
 {
-    return (json_t *)(uintptr_t)object;
+    union {
+        const struct phema_json *read;
+        json_t *walked;
+    } value = {.read = object};
+    return value.walked;
 }
 
 struct phema_json_field *phema_json_first(const struct phema_json *object)

@@ -63,9 +63,9 @@ static void write_json(struct phema_text *text, const struct phema_comparison *c
         phema_json_out_bool(&out, "comparable", difference->is_comparable);
         phema_json_out_u64(&out, "unequal", difference->n_unequal);
         phema_json_out_number(&out, "max_abs",
-                              difference->is_comparable ? difference->max_abs : (double)NAN);
+                              difference->is_comparable ? difference->max_abs : PHEMA_UNKNOWN);
         phema_json_out_number(&out, "rel_l2",
-                              difference->is_comparable ? difference->rel_l2 : (double)NAN);
+                              difference->is_comparable ? difference->rel_l2 : PHEMA_UNKNOWN);
         phema_json_out_close(&out, '}');
     }
     phema_json_out_close(&out, ']');
@@ -85,14 +85,14 @@ static double badness(const struct phema_difference *difference)
     return isnan(difference->rel_l2) ? 1e300 : difference->rel_l2;
 }
 
-static int compare_badness(const void *a, const void *b)
+static int compare_badness(const void *a, const void *b, void *table)
 {
-    const struct phema_difference *left = *(const struct phema_difference *const *)a;
-    const struct phema_difference *right = *(const struct phema_difference *const *)b;
-    double l = badness(left), r = badness(right);
-    if (l != r)
-        return l > r ? -1 : 1;
-    return (left > right) - (left < right);
+    const struct phema_difference *tensors = table;
+    size_t i = *(const size_t *)a, j = *(const size_t *)b;
+    double left = badness(&tensors[i]), right = badness(&tensors[j]);
+    if (left != right)
+        return left > right ? -1 : 1;
+    return (i > j) - (i < j);
 }
 
 static void write_row(struct phema_text *out, const struct phema_difference *difference)
@@ -115,15 +115,15 @@ static enum phema_status write_table(struct phema_text *out,
                                      const struct phema_comparison *comparison, bool is_verbose,
                                      struct phema_error *err)
 {
-    const struct phema_difference **order = calloc(comparison->n + 1, sizeof(*order));
+    size_t *order = calloc(comparison->n + 1, sizeof(*order));
     if (!order)
         return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
     size_t n_different = 0;
     for (size_t i = 0; i < comparison->n; i++) {
-        order[i] = &comparison->tensors[i];
-        n_different += badness(order[i]) > 0;
+        order[i] = i;
+        n_different += badness(&comparison->tensors[i]) > 0;
     }
-    qsort(order, comparison->n, sizeof(*order), compare_badness);
+    qsort_r(order, comparison->n, sizeof(*order), compare_badness, comparison->tensors);
     if (n_different == 0) {
         phema_text_printf(out, "equal: %zu tensor%s\n", comparison->n,
                           comparison->n == 1 ? "" : "s");
@@ -133,7 +133,7 @@ static enum phema_status write_table(struct phema_text *out,
                                                     : SHOWN_ROWS;
         phema_text_printf(out, "%-12s %-12s tensor\n", "rel_l2", "max_abs");
         for (size_t i = 0; i < n_shown; i++)
-            write_row(out, order[i]);
+            write_row(out, &comparison->tensors[order[i]]);
         if (n_shown < n_different)
             phema_text_printf(out, "... and %zu more (-v shows all)\n", n_different - n_shown);
         phema_text_printf(out, "%-12.4g %-12.4g all; %zu of %zu tensors differ\n",

@@ -64,8 +64,8 @@ static void write_fact(struct phema_json_out *out, const struct phema_checkpoint
 {
     const char *text = phema_checkpoint_metadatum(checkpoint, key);
     char *end = NULL;
-    double value = text ? strtod(text, &end) : (double)NAN;
-    phema_json_out_number(out, name, text && end != text && !*end ? value : (double)NAN);
+    double value = text ? strtod(text, &end) : PHEMA_UNKNOWN;
+    phema_json_out_number(out, name, text && end != text && !*end ? value : PHEMA_UNKNOWN);
 }
 
 static void write_checkpoint_json(struct phema_json_out *out,

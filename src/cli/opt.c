@@ -286,7 +286,7 @@ PHEMA_FALLIBLE cli_parse(const struct cli_verb *verb, void *values, int argc, ch
     parse.common->verb = verb;
     for (const struct cli_opt *o = verb->options; o->name; o++)
         if (o->kind == CLI_REAL)
-            *(double *)field(&parse, o) = (double)NAN;
+            *(double *)field(&parse, o) = PHEMA_UNKNOWN;
 
     enum phema_status status = PHEMA_OK;
     bool are_options_over = false;
@@ -315,6 +315,8 @@ PHEMA_FALLIBLE cli_parse(const struct cli_verb *verb, void *values, int argc, ch
 
 void cli_shell_quote(struct phema_text *out, const char *word)
 {
+    if (!word)
+        return;
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "@%+=:,./_-";
     if (*word && strspn(word, plain) == strlen(word)) {

@@ -28,7 +28,8 @@ struct progress {
 
 /* auto: a bar on a terminal that can draw one, else a line every 10 s. */
 void progress_init(struct progress *progress, const struct cli_common *common);
-void progress_report(void *progress, const struct phema_progress *state); /* for synth.h */
+/* context: a struct progress; for synth.h */
+void progress_report(void *context, const struct phema_progress *state);
 void progress_finish(struct progress *progress);
 
 #endif

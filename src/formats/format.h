@@ -3,7 +3,6 @@
 #ifndef PHEMA_FORMATS_FORMAT_H
 #define PHEMA_FORMATS_FORMAT_H
 
-#include "analyser.h"
 #include "name_index.h"
 #include "phema/arena.h"
 #include "phema/formats.h"

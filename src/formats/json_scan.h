@@ -4,7 +4,6 @@
 #ifndef PHEMA_FORMATS_JSON_SCAN_H
 #define PHEMA_FORMATS_JSON_SCAN_H
 
-#include "analyser.h"
 #include "phema/arena.h"
 #include "phema/error.h"
 #include "phema/span.h"

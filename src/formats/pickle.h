@@ -4,7 +4,6 @@
 #ifndef PHEMA_FORMATS_PICKLE_H
 #define PHEMA_FORMATS_PICKLE_H
 
-#include "analyser.h"
 #include "phema/arena.h"
 #include "phema/formats.h"
 

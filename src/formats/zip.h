@@ -2,7 +2,6 @@
 #ifndef PHEMA_FORMATS_ZIP_H
 #define PHEMA_FORMATS_ZIP_H
 
-#include "analyser.h"
 #include "name_index.h"
 #include "phema/error.h"
 #include "phema/span.h"

@@ -10,7 +10,7 @@
 static enum phema_status read_number(double *out, const struct phema_checkpoint *checkpoint,
                                      const char *key, struct phema_error *err)
 {
-    *out = NAN;
+    *out = PHEMA_UNKNOWN;
     const char *text = phema_checkpoint_metadatum(checkpoint, key);
     if (!text)
         return PHEMA_OK;
@@ -78,10 +78,10 @@ double facts_scalar(const struct phema_checkpoint *checkpoint, const char *name)
 {
     const struct phema_tensor *tensor = phema_checkpoint_find(checkpoint, name, strlen(name));
     if (!tensor || tensor->n_elems != 1)
-        return NAN;
+        return PHEMA_UNKNOWN;
     const uint8_t *start = phema_tensor_start(checkpoint, tensor);
     if (!start)
-        return NAN;
+        return PHEMA_UNKNOWN;
     switch (tensor->dtype) {
     case PHEMA_I64:
         return (double)(int64_t)phema_load_u64(start);
@@ -98,7 +98,7 @@ double facts_scalar(const struct phema_checkpoint *checkpoint, const char *name)
         return (double)value;
     }
     default:
-        return NAN; /* a counter cast to 16 bits cannot be trusted */
+        return PHEMA_UNKNOWN; /* a counter cast to 16 bits cannot be trusted */
     }
 }
 

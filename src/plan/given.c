@@ -57,9 +57,9 @@ static enum phema_status add_targets(struct phema_plan *plan, size_t m, struct p
         struct phema_target *target = &plan->targets[j];
         *target = (struct phema_target){.named_time = series->snapshots[series->n - 1].named_time,
                                         .time = series->snapshots[series->n - 1].time,
-                                        .sigma_rel = NAN,
-                                        .gamma = NAN,
-                                        .label_profile_error = NAN};
+                                        .sigma_rel = PHEMA_UNKNOWN,
+                                        .gamma = PHEMA_UNKNOWN,
+                                        .label_profile_error = PHEMA_UNKNOWN};
         target->solution.weights = calloc(series->n, sizeof(double));
         target->solution.solver = "given";
         plan->m = j + 1;
@@ -156,7 +156,7 @@ static enum phema_status read_target(struct phema_target *target, const struct p
             return status;
     }
     if (phema_json_number(&target->time, phema_json_get(value, "time"))) {
-        target->named_time = NAN;
+        target->named_time = PHEMA_UNKNOWN;
         for (size_t k = 0; k < series->n; k++)
             if (series->snapshots[k].time == target->time)
                 target->named_time = series->snapshots[k].named_time;

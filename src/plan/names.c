@@ -13,14 +13,14 @@ static double number_in(struct phema_span text)
 {
     char copy[64];
     if (text.size == 0 || text.size >= sizeof(copy))
-        return NAN;
+        return PHEMA_UNKNOWN;
     memcpy(copy, text.data, text.size);
     copy[text.size] = '\0';
     if (strspn(copy, "0123456789.eE+-") != text.size)
-        return NAN;
+        return PHEMA_UNKNOWN;
     char *end = NULL;
     double value = strtod(copy, &end);
-    return *end ? (double)NAN : value;
+    return *end ? PHEMA_UNKNOWN : value;
 }
 
 /* Half a unit of the last digit: "0.050" may stand for anything in 0.0495 .. 0.0505. */

@@ -65,6 +65,7 @@ static void show_sigma(char *buffer, size_t size, double sigma_rel)
     (void)snprintf(buffer, size, "%.6f", sigma_rel); /* a width that came from a gamma */
 }
 
+/* path: out, the caller's, also after a failure */
 static enum phema_status fill_template(char **path, const char *template,
                                        const struct phema_target *target, struct phema_error *err)
 {
@@ -89,8 +90,8 @@ static enum phema_status fill_template(char **path, const char *template,
     }
     if (!status)
         status = phema_text_check(&text, err);
-    if (status)
-        phema_text_clear(&text);
+    if (!status && !text.data)
+        status = phema_fail(err, PHEMA_ERR_USAGE, "OUT is empty");
     *path = text.data;
     return status;
 }
@@ -182,7 +183,7 @@ static enum phema_status lay_out(struct phema_output *output, const struct phema
     enum phema_status status = provenance_make(&provenance, plan, target, options, err);
     if (status)
         return status;
-    output->offsets = calloc(series->n_tensors, sizeof(*output->offsets));
+    output->offsets = calloc(series->n_tensors + 1, sizeof(*output->offsets));
     if (!output->offsets)
         status = no_memory(err);
     if (!status)

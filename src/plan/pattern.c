@@ -65,7 +65,8 @@ struct phema_span pattern_group(const struct pattern *pattern, const char *subje
     if (number <= 0 || (uint32_t)number >= pcre2_get_ovector_count(pattern->match))
         return (struct phema_span){NULL, 0};
     const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(pattern->match);
-    PCRE2_SIZE start = ends[2 * number], end = ends[2 * number + 1];
+    size_t at = 2 * (size_t)number;
+    PCRE2_SIZE start = ends[at], end = ends[at + 1];
     if (start == PCRE2_UNSET || end < start)
         return (struct phema_span){NULL, 0};
     return (struct phema_span){(const uint8_t *)subject + start, end - start};

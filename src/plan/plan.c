@@ -71,9 +71,9 @@ static enum phema_status set_problem(struct problem *problem, const struct phema
                                      struct phema_error *err)
 {
     *problem = (struct problem){.m = m, .is_true = true};
-    problem->index = calloc(n, sizeof(*problem->index));
-    problem->snapshots = calloc(n, sizeof(*problem->snapshots));
-    problem->rounding = calloc(n, sizeof(*problem->rounding));
+    problem->index = calloc(n + 1, sizeof(*problem->index));
+    problem->snapshots = calloc(n + 1, sizeof(*problem->snapshots));
+    problem->rounding = calloc(n + 1, sizeof(*problem->rounding));
     problem->targets = calloc(m, sizeof(*problem->targets));
     problem->solutions = calloc(m, sizeof(*problem->solutions));
     if (!problem->index || !problem->snapshots || !problem->rounding || !problem->targets ||
@@ -203,8 +203,9 @@ static enum phema_status rate_given(struct phema_plan *plan, struct phema_target
     const struct phema_series *series = plan->series;
     struct phema_solution *solution = &target->solution;
     set_norms(solution, series->n);
-    solution->profile_error = solution->walk_error = solution->condition = NAN;
-    solution->predicted = (struct phema_prediction){NAN, NAN, NAN, NAN};
+    solution->profile_error = solution->walk_error = solution->condition = PHEMA_UNKNOWN;
+    solution->predicted =
+        (struct phema_prediction){PHEMA_UNKNOWN, PHEMA_UNKNOWN, PHEMA_UNKNOWN, PHEMA_UNKNOWN};
     if (isnan(target->gamma) || !series->has_profiles)
         return PHEMA_OK;
     struct problem problem;
@@ -276,7 +277,7 @@ static enum phema_status make_targets(struct phema_plan *plan,
     plan->m = n_widths * n_ats;
     for (size_t j = 0; j < plan->m; j++) {
         struct phema_target *target = &plan->targets[j];
-        target->label_profile_error = NAN;
+        target->label_profile_error = PHEMA_UNKNOWN;
         target->named_time = options->n_ats ? options->ats[j / n_widths]
                                             : series->snapshots[series->n - 1].named_time;
         target->time = phema_series_clock(series, target->named_time);

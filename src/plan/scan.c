@@ -34,8 +34,10 @@ struct candidate *scan_add(struct scan *scan)
         scan->capacity = capacity;
     }
     struct candidate *candidate = &scan->items[scan->n++];
-    *candidate =
-        (struct candidate){.named_time = NAN, .sigma_rel = NAN, .gamma = NAN, .index = UINT64_MAX};
+    *candidate = (struct candidate){.named_time = PHEMA_UNKNOWN,
+                                    .sigma_rel = PHEMA_UNKNOWN,
+                                    .gamma = PHEMA_UNKNOWN,
+                                    .index = UINT64_MAX};
     return candidate;
 }
 

@@ -183,7 +183,7 @@ static void close_bin(struct pass *pass)
  * rounded. */
 static void advance(struct pass *pass, uint64_t step)
 {
-    if ((step - 1) % pass->resolution == 0)
+    if (pass->resolution <= 1 || (step - 1) % pass->resolution == 0)
         close_bin(pass);
     for (size_t k = 0; k < pass->set->n_kinds; k++) {
         long double drop = pass->drops[k];
@@ -210,9 +210,10 @@ static phema_quad weight_to_come(const struct pass *pass, const struct phema_mem
     if (pass->resolution == 1 || kind->every > 1 || a->time == b->time)
         return 0;
     uint64_t now = (uint64_t)set->times[a->time];
-    phema_quad bin_end = (phema_quad)(((now - 1) / pass->resolution + 1) * pass->resolution);
+    uint64_t bin_end = ((now - 1) / pass->resolution + 1) * pass->resolution;
     phema_quad end = set->times[b->time];
-    phema_quad kept = bin_end < end ? phema_quad_pow(bin_end / end, kind->power) : 1;
+    phema_quad share = (phema_quad)bin_end / end;
+    phema_quad kept = share < 1 ? phema_quad_pow(share, kind->power) : 1;
     return kept - phema_set_decay(set, b->kind, a->time, b->time);
 }
 

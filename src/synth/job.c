@@ -12,7 +12,7 @@
 
 static int compare_places(const void *a, const void *b, void *context)
 {
-    const struct phema_series *series = context;
+    const struct phema_series *series = *(const struct phema_series **)context;
     size_t i = *(const size_t *)a, j = *(const size_t *)b;
     const struct phema_place *left = &series->snapshots[0].places[i];
     const struct phema_place *right = &series->snapshots[0].places[j];
@@ -45,8 +45,7 @@ PHEMA_FALLIBLE cut_make(struct cut *cut, const struct phema_series *series, size
     for (size_t i = 0; i < series->n_tensors; i++)
         if (series->tensors[i].same_as == i && series->tensors[i].tensor.n_elems)
             cut->order[cut->n++] = i;
-    struct phema_series *sorted_by = (struct phema_series *)(uintptr_t)series; /* only read */
-    qsort_r(cut->order, cut->n, sizeof(*cut->order), compare_places, sorted_by);
+    qsort_r(cut->order, cut->n, sizeof(*cut->order), compare_places, &series);
     for (size_t i = 0; i < cut->n; i++) {
         const struct phema_tensor *tensor = &series->tensors[cut->order[i]].tensor;
         cut->first_tile[i + 1] = cut->first_tile[i] + tiles_of(tensor, cut->tile_elems);

@@ -165,7 +165,7 @@ static enum phema_status start(struct crew *crew, struct run *run, struct phema_
     return PHEMA_OK;
 }
 
-static void tell(const struct run *run, double start_s, uint64_t *peak_bytes)
+static void tell(struct run *run, double start_s, uint64_t *peak_bytes)
 {
     uint64_t anonymous = phema_memory_now().anonymous_bytes;
     if (anonymous > *peak_bytes)
@@ -173,10 +173,9 @@ static void tell(const struct run *run, double start_s, uint64_t *peak_bytes)
     if (!run->options->report)
         return;
     const struct phema_tensor *tensor =
-        &run->plan->series->tensors[atomic_load(&((struct run *)(uintptr_t)run)->tensor)].tensor;
+        &run->plan->series->tensors[atomic_load(&run->tensor)].tensor;
     struct phema_progress progress = {
-        .done_bytes =
-            atomic_load(&((struct run *)(uintptr_t)run)->done_bytes) * run->plan->series->n,
+        .done_bytes = atomic_load(&run->done_bytes) * run->plan->series->n,
         .total_bytes = run->cut.read_bytes * run->plan->series->n,
         .elapsed_s = now_s() - start_s,
         .tensor = tensor->name,
@@ -186,7 +185,7 @@ static void tell(const struct run *run, double start_s, uint64_t *peak_bytes)
 }
 
 /* Wait for all, telling how far they are ten times a second. */
-static void watch(struct crew *crew, const struct run *run, double start_s, uint64_t *peak_bytes)
+static void watch(struct crew *crew, struct run *run, double start_s, uint64_t *peak_bytes)
 {
     (void)pthread_mutex_lock(&crew->lock);
     while (crew->n_done < crew->n_running) {
@@ -329,7 +328,7 @@ PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct p
     cut_clear(&run.cut);
     groups_free(run.groups, run.n_groups);
     free(run.next_alias);
-    free((void *)(uintptr_t)run.equal);
+    free(run.equal);
     free(run.writers);
     result->elapsed_s = now_s() - start_s;
     return status;

@@ -1,0 +1,1 @@
+"$phema" help sinth
