@@ -207,7 +207,7 @@ static phema_quad weight_to_come(const struct pass *pass, const struct phema_mem
 {
     const struct phema_set *set = pass->set;
     const struct phema_kind *kind = &set->kinds[b->kind];
-    if (pass->resolution == 1 || kind->every > 1 || a->time == b->time)
+    if (pass->resolution <= 1 || kind->every > 1 || a->time == b->time)
         return 0;
     uint64_t now = (uint64_t)set->times[a->time];
     uint64_t bin_end = ((now - 1) / pass->resolution + 1) * pass->resolution;
