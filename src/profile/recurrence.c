@@ -157,7 +157,7 @@ static void find_drops(struct pass *pass, uint64_t step)
         uint64_t every = pass->set->kinds[k].every;
         if (step == 1)
             pass->drops[k] = 1;
-        else if (every == 1)
+        else if (every <= 1)
             pass->drops[k] = -expm1l(pass->powers[k] * every_step);
         else if ((step - 1) % every == 0)
             pass->drops[k] = -expm1l(pass->powers[k] * some_steps);

@@ -21,7 +21,9 @@ static inline void put(struct phema_text *out, const void *data, size_t size)
 static inline void put_int(struct phema_text *out, uint64_t value, unsigned width)
 {
     for (unsigned i = 0; i < width; i++) {
-        uint8_t byte = i < 8 ? (uint8_t)(value >> (8 * i)) : 0;
+        uint8_t byte = 0;
+        if (i < 8)
+            byte = (uint8_t)(value >> (8 * i));
         put(out, &byte, 1);
     }
 }

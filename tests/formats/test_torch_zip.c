@@ -360,7 +360,7 @@ static void put_many(struct phema_text *file, size_t n)
 {
     struct phema_text program = {0};
     struct zip_record *records = calloc(n + 2, sizeof(*records));
-    char(*names)[16] = calloc(n, sizeof(*names));
+    char(*names)[32] = calloc(n, sizeof(*names));
     size_t *headers = calloc(n + 2, sizeof(*headers));
     assert_non_null(records);
     assert_non_null(names);
