@@ -1,0 +1,10 @@
+"$phema" gen --count 1 --steps 64 --input-sigma 0.1 --tensors 2 --params 100 a >/dev/null
+"$phema" gen --count 1 --steps 64 --input-sigma 0.1 --tensors 2 --params 100 --dtype f16 b >/dev/null
+# rounding to float16: 1.92e-4 rms, at most 2^-11 = 4.9e-4 of each element
+name=snapshot-0000064-0.100.safetensors
+for tolerance in 0 1e-5 5e-4 1; do
+    "$phema" diff -q --tolerance $tolerance a/$name b/$name
+    echo "$tolerance: $?"
+    "$phema" diff --json --tolerance $tolerance a/$name b/$name | grep '"equal"'
+done
+"$phema" diff --tolerance -1 a/$name b/$name

@@ -1,0 +1,1 @@
+"$phema" inspect "$fixtures/safetensors/no_tensors.safetensors" missing.safetensors

@@ -1,0 +1,1 @@
+"$phema" inspect --raw --tensor conv.wieght "$fixtures/torch/plain.pt"

@@ -1,0 +1,1 @@
+"$phema" inspect "$fixtures/safetensors/dtypes.safetensors" >/dev/full

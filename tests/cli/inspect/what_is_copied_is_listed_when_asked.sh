@@ -1,0 +1,1 @@
+"$phema" inspect -v "$fixtures/posthoc_ema/snapshots" >/dev/null

@@ -1,0 +1,22 @@
+exec 2>&1
+try() {
+    printf '%s' "$1" >m.json
+    "$phema" weights --sigma-rel 0.1 m.json
+    echo "$?"
+}
+try '{"snapshots": [{"time": 1, "sigma": 0.1}]}'
+try '{"snapshot": []}'
+try '{"snapshots": [{"time": 1, "sigma_rel": 0.1, "profile": {"kind": "power", "gamma": 3, "beta": 1}}]}'
+try '{"snapshots": [{"time": 1, "sigma_rel": 0.1, "sigma_rel": 0.1}]}'
+try '{"snapshots": [{"time": 1, "sigma_rel": 0.1}]'
+try '{"snapshots": [{"time": 1, "sigma_rel": 0.1}]} x'
+try '{"snapshots": [{"sigma_rel": 0.1}]}'
+try '{"snapshots": [{"time": "1", "sigma_rel": 0.1}]}'
+try '{"snapshots": [{"time": 1, "sigma_rel": 0.1, "profile": {"kind": "power", "gamma": 3}}]}'
+try '{"snapshots": [{"time": 1, "profile": {"kind": "window", "gamma": 3}}]}'
+try '{"snapshots": [{"time": 1, "profile": {"gamma": 3}}]}'
+try '{"snapshots": [{"time": 1, "profile": {"kind": "power", "gamma": 3, "update_every": 0}}]}'
+try '{"snapshots": [{"time": 1, "sigma_rel": 0.1, "file": ""}]}'
+try '{"snapshots": {}}'
+try '[]'
+try '{"unit": 5, "snapshots": []}'

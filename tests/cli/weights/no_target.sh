@@ -1,0 +1,2 @@
+"$phema" gen --count 1 run >/dev/null
+"$phema" weights run
