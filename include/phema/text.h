@@ -18,6 +18,9 @@ void phema_text_clear(struct phema_text *text); /* frees; the text is {0} again 
 void phema_text_append(struct phema_text *text, const char *data, size_t size);
 void phema_text_puts(struct phema_text *text, const char *string);
 void phema_text_printf(struct phema_text *text, const char *format, ...) PHEMA_PRINTF(2, 3);
+/* A whole sentence for a terminal: control characters and bytes that are not UTF-8 are escaped, so
+ * that no name of a file in it can move the cursor; quotes and backslashes stay. */
+void phema_text_puts_shown(struct phema_text *text, const char *string);
 PHEMA_FALLIBLE phema_text_check(const struct phema_text *text, struct phema_error *err);
 
 /* A name as a message or a table may show it: control characters, quotes and backslashes escaped,

@@ -25,9 +25,8 @@ PHEMA_FALLIBLE phema_json_parse(struct phema_json **out, struct phema_span text,
     if (!root) {
         if (json_error_code(&error) == json_error_out_of_memory)
             return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
-        struct phema_name_buffer shown; /* the text quotes the document */
         return phema_fail(err, PHEMA_ERR_FILE, "JSON is not valid at byte %d: %s", error.position,
-                          phema_name_shown(&shown, error.text, strlen(error.text)));
+                          error.text);
     }
     *out = (struct phema_json *)(void *)root;
     return PHEMA_OK;

@@ -107,7 +107,7 @@ bool phema_is_utf8(const char *data, size_t size)
 
 /* One character of a name into out (at most 8 bytes and a NUL), returning how many bytes were
  * taken. C1 controls are escaped as well: terminals obey them. */
-static size_t show_character(char out[9], const uint8_t *bytes, size_t size)
+static size_t show_character(char out[9], const uint8_t *bytes, size_t size, const char *escaped)
 {
     size_t length = utf8_length(bytes, size);
     bool is_c1 = length == 2 && bytes[0] == 0xC2 && bytes[1] < 0xA0;
@@ -117,8 +117,7 @@ static size_t show_character(char out[9], const uint8_t *bytes, size_t size)
         return length;
     }
     if (length == 1 && bytes[0] >= ' ' && bytes[0] != 0x7F) {
-        bool is_escaped = bytes[0] == '\\' || bytes[0] == '\'';
-        (void)snprintf(out, 9, is_escaped ? "\\%c" : "%c", bytes[0]);
+        (void)snprintf(out, 9, strchr(escaped, bytes[0]) ? "\\%c" : "%c", bytes[0]);
         return 1;
     }
     if (bytes[0] == '\n' || bytes[0] == '\t')
@@ -134,7 +133,7 @@ const char *phema_name_shown(struct phema_name_buffer *buffer, const char *name,
     size_t used = 0;
     for (size_t at = 0; at < size;) {
         char shown[9];
-        size_t taken = show_character(shown, bytes + at, size - at);
+        size_t taken = show_character(shown, bytes + at, size - at, "\\'");
         size_t length = strlen(shown);
         if (used + length > PHEMA_NAME_SHOWN) {
             memcpy(buffer->text + used, "...", 4);
@@ -146,6 +145,17 @@ const char *phema_name_shown(struct phema_name_buffer *buffer, const char *name,
     }
     buffer->text[used] = '\0';
     return buffer->text;
+}
+
+void phema_text_puts_shown(struct phema_text *text, const char *string)
+{
+    const uint8_t *bytes = (const uint8_t *)string;
+    size_t size = strlen(string);
+    for (size_t at = 0; at < size;) {
+        char shown[9];
+        at += show_character(shown, bytes + at, size - at, "");
+        phema_text_puts(text, shown);
+    }
 }
 
 const char *phema_size_shown(struct phema_name_buffer *buffer, uint64_t size_bytes)

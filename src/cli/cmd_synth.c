@@ -167,7 +167,7 @@ static const struct cli_opt rows[] = {
     {"accumulate", NUMBERS, CLI_CHOICE, CLI_ROW(synth_values, accumulate), "auto|f64|f32",
      "precision of the sums (auto: f64)", CLI_SHAPES_BYTES, 0},
     {"threads", RESOURCES, CLI_COUNT, CLI_ROW(synth_values, threads), "N",
-     "default: the processors this process may use", 0, 'j'},
+     "default: the processors this process may use", CLI_POSITIVE, 'j'},
     {"progress", MESSAGES, CLI_CHOICE, CLI_ROW(synth_values, common.progress),
      "auto|bar|plain|json|none", "how progress is shown", 0, 0},
     CLI_COMMON_ROWS(synth_values),

@@ -108,12 +108,21 @@ static enum phema_status run(int argc, char **argv, struct phema_error *err)
     return verb ? run_verb(verb, argc, argv, err) : fail_verb(word, err);
 }
 
+/* Messages name files and quote what is in them. */
+static void say(const char *message)
+{
+    struct phema_text text = {0};
+    phema_text_puts_shown(&text, message);
+    (void)fprintf(stderr, "posthoc-ema: %s\n", text.is_failed ? message : text.data);
+    phema_text_clear(&text);
+}
+
 int phema_cli_main(int argc, char **argv)
 {
     struct phema_error err = {""};
     phema_cleanup_install_handlers();
     enum phema_status status = run(argc, argv, &err);
     if (status && err.message[0])
-        (void)fprintf(stderr, "posthoc-ema: %s\n", err.message);
+        say(err.message);
     return (int)status;
 }

@@ -147,6 +147,8 @@ static enum phema_status set_value(struct parse *parse, const struct cli_opt *op
         break;
     case CLI_COUNT:
         status = cli_parse_count(value, text, err);
+        if (!status && (option->flags & CLI_POSITIVE) && *(uint64_t *)value == 0)
+            status = phema_fail(err, PHEMA_ERR_USAGE, "expected at least 1, found '%s'", text);
         break;
     }
     if (status && !is_operand(option))

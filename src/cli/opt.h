@@ -25,6 +25,7 @@ enum cli_kind {
 enum {
     CLI_OPTIONAL = 1,     /* an operand that may be missing */
     CLI_SHAPES_BYTES = 2, /* part of the command that makes an output again */
+    CLI_POSITIVE = 4,     /* a count that may not be 0 */
 };
 
 struct cli_texts {

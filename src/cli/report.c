@@ -12,6 +12,17 @@
 #define LARGE_ERROR 1e-2
 #define LARGE_NORM  10.0
 
+/* A line on stderr; names of files in it cannot move the cursor. line: NULL for none */
+static void say(const char *line)
+{
+    struct phema_text text = {0};
+    if (line)
+        phema_text_puts_shown(&text, line);
+    if (text.data && !text.is_failed)
+        (void)fprintf(stderr, "%s\n", text.data);
+    phema_text_clear(&text);
+}
+
 static void write_times(struct phema_text *out, const struct phema_series *series)
 {
     size_t n_times = 0;
@@ -75,11 +86,10 @@ void report_series(const struct cli_common *common, const struct phema_series *s
     if (series->n_tensors)
         phema_text_printf(&text, "; %zu tensors (%zu averaged), %s each", series->n_tensors,
                           n_averaged, phema_size_shown(&shown, bytes));
-    if (!text.is_failed)
-        (void)fprintf(stderr, "%s\n", text.data);
+    say(text.data);
     phema_text_clear(&text);
     for (size_t i = 0; i < series->n_notes; i++)
-        (void)fprintf(stderr, "%s\n", series->notes[i]);
+        say(series->notes[i]);
     for (size_t i = 0; common->is_verbose && i < series->n_tensors; i++) {
         const struct phema_series_tensor *entry = &series->tensors[i];
         if (entry->rule == PHEMA_RULE_COPY)

@@ -84,7 +84,7 @@ struct cli_target_values {
          "U",                                                                                      \
          "the averages were updated every U steps only\n(ema-pytorch: 100, pytorch-posthoc-ema: "  \
          "10 unless\nset otherwise)",                                                              \
-         CLI_SHAPES_BYTES,                                                                         \
+         CLI_SHAPES_BYTES | CLI_POSITIVE,                                                          \
          0},                                                                                       \
         {"unit",                                                                                   \
          INPUT,                                                                                    \
@@ -116,7 +116,7 @@ struct cli_target_values {
          CLI_ROW(type, series.every),                                                              \
          "N",                                                                                      \
          "use every Nth time, counted from the newest",                                            \
-         CLI_SHAPES_BYTES,                                                                         \
+         CLI_SHAPES_BYTES | CLI_POSITIVE,                                                          \
          0},                                                                                       \
         {"last",                                                                                   \
          INPUT,                                                                                    \
@@ -124,7 +124,7 @@ struct cli_target_values {
          CLI_ROW(type, series.last),                                                               \
          "N",                                                                                      \
          "use the N newest times",                                                                 \
-         CLI_SHAPES_BYTES,                                                                         \
+         CLI_SHAPES_BYTES | CLI_POSITIVE,                                                          \
          0},                                                                                       \
         {"include",                                                                                \
          INPUT,                                                                                    \
