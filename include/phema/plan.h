@@ -106,10 +106,11 @@ struct phema_target {
     double named_time, time;
     double sigma_rel, gamma;        /* NaN when the weights came without a target */
     struct phema_solution solution; /* weights: [series->n], 0 for snapshots left out */
-    double
-        label_profile_error; /* of the weights that believe the labels; NaN where they are true */
-    size_t n_left_out;       /* snapshots later than the target */
-    size_t n_repeated;       /* left out since another one is the same average */
+    /* of the weights that believe the labels; PHEMA_UNKNOWN where those are true */
+    double label_profile_error, label_predicted_error;
+    size_t n_left_out; /* snapshots later than the target */
+    size_t n_repeated; /* left out since another one is the same average */
+    size_t newest;     /* the last snapshot that is not later: what copies come from */
 };
 
 struct phema_plan_options {

@@ -33,6 +33,9 @@ const char *phema_name_shown(struct phema_name_buffer *buffer, const char *name,
 
 bool phema_is_utf8(const char *data, size_t size);
 
+/* The shortest decimal that reads back as the same double: 0.1, 4096, 1.5e-09. */
+const char *phema_number_shown(struct phema_name_buffer *buffer, double value);
+
 /* "1.5 GiB", "96 B": at most three digits that matter. */
 const char *phema_size_shown(struct phema_name_buffer *buffer, uint64_t size_bytes);
 

@@ -2,6 +2,7 @@
 /* text.c - growing text; UTF-8; names for people. */
 #include "phema/text.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,6 +157,20 @@ void phema_text_puts_shown(struct phema_text *text, const char *string)
         at += show_character(shown, bytes + at, size - at, "");
         phema_text_puts(text, shown);
     }
+}
+
+const char *phema_number_shown(struct phema_name_buffer *buffer, double value)
+{
+    if (value == floor(value) && fabs(value) < 1e15) {
+        (void)snprintf(buffer->text, sizeof(buffer->text), "%.0f", value);
+        return buffer->text;
+    }
+    for (int digits = 1; digits <= 17; digits++) {
+        (void)snprintf(buffer->text, sizeof(buffer->text), "%.*g", digits, value);
+        if (strtod(buffer->text, NULL) == value)
+            break;
+    }
+    return buffer->text;
 }
 
 const char *phema_size_shown(struct phema_name_buffer *buffer, uint64_t size_bytes)

@@ -69,8 +69,8 @@ static enum phema_status add_row(struct phema_text *out, struct phema_json_out *
         }
         phema_json_out_close(json, '}');
     } else {
-        phema_text_printf(out, "%-12.8g %-12.8g %-13.8g", length->sigma_rel, length->gamma,
-                          length->half_life_share);
+        phema_text_printf(out, "%-12.8g %-12.8g %-*.8g", length->sigma_rel, length->gamma,
+                          isnan(length->at) ? 0 : 13, length->half_life_share);
         if (!isnan(length->at))
             phema_text_printf(out, " %-12.8g %-12.8g %.10g", length->width, length->half_life,
                               length->decay);
@@ -98,6 +98,12 @@ static enum phema_status translate(struct length *out, const struct convert_valu
         else
             status = phema_gamma_from_sigma_rel(&gamma, -1 / log(value) / given->at, err);
     }
+    static const char *const options[] = {"sigma-rel", "gamma", "half-life", "decay"};
+    struct phema_name_buffer shown; /* of a decay the message shows the sigma_rel that it means */
+    if (status && spelling == DECAY && status != PHEMA_ERR_USAGE)
+        return phema_fail_in(err, status, "--decay %s", phema_number_shown(&shown, value));
+    if (status && status != PHEMA_ERR_USAGE)
+        return phema_fail_in(err, status, "--%s", options[spelling]);
     return status ? status : from_gamma(out, gamma, given->at, err);
 }
 
@@ -136,7 +142,7 @@ static enum phema_status run(void *values, struct phema_error *err)
         phema_json_out_u64(&json, "version", 1);
         phema_json_out_open(&json, "lengths", '[');
     } else {
-        phema_text_printf(&text, "%-12s %-12s %-13s", "sigma_rel", "gamma", "half_life_rel");
+        phema_text_printf(&text, "%-12s %-12s %s", "sigma_rel", "gamma", "half_life_rel");
         phema_text_puts(&text, isnan(given->at) ? "\n" : " width        half_life    decay\n");
     }
     enum phema_status status = write_rows(&text, &json, given, err);

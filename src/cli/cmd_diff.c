@@ -26,6 +26,28 @@ static bool is_within(const struct phema_difference *difference, double toleranc
     return difference->is_equal || difference->rel_l2 <= tolerance;
 }
 
+/* Compared as numbers, so that distances mean something; else as bytes. */
+static bool is_numeric(const struct phema_difference *difference)
+{
+    if (!difference->a || !difference->b || !difference->is_comparable)
+        return false;
+    enum phema_dtype dtype = difference->a->dtype;
+    return phema_dtype_is_float(dtype) || dtype == PHEMA_C64 || dtype == PHEMA_C128;
+}
+
+static double known_distance(const struct phema_difference *difference, double distance)
+{
+    return is_numeric(difference) ? distance : PHEMA_UNKNOWN;
+}
+
+static bool has_numbers(const struct phema_comparison *comparison)
+{
+    for (size_t i = 0; i < comparison->n; i++)
+        if (is_numeric(&comparison->tensors[i]))
+            return true;
+    return false;
+}
+
 static const struct phema_tensor *tensor_of(const struct phema_difference *difference)
 {
     return difference->a ? difference->a : difference->b;
@@ -51,8 +73,9 @@ static void write_json(struct phema_text *text, const struct phema_comparison *c
     struct phema_json_out out = {.text = text, .is_pretty = true};
     phema_json_out_open(&out, NULL, '{');
     phema_json_out_bool(&out, "equal", is_equal);
-    phema_json_out_number(&out, "max_abs", comparison->max_abs);
-    phema_json_out_number(&out, "rel_l2", comparison->rel_l2);
+    bool is_known = has_numbers(comparison);
+    phema_json_out_number(&out, "max_abs", is_known ? comparison->max_abs : PHEMA_UNKNOWN);
+    phema_json_out_number(&out, "rel_l2", is_known ? comparison->rel_l2 : PHEMA_UNKNOWN);
     phema_json_out_open(&out, "tensors", '[');
     for (size_t i = 0; i < comparison->n; i++) {
         const struct phema_difference *difference = &comparison->tensors[i];
@@ -62,10 +85,8 @@ static void write_json(struct phema_text *text, const struct phema_comparison *c
         phema_json_out_bytes(&out, "name", difference->a->name, difference->a->name_size);
         phema_json_out_bool(&out, "comparable", difference->is_comparable);
         phema_json_out_u64(&out, "unequal", difference->n_unequal);
-        phema_json_out_number(&out, "max_abs",
-                              difference->is_comparable ? difference->max_abs : PHEMA_UNKNOWN);
-        phema_json_out_number(&out, "rel_l2",
-                              difference->is_comparable ? difference->rel_l2 : PHEMA_UNKNOWN);
+        phema_json_out_number(&out, "max_abs", known_distance(difference, difference->max_abs));
+        phema_json_out_number(&out, "rel_l2", known_distance(difference, difference->rel_l2));
         phema_json_out_close(&out, '}');
     }
     phema_json_out_close(&out, ']');
@@ -106,6 +127,11 @@ static void write_row(struct phema_text *out, const struct phema_difference *dif
         phema_text_printf(out, "%-12s %-12s %s\n", "only in B", "", name.text);
     else if (!difference->is_comparable)
         phema_text_printf(out, "%-12s %-12s %s\n", "other shape", "or dtype", name.text);
+    else if (!is_numeric(difference))
+        phema_text_printf(out, "%-25s %s  (%llu of %llu elements differ)\n",
+                          difference->is_equal ? "equal" : "not equal", name.text,
+                          (unsigned long long)difference->n_unequal,
+                          (unsigned long long)tensor->n_elems);
     else
         phema_text_printf(out, "%-12.4g %-12.4g %s\n", difference->rel_l2, difference->max_abs,
                           name.text);
@@ -136,8 +162,11 @@ static enum phema_status write_table(struct phema_text *out,
             write_row(out, &comparison->tensors[order[i]]);
         if (n_shown < n_different)
             phema_text_printf(out, "... and %zu more (-v shows all)\n", n_different - n_shown);
-        phema_text_printf(out, "%-12.4g %-12.4g all; %zu of %zu tensors differ\n",
-                          comparison->rel_l2, comparison->max_abs, n_different, comparison->n);
+        if (has_numbers(comparison))
+            phema_text_printf(out, "%-12.4g %-12.4g ", comparison->rel_l2, comparison->max_abs);
+        else
+            phema_text_printf(out, "%-12s %-12s ", "-", "-");
+        phema_text_printf(out, "all; %zu of %zu tensors differ\n", n_different, comparison->n);
     }
     free(order);
     return PHEMA_OK;

@@ -5,6 +5,7 @@
 #include "commands.h"
 #include "phema/cpu.h"
 #include "phema/gen.h"
+#include "phema/json.h"
 #include "shared.h"
 
 struct gen_values {
@@ -25,6 +26,20 @@ static enum phema_dtype dtype_named(const char *name, enum phema_dtype otherwise
         if (strcmp(name, known[i].name) == 0)
             return known[i].dtype;
     return otherwise;
+}
+
+static void write_json(struct phema_text *text, const char *directory,
+                       const struct phema_gen_options *options)
+{
+    struct phema_json_out out = {.text = text};
+    phema_json_out_open(&out, NULL, '{');
+    phema_json_out_u64(&out, "version", 1);
+    phema_json_out_string(&out, "directory", directory);
+    phema_json_out_u64(&out, "snapshots",
+                       options->count * (options->n_input_sigmas + (options->is_raw ? 1 : 0)));
+    phema_json_out_u64(&out, "truths", options->n_truth_sigmas);
+    phema_json_out_close(&out, '}');
+    phema_text_puts(text, "\n");
 }
 
 static enum phema_status run(void *values, struct phema_error *err)
@@ -56,7 +71,10 @@ static enum phema_status run(void *values, struct phema_error *err)
     if (status)
         return status;
     struct phema_text text = {0};
-    phema_text_printf(&text, "%s\n", given->directory);
+    if (given->common.is_json)
+        write_json(&text, given->directory, &options);
+    else
+        phema_text_printf(&text, "%s\n", given->directory);
     status = cli_print(&text, err);
     phema_text_clear(&text);
     return status;

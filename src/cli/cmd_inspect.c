@@ -17,7 +17,7 @@ struct inspect_values {
     struct cli_common common;
     struct cli_texts paths;
     struct cli_texts allow_global;
-    const char *tensor;
+    const char *tensor, *layout, *name_regex, *key;
     bool is_raw;
 };
 
@@ -159,35 +159,39 @@ static void write_series(struct phema_text *out, const struct phema_series *seri
     for (size_t k = 0; k < series->n; k++)
         if ((int)strlen(series->snapshots[k].label) > width)
             width = (int)strlen(series->snapshots[k].label);
-    phema_text_printf(out, "%-*s %14s %10s\n", width, "file", series->unit, "sigma_rel");
+    /* names of EDM2 and pytorch-posthoc-ema count otherwise than the clock of the average */
+    bool is_renamed = false;
+    for (size_t k = 0; k < series->n; k++)
+        is_renamed |= series->snapshots[k].time != series->snapshots[k].named_time;
+    phema_text_printf(out, "%-*s %14s %10s%s\n", width, "file", series->unit, "sigma_rel",
+                      is_renamed ? "         named" : "");
     for (size_t k = 0; k < series->n; k++) {
         const struct phema_snapshot *snapshot = &series->snapshots[k];
-        phema_text_printf(out, "%-*s %14.17g ", width, snapshot->label, snapshot->time);
+        struct phema_name_buffer time;
+        phema_text_printf(out, "%-*s %14s ", width, snapshot->label,
+                          phema_number_shown(&time, snapshot->time));
         if (isnan(snapshot->sigma_rel))
-            phema_text_printf(out, "%10s\n", "unknown");
+            phema_text_printf(out, "%10s", "unknown");
         else
-            phema_text_printf(out, "%10.6g\n", snapshot->sigma_rel);
+            phema_text_printf(out, "%10.6g", snapshot->sigma_rel);
+        if (is_renamed)
+            phema_text_printf(out, " %13s", phema_number_shown(&time, snapshot->named_time));
+        phema_text_puts(out, "\n");
     }
 }
 
-static void write_series_json(struct phema_json_out *out, const struct phema_series *series)
+static void write_series_json(struct phema_json_out *out, const struct phema_series *series,
+                              bool is_inner)
 {
     phema_json_out_open(out, NULL, '{');
-    phema_json_out_u64(out, "version", 1);
+    if (!is_inner)
+        phema_json_out_u64(out, "version", 1);
+    phema_json_out_string(out, "file", series->root);
     phema_json_out_string(out, "layout", series->layout);
     phema_json_out_string(out, "unit", series->unit);
     phema_json_out_open(out, "snapshots", '[');
-    for (size_t k = 0; k < series->n; k++) {
-        const struct phema_snapshot *snapshot = &series->snapshots[k];
-        phema_json_out_open(out, NULL, '{');
-        phema_json_out_string(out, "file", snapshot->label);
-        phema_json_out_number(out, "time", snapshot->time);
-        phema_json_out_number(out, "sigma_rel", snapshot->sigma_rel);
-        phema_json_out_number(out, "gamma", snapshot->gamma);
-        if (snapshot->update_every > 1)
-            phema_json_out_u64(out, "update_every", snapshot->update_every);
-        phema_json_out_close(out, '}');
-    }
+    for (size_t k = 0; k < series->n; k++)
+        report_snapshot_json(out, &series->snapshots[k]);
     phema_json_out_close(out, ']');
     phema_json_out_u64(out, "tensors", series->n_tensors);
     phema_json_out_close(out, '}');
@@ -232,6 +236,9 @@ static enum phema_status inspect_series(const struct inspect_values *given, cons
 {
     struct phema_series_options options = {
         .snapshots = path,
+        .layout = given->layout,
+        .name_regex = given->name_regex,
+        .key = given->key,
         .from = -HUGE_VAL,
         .to = HUGE_VAL,
         .checkpoint = {given->allow_global.items, given->allow_global.n},
@@ -244,7 +251,7 @@ static enum phema_status inspect_series(const struct inspect_values *given, cons
         return status;
     report_series(&given->common, series);
     if (given->common.is_json)
-        write_series_json(json, series);
+        write_series_json(json, series, given->paths.n > 1);
     else
         write_series(text, series);
     phema_series_close(series);
@@ -321,6 +328,13 @@ static enum phema_status run(void *values, struct phema_error *err)
 static const struct cli_opt rows[] = {
     {"FILE|DIR", INPUT, CLI_OPERANDS, CLI_ROW(inspect_values, paths), NULL,
      "checkpoints, or directories of snapshots", 0, 0},
+    {"layout", INPUT, CLI_CHOICE, CLI_ROW(inspect_values, layout),
+     "auto|own|edm2|ema-pytorch|posthoc-ema|manifest",
+     "who wrote the snapshots of a directory; auto:\nrecognised by names", 0, 0},
+    {"name-regex", INPUT, CLI_TEXT, CLI_ROW(inspect_values, name_regex), "RE",
+     "what names say: groups (?<time>..), (?<sigma>..)\nor (?<index>..)", 0, 0},
+    {"key", INPUT, CLI_TEXT, CLI_ROW(inspect_values, key), "PATH",
+     "subtree of the snapshots of a directory; . for all", 0, 0},
     CLI_PICKLE_ROWS(inspect_values, allow_global),
     {"tensor", OUTPUT, CLI_TEXT, CLI_ROW(inspect_values, tensor), "NAME",
      "this tensor alone, with --raw", 0, 0},

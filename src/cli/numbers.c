@@ -188,8 +188,10 @@ PHEMA_FALLIBLE cli_parse_reals(struct cli_reals *out, struct phema_arena *arena,
     if (!copy)
         return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
     enum phema_status status = parse_items(&list, copy, err);
+    if (status && strpbrk(text, ",:")) /* which item it is stands in the message */
+        (void)phema_fail_in(err, status, "'%s'", text);
     if (status)
-        return phema_fail_in(err, status, "'%s'", text);
+        return status;
     *out = list.reals;
     return PHEMA_OK;
 }

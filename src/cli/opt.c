@@ -52,13 +52,21 @@ static size_t distance(const char *a, const char *b)
     return row[n];
 }
 
+/* "synthesise" for "synth", "sigma" for "sigma-rel" */
+static bool is_start(const char *a, const char *b)
+{
+    size_t size_a = strlen(a), size_b = strlen(b);
+    size_t shorter = size_a < size_b ? size_a : size_b;
+    return shorter >= 3 && memcmp(a, b, shorter) == 0;
+}
+
 const char *cli_nearest(const char *word, const char *(*name)(const void *table, size_t index),
                         const void *table)
 {
     const char *best = NULL;
     size_t best_distance = 1 + strlen(word) / 3;
     for (size_t i = 0; name(table, i); i++) {
-        size_t here = distance(word, name(table, i));
+        size_t here = is_start(word, name(table, i)) ? 1 : distance(word, name(table, i));
         if (here <= best_distance) {
             best_distance = here - (here > 0);
             best = name(table, i);
@@ -141,6 +149,8 @@ static enum phema_status set_value(struct parse *parse, const struct cli_opt *op
         break;
     case CLI_REAL:
         status = cli_parse_real(value, text, err);
+        if (!status && isnan(*(double *)value))
+            status = phema_fail(err, PHEMA_ERR_USAGE, "'%s' is no number", text);
         break;
     case CLI_REALS:
         status = cli_parse_reals(value, &parse->common->arena, text, err);

@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "phema/json.h"
-
 /* Predictions above this, or weights this large, deserve a warning. */
 #define LARGE_ERROR 1e-2
 #define LARGE_NORM  10.0
@@ -29,12 +27,13 @@ static void write_times(struct phema_text *out, const struct phema_series *serie
     for (size_t k = 0; k < series->n; k++)
         n_times += k == 0 || series->snapshots[k].named_time != series->snapshots[k - 1].named_time;
     const char *named_in = strcmp(series->layout, "edm2") == 0 ? "kimg" : series->unit;
-    double first = series->snapshots[0].named_time;
+    struct phema_name_buffer from, to;
+    (void)phema_number_shown(&from, series->snapshots[0].named_time);
+    (void)phema_number_shown(&to, series->snapshots[series->n - 1].named_time);
     if (n_times == 1)
-        phema_text_printf(out, "one time, %.17g %s", first, named_in);
+        phema_text_printf(out, "one time, %s %s", from.text, named_in);
     else
-        phema_text_printf(out, "%zu times, %.17g to %.17g %s", n_times, first,
-                          series->snapshots[series->n - 1].named_time, named_in);
+        phema_text_printf(out, "%zu times, %s to %s %s", n_times, from.text, to.text, named_in);
 }
 
 static void write_widths(struct phema_text *out, const struct phema_series *series)
@@ -101,10 +100,12 @@ void report_series(const struct cli_common *common, const struct phema_series *s
 
 static void write_target(struct phema_text *out, const struct phema_target *target)
 {
+    struct phema_name_buffer at;
     if (isnan(target->sigma_rel))
-        phema_text_printf(out, "given weights at %.17g", target->named_time);
+        phema_text_printf(out, "given weights at %s", phema_number_shown(&at, target->named_time));
     else
-        phema_text_printf(out, "sigma_rel %.6g at %.17g", target->sigma_rel, target->named_time);
+        phema_text_printf(out, "sigma_rel %.6g at %s", target->sigma_rel,
+                          phema_number_shown(&at, target->named_time));
 }
 
 static void warn(const struct phema_target *target)
@@ -116,13 +117,12 @@ static void warn(const struct phema_target *target)
     bool is_rounding = solution->predicted.rounding > solution->predicted.profile;
     struct phema_text text = {0};
     write_target(&text, target);
-    phema_text_printf(&text, ": %s; %s",
-                      is_wrong ? "the error to expect is large" : "the weights are large",
-                      is_rounding || !is_wrong
-                          ? "rounding of the files weighs in: a wider target, or snapshots in F32, "
-                            "would help"
-                          : "a target nearer to the widths and times of the snapshots, or more "
-                            "snapshots, would help");
+    phema_text_printf(
+        &text, ": %s; %s", is_wrong ? "the error to expect is large" : "the weights are large",
+        is_rounding ? "most of the error is rounding of the files: a wider target, or "
+                      "snapshots in F32, would help"
+                    : "a target nearer to the widths and times of the snapshots, or "
+                      "more snapshots, would help");
     if (!text.is_failed)
         (void)fprintf(stderr, "warning: %s\n", text.data);
     phema_text_clear(&text);
@@ -144,11 +144,11 @@ static void report_target(const struct phema_plan *plan, const struct phema_targ
                           solution->norm2);
     if (!isnan(predicted->paper_weights) && strcmp(plan->metric, "walk") == 0)
         phema_text_printf(&text, "paper's weights would give %.1e, ", predicted->paper_weights);
+    if (!isnan(target->label_predicted_error))
+        phema_text_printf(&text, "believing the labels would give %.1e, ",
+                          target->label_predicted_error);
     if (!isnan(solution->profile_error))
         phema_text_printf(&text, "profile error %.2e, ", solution->profile_error);
-    if (!isnan(target->label_profile_error))
-        phema_text_printf(&text, "believing the labels it would be %.2e, ",
-                          target->label_profile_error);
     if (written_error > 0)
         phema_text_printf(&text, "the dtype written adds %.1e, ", written_error);
     if (fabs(solution->sum - 1) > 1e-9)
@@ -156,6 +156,8 @@ static void report_target(const struct phema_plan *plan, const struct phema_targ
     if (target->n_left_out)
         phema_text_printf(&text, "%zu later snapshot%s left out, ", target->n_left_out,
                           target->n_left_out == 1 ? "" : "s");
+    if (target->newest + 1 < plan->series->n && !target->n_left_out)
+        phema_text_puts(&text, "between two snapshots: later ones are used, ");
     if (target->n_repeated)
         phema_text_printf(&text, "%zu snapshot%s left out that repeat%s another, ",
                           target->n_repeated, target->n_repeated == 1 ? "" : "s",
@@ -231,22 +233,17 @@ void report_synth(const struct cli_common *common, const struct phema_plan *plan
 
 /* ---- weights ---- */
 
-static void write_snapshots(struct phema_json_out *out, const struct phema_series *series)
+void report_snapshot_json(struct phema_json_out *out, const struct phema_snapshot *snapshot)
 {
-    phema_json_out_open(out, "snapshots", '[');
-    for (size_t k = 0; k < series->n; k++) {
-        const struct phema_snapshot *snapshot = &series->snapshots[k];
-        phema_json_out_open(out, NULL, '{');
-        phema_json_out_string(out, "file", snapshot->label);
-        phema_json_out_number(out, "time", snapshot->time);
-        phema_json_out_number(out, "sigma_rel", snapshot->sigma_rel);
-        phema_json_out_number(out, "gamma", snapshot->gamma);
-        phema_json_out_string(out, "profile", "power");
-        if (snapshot->update_every > 1)
-            phema_json_out_u64(out, "update_every", snapshot->update_every);
-        phema_json_out_close(out, '}');
-    }
-    phema_json_out_close(out, ']');
+    phema_json_out_open(out, NULL, '{');
+    phema_json_out_string(out, "file", snapshot->label);
+    phema_json_out_number(out, "time", snapshot->time);
+    phema_json_out_number(out, "sigma_rel", snapshot->sigma_rel);
+    phema_json_out_number(out, "gamma", snapshot->gamma);
+    phema_json_out_string(out, "profile", "power");
+    if (snapshot->update_every > 1)
+        phema_json_out_u64(out, "update_every", snapshot->update_every);
+    phema_json_out_close(out, '}');
 }
 
 static void write_target_json(struct phema_json_out *out, const struct phema_plan *plan,
@@ -264,8 +261,10 @@ static void write_target_json(struct phema_json_out *out, const struct phema_pla
     phema_json_out_close(out, ']');
     phema_json_out_number(out, "sum", solution->sum);
     phema_json_out_number(out, "profile_error", solution->profile_error);
-    if (!isnan(target->label_profile_error))
+    if (!isnan(target->label_profile_error)) {
         phema_json_out_number(out, "label_profile_error", target->label_profile_error);
+        phema_json_out_number(out, "label_predicted_error", target->label_predicted_error);
+    }
     phema_json_out_number(out, "norm1", solution->norm1);
     phema_json_out_number(out, "norm2", solution->norm2);
     phema_json_out_number(out, "condition", solution->condition);
@@ -287,7 +286,10 @@ void report_weights_json(struct phema_text *out, const struct phema_plan *plan)
     phema_json_out_open(&json, NULL, '{');
     phema_json_out_u64(&json, "version", 1);
     phema_json_out_string(&json, "unit", plan->series->unit);
-    write_snapshots(&json, plan->series);
+    phema_json_out_open(&json, "snapshots", '[');
+    for (size_t k = 0; k < plan->series->n; k++)
+        report_snapshot_json(&json, &plan->series->snapshots[k]);
+    phema_json_out_close(&json, ']');
     phema_json_out_open(&json, "targets", '[');
     for (size_t j = 0; j < plan->m; j++)
         write_target_json(&json, plan, &plan->targets[j]);

@@ -3,6 +3,7 @@
 #define CLI_REPORT_H
 
 #include "opt.h"
+#include "phema/json.h"
 #include "phema/plan.h"
 #include "phema/synth.h"
 
@@ -13,6 +14,9 @@ void report_plan(const struct cli_common *common, const struct phema_plan *plan,
                  enum phema_dtype output_dtype, bool has_dtype);
 void report_synth(const struct cli_common *common, const struct phema_plan *plan,
                   const struct phema_outputs *outputs, const struct phema_synth_result *result);
+
+/* One snapshot of a series as a member of an array: file, time, widths. */
+void report_snapshot_json(struct phema_json_out *out, const struct phema_snapshot *snapshot);
 
 /* The JSON of weights --json, and its table. */
 void report_weights_json(struct phema_text *out, const struct phema_plan *plan);

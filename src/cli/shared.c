@@ -7,16 +7,23 @@
 #include <stdio.h>
 #include <string.h>
 
+static enum phema_status check_widths(const struct cli_reals *widths, const char *option,
+                                      struct phema_error *err)
+{
+    for (size_t i = 0; i < widths->n; i++) {
+        double gamma = 0;
+        enum phema_status status = phema_gamma_from_sigma_rel(&gamma, widths->items[i], err);
+        if (status)
+            return phema_fail_in(err, status, "%s", option);
+    }
+    return PHEMA_OK;
+}
+
 PHEMA_FALLIBLE cli_series_options(struct phema_series_options *out, const struct cli_common *common,
                                   const struct cli_series_values *values, struct phema_error *err)
 {
-    for (size_t i = 0; i < values->input_sigma.n; i++) {
-        double gamma = 0;
-        enum phema_status status =
-            phema_gamma_from_sigma_rel(&gamma, values->input_sigma.items[i], err);
-        if (status)
-            return phema_fail_in(err, PHEMA_ERR_INPUTS, "--input-sigma");
-    }
+    if (check_widths(&values->input_sigma, "--input-sigma", err))
+        return PHEMA_ERR_INPUTS;
     *out = (struct phema_series_options){
         .snapshots = values->snapshots,
         .layout = values->layout,
@@ -85,6 +92,8 @@ PHEMA_FALLIBLE cli_plan_options(struct phema_plan_options *out, const struct cli
                                                                     : PHEMA_SOLVER_AUTO;
     enum phema_status status = read_ridge(&out->solve, target->ridge, err);
     if (!status)
+        status = check_widths(&target->sigma_rel, "--sigma-rel", err);
+    if (!status)
         status = cli_series_options(&out->series, common, series, err);
     out->series.needs_no_profiles = target->weights != NULL;
     return status;
@@ -97,12 +106,20 @@ PHEMA_FALLIBLE cli_check_error(const struct phema_plan *plan, double max_error,
         return PHEMA_OK;
     for (size_t j = 0; j < plan->m; j++) {
         const struct phema_target *target = &plan->targets[j];
-        if (!(target->solution.predicted.total <= max_error)) /* NaN is no prediction */
+        double predicted = target->solution.predicted.total;
+        struct phema_name_buffer at;
+        (void)phema_number_shown(&at, target->named_time);
+        if (isnan(predicted))
             return phema_fail(err, PHEMA_NO,
-                              "target sigma_rel %g at %.17g: predicted error %.2g is above "
-                              "--max-error %g",
-                              target->sigma_rel, target->named_time,
-                              target->solution.predicted.total, max_error);
+                              "--max-error: the error of these weights cannot be predicted; "
+                              "--sigma-rel says what they are meant for, and the snapshots' widths "
+                              "must be known");
+        if (predicted > max_error)
+            return phema_fail(
+                err, PHEMA_NO,
+                "target sigma_rel %g at %s: predicted error %.2g is above --max-error "
+                "%g",
+                target->sigma_rel, at.text, predicted, max_error);
     }
     return PHEMA_OK;
 }

@@ -105,6 +105,34 @@ static enum phema_status choose_times(struct scan *scan, const struct phema_seri
     return PHEMA_OK;
 }
 
+static bool has_width(const struct candidate *candidate)
+{
+    return !isnan(candidate->sigma_rel) || !isnan(candidate->gamma);
+}
+
+/* Raw parameters stand beside the averages in some directories: their names say a time and no
+ * width. Where nothing says a width it may come from --input-sigma, and where that is given it is
+ * for all. */
+static void leave_out_raw(struct scan *scan, const struct phema_series_options *options)
+{
+    bool is_any = false;
+    for (size_t i = 0; i < scan->n; i++)
+        is_any = is_any || (!scan->items[i].is_left_out && has_width(&scan->items[i]));
+    size_t n = 0;
+    const char *first = NULL;
+    for (size_t i = 0; is_any && !options->n_input_sigmas && i < scan->n; i++) {
+        struct candidate *candidate = &scan->items[i];
+        if (candidate->is_left_out || has_width(candidate))
+            continue;
+        candidate->is_left_out = true;
+        first = first ? first : candidate->label;
+        n++;
+    }
+    if (n)
+        scan_note(scan, "left out: '%s'%s, whose width nothing says", first,
+                  n > 1 ? " and others" : "");
+}
+
 PHEMA_FALLIBLE choose_candidates(struct scan *scan, const struct phema_series_options *options,
                                  struct phema_error *err)
 {
@@ -112,6 +140,8 @@ PHEMA_FALLIBLE choose_candidates(struct scan *scan, const struct phema_series_op
     for (size_t i = 0; !status && i < scan->n; i++)
         if (!scan->items[i].is_left_out)
             status = look_inside(scan, options, &scan->items[i], err);
+    if (!status && scan->layout != &layout_manifest && !options->needs_no_profiles)
+        leave_out_raw(scan, options);
     if (!status)
         status = check_prefixes(scan, options, err);
     return status ? status : choose_times(scan, options, err);

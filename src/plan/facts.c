@@ -24,6 +24,15 @@ static enum phema_status read_number(double *out, const struct phema_checkpoint 
     return PHEMA_OK;
 }
 
+static enum phema_status fail_disagrees(const char *what, double named, double inside,
+                                        struct phema_error *err)
+{
+    struct phema_name_buffer name, metadata;
+    return phema_fail(err, PHEMA_ERR_INPUTS,
+                      "its name says %s %s, its metadata %s; rename it or mend the metadata", what,
+                      phema_number_shown(&name, named), phema_number_shown(&metadata, inside));
+}
+
 /* The metadata are more exact than a name can be, which has only so many digits. */
 static enum phema_status reconcile(double *named, double inside, double slack, const char *what,
                                    struct phema_error *err)
@@ -31,10 +40,7 @@ static enum phema_status reconcile(double *named, double inside, double slack, c
     if (isnan(inside))
         return PHEMA_OK;
     if (!isnan(*named) && fabs(*named - inside) > slack)
-        return phema_fail(
-            err, PHEMA_ERR_INPUTS,
-            "its name says %s %.17g, its metadata %.17g; rename it or mend the metadata", what,
-            *named, inside);
+        return fail_disagrees(what, *named, inside, err);
     *named = inside;
     return PHEMA_OK;
 }

@@ -11,6 +11,7 @@
 
 #include "phema/file.h"
 #include "phema/json.h"
+#include "phema/text.h"
 
 static enum phema_status no_memory(struct phema_error *err)
 {
@@ -59,7 +60,9 @@ static enum phema_status add_targets(struct phema_plan *plan, size_t m, struct p
                                         .time = series->snapshots[series->n - 1].time,
                                         .sigma_rel = PHEMA_UNKNOWN,
                                         .gamma = PHEMA_UNKNOWN,
-                                        .label_profile_error = PHEMA_UNKNOWN};
+                                        .newest = series->n - 1,
+                                        .label_profile_error = PHEMA_UNKNOWN,
+                                        .label_predicted_error = PHEMA_UNKNOWN};
         target->solution.weights = calloc(series->n, sizeof(double));
         target->solution.solver = "given";
         plan->m = j + 1;
@@ -135,6 +138,7 @@ static enum phema_status read_target(struct phema_target *target, const struct p
                                      const size_t *indices, size_t n,
                                      const struct phema_series *series, struct phema_error *err)
 {
+    struct phema_name_buffer shown;
     const struct phema_json *weights = phema_json_get(value, "weights");
     if (!weights || phema_json_type(weights) != PHEMA_JSON_ARRAY || phema_json_length(weights) != n)
         return phema_fail(err, PHEMA_ERR_FILE, "expected %zu weights, one for each snapshot", n);
@@ -161,8 +165,8 @@ static enum phema_status read_target(struct phema_target *target, const struct p
             if (series->snapshots[k].time == target->time)
                 target->named_time = series->snapshots[k].named_time;
         if (isnan(target->named_time))
-            return phema_fail(err, PHEMA_ERR_INPUTS, "time %.17g is not that of a snapshot",
-                              target->time);
+            return phema_fail(err, PHEMA_ERR_INPUTS, "time %s is not that of a snapshot",
+                              phema_number_shown(&shown, target->time));
     }
     return PHEMA_OK;
 }

@@ -29,6 +29,7 @@ const struct layout layout_edm2 = {
 
 const struct layout layout_ema_pytorch = {
     .name = "ema-pytorch",
+    .library = "ema-pytorch",
     .pattern = "^(?<index>[0-9]+)\\.(?<time>[0-9]+)\\.pt$",
     .unit = "steps",
     .subtree = "ema_model",
@@ -39,6 +40,7 @@ const struct layout layout_ema_pytorch = {
 
 const struct layout layout_posthoc_ema = {
     .name = "posthoc-ema",
+    .library = "pytorch-posthoc-ema",
     .pattern = "^(?<index>[0-9]+)\\.(?<time>[0-9]+)\\.pt$",
     .unit = "steps",
     .is_labelled_only = true,

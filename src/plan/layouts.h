@@ -7,6 +7,7 @@
 
 struct layout {
     const char *name;    /* as --layout takes it and listings say it */
+    const char *library; /* that writes it, where a message needs it */
     const char *pattern; /* of names, groups time, sigma or index, prefix; NULL: has none */
     const char *unit;
     double (*clock)(double named_time); /* NULL: the same */

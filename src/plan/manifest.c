@@ -107,7 +107,9 @@ static enum phema_status read_snapshot(struct reading *reading, const struct phe
     struct candidate *candidate = scan_add(reading->scan);
     if (!candidate)
         return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
-    candidate->label = phema_arena_copy(reading->scan->arena, where, strlen(where));
+    char label[32];
+    (void)snprintf(label, sizeof(label), "#%zu", number);
+    candidate->label = phema_arena_copy(reading->scan->arena, label, strlen(label));
     candidate->base = candidate->label;
     if (!candidate->label)
         return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");

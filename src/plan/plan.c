@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "given.h"
+#include "phema/text.h"
 
 static enum phema_status no_memory(struct phema_error *err)
 {
@@ -28,8 +29,17 @@ static size_t count_until(const struct phema_series *series, double time)
     return n;
 }
 
+/* Later snapshots add next to nothing to a target at the time of a snapshot, and are left out, as
+ * EDM2 does; between two they make it several times better (docs/solver.md), and are kept. */
+static size_t count_used(const struct phema_series *series, double time)
+{
+    size_t n = count_until(series, time);
+    bool is_between = n > 0 && n < series->n && series->snapshots[n - 1].time < time;
+    return is_between ? series->n : n;
+}
+
 /* With updates every U steps only, snapshots between two updates are one and the same average, and
- * up to the second update all widths are: the parameters of the first step. Only the first of them
+ * up to the second update all widths are: the parameters of the first step. Only the last of them
  * can be solved for. Averages that are updated at every step never coincide by themselves. */
 static bool repeats(const struct phema_snapshot *a, const struct phema_snapshot *b)
 {
@@ -81,8 +91,8 @@ static enum phema_status set_problem(struct problem *problem, const struct phema
         return no_memory(err);
     for (size_t k = 0; k < n; k++) {
         bool is_repeated = false;
-        for (size_t x = 0; drops_repeats && x < problem->n && !is_repeated; x++)
-            is_repeated = repeats(&series->snapshots[problem->index[x]], &series->snapshots[k]);
+        for (size_t later = k + 1; drops_repeats && later < n && !is_repeated; later++)
+            is_repeated = repeats(&series->snapshots[k], &series->snapshots[later]);
         if (is_repeated)
             continue;
         size_t x = problem->n++;
@@ -113,7 +123,7 @@ static enum phema_status rate_labels(struct problem *problem, const struct phema
     static const struct phema_solve_options as_published = {
         .metric = PHEMA_METRIC_PROFILE, .ridge = PHEMA_RIDGE_NONE, .keeps_sum = true};
     struct problem labels;
-    enum phema_status status = set_problem(&labels, series, count_until(series, targets[0].time),
+    enum phema_status status = set_problem(&labels, series, count_used(series, targets[0].time),
                                            false, targets, problem->m, err);
     for (size_t k = 0; !status && k < labels.n; k++) {
         labels.snapshots[k].update_every = 1;
@@ -130,8 +140,10 @@ static enum phema_status rate_labels(struct problem *problem, const struct phema
         labels.targets[j] = problem->targets[j];
     if (!status)
         status = rate(&labels, series, err);
-    for (size_t j = 0; !status && j < labels.m; j++)
+    for (size_t j = 0; !status && j < labels.m; j++) {
         targets[j].label_profile_error = labels.solutions[j].profile_error;
+        targets[j].label_predicted_error = labels.solutions[j].predicted.total;
+    }
     clear_problem(&labels);
     return status;
 }
@@ -152,8 +164,24 @@ static enum phema_status keep_solutions(struct problem *problem, const struct ph
         targets[j].solution.weights = weights;
         targets[j].n_left_out = series->n - n_considered;
         targets[j].n_repeated = n_considered - problem->n;
+        targets[j].newest = count_until(series, targets[j].time) - 1;
     }
     return PHEMA_OK;
+}
+
+static enum phema_status fail_out_of_range(const struct phema_series *series,
+                                           const struct phema_target *target,
+                                           struct phema_error *err)
+{
+    struct phema_name_buffer wanted, first, last;
+    (void)phema_number_shown(&wanted, target->named_time);
+    (void)phema_number_shown(&first, series->snapshots[0].named_time);
+    (void)phema_number_shown(&last, series->snapshots[series->n - 1].named_time);
+    bool is_late = target->time > series->snapshots[series->n - 1].time;
+    return phema_fail(err, PHEMA_ERR_TARGET, "%s: the wanted time %s is %s; they go from %s to %s",
+                      series->root, wanted.text,
+                      is_late ? "later than every snapshot" : "before the first snapshot",
+                      first.text, last.text);
 }
 
 /* Targets of one time share the snapshots and so the factorisation. */
@@ -162,18 +190,15 @@ static enum phema_status solve_group(struct phema_plan *plan, struct phema_targe
                                      struct phema_error *err)
 {
     const struct phema_series *series = plan->series;
-    size_t n = count_until(series, targets[0].time);
-    if (n == 0)
-        return phema_fail(
-            err, PHEMA_ERR_TARGET,
-            "%s: no snapshot at or before the wanted time %.17g; the first is at %.17g",
-            series->root, targets[0].named_time, series->snapshots[0].named_time);
+    size_t n = count_used(series, targets[0].time);
+    double last = series->snapshots[series->n - 1].time;
+    if (n == 0 || targets[0].time > last)
+        return fail_out_of_range(series, &targets[0], err);
     struct problem problem;
     enum phema_status status = set_problem(&problem, series, n, true, targets, m, err);
     if (!status)
         status = phema_weights_solve(problem.solutions, problem.snapshots, problem.rounding,
-                                     problem.n, problem.targets, m,
-                                     series->snapshots[series->n - 1].time, options, err);
+                                     problem.n, problem.targets, m, last, options, err);
     if (!status && !problem.is_true)
         status = rate_labels(&problem, series, targets, err);
     if (!status)
@@ -277,7 +302,7 @@ static enum phema_status make_targets(struct phema_plan *plan,
     plan->m = n_widths * n_ats;
     for (size_t j = 0; j < plan->m; j++) {
         struct phema_target *target = &plan->targets[j];
-        target->label_profile_error = PHEMA_UNKNOWN;
+        target->label_profile_error = target->label_predicted_error = PHEMA_UNKNOWN;
         target->named_time = options->n_ats ? options->ats[j / n_widths]
                                             : series->snapshots[series->n - 1].named_time;
         target->time = phema_series_clock(series, target->named_time);

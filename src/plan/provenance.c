@@ -9,32 +9,16 @@
 
 #include "phema/json.h"
 
-/* The shortest decimal that reads back as the same double. */
-static void show_number(char *buffer, size_t size, double value)
-{
-    if (value == floor(value) && fabs(value) < 1e15) {
-        (void)snprintf(buffer, size, "%.0f", value);
-        return;
-    }
-    for (int digits = 1; digits <= 17; digits++) {
-        (void)snprintf(buffer, size, "%.*g", digits, value);
-        if (strtod(buffer, NULL) == value)
-            return;
-    }
-}
-
 static void write_command(struct phema_text *text, const struct phema_target *target,
                           const struct phema_outputs_options *options)
 {
-    char number[32];
+    struct phema_name_buffer number;
     phema_text_puts(text, "posthoc-ema synth");
     if (!isnan(target->sigma_rel)) {
-        show_number(number, sizeof(number), target->sigma_rel);
-        phema_text_printf(text, " --sigma-rel %s", number);
+        phema_text_printf(text, " --sigma-rel %s", phema_number_shown(&number, target->sigma_rel));
     }
-    show_number(number, sizeof(number), target->named_time);
-    phema_text_printf(text, " --at %s%s%s", number, *options->command_options ? " " : "",
-                      options->command_options);
+    phema_text_printf(text, " --at %s%s%s", phema_number_shown(&number, target->named_time),
+                      *options->command_options ? " " : "", options->command_options);
 }
 
 static void write_snapshots(struct phema_json_out *out, const struct phema_plan *plan,
@@ -108,13 +92,10 @@ PHEMA_FALLIBLE provenance_make(struct provenance *out, const struct phema_plan *
                                const struct phema_outputs_options *options, struct phema_error *err)
 {
     *out = (struct provenance){0};
-    show_number(out->numbers[0], sizeof(out->numbers[0]), target->time);
-    add(out, "posthoc_ema.time", out->numbers[0]);
+    add(out, "posthoc_ema.time", phema_number_shown(&out->numbers[0], target->time));
     if (!isnan(target->gamma)) {
-        show_number(out->numbers[1], sizeof(out->numbers[1]), target->sigma_rel);
-        show_number(out->numbers[2], sizeof(out->numbers[2]), target->gamma);
-        add(out, "posthoc_ema.sigma_rel", out->numbers[1]);
-        add(out, "posthoc_ema.gamma", out->numbers[2]);
+        add(out, "posthoc_ema.sigma_rel", phema_number_shown(&out->numbers[1], target->sigma_rel));
+        add(out, "posthoc_ema.gamma", phema_number_shown(&out->numbers[2], target->gamma));
     }
     add(out, "posthoc_ema.unit", plan->series->unit);
     write_provenance(&out->text, plan, target, options);

@@ -9,7 +9,7 @@ struct provenance {
     struct phema_metadata items[8];
     size_t n;
     struct phema_text text; /* behind the values */
-    char numbers[3][32];
+    struct phema_name_buffer numbers[3];
 };
 
 /* Keys posthoc_ema.time, .sigma_rel, .gamma, .unit, and .provenance: one JSON object with inputs,

@@ -47,7 +47,8 @@ static enum phema_status fail_unsaid(const struct opening *opening, struct phema
         "%s: %s writes neither sigma_rel nor update_every into its files, and without "
         "them the weights would be wrong; if the training used that library's "
         "defaults, run: %s%s%s%s",
-        options->snapshots, layout->name, options->command, sigmas, every, options->command_tail);
+        options->snapshots, layout->library, options->command, sigmas, every,
+        options->command_tail);
 }
 
 static enum phema_status find_width(const struct opening *opening, struct candidate *candidate,
@@ -63,8 +64,9 @@ static enum phema_status find_width(const struct opening *opening, struct candid
                               candidate->label, options->n_input_sigmas);
         if (index >= options->n_input_sigmas)
             return phema_fail(err, PHEMA_ERR_INPUTS,
-                              "%s: has index %llu, but --input-sigma gives %zu widths, from 0",
-                              candidate->label, (unsigned long long)index, options->n_input_sigmas);
+                              "%s: has index %llu, but --input-sigma gives %zu width%s, from 0",
+                              candidate->label, (unsigned long long)index, options->n_input_sigmas,
+                              options->n_input_sigmas == 1 ? "" : "s");
         candidate->sigma_rel = options->input_sigmas[index];
     }
     enum phema_status status = PHEMA_OK;
@@ -90,7 +92,8 @@ static enum phema_status find_width(const struct opening *opening, struct candid
                                 (unsigned long long)options->update_every);
         candidate->update_every = options->update_every;
     }
-    return status ? phema_fail_in(err, status, "%s", candidate->label) : PHEMA_OK;
+    return status ? phema_fail_in(err, status, "%s: %s", options->snapshots, candidate->label)
+                  : PHEMA_OK;
 }
 
 /* ---- Files ---- */
@@ -252,6 +255,19 @@ static int compare_snapshots(const void *a, const void *b)
     return 0;
 }
 
+static enum phema_status fail_none(const struct opening *opening, struct phema_error *err)
+{
+    const struct phema_series_options *options = opening->options;
+    if (options->from > -HUGE_VAL || options->to < HUGE_VAL)
+        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: no snapshots between --from and --to",
+                          options->snapshots);
+    return phema_fail(err, PHEMA_ERR_INPUTS,
+                      "%s: no snapshots found; names like 'snapshot-0001000-0.050.safetensors', "
+                      "'network-snapshot-0001000-0.050.pkl' or '0.1000.pt' are known, others need "
+                      "--name-regex or a manifest",
+                      options->snapshots);
+}
+
 static enum phema_status open_all(struct opening *opening, struct phema_error *err)
 {
     struct phema_series *series = opening->series;
@@ -262,15 +278,7 @@ static enum phema_status open_all(struct opening *opening, struct phema_error *e
             scan->items[n++] = scan->items[i];
     scan->n = n;
     if (n == 0)
-        return phema_fail(
-            err, PHEMA_ERR_INPUTS,
-            "%s: no snapshots found%s; names like 'snapshot-0001000-0.050.safetensors', "
-            "'network-snapshot-0001000-0.050.pkl' or '0.1000.pt' are known, others "
-            "need --name-regex or a manifest",
-            opening->options->snapshots,
-            opening->options->from > -HUGE_VAL || opening->options->to < HUGE_VAL
-                ? " between --from and --to"
-                : "");
+        return fail_none(opening, err);
     qsort(scan->items, n, sizeof(*scan->items), compare_snapshots);
     series->snapshots = calloc(n, sizeof(*series->snapshots));
     if (!series->snapshots)
@@ -302,11 +310,15 @@ static enum phema_status compile_selection(struct opening *opening, struct phema
     for (; !status && selection->n_includes < options->n_includes;) {
         status = pattern_compile(&selection->includes[selection->n_includes],
                                  options->includes[selection->n_includes], err);
+        if (status)
+            return phema_fail_in(err, status, "--include");
         selection->n_includes += !status;
     }
     for (; !status && selection->n_excludes < options->n_excludes;) {
         status = pattern_compile(&selection->excludes[selection->n_excludes],
                                  options->excludes[selection->n_excludes], err);
+        if (status)
+            return phema_fail_in(err, status, "--exclude");
         selection->n_excludes += !status;
     }
     return status;

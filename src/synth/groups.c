@@ -17,7 +17,7 @@ static bool sums_to_one(const struct phema_target *target)
 static bool draws_alike(const struct phema_plan *plan, size_t a, size_t b)
 {
     const struct phema_target *left = &plan->targets[a], *right = &plan->targets[b];
-    if (left->n_left_out != right->n_left_out)
+    if (left->newest != right->newest)
         return false;
     for (size_t k = 0; k < plan->series->n; k++)
         if ((left->solution.weights[k] != 0) != (right->solution.weights[k] != 0))
@@ -42,7 +42,7 @@ static bool fill_group(struct group *group, const struct phema_plan *plan, size_
     for (size_t k = 0; k < series->n; k++)
         if (plan->targets[first].solution.weights[k] != 0)
             group->inputs[group->n_inputs++] = k;
-    group->newest = series->n - plan->targets[first].n_left_out - 1;
+    group->newest = plan->targets[first].newest;
     group->sums_to_one = sums_to_one(&plan->targets[first]);
     group->weights = calloc(group->n_inputs * group->n_targets + 1, sizeof(*group->weights));
     if (!group->weights)
