@@ -23,6 +23,7 @@ const struct phema_format *format_of(struct phema_span content);
 extern const struct phema_format safetensors_format;
 extern const struct phema_format shards_format;
 extern const struct phema_format torch_zip_format;
+extern const struct phema_format torch_legacy_format;
 extern const struct phema_format zstd_format;
 extern const struct phema_format plain_pickle_format;
 extern const struct phema_format tar_format;

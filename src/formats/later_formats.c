@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* later_formats.c - what is recognised and not read yet, so that the refusal says what the file is.
- * Formats: RFC 8878 (zstd), docs/formats/pickle.md, POSIX ustar. */
+ * Formats: RFC 8878 (zstd), POSIX ustar. */
 #include <string.h>
 
 #include "format.h"
@@ -57,35 +57,6 @@ static enum phema_status refuse_zstd(struct phema_checkpoint *checkpoint,
                       "it with zstd -d");
 }
 
-static bool probe_pickle(struct phema_span content)
-{
-    return content.size >= 2 && content.data[0] == 0x80 && content.data[1] >= 2 &&
-           content.data[1] <= 5;
-}
-
-/* torch.save before 1.6 begins with a pickle of this one number, 0x1950a86a20f9469cfc6c. */
-static bool has_torch_magic(struct phema_span content)
-{
-    static const uint8_t magic[] = {0x8A, 0x0A, 0x6C, 0xFC, 0x9C, 0x46,
-                                    0xF9, 0x20, 0x6A, 0xA8, 0x50, 0x19};
-    size_t near = content.size < 64 ? content.size : 64;
-    return memmem(content.data, near, magic, sizeof(magic)) != NULL;
-}
-
-static enum phema_status refuse_pickle(struct phema_checkpoint *checkpoint,
-                                       const struct phema_checkpoint_options *options,
-                                       struct phema_error *err)
-{
-    (void)options;
-    if (has_torch_magic(checkpoint_content(checkpoint, 0)))
-        return phema_fail(err, PHEMA_ERR_FILE,
-                          "is a PyTorch file of the legacy format (not a zip), which this version "
-                          "does not read yet; load it and save it again with torch 1.6 or later");
-    return phema_fail(err, PHEMA_ERR_FILE,
-                      "is a plain pickle (as EDM2 writes them), which this version does not read "
-                      "yet; save the state_dict as safetensors");
-}
-
 static bool probe_tar(struct phema_span content)
 {
     return content.size >= 512 && memcmp(content.data + 257, "ustar", 5) == 0;
@@ -104,5 +75,4 @@ static enum phema_status refuse_tar(struct phema_checkpoint *checkpoint,
 }
 
 const struct phema_format zstd_format = {"safetensors.zst", probe_zstd, refuse_zstd};
-const struct phema_format plain_pickle_format = {"pickle", probe_pickle, refuse_pickle};
 const struct phema_format tar_format = {"tar", probe_tar, refuse_tar};

@@ -11,20 +11,25 @@
 #include "pickle_machine.h"
 
 /* Memory for nodes: one byte of pickle makes at most one node and its place in a container that
- * doubles. Copies of containers (OrderedDict of a list) are what a bound is needed for. */
+ * doubles. Copies of containers (OrderedDict of a list) are what a bound is needed for. Counted are
+ * the bytes that were read: a file may be large for nothing, since holes cost no disk. */
 #define ARENA_BYTES_PER_BYTE 192u
 #define ARENA_BYTES_AT_LEAST ((size_t)256 << 10)
 
 void *pickle_alloc(struct pickle_machine *machine, size_t size)
 {
-    if (size > machine->arena_limit || machine->arena->total_bytes > machine->arena_limit - size)
-        return NULL;
-    return phema_arena_alloc(machine->arena, size);
+    uint64_t limit = 0;
+    size_t grown = machine->arena->total_bytes - machine->arena_base;
+    if (!phema_size_mul(&limit, machine->at - machine->n_skipped, ARENA_BYTES_PER_BYTE) ||
+        !phema_size_add(&limit, limit, ARENA_BYTES_AT_LEAST))
+        limit = UINT64_MAX;
+    machine->is_over_limit = size > limit || grown > limit - size;
+    return machine->is_over_limit ? NULL : phema_arena_alloc(machine->arena, size);
 }
 
 enum phema_status pickle_fail_memory(const struct pickle_machine *machine, struct phema_error *err)
 {
-    if (machine->arena->total_bytes > machine->arena_limit / 2)
+    if (machine->is_over_limit)
         return phema_fail(err, PHEMA_ERR_FILE,
                           "asks for more than %u times its own size in memory, as no real pickle "
                           "does",
@@ -120,7 +125,10 @@ static enum phema_status take_counted(struct phema_span *out, struct pickle_mach
     uint64_t size = 0;
     for (unsigned i = 0; i < width; i++)
         size |= (uint64_t)field.data[i] << (8 * i);
-    return take(out, machine, size, err);
+    status = take(out, machine, size, err);
+    if (!status)
+        machine->n_skipped += out->size;
+    return status;
 }
 
 static enum phema_status op_protocol(struct pickle_machine *machine, uint8_t opcode,
@@ -393,11 +401,7 @@ enum phema_status pickle_read(struct pickle_node **root, size_t *used, struct ph
                               struct phema_error *err)
 {
     struct pickle_machine machine = {.bytes = bytes, .arena = arena, .host = host};
-    machine.arena_limit = arena->total_bytes + ARENA_BYTES_AT_LEAST;
-    uint64_t more = 0;
-    if (phema_size_mul(&more, bytes.size, ARENA_BYTES_PER_BYTE) &&
-        phema_size_add(&more, more, machine.arena_limit))
-        machine.arena_limit = (size_t)more;
+    machine.arena_base = arena->total_bytes;
     /* from the start, so that a mark on an empty stack has a place to point to */
     bool has_stack = grow_array((void **)&machine.stack, &machine.stack_capacity, 0,
                                 sizeof(struct pickle_node *));

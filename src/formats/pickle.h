@@ -21,7 +21,7 @@ enum pickle_kind {
     PICKLE_DICT, /* items are key, value, key, value ... in the order they were set */
     PICKLE_GLOBAL,
     PICKLE_OBJECT, /* inert: nothing looks into it */
-    PICKLE_MODULE, /* of torch.nn.modules: its state is a dict once it was built */
+    PICKLE_MODULE, /* of torch.nn.modules or EDM2's persistence: its state is a dict or NULL */
     PICKLE_STORAGE,
     PICKLE_TENSOR
 };
@@ -45,14 +45,17 @@ enum pickle_action {
     ACTION_DTYPE,
     ACTION_PACKED_DTYPE, /* float4_e2m1fn_x2: two elements in one of torch's */
     ACTION_MODULE_CLASS,
+    ACTION_PERSISTENT,   /* makes an object of the class in a source text: a module, if any */
+    ACTION_LOAD_STORAGE, /* from bytes that are a whole file of the legacy format */
     ACTION_REFUSED
 };
 
 struct pickle_storage {
     struct phema_span key;
-    enum phema_dtype dtype; /* U8 when untyped */
-    bool is_untyped;
+    enum phema_dtype dtype;     /* U8 when untyped */
+    bool is_untyped, is_placed; /* placed: where data follow the pickle */
     uint64_t n_elems;
+    uint64_t size_bytes; /* their product was checked */
     size_t file;
     uint64_t offset; /* in the file */
 };
@@ -95,9 +98,12 @@ struct pickle_node {
 /* What the container of a pickle knows and the pickle does not. */
 struct pickle_host {
     const struct phema_checkpoint_options *options;
-    /* Finds the storage that a persistent id names. */
+    /* Finds the storage that a persistent id names; NULL where none may be. */
     enum phema_status (*find_storage)(struct pickle_storage **out, void *context,
                                       const struct pickle_node *id, struct phema_error *err);
+    /* Finds the one storage of a file inside the pickle; NULL where none may be. */
+    enum phema_status (*load_storage)(struct pickle_storage **out, void *context,
+                                      struct phema_span bytes, struct phema_error *err);
     void *context;
 };
 

@@ -16,10 +16,8 @@ static const struct rule {
     {"collections.Counter", ACTION_DICT, NULL},
     {"collections.deque", ACTION_INERT, NULL},
     {"dnnlib.util.EasyDict", ACTION_DICT, NULL},
-    {"torch_utils.persistence._reconstruct_persistent_obj", ACTION_REFUSED,
-     "networks of EDM2 are not read yet by this version; save the state_dict"},
-    {"torch.storage._load_from_bytes", ACTION_REFUSED,
-     "storages inside the pickle are not read yet by this version; save with torch.save"},
+    {"torch_utils.persistence._reconstruct_persistent_obj", ACTION_PERSISTENT, NULL},
+    {"torch.storage._load_from_bytes", ACTION_LOAD_STORAGE, NULL},
 
     {"torch._utils._rebuild_tensor", ACTION_TENSOR_V1, NULL},
     {"torch._utils._rebuild_tensor_v2", ACTION_TENSOR_V2, NULL},

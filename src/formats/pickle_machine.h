@@ -8,7 +8,9 @@ struct pickle_machine {
     struct phema_span bytes;
     size_t at;
     struct phema_arena *arena;
-    size_t arena_limit; /* [bytes]; the arena's total may not pass it */
+    size_t arena_base;  /* [bytes] that it held before */
+    size_t n_skipped;   /* bytes of text and data, which make no nodes */
+    bool is_over_limit; /* the arena has grown by more than the bytes so far can need */
     const struct pickle_host *host;
     struct pickle_node **stack;
     size_t n_stack, stack_capacity;
@@ -19,7 +21,7 @@ struct pickle_machine {
     bool is_done;
 };
 
-/* The arena, with its limit watched; NULL: say so with pickle_fail_memory. */
+/* The arena, with its growth watched; NULL: say so with pickle_fail_memory. */
 void *pickle_alloc(struct pickle_machine *machine, size_t size);
 enum phema_status pickle_fail_memory(const struct pickle_machine *machine, struct phema_error *err);
 

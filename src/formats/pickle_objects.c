@@ -137,6 +137,72 @@ static enum phema_status push_set(struct pickle_machine *machine, const struct p
     return pickle_append(machine, &set->items, source->items.at, source->items.n, err);
 }
 
+/* The value of a text key; NULL when there is none, or when it is set twice. */
+static struct pickle_node *value_of(const struct pickle_node *dict, const char *name)
+{
+    size_t size = strlen(name);
+    struct pickle_node *found = NULL;
+    for (size_t i = 0; i + 1 < dict->items.n; i += 2) {
+        const struct pickle_node *key = dict->items.at[i];
+        if (key->kind != PICKLE_TEXT || key->span.size != size ||
+            memcmp(key->span.data, name, size) != 0)
+            continue;
+        if (found)
+            return NULL;
+        found = dict->items.at[i + 1];
+    }
+    return found;
+}
+
+/* ({type: 'class', version: 6, module_src: text, class_name: text, state: dict},): the source is
+ * text that nobody runs. What has no parameters is a module without any (torch_utils/persistence.py
+ * of EDM2). */
+static enum phema_status push_persistent(struct pickle_machine *machine,
+                                         const struct pickle_node *args, struct phema_error *err)
+{
+    if (args->items.n != 1 || args->items.at[0]->kind != PICKLE_DICT)
+        return phema_fail(err, PHEMA_ERR_FILE, "expected one dict that describes the object");
+    const struct pickle_node *meta = args->items.at[0];
+    const struct pickle_node *type = value_of(meta, "type");
+    const struct pickle_node *version = value_of(meta, "version");
+    const struct pickle_node *source = value_of(meta, "module_src");
+    const struct pickle_node *class = value_of(meta, "class_name");
+    struct pickle_node *state = value_of(meta, "state");
+    if (!type || type->kind != PICKLE_TEXT || type->span.size != strlen("class") ||
+        memcmp(type->span.data, "class", type->span.size) != 0 || !source ||
+        source->kind != PICKLE_TEXT || !class || class->kind != PICKLE_TEXT || !state ||
+        (state->kind != PICKLE_DICT && state->kind != PICKLE_NONE))
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "expected type 'class', module_src, class_name and a dict as state, each "
+                          "once");
+    if (!version || version->kind != PICKLE_INT || version->integer != 6)
+        return phema_fail(err, PHEMA_ERR_FILE, "expected an object of version 6, as EDM2 saves it");
+    struct pickle_node *module = NULL;
+    enum phema_status status = pickle_push_new(&module, machine, PICKLE_MODULE, err);
+    if (!status && state->kind == PICKLE_DICT)
+        module->state = state;
+    return status;
+}
+
+static enum phema_status push_loaded(struct pickle_machine *machine, const struct pickle_node *args,
+                                     struct phema_error *err)
+{
+    if (!machine->host->load_storage)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "a storage inside the pickle is not read here; save with torch.save");
+    if (args->items.n != 1 || args->items.at[0]->kind != PICKLE_BYTES)
+        return phema_fail(err, PHEMA_ERR_FILE, "expected bytes that are a file of torch.save");
+    struct pickle_storage *storage = NULL;
+    struct pickle_node *node = NULL;
+    enum phema_status status =
+        machine->host->load_storage(&storage, machine->host->context, args->items.at[0]->span, err);
+    if (!status)
+        status = pickle_push_new(&node, machine, PICKLE_STORAGE, err);
+    if (!status)
+        node->storage = storage;
+    return status;
+}
+
 static enum phema_status pop_call(struct pickle_global **global, struct pickle_node **args,
                                   struct pickle_machine *machine, struct phema_error *err)
 {
@@ -185,6 +251,12 @@ enum phema_status op_reduce(struct pickle_machine *machine, uint8_t opcode, stru
         status = pickle_rebuild_tensor(&tensor, machine, global, args, err);
         return status ? phema_fail_in(err, status, "%s", global->name)
                       : pickle_push(machine, tensor, err);
+    case ACTION_PERSISTENT:
+        status = push_persistent(machine, args, err);
+        return status ? phema_fail_in(err, status, "%s", global->name) : PHEMA_OK;
+    case ACTION_LOAD_STORAGE:
+        status = push_loaded(machine, args, err);
+        return status ? phema_fail_in(err, status, "%s", global->name) : PHEMA_OK;
     case ACTION_TENSOR_CLASS:
     case ACTION_STORAGE_CLASS:
     case ACTION_UNTYPED_STORAGE_CLASS:

@@ -53,9 +53,8 @@ static enum phema_status check_reach(const struct pickle_tensor *tensor, struct 
     }
     if (!fits || !phema_size_mul(&n_elems, n_elems, 16))
         return phema_fail(err, PHEMA_ERR_FILE, "the size of the tensor overflows");
-    unsigned item = phema_dtype_bits(tensor->storage->dtype) / 8;
     unsigned bits = tensor->is_packed ? 8 : phema_dtype_bits(tensor->dtype);
-    uint64_t n_held = tensor->storage->n_elems * item / (bits / 8); /* checked with the storage */
+    uint64_t n_held = tensor->storage->size_bytes / (bits / 8);
     if (last >= n_held)
         return phema_fail(err, PHEMA_ERR_FILE,
                           "the tensor reaches element %llu of a storage of %llu elements",

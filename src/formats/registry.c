@@ -4,7 +4,7 @@
 #include "format.h"
 
 static const struct phema_format *const formats[] = {
-    &safetensors_format,  &torch_zip_format, &zstd_format,
+    &safetensors_format,  &torch_zip_format, &torch_legacy_format, &zstd_format,
     &plain_pickle_format, &tar_format,       &shards_format,
 };
 

@@ -95,6 +95,9 @@ static struct pickle_node *member(const struct pickle_node *module, const char *
 
 static const char *const module_members[] = {"_parameters", "_buffers", "_modules"};
 
+/* Which buffers are left out; torch looks it up as a set. */
+static const char left_out_member[] = "_non_persistent_buffers_set";
+
 static enum phema_status ask(bool *has_tensors, struct walk *walk, struct pickle_node *node,
                              unsigned nesting, struct phema_error *err);
 
@@ -129,7 +132,12 @@ static enum phema_status ask_module(bool *has_tensors, struct walk *walk,
         status = ask(&has, walk, dict, nesting + 1, err);
         *has_tensors |= has;
     }
-    return status;
+    if (status || !*has_tensors)
+        return status;
+    const struct pickle_node *left_out = member(module, left_out_member);
+    if (left_out && left_out->kind != PICKLE_SET)
+        return phema_fail(err, PHEMA_ERR_FILE, "a module's %s is no set", left_out_member);
+    return check_keys(module->state, err);
 }
 
 /* Whether any tensor lies below the node; the answer is kept in it. */
@@ -304,7 +312,7 @@ static enum phema_status list_dict(struct walk *walk, const struct pickle_node *
 
 static bool is_in_set(const struct pickle_node *set, const struct pickle_node *key)
 {
-    for (size_t i = 0; set && set->kind == PICKLE_SET && i < set->items.n; i++) {
+    for (size_t i = 0; set && i < set->items.n; i++) {
         const struct pickle_node *item = set->items.at[i];
         if (item->kind == PICKLE_TEXT && by_key(&item, &key) == 0)
             return true;
@@ -322,7 +330,7 @@ static enum phema_status list_own(struct walk *walk, const struct pickle_node *d
         const struct pickle_node *key = dict->items.at[i];
         struct pickle_node *value = dict->items.at[i + 1];
         if (left_out)
-            status = spend(walk, left_out->kind == PICKLE_SET ? left_out->items.n : 0, err);
+            status = spend(walk, left_out->items.n, err);
         if (status || value->kind == PICKLE_NONE)
             continue;
         if (key->kind != PICKLE_TEXT || value->kind != PICKLE_TENSOR)
@@ -343,8 +351,8 @@ static enum phema_status list_module(struct walk *walk, const struct pickle_node
     enum phema_status status =
         list_own(walk, member(module, "_parameters"), NULL, PHEMA_KIND_PARAMETER, err);
     if (!status)
-        status = list_own(walk, member(module, "_buffers"),
-                          member(module, "_non_persistent_buffers_set"), PHEMA_KIND_BUFFER, err);
+        status = list_own(walk, member(module, "_buffers"), member(module, left_out_member),
+                          PHEMA_KIND_BUFFER, err);
     if (!status && children)
         status = list_dict(walk, children, PHEMA_KIND_UNKNOWN, err);
     return status;

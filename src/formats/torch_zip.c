@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* torch_zip.c - what torch.save writes since 1.6: a zip of a pickle and one stored record for each
  * storage (docs/formats/torch-zip.md). */
-#include <stdlib.h>
 #include <string.h>
 
 #include "format.h"
 #include "phema/text.h"
 #include "pickle.h"
+#include "torch_storages.h"
 #include "torch_tensors.h"
 #include "zip.h"
 
@@ -17,9 +17,7 @@ struct archive {
     const char *top;          /* in the mapped file; every record is TOP/something */
     size_t top_size;
     struct phema_text path;
-    struct name_index storages; /* key -> index in seen */
-    struct pickle_storage **seen;
-    size_t n_seen, seen_capacity;
+    struct torch_storages storages;
 };
 
 static bool probe(struct phema_span content)
@@ -122,87 +120,23 @@ static enum phema_status check_version(struct archive *archive, struct phema_err
     return PHEMA_OK;
 }
 
-/* The same key again must say the same class and length (torch trusts the first). */
-static enum phema_status find_seen(struct pickle_storage **out, const struct archive *archive,
-                                   const struct pickle_storage *wanted, struct phema_error *err)
-{
-    size_t index = 0;
-    *out = NULL;
-    if (!name_index_find(&index, &archive->storages, (const char *)wanted->key.data,
-                         wanted->key.size))
-        return PHEMA_OK;
-    struct pickle_storage *seen = archive->seen[index];
-    if (seen->dtype != wanted->dtype || seen->is_untyped != wanted->is_untyped ||
-        seen->n_elems != wanted->n_elems)
-        return phema_fail(err, PHEMA_ERR_FILE, "is named twice, with different classes or lengths");
-    *out = seen;
-    return PHEMA_OK;
-}
-
-static enum phema_status add_storage(struct pickle_storage **out, struct archive *archive,
-                                     const struct pickle_storage *wanted, struct phema_error *err)
+/* The record TOP/data/KEY of a storage. */
+static enum phema_status place_storage(struct pickle_storage *storage, void *context,
+                                       struct phema_error *err)
 {
     const struct zip_entry *entry = NULL;
-    enum phema_status status = find_record(&entry, archive, "/data/",
-                                           (const char *)wanted->key.data, wanted->key.size, err);
+    enum phema_status status = find_record(&entry, context, "/data/",
+                                           (const char *)storage->key.data, storage->key.size, err);
     if (status)
         return status;
     if (!entry)
         return phema_fail(err, PHEMA_ERR_FILE, "the archive has no record for it");
-    uint64_t size = 0;
-    if (!phema_size_mul(&size, wanted->n_elems, phema_dtype_bits(wanted->dtype) / 8) ||
-        size != entry->size)
+    if (storage->size_bytes != entry->size)
         return phema_fail(err, PHEMA_ERR_FILE,
                           "expected %llu elements of %s, found a record of %llu bytes",
-                          (unsigned long long)wanted->n_elems, phema_dtype_name(wanted->dtype),
+                          (unsigned long long)storage->n_elems, phema_dtype_name(storage->dtype),
                           (unsigned long long)entry->size);
-
-    struct pickle_storage *storage = phema_arena_alloc(&archive->arena, sizeof(*storage));
-    if (!storage || !grow_array((void **)&archive->seen, &archive->seen_capacity, archive->n_seen,
-                                sizeof(struct pickle_storage *)))
-        return fail_memory(err);
-    *storage = *wanted;
     storage->offset = entry->offset;
-    if (name_index_add(&archive->storages, (const char *)storage->key.data, storage->key.size,
-                       archive->n_seen) != NAME_ADDED)
-        return fail_memory(err);
-    archive->seen[archive->n_seen++] = storage;
-    *out = storage;
-    return PHEMA_OK;
-}
-
-/* ('storage', class, key, location, numel) */
-static enum phema_status find_storage(struct pickle_storage **out, void *context,
-                                      const struct pickle_node *id, struct phema_error *err)
-{
-    static const uint8_t kinds[] = {PICKLE_TEXT, PICKLE_GLOBAL, PICKLE_TEXT, PICKLE_TEXT,
-                                    PICKLE_INT};
-    bool is_storage = id->kind == PICKLE_TUPLE && id->items.n == ARRAY_LEN(kinds);
-    for (size_t i = 0; i < ARRAY_LEN(kinds) && is_storage; i++)
-        is_storage = id->items.at[i]->kind == kinds[i];
-    if (!is_storage || !span_is(id->items.at[0]->span, "storage") || id->items.at[4]->integer < 0)
-        return phema_fail(err, PHEMA_ERR_FILE,
-                          "expected a persistent id ('storage', class, key, location, length)");
-    const struct pickle_global *class = id->items.at[1]->global;
-    bool is_untyped = class->action == ACTION_UNTYPED_STORAGE_CLASS;
-    if (!is_untyped && class->action != ACTION_STORAGE_CLASS)
-        return phema_fail(err, PHEMA_ERR_FILE, "'%s' is no class of storages with a dtype",
-                          class->name);
-    const struct pickle_storage wanted = {
-        .key = id->items.at[2]->span,
-        .dtype = is_untyped ? PHEMA_U8 : class->dtype,
-        .is_untyped = is_untyped,
-        .n_elems = (uint64_t)id->items.at[4]->integer,
-    };
-    struct archive *archive = context;
-    enum phema_status status = find_seen(out, archive, &wanted, err);
-    if (!status && !*out)
-        status = add_storage(out, archive, &wanted, err);
-    struct phema_name_buffer shown;
-    if (status)
-        return phema_fail_in(
-            err, status, "storage '%s'",
-            phema_name_shown(&shown, (const char *)wanted.key.data, wanted.key.size));
     return PHEMA_OK;
 }
 
@@ -221,7 +155,10 @@ static enum phema_status read_archive(struct archive *archive, struct phema_chec
     if (status)
         return status;
 
-    struct pickle_host host = {options, find_storage, archive};
+    archive->storages = (struct torch_storages){
+        .arena = &archive->arena, .n_id_fields = 5, .place = place_storage, .context = archive};
+    struct pickle_host host = {
+        .options = options, .find_storage = torch_storages_find, .context = &archive->storages};
     struct pickle_node *root = NULL;
     size_t used = 0; /* torch ignores what stands behind the end */
     status = pickle_read(&root, &used, pickle, &archive->arena, &host, err);
@@ -239,8 +176,7 @@ static enum phema_status open_torch_zip(struct phema_checkpoint *checkpoint,
     zip_close(&archive.zip);
     phema_arena_clear(&archive.arena);
     phema_text_clear(&archive.path);
-    name_index_clear(&archive.storages);
-    free(archive.seen);
+    torch_storages_clear(&archive.storages);
     return status;
 }
 

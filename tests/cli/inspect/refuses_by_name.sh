@@ -1,8 +1,6 @@
-# fixtures/refuse/expected.json: the word that each refusal must hold. Two are of formats that this
-# version refuses as a whole.
+# fixtures/refuse/expected.json: the word that each refusal must hold.
 sed -n 's/^ "\(.*\)": "\(.*\)".*/\1 \2/p' "$fixtures/refuse/expected.json" |
     while read -r file word; do
-        [ "$file" = custom_module_legacy.pt ] && word=legacy
         "$phema" inspect "$fixtures/refuse/$file" 2>err
         echo "$? $(wc -l <err) $(grep -o -m 1 -- "$word" err | head -n 1) $file"
         grep -q "^posthoc-ema: $fixtures/refuse/$file: " err || cat err

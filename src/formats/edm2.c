@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+/* edm2.c - plain pickles, as EDM2 writes its network-snapshot-*.pkl (docs/formats/edm2.md). Each
+ * storage is a whole file of the legacy format inside the pickle, where it stays: what is listed is
+ * its place in the outer file. */
+#include <string.h>
+
+#include "format.h"
+#include "torch_legacy.h"
+#include "torch_tensors.h"
+
+/* The file while its pickle is read. */
+struct outer {
+    struct phema_span content;
+    const struct phema_checkpoint_options *options;
+    struct phema_arena arena; /* nodes and storages */
+    size_t loaded_end;        /* of the last file inside */
+    size_t loaded_bytes;      /* of all of them */
+};
+
+static bool probe(struct phema_span content)
+{
+    return content.size >= 2 && content.data[0] == 0x80 && content.data[1] >= 2 &&
+           content.data[1] <= 5;
+}
+
+static enum phema_status check_loaded(const struct torch_legacy *inner, size_t size,
+                                      struct phema_error *err)
+{
+    if (inner->root->kind != PICKLE_STORAGE || inner->storages.n != 1)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "expected one storage as its object, found something else");
+    if (inner->used != size)
+        return phema_fail(err, PHEMA_ERR_FILE, "has %zu bytes behind its storage, expected none",
+                          size - inner->used);
+    return PHEMA_OK;
+}
+
+/* Picklers write such bytes right before they are used and never twice. That they come in the order
+ * of the file keeps the work linear. */
+static enum phema_status load_storage(struct pickle_storage **out, void *context,
+                                      struct phema_span bytes, struct phema_error *err)
+{
+    struct outer *outer = context;
+    size_t start = (size_t)(bytes.data - outer->content.data);
+    if (start < outer->loaded_end)
+        return phema_fail(err, PHEMA_ERR_FILE, "the bytes are loaded twice, or out of order");
+    outer->loaded_end = start + bytes.size;
+    outer->loaded_bytes += bytes.size;
+
+    struct torch_legacy inner;
+    enum phema_status status = torch_legacy_read(&inner, bytes, start, outer->options, err);
+    if (!status)
+        status = check_loaded(&inner, bytes.size, err);
+    if (!status) {
+        *out = phema_arena_alloc(&outer->arena, sizeof(**out));
+        if (*out)
+            **out = *inner.root->storage;
+        else
+            status = fail_memory(err);
+    }
+    torch_legacy_clear(&inner);
+    return status ? phema_fail_in(err, status, "file of %zu bytes at byte %zu", bytes.size, start)
+                  : PHEMA_OK;
+}
+
+/* Beside its network, 'ema', a file of EDM2 has settings, the encoder, augmentation, the loss, and
+ * whatever tensors these keep are no part of the model: the network alone is listed. */
+static enum phema_status find_network(struct pickle_node **out, struct outer *outer,
+                                      struct pickle_node *root, struct phema_error *err)
+{
+    size_t n_found = 0;
+    size_t at = 0;
+    for (size_t i = 0; root->kind == PICKLE_DICT && i + 1 < root->items.n; i += 2) {
+        const struct pickle_node *key = root->items.at[i];
+        if (key->kind == PICKLE_TEXT && key->span.size == 3 &&
+            memcmp(key->span.data, "ema", 3) == 0) {
+            at = i;
+            n_found++;
+        }
+    }
+    *out = root;
+    if (n_found != 1 || root->items.at[at + 1]->kind != PICKLE_MODULE)
+        return PHEMA_OK;
+    struct pickle_node *network = phema_arena_alloc(&outer->arena, sizeof(*network));
+    if (!network)
+        return fail_memory(err);
+    network->kind = PICKLE_DICT;
+    network->items = (struct pickle_items){root->items.at + at, 2, 2};
+    *out = network;
+    return PHEMA_OK;
+}
+
+static enum phema_status read_outer(struct outer *outer, struct phema_checkpoint *checkpoint,
+                                    struct phema_error *err)
+{
+    const struct pickle_host host = {
+        .options = outer->options, .load_storage = load_storage, .context = outer};
+    struct pickle_node *root = NULL;
+    size_t used = 0;
+    enum phema_status status = pickle_read(&root, &used, outer->content, &outer->arena, &host, err);
+    if (status)
+        return status;
+    if (used != outer->content.size)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "is a plain pickle with %zu bytes behind its end, expected none",
+                          outer->content.size - used);
+    status = find_network(&root, outer, root, err);
+    if (!status)
+        status = torch_list_tensors(checkpoint, root, used - outer->loaded_bytes, err);
+    if (!status && !checkpoint->n_tensors)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "is a plain pickle without tensors of torch in dicts, lists or modules; "
+                          "save the state_dict as safetensors");
+    return status;
+}
+
+static enum phema_status open_plain_pickle(struct phema_checkpoint *checkpoint,
+                                           const struct phema_checkpoint_options *options,
+                                           struct phema_error *err)
+{
+    struct outer outer = {.content = checkpoint_content(checkpoint, 0), .options = options};
+    enum phema_status status = read_outer(&outer, checkpoint, err);
+    phema_arena_clear(&outer.arena);
+    return status;
+}
+
+const struct phema_format plain_pickle_format = {"pickle", probe, open_plain_pickle};

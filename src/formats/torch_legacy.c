@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+/* torch_legacy.c - what torch.save wrote before 1.6, and still writes without its zip
+ * (docs/formats/torch-legacy.md; _legacy_save and _legacy_load of torch/serialization.py). */
+#include "torch_legacy.h"
+
+#include <string.h>
+
+#include "format.h"
+#include "phema/text.h"
+#include "torch_tensors.h"
+
+#define PROTOCOL_VERSION 1001
+
+/* 0x1950a86a20f9469cfc6c, little-endian */
+static const uint8_t magic[] = {0x6C, 0xFC, 0x9C, 0x46, 0xF9, 0x20, 0x6A, 0xA8, 0x50, 0x19};
+
+bool torch_legacy_probe(struct phema_span bytes)
+{
+    size_t at = 2;
+    if (bytes.size < 2 || bytes.data[0] != 0x80 || bytes.data[1] < 2 || bytes.data[1] > 5)
+        return false;
+    if (bytes.size > at && bytes.data[at] == 0x95) /* FRAME, since protocol 4 */
+        at += 9;
+    struct phema_span number = {NULL, 0};
+    return phema_span_part(&number, bytes, at, 2 + sizeof(magic)) && number.data[0] == 0x8A &&
+           number.data[1] == sizeof(magic) && memcmp(number.data + 2, magic, sizeof(magic)) == 0;
+}
+
+/* The next of the pickles, each of which has a memo of its own. */
+static enum phema_status read_next(struct pickle_node **root, struct torch_legacy *legacy,
+                                   struct phema_span bytes, const struct pickle_host *host,
+                                   const char *what, struct phema_error *err)
+{
+    struct phema_span rest = {bytes.data + legacy->used, bytes.size - legacy->used};
+    size_t used = 0;
+    enum phema_status status = pickle_read(root, &used, rest, &legacy->arena, host, err);
+    if (status)
+        return phema_fail_in(err, status, "%s", what);
+    legacy->used += used;
+    return PHEMA_OK;
+}
+
+static bool is_magic(const struct pickle_node *node)
+{
+    return node->kind == PICKLE_BIGINT && node->span.size == sizeof(magic) &&
+           memcmp(node->span.data, magic, sizeof(magic)) == 0;
+}
+
+/* A dict that says 'little_endian' is True, once. */
+static enum phema_status check_system(const struct pickle_node *info, struct phema_error *err)
+{
+    static const char wanted[] = "little_endian";
+    size_t n_found = 0;
+    const struct pickle_node *value = NULL;
+    for (size_t i = 0; info->kind == PICKLE_DICT && i + 1 < info->items.n; i += 2) {
+        const struct pickle_node *key = info->items.at[i];
+        if (key->kind != PICKLE_TEXT || key->span.size != strlen(wanted) ||
+            memcmp(key->span.data, wanted, key->span.size) != 0)
+            continue;
+        value = info->items.at[i + 1];
+        n_found++;
+    }
+    if (n_found != 1 || value->kind != PICKLE_BOOL)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "expected a dict that says whether the file is little_endian, as torch "
+                          "writes it behind its magic number");
+    if (!value->boolean)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "is of a big-endian machine, whose files are not read");
+    return PHEMA_OK;
+}
+
+static enum phema_status read_head(struct torch_legacy *legacy, struct phema_span bytes,
+                                   const struct phema_checkpoint_options *options,
+                                   struct phema_error *err)
+{
+    const struct pickle_host host = {.options = options};
+    struct pickle_node *node = NULL;
+    enum phema_status status = read_next(&node, legacy, bytes, &host, "magic number", err);
+    if (status)
+        return status;
+    if (!is_magic(node))
+        return phema_fail(err, PHEMA_ERR_FILE, "does not begin with the magic number of torch");
+    status = read_next(&node, legacy, bytes, &host, "protocol version", err);
+    if (status)
+        return status;
+    if (node->kind != PICKLE_INT || node->integer != PROTOCOL_VERSION)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "expected protocol version %d behind the magic "
+                          "number",
+                          PROTOCOL_VERSION);
+    status = read_next(&node, legacy, bytes, &host, "system information", err);
+    return status ? status : check_system(node, err);
+}
+
+/* i64 length and the data of one storage, at what is used so far. */
+static enum phema_status place_next(struct torch_legacy *legacy, struct phema_span key,
+                                    struct phema_span bytes, uint64_t start,
+                                    struct phema_error *err)
+{
+    struct pickle_storage *storage = torch_storages_named(&legacy->storages, key);
+    if (!storage)
+        return phema_fail(err, PHEMA_ERR_FILE, "is listed, and no tensor names it");
+    if (storage->is_placed)
+        return phema_fail(err, PHEMA_ERR_FILE, "is listed twice");
+    struct phema_span part = {NULL, 0};
+    if (!phema_span_part(&part, bytes, legacy->used, 8))
+        return phema_fail(err, PHEMA_ERR_FILE, "the file ends before its length");
+    uint64_t n_elems = phema_load_u64(part.data);
+    if (n_elems != storage->n_elems)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "expected %llu elements of %s, found a length of %lld",
+                          (unsigned long long)storage->n_elems, phema_dtype_name(storage->dtype),
+                          (long long)n_elems);
+    size_t data = legacy->used + 8;
+    if (!phema_span_part(&part, bytes, data, storage->size_bytes))
+        return phema_fail(err, PHEMA_ERR_FILE, "expected %llu bytes of data, found %zu",
+                          (unsigned long long)storage->size_bytes, bytes.size - data);
+    storage->offset = start + data;
+    storage->is_placed = true;
+    legacy->used = data + (size_t)storage->size_bytes;
+    return PHEMA_OK;
+}
+
+/* The storages lie in the order of the list, and the list has those of the object, each once. */
+static enum phema_status place_all(struct torch_legacy *legacy, const struct pickle_node *keys,
+                                   struct phema_span bytes, uint64_t start, struct phema_error *err)
+{
+    if (keys->kind != PICKLE_LIST)
+        return phema_fail(err, PHEMA_ERR_FILE, "expected a list of storages behind the object");
+    for (size_t i = 0; i < keys->items.n; i++) {
+        const struct pickle_node *key = keys->items.at[i];
+        if (key->kind != PICKLE_TEXT)
+            return phema_fail(err, PHEMA_ERR_FILE, "expected text as keys in the list of storages");
+        enum phema_status status = place_next(legacy, key->span, bytes, start, err);
+        if (status)
+            return torch_storage_fail_in(err, status, key->span);
+    }
+    for (size_t i = 0; i < legacy->storages.n; i++) {
+        const struct pickle_storage *storage = legacy->storages.all[i];
+        if (storage->is_placed)
+            continue;
+        (void)phema_fail(err, PHEMA_ERR_FILE,
+                         "is named by a tensor, and not in the list of "
+                         "storages behind the object");
+        return torch_storage_fail_in(err, PHEMA_ERR_FILE, storage->key);
+    }
+    return PHEMA_OK;
+}
+
+enum phema_status torch_legacy_read(struct torch_legacy *legacy, struct phema_span bytes,
+                                    uint64_t start, const struct phema_checkpoint_options *options,
+                                    struct phema_error *err)
+{
+    *legacy = (struct torch_legacy){.root = NULL};
+    legacy->storages.arena = &legacy->arena;
+    legacy->storages.n_id_fields = 6;
+    enum phema_status status = read_head(legacy, bytes, options, err);
+    if (status)
+        return status;
+
+    const struct pickle_host host = {
+        .options = options, .find_storage = torch_storages_find, .context = &legacy->storages};
+    size_t head_size = legacy->used;
+    status = read_next(&legacy->root, legacy, bytes, &host, "object", err);
+    if (status)
+        return status;
+    legacy->object_size = legacy->used - head_size;
+
+    const struct pickle_host bare = {.options = options};
+    struct pickle_node *keys = NULL;
+    status = read_next(&keys, legacy, bytes, &bare, "list of storages", err);
+    return status ? status : place_all(legacy, keys, bytes, start, err);
+}
+
+void torch_legacy_clear(struct torch_legacy *legacy)
+{
+    phema_arena_clear(&legacy->arena);
+    torch_storages_clear(&legacy->storages);
+}
+
+/* Bytes behind the last storage are ignored, as torch does. */
+static enum phema_status open_torch_legacy(struct phema_checkpoint *checkpoint,
+                                           const struct phema_checkpoint_options *options,
+                                           struct phema_error *err)
+{
+    struct torch_legacy legacy;
+    enum phema_status status =
+        torch_legacy_read(&legacy, checkpoint_content(checkpoint, 0), 0, options, err);
+    if (!status)
+        status = torch_list_tensors(checkpoint, legacy.root, legacy.object_size, err);
+    torch_legacy_clear(&legacy);
+    return status;
+}
+
+const struct phema_format torch_legacy_format = {"torch-legacy", torch_legacy_probe,
+                                                 open_torch_legacy};

@@ -1,0 +1,27 @@
+/* torch_legacy.h - the format of torch.save before 1.6: five pickles and the storages behind them.
+ * It is a format of files, and what an EDM2 pickle keeps each of its storages in. */
+#ifndef PHEMA_FORMATS_TORCH_LEGACY_H
+#define PHEMA_FORMATS_TORCH_LEGACY_H
+
+#include "pickle.h"
+#include "torch_storages.h"
+
+struct torch_legacy {
+    struct phema_arena arena; /* nodes and storages */
+    struct torch_storages storages;
+    struct pickle_node *root;
+    size_t object_size; /* of the object's pickle */
+    size_t used;        /* up to the end of the last storage */
+};
+
+/* Whether the bytes begin with torch's magic number, in a pickle of protocol 2 to 5. */
+bool torch_legacy_probe(struct phema_span bytes);
+
+/* Reads what stands in a part of the checkpoint's file 0 that begins at start. The file is cleared
+ * by the caller even after a failure. */
+PHEMA_FALLIBLE torch_legacy_read(struct torch_legacy *legacy, struct phema_span bytes,
+                                 uint64_t start, const struct phema_checkpoint_options *options,
+                                 struct phema_error *err);
+void torch_legacy_clear(struct torch_legacy *legacy);
+
+#endif

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+/* torch_storages.c - from persistent ids to storages. torch trusts the first id of a key; here the
+ * same key must say the same every time (torch/serialization.py). */
+#include "torch_storages.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "format.h"
+#include "phema/text.h"
+
+static bool span_is(struct phema_span span, const char *text)
+{
+    return span.size == strlen(text) && memcmp(span.data, text, span.size) == 0;
+}
+
+static bool is_of_kinds(const struct pickle_node *id, const uint8_t *kinds, size_t n)
+{
+    bool is = id->kind == PICKLE_TUPLE && id->items.n == n;
+    for (size_t i = 0; i < n && is; i++)
+        is = id->items.at[i]->kind == kinds[i];
+    return is;
+}
+
+/* ('module', class, file, source), by which the legacy format keeps whole modules */
+static bool is_module(const struct pickle_node *id)
+{
+    return id->kind == PICKLE_TUPLE && id->items.n && id->items.at[0]->kind == PICKLE_TEXT &&
+           span_is(id->items.at[0]->span, "module");
+}
+
+/* ('storage', class, key, location, length[, None]) */
+static enum phema_status parse_id(struct pickle_storage *storage, const struct pickle_node *id,
+                                  size_t n_fields, struct phema_error *err)
+{
+    static const uint8_t kinds[] = {PICKLE_TEXT, PICKLE_GLOBAL, PICKLE_TEXT,
+                                    PICKLE_TEXT, PICKLE_INT,    PICKLE_NONE};
+    if (is_module(id))
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "holds a whole module, and the source of its class; save the state_dict");
+    if (n_fields == 6 && id->kind == PICKLE_TUPLE && id->items.n == 6 &&
+        id->items.at[5]->kind != PICKLE_NONE)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "has a storage that is a view of another one, which is not read; save it "
+                          "again with torch 0.4 or later");
+    if (!is_of_kinds(id, kinds, n_fields) || !span_is(id->items.at[0]->span, "storage") ||
+        id->items.at[4]->integer < 0)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "expected a persistent id ('storage', class, key, location, length%s)",
+                          n_fields == 6 ? ", None" : "");
+    const struct pickle_global *class = id->items.at[1]->global;
+    bool is_untyped = class->action == ACTION_UNTYPED_STORAGE_CLASS;
+    if (!is_untyped && class->action != ACTION_STORAGE_CLASS)
+        return phema_fail(err, PHEMA_ERR_FILE, "'%s' is no class of storages with a dtype",
+                          class->name);
+    *storage = (struct pickle_storage){
+        .key = id->items.at[2]->span,
+        .dtype = is_untyped ? PHEMA_U8 : class->dtype,
+        .is_untyped = is_untyped,
+        .n_elems = (uint64_t)id->items.at[4]->integer,
+    };
+    return PHEMA_OK;
+}
+
+struct pickle_storage *torch_storages_named(const struct torch_storages *storages,
+                                            struct phema_span key)
+{
+    size_t index = 0;
+    if (!name_index_find(&index, &storages->keys, (const char *)key.data, key.size))
+        return NULL;
+    return storages->all[index];
+}
+
+static enum phema_status add(struct pickle_storage **out, struct torch_storages *storages,
+                             const struct pickle_storage *met, struct phema_error *err)
+{
+    struct pickle_storage *storage = phema_arena_alloc(storages->arena, sizeof(*storage));
+    if (!storage || !grow_array((void **)&storages->all, &storages->capacity, storages->n,
+                                sizeof(struct pickle_storage *)))
+        return fail_memory(err);
+    *storage = *met;
+    if (!phema_size_mul(&storage->size_bytes, met->n_elems, phema_dtype_bits(met->dtype) / 8))
+        return phema_fail(err, PHEMA_ERR_FILE, "%llu elements of %s overflow",
+                          (unsigned long long)met->n_elems, phema_dtype_name(met->dtype));
+    if (storages->place) {
+        enum phema_status status = storages->place(storage, storages->context, err);
+        if (status)
+            return status;
+    }
+    if (name_index_add(&storages->keys, (const char *)storage->key.data, storage->key.size,
+                       storages->n) != NAME_ADDED)
+        return fail_memory(err);
+    storages->all[storages->n++] = storage;
+    *out = storage;
+    return PHEMA_OK;
+}
+
+enum phema_status torch_storages_find(struct pickle_storage **out, void *storages,
+                                      const struct pickle_node *id, struct phema_error *err)
+{
+    struct torch_storages *known = storages;
+    struct pickle_storage met;
+    enum phema_status status = parse_id(&met, id, known->n_id_fields, err);
+    if (status)
+        return status;
+    struct pickle_storage *seen = torch_storages_named(known, met.key);
+    if (!seen)
+        status = add(out, known, &met, err);
+    else if (seen->dtype == met.dtype && seen->is_untyped == met.is_untyped &&
+             seen->n_elems == met.n_elems)
+        *out = seen;
+    else
+        status =
+            phema_fail(err, PHEMA_ERR_FILE, "is named twice, with different classes or lengths");
+    return status ? torch_storage_fail_in(err, status, met.key) : PHEMA_OK;
+}
+
+enum phema_status torch_storage_fail_in(struct phema_error *err, enum phema_status status,
+                                        struct phema_span key)
+{
+    struct phema_name_buffer shown;
+    return phema_fail_in(err, status, "storage '%s'",
+                         phema_name_shown(&shown, (const char *)key.data, key.size));
+}
+
+void torch_storages_clear(struct torch_storages *storages)
+{
+    name_index_clear(&storages->keys);
+    free(storages->all);
+    storages->all = NULL;
+    storages->n = storages->capacity = 0;
+}
