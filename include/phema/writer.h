@@ -32,6 +32,10 @@ void phema_writer_abandon(struct phema_writer *writer); /* takes NULL */
 
 const char *phema_writer_path(const struct phema_writer *writer);
 
+/* Before many files are opened at once: raises the soft limit on descriptors where it would not do.
+ * PHEMA_ERR_RESOURCE when the hard limit is below what n_files need. */
+PHEMA_FALLIBLE phema_writer_allow(size_t n_files, struct phema_error *err);
+
 /* 6 when path exists and may not be replaced: for refusing before any work is done. */
 PHEMA_FALLIBLE phema_writer_check_absent(const char *path, struct phema_error *err);
 

@@ -1,37 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* files.c - see files.h. Two descriptors are held for each file (writer.c), so the soft limit on
- * open files is raised to the hard one where it would not do. */
+/* files.c - see files.h. */
 #include "files.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "phema/formats.h"
-
-/* What else the process keeps open: standard streams, a directory now and then. */
-#define OTHER_DESCRIPTORS 32
-
-static enum phema_status allow_descriptors(size_t n_files, struct phema_error *err)
-{
-    struct rlimit limit;
-    rlim_t needed = 2 * (rlim_t)n_files + OTHER_DESCRIPTORS;
-    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= needed)
-        return PHEMA_OK;
-    if (limit.rlim_max >= needed) {
-        limit.rlim_cur = limit.rlim_max;
-        if (setrlimit(RLIMIT_NOFILE, &limit) == 0)
-            return PHEMA_OK;
-    }
-    return phema_fail(err, PHEMA_ERR_RESOURCE,
-                      "%zu files are written at once, which needs %" PRIu64
-                      " descriptors, and this process may have %" PRIu64
-                      "; ask for fewer snapshots or raise ulimit -n",
-                      n_files, (uint64_t)needed, (uint64_t)limit.rlim_cur);
-}
 
 /* The shortest decimals that read back as the same number, at least 3: 0.050, 0.0125. */
 static void print_sigma(char *text, size_t size, double sigma_rel)
@@ -207,7 +184,7 @@ enum phema_status gen_files_open(struct gen_files *files, const char *directory,
     if (!list_files(files, directory, options, averages, average_of_input, average_of_truth))
         status = phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory for the list of files");
     if (!status)
-        status = allow_descriptors(files->n, err);
+        status = phema_writer_allow(files->n, err);
     if (!status)
         status = open_all(files, options, model, averages, err);
     if (status)

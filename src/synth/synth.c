@@ -71,7 +71,7 @@ static enum phema_status make_directory(const struct phema_outputs *outputs,
 static enum phema_status open_outputs(struct run *run, struct phema_error *err)
 {
     struct phema_writer_options options = {run->options->replaces, run->options->syncs};
-    enum phema_status status = PHEMA_OK;
+    enum phema_status status = phema_writer_allow(run->outputs->m, err);
     for (size_t j = 0; !status && j < run->outputs->m; j++) {
         const struct phema_output *output = &run->outputs->items[j];
         status = check_is_no_input(run->plan->series, output->path, err);

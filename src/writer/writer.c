@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,6 +38,26 @@ static enum phema_status fail_errno(struct phema_error *err, const char *path, c
                                    ? PHEMA_ERR_RESOURCE
                                    : PHEMA_ERR_OUTPUT;
     return phema_fail(err, status, "%s: %s: %s", path, what, strerror(number));
+}
+
+/* What else the process keeps open: standard streams, a directory now and then. */
+#define OTHER_DESCRIPTORS 32
+
+PHEMA_FALLIBLE phema_writer_allow(size_t n_files, struct phema_error *err)
+{
+    struct rlimit limit;
+    rlim_t needed = 2 * (rlim_t)n_files + OTHER_DESCRIPTORS; /* the file and its lock */
+    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= needed)
+        return PHEMA_OK;
+    if (limit.rlim_max >= needed) {
+        limit.rlim_cur = limit.rlim_max;
+        if (setrlimit(RLIMIT_NOFILE, &limit) == 0)
+            return PHEMA_OK;
+    }
+    return phema_fail(err, PHEMA_ERR_RESOURCE,
+                      "%zu files are written at once, which needs %llu descriptors, and this "
+                      "process may have %llu; ask for fewer or raise ulimit -n",
+                      n_files, (unsigned long long)needed, (unsigned long long)limit.rlim_max);
 }
 
 PHEMA_FALLIBLE phema_writer_check_absent(const char *path, struct phema_error *err)
