@@ -21,9 +21,11 @@ bool torch_legacy_probe(struct phema_span bytes)
         return false;
     if (bytes.size > at && bytes.data[at] == 0x95) /* FRAME, since protocol 4 */
         at += 9;
-    struct phema_span number = {NULL, 0};
-    return phema_span_part(&number, bytes, at, 2 + sizeof(magic)) && number.data[0] == 0x8A &&
-           number.data[1] == sizeof(magic) && memcmp(number.data + 2, magic, sizeof(magic)) == 0;
+    if (bytes.size < at + 2 + sizeof(magic))
+        return false;
+    const uint8_t *number = bytes.data + at;
+    return number[0] == 0x8A && number[1] == sizeof(magic) &&
+           memcmp(number + 2, magic, sizeof(magic)) == 0;
 }
 
 /* The next of the pickles, each of which has a memo of its own. */
@@ -103,17 +105,16 @@ static enum phema_status place_next(struct torch_legacy *legacy, struct phema_sp
         return phema_fail(err, PHEMA_ERR_FILE, "is listed, and no tensor names it");
     if (storage->is_placed)
         return phema_fail(err, PHEMA_ERR_FILE, "is listed twice");
-    struct phema_span part = {NULL, 0};
-    if (!phema_span_part(&part, bytes, legacy->used, 8))
+    if (bytes.size - legacy->used < 8)
         return phema_fail(err, PHEMA_ERR_FILE, "the file ends before its length");
-    uint64_t n_elems = phema_load_u64(part.data);
+    uint64_t n_elems = phema_load_u64(bytes.data + legacy->used);
     if (n_elems != storage->n_elems)
         return phema_fail(err, PHEMA_ERR_FILE,
                           "expected %llu elements of %s, found a length of %lld",
                           (unsigned long long)storage->n_elems, phema_dtype_name(storage->dtype),
                           (long long)n_elems);
     size_t data = legacy->used + 8;
-    if (!phema_span_part(&part, bytes, data, storage->size_bytes))
+    if (bytes.size - data < storage->size_bytes)
         return phema_fail(err, PHEMA_ERR_FILE, "expected %llu bytes of data, found %zu",
                           (unsigned long long)storage->size_bytes, bytes.size - data);
     storage->offset = start + data;

@@ -106,6 +106,33 @@ static inline void put_torch(struct phema_text *out, const void *pickle, size_t 
     free(storage);
 }
 
+/* Of a string literal, which may hold NULs. */
+#define BYTES_OF(literal)                                                                          \
+    {                                                                                              \
+        (const uint8_t *)(literal), sizeof(literal) - 1                                            \
+    }
+
+/* The six parts of a file of torch's format before 1.6; the data begin with their length. */
+enum { LEGACY_MAGIC, LEGACY_VERSION, LEGACY_SYSTEM, LEGACY_OBJECT, LEGACY_KEYS, LEGACY_DATA };
+struct legacy_file {
+    struct phema_span parts[LEGACY_DATA + 1];
+};
+
+/* Its object is storage 'k' of 4 halves, as Storage.__reduce__ of torch has it. */
+#define LEGACY_STORAGE "(X\7\0\0\0storagectorch\nHalfStorage\nX\1\0\0\0kX\3\0\0\0cpuK\4NtQ"
+static const struct legacy_file legacy_storage = {
+    {BYTES_OF("\x80\x02\x8A\x0A\x6C\xFC\x9C\x46\xF9\x20\x6A\xA8\x50\x19."),
+     BYTES_OF("\x80\x02M\xE9\x03."), BYTES_OF("\x80\x02}X\x0D\0\0\0little_endian\x88s."),
+     BYTES_OF("\x80\x02" LEGACY_STORAGE "."), BYTES_OF("\x80\x02]X\1\0\0\0ka."),
+     BYTES_OF("\4\0\0\0\0\0\0\0"
+              "abcdefgh")}};
+
+static inline void put_legacy(struct phema_text *out, const struct legacy_file *file)
+{
+    for (size_t i = 0; i < ARRAY_LEN(file->parts); i++)
+        put(out, file->parts[i].data, file->parts[i].size);
+}
+
 /* The bytes as a file; each call overwrites the one before. */
 static inline const char *as_file(const void *data, size_t size)
 {

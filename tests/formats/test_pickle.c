@@ -316,8 +316,7 @@ static void storages_are_what_the_archive_holds(void **state)
     REFUSE(PROTO PID(BYTES, "0", INT("\7")) ".", "storage '0': expected 7 elements of U8");
     REFUSE(PROTO PID(BYTES, "0", INT("\x09")) ".", "found a record of 8 bytes");
     REFUSE(PROTO PID("ctorch\nFloatStorage\n", "0", INT("\x08")) ".", "found a record of 8 bytes");
-    REFUSE(PROTO PID("ctorch\nFloatStorage\n", "0", "\x8A\x08\2\0\0\0\0\0\0\x40") ".",
-           "overflow");
+    REFUSE(PROTO PID("ctorch\nFloatStorage\n", "0", "\x8A\x08\2\0\0\0\0\0\0\x40") ".", "overflow");
     REFUSE(PROTO PID(BYTES, "1", INT("\x08")) ".", "no record for it");
     REFUSE(PROTO PID(BYTES, "0", "J\xFF\xFF\xFF\xFF") ".", "persistent id");
     REFUSE(PROTO PID(BYTES, "0", "\x88") ".", "persistent id");

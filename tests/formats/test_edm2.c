@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Plain pickles: networks of EDM2, and what else their format can say. EDM2's own snapshots are
+ * held against its listings in test_fixtures.c. */
+#include "phema/formats.h"
+
+#include <time.h>
+
+#include "build.h"
+
+#define PROTO            "\x80\x04"
+#define TEXT(size, text) "X" size "\0\0\0" text
+#define SPAN(literal)    ((struct phema_span)BYTES_OF(literal))
+
+/* No opcode: stands for a tensor of 4 halves with a storage of its own. */
+#define T "\xFD"
+
+#define REBUILD "ctorch._utils\n_rebuild_tensor_v2\n"
+#define LOAD    "ctorch.storage\n_load_from_bytes\n"
+#define PERSIST "ctorch_utils.persistence\n_reconstruct_persistent_obj\n"
+
+#define META(type, version, source, state)                                                         \
+    TEXT("\4", "type")                                                                             \
+    type TEXT("\7", "version") version TEXT("\x0A", "module_src")                                  \
+        source TEXT("\x0A", "class_name") TEXT("\3", "Net") TEXT("\5", "state") state
+#define TYPE          TEXT("\5", "class")
+#define SOURCE        TEXT("\4", "pass")
+#define OBJECT(state) PERSIST "}(" META(TYPE, "K\6", SOURCE, state) "u\x85R"
+#define STATE(parameters, buffers, left_out, children)                                             \
+    "}(" TEXT("\x0B", "_parameters") parameters TEXT("\x08", "_buffers")                           \
+        buffers TEXT("\x1B", "_non_persistent_buffers_set") left_out TEXT("\x08", "_modules")      \
+            children "u"
+#define NO_SET "\x8F"
+#define NET    OBJECT(STATE("}" TEXT("\1", "w") T "s", "}", NO_SET, "}"))
+
+static void put_bytes(struct phema_text *out, const struct phema_text *bytes)
+{
+    put_text(out, "B");
+    put_int(out, bytes->size, 4);
+    put(out, bytes->data, bytes->size);
+}
+
+static void put_tensor(struct phema_text *out, const struct legacy_file *inner)
+{
+    struct phema_text bytes = {0};
+    put_legacy(&bytes, inner);
+    put_text(out, REBUILD "(" LOAD);
+    put_bytes(out, &bytes);
+    static const char rest[] = "\x85RK\0K\4\x85K\1\x85\x89)tR";
+    put(out, rest, sizeof(rest) - 1);
+    phema_text_clear(&bytes);
+}
+
+static void put_program(struct phema_text *out, struct phema_span program)
+{
+    for (size_t i = 0; i < program.size; i++) {
+        if (program.data[i] == 0xFD)
+            put_tensor(out, &legacy_storage);
+        else
+            put(out, program.data + i, 1);
+    }
+}
+
+static void refuse(struct phema_span program, const char *reason)
+{
+    struct phema_text file = {0};
+    put_program(&file, program);
+    assert_refused(file.data, file.size, reason);
+    phema_text_clear(&file);
+}
+#define REFUSE(program, reason) refuse(SPAN(program), reason)
+
+static struct phema_checkpoint *accept(struct phema_span program)
+{
+    struct phema_text file = {0};
+    struct phema_error err = {""};
+    struct phema_checkpoint *checkpoint = NULL;
+    put_program(&file, program);
+    assert_ok(open_bytes(&checkpoint, file.data, file.size, &err), &err);
+    assert_string_equal(phema_checkpoint_format(checkpoint), "pickle");
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
+        const struct phema_tensor *tensor = &phema_checkpoint_tensors(checkpoint)[i];
+        assert_memory_equal(phema_tensor_start(checkpoint, tensor), "abcdefgh", 8);
+    }
+    phema_text_clear(&file);
+    return checkpoint;
+}
+#define ACCEPT(program) accept(SPAN(program))
+
+/* "name:k" of each tensor, k its kind */
+static void check_names(struct phema_checkpoint *checkpoint, const char *wanted)
+{
+    static const char *const kinds[] = {"", ":p", ":b"};
+    struct phema_text names = {0};
+    put_text(&names, "");
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
+        const struct phema_tensor *tensor = &phema_checkpoint_tensors(checkpoint)[i];
+        put_text(&names, i ? " " : "");
+        put(&names, tensor->name, tensor->name_size);
+        put_text(&names, kinds[tensor->kind]);
+    }
+    assert_string_equal(names.data, wanted);
+    phema_text_clear(&names);
+    phema_checkpoint_close(checkpoint);
+}
+
+#define LINEAR(state) "ctorch.nn.modules.linear\nLinear\n)\x81" state "b"
+
+static void the_network_lists_as_its_state_dict(void **state)
+{
+    (void)state;
+    check_names(ACCEPT(PROTO "cdnnlib.util\nEasyDict\n)\x81(" TEXT("\7", "encoder")
+                           OBJECT("}" TEXT("\5", "scale") T "s") TEXT("\7", "augment")
+                               NET TEXT("\4", "loss") OBJECT("N") TEXT("\3", "ema") OBJECT(STATE(
+                                   "}(" TEXT("\1", "w") T TEXT("\1", "n") "Nu",
+                                   "}(" TEXT("\1", "b") T TEXT("\1", "t") T "u",
+                                   NO_SET "(" TEXT("\1", "t") "\x90",
+                                   "}(" TEXT("\1", "c")
+                                       LINEAR(STATE("}" TEXT("\1", "w") T "s", "}", NO_SET, "}"))
+                                           TEXT("\1", "d") "N" TEXT("\1", "e") NET "u")) "u."),
+                "ema.w:p ema.b:b ema.c.w:p ema.e.w:p");
+    /* shared parameters are one tensor under two names */
+    check_names(ACCEPT(PROTO "}" TEXT("\3", "ema") OBJECT(STATE(
+                    "}(" TEXT("\1", "w") T "\x94" TEXT("\1", "v") "h\0u", "}", NO_SET, "}")) "s."),
+                "ema.w:p ema.v:p");
+}
+
+static void other_pickles_list_what_they_hold(void **state)
+{
+    (void)state;
+    check_names(ACCEPT(PROTO T "."), "tensor");
+    check_names(ACCEPT(PROTO "}(" TEXT("\1", "a") T TEXT("\1", "b") "]" T "au."), "a b.0");
+    check_names(
+        ACCEPT(PROTO "}(" TEXT("\3", "ema") "}" TEXT("\1", "w") T "s" TEXT("\3", "net") NET "u."),
+        "ema.w net.w:p");
+    check_names(ACCEPT(PROTO NET "."), "w:p");
+    REFUSE(PROTO "N.", "plain pickle without tensors");
+    REFUSE(PROTO "}(" TEXT("\3", "ema") OBJECT("N") TEXT("\3", "net") NET "u.",
+           "plain pickle without tensors");
+    REFUSE(PROTO "}(" TEXT("\3", "ema") NET TEXT("\3", "ema") NET "u.", "sets the key 'ema' twice");
+    REFUSE(PROTO T ".N", "1 bytes behind its end");
+    REFUSE(PROTO T "..", "1 bytes behind its end");
+    REFUSE(PROTO LEGACY_STORAGE ".", "persistent id where none is expected");
+    REFUSE(PROTO "}" TEXT("\1", "w") T
+           "s" TEXT("\1", "x") "cos\nsystem\n" TEXT("\2", "ls") "\x85Rs.",
+           "'os.system'");
+}
+
+static void objects_are_as_edm2_saves_them(void **state)
+{
+    (void)state;
+    static const char reason[] = "each once";
+    REFUSE(PROTO PERSIST ")R.", "one dict that describes the object");
+    REFUSE(PROTO PERSIST "]\x85R.", "one dict that describes the object");
+    REFUSE(PROTO PERSIST "}}\x86R.", "one dict that describes the object");
+    REFUSE(PROTO PERSIST "}\x85R.", reason);
+    REFUSE(PROTO PERSIST "}(" META(TEXT("\4", "func"), "K\6", SOURCE, "}") "u\x85R.", reason);
+    REFUSE(PROTO PERSIST "}(" META("K\5", "K\6", SOURCE, "}") "u\x85R.", reason);
+    REFUSE(PROTO PERSIST "}(" META(TYPE, "K\6", "C\4pass", "}") "u\x85R.", reason);
+    REFUSE(PROTO PERSIST "}(" META(TYPE, "K\6", SOURCE, "]") "u\x85R.", reason);
+    REFUSE(PROTO PERSIST "}(" META(TYPE, "K\6", SOURCE, "}" TEXT("\5", "state") "}") "u\x85R.",
+           reason);
+    REFUSE(PROTO PERSIST "}(" META(TYPE, "K\5", SOURCE, "}") "u\x85R.", "version 6");
+    REFUSE(PROTO PERSIST "}(" META(TYPE, "\x88", SOURCE, "}") "u\x85R.", "version 6");
+    REFUSE(PROTO PERSIST ")\x81.", "no class");
+    REFUSE(PROTO OBJECT("}") "}b.", "builds a module twice");
+}
+
+static void modules_are_as_torch_builds_them(void **state)
+{
+    (void)state;
+    REFUSE(PROTO OBJECT(STATE("}" TEXT("\1", "w") T "s", "}", "]", "}")) ".", "is no set");
+    REFUSE(PROTO OBJECT(STATE("]", "}", NO_SET, "}")) ".", "_parameters are no dict");
+    REFUSE(PROTO OBJECT(STATE("}" TEXT("\1", "w") "]" T "as", "}", NO_SET, "}")) ".",
+           "no named tensor");
+    REFUSE(
+        PROTO OBJECT(STATE("}" TEXT("\1", "w") T "s", "}" TEXT("\1", "w") T "s", NO_SET, "}")) ".",
+        "tensor 'w': two tensors have this name");
+    REFUSE(PROTO OBJECT("}(" TEXT("\x0B", "_parameters") "}" TEXT("\1", "w") T
+                        "s" TEXT("\x0B", "_parameters") "}u") ".",
+           "sets the key '_parameters' twice");
+    REFUSE(PROTO OBJECT("}" TEXT("\x08", "_modules") "}\x94" TEXT("\1", "m") "h\0ss") ".",
+           "holds itself");
+}
+
+static void refuse_inner(const struct legacy_file *inner, const char *reason)
+{
+    struct phema_text file = {0};
+    put_text(&file, PROTO);
+    put_tensor(&file, inner);
+    put_text(&file, ".");
+    assert_refused(file.data, file.size, reason);
+    phema_text_clear(&file);
+}
+
+/* One part of the file inside is another one. */
+static void refuse_part(int part, struct phema_span bytes, const char *reason)
+{
+    struct legacy_file inner = legacy_storage;
+    inner.parts[part] = bytes;
+    refuse_inner(&inner, reason);
+}
+
+static void storages_inside_are_whole_files(void **state)
+{
+    (void)state;
+    refuse_part(LEGACY_MAGIC, SPAN("\x80\x02K\1."), "magic number of torch");
+    refuse_part(LEGACY_MAGIC, SPAN("PK\3\4"), "at byte 73: magic number: is no pickle");
+    refuse_part(LEGACY_VERSION, SPAN("\x80\x02K\1."), "protocol version 1001");
+    refuse_part(LEGACY_SYSTEM, SPAN("\x80\x02}X\x0D\0\0\0little_endian\x89s."), "big-endian");
+    refuse_part(LEGACY_OBJECT, SPAN("\x80\x02N."), "listed, and no tensor names it");
+    refuse_part(LEGACY_OBJECT, SPAN("\x80\x02" LEGACY_STORAGE "\x85."),
+                "one storage as its object");
+    refuse_part(LEGACY_OBJECT,
+                SPAN("\x80\x02" REBUILD "(" LEGACY_STORAGE "K\0K\4\x85K\1\x85\x89NtR."),
+                "one storage as its object");
+    refuse_part(LEGACY_OBJECT, SPAN("\x80\x02" LOAD "C\1x\x85R."), "is not read here");
+    refuse_part(LEGACY_OBJECT, SPAN("\x80\x02" OBJECT("}") "."), "listed, and no tensor names it");
+    refuse_part(LEGACY_KEYS, SPAN("\x80\x02]."), "not in the list of storages");
+    refuse_part(LEGACY_DATA,
+                SPAN("\4\0\0\0\0\0\0\0"
+                     "abcdefg"),
+                "expected 8 bytes of data, found 7");
+    refuse_part(LEGACY_DATA,
+                SPAN("\5\0\0\0\0\0\0\0"
+                     "abcdefghij"),
+                "found a length of 5");
+    refuse_part(LEGACY_DATA,
+                SPAN("\4\0\0\0\0\0\0\0"
+                     "abcdefghi"),
+                "1 bytes behind its storage");
+    struct legacy_file two = legacy_storage;
+    two.parts[LEGACY_OBJECT] = SPAN("\x80\x02(" TEXT("\7", "storage") "ctorch\nHalfStorage\n" TEXT(
+        "\1", "j") TEXT("\3", "cpu") "K\0NtQ0" LEGACY_STORAGE ".");
+    two.parts[LEGACY_KEYS] = SPAN("\x80\x02](" TEXT("\1", "j") TEXT("\1", "k") "e.");
+    two.parts[LEGACY_DATA] = SPAN("\0\0\0\0\0\0\0\0\4\0\0\0\0\0\0\0"
+                                  "abcdefgh");
+    refuse_inner(&two, "one storage as its object");
+    REFUSE(PROTO LOAD "C\0\x85R.", "magic number: is no pickle");
+    REFUSE(PROTO LOAD TEXT("\1", "x") "\x85R.", "expected bytes");
+    REFUSE(PROTO LOAD ")R.", "expected bytes");
+    REFUSE(PROTO LOAD "0N.", "without tensors"); /* named and not called: no harm */
+}
+
+/* In a zip, which has records for them, storages inside the pickle are refused. */
+static void zips_have_no_storages_inside(void **state)
+{
+    (void)state;
+    struct phema_text pickle = {0};
+    struct phema_text file = {0};
+    put_program(&pickle, SPAN("\x80\x02" T "."));
+    put_torch(&file, pickle.data, pickle.size, 8);
+    assert_refused(file.data, file.size, "is not read here");
+    phema_text_clear(&pickle);
+    phema_text_clear(&file);
+}
+
+/* One file inside, and a million calls that load it: the second is refused. */
+static void bytes_are_loaded_once(void **state)
+{
+    (void)state;
+    struct phema_text bytes = {0};
+    struct phema_text file = {0};
+    put_legacy(&bytes, &legacy_storage);
+    put_text(&file, PROTO LOAD "\x94");
+    put_bytes(&file, &bytes);
+    put(&file, "\x85\x94(", 3);
+    for (int i = 0; i < 1000000; i++)
+        put(&file, "h\0h\1R", 5);
+    put_text(&file, "t.");
+    assert_refused(file.data, file.size, "loaded twice");
+    phema_text_clear(&file);
+
+    /* nor out of order: the earlier bytes after the later ones */
+    put_text(&file, PROTO LOAD "\x94");
+    put_bytes(&file, &bytes);
+    put_text(&file, "\x85\x94");
+    put(&file, "h\0", 2);
+    put_bytes(&file, &bytes);
+    put(&file, "\x85R0R.", 5);
+    assert_refused(file.data, file.size, "loaded twice, or out of order");
+    phema_text_clear(&file);
+    phema_text_clear(&bytes);
+}
+
+/* 30 modules, each ten times a child of the next. */
+static void shared_modules_do_not_unfold_without_end(void **state)
+{
+    (void)state;
+    struct phema_text file = {0};
+    put_program(&file, SPAN(PROTO "(" NET "\x94"));
+    for (unsigned level = 0; level < 30; level++) {
+        static const char before[] = PERSIST "}(";
+        put(&file, before, sizeof(before) - 1);
+        static const char open[] = META(TYPE, "K\6", SOURCE, "}" TEXT("\x08", "_modules") "}(");
+        put(&file, open, sizeof(open) - 1);
+        for (int i = 0; i < 10; i++) {
+            put(&file, "X\1\0\0\0", 5);
+            put_int(&file, (unsigned)('a' + i), 1);
+            put_text(&file, "h");
+            put_int(&file, level, 1);
+        }
+        put_text(&file, "usu\x85R\x94");
+    }
+    put_text(&file, "t.");
+    assert_refused(file.data, file.size, "many times the file");
+    phema_text_clear(&file);
+}
+
+static void nesting_ends(void **state)
+{
+    (void)state;
+    struct phema_text file = {0};
+    put_text(&file, PROTO);
+    static const char open[] =
+        PERSIST "}(" META(TYPE, "K\6", SOURCE, "}" TEXT("\x08", "_modules") "}" TEXT("\1", "m"));
+    for (int i = 0; i < 10000; i++)
+        put(&file, open, sizeof(open) - 1);
+    put_text(&file, "N");
+    for (int i = 0; i < 10000; i++)
+        put_text(&file, "ssu\x85R");
+    put_text(&file, ".");
+    assert_refused(file.data, file.size, "nested deeper than 200");
+    phema_text_clear(&file);
+}
+
+/* A large file with a small pickle, whose calls ask for memory by the size of the file: the hole
+ * costs no disk, and must buy no memory. */
+static void holes_buy_no_memory(void **state)
+{
+    (void)state;
+    struct phema_text file = {0};
+    static const char head[] = PROTO "ccollections\nOrderedDict\n\x94](";
+    put(&file, head, sizeof(head) - 1);
+    for (int i = 0; i < 1000; i++)
+        put_text(&file, "NN\x86");
+    put_text(&file, "e\x85\x94(");
+    for (int i = 0; i < 10000; i++)
+        put(&file, "h\0h\1R0", 6);
+    put_text(&file, "1.");
+    const char *path = as_file(file.data, file.size);
+    phema_text_clear(&file);
+    assert_int_equal(truncate(path, (off_t)1 << 36), 0);
+    struct phema_error err = {""};
+    struct phema_checkpoint *checkpoint = NULL;
+    assert_fails(phema_checkpoint_open(&checkpoint, path, NULL, &err), PHEMA_ERR_FILE, &err,
+                 "times its own size in memory");
+}
+
+/* What EDM2's reconstruct_phema.py wrote has the values that EDM2 itself loads from it. */
+static void reconstructions_hold_their_values(void **state)
+{
+    (void)state;
+    static const char *const stems[] = {"0.070", "0.120", "0.200"};
+    for (size_t i = 0; i < ARRAY_LEN(stems); i++) {
+        struct phema_checkpoint *both[2] = {NULL, NULL};
+        for (size_t which = 0; which < 2; which++) {
+            char name[128];
+            (void)snprintf(name, sizeof(name), "edm2/reconstructed/phema-0000016-%s.%s", stems[i],
+                           which ? "safetensors" : "pkl");
+            char *path = support_fixture(name);
+            struct phema_error err = {""};
+            assert_ok(phema_checkpoint_open(&both[which], path, NULL, &err), &err);
+            free(path);
+        }
+        assert_int_equal(phema_checkpoint_n_tensors(both[0]), 8);
+        assert_int_equal(phema_checkpoint_n_tensors(both[1]), 8);
+        for (size_t t = 0; t < 8; t++) {
+            const struct phema_tensor *read = &phema_checkpoint_tensors(both[0])[t];
+            assert_memory_equal(read->name, "ema.", 4);
+            const struct phema_tensor *wanted =
+                phema_checkpoint_find(both[1], read->name + 4, read->name_size - 4);
+            assert_non_null(wanted);
+            assert_int_equal(read->dtype, wanted->dtype);
+            assert_int_equal(read->size_bytes, wanted->size_bytes);
+            assert_memory_equal(phema_tensor_start(both[0], read),
+                                phema_tensor_start(both[1], wanted), read->size_bytes);
+        }
+        phema_checkpoint_close(both[0]);
+        phema_checkpoint_close(both[1]);
+    }
+}
+
+/* Quadratic work would show: 20 000 tensors. */
+static void many_tensors_open_quickly(void **state)
+{
+    (void)state;
+    struct phema_text file = {0};
+    put_text(&file, PROTO "](");
+    for (int i = 0; i < 20000; i++)
+        put_tensor(&file, &legacy_storage);
+    put_text(&file, "e.");
+    const char *path = as_file(file.data, file.size);
+    phema_text_clear(&file);
+    clock_t start = clock();
+    struct phema_error err = {""};
+    struct phema_checkpoint *checkpoint = NULL;
+    assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
+    assert_int_equal(phema_checkpoint_n_tensors(checkpoint), 20000);
+    phema_checkpoint_close(checkpoint);
+    double elapsed = (double)(clock() - start) / CLOCKS_PER_SEC;
+    print_message("20000 tensors: %.3f s\n", elapsed);
+    assert_true(elapsed < 20);
+}
+
+static void no_change_of_a_byte_crashes(void **state)
+{
+    (void)state;
+    struct phema_text file = {0};
+    put_program(&file, SPAN(PROTO "}" TEXT("\3", "ema")
+                                OBJECT(STATE("}" TEXT("\1", "w") T "s", "}" TEXT("\1", "b") T "s",
+                                             NO_SET, "}" TEXT("\1", "c") NET "s")) "s."));
+    (void)survive((const uint8_t *)file.data, file.size, 0, file.size, 7);
+    phema_text_clear(&file);
+
+    char *path = support_fixture("edm2/snapshots/network-snapshot-0000004-0.050.pkl");
+    size_t size = 0;
+    uint8_t *bytes = support_read(path, &size);
+    (void)survive(bytes, size, 2780, size, 127); /* the source text stands before */
+    free(bytes);
+    free(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_network_lists_as_its_state_dict),
+        cmocka_unit_test(other_pickles_list_what_they_hold),
+        cmocka_unit_test(objects_are_as_edm2_saves_them),
+        cmocka_unit_test(modules_are_as_torch_builds_them),
+        cmocka_unit_test(storages_inside_are_whole_files),
+        cmocka_unit_test(zips_have_no_storages_inside),
+        cmocka_unit_test(bytes_are_loaded_once),
+        cmocka_unit_test(shared_modules_do_not_unfold_without_end),
+        cmocka_unit_test(nesting_ends),
+        cmocka_unit_test(holes_buy_no_memory),
+        cmocka_unit_test(reconstructions_hold_their_values),
+        cmocka_unit_test(many_tensors_open_quickly),
+        cmocka_unit_test(no_change_of_a_byte_crashes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
