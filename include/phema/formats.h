@@ -1,7 +1,8 @@
 /* formats.h - a checkpoint: a list of named tensors, each at a known place in a mapped file.
  * Formats find the places and copy no data. Everything from a file is checked before it is used;
  * nothing in it is executed, trusted as a length, or followed out of its directory. What
- * is found by content, not by extension: safetensors, a sharded safetensors index, PyTorch zip. */
+ * is found by content, not by extension: safetensors, a sharded safetensors index, PyTorch zip and
+ * its format before 1.6, pickles of EDM2. */
 #ifndef PHEMA_FORMATS_H
 #define PHEMA_FORMATS_H
 
@@ -55,11 +56,11 @@ void phema_checkpoint_close(struct phema_checkpoint *checkpoint); /* takes NULL 
 void phema_checkpoint_forget_listing(struct phema_checkpoint *checkpoint);
 
 const char *phema_checkpoint_path(const struct phema_checkpoint *checkpoint); /* as given */
-/* "safetensors", "sharded", "torch-zip" */
+/* "safetensors", "sharded", "torch-zip", "torch-legacy", "pickle" */
 const char *phema_checkpoint_format(const struct phema_checkpoint *checkpoint);
 
 /* In the file's own order: header order of safetensors (of shard after shard, in the order of the
- * index's weight_map), order of the pickle for PyTorch. */
+ * index's weight_map), order of the pickle for PyTorch and EDM2. */
 size_t phema_checkpoint_n_tensors(const struct phema_checkpoint *checkpoint);
 const struct phema_tensor *phema_checkpoint_tensors(const struct phema_checkpoint *checkpoint);
 const struct phema_tensor *phema_checkpoint_find(const struct phema_checkpoint *checkpoint,

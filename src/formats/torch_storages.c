@@ -42,7 +42,7 @@ static enum phema_status parse_id(struct pickle_storage *storage, const struct p
         id->items.at[5]->kind != PICKLE_NONE)
         return phema_fail(err, PHEMA_ERR_FILE,
                           "has a storage that is a view of another one, which is not read; save it "
-                          "again with torch 0.4 or later");
+                          "again with a newer torch");
     if (!is_of_kinds(id, kinds, n_fields) || !span_is(id->items.at[0]->span, "storage") ||
         id->items.at[4]->integer < 0)
         return phema_fail(err, PHEMA_ERR_FILE,
