@@ -147,7 +147,8 @@ struct cli_target_values {
          CLI_TEXT,                                                                                 \
          CLI_ROW(type, series.key),                                                                \
          "PATH",                                                                                   \
-         "subtree of nested checkpoints; . for all\n(default: ema_model or state_dict, if there)", \
+         "subtree of nested checkpoints; . for all\n(default: ema_model, ema or state_dict, if "   \
+         "there)",                                                                                 \
          CLI_SHAPES_BYTES,                                                                         \
          0},                                                                                       \
         CLI_PICKLE_ROWS(type, series.allow_global)

@@ -25,6 +25,7 @@ const struct layout layout_edm2 = {
         "^(?<prefix>.*)-(?<time>[0-9]{7,})-(?<sigma>[0-9]+\\.[0-9]{3})\\.(?:pkl|safetensors)$",
     .unit = "images",
     .clock = images_from_kimg,
+    .subtree = "ema", /* beside it the pickle holds an encoder and settings */
 };
 
 const struct layout layout_ema_pytorch = {

@@ -106,13 +106,15 @@ static enum phema_status guess_key(struct opening *opening,
     const char *key = opening->options->key;
     if (key && strcmp(key, ".") == 0)
         key = "";
-    if (!key && opening->scan.is_numbered) {
+    if (opening->scan.is_numbered) {
         bool is_ema_pytorch = facts_has_subtree(checkpoint, layout_ema_pytorch.subtree);
         opening->scan.layout = is_ema_pytorch ? &layout_ema_pytorch : &layout_posthoc_ema;
     }
     if (!key) {
         const char *subtree = opening->scan.layout->subtree;
-        key = subtree ? subtree : facts_has_subtree(checkpoint, "state_dict") ? "state_dict" : "";
+        key = subtree && facts_has_subtree(checkpoint, subtree) ? subtree
+              : facts_has_subtree(checkpoint, "state_dict")     ? "state_dict"
+                                                                : "";
         if (*key)
             scan_note(&opening->scan,
                       "averaging the subtree '%s', whose names the output has without it (--key . "
