@@ -323,27 +323,38 @@ static void nesting_ends(void **state)
     phema_text_clear(&file);
 }
 
-/* A large file with a small pickle, whose calls ask for memory by the size of the file: the hole
- * costs no disk, and must buy no memory. */
+/* A large file with a small pickle, which copies a list again and again. The hole, behind the
+ * pickle or inside bytes of it, costs no disk, and must buy no memory. */
 static void holes_buy_no_memory(void **state)
 {
     (void)state;
-    struct phema_text file = {0};
-    static const char head[] = PROTO "ccollections\nOrderedDict\n\x94](";
-    put(&file, head, sizeof(head) - 1);
+    const uint64_t hole = (uint64_t)1 << 36;
+    struct phema_text copies = {0};
+    put(&copies, "0ccollections\nOrderedDict\n\x94](", strlen("0ccollections\nOrderedDict\n") + 3);
     for (int i = 0; i < 1000; i++)
-        put_text(&file, "NN\x86");
-    put_text(&file, "e\x85\x94(");
+        put_text(&copies, "NN\x86");
+    put_text(&copies, "e\x85\x94(");
     for (int i = 0; i < 10000; i++)
-        put(&file, "h\0h\1R0", 6);
-    put_text(&file, "1.");
-    const char *path = as_file(file.data, file.size);
-    phema_text_clear(&file);
-    assert_int_equal(truncate(path, (off_t)1 << 36), 0);
-    struct phema_error err = {""};
-    struct phema_checkpoint *checkpoint = NULL;
-    assert_fails(phema_checkpoint_open(&checkpoint, path, NULL, &err), PHEMA_ERR_FILE, &err,
-                 "times its own size in memory");
+        put(&copies, "h\0h\1R0", 6);
+    put_text(&copies, "1.");
+    for (int is_inside = 0; is_inside < 2; is_inside++) {
+        struct phema_text head = {0};
+        put_text(&head, PROTO "\x8E");
+        put_int(&head, is_inside ? hole : 0, 8);
+        const char *path = as_file(head.data, head.size);
+        size_t at = head.size + (is_inside ? hole : 0);
+        phema_text_clear(&head);
+        int descriptor = open(path, O_WRONLY | O_CLOEXEC);
+        assert_true(descriptor >= 0);
+        assert_int_equal(ftruncate(descriptor, (off_t)(2 * hole)), 0);
+        assert_int_equal(pwrite(descriptor, copies.data, copies.size, (off_t)at), copies.size);
+        assert_int_equal(close(descriptor), 0);
+        struct phema_error err = {""};
+        struct phema_checkpoint *checkpoint = NULL;
+        assert_fails(phema_checkpoint_open(&checkpoint, path, NULL, &err), PHEMA_ERR_FILE, &err,
+                     "times its own size in memory");
+    }
+    phema_text_clear(&copies);
 }
 
 /* What EDM2's reconstruct_phema.py wrote has the values that EDM2 itself loads from it. */
