@@ -1,7 +1,8 @@
 /* cleanup.h - what must be gone when the program dies: partial outputs.
- * A process-wide list that signal handlers walk: SIGINT, SIGTERM and SIGHUP remove what is on it
- * and then end the program by that signal; SIGBUS in a mapped file does the same, says which file
- * was cut, and exits with PHEMA_ERR_FILE. Everything here is safe from any thread. */
+ * A process-wide list that signal handlers walk: SIGINT, SIGTERM, SIGHUP, SIGPIPE and other signals
+ * that end a program remove what is on it and then end the program by that signal; SIGBUS in a
+ * mapped file does the same, says which file was cut, and exits with PHEMA_ERR_FILE. Everything
+ * here is safe from any thread. */
 #ifndef PHEMA_CLEANUP_H
 #define PHEMA_CLEANUP_H
 
@@ -11,6 +12,10 @@
 struct phema_cleanup_entry; /* on one of the lists */
 
 void phema_cleanup_install_handlers(void);
+
+/* Reads a byte of every page. A system call that is handed a page of a file that was cut fails with
+ * EFAULT; touching it raises the SIGBUS that says which file it was. */
+void phema_cleanup_touch(const void *data, size_t size);
 
 /* Between hold and resume an ending signal waits: around making something and putting it on the
  * list, so that nothing is left between the two. Whichever thread it is delivered to; hold may

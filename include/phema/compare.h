@@ -14,7 +14,7 @@ struct phema_difference {
     uint64_t n_unequal;               /* elements */
     double max_abs;                   /* largest |a - b|; NaN or infinite where one side is */
     double rel_l2;                    /* |a - b| / |b|; 0 when equal, infinite when only b is 0 */
-    double sum_diff2, sum_b2;         /* the sums behind rel_l2 */
+    long double sum_diff2, sum_b2;    /* the sums behind rel_l2: squares of doubles overflow one */
 };
 
 struct phema_comparison {

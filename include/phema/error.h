@@ -18,7 +18,7 @@ enum phema_status {
 };
 
 struct phema_error {
-    char message[2048]; /* lower-case, without full stop; cut with "..." when too long */
+    char message[8192]; /* lower-case, without full stop; cut with "..." when too long */
 };
 
 /* On the declaration of what can fail: ignoring the status does not compile. */

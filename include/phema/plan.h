@@ -111,6 +111,8 @@ struct phema_target {
     size_t n_left_out; /* snapshots later than the target */
     size_t n_repeated; /* left out since another one is the same average */
     size_t newest;     /* the last snapshot that is not later: what copies come from */
+    /* how the provenance says it again: the exponent was given; a file of weights says both */
+    bool is_by_gamma, is_width_in_file, is_time_in_file;
 };
 
 struct phema_plan_options {

@@ -32,6 +32,9 @@ void phema_writer_abandon(struct phema_writer *writer); /* takes NULL */
 
 const char *phema_writer_path(const struct phema_writer *writer);
 
+/* Makes the entry of path in its directory durable: after a directory was made. */
+PHEMA_FALLIBLE phema_writer_sync_entry(const char *path, struct phema_error *err);
+
 /* Before many files are opened at once: raises the soft limit on descriptors where it would not do.
  * PHEMA_ERR_RESOURCE when the hard limit is below what n_files need. */
 PHEMA_FALLIBLE phema_writer_allow(size_t n_files, struct phema_error *err);

@@ -97,7 +97,8 @@ void phema_cleanup_resume(void)
 
 void phema_cleanup_install_handlers(void)
 {
-    static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+    static const int ends[] = {SIGINT,  SIGTERM, SIGHUP,  SIGPIPE, SIGQUIT,
+                               SIGXCPU, SIGALRM, SIGUSR1, SIGUSR2};
     struct sigaction action;
     memset(&action, 0, sizeof(action));
     (void)sigfillset(&action.sa_mask);
@@ -108,6 +109,8 @@ void phema_cleanup_install_handlers(void)
         if (sigaction(ends[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
             (void)sigaction(ends[i], &action, NULL);
     }
+    /* a limit on the size of files is an error of the write that meets it */
+    (void)signal(SIGXFSZ, SIG_IGN);
     action.sa_flags = SA_SIGINFO;
     action.sa_sigaction = end_by_bus_error;
     (void)sigaction(SIGBUS, &action, NULL);
@@ -125,6 +128,16 @@ static struct phema_cleanup_entry *find_place(void)
     entry->next = atomic_load(&entries);
     atomic_store(&entries, entry);
     return entry;
+}
+
+void phema_cleanup_touch(const void *data, size_t size)
+{
+    const volatile uint8_t *bytes = data;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    for (size_t at = 0; at < size; at += page)
+        (void)bytes[at];
+    if (size)
+        (void)bytes[size - 1];
 }
 
 PHEMA_FALLIBLE phema_cleanup_add_partial(struct phema_cleanup_entry **out, const char *path,

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "commands.h"
+#include "phema/cleanup.h"
 #include "phema/formats.h"
 #include "phema/json.h"
 #include "report.h"
@@ -102,9 +103,10 @@ static void write_checkpoint(struct phema_text *out, const struct phema_checkpoi
         bytes += tensors[i].size_bytes;
     }
     struct phema_name_buffer size, name;
-    phema_text_printf(out, "%s: %s, %zu tensor%s, %llu elements, %s\n",
-                      phema_checkpoint_path(checkpoint), phema_checkpoint_format(checkpoint), n,
-                      n == 1 ? "" : "s", (unsigned long long)elems, phema_size_shown(&size, bytes));
+    phema_text_puts_shown(out, phema_checkpoint_path(checkpoint));
+    phema_text_printf(out, ": %s, %zu tensor%s, %llu elements, %s\n",
+                      phema_checkpoint_format(checkpoint), n, n == 1 ? "" : "s",
+                      (unsigned long long)elems, phema_size_shown(&size, bytes));
     for (size_t i = 0; i < phema_checkpoint_n_metadata(checkpoint); i++) {
         const struct phema_metadata *item = &phema_checkpoint_metadata(checkpoint)[i];
         phema_text_printf(out, "  %s = ", phema_name_shown(&name, item->key, item->key_size));
@@ -143,6 +145,7 @@ static enum phema_status write_raw(const struct phema_checkpoint *checkpoint, co
         uint64_t n = tensor->n_elems - first < chunk ? tensor->n_elems - first : chunk;
         size_t size = (size_t)(n * phema_dtype_bits(tensor->dtype) / 8);
         const uint8_t *data = phema_tensor_read(start, tensor, first, n, scratch);
+        phema_cleanup_touch(data, size); /* a file that was cut is named, not standard output */
         if (fwrite(data, 1, size, stdout) != size)
             return phema_fail(err, PHEMA_ERR_OUTPUT, "standard output: %s", strerror(errno));
     }
@@ -167,8 +170,9 @@ static void write_series(struct phema_text *out, const struct phema_series *seri
                       is_renamed ? "         named" : "");
     for (size_t k = 0; k < series->n; k++) {
         const struct phema_snapshot *snapshot = &series->snapshots[k];
-        struct phema_name_buffer time;
-        phema_text_printf(out, "%-*s %14s ", width, snapshot->label,
+        struct phema_name_buffer time, label;
+        phema_text_printf(out, "%-*s %14s ", width,
+                          phema_name_shown(&label, snapshot->label, strlen(snapshot->label)),
                           phema_number_shown(&time, snapshot->time));
         if (isnan(snapshot->sigma_rel))
             phema_text_printf(out, "%10s", "unknown");

@@ -2,9 +2,12 @@
 /* commands.c - the list of verbs, what stands before them, and the exit status. */
 #include "commands.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "phema/cleanup.h"
 #include "phema/cli.h"
@@ -117,9 +120,20 @@ static void say(const char *message)
     phema_text_clear(&text);
 }
 
+/* A standard stream that is closed would give its descriptor to the next file that is opened, and
+ * messages would be written into it. Standard output opened for reading still fails when written.
+ */
+static void fill_streams(void)
+{
+    for (int stream = 0; stream < 3; stream++)
+        if (fcntl(stream, F_GETFD) < 0 && errno == EBADF)
+            (void)open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 int phema_cli_main(int argc, char **argv)
 {
     struct phema_error err = {""};
+    fill_streams();
     phema_cleanup_install_handlers();
     enum phema_status status = run(argc, argv, &err);
     if (status && err.message[0])

@@ -156,7 +156,7 @@ static void report_target(const struct phema_plan *plan, const struct phema_targ
     if (target->n_left_out)
         phema_text_printf(&text, "%zu later snapshot%s left out, ", target->n_left_out,
                           target->n_left_out == 1 ? "" : "s");
-    if (target->newest + 1 < plan->series->n && !target->n_left_out)
+    if (plan->series->snapshots[target->newest].time < target->time && !plan->has_given_weights)
         phema_text_puts(&text, "between two snapshots: later ones are used, ");
     if (target->n_repeated)
         phema_text_printf(&text, "%zu snapshot%s left out that repeat%s another, ",
@@ -254,6 +254,8 @@ static void write_target_json(struct phema_json_out *out, const struct phema_pla
     phema_json_out_number(out, "sigma_rel", target->sigma_rel);
     phema_json_out_number(out, "gamma", target->gamma);
     phema_json_out_number(out, "time", target->time);
+    if (target->named_time != target->time)
+        phema_json_out_number(out, "named_time", target->named_time);
     phema_json_out_string(out, "profile", "power");
     phema_json_out_open(out, "weights", '[');
     for (size_t k = 0; k < plan->series->n; k++)
@@ -314,7 +316,10 @@ void report_weights_table(struct phema_text *out, const struct phema_plan *plan)
     }
     phema_text_puts(out, "\n");
     for (size_t k = 0; k < series->n; k++) {
-        phema_text_printf(out, "%-*s", width, series->snapshots[k].label);
+        struct phema_name_buffer label;
+        phema_text_printf(out, "%-*s", width,
+                          phema_name_shown(&label, series->snapshots[k].label,
+                                           strlen(series->snapshots[k].label)));
         for (size_t j = 0; j < plan->m; j++)
             phema_text_printf(out, " %13.6e", plan->targets[j].solution.weights[k]);
         phema_text_puts(out, "\n");

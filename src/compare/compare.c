@@ -60,29 +60,29 @@ static double larger(double a, double b)
 static void compare_numbers(struct phema_difference *out, const double *a, const double *b,
                             size_t n, size_t parts)
 {
-    double sum_diff2 = 0, sum_b2 = 0;
+    long double sum_diff2 = 0, sum_b2 = 0;
     size_t last_unequal = SIZE_MAX;
     for (size_t i = 0; i < n * parts; i++) {
         if (isfinite(b[i])) /* beside an infinity every other difference would vanish */
-            sum_b2 += b[i] * b[i];
+            sum_b2 += (long double)b[i] * b[i];
         if (a[i] == b[i] || (isnan(a[i]) && isnan(b[i])))
             continue; /* also infinity beside infinity, whose difference is no number */
         double difference = fabs(a[i] - b[i]);
         out->n_unequal += i / parts != last_unequal;
         last_unequal = i / parts;
         out->max_abs = larger(out->max_abs, difference);
-        sum_diff2 += difference * difference;
+        sum_diff2 += (long double)difference * difference;
     }
     out->sum_diff2 += sum_diff2;
     out->sum_b2 += sum_b2;
 }
 
 /* Never 0 for what is not equal, though squares of tiny differences are. */
-static double relative_l2(double max_abs, double sum_diff2, double sum_b2)
+static double relative_l2(double max_abs, long double sum_diff2, long double sum_b2)
 {
     if (isnan(max_abs))
         return (double)NAN;
-    double relative = sum_b2 > 0 ? sqrt(sum_diff2 / sum_b2) : HUGE_VAL;
+    double relative = sum_b2 > 0 ? (double)sqrtl(sum_diff2 / sum_b2) : HUGE_VAL;
     return larger(relative, DBL_MIN);
 }
 
@@ -156,7 +156,7 @@ static void compare_all(struct phema_comparison *out, struct side *a, struct sid
     size_t n_b = phema_checkpoint_n_tensors(b->checkpoint);
     const struct phema_tensor *tensors_a = phema_checkpoint_tensors(a->checkpoint);
     const struct phema_tensor *tensors_b = phema_checkpoint_tensors(b->checkpoint);
-    double sum_diff2 = 0, sum_b2 = 0;
+    long double sum_diff2 = 0, sum_b2 = 0;
     out->is_equal = true;
     for (size_t i = 0; i < n_a; i++) {
         struct phema_difference *item = &out->tensors[out->n++];

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "phema/cleanup.h"
 #include "phema/formats.h"
 
 /* The shortest decimals that read back as the same number, at least 3: 0.050, 0.0125. */
@@ -196,6 +197,7 @@ enum phema_status gen_files_commit(struct gen_files *files, struct phema_error *
 {
     enum phema_status status = PHEMA_OK;
     size_t n_done = 0;
+    phema_cleanup_hold(); /* an ending signal waits until the whole series is there */
     while (!status && n_done < files->n) {
         struct gen_file *file = &files->files[n_done++];
         status = phema_writer_commit(file->writer, err);
@@ -204,6 +206,7 @@ enum phema_status gen_files_commit(struct gen_files *files, struct phema_error *
     /* half a series under its names would look like a whole one; the last file was not published */
     for (size_t i = 0; status && i + 1 < n_done; i++)
         (void)unlink(files->files[i].path);
+    phema_cleanup_resume();
     return status;
 }
 

@@ -45,23 +45,55 @@ static enum phema_status look_inside(struct scan *scan, const struct phema_serie
     return PHEMA_OK;
 }
 
-static enum phema_status check_prefixes(const struct scan *scan,
+/* Outputs of synth that were saved among the snapshots under a name of their own. */
+static enum phema_status leave_out_output(struct scan *scan,
+                                          const struct phema_series_options *options,
+                                          struct candidate *candidate, struct phema_error *err)
+{
+    struct phema_checkpoint *checkpoint = NULL;
+    enum phema_status status =
+        phema_checkpoint_open(&checkpoint, candidate->path, &options->checkpoint, err);
+    if (status)
+        return status;
+    candidate->is_left_out =
+        phema_checkpoint_metadatum(checkpoint, "posthoc_ema.provenance") != NULL;
+    phema_checkpoint_close(checkpoint);
+    if (candidate->is_left_out)
+        scan_note(scan, "left out: '%s', made by posthoc-ema", candidate->label);
+    return PHEMA_OK;
+}
+
+static bool same_prefix(const struct candidate *a, const struct candidate *b)
+{
+    return a->prefix.size == b->prefix.size &&
+           memcmp(a->prefix.data, b->prefix.data, a->prefix.size) == 0;
+}
+
+static enum phema_status check_prefixes(struct scan *scan,
                                         const struct phema_series_options *options,
                                         struct phema_error *err)
 {
-    const struct candidate *first = NULL;
+    struct candidate *first = NULL;
     for (size_t i = 0; i < scan->n; i++) {
-        const struct candidate *candidate = &scan->items[i];
+        struct candidate *candidate = &scan->items[i];
         if (candidate->is_left_out || !candidate->prefix.data)
             continue;
-        if (!first)
-            first = candidate;
-        else if (first->prefix.size != candidate->prefix.size ||
-                 memcmp(first->prefix.data, candidate->prefix.data, first->prefix.size) != 0)
+        if (!first || same_prefix(first, candidate)) {
+            first = first ? first : candidate;
+            continue;
+        }
+        enum phema_status status = leave_out_output(scan, options, candidate, err);
+        if (!status && !candidate->is_left_out)
+            status = leave_out_output(scan, options, first, err);
+        if (status)
+            return status;
+        if (!candidate->is_left_out && !first->is_left_out)
             return phema_fail(err, PHEMA_ERR_INPUTS,
                               "%s: holds two series, such as '%s' and '%s'; choose one with "
                               "--name-regex, @list or a manifest",
                               options->snapshots, first->label, candidate->label);
+        if (first->is_left_out)
+            first = candidate;
     }
     return PHEMA_OK;
 }

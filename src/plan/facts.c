@@ -45,6 +45,29 @@ static enum phema_status reconcile(double *named, double inside, double slack, c
     return PHEMA_OK;
 }
 
+/* NaN when there is no such average: what uses it says so. */
+static double gamma_of(double sigma_rel)
+{
+    struct phema_error ignored = {""};
+    double gamma = PHEMA_UNKNOWN;
+    if (isnan(sigma_rel))
+        return gamma;
+    return phema_gamma_from_sigma_rel(&gamma, sigma_rel, &ignored) ? PHEMA_UNKNOWN : gamma;
+}
+
+/* A manifest may give the exponent instead of the width. */
+static enum phema_status reconcile_gamma(struct candidate *candidate, double inside,
+                                         struct phema_error *err)
+{
+    if (isnan(inside))
+        return PHEMA_OK;
+    if (!isnan(candidate->gamma) && fabs(candidate->gamma - inside) > 1e-9 * (1 + fabs(inside)))
+        return fail_disagrees("gamma", candidate->gamma, inside, err);
+    if (isnan(candidate->sigma_rel))
+        candidate->gamma = inside;
+    return PHEMA_OK;
+}
+
 PHEMA_FALLIBLE facts_read(struct candidate *candidate, bool *is_output, const char **unit,
                           const struct phema_checkpoint *checkpoint, struct phema_error *err)
 {
@@ -61,13 +84,16 @@ PHEMA_FALLIBLE facts_read(struct candidate *candidate, bool *is_output, const ch
         status = read_number(&update_every, checkpoint, "posthoc_ema.update_every", err);
     if (!status)
         status = reconcile(&candidate->named_time, time, 0, "time", err);
-    if (!status)
+    if (!status && isnan(candidate->gamma))
         status =
             reconcile(&candidate->sigma_rel, sigma_rel, candidate->sigma_slack, "sigma_rel", err);
+    if (!status)
+        status = reconcile_gamma(candidate, isnan(gamma) ? gamma_of(sigma_rel) : gamma, err);
     if (status)
         return status;
-    if (isnan(candidate->sigma_rel) && isnan(candidate->gamma))
-        candidate->gamma = gamma;
+    if (!isnan(update_every) && candidate->update_every &&
+        (double)candidate->update_every != update_every)
+        return fail_disagrees("update_every", (double)candidate->update_every, update_every, err);
     if (!isnan(update_every)) {
         if (update_every < 1 || update_every > 1e9 || update_every != floor(update_every))
             return phema_fail(err, PHEMA_ERR_INPUTS,

@@ -138,7 +138,6 @@ static enum phema_status read_target(struct phema_target *target, const struct p
                                      const size_t *indices, size_t n,
                                      const struct phema_series *series, struct phema_error *err)
 {
-    struct phema_name_buffer shown;
     const struct phema_json *weights = phema_json_get(value, "weights");
     if (!weights || phema_json_type(weights) != PHEMA_JSON_ARRAY || phema_json_length(weights) != n)
         return phema_fail(err, PHEMA_ERR_FILE, "expected %zu weights, one for each snapshot", n);
@@ -159,16 +158,51 @@ static enum phema_status read_target(struct phema_target *target, const struct p
         if (status)
             return status;
     }
+    target->is_width_in_file = !isnan(target->gamma);
     if (phema_json_number(&target->time, phema_json_get(value, "time"))) {
-        target->named_time = PHEMA_UNKNOWN;
+        target->is_time_in_file = true;
+        target->named_time = target->time + series->named_ahead;
         for (size_t k = 0; k < series->n; k++)
             if (series->snapshots[k].time == target->time)
                 target->named_time = series->snapshots[k].named_time;
-        if (isnan(target->named_time))
-            return phema_fail(err, PHEMA_ERR_INPUTS, "time %s is not that of a snapshot",
-                              phema_number_shown(&shown, target->time));
+        /* between two snapshots, where a name cannot be had from a time */
+        (void)phema_json_number(&target->named_time, phema_json_get(value, "named_time"));
     }
     return PHEMA_OK;
+}
+
+/* Where each of the file's snapshots stands in the series, SIZE_MAX where it does not. */
+static enum phema_status find_snapshots(size_t *indices, const struct phema_series *series,
+                                        const struct phema_json *snapshots, size_t n,
+                                        struct phema_error *err)
+{
+    bool *is_seen = calloc(series->n, sizeof(*is_seen));
+    if (!is_seen)
+        return no_memory(err);
+    enum phema_status status = PHEMA_OK;
+    bool is_any = false;
+    for (size_t i = 0; !status && i < n; i++) {
+        size_t size = 0;
+        const char *file =
+            phema_json_string(phema_json_get(phema_json_at(snapshots, i), "file"), &size);
+        if (!file) {
+            status = phema_fail(err, PHEMA_ERR_FILE, "snapshot %zu has no 'file'", i + 1);
+            break;
+        }
+        indices[i] = find_snapshot(series, file, size);
+        if (indices[i] == SIZE_MAX)
+            continue;
+        is_any = true;
+        if (is_seen[indices[i]])
+            status = phema_fail(err, PHEMA_ERR_INPUTS, "names '%s' twice",
+                                series->snapshots[indices[i]].label);
+        is_seen[indices[i]] = true;
+    }
+    if (!status && !is_any)
+        status =
+            phema_fail(err, PHEMA_ERR_INPUTS, "names none of the snapshots of %s", series->root);
+    free(is_seen);
+    return status;
 }
 
 static enum phema_status read_json(struct phema_plan *plan, const struct phema_json *root,
@@ -180,20 +214,17 @@ static enum phema_status read_json(struct phema_plan *plan, const struct phema_j
         phema_json_type(targets) != PHEMA_JSON_ARRAY || phema_json_length(targets) == 0)
         return phema_fail(err, PHEMA_ERR_FILE,
                           "expected the JSON of weights --json, with snapshots and targets");
+    uint64_t version = 1;
+    if (phema_json_get(root, "version") &&
+        (!phema_json_u64(&version, phema_json_get(root, "version")) || version != 1))
+        return phema_fail(err, PHEMA_ERR_FILE, "has a version that is not known; expected 1");
     size_t n = phema_json_length(snapshots);
     size_t *indices = calloc(n ? n : 1, sizeof(*indices));
     if (!indices)
         return no_memory(err);
-    enum phema_status status = add_targets(plan, phema_json_length(targets), err);
-    for (size_t i = 0; !status && i < n; i++) {
-        size_t size = 0;
-        const char *file =
-            phema_json_string(phema_json_get(phema_json_at(snapshots, i), "file"), &size);
-        if (!file)
-            status = phema_fail(err, PHEMA_ERR_FILE, "snapshot %zu has no 'file'", i + 1);
-        else
-            indices[i] = find_snapshot(plan->series, file, size);
-    }
+    enum phema_status status = find_snapshots(indices, plan->series, snapshots, n, err);
+    if (!status)
+        status = add_targets(plan, phema_json_length(targets), err);
     for (size_t j = 0; !status && j < plan->m; j++) {
         status = read_target(&plan->targets[j], phema_json_at(targets, j), indices, n, plan->series,
                              err);

@@ -58,8 +58,10 @@ static enum phema_status read_profile(struct candidate *candidate, const struct 
                                     where);
         } else if (is_key(key, size, "gamma")) {
             status = read_number(&candidate->gamma, item, where, "gamma", err);
-        } else if (is_key(key, size, "sigma_rel")) {
+        } else if (is_key(key, size, "sigma_rel") && isnan(candidate->sigma_rel)) {
             status = read_number(&candidate->sigma_rel, item, where, "sigma_rel", err);
+        } else if (is_key(key, size, "sigma_rel")) {
+            status = phema_fail(err, PHEMA_ERR_INPUTS, "%s: has two sigma_rel", where);
         } else if (is_key(key, size, "update_every")) {
             if (!phema_json_u64(&candidate->update_every, item) || candidate->update_every == 0)
                 status = phema_fail(err, PHEMA_ERR_INPUTS,
@@ -124,6 +126,8 @@ static enum phema_status read_snapshot(struct reading *reading, const struct phe
             status = read_file_name(reading, candidate, item, where, err);
         else if (is_key(key, size, "time"))
             status = read_number(&candidate->named_time, item, where, "time", err);
+        else if (is_key(key, size, "sigma_rel") && !isnan(candidate->sigma_rel))
+            status = phema_fail(err, PHEMA_ERR_INPUTS, "%s: has two sigma_rel", where);
         else if (is_key(key, size, "sigma_rel"))
             status = read_number(&candidate->sigma_rel, item, where, "sigma_rel", err);
         else if (is_key(key, size, "profile"))

@@ -271,17 +271,27 @@ static enum phema_status take_given(struct phema_plan *plan,
             status = phema_gamma_from_sigma_rel(&target->gamma, target->sigma_rel, err);
         } else {
             target->gamma = options->gammas[0];
+            target->is_by_gamma = true;
             target->sigma_rel = phema_sigma_rel_from_gamma(target->gamma);
         }
     }
-    if (!status && options->n_ats > 1)
-        status = phema_fail(err, PHEMA_ERR_USAGE, "--at: one time goes with given weights");
+    if (!status && options->n_ats && (options->n_ats > 1 || plan->targets[0].is_time_in_file))
+        status = phema_fail(err, PHEMA_ERR_USAGE, "--at: %s",
+                            options->n_ats > 1 ? "one time goes with given weights"
+                                               : "the file of weights has times of its own");
     if (!status && options->n_ats) {
         plan->targets[0].named_time = options->ats[0];
         plan->targets[0].time = phema_series_clock(plan->series, options->ats[0]);
     }
-    for (size_t j = 0; !status && j < plan->m; j++)
-        status = rate_given(plan, &plan->targets[j], err);
+    for (size_t j = 0; !status && j < plan->m; j++) {
+        struct phema_target *target = &plan->targets[j];
+        size_t n = count_until(plan->series, target->time);
+        if (n == 0 || target->time > plan->series->snapshots[plan->series->n - 1].time)
+            return fail_out_of_range(plan->series, target, err);
+        target->newest = n - 1;
+        status = rate_given(plan, target, err);
+        target->newest = n - 1;
+    }
     plan->metric = "given";
     plan->has_given_weights = true;
     return status;
@@ -315,6 +325,7 @@ static enum phema_status make_targets(struct phema_plan *plan,
                 return status;
         } else {
             target->gamma = options->gammas[width - options->n_sigma_rels];
+            target->is_by_gamma = true;
             target->sigma_rel = phema_sigma_rel_from_gamma(target->gamma);
             if (!(target->sigma_rel < PHEMA_SIGMA_REL_LIMIT) || !(target->gamma > -0.38))
                 return phema_fail(err, PHEMA_ERR_TARGET,

@@ -14,11 +14,13 @@ static void write_command(struct phema_text *text, const struct phema_target *ta
 {
     struct phema_name_buffer number;
     phema_text_puts(text, "posthoc-ema synth");
-    if (!isnan(target->sigma_rel)) {
+    if (target->is_by_gamma)
+        phema_text_printf(text, " --gamma %s", phema_number_shown(&number, target->gamma));
+    else if (!isnan(target->sigma_rel) && !target->is_width_in_file)
         phema_text_printf(text, " --sigma-rel %s", phema_number_shown(&number, target->sigma_rel));
-    }
-    phema_text_printf(text, " --at %s%s%s", phema_number_shown(&number, target->named_time),
-                      *options->command_options ? " " : "", options->command_options);
+    if (!target->is_time_in_file)
+        phema_text_printf(text, " --at %s", phema_number_shown(&number, target->named_time));
+    phema_text_printf(text, "%s%s", *options->command_options ? " " : "", options->command_options);
 }
 
 static void write_snapshots(struct phema_json_out *out, const struct phema_plan *plan,

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "phema/file.h"
+
 void scan_note(struct scan *scan, const char *format, ...)
 {
     char sentence[1024];
@@ -115,27 +117,39 @@ static enum phema_status scan_directory(struct scan *scan, const char *path,
 }
 
 /* One path a line, relative to the current directory, as `ls` and `find` print them. */
+static enum phema_status scan_lines(struct scan *scan, const char *path, struct phema_span text,
+                                    struct phema_error *err)
+{
+    const char *data = (const char *)text.data;
+    enum phema_status status = PHEMA_OK;
+    for (size_t at = 0; !status && at < text.size;) {
+        const char *newline = memchr(data + at, '\n', text.size - at);
+        size_t size = newline ? (size_t)(newline - (data + at)) : text.size - at;
+        size_t next = at + size + 1;
+        if (size && data[at + size - 1] == '\r')
+            size--;
+        if (memchr(data + at, '\0', size))
+            return phema_fail(err, PHEMA_ERR_FILE, "%s: holds a NUL byte; expected one path a line",
+                              path);
+        char *line = size ? strndup(data + at, size) : NULL;
+        if (size && !line)
+            return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+        if (line)
+            status = add_path(scan, NULL, line, err);
+        free(line);
+        at = next;
+    }
+    return status;
+}
+
 static enum phema_status scan_list(struct scan *scan, const char *path, struct phema_error *err)
 {
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return phema_fail(err, PHEMA_ERR_FILE, "%s: cannot be opened: %s", path, strerror(errno));
-    enum phema_status status = PHEMA_OK;
-    char *line = NULL;
-    size_t capacity = 0;
-    ssize_t length = 0;
-    while (!status && (length = getline(&line, &capacity, file)) > 0) {
-        while (length > 0 && (line[length - 1] == '\n' || line[length - 1] == '\r'))
-            line[--length] = '\0';
-        if (strlen(line) != (size_t)length)
-            status = phema_fail(err, PHEMA_ERR_FILE, "%s: holds a NUL byte; one path a line", path);
-        else if (length > 0)
-            status = add_path(scan, NULL, line, err);
-    }
-    free(line);
-    if (!status && ferror(file))
-        status = phema_fail(err, PHEMA_ERR_FILE, "%s: cannot be read: %s", path, strerror(errno));
-    (void)fclose(file);
+    struct phema_file *file = NULL;
+    enum phema_status status = phema_file_open(&file, path, err);
+    if (status)
+        return phema_fail_in(err, status, "%s", path);
+    status = scan_lines(scan, path, phema_file_span(file), err);
+    phema_file_close(file);
     return status;
 }
 

@@ -193,14 +193,16 @@ static enum phema_status open_snapshot(struct opening *opening, struct candidate
     return status;
 }
 
-/* Header-only answers need no files where names say all. */
+/* EDM2's pickles hold no more than their names say; all others have headers that are quickly read,
+ * and say what the weights depend on: dtypes, update_every. */
 static bool needs_file(const struct opening *opening, const struct candidate *candidate)
 {
     if (!candidate->path)
         return false;
-    bool says_all =
-        opening->scan.layout == &layout_edm2 || opening->scan.layout == &layout_manifest;
-    return !(opening->options->needs_no_tensors && says_all);
+    size_t size = strlen(candidate->path);
+    bool is_pickle = size > 4 && strcmp(candidate->path + size - 4, ".pkl") == 0;
+    return !(opening->options->needs_no_tensors && opening->scan.layout == &layout_edm2 &&
+             is_pickle);
 }
 
 static enum phema_status add_snapshot(struct opening *opening, struct candidate *candidate,
@@ -222,7 +224,7 @@ static enum phema_status add_snapshot(struct opening *opening, struct candidate 
     } else if (!candidate->path && !opening->options->needs_no_tensors) {
         status = phema_fail(err, PHEMA_ERR_INPUTS, "%s: %s: has no 'file'",
                             opening->options->snapshots, candidate->label);
-    } else if (layout == &layout_edm2) {
+    } else if (candidate->path) {
         snapshot->rounding = phema_dtype_rounding(PHEMA_F16); /* EDM2 writes nothing else */
     }
     if (layout->clock)

@@ -99,7 +99,7 @@ static enum phema_status check_inputs(const struct phema_series *series, struct 
     return status;
 }
 
-static enum phema_status publish(struct run *run, struct phema_error *err)
+static enum phema_status publish(struct run *run, bool is_directory_made, struct phema_error *err)
 {
     enum phema_status status = check_inputs(run->plan->series, err);
     for (size_t j = 0; !status && j < run->outputs->m; j++) {
@@ -107,6 +107,8 @@ static enum phema_status publish(struct run *run, struct phema_error *err)
         run->writers[j] = NULL;
         status = phema_writer_commit(writer, err);
     }
+    if (!status && is_directory_made && run->options->syncs)
+        status = phema_writer_sync_entry(run->outputs->made_directory, err);
     return status;
 }
 
@@ -261,7 +263,8 @@ static enum phema_status prepare(struct run *run, struct phema_error *err)
         return status;
     unsigned n_threads = run->options->n_threads;
     uint64_t job_bytes = MAX_READ_BYTES / series->n / n_threads;
-    status = cut_make(&run->cut, series, run->plan->m, MAX_SUM_BYTES / n_threads,
+    /* beside the sums a worker has a tile in C order and a tile as written */
+    status = cut_make(&run->cut, series, run->plan->m + 2, MAX_SUM_BYTES / n_threads,
                       job_bytes < MAX_JOB_BYTES ? job_bytes : MAX_JOB_BYTES, n_threads, err);
     if (status)
         return status;
@@ -316,7 +319,7 @@ PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct p
     if (!status)
         status = employ(&run, result, start_s, err);
     if (!status)
-        status = publish(&run, err);
+        status = publish(&run, made != NULL, err);
     if (!status)
         count_tensors(&run, result);
 

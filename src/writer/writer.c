@@ -191,6 +191,11 @@ PHEMA_FALLIBLE phema_writer_put(struct phema_writer *writer, uint64_t offset, co
             pwrite(writer->descriptor, bytes + done, size - done, (off_t)(offset + done));
         if (written < 0 && errno == EINTR)
             continue;
+        if (written < 0 && errno == EFAULT) {
+            phema_cleanup_touch(bytes,
+                                size); /* data of a snapshot that was cut: says so and ends */
+            errno = EFAULT;
+        }
         if (written <= 0)
             return fail_errno(err, writer->path, "cannot be written", written ? errno : ENOSPC);
         done += (size_t)written;
@@ -202,10 +207,12 @@ PHEMA_FALLIBLE phema_writer_put(struct phema_writer *writer, uint64_t offset, co
     return PHEMA_OK;
 }
 
-/* The directory entry is durable once its directory is synced. */
-static enum phema_status sync_directory(const char *path, struct phema_error *err)
+PHEMA_FALLIBLE phema_writer_sync_entry(const char *path, struct phema_error *err)
 {
-    const char *slash = strrchr(path, '/');
+    size_t size = strlen(path);
+    while (size > 1 && path[size - 1] == '/')
+        size--;
+    const char *slash = memrchr(path, '/', size);
     char *directory = slash == path ? strdup("/")
                       : slash       ? strndup(path, (size_t)(slash - path))
                                     : strdup(".");
@@ -265,7 +272,7 @@ PHEMA_FALLIBLE phema_writer_commit(struct phema_writer *writer, struct phema_err
     phema_cleanup_remove(writer->entry);
     writer->entry = NULL;
     if (writer->options.syncs)
-        status = sync_directory(writer->path, err);
+        status = phema_writer_sync_entry(writer->path, err);
 
 done:
     phema_writer_abandon(writer);
