@@ -16,32 +16,43 @@ static enum phema_status no_memory(struct phema_error *err)
     return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
 }
 
-static bool any_matches(struct pattern *const *patterns, size_t n, const char *name, size_t size)
+static enum phema_status match_any(struct pattern *const *patterns, size_t n, const char *name,
+                                   size_t size, bool *is_match, struct phema_error *err)
 {
-    for (size_t i = 0; i < n; i++)
-        if (pattern_matches(patterns[i], name, size))
-            return true;
-    return false;
+    enum phema_status status = PHEMA_OK;
+    *is_match = false;
+    for (size_t i = 0; i < n && !status && !*is_match; i++)
+        status = pattern_match(patterns[i], name, size, is_match, err);
+    return status;
 }
 
-/* The name inside the subtree; false when the tensor takes no part. */
-static bool select_tensor(const struct selection *selection, const struct phema_tensor *tensor,
-                          const char **name, size_t *size)
+/* The name inside the subtree; NULL when the tensor takes no part. */
+static enum phema_status select_tensor(const struct selection *selection,
+                                       const struct phema_tensor *tensor, const char **name,
+                                       size_t *size, struct phema_error *err)
 {
-    *name = tensor->name;
+    const char *inner = tensor->name;
     *size = tensor->name_size;
+    *name = NULL;
     if (selection->key_size) {
         if (*size <= selection->key_size + 1 ||
-            memcmp(*name, selection->key, selection->key_size) != 0 ||
-            (*name)[selection->key_size] != '.')
-            return false;
-        *name += selection->key_size + 1;
+            memcmp(inner, selection->key, selection->key_size) != 0 ||
+            inner[selection->key_size] != '.')
+            return PHEMA_OK;
+        inner += selection->key_size + 1;
         *size -= selection->key_size + 1;
     }
-    if (selection->n_includes &&
-        !any_matches(selection->includes, selection->n_includes, *name, *size))
-        return false;
-    return !any_matches(selection->excludes, selection->n_excludes, *name, *size);
+    bool is_included = true, is_excluded = false;
+    enum phema_status status = PHEMA_OK;
+    if (selection->n_includes)
+        status =
+            match_any(selection->includes, selection->n_includes, inner, *size, &is_included, err);
+    if (!status)
+        status =
+            match_any(selection->excludes, selection->n_excludes, inner, *size, &is_excluded, err);
+    if (!status && is_included && !is_excluded)
+        *name = inner;
+    return status;
 }
 
 static bool is_named(const struct phema_tensor *tensor, const char *name)
@@ -123,7 +134,11 @@ static enum phema_status fill_table(struct agreement *agreement,
     for (size_t i = 0; i < n; i++) {
         const char *name = NULL;
         size_t size = 0;
-        if (!select_tensor(agreement->selection, &tensors[i], &name, &size))
+        enum phema_status status =
+            select_tensor(agreement->selection, &tensors[i], &name, &size, err);
+        if (status)
+            return status;
+        if (!name)
             continue;
         struct phema_series_tensor *entry = &series->tensors[series->n_tensors];
         entry->tensor = tensors[i];
@@ -132,8 +147,7 @@ static enum phema_status fill_table(struct agreement *agreement,
         entry->same_as = series->n_tensors;
         if (!entry->tensor.name)
             return no_memory(err);
-        enum phema_status status =
-            copy_dimensions(agreement->arena, &entry->tensor.shape, entry->tensor.rank, err);
+        status = copy_dimensions(agreement->arena, &entry->tensor.shape, entry->tensor.rank, err);
         if (!status)
             status =
                 copy_dimensions(agreement->arena, &entry->tensor.stride, entry->tensor.rank, err);
@@ -298,7 +312,11 @@ static enum phema_status fill_places(struct agreement *agreement, struct phema_s
     for (size_t j = 0; j < n; j++) {
         const char *name = NULL;
         size_t size = 0;
-        if (!select_tensor(agreement->selection, &tensors[j], &name, &size))
+        enum phema_status status =
+            select_tensor(agreement->selection, &tensors[j], &name, &size, err);
+        if (status)
+            return status;
+        if (!name)
             continue;
         size_t i = find_name(agreement, name, size, found);
         if (i == SIZE_MAX)
@@ -313,8 +331,7 @@ static enum phema_status fill_places(struct agreement *agreement, struct phema_s
             place->stride = first[i].stride;
         else {
             *is_alike = false;
-            enum phema_status status =
-                copy_dimensions(agreement->arena, &place->stride, wanted->rank, err);
+            status = copy_dimensions(agreement->arena, &place->stride, wanted->rank, err);
             if (status)
                 return status;
         }

@@ -31,15 +31,18 @@ static double slack_of(struct phema_span text)
     return 0.5 * pow(10, -(double)decimals) * (1 + 1e-9);
 }
 
-/* Fill in what the name says when the pattern fits it; false when it does not. */
-static bool read_name(struct pattern *pattern, struct candidate *candidate)
+/* Fill in what the name says when the pattern fits it. */
+static enum phema_status read_name(struct pattern *pattern, struct candidate *candidate,
+                                   bool *is_match, struct phema_error *err)
 {
     const char *name = candidate->base;
-    if (!pattern_matches(pattern, name, strlen(name)))
-        return false;
+    enum phema_status status = pattern_match(pattern, name, strlen(name), is_match, err);
+    if (status || !*is_match)
+        return status;
     double time = number_in(pattern_group(pattern, name, "time"));
-    if (isnan(time) && pattern_has_group(pattern, "time"))
-        return false;
+    *is_match = !isnan(time) || !pattern_has_group(pattern, "time");
+    if (!*is_match)
+        return PHEMA_OK;
     candidate->named_time = time;
     struct phema_span sigma = pattern_group(pattern, name, "sigma");
     if (sigma.size) {
@@ -50,18 +53,21 @@ static bool read_name(struct pattern *pattern, struct candidate *candidate)
     if (index >= 0 && index < 1e9)
         candidate->index = (uint64_t)index;
     candidate->prefix = pattern_group(pattern, name, "prefix");
-    return true;
+    return PHEMA_OK;
 }
 
-static size_t read_names(struct pattern *pattern, struct scan *scan)
+static enum phema_status read_names(struct pattern *pattern, struct scan *scan, size_t *matched,
+                                    struct phema_error *err)
 {
-    size_t matched = 0;
-    for (size_t i = 0; i < scan->n; i++) {
-        struct candidate *candidate = &scan->items[i];
-        candidate->is_left_out = !read_name(pattern, candidate);
-        matched += !candidate->is_left_out;
+    *matched = 0;
+    enum phema_status status = PHEMA_OK;
+    for (size_t i = 0; i < scan->n && !status; i++) {
+        bool is_match = false;
+        status = read_name(pattern, &scan->items[i], &is_match, err);
+        scan->items[i].is_left_out = !is_match;
+        *matched += is_match;
     }
-    return matched;
+    return status;
 }
 
 /* Names of checkpoints that no pattern fits: their metadata may say what they are. */
@@ -84,9 +90,9 @@ static enum phema_status count_matches(struct scan *scan, const struct layout *l
     enum phema_status status = pattern_compile(&pattern, layout->pattern, err);
     if (status)
         return status;
-    *matched = read_names(pattern, scan);
+    status = read_names(pattern, scan, matched, err);
     pattern_free(pattern);
-    return PHEMA_OK;
+    return status;
 }
 
 /* The layout whose pattern fits most names; what it does not fit is left for its metadata, when it
@@ -117,6 +123,7 @@ static enum phema_status use_pattern(struct scan *scan, const char *expression,
                                      struct phema_error *err)
 {
     struct pattern *pattern = NULL;
+    size_t matched = 0;
     enum phema_status status = pattern_compile(&pattern, expression, err);
     if (status)
         return phema_fail_in(err, status, "--name-regex");
@@ -126,7 +133,7 @@ static enum phema_status use_pattern(struct scan *scan, const char *expression,
                             "and (?<sigma>...) or (?<index>...) where names hold them",
                             expression);
     else
-        (void)read_names(pattern, scan);
+        status = read_names(pattern, scan, &matched, err);
     pattern_free(pattern);
     return status;
 }

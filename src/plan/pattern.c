@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+#include "phema/text.h"
+
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
@@ -53,9 +55,19 @@ bool pattern_has_group(const struct pattern *pattern, const char *group)
     return pcre2_substring_number_from_name(pattern->code, (PCRE2_SPTR)group) > 0;
 }
 
-bool pattern_matches(struct pattern *pattern, const char *subject, size_t size)
+PHEMA_FALLIBLE pattern_match(struct pattern *pattern, const char *subject, size_t size,
+                             bool *is_match, struct phema_error *err)
 {
-    return pcre2_match(pattern->code, (PCRE2_SPTR)subject, size, 0, 0, pattern->match, NULL) > 0;
+    int result = pcre2_match(pattern->code, (PCRE2_SPTR)subject, size, 0, 0, pattern->match, NULL);
+    *is_match = result > 0;
+    if (result > 0 || result == PCRE2_ERROR_NOMATCH)
+        return PHEMA_OK;
+    PCRE2_UCHAR text[256];
+    (void)pcre2_get_error_message(result, text, sizeof(text));
+    struct phema_name_buffer shown;
+    return phema_fail(err, PHEMA_ERR_USAGE,
+                      "a regular expression cannot be searched for in '%s': %s; write it simpler",
+                      phema_name_shown(&shown, subject, size), (const char *)text);
 }
 
 struct phema_span pattern_group(const struct pattern *pattern, const char *subject,

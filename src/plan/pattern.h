@@ -14,8 +14,10 @@ void pattern_free(struct pattern *pattern); /* takes NULL */
 
 bool pattern_has_group(const struct pattern *pattern, const char *group);
 
-/* Searches anywhere in the subject. A failure of the matcher itself (its limits) is no match. */
-bool pattern_matches(struct pattern *pattern, const char *subject, size_t size);
+/* Searches anywhere in the subject. PHEMA_ERR_USAGE when the search meets PCRE2's limits: neither
+ * answer would be right. */
+PHEMA_FALLIBLE pattern_match(struct pattern *pattern, const char *subject, size_t size,
+                             bool *is_match, struct phema_error *err);
 
 /* After a match: the text of a named group, {NULL, 0} when it is not part of the match. */
 struct phema_span pattern_group(const struct pattern *pattern, const char *subject,

@@ -2,6 +2,7 @@
 /* worker.c - tiles: n spans in, K spans out. No lock is taken in the loop. */
 #include "worker.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,13 @@ static enum phema_dtype part_dtype(enum phema_dtype dtype)
 static size_t parts_of(enum phema_dtype dtype)
 {
     return dtype == PHEMA_C64 ? 2 : 1;
+}
+
+/* Sums in float would overflow where doubles do not, and lose what only a double holds. */
+static enum phema_accumulator accumulator_of(const struct run *run, size_t i)
+{
+    return run->plan->series->tensors[i].tensor.dtype == PHEMA_F64 ? PHEMA_ACCUMULATE_F64
+                                                                   : run->options->accumulator;
 }
 
 static uint64_t bytes_of(enum phema_dtype dtype, uint64_t n_elems)
@@ -147,13 +155,16 @@ static enum phema_status fail_overflow(const struct worker *worker, size_t outpu
 {
     const struct run *run = worker->run;
     const struct phema_tensor *tensor = &run->plan->series->tensors[piece->tensor].tensor;
+    enum phema_dtype dtype = run->outputs->dtypes[piece->tensor];
+    bool is_widened_by_f32 = phema_dtype_bits(part_dtype(dtype)) < 32;
     struct phema_name_buffer shown;
     return phema_fail(err, PHEMA_ERR_OUTPUT,
-                      "%s: tensor '%s': %llu averages are too large for %s; write --dtype f32, or "
-                      "allow --overflow saturate",
+                      "%s: tensor '%s': %llu averages are too large for %s; %sallow --overflow "
+                      "saturate",
                       run->outputs->items[output].path,
                       phema_name_shown(&shown, tensor->name, tensor->name_size),
-                      (unsigned long long)n, phema_dtype_name(run->outputs->dtypes[piece->tensor]));
+                      (unsigned long long)n, phema_dtype_name(dtype),
+                      is_widened_by_f32 ? "write --dtype f32, or " : "");
 }
 
 static enum phema_status narrow_and_put(struct worker *worker, size_t output,
@@ -178,6 +189,26 @@ static enum phema_status narrow_and_put(struct worker *worker, size_t output,
     return put(worker, output, piece, worker->written, err);
 }
 
+/* What rounding counts, of data that are copied as they are. */
+static void count_special(struct worker *worker, const struct piece *piece, const uint8_t *data,
+                          size_t n_copies)
+{
+    enum phema_dtype dtype = worker->run->outputs->dtypes[piece->tensor];
+    if (!phema_can_accumulate(part_dtype(dtype)))
+        return;
+    double *values = worker->sums;
+    size_t n = (size_t)piece->n_elems * parts_of(dtype), n_nan = 0, n_inf = 0;
+    phema_widen(values, part_dtype(dtype), data, n);
+    for (size_t i = 0; i < n; i++) {
+        n_nan += isnan(values[i]) != 0;
+        n_inf += isinf(values[i]) != 0;
+    }
+    worker->counts.n_nan += n_nan * n_copies;
+    worker->counts.n_inf += n_inf * n_copies;
+    if ((n_nan || n_inf) && piece->tensor < worker->nan_tensor)
+        worker->nan_tensor = piece->tensor;
+}
+
 /* The tile of one snapshot as it is, or converted to the output's dtype. */
 static enum phema_status copy_tile(struct worker *worker, const struct group *group, size_t k,
                                    const struct piece *piece, struct phema_error *err)
@@ -189,6 +220,8 @@ static enum phema_status copy_tile(struct worker *worker, const struct group *gr
     bool is_converted = run->outputs->dtypes[piece->tensor] != dtype;
     if (is_converted)
         phema_widen(worker->sums, dtype, data, (size_t)piece->n_elems);
+    else if (run->plan->series->tensors[piece->tensor].rule == PHEMA_RULE_AVERAGE)
+        count_special(worker, piece, data, group->n_targets);
     for (size_t j = 0; j < group->n_targets; j++) {
         enum phema_status status = is_converted
                                        ? narrow_and_put(worker, group->targets[j], piece,
@@ -205,6 +238,7 @@ static void add_up(struct worker *worker, const struct group *group, const struc
 {
     const struct run *run = worker->run;
     enum phema_dtype dtype = run->plan->series->tensors[piece->tensor].tensor.dtype;
+    enum phema_accumulator accumulator = accumulator_of(run, piece->tensor);
     struct phema_tile tile = {.inputs = worker->inputs,
                               .weights = group->weights,
                               .n_inputs = group->n_inputs,
@@ -219,27 +253,26 @@ static void add_up(struct worker *worker, const struct group *group, const struc
             tile.inputs = &worker->inputs[x];
             tile.weights = group->weights + x * group->n_targets;
             tile.n_inputs = 1;
-            phema_accumulate(run->backend, run->options->accumulator, worker->sums, row_bytes,
-                             &tile);
+            phema_accumulate(run->backend, accumulator, worker->sums, row_bytes, &tile);
         }
     }
     if (!is_gathered)
-        phema_accumulate(run->backend, run->options->accumulator, worker->sums, row_bytes, &tile);
+        phema_accumulate(run->backend, accumulator, worker->sums, row_bytes, &tile);
 }
 
 static enum phema_status average_tile(struct worker *worker, const struct group *group,
                                       const struct piece *piece, struct phema_error *err)
 {
     const struct run *run = worker->run;
+    enum phema_accumulator accumulator = accumulator_of(run, piece->tensor);
     size_t row_bytes =
-        run->sum_elems *
-        (run->options->accumulator == PHEMA_ACCUMULATE_F64 ? sizeof(double) : sizeof(float));
+        run->sum_elems * (accumulator == PHEMA_ACCUMULATE_F64 ? sizeof(double) : sizeof(float));
     memset(worker->sums, 0, group->n_targets * row_bytes);
     add_up(worker, group, piece, row_bytes);
     for (size_t j = 0; j < group->n_targets; j++) {
         enum phema_status status =
             narrow_and_put(worker, group->targets[j], piece, (char *)worker->sums + j * row_bytes,
-                           run->options->accumulator, err);
+                           accumulator, err);
         if (status)
             return status;
     }
