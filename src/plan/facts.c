@@ -29,7 +29,7 @@ static enum phema_status fail_disagrees(const char *what, double named, double i
 {
     struct phema_name_buffer name, metadata;
     return phema_fail(err, PHEMA_ERR_INPUTS,
-                      "its name says %s %s, its metadata %s; rename it or mend the metadata", what,
+                      "its name or manifest says %s %s, its metadata %s; mend what is wrong", what,
                       phema_number_shown(&name, named), phema_number_shown(&metadata, inside));
 }
 

@@ -1,0 +1,17 @@
+# A closed stream must not give its descriptor to the output; a reader that leaves, and a limit on the
+# size of files, leave nothing behind.
+"$phema" gen -q --count 4 --params 2M --steps 16 --no-sync run >/dev/null
+"$phema" synth --no-sync --progress json --sigma-rel 0.1 run a.safetensors >/dev/null 2>&1
+"$phema" synth --no-sync --progress json --sigma-rel 0.1 run b.safetensors >/dev/null 2>&-
+echo "stderr closed: $?"
+cmp a.safetensors b.safetensors && echo "same"
+"$phema" synth -q --no-sync --sigma-rel 0.1 run c.safetensors >&-
+echo "stdout closed: $?"
+cmp a.safetensors c.safetensors && echo "same"
+(
+    ulimit -f 1000
+    "$phema" synth -q --no-sync --sigma-rel 0.1 run d.safetensors
+    echo "file size limit: $?"
+)
+env --default-signal=PIPE "$phema" synth --no-sync --progress json --sigma-rel 0.01:0.28:0.01 run e/ 2>&1 >/dev/null | head -n 1 >/dev/null
+ls
