@@ -64,14 +64,14 @@ static void compare_numbers(struct phema_difference *out, const double *a, const
     size_t last_unequal = SIZE_MAX;
     for (size_t i = 0; i < n * parts; i++) {
         if (isfinite(b[i])) /* beside an infinity every other difference would vanish */
-            sum_b2 += (long double)b[i] * b[i];
+            sum_b2 += (long double)b[i] * (long double)b[i];
         if (a[i] == b[i] || (isnan(a[i]) && isnan(b[i])))
             continue; /* also infinity beside infinity, whose difference is no number */
         double difference = fabs(a[i] - b[i]);
         out->n_unequal += i / parts != last_unequal;
         last_unequal = i / parts;
         out->max_abs = larger(out->max_abs, difference);
-        sum_diff2 += (long double)difference * difference;
+        sum_diff2 += (long double)difference * (long double)difference;
     }
     out->sum_diff2 += sum_diff2;
     out->sum_b2 += sum_b2;

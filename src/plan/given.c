@@ -139,6 +139,9 @@ static enum phema_status read_target(struct phema_target *target, const struct p
                                      const struct phema_series *series, struct phema_error *err)
 {
     const struct phema_json *weights = phema_json_get(value, "weights");
+    double *taken = target->solution.weights;
+    if (!taken)
+        return no_memory(err);
     if (!weights || phema_json_type(weights) != PHEMA_JSON_ARRAY || phema_json_length(weights) != n)
         return phema_fail(err, PHEMA_ERR_FILE, "expected %zu weights, one for each snapshot", n);
     for (size_t i = 0; i < n; i++) {
@@ -150,7 +153,7 @@ static enum phema_status read_target(struct phema_target *target, const struct p
                               "snapshot %zu has a weight, but is not among those of %s", i + 1,
                               series->root);
         if (indices[i] != SIZE_MAX)
-            target->solution.weights[indices[i]] = weight;
+            taken[indices[i]] = weight;
     }
     if (phema_json_number(&target->sigma_rel, phema_json_get(value, "sigma_rel"))) {
         enum phema_status status =

@@ -81,7 +81,7 @@ static void distances_are_those_by_hand(void **state)
     assert_true(difference->is_comparable && !difference->is_equal);
     assert_int_equal(difference->n_unequal, 2);
     assert_true(difference->max_abs == 2);
-    assert_true(difference->sum_diff2 == 4.25 && difference->sum_b2 == 20.25);
+    assert_true((double)difference->sum_diff2 == 4.25 && (double)difference->sum_b2 == 20.25);
     assert_near(difference->rel_l2, 0.45812284729085064, 1e-15); /* sqrt(4.25 / 20.25) */
     assert_true(pair.comparison.rel_l2 == difference->rel_l2);
     assert_true(pair.comparison.max_abs == 2 && !pair.comparison.is_equal);
