@@ -1,8 +1,9 @@
 # What a library's defaults say may not be true of these files, but the command has to run. With
 # update_every 100 several snapshots of 300 steps are one and the same average; the newest is kept.
 for library in ema_pytorch posthoc_ema; do
-    command=$("$phema" weights --sigma-rel 0.2 "$fixtures/$library/snapshots" 2>&1 | sed 's/.*run: posthoc-ema //')
-    echo "$command" | sed "s|$fixtures|FIXTURES|"
+    cp -r "$fixtures/$library/snapshots" $library
+    command=$("$phema" weights --sigma-rel 0.2 $library 2>&1 | sed 's/.*run: posthoc-ema //')
+    echo "$command"
     eval "\"\$phema\" $command" 2>err | awk 'NR > 1 && $2 != 0 { print $1 }'
     grep -o '[0-9]* snapshots* left out that repeats* another' err || echo 'none repeats another'
 done
