@@ -145,9 +145,8 @@ void phema_plan_free(struct phema_plan *plan); /* takes NULL */
 
 struct phema_output {
     char *path;
-    uint8_t *header; /* of the safetensors file */
+    uint8_t *header; /* of the safetensors file; data begin behind it */
     size_t header_size;
-    uint64_t *offsets; /* [series->n_tensors] absolute; shared by outputs of equal headers */
     uint64_t size_bytes;
 };
 
@@ -156,15 +155,16 @@ struct phema_outputs_options {
     bool has_dtype;          /* --dtype other than same */
     enum phema_dtype dtype;  /* of averaged floats; integers and bookkeeping keep theirs */
     const char *accumulator; /* for the provenance: "f64" */
-    /* The command that makes this output alone: NULL-terminated words before and after the target's
-     * own, without what cannot change the bytes (threads, messages). */
-    const char *command_options; /* shell-quoted */
+    /* The command that makes an output alone, without its target and without what cannot change the
+     * bytes (threads, messages); shell-quoted. */
+    const char *command_options;
 };
 
 struct phema_outputs {
     struct phema_output *items; /* [plan->m] */
     size_t m;
     enum phema_dtype *dtypes; /* [series->n_tensors] as written */
+    uint64_t *offsets;        /* [series->n_tensors] behind the header: the same in every output */
     char *made_directory;     /* OUT, when it has to be made; NULL otherwise */
 };
 

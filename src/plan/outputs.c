@@ -173,8 +173,9 @@ static enum phema_dtype dtype_written(const struct phema_series_tensor *entry,
     return options->dtype;
 }
 
-static enum phema_status lay_out(struct phema_output *output, const struct phema_plan *plan,
-                                 const struct phema_target *target, struct phema_tensor *tensors,
+static enum phema_status lay_out(struct phema_output *output, uint64_t *offsets,
+                                 const struct phema_plan *plan, const struct phema_target *target,
+                                 const struct phema_tensor *tensors,
                                  const struct phema_outputs_options *options,
                                  struct phema_error *err)
 {
@@ -183,13 +184,11 @@ static enum phema_status lay_out(struct phema_output *output, const struct phema
     enum phema_status status = provenance_make(&provenance, plan, target, options, err);
     if (status)
         return status;
-    output->offsets = calloc(series->n_tensors + 1, sizeof(*output->offsets));
-    if (!output->offsets)
-        status = no_memory(err);
-    if (!status)
-        status = phema_safetensors_layout(&output->header, &output->header_size, output->offsets,
-                                          &output->size_bytes, tensors, series->n_tensors,
-                                          provenance.items, provenance.n, err);
+    status = phema_safetensors_layout(&output->header, &output->header_size, offsets,
+                                      &output->size_bytes, tensors, series->n_tensors,
+                                      provenance.items, provenance.n, err);
+    for (size_t i = 0; !status && i < series->n_tensors; i++)
+        offsets[i] -= output->header_size; /* only the provenance differs between outputs */
     provenance_clear(&provenance);
     return status ? phema_fail_in(err, status, "%s", output->path) : PHEMA_OK;
 }
@@ -204,7 +203,8 @@ PHEMA_FALLIBLE phema_outputs_make(struct phema_outputs *out, const struct phema_
     outputs.dtypes = calloc(series->n_tensors + 1, sizeof(*outputs.dtypes));
     struct phema_tensor *tensors = calloc(series->n_tensors + 1, sizeof(*tensors));
     enum phema_status status = PHEMA_OK;
-    if (!outputs.items || !outputs.dtypes || !tensors)
+    outputs.offsets = calloc(series->n_tensors + 1, sizeof(*outputs.offsets));
+    if (!outputs.items || !outputs.dtypes || !outputs.offsets || !tensors)
         status = no_memory(err);
     if (!status)
         status = name_outputs(&outputs, plan, options->out, err);
@@ -215,7 +215,8 @@ PHEMA_FALLIBLE phema_outputs_make(struct phema_outputs *out, const struct phema_
                                 tensors[i].n_elems % 8 * phema_dtype_bits(tensors[i].dtype) / 8;
     }
     for (size_t j = 0; !status && j < plan->m; j++)
-        status = lay_out(&outputs.items[j], plan, &plan->targets[j], tensors, options, err);
+        status = lay_out(&outputs.items[j], outputs.offsets, plan, &plan->targets[j], tensors,
+                         options, err);
     free(tensors);
     if (status) {
         phema_outputs_clear(&outputs);
@@ -230,10 +231,10 @@ void phema_outputs_clear(struct phema_outputs *outputs)
     for (size_t j = 0; outputs->items && j < outputs->m; j++) {
         free(outputs->items[j].path);
         free(outputs->items[j].header);
-        free(outputs->items[j].offsets);
     }
     free(outputs->items);
     free(outputs->dtypes);
+    free(outputs->offsets);
     free(outputs->made_directory);
     *outputs = (struct phema_outputs){0};
 }

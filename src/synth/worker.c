@@ -86,7 +86,8 @@ static enum phema_status put(struct worker *worker, size_t output, const struct 
     const struct run *run = worker->run;
     enum phema_dtype dtype = run->outputs->dtypes[piece->tensor];
     for (size_t i = piece->tensor; i != SIZE_MAX; i = run->next_alias[i]) {
-        uint64_t offset = run->outputs->items[output].offsets[i] + bytes_of(dtype, piece->first);
+        uint64_t offset = run->outputs->items[output].header_size + run->outputs->offsets[i] +
+                          bytes_of(dtype, piece->first);
         enum phema_status status = phema_writer_put(run->writers[output], offset, data,
                                                     (size_t)bytes_of(dtype, piece->n_elems), err);
         if (status)
