@@ -31,6 +31,9 @@ struct phema_name_buffer {
 };
 const char *phema_name_shown(struct phema_name_buffer *buffer, const char *name, size_t size);
 
+/* true when there is something before the end */
+bool phema_ends_with(const char *string, const char *end);
+
 bool phema_is_utf8(const char *data, size_t size);
 
 /* The shortest decimal that reads back as the same double: 0.1, 4096, 1.5e-09. */

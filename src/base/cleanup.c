@@ -155,7 +155,7 @@ PHEMA_FALLIBLE phema_cleanup_add_partial(struct phema_cleanup_entry **out, const
     (void)pthread_mutex_unlock(&entries_lock);
     if (!entry) {
         free(copy);
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+        return phema_fail_memory(err);
     }
     *out = entry;
     return PHEMA_OK;
@@ -173,7 +173,7 @@ PHEMA_FALLIBLE phema_cleanup_add_map(struct phema_cleanup_entry **out, struct ph
     }
     (void)pthread_mutex_unlock(&entries_lock);
     if (!entry)
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+        return phema_fail_memory(err);
     *out = entry;
     return PHEMA_OK;
 }

@@ -41,3 +41,8 @@ enum phema_status(phema_fail_in)(struct phema_error *err, enum phema_status stat
     mark_cut(err, length + snprintf(err->message + length, room, ": %s", inner));
     return status;
 }
+
+enum phema_status(phema_fail_memory)(struct phema_error *err)
+{
+    return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+}

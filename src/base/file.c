@@ -57,7 +57,7 @@ PHEMA_FALLIBLE phema_file_open(struct phema_file **out, const char *path, struct
     struct phema_file *file = calloc(1, sizeof(*file));
     if (!file || !(file->path = strdup(path))) {
         phema_file_close(file);
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+        return phema_fail_memory(err);
     }
     /* O_NONBLOCK: opening a FIFO must not wait for a writer that never comes */
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

@@ -24,7 +24,7 @@ PHEMA_FALLIBLE phema_json_parse(struct phema_json **out, struct phema_span text,
                               JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
     if (!root) {
         if (json_error_code(&error) == json_error_out_of_memory)
-            return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+            return phema_fail_memory(err);
         return phema_fail(err, PHEMA_ERR_FILE, "JSON is not valid at byte %d: %s", error.position,
                           error.text);
     }

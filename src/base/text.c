@@ -72,7 +72,7 @@ void phema_text_printf(struct phema_text *text, const char *format, ...)
 
 PHEMA_FALLIBLE phema_text_check(const struct phema_text *text, struct phema_error *err)
 {
-    return text->is_failed ? phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory") : PHEMA_OK;
+    return text->is_failed ? phema_fail_memory(err) : PHEMA_OK;
 }
 
 /* Bytes of the UTF-8 character that begins at data, 0 when it is none (overlong forms, surrogates
@@ -185,4 +185,10 @@ const char *phema_size_shown(struct phema_name_buffer *buffer, uint64_t size_byt
     int digits = unit == 0 || value >= 99.5 ? 0 : value >= 9.95 ? 1 : 2;
     (void)snprintf(buffer->text, sizeof(buffer->text), "%.*f %s", digits, value, units[unit]);
     return buffer->text;
+}
+
+bool phema_ends_with(const char *string, const char *end)
+{
+    size_t size = strlen(string), end_size = strlen(end);
+    return size > end_size && memcmp(string + size - end_size, end, end_size) == 0;
 }

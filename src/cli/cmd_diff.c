@@ -143,7 +143,7 @@ static enum phema_status write_table(struct phema_text *out,
 {
     size_t *order = calloc(comparison->n + 1, sizeof(*order));
     if (!order)
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+        return phema_fail_memory(err);
     size_t n_different = 0;
     for (size_t i = 0; i < comparison->n; i++) {
         order[i] = i;

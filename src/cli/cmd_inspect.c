@@ -228,9 +228,7 @@ static bool is_directory(const char *path)
 
 static bool is_series(const char *path)
 {
-    size_t size = strlen(path);
-    bool is_manifest = size > 5 && strcmp(path + size - 5, ".json") == 0 &&
-                       !(size > 11 && strcmp(path + size - 11, ".index.json") == 0);
+    bool is_manifest = phema_ends_with(path, ".json") && !phema_ends_with(path, ".index.json");
     return path[0] == '@' || is_manifest || (is_directory(path) && !holds_index(path));
 }
 

@@ -79,7 +79,7 @@ static enum phema_status run_verb(const struct cli_verb *verb, int argc, char **
 {
     void *values = calloc(1, verb->values_size);
     if (!values)
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+        return phema_fail_memory(err);
     struct cli_common *common = values;
     enum phema_status status = cli_parse(verb, values, argc, argv, err);
     if (!status)

@@ -68,7 +68,7 @@ static enum phema_status add(struct list *list, double value, struct phema_error
         size_t capacity = list->capacity ? 2 * list->capacity : 16;
         double *items = phema_arena_array(list->arena, capacity, sizeof(*items));
         if (!items)
-            return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+            return phema_fail_memory(err);
         if (list->reals.n)
             memcpy(items, list->reals.items, list->reals.n * sizeof(*items));
         list->reals.items = items;
@@ -186,7 +186,7 @@ PHEMA_FALLIBLE cli_parse_reals(struct cli_reals *out, struct phema_arena *arena,
     struct list list = {.arena = arena, .reals = *out, .capacity = out->n};
     char *copy = phema_arena_copy(arena, text, strlen(text));
     if (!copy)
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+        return phema_fail_memory(err);
     enum phema_status status = parse_items(&list, copy, err);
     if (status && strpbrk(text, ",:")) /* which item it is stands in the message */
         (void)phema_fail_in(err, status, "'%s'", text);

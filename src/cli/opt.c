@@ -116,7 +116,7 @@ static enum phema_status add_text(struct cli_texts *texts, struct phema_arena *a
         size_t capacity = texts->n ? 2 * texts->n : 1;
         const char **items = phema_arena_array(arena, capacity, sizeof(*items));
         if (!items)
-            return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+            return phema_fail_memory(err);
         for (size_t i = 0; i < texts->n; i++)
             items[i] = texts->items[i];
         texts->items = items;
@@ -287,7 +287,7 @@ static enum phema_status keep_command(struct parse *parse, int argc, char **argv
                    common->command_tail && common->command && common->repeated_options;
     phema_text_clear(&words);
     phema_text_clear(&command);
-    return is_kept ? PHEMA_OK : phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+    return is_kept ? PHEMA_OK : phema_fail_memory(err);
 }
 
 PHEMA_FALLIBLE cli_parse(const struct cli_verb *verb, void *values, int argc, char **argv,

@@ -201,7 +201,7 @@ PHEMA_FALLIBLE phema_compare(struct phema_comparison *out, const struct phema_ch
     clear_side(&right);
     if (!has_memory) {
         phema_comparison_clear(&comparison);
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+        return phema_fail_memory(err);
     }
     return PHEMA_OK;
 }

@@ -18,19 +18,12 @@ struct finding {
     bool is_distributed;
 };
 
-static bool ends_with(const char *name, const char *end)
-{
-    size_t size = strlen(name);
-    size_t end_size = strlen(end);
-    return size > end_size && memcmp(name + size - end_size, end, end_size) == 0;
-}
-
 static bool looks_like_checkpoint(const char *name)
 {
     static const char *const ends[] = {".safetensors", ".safetensors.zst", ".pt", ".pth", ".ckpt",
                                        ".pkl",         ".index.json"};
     for (size_t i = 0; i < ARRAY_LEN(ends); i++)
-        if (ends_with(name, ends[i]))
+        if (phema_ends_with(name, ends[i]))
             return true;
     return false;
 }
@@ -44,7 +37,7 @@ static enum phema_status note(struct finding *finding, const char *name, struct 
     char *copy = strdup(name);
     if (!copy)
         return fail_memory(err);
-    if (ends_with(name, ".index.json")) {
+    if (phema_ends_with(name, ".index.json")) {
         /* the smallest name, whatever order the directory has */
         finding->n_indices++;
         if (!finding->index || strcmp(copy, finding->index) < 0) {

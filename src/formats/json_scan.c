@@ -126,7 +126,7 @@ static enum phema_status unescape(struct phema_span *out, struct phema_span raw,
 {
     uint8_t *text = phema_arena_alloc(arena, raw.size);
     if (!text)
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+        return phema_fail_memory(err);
     size_t used = 0;
     for (size_t at = 0; at < raw.size;) {
         uint8_t c = raw.data[at++];

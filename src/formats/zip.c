@@ -276,7 +276,7 @@ static enum phema_status read_entries(struct zip_archive *zip, const struct dire
         return refuse(err, "its directory lies outside");
     zip->entries = calloc((size_t)directory->n_entries + 1, sizeof(*zip->entries));
     if (!zip->entries)
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+        return phema_fail_memory(err);
     size_t at = 0;
     for (size_t i = 0; i < directory->n_entries; i++) {
         struct zip_entry *entry = &zip->entries[i];
@@ -287,7 +287,7 @@ static enum phema_status read_entries(struct zip_archive *zip, const struct dire
         zip->n_entries = i + 1;
         enum name_added added = name_index_add(&zip->names, entry->name, entry->name_size, i);
         if (added == NAME_NO_MEMORY)
-            return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+            return phema_fail_memory(err);
         if (added == NAME_EXISTS) {
             (void)refuse(err, "two records have this name");
             return zip_fail_in(err, PHEMA_ERR_FILE, entry);
@@ -309,7 +309,7 @@ static enum phema_status check_overlaps(const struct zip_archive *zip, struct ph
 {
     const struct zip_entry **places = calloc(zip->n_entries + 1, sizeof(const struct zip_entry *));
     if (!places)
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+        return phema_fail_memory(err);
     for (size_t i = 0; i < zip->n_entries; i++)
         places[i] = &zip->entries[i];
     qsort(places, zip->n_entries, sizeof(const struct zip_entry *), by_header);

@@ -11,11 +11,6 @@
 
 #include "phema/text.h"
 
-static enum phema_status no_memory(struct phema_error *err)
-{
-    return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
-}
-
 static enum phema_status match_any(struct pattern *const *patterns, size_t n, const char *name,
                                    size_t size, bool *is_match, struct phema_error *err)
 {
@@ -100,7 +95,7 @@ static enum phema_status copy_dimensions(struct phema_arena *arena, const uint64
         return PHEMA_OK;
     uint64_t *copy = phema_arena_array(arena, rank, sizeof(*copy));
     if (!copy)
-        return no_memory(err);
+        return phema_fail_memory(err);
     memcpy(copy, *dimensions, rank * sizeof(*copy));
     *dimensions = copy;
     return PHEMA_OK;
@@ -129,7 +124,7 @@ static enum phema_status fill_table(struct agreement *agreement,
     agreement->by_name = phema_arena_array(agreement->arena, n + 1, sizeof(size_t));
     agreement->places = phema_arena_array(agreement->arena, n + 1, sizeof(struct phema_place));
     if (!series->tensors || !agreement->by_name || !agreement->places)
-        return no_memory(err);
+        return phema_fail_memory(err);
 
     for (size_t i = 0; i < n; i++) {
         const char *name = NULL;
@@ -146,7 +141,7 @@ static enum phema_status fill_table(struct agreement *agreement,
         entry->tensor.name_size = size;
         entry->same_as = series->n_tensors;
         if (!entry->tensor.name)
-            return no_memory(err);
+            return phema_fail_memory(err);
         status = copy_dimensions(agreement->arena, &entry->tensor.shape, entry->tensor.rank, err);
         if (!status)
             status =
@@ -194,7 +189,7 @@ PHEMA_FALLIBLE agree_first(struct agreement *agreement, struct phema_snapshot *s
     struct phema_place *spare =
         phema_arena_array(agreement->arena, series->n_tensors, sizeof(*spare));
     if (!spare)
-        return no_memory(err);
+        return phema_fail_memory(err);
     agreement->places = spare;
     return PHEMA_OK;
 }
@@ -360,7 +355,7 @@ PHEMA_FALLIBLE agree_next(struct agreement *agreement, struct phema_snapshot *sn
     snapshot->places = agreement->places;
     agreement->places =
         phema_arena_array(agreement->arena, series->n_tensors, sizeof(*agreement->places));
-    return agreement->places ? PHEMA_OK : no_memory(err);
+    return agreement->places ? PHEMA_OK : phema_fail_memory(err);
 }
 
 double agree_rounding(const struct phema_series *series)
@@ -418,13 +413,13 @@ PHEMA_FALLIBLE agree_ties(struct agreement *agreement, struct phema_error *err)
     struct phema_series *series = agreement->series;
     size_t *order = phema_arena_array(agreement->arena, series->n_tensors + 1, sizeof(*order));
     if (!order)
-        return no_memory(err);
+        return phema_fail_memory(err);
     for (size_t i = 0; i < series->n_tensors; i++)
         order[i] = i;
     struct phema_place *places =
         phema_arena_array(agreement->arena, series->n_tensors + 1, sizeof(*places));
     if (!places)
-        return no_memory(err);
+        return phema_fail_memory(err);
     memcpy(places, series->snapshots[0].places, series->n_tensors * sizeof(*places));
     qsort_r(order, series->n_tensors, sizeof(*order), compare_places, places);
     for (size_t i = 1; i < series->n_tensors; i++)

@@ -110,7 +110,7 @@ static enum phema_status choose_times(struct scan *scan, const struct phema_seri
 {
     double *times = phema_arena_array(scan->arena, scan->n + 1, sizeof(*times));
     if (!times)
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+        return phema_fail_memory(err);
     size_t n = 0;
     for (size_t i = 0; i < scan->n; i++) {
         struct candidate *candidate = &scan->items[i];

@@ -13,11 +13,6 @@
 #include "phema/json.h"
 #include "phema/text.h"
 
-static enum phema_status no_memory(struct phema_error *err)
-{
-    return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
-}
-
 /* Labels are relative to SNAPSHOTS; "./a" and "SNAPSHOTS/a" are accepted for "a". */
 static size_t find_snapshot(const struct phema_series *series, const char *name, size_t size)
 {
@@ -52,7 +47,7 @@ static enum phema_status add_targets(struct phema_plan *plan, size_t m, struct p
 {
     plan->targets = calloc(m ? m : 1, sizeof(*plan->targets));
     if (!plan->targets)
-        return no_memory(err);
+        return phema_fail_memory(err);
     const struct phema_series *series = plan->series;
     for (size_t j = 0; j < m; j++) {
         struct phema_target *target = &plan->targets[j];
@@ -67,7 +62,7 @@ static enum phema_status add_targets(struct phema_plan *plan, size_t m, struct p
         target->solution.solver = "given";
         plan->m = j + 1;
         if (!target->solution.weights)
-            return no_memory(err);
+            return phema_fail_memory(err);
     }
     return PHEMA_OK;
 }
@@ -114,7 +109,7 @@ static enum phema_status read_list(struct phema_plan *plan, struct phema_span te
     enum phema_status status = add_targets(plan, 1, err);
     bool *is_seen = calloc(plan->series->n, sizeof(*is_seen));
     if (!status && !is_seen)
-        status = no_memory(err);
+        status = phema_fail_memory(err);
     const char *data = (const char *)text.data;
     size_t number = 1;
     for (size_t at = 0; !status && at < text.size; number++) {
@@ -141,7 +136,7 @@ static enum phema_status read_target(struct phema_target *target, const struct p
     const struct phema_json *weights = phema_json_get(value, "weights");
     double *taken = target->solution.weights;
     if (!taken)
-        return no_memory(err);
+        return phema_fail_memory(err);
     if (!weights || phema_json_type(weights) != PHEMA_JSON_ARRAY || phema_json_length(weights) != n)
         return phema_fail(err, PHEMA_ERR_FILE, "expected %zu weights, one for each snapshot", n);
     for (size_t i = 0; i < n; i++) {
@@ -181,7 +176,7 @@ static enum phema_status find_snapshots(size_t *indices, const struct phema_seri
 {
     bool *is_seen = calloc(series->n, sizeof(*is_seen));
     if (!is_seen)
-        return no_memory(err);
+        return phema_fail_memory(err);
     enum phema_status status = PHEMA_OK;
     bool is_any = false;
     for (size_t i = 0; !status && i < n; i++) {
@@ -224,7 +219,7 @@ static enum phema_status read_json(struct phema_plan *plan, const struct phema_j
     size_t n = phema_json_length(snapshots);
     size_t *indices = calloc(n ? n : 1, sizeof(*indices));
     if (!indices)
-        return no_memory(err);
+        return phema_fail_memory(err);
     enum phema_status status = find_snapshots(indices, plan->series, snapshots, n, err);
     if (!status)
         status = add_targets(plan, phema_json_length(targets), err);

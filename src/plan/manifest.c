@@ -93,7 +93,7 @@ static enum phema_status read_file_name(struct reading *reading, struct candidat
         candidate->label = phema_arena_copy(reading->scan->arena, name, size);
         candidate->base = candidate->label;
         if (!candidate->path || !candidate->label)
-            status = phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+            status = phema_fail_memory(err);
     }
     phema_text_clear(&path);
     return status;
@@ -108,13 +108,13 @@ static enum phema_status read_snapshot(struct reading *reading, const struct phe
         return phema_fail(err, PHEMA_ERR_INPUTS, "%s: is no object", where);
     struct candidate *candidate = scan_add(reading->scan);
     if (!candidate)
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+        return phema_fail_memory(err);
     char label[32];
     (void)snprintf(label, sizeof(label), "#%zu", number);
     candidate->label = phema_arena_copy(reading->scan->arena, label, strlen(label));
     candidate->base = candidate->label;
     if (!candidate->label)
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+        return phema_fail_memory(err);
 
     enum phema_status status = PHEMA_OK;
     for (struct phema_json_field *f = phema_json_first(value); f && !status;

@@ -74,12 +74,9 @@ static enum phema_status read_names(struct pattern *pattern, struct scan *scan, 
 static bool is_checkpoint_name(const char *name)
 {
     static const char *const ends[] = {".safetensors", ".pt", ".pth", ".ckpt", ".pkl", ".zst"};
-    size_t length = strlen(name);
-    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
-        size_t end = strlen(ends[i]);
-        if (length > end && strcmp(name + length - end, ends[i]) == 0)
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+        if (phema_ends_with(name, ends[i]))
             return true;
-    }
     return false;
 }
 

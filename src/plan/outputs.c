@@ -12,26 +12,15 @@
 #include "phema/text.h"
 #include "provenance.h"
 
-static enum phema_status no_memory(struct phema_error *err)
-{
-    return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
-}
-
 /* ---- Names ---- */
-
-static bool ends_with(const char *string, const char *end)
-{
-    size_t length = strlen(string), end_length = strlen(end);
-    return length > end_length && strcmp(string + length - end_length, end) == 0;
-}
 
 static enum phema_status check_extension(const char *out, struct phema_error *err)
 {
     static const char *const later[] = {".pt", ".pth", ".ckpt", ".pkl", ".safetensors.zst"};
-    if (ends_with(out, ".safetensors"))
+    if (phema_ends_with(out, ".safetensors"))
         return PHEMA_OK;
     for (size_t i = 0; i < ARRAY_LEN(later); i++)
-        if (ends_with(out, later[i]))
+        if (phema_ends_with(out, later[i]))
             return phema_fail(
                 err, PHEMA_ERR_USAGE,
                 "%s: this version writes safetensors, not %s; end OUT in .safetensors", out,
@@ -111,7 +100,7 @@ static enum phema_status choose_template(struct phema_text *template, char **dir
         return phema_fail(err, PHEMA_ERR_USAGE, "OUT is empty");
     bool is_template = strchr(out, '{') != NULL;
     bool is_folder = !is_template && (m > 1 || out[size - 1] == '/' || is_directory(out));
-    if (is_folder && ends_with(out, ".safetensors") && !is_directory(out))
+    if (is_folder && phema_ends_with(out, ".safetensors") && !is_directory(out))
         return phema_fail(
             err, PHEMA_ERR_USAGE,
             "%s: %zu outputs do not fit one file; make OUT a directory, or put {sigma} "
@@ -134,7 +123,7 @@ static enum phema_status choose_template(struct phema_text *template, char **dir
     if (directory_size && !memchr(template->data, '{', directory_size)) {
         *directory = strndup(template->data, directory_size);
         if (!*directory)
-            return no_memory(err);
+            return phema_fail_memory(err);
         if (is_directory(*directory)) {
             free(*directory);
             *directory = NULL;
@@ -205,7 +194,7 @@ PHEMA_FALLIBLE phema_outputs_make(struct phema_outputs *out, const struct phema_
     enum phema_status status = PHEMA_OK;
     outputs.offsets = calloc(series->n_tensors + 1, sizeof(*outputs.offsets));
     if (!outputs.items || !outputs.dtypes || !outputs.offsets || !tensors)
-        status = no_memory(err);
+        status = phema_fail_memory(err);
     if (!status)
         status = name_outputs(&outputs, plan, options->out, err);
     for (size_t i = 0; !status && i < series->n_tensors; i++) {

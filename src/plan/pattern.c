@@ -20,7 +20,7 @@ PHEMA_FALLIBLE pattern_compile(struct pattern **out, const char *expression,
 {
     struct pattern *pattern = calloc(1, sizeof(*pattern));
     if (!pattern)
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+        return phema_fail_memory(err);
     int code = 0;
     PCRE2_SIZE at = 0;
     pattern->code =
@@ -35,7 +35,7 @@ PHEMA_FALLIBLE pattern_compile(struct pattern **out, const char *expression,
     pattern->match = pcre2_match_data_create_from_pattern(pattern->code, NULL);
     if (!pattern->match) {
         pattern_free(pattern);
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+        return phema_fail_memory(err);
     }
     *out = pattern;
     return PHEMA_OK;

@@ -9,11 +9,6 @@
 #include "given.h"
 #include "phema/text.h"
 
-static enum phema_status no_memory(struct phema_error *err)
-{
-    return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
-}
-
 static struct phema_profile profile_of(const struct phema_snapshot *snapshot)
 {
     return (struct phema_profile){snapshot->gamma, snapshot->time, snapshot->update_every,
@@ -88,7 +83,7 @@ static enum phema_status set_problem(struct problem *problem, const struct phema
     problem->solutions = calloc(m, sizeof(*problem->solutions));
     if (!problem->index || !problem->snapshots || !problem->rounding || !problem->targets ||
         !problem->solutions)
-        return no_memory(err);
+        return phema_fail_memory(err);
     for (size_t k = 0; k < n; k++) {
         bool is_repeated = false;
         for (size_t later = k + 1; drops_repeats && later < n && !is_repeated; later++)
@@ -156,7 +151,7 @@ static enum phema_status keep_solutions(struct problem *problem, const struct ph
     for (size_t j = 0; j < problem->m; j++) {
         double *weights = calloc(series->n, sizeof(*weights));
         if (!weights)
-            return no_memory(err);
+            return phema_fail_memory(err);
         for (size_t x = 0; x < problem->n; x++)
             weights[problem->index[x]] = problem->solutions[j].weights[x];
         free(targets[j].solution.weights);
@@ -238,7 +233,7 @@ static enum phema_status rate_given(struct phema_plan *plan, struct phema_target
     if (!status) {
         problem.solutions[0].weights = calloc(series->n, sizeof(double));
         if (!problem.solutions[0].weights)
-            status = no_memory(err);
+            status = phema_fail_memory(err);
     }
     if (!status) {
         memcpy(problem.solutions[0].weights, solution->weights, series->n * sizeof(double));
@@ -308,7 +303,7 @@ static enum phema_status make_targets(struct phema_plan *plan,
     size_t n_ats = options->n_ats ? options->n_ats : 1;
     plan->targets = calloc(n_widths * n_ats, sizeof(*plan->targets));
     if (!plan->targets)
-        return no_memory(err);
+        return phema_fail_memory(err);
     plan->m = n_widths * n_ats;
     for (size_t j = 0; j < plan->m; j++) {
         struct phema_target *target = &plan->targets[j];
@@ -361,7 +356,7 @@ PHEMA_FALLIBLE phema_plan_make(struct phema_plan **out, const struct phema_plan_
                           "no target: give --sigma-rel, --gamma or --weights");
     struct phema_plan *plan = calloc(1, sizeof(*plan));
     if (!plan)
-        return no_memory(err);
+        return phema_fail_memory(err);
     enum phema_status status = make(plan, options, err);
     if (status) {
         phema_plan_free(plan);

@@ -59,7 +59,7 @@ static enum phema_status add_path(struct scan *scan, const char *directory, cons
     }
     phema_text_clear(&path);
     if (!candidate || !candidate->path || !candidate->label)
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+        return phema_fail_memory(err);
     /* "run/snapshot-0001-0.05/" is that directory */
     size_t end = strlen(name);
     while (end > 1 && name[end - 1] == '/')
@@ -67,7 +67,7 @@ static enum phema_status add_path(struct scan *scan, const char *directory, cons
     const char *slash = memrchr(name, '/', end);
     const char *base = slash ? slash + 1 : name;
     candidate->base = phema_arena_copy(scan->arena, base, (size_t)(name + end - base));
-    return candidate->base ? PHEMA_OK : phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+    return candidate->base ? PHEMA_OK : phema_fail_memory(err);
 }
 
 static int compare_candidates(const void *a, const void *b)
@@ -133,7 +133,7 @@ static enum phema_status scan_lines(struct scan *scan, const char *path, struct 
                               path);
         char *line = size ? strndup(data + at, size) : NULL;
         if (size && !line)
-            return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+            return phema_fail_memory(err);
         if (line)
             status = add_path(scan, NULL, line, err);
         free(line);
@@ -153,12 +153,6 @@ static enum phema_status scan_list(struct scan *scan, const char *path, struct p
     return status;
 }
 
-static bool ends_with(const char *string, const char *end)
-{
-    size_t length = strlen(string), end_length = strlen(end);
-    return length >= end_length && strcmp(string + length - end_length, end) == 0;
-}
-
 PHEMA_FALLIBLE scan_snapshots(struct scan *scan, const struct phema_series_options *options,
                               struct phema_error *err)
 {
@@ -174,7 +168,7 @@ PHEMA_FALLIBLE scan_snapshots(struct scan *scan, const struct phema_series_optio
         enum phema_status status = scan_directory(scan, operand, err);
         return status ? status : scan_names(scan, options, err);
     }
-    if (ends_with(operand, ".json")) {
+    if (phema_ends_with(operand, ".json")) {
         scan->layout = &layout_manifest;
         return scan_manifest(scan, operand, err);
     }

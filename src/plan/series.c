@@ -24,11 +24,6 @@ struct opening {
     struct agreement agreement;
 };
 
-static enum phema_status no_memory(struct phema_error *err)
-{
-    return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
-}
-
 /* ---- Widths ---- */
 
 static enum phema_status fail_unsaid(const struct opening *opening, struct phema_error *err)
@@ -126,7 +121,7 @@ static enum phema_status guess_key(struct opening *opening,
     series->key = strdup(key);
     opening->selection.key = series->key;
     opening->selection.key_size = strlen(key);
-    return series->key ? PHEMA_OK : no_memory(err);
+    return series->key ? PHEMA_OK : phema_fail_memory(err);
 }
 
 /* pytorch-posthoc-ema counts in 'step', which runs behind the STEP of the names by a constant. */
@@ -199,10 +194,8 @@ static bool needs_file(const struct opening *opening, const struct candidate *ca
 {
     if (!candidate->path)
         return false;
-    size_t size = strlen(candidate->path);
-    bool is_pickle = size > 4 && strcmp(candidate->path + size - 4, ".pkl") == 0;
     return !(opening->options->needs_no_tensors && opening->scan.layout == &layout_edm2 &&
-             is_pickle);
+             phema_ends_with(candidate->path, ".pkl"));
 }
 
 static enum phema_status add_snapshot(struct opening *opening, struct candidate *candidate,
@@ -218,7 +211,7 @@ static enum phema_status add_snapshot(struct opening *opening, struct candidate 
     snapshot->label = strdup(candidate->label);
     snapshot->path = candidate->path ? strdup(candidate->path) : NULL;
     if (!snapshot->label || (candidate->path && !snapshot->path)) {
-        status = no_memory(err);
+        status = phema_fail_memory(err);
     } else if (needs_file(opening, candidate)) {
         status = open_snapshot(opening, candidate, snapshot, &is_output, err);
     } else if (!candidate->path && !opening->options->needs_no_tensors) {
@@ -286,7 +279,7 @@ static enum phema_status open_all(struct opening *opening, struct phema_error *e
     qsort(scan->items, n, sizeof(*scan->items), compare_snapshots);
     series->snapshots = calloc(n, sizeof(*series->snapshots));
     if (!series->snapshots)
-        return no_memory(err);
+        return phema_fail_memory(err);
     for (size_t i = 0; i < n; i++) {
         enum phema_status status = add_snapshot(opening, &scan->items[i], err);
         if (status)
@@ -309,7 +302,7 @@ static enum phema_status compile_selection(struct opening *opening, struct phema
     selection->excludes =
         phema_arena_array(&opening->scratch, options->n_excludes + 1, sizeof(struct pattern *));
     if (!selection->includes || !selection->excludes)
-        return no_memory(err);
+        return phema_fail_memory(err);
     enum phema_status status = PHEMA_OK;
     for (; !status && selection->n_includes < options->n_includes;) {
         status = pattern_compile(&selection->includes[selection->n_includes],
@@ -356,7 +349,7 @@ static enum phema_status finish(struct opening *opening, struct phema_error *err
     series->notes = phema_arena_array(&series->memory, series->n_notes + 1, sizeof(char *));
     char *notes = phema_arena_copy(&series->memory, opening->notes.data, opening->notes.size);
     if (!series->unit || !series->notes || !notes)
-        return no_memory(err);
+        return phema_fail_memory(err);
     for (size_t i = 0; i < series->n_notes; i++, notes += strlen(notes) + 1)
         series->notes[i] = notes;
     return phema_text_check(&opening->notes, err);
@@ -382,7 +375,7 @@ PHEMA_FALLIBLE phema_series_open(struct phema_series **out,
     struct phema_series *series = calloc(1, sizeof(*series));
     if (!series || !(series->root = strdup(options->snapshots))) {
         phema_series_close(series);
-        return no_memory(err);
+        return phema_fail_memory(err);
     }
     struct opening opening = {.options = options, .series = series};
     opening.scan.arena = &opening.scratch;

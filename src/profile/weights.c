@@ -59,12 +59,15 @@ static enum phema_status check_distinct(const struct problem *problem, struct ph
         return PHEMA_OK;
     struct phema_name_buffer name;
     struct phema_name_buffer other;
+    struct phema_name_buffer time;
+    struct phema_name_buffer gamma;
     return phema_fail(err, PHEMA_ERR_INPUTS,
-                      "snapshots %s and %s are the same average (time %.17g, gamma %.17g); leave "
+                      "snapshots %s and %s are the same average (time %s, gamma %s); leave "
                       "one of them out",
                       phema_profile_shown(&name, problem->snapshots, j),
-                      phema_profile_shown(&other, problem->snapshots, i), problem->snapshots[i].t,
-                      problem->snapshots[i].gamma);
+                      phema_profile_shown(&other, problem->snapshots, i),
+                      phema_number_shown(&time, problem->snapshots[i].t),
+                      phema_number_shown(&gamma, problem->snapshots[i].gamma));
 }
 
 /* Adds to the diagonal; false when there is nothing to add. */

@@ -67,7 +67,7 @@ PHEMA_FALLIBLE groups_make(struct group **out, size_t *n, const struct phema_pla
     free(is_taken);
     if (!is_done) {
         groups_free(groups, n_groups);
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+        return phema_fail_memory(err);
     }
     *out = groups;
     *n = n_groups;

@@ -40,7 +40,7 @@ PHEMA_FALLIBLE cut_make(struct cut *cut, const struct phema_series *series, size
     cut->first_tile = calloc(series->n_tensors + 1, sizeof(*cut->first_tile));
     if (!cut->order || !cut->first_tile) {
         cut_clear(cut);
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+        return phema_fail_memory(err);
     }
     for (size_t i = 0; i < series->n_tensors; i++)
         if (series->tensors[i].same_as == i && series->tensors[i].tensor.n_elems)

@@ -40,11 +40,6 @@ static uint64_t peak_so_far(void)
     return peak_bytes > file_bytes ? peak_bytes - file_bytes : 0;
 }
 
-static enum phema_status no_memory(struct phema_error *err)
-{
-    return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
-}
-
 /* ---- Outputs ---- */
 
 /* Replacing a snapshot by an average of it is never what was meant. */
@@ -159,7 +154,7 @@ static enum phema_status start(struct crew *crew, struct run *run, struct phema_
     crew->workers = calloc(crew->n, sizeof(*crew->workers));
     crew->threads = calloc(crew->n, sizeof(*crew->threads));
     if (!crew->workers || !crew->threads)
-        return no_memory(err);
+        return phema_fail_memory(err);
     for (unsigned i = 0; i < crew->n; i++) {
         enum phema_status status = worker_init(&crew->workers[i], run, err);
         if (status)
@@ -168,7 +163,7 @@ static enum phema_status start(struct crew *crew, struct run *run, struct phema_
     for (; crew->n_running < crew->n; crew->n_running++) {
         struct crew_member *member = malloc(sizeof(*member));
         if (!member)
-            return no_memory(err);
+            return phema_fail_memory(err);
         *member = (struct crew_member){crew, &crew->workers[crew->n_running]};
         int failed = pthread_create(&crew->threads[crew->n_running], NULL, work, member);
         if (failed) {
@@ -290,7 +285,7 @@ static enum phema_status prepare(struct run *run, struct phema_error *err)
     run->equal = calloc(run->n_groups * series->n_tensors + 1, sizeof(*run->equal));
     run->writers = calloc(run->outputs->m + 1, sizeof(struct phema_writer *));
     if (!run->next_alias || !run->equal || !run->writers)
-        return no_memory(err);
+        return phema_fail_memory(err);
     link_aliases(run);
     return PHEMA_OK;
 }
