@@ -300,6 +300,36 @@ static void sizes_have_three_digits_and_a_unit(void **state)
         assert_string_equal(phema_size_shown(&buffer, sizes[i].size_bytes), sizes[i].shown);
 }
 
+/* The shortest decimal that strtod reads back; whole numbers without an exponent. */
+static void numbers_are_as_short_as_they_can_be(void **state)
+{
+    (void)state;
+    static const struct {
+        double value;
+        const char *shown;
+    } known[] = {{0.1, "0.1"},
+                 {0.05, "0.05"},
+                 {300, "300"},
+                 {-5, "-5"},
+                 {2147483648.0, "2147483648"},
+                 {1.5e-9, "1.5e-09"},
+                 {0.1 + 0.2, "0.30000000000000004"},
+                 {1e300, "1e+300"}};
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        struct phema_name_buffer buffer;
+        assert_string_equal(phema_number_shown(&buffer, known[i].value), known[i].shown);
+    }
+}
+
+static void an_end_has_something_before_it(void **state)
+{
+    (void)state;
+    assert_true(phema_ends_with("a.pt", ".pt"));
+    assert_false(phema_ends_with(".pt", ".pt"));
+    assert_false(phema_ends_with("t", ".pt"));
+    assert_false(phema_ends_with("a.ptx", ".pt"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -317,6 +347,8 @@ int main(void)
         cmocka_unit_test(long_names_are_cut_between_characters),
         cmocka_unit_test(a_name_that_just_fits_is_not_cut),
         cmocka_unit_test(sizes_have_three_digits_and_a_unit),
+        cmocka_unit_test(numbers_are_as_short_as_they_can_be),
+        cmocka_unit_test(an_end_has_something_before_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
