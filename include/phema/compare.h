@@ -25,7 +25,8 @@ struct phema_comparison {
 };
 
 /* The tensors point into a and b, which must outlive the comparison. Memory does not depend on the
- * size of the tensors. */
+ * size of the tensors.
+ * PHEMA_ERR_FILE when data cannot be decompressed. */
 PHEMA_FALLIBLE phema_compare(struct phema_comparison *out, const struct phema_checkpoint *a,
                              const struct phema_checkpoint *b, struct phema_error *err);
 void phema_comparison_clear(struct phema_comparison *comparison);

@@ -19,6 +19,14 @@ enum phema_tensor_kind {
 
 #define PHEMA_MAX_RANK 64
 
+/* A box of a tensor that lies by itself, as distributed checkpoints have them. */
+struct phema_part {
+    const uint64_t *start, *size; /* [rank] first index and extent in every dimension */
+    const uint64_t *stride;       /* [rank] in elements; NULL when the box is in C order */
+    size_t file;
+    uint64_t offset; /* absolute, of the box's first element [bytes] */
+};
+
 /* Element (i_0, ...) lies at offset + (sum i_k stride_k) * bytes of an element. Tensors that share
  * storage (tied weights, views) have overlapping places. */
 struct phema_tensor {
@@ -33,6 +41,11 @@ struct phema_tensor {
     uint64_t size_bytes;    /* of the data in C order: n_elems * bits / 8 */
     size_t file;            /* index of the checkpoint's file */
     uint64_t offset;        /* absolute, of the first element [bytes] */
+    bool is_decoded;        /* offset counts in the decompressed content of the file */
+    /* [n_parts] disjoint boxes that make up the tensor; NULL: it lies in one place. File, offset
+     * and stride are then of no use. They live until the checkpoint is closed. */
+    const struct phema_part *parts;
+    size_t n_parts;
 };
 
 struct phema_checkpoint;
@@ -87,16 +100,36 @@ const char *phema_checkpoint_metadatum(const struct phema_checkpoint *checkpoint
 size_t phema_checkpoint_n_warnings(const struct phema_checkpoint *checkpoint);
 const char *phema_checkpoint_warning(const struct phema_checkpoint *checkpoint, size_t index);
 
-/* Elements [first, first + n) in C order. For data in C order this is a view into the mapped file
- * (any address, aligned or not; sub-byte dtypes must begin and end on a byte).
- *   start   the tensor's first element in the mapped file
- *   scratch [n * bytes of an element], used only for strided data, where it is what is returned */
-const uint8_t *phema_tensor_read(const uint8_t *start, const struct phema_tensor *tensor,
-                                 uint64_t first, uint64_t n, void *scratch);
+/* Whether data are decompressed: then tensors are best read once, in the order of their offsets. */
+bool phema_checkpoint_is_decoded(const struct phema_checkpoint *checkpoint);
 
-/* The first element in the mapped file; NULL for a tensor without elements. */
+/* Reads the tensors of one checkpoint, whose listing may be forgotten by then. Tensors that are
+ * mapped may be read from any thread at the same time; decoded ones by one thread at a time. */
+struct phema_reader;
+PHEMA_FALLIBLE phema_reader_open(struct phema_reader **out,
+                                 const struct phema_checkpoint *checkpoint,
+                                 struct phema_error *err);
+void phema_reader_close(struct phema_reader *reader); /* takes NULL */
+
+/* Elements [first, first + n) in C order; sub-byte dtypes must begin and end on a byte. n > 0.
+ *   data    out: a view into the mapped file (any address, aligned or not), or scratch
+ *   scratch [n * bytes of an element]
+ * PHEMA_ERR_FILE      compressed data are corrupt or end too early; names path and tensor
+ * PHEMA_ERR_RESOURCE  no memory for a decoder */
+PHEMA_FALLIBLE phema_reader_read(const uint8_t **data, struct phema_reader *reader,
+                                 const struct phema_tensor *tensor, uint64_t first, uint64_t n,
+                                 void *scratch, struct phema_error *err);
+
+/* When all is read that will be: PHEMA_ERR_FILE when decompressed content goes on behind the last
+ * tensor, or a checksum is wrong. Nothing to do for mapped files. */
+PHEMA_FALLIBLE phema_reader_finish(struct phema_reader *reader, struct phema_error *err);
+
+/* Of a tensor that lies mapped in one place: its first element, NULL when it has none ... */
 const uint8_t *phema_tensor_start(const struct phema_checkpoint *checkpoint,
                                   const struct phema_tensor *tensor);
+/* ... and elements from there on, as phema_reader_read has them. */
+const uint8_t *phema_tensor_read(const uint8_t *start, const struct phema_tensor *tensor,
+                                 uint64_t first, uint64_t n, void *scratch);
 
 /* A file for a fresh safetensors: the header of a layout, and where each tensor's data go.
  * Tensors are laid out by falling element size, then by name, as safetensors 0.8 does, so that data

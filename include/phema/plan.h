@@ -17,6 +17,8 @@ struct phema_place {
     uint64_t offset;        /* absolute, before the snapshot's shift */
     const uint64_t *stride; /* [rank] in elements, NULL in C order */
     size_t file;
+    const struct phema_part *parts; /* [n_parts], the checkpoint's; NULL: in one place */
+    size_t n_parts;
 };
 
 struct phema_snapshot {
@@ -29,6 +31,7 @@ struct phema_snapshot {
     uint64_t update_every;
     double rounding;                     /* relative rms error of its dtypes, 0 when unknown */
     struct phema_checkpoint *checkpoint; /* mapped, listing forgotten; NULL when never opened */
+    bool is_decoded;                     /* its data are decompressed as they are read */
     const struct phema_place *places;    /* [n_tensors]; tables are shared where files look alike */
     uint64_t shift;                      /* added to every offset of places */
 };
@@ -93,11 +96,7 @@ void phema_series_close(struct phema_series *series); /* takes NULL */
 /* A time as names write it, on the clock of the averages. */
 double phema_series_clock(const struct phema_series *series, double named_time);
 
-/* First element of tensor i of snapshot k in its mapped file; NULL for a tensor without elements.
- */
-const uint8_t *phema_series_start(const struct phema_series *series, size_t k, size_t i);
-
-/* The tensor as it lies in snapshot k: for phema_tensor_read. */
+/* The tensor as it lies in snapshot k: for phema_reader_read. */
 struct phema_tensor phema_series_tensor_in(const struct phema_series *series, size_t k, size_t i);
 
 /* ---- Plan ---- */

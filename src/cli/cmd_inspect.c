@@ -140,18 +140,23 @@ static enum phema_status write_raw(const struct phema_checkpoint *checkpoint, co
                           phema_name_shown(&name, wanted, strlen(wanted)));
     static const uint64_t chunk = 32768; /* elements, even: of F4 two are a byte */
     uint8_t scratch[32768 * 16];
-    const uint8_t *start = phema_tensor_start(checkpoint, tensor);
-    for (uint64_t first = 0; first < tensor->n_elems; first += chunk) {
+    struct phema_reader *reader = NULL;
+    enum phema_status status = phema_reader_open(&reader, checkpoint, err);
+    for (uint64_t first = 0; !status && first < tensor->n_elems; first += chunk) {
         uint64_t n = tensor->n_elems - first < chunk ? tensor->n_elems - first : chunk;
         size_t size = (size_t)(n * phema_dtype_bits(tensor->dtype) / 8);
-        const uint8_t *data = phema_tensor_read(start, tensor, first, n, scratch);
+        const uint8_t *data = NULL;
+        status = phema_reader_read(&data, reader, tensor, first, n, scratch, err);
+        if (status)
+            break;
         phema_cleanup_touch(data, size); /* a file that was cut is named, not standard output */
         if (fwrite(data, 1, size, stdout) != size)
-            return phema_fail(err, PHEMA_ERR_OUTPUT, "standard output: %s", strerror(errno));
+            status = phema_fail(err, PHEMA_ERR_OUTPUT, "standard output: %s", strerror(errno));
     }
-    if (fflush(stdout))
-        return phema_fail(err, PHEMA_ERR_OUTPUT, "standard output: %s", strerror(errno));
-    return PHEMA_OK;
+    phema_reader_close(reader);
+    if (!status && fflush(stdout))
+        status = phema_fail(err, PHEMA_ERR_OUTPUT, "standard output: %s", strerror(errno));
+    return status;
 }
 
 /* ---- A series ---- */

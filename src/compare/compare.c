@@ -18,8 +18,8 @@
 struct side {
     const struct phema_checkpoint *checkpoint;
     const struct phema_tensor *tensor;
-    const uint8_t *start;
-    uint8_t *scratch; /* [CHUNK_ELEMS * 16 bytes], for strided data */
+    struct phema_reader *reader;
+    uint8_t *scratch; /* [CHUNK_ELEMS * 16 bytes] */
     double *values;   /* [2 * CHUNK_ELEMS] */
 };
 
@@ -99,22 +99,28 @@ static void compare_bytes(struct phema_difference *out, const uint8_t *a, const 
 
 static void release(const struct side *side, uint64_t first, uint64_t n_elems)
 {
-    if (side->tensor->stride)
+    if (side->tensor->stride || side->tensor->parts || side->tensor->is_decoded)
         return;
     unsigned bits = phema_dtype_bits(side->tensor->dtype);
     phema_file_release(phema_checkpoint_file(side->checkpoint, side->tensor->file),
                        side->tensor->offset + first / 8 * bits, n_elems / 8 * bits);
 }
 
-static void compare_tensor(struct phema_difference *out, struct side *a, struct side *b)
+static enum phema_status compare_tensor(struct phema_difference *out, struct side *a,
+                                        struct side *b, struct phema_error *err)
 {
     uint64_t total = a->tensor->n_elems;
     bool as_numbers = is_numeric(a->tensor->dtype) && is_numeric(b->tensor->dtype);
     size_t parts = parts_of(a->tensor->dtype);
     for (uint64_t first = 0, released = 0; first < total;) {
         size_t n = total - first < CHUNK_ELEMS ? (size_t)(total - first) : CHUNK_ELEMS;
-        const uint8_t *left = phema_tensor_read(a->start, a->tensor, first, n, a->scratch);
-        const uint8_t *right = phema_tensor_read(b->start, b->tensor, first, n, b->scratch);
+        const uint8_t *left = NULL, *right = NULL;
+        enum phema_status status =
+            phema_reader_read(&left, a->reader, a->tensor, first, n, a->scratch, err);
+        if (!status)
+            status = phema_reader_read(&right, b->reader, b->tensor, first, n, b->scratch, err);
+        if (status)
+            return status;
         if (as_numbers) {
             phema_widen(a->values, part_dtype(a->tensor->dtype), left, n * parts);
             phema_widen(b->values, part_dtype(b->tensor->dtype), right, n * parts);
@@ -134,23 +140,29 @@ static void compare_tensor(struct phema_difference *out, struct side *a, struct 
         out->max_abs = out->rel_l2 = HUGE_VAL; /* bytes that differ have no distance */
     else if (!out->is_equal)
         out->rel_l2 = relative_l2(out->max_abs, out->sum_diff2, out->sum_b2);
+    return PHEMA_OK;
 }
 
-static bool init_side(struct side *side, const struct phema_checkpoint *checkpoint)
+static enum phema_status init_side(struct side *side, const struct phema_checkpoint *checkpoint,
+                                   struct phema_error *err)
 {
     side->checkpoint = checkpoint;
     side->scratch = malloc(CHUNK_ELEMS * 16);
     side->values = malloc(2 * CHUNK_ELEMS * sizeof(double));
-    return side->scratch && side->values;
+    if (!side->scratch || !side->values)
+        return phema_fail_memory(err);
+    return phema_reader_open(&side->reader, checkpoint, err);
 }
 
 static void clear_side(struct side *side)
 {
+    phema_reader_close(side->reader);
     free(side->scratch);
     free(side->values);
 }
 
-static void compare_all(struct phema_comparison *out, struct side *a, struct side *b)
+static enum phema_status compare_all(struct phema_comparison *out, struct side *a, struct side *b,
+                                     struct phema_error *err)
 {
     size_t n_a = phema_checkpoint_n_tensors(a->checkpoint);
     size_t n_b = phema_checkpoint_n_tensors(b->checkpoint);
@@ -166,9 +178,9 @@ static void compare_all(struct phema_comparison *out, struct side *a, struct sid
         if (item->is_comparable) {
             a->tensor = item->a;
             b->tensor = item->b;
-            a->start = phema_tensor_start(a->checkpoint, a->tensor);
-            b->start = phema_tensor_start(b->checkpoint, b->tensor);
-            compare_tensor(item, a, b);
+            enum phema_status status = compare_tensor(item, a, b, err);
+            if (status)
+                return status;
         }
         out->is_equal = out->is_equal && item->is_equal;
         if (!item->is_comparable || !is_numeric(item->a->dtype))
@@ -183,6 +195,7 @@ static void compare_all(struct phema_comparison *out, struct side *a, struct sid
             out->is_equal = false;
         }
     out->rel_l2 = out->max_abs == 0 ? 0 : relative_l2(out->max_abs, sum_diff2, sum_b2);
+    return PHEMA_OK;
 }
 
 PHEMA_FALLIBLE phema_compare(struct phema_comparison *out, const struct phema_checkpoint *a,
@@ -192,18 +205,20 @@ PHEMA_FALLIBLE phema_compare(struct phema_comparison *out, const struct phema_ch
     struct side left = {0}, right = {0};
     comparison.tensors = calloc(phema_checkpoint_n_tensors(a) + phema_checkpoint_n_tensors(b) + 1,
                                 sizeof(*comparison.tensors));
-    bool has_memory = comparison.tensors && init_side(&left, a) && init_side(&right, b);
-    if (has_memory) {
-        compare_all(&comparison, &left, &right);
-        *out = comparison;
-    }
+    enum phema_status status = comparison.tensors ? PHEMA_OK : phema_fail_memory(err);
+    if (!status)
+        status = init_side(&left, a, err);
+    if (!status)
+        status = init_side(&right, b, err);
+    if (!status)
+        status = compare_all(&comparison, &left, &right, err);
     clear_side(&left);
     clear_side(&right);
-    if (!has_memory) {
+    if (status)
         phema_comparison_clear(&comparison);
-        return phema_fail_memory(err);
-    }
-    return PHEMA_OK;
+    else
+        *out = comparison;
+    return status;
 }
 
 void phema_comparison_clear(struct phema_comparison *comparison)

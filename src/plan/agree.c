@@ -85,7 +85,11 @@ static void choose_rule(struct phema_series_tensor *entry, bool averages_buffers
 
 static struct phema_place place_of(const struct phema_tensor *tensor)
 {
-    return (struct phema_place){tensor->offset, tensor->stride, tensor->file};
+    return (struct phema_place){.offset = tensor->offset,
+                                .stride = tensor->stride,
+                                .file = tensor->file,
+                                .parts = tensor->parts,
+                                .n_parts = tensor->n_parts};
 }
 
 static enum phema_status copy_dimensions(struct phema_arena *arena, const uint64_t **dimensions,
@@ -332,7 +336,7 @@ static enum phema_status fill_places(struct agreement *agreement, struct phema_s
         }
         if (found == 0)
             snapshot->shift = place->offset - first[i].offset; /* wraps, and back when added */
-        *is_alike = *is_alike && place->file == first[i].file &&
+        *is_alike = *is_alike && !place->parts && !first[i].parts && place->file == first[i].file &&
                     place->offset == first[i].offset + snapshot->shift;
         found++;
     }
@@ -389,7 +393,8 @@ static bool same_place(const struct phema_series *series, size_t a, size_t b)
         if (places == table)
             continue;
         table = places;
-        if (places[a].offset != places[b].offset || places[a].file != places[b].file ||
+        if (places[a].parts || places[b].parts || places[a].offset != places[b].offset ||
+            places[a].file != places[b].file ||
             !same_dimensions(places[a].stride, places[b].stride, left->rank))
             return false;
     }

@@ -106,32 +106,44 @@ PHEMA_FALLIBLE facts_read(struct candidate *candidate, bool *is_output, const ch
     return PHEMA_OK;
 }
 
-double facts_scalar(const struct phema_checkpoint *checkpoint, const char *name)
+/* A counter or a number of one element; NaN when its dtype holds none that can be trusted. */
+static double scalar_of(enum phema_dtype dtype, const uint8_t *data)
 {
-    const struct phema_tensor *tensor = phema_checkpoint_find(checkpoint, name, strlen(name));
-    if (!tensor || tensor->n_elems != 1)
-        return PHEMA_UNKNOWN;
-    const uint8_t *start = phema_tensor_start(checkpoint, tensor);
-    if (!start)
-        return PHEMA_UNKNOWN;
-    switch (tensor->dtype) {
+    switch (dtype) {
     case PHEMA_I64:
-        return (double)(int64_t)phema_load_u64(start);
+        return (double)(int64_t)phema_load_u64(data);
     case PHEMA_I32:
-        return (int32_t)phema_load_u32(start);
+        return (int32_t)phema_load_u32(data);
     case PHEMA_F64: {
         double value;
-        memcpy(&value, start, sizeof(value));
+        memcpy(&value, data, sizeof(value));
         return value;
     }
     case PHEMA_F32: {
         float value;
-        memcpy(&value, start, sizeof(value));
+        memcpy(&value, data, sizeof(value));
         return (double)value;
     }
     default:
         return PHEMA_UNKNOWN; /* a counter cast to 16 bits cannot be trusted */
     }
+}
+
+double facts_scalar(const struct phema_checkpoint *checkpoint, const char *name)
+{
+    const struct phema_tensor *tensor = phema_checkpoint_find(checkpoint, name, strlen(name));
+    if (!tensor || tensor->n_elems != 1)
+        return PHEMA_UNKNOWN;
+    struct phema_error ignored = {""};
+    struct phema_reader *reader = NULL;
+    uint8_t scratch[16];
+    const uint8_t *data = NULL;
+    enum phema_status status = phema_reader_open(&reader, checkpoint, &ignored);
+    if (!status)
+        status = phema_reader_read(&data, reader, tensor, 0, 1, scratch, &ignored);
+    double value = status ? PHEMA_UNKNOWN : scalar_of(tensor->dtype, data);
+    phema_reader_close(reader);
+    return value;
 }
 
 bool facts_has_subtree(const struct phema_checkpoint *checkpoint, const char *key)

@@ -183,6 +183,7 @@ static enum phema_status open_snapshot(struct opening *opening, struct candidate
     }
     status = is_first ? agree_first(&opening->agreement, snapshot, err)
                       : agree_next(&opening->agreement, snapshot, err);
+    snapshot->is_decoded = phema_checkpoint_is_decoded(snapshot->checkpoint);
     if (!status)
         phema_checkpoint_forget_listing(snapshot->checkpoint);
     return status;
@@ -422,16 +423,6 @@ double phema_series_clock(const struct phema_series *series, double named_time)
     return series->clock ? series->clock(named_time) : named_time - series->named_ahead;
 }
 
-const uint8_t *phema_series_start(const struct phema_series *series, size_t k, size_t i)
-{
-    const struct phema_snapshot *snapshot = &series->snapshots[k];
-    const struct phema_place *place = &snapshot->places[i];
-    if (series->tensors[i].tensor.n_elems == 0)
-        return NULL;
-    const struct phema_file *file = phema_checkpoint_file(snapshot->checkpoint, place->file);
-    return phema_file_span(file).data + (place->offset + snapshot->shift);
-}
-
 struct phema_tensor phema_series_tensor_in(const struct phema_series *series, size_t k, size_t i)
 {
     struct phema_tensor tensor = series->tensors[i].tensor;
@@ -439,5 +430,8 @@ struct phema_tensor phema_series_tensor_in(const struct phema_series *series, si
     tensor.offset = snapshot->places[i].offset + snapshot->shift;
     tensor.stride = snapshot->places[i].stride;
     tensor.file = snapshot->places[i].file;
+    tensor.parts = snapshot->places[i].parts;
+    tensor.n_parts = snapshot->places[i].n_parts;
+    tensor.is_decoded = snapshot->is_decoded;
     return tensor;
 }

@@ -67,7 +67,8 @@ static const uint8_t *read_piece(const struct run *run, size_t k, size_t i, uint
                                  uint64_t n_elems, void *scratch)
 {
     struct phema_tensor tensor = phema_series_tensor_in(run->plan->series, k, i);
-    return phema_tensor_read(phema_series_start(run->plan->series, k, i), &tensor, first, n_elems,
+    const struct phema_checkpoint *checkpoint = run->plan->series->snapshots[k].checkpoint;
+    return phema_tensor_read(phema_tensor_start(checkpoint, &tensor), &tensor, first, n_elems,
                              scratch);
 }
 
