@@ -35,6 +35,8 @@ enum phema_dtype {
 const char *phema_dtype_name(enum phema_dtype dtype); /* "F16" */
 unsigned phema_dtype_bits(enum phema_dtype dtype);    /* of one element: 4, 6, 8 ... 128 */
 bool phema_dtype_is_float(enum phema_dtype dtype);    /* real and floating: F64 ... F4 */
+/* Bytes of so many elements that exist, which cannot overflow; sub-byte ones must fill bytes. */
+uint64_t phema_dtype_bytes(enum phema_dtype dtype, uint64_t n_elems);
 
 /* Mantissa bits that are stored: 10 for F16, 23 for F32; 0 for types without a fraction. */
 unsigned phema_dtype_mantissa_bits(enum phema_dtype dtype);

@@ -102,6 +102,8 @@ const char *phema_checkpoint_warning(const struct phema_checkpoint *checkpoint, 
 
 /* Whether data are decompressed: then tensors are best read once, in the order of their offsets. */
 bool phema_checkpoint_is_decoded(const struct phema_checkpoint *checkpoint);
+/* Whether going back is cheap: mapped, or compressed in frames that are indexed. */
+bool phema_checkpoint_can_seek(const struct phema_checkpoint *checkpoint);
 
 /* Reads the tensors of one checkpoint, whose listing may be forgotten by then. Tensors that are
  * mapped may be read from any thread at the same time; decoded ones by one thread at a time. */
@@ -119,6 +121,10 @@ void phema_reader_close(struct phema_reader *reader); /* takes NULL */
 PHEMA_FALLIBLE phema_reader_read(const uint8_t **data, struct phema_reader *reader,
                                  const struct phema_tensor *tensor, uint64_t first, uint64_t n,
                                  void *scratch, struct phema_error *err);
+
+/* Lets go of the mapped pages of elements [first, first + n), which have been read. */
+void phema_tensor_release(const struct phema_checkpoint *checkpoint,
+                          const struct phema_tensor *tensor, uint64_t first, uint64_t n);
 
 /* When all is read that will be: PHEMA_ERR_FILE when decompressed content goes on behind the last
  * tensor, or a checksum is wrong. Nothing to do for mapped files. */

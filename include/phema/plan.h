@@ -142,11 +142,31 @@ void phema_plan_free(struct phema_plan *plan); /* takes NULL */
 
 /* ---- Outputs ---- */
 
-struct phema_output {
-    char *path;
-    uint8_t *header; /* of the safetensors file; data begin behind it */
+enum phema_output_form {
+    PHEMA_FORM_FRESH,      /* a new safetensors file */
+    PHEMA_FORM_COMPRESSED, /* that file, compressed with zstd */
+    PHEMA_FORM_SHARDED,    /* a directory of safetensors files and their index */
+    PHEMA_FORM_TEMPLATE    /* a copy of a checkpoint file in which tensors are replaced */
+};
+
+/* A file of tensors. */
+struct phema_output_file {
+    char *name;      /* in the directory of a sharded output; NULL: the output itself */
+    uint8_t *header; /* data begin behind it; NULL in a template */
     size_t header_size;
     uint64_t size_bytes;
+};
+
+struct phema_output {
+    char *path;
+    struct phema_output_file *files;
+    size_t n_files;
+    uint64_t size_bytes; /* of all files */
+    /* [n_tensors] where each tensor goes: offset + shift behind the header of its file; shared */
+    const struct phema_place *places;
+    uint64_t shift;
+    const struct phema_checkpoint *template; /* what it begins as: borrowed; NULL for new files */
+    char *sidecar; /* text of PATH.json, the provenance, where it does not go into the file */
 };
 
 struct phema_outputs_options {
@@ -159,12 +179,26 @@ struct phema_outputs_options {
     const char *command_options;
 };
 
+/* A file of a sharded output that holds no tensors: the index, or one that is copied. */
+struct phema_side_file {
+    char *name;
+    char *source; /* path; NULL: it is the text */
+    char *text;
+};
+
 struct phema_outputs {
+    enum phema_output_form form;
     struct phema_output *items; /* [plan->m] */
     size_t m;
-    enum phema_dtype *dtypes; /* [series->n_tensors] as written */
-    uint64_t *offsets;        /* [series->n_tensors] behind the header: the same in every output */
-    char *made_directory;     /* OUT, when it has to be made; NULL otherwise */
+    enum phema_dtype *dtypes;   /* [series->n_tensors] as written */
+    struct phema_place *places; /* [series->n_tensors] the same in every output, unless templates
+                                   differ */
+    struct phema_side_file *side_files; /* [n_side_files] of every sharded output */
+    size_t n_side_files;
+    struct phema_checkpoint *into; /* --into */
+    bool keeps_copied;             /* templates hold what is copied from the newest already */
+    int level;                     /* of compression */
+    char *made_directory;          /* OUT, when it has to be made; NULL otherwise */
 };
 
 /* Names and headers of every output, with provenance.

@@ -46,6 +46,12 @@ unsigned phema_dtype_bits(enum phema_dtype dtype)
     return facts[dtype].bits;
 }
 
+uint64_t phema_dtype_bytes(enum phema_dtype dtype, uint64_t n_elems)
+{
+    uint64_t bits = phema_dtype_bits(dtype); /* groups of 8 elements are whole bytes */
+    return n_elems / 8 * bits + n_elems % 8 * bits / 8;
+}
+
 bool phema_dtype_is_float(enum phema_dtype dtype)
 {
     return facts[dtype].is_float;

@@ -99,11 +99,7 @@ static void compare_bytes(struct phema_difference *out, const uint8_t *a, const 
 
 static void release(const struct side *side, uint64_t first, uint64_t n_elems)
 {
-    if (side->tensor->stride || side->tensor->parts || side->tensor->is_decoded)
-        return;
-    unsigned bits = phema_dtype_bits(side->tensor->dtype);
-    phema_file_release(phema_checkpoint_file(side->checkpoint, side->tensor->file),
-                       side->tensor->offset + first / 8 * bits, n_elems / 8 * bits);
+    phema_tensor_release(side->checkpoint, side->tensor, first, n_elems);
 }
 
 static enum phema_status compare_tensor(struct phema_difference *out, struct side *a,

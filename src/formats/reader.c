@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* reader.c - elements of tensors, wherever they lie: a view where they are mapped in C order, else a
- * copy in the caller's scratch. */
+/* reader.c - elements of tensors, wherever they lie: a view where they are mapped in C order, else
+ * a copy in the caller's scratch. */
 #include <stdlib.h>
 
 #include "format.h"
@@ -13,6 +13,12 @@ bool phema_checkpoint_is_decoded(const struct phema_checkpoint *checkpoint)
 {
     (void)checkpoint;
     return false;
+}
+
+bool phema_checkpoint_can_seek(const struct phema_checkpoint *checkpoint)
+{
+    (void)checkpoint;
+    return true;
 }
 
 enum phema_status phema_reader_open(struct phema_reader **out,

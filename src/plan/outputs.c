@@ -162,7 +162,9 @@ static enum phema_dtype dtype_written(const struct phema_series_tensor *entry,
     return options->dtype;
 }
 
-static enum phema_status lay_out(struct phema_output *output, uint64_t *offsets,
+/* Fills the one file of an output and the places, which differ between outputs by the length of the
+ * header alone: that of the provenance. */
+static enum phema_status lay_out(struct phema_output *output, struct phema_place *places,
                                  const struct phema_plan *plan, const struct phema_target *target,
                                  const struct phema_tensor *tensors,
                                  const struct phema_outputs_options *options,
@@ -170,15 +172,25 @@ static enum phema_status lay_out(struct phema_output *output, uint64_t *offsets,
 {
     const struct phema_series *series = plan->series;
     struct provenance provenance;
+    uint64_t *offsets = calloc(series->n_tensors + 1, sizeof(*offsets));
+    output->files = calloc(1, sizeof(*output->files));
+    if (!offsets || !output->files) {
+        free(offsets);
+        return phema_fail_memory(err);
+    }
+    struct phema_output_file *file = &output->files[output->n_files++];
     enum phema_status status = provenance_make(&provenance, plan, target, options, err);
-    if (status)
-        return status;
-    status = phema_safetensors_layout(&output->header, &output->header_size, offsets,
-                                      &output->size_bytes, tensors, series->n_tensors,
-                                      provenance.items, provenance.n, err);
+    if (!status) {
+        status = phema_safetensors_layout(&file->header, &file->header_size, offsets,
+                                          &file->size_bytes, tensors, series->n_tensors,
+                                          provenance.items, provenance.n, err);
+        provenance_clear(&provenance);
+    }
     for (size_t i = 0; !status && i < series->n_tensors; i++)
-        offsets[i] -= output->header_size; /* only the provenance differs between outputs */
-    provenance_clear(&provenance);
+        places[i] = (struct phema_place){.offset = offsets[i] - file->header_size};
+    output->places = places;
+    output->size_bytes = file->size_bytes;
+    free(offsets);
     return status ? phema_fail_in(err, status, "%s", output->path) : PHEMA_OK;
 }
 
@@ -190,21 +202,20 @@ PHEMA_FALLIBLE phema_outputs_make(struct phema_outputs *out, const struct phema_
     struct phema_outputs outputs = {.m = plan->m};
     outputs.items = calloc(plan->m ? plan->m : 1, sizeof(*outputs.items));
     outputs.dtypes = calloc(series->n_tensors + 1, sizeof(*outputs.dtypes));
+    outputs.places = calloc(series->n_tensors + 1, sizeof(*outputs.places));
     struct phema_tensor *tensors = calloc(series->n_tensors + 1, sizeof(*tensors));
     enum phema_status status = PHEMA_OK;
-    outputs.offsets = calloc(series->n_tensors + 1, sizeof(*outputs.offsets));
-    if (!outputs.items || !outputs.dtypes || !outputs.offsets || !tensors)
+    if (!outputs.items || !outputs.dtypes || !outputs.places || !tensors)
         status = phema_fail_memory(err);
     if (!status)
         status = name_outputs(&outputs, plan, options->out, err);
     for (size_t i = 0; !status && i < series->n_tensors; i++) {
         tensors[i] = series->tensors[i].tensor;
         tensors[i].dtype = outputs.dtypes[i] = dtype_written(&series->tensors[i], options);
-        tensors[i].size_bytes = tensors[i].n_elems / 8 * phema_dtype_bits(tensors[i].dtype) +
-                                tensors[i].n_elems % 8 * phema_dtype_bits(tensors[i].dtype) / 8;
+        tensors[i].size_bytes = phema_dtype_bytes(tensors[i].dtype, tensors[i].n_elems);
     }
     for (size_t j = 0; !status && j < plan->m; j++)
-        status = lay_out(&outputs.items[j], outputs.offsets, plan, &plan->targets[j], tensors,
+        status = lay_out(&outputs.items[j], outputs.places, plan, &plan->targets[j], tensors,
                          options, err);
     free(tensors);
     if (status) {
@@ -215,15 +226,31 @@ PHEMA_FALLIBLE phema_outputs_make(struct phema_outputs *out, const struct phema_
     return PHEMA_OK;
 }
 
+static void clear_output(struct phema_output *output)
+{
+    for (size_t f = 0; f < output->n_files; f++) {
+        free(output->files[f].name);
+        free(output->files[f].header);
+    }
+    free(output->files);
+    free(output->sidecar);
+    free(output->path);
+}
+
 void phema_outputs_clear(struct phema_outputs *outputs)
 {
-    for (size_t j = 0; outputs->items && j < outputs->m; j++) {
-        free(outputs->items[j].path);
-        free(outputs->items[j].header);
+    for (size_t j = 0; outputs->items && j < outputs->m; j++)
+        clear_output(&outputs->items[j]);
+    for (size_t f = 0; f < outputs->n_side_files; f++) {
+        free(outputs->side_files[f].name);
+        free(outputs->side_files[f].source);
+        free(outputs->side_files[f].text);
     }
+    free(outputs->side_files);
     free(outputs->items);
     free(outputs->dtypes);
-    free(outputs->offsets);
+    free(outputs->places);
+    phema_checkpoint_close(outputs->into);
     free(outputs->made_directory);
     *outputs = (struct phema_outputs){0};
 }

@@ -10,17 +10,53 @@
 #define TILE_ELEMS     ((size_t)64 << 10)
 #define MIN_TILE_ELEMS ((size_t)1 << 10)
 
+struct order {
+    const struct phema_place *places; /* of the snapshot whose order is followed */
+};
+
 static int compare_places(const void *a, const void *b, void *context)
 {
-    const struct phema_series *series = *(const struct phema_series **)context;
+    const struct order *order = context;
     size_t i = *(const size_t *)a, j = *(const size_t *)b;
-    const struct phema_place *left = &series->snapshots[0].places[i];
-    const struct phema_place *right = &series->snapshots[0].places[j];
+    const struct phema_place *left = &order->places[i], *right = &order->places[j];
     if (left->file != right->file)
         return left->file < right->file ? -1 : 1;
     if (left->offset != right->offset)
         return left->offset < right->offset ? -1 : 1;
     return (i > j) - (i < j);
+}
+
+/* Decompressing goes forward alone, without an index; mapped files do not care. */
+static size_t snapshot_to_follow(const struct phema_series *series)
+{
+    for (size_t k = 0; k < series->n; k++)
+        if (series->snapshots[k].is_decoded &&
+            !phema_checkpoint_can_seek(series->snapshots[k].checkpoint))
+            return k;
+    for (size_t k = 0; k < series->n; k++)
+        if (series->snapshots[k].is_decoded)
+            return k;
+    return 0;
+}
+
+static enum phema_status check_order(const struct cut *cut, size_t followed,
+                                     struct phema_error *err)
+{
+    const struct phema_series *series = cut->series;
+    for (size_t k = followed + 1; k < series->n; k++) {
+        const struct phema_snapshot *snapshot = &series->snapshots[k];
+        if (!snapshot->is_decoded || snapshot->places == series->snapshots[followed].places ||
+            phema_checkpoint_can_seek(snapshot->checkpoint))
+            continue;
+        for (size_t i = 1; i < cut->n; i++)
+            if (snapshot->places[cut->order[i - 1]].offset > snapshot->places[cut->order[i]].offset)
+                return phema_fail(err, PHEMA_ERR_INPUTS,
+                                  "%s: its tensors lie in another order than in %s, and neither "
+                                  "file has a seek table to go back by; decompress one of them "
+                                  "with zstd -d",
+                                  snapshot->path, series->snapshots[followed].label);
+    }
+    return PHEMA_OK;
 }
 
 static uint64_t tiles_of(const struct phema_tensor *tensor, size_t tile_elems)
@@ -45,7 +81,15 @@ PHEMA_FALLIBLE cut_make(struct cut *cut, const struct phema_series *series, size
     for (size_t i = 0; i < series->n_tensors; i++)
         if (series->tensors[i].same_as == i && series->tensors[i].tensor.n_elems)
             cut->order[cut->n++] = i;
-    qsort_r(cut->order, cut->n, sizeof(*cut->order), compare_places, &series);
+    size_t followed = snapshot_to_follow(series);
+    struct order order = {series->snapshots[followed].places};
+    qsort_r(cut->order, cut->n, sizeof(*cut->order), compare_places, &order);
+    bool is_decoded = series->snapshots[followed].is_decoded;
+    if (is_decoded) {
+        enum phema_status status = check_order(cut, followed, err);
+        if (status)
+            return status;
+    }
     for (size_t i = 0; i < cut->n; i++) {
         const struct phema_tensor *tensor = &series->tensors[cut->order[i]].tensor;
         cut->first_tile[i + 1] = cut->first_tile[i] + tiles_of(tensor, cut->tile_elems);
@@ -60,7 +104,7 @@ PHEMA_FALLIBLE cut_make(struct cut *cut, const struct phema_series *series, size
     uint64_t fair = n_tiles / (8ull * n_threads);
     if (cut->tiles_per_job > fair)
         cut->tiles_per_job = fair;
-    if (cut->tiles_per_job == 0)
+    if (cut->tiles_per_job == 0 || is_decoded) /* workers take turns tile by tile */
         cut->tiles_per_job = 1;
     cut->n_jobs = (n_tiles + cut->tiles_per_job - 1) / cut->tiles_per_job;
     return PHEMA_OK;

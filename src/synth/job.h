@@ -22,7 +22,8 @@ struct piece {
 };
 
 /* max_sum_bytes: of the sums of one tile for one worker; max_job_bytes: of one snapshot's data in a
- * job. */
+ * job. Where snapshots are decompressed the order is theirs, and a job is a single tile.
+ * PHEMA_ERR_INPUTS when two of those have their tensors in different orders and no index */
 PHEMA_FALLIBLE cut_make(struct cut *cut, const struct phema_series *series, size_t n_targets,
                         size_t max_sum_bytes, uint64_t max_job_bytes, unsigned n_threads,
                         struct phema_error *err);

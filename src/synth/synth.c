@@ -13,6 +13,7 @@
 
 #include "phema/cleanup.h"
 #include "phema/memory.h"
+#include "phema/writer.h"
 #include "worker.h"
 
 /* Sums of all workers together, and mapped input of all jobs in flight: what bounds memory. */
@@ -42,24 +43,6 @@ static uint64_t peak_so_far(void)
 
 /* ---- Outputs ---- */
 
-/* Replacing a snapshot by an average of it is never what was meant. */
-static enum phema_status check_is_no_input(const struct phema_series *series, const char *path,
-                                           struct phema_error *err)
-{
-    struct stat out, in;
-    if (stat(path, &out))
-        return PHEMA_OK; /* does not exist */
-    for (size_t k = 0; k < series->n; k++) {
-        const struct phema_checkpoint *checkpoint = series->snapshots[k].checkpoint;
-        for (size_t f = 0; checkpoint && f < phema_checkpoint_n_files(checkpoint); f++)
-            if (stat(phema_file_path(phema_checkpoint_file(checkpoint, f)), &in) == 0 &&
-                in.st_dev == out.st_dev && in.st_ino == out.st_ino)
-                return phema_fail(err, PHEMA_ERR_OUTPUT,
-                                  "%s: is one of the snapshots; choose another name", path);
-    }
-    return PHEMA_OK;
-}
-
 static enum phema_status make_directory(const struct phema_outputs *outputs,
                                         struct phema_cleanup_entry **made, struct phema_error *err)
 {
@@ -78,29 +61,24 @@ static enum phema_status make_directory(const struct phema_outputs *outputs,
 
 static enum phema_status open_outputs(struct run *run, struct phema_error *err)
 {
-    struct phema_writer_options options = {run->options->replaces, run->options->syncs};
-    enum phema_status status = phema_writer_allow(run->outputs->m, err);
-    for (size_t j = 0; !status && j < run->outputs->m; j++) {
-        const struct phema_output *output = &run->outputs->items[j];
-        status = check_is_no_input(run->plan->series, output->path, err);
-        if (!status && !options.replaces)
-            status = phema_writer_check_absent(output->path, err);
-    }
-    for (size_t j = 0; !status && j < run->outputs->m; j++) {
-        const struct phema_output *output = &run->outputs->items[j];
-        status =
-            phema_writer_open(&run->writers[j], output->path, output->size_bytes, &options, err);
-        if (!status)
-            status = phema_writer_put(run->writers[j], 0, output->header, output->header_size, err);
-    }
+    struct sink_options options = {run->options->replaces, run->options->syncs,
+                                   run->options->n_threads};
+    enum phema_status status =
+        phema_writer_allow(run->outputs->m * sink_n_files(run->outputs), err);
+    for (size_t j = 0; !status && j < run->outputs->m; j++)
+        status = sink_check(run->plan, run->outputs, j, &options, err);
+    for (size_t j = 0; !status && j < run->outputs->m; j++)
+        status = sink_open(&run->sinks[j], run->plan, run->outputs, j, &options, err);
     return status;
 }
 
-static enum phema_status check_inputs(const struct phema_series *series, struct phema_error *err)
+static enum phema_status check_inputs(const struct run *run, struct phema_error *err)
 {
+    const struct phema_series *series = run->plan->series;
     enum phema_status status = PHEMA_OK;
     for (size_t k = 0; !status && k < series->n; k++) {
         const struct phema_checkpoint *checkpoint = series->snapshots[k].checkpoint;
+        status = phema_reader_finish(run->readers[k], err);
         for (size_t f = 0; !status && f < phema_checkpoint_n_files(checkpoint); f++)
             status = phema_file_check_unchanged(phema_checkpoint_file(checkpoint, f), err);
     }
@@ -109,11 +87,13 @@ static enum phema_status check_inputs(const struct phema_series *series, struct 
 
 static enum phema_status publish(struct run *run, bool is_directory_made, struct phema_error *err)
 {
-    enum phema_status status = check_inputs(run->plan->series, err);
+    enum phema_status status = check_inputs(run, err);
+    for (size_t j = 0; !status && j < run->outputs->m; j++)
+        status = sink_finish(run->sinks[j], err);
     for (size_t j = 0; !status && j < run->outputs->m; j++) {
-        struct phema_writer *writer = run->writers[j];
-        run->writers[j] = NULL;
-        status = phema_writer_commit(writer, err);
+        struct sink *sink = run->sinks[j];
+        run->sinks[j] = NULL;
+        status = sink_commit(sink, err);
     }
     if (!status && is_directory_made && run->options->syncs)
         status = phema_writer_sync_entry(run->outputs->made_directory, err);
@@ -225,7 +205,7 @@ static enum phema_status employ(struct run *run, struct phema_synth_result *resu
                         .is_done = PTHREAD_COND_INITIALIZER};
     enum phema_status status = start(&crew, run, err);
     if (status)
-        atomic_store(&run->is_stopped, true);
+        run_stop(run);
     watch(&crew, run, start_s, &result->peak_anonymous_bytes);
     for (unsigned i = 0; i < crew.n_running; i++)
         (void)pthread_join(crew.threads[i], NULL);
@@ -263,17 +243,64 @@ static void link_aliases(struct run *run)
     }
 }
 
+/* Where inputs are copied one after another, the first one of each group is kept to compare the
+ * others with; most groups begin with the same. */
+static enum phema_status count_references(struct run *run, struct phema_error *err)
+{
+    const struct phema_series *series = run->plan->series;
+    run->reference_of = calloc(run->n_groups + 1, sizeof(*run->reference_of));
+    if (!run->reference_of)
+        return phema_fail_memory(err);
+    bool is_any_copied = false;
+    for (size_t k = 0; k < series->n; k++) {
+        is_any_copied = is_any_copied || series->snapshots[k].is_decoded;
+        for (size_t i = 0; i < series->n_tensors && !is_any_copied; i++)
+            is_any_copied =
+                series->snapshots[k].places[i].stride || series->snapshots[k].places[i].parts;
+    }
+    for (size_t g = 0; g < run->n_groups && is_any_copied; g++) {
+        size_t same = 0;
+        while (same < g && (run->groups[same].n_inputs == 0 || run->groups[g].n_inputs == 0 ||
+                            run->groups[same].inputs[0] != run->groups[g].inputs[0]))
+            same++;
+        run->reference_of[g] = same < g ? run->reference_of[same] : run->n_references++;
+    }
+    return PHEMA_OK;
+}
+
+static enum phema_status open_readers(struct run *run, struct phema_error *err)
+{
+    const struct phema_series *series = run->plan->series;
+    run->readers = calloc(series->n + 1, sizeof(struct phema_reader *));
+    if (!run->readers)
+        return phema_fail_memory(err);
+    enum phema_status status = PHEMA_OK;
+    bool is_decoded = false;
+    for (size_t k = 0; k < series->n && !status; k++) {
+        status = phema_reader_open(&run->readers[k], series->snapshots[k].checkpoint, err);
+        is_decoded = is_decoded || series->snapshots[k].is_decoded;
+    }
+    if (!status && is_decoded)
+        status = turns_make(&run->turns, series, err);
+    return status;
+}
+
 static enum phema_status prepare(struct run *run, struct phema_error *err)
 {
     const struct phema_series *series = run->plan->series;
     enum phema_status status = groups_make(&run->groups, &run->n_groups, run->plan, err);
+    if (!status)
+        status = open_readers(run, err);
+    if (!status)
+        status = count_references(run, err);
     if (status)
         return status;
     unsigned n_threads = run->options->n_threads;
     uint64_t job_bytes = MAX_READ_BYTES / series->n / n_threads;
-    /* beside the sums a worker has a tile in C order and a tile as written */
-    status = cut_make(&run->cut, series, run->plan->m + 2, MAX_SUM_BYTES / n_threads,
-                      job_bytes < MAX_JOB_BYTES ? job_bytes : MAX_JOB_BYTES, n_threads, err);
+    /* beside the sums a worker has a tile in C order, a tile as written, and references */
+    status =
+        cut_make(&run->cut, series, run->plan->m + 2 + run->n_references, MAX_SUM_BYTES / n_threads,
+                 job_bytes < MAX_JOB_BYTES ? job_bytes : MAX_JOB_BYTES, n_threads, err);
     if (status)
         return status;
     run->sum_elems = run->cut.tile_elems;
@@ -282,9 +309,9 @@ static enum phema_status prepare(struct run *run, struct phema_error *err)
             series->tensors[i].tensor.dtype == PHEMA_C128)
             run->sum_elems = 2 * run->cut.tile_elems;
     run->next_alias = calloc(series->n_tensors + 1, sizeof(*run->next_alias));
-    run->equal = calloc(run->n_groups * series->n_tensors + 1, sizeof(*run->equal));
-    run->writers = calloc(run->outputs->m + 1, sizeof(struct phema_writer *));
-    if (!run->next_alias || !run->equal || !run->writers)
+    run->varies = calloc(series->n_tensors + 1, sizeof(*run->varies));
+    run->sinks = calloc(run->outputs->m + 1, sizeof(struct sink *));
+    if (!run->next_alias || !run->varies || !run->sinks)
         return phema_fail_memory(err);
     link_aliases(run);
     return PHEMA_OK;
@@ -296,7 +323,8 @@ static void count_tensors(const struct run *run, struct phema_synth_result *resu
     for (size_t i = 0; i < series->n_tensors; i++) {
         if (series->tensors[i].rule == PHEMA_RULE_COPY)
             result->n_copied++;
-        else if (atomic_load(&run->equal[series->tensors[i].same_as]) == EQUALITY_ALL)
+        else if (series->tensors[i].tensor.n_elems &&
+                 !atomic_load(&run->varies[series->tensors[i].same_as]))
             result->n_constant++;
         else
             result->n_averaged++;
@@ -331,16 +359,21 @@ PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct p
     if (!status)
         count_tensors(&run, result);
 
-    for (size_t j = 0; run.writers && j < outputs->m; j++)
-        phema_writer_abandon(run.writers[j]);
+    for (size_t j = 0; run.sinks && j < outputs->m; j++)
+        sink_abandon(run.sinks[j]);
+    for (size_t k = 0; run.readers && k < plan->series->n; k++)
+        phema_reader_close(run.readers[k]);
+    turns_free(run.turns);
     phema_cleanup_remove(made);
     if (status && made)
         (void)rmdir(outputs->made_directory);
     cut_clear(&run.cut);
     groups_free(run.groups, run.n_groups);
     free(run.next_alias);
-    free(run.equal);
-    free(run.writers);
+    free(run.varies);
+    free(run.reference_of);
+    free(run.readers);
+    free(run.sinks);
     result->elapsed_s = now_s() - start_s;
     return status;
 }

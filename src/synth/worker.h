@@ -1,5 +1,6 @@
 /* worker.h - one thread's share of a run: its sums, its scratch, its counts. Workers share what is
- * constant and a counter of jobs, and write nothing that another one writes. */
+ * constant, a counter of jobs and the turns at decompressed snapshots, and write nothing else that
+ * another one writes. */
 #ifndef SYNTH_WORKER_H
 #define SYNTH_WORKER_H
 
@@ -8,9 +9,12 @@
 #include "groups.h"
 #include "job.h"
 #include "phema/synth.h"
-#include "phema/writer.h"
+#include "sink.h"
+#include "turns.h"
 
-enum equality { EQUALITY_UNKNOWN, EQUALITY_NONE, EQUALITY_ALL };
+/* Elements that are equal in all snapshots are copied in blocks of this many, counted from the
+ * start of the tensor: whatever the tiles are, since they are multiples of it. */
+#define BLOCK_ELEMS ((size_t)1024)
 
 /* What all workers see. */
 struct run {
@@ -18,17 +22,29 @@ struct run {
     const struct phema_outputs *outputs;
     const struct phema_synth_options *options;
     const struct phema_backend *backend;
-    struct phema_writer **writers; /* [outputs->m] */
+    struct sink **sinks;           /* [outputs->m] */
+    struct phema_reader **readers; /* [series->n] */
+    struct turns *turns;           /* NULL when no snapshot is decoded */
     struct group *groups;
     size_t n_groups;
     struct cut cut;
-    size_t *next_alias;     /* [n_tensors] of the same storage, SIZE_MAX at the end */
-    _Atomic uint8_t *equal; /* [n_groups x n_tensors] enum equality */
-    size_t sum_elems;       /* of a row of sums: two for each complex element */
+    size_t *next_alias;      /* [n_tensors] of the same storage, SIZE_MAX at the end */
+    _Atomic uint8_t *varies; /* [n_tensors] true when snapshots differ */
+    size_t sum_elems;        /* of a row of sums: two for each complex element */
+    size_t n_references;     /* distinct first inputs of the groups; 0 when all data are views */
+    size_t *reference_of;    /* [n_groups] */
     _Atomic uint64_t next_job;
     _Atomic uint64_t done_bytes;
     _Atomic size_t tensor; /* that is being worked on */
     _Atomic bool is_stopped;
+};
+
+/* How far a group has come while a tile is added up snapshot by snapshot. */
+struct group_state {
+    void *sums;          /* its first row */
+    size_t n_added;      /* of the group's inputs */
+    uint8_t *equals;     /* [blocks of a tile] whether all inputs so far are equal there */
+    const uint8_t *data; /* of the tile in one of the inputs, for blocks that are equal in all */
 };
 
 struct worker {
@@ -36,9 +52,12 @@ struct worker {
     void *sums;       /* rows of run->sum_elems doubles or floats, one for each target */
     uint8_t *scratch; /* a tile in C order, and a tile as written */
     uint8_t *written;
-    const uint8_t **inputs; /* [series->n] */
+    uint8_t *references;        /* [n_references] tiles of the first inputs */
+    const uint8_t **inputs;     /* [series->n] */
+    struct group_state *states; /* [n_groups] */
     struct phema_narrow_counts counts;
     size_t nan_tensor;
+    bool is_abandoned; /* another worker failed while this one waited */
     enum phema_status status;
     struct phema_error err;
 };
@@ -48,5 +67,23 @@ void worker_clear(struct worker *worker);
 
 /* Takes jobs until there are none or something failed; the outcome is in the worker. */
 void worker_run(struct worker *worker);
+
+/* Nobody takes another job, nobody waits. */
+void run_stop(struct run *run);
+
+/* One tile of all outputs (tile.c). */
+PHEMA_FALLIBLE tile_do(struct worker *worker, uint64_t tile, const struct piece *piece,
+                       struct phema_error *err);
+
+/* Complex numbers are averaged part by part. */
+static inline enum phema_dtype part_dtype(enum phema_dtype dtype)
+{
+    return dtype == PHEMA_C64 ? PHEMA_F32 : dtype;
+}
+
+static inline size_t parts_of(enum phema_dtype dtype)
+{
+    return dtype == PHEMA_C64 ? 2 : 1;
+}
 
 #endif

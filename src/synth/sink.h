@@ -1,0 +1,39 @@
+/* sink.h - one output while it is written: tensors go in, in any order and from any thread; files
+ * appear when all of them are whole. What form the output has is known here alone. */
+#ifndef SYNTH_SINK_H
+#define SYNTH_SINK_H
+
+#include "phema/plan.h"
+
+struct sink;
+
+struct sink_options {
+    bool replaces, syncs;
+    unsigned n_threads; /* for what is left when all tensors are written */
+};
+
+/* Before anything is made: PHEMA_ERR_OUTPUT when a file exists that may not be replaced, or is one
+ * of the snapshots. */
+PHEMA_FALLIBLE sink_check(const struct phema_plan *plan, const struct phema_outputs *outputs,
+                          size_t output, const struct sink_options *options,
+                          struct phema_error *err);
+
+/* Files that one output has open at a time, at most. */
+size_t sink_n_files(const struct phema_outputs *outputs);
+
+PHEMA_FALLIBLE sink_open(struct sink **out, const struct phema_plan *plan,
+                         const struct phema_outputs *outputs, size_t output,
+                         const struct sink_options *options, struct phema_error *err);
+
+/* Elements [first, first + n) of tensor i, in C order and the output's dtype. */
+PHEMA_FALLIBLE sink_put(struct sink *sink, size_t i, uint64_t first, uint64_t n, const void *data,
+                        struct phema_error *err);
+
+/* When all tensors are written: what can only be done then. */
+PHEMA_FALLIBLE sink_finish(struct sink *sink, struct phema_error *err);
+
+/* Publish and free. */
+PHEMA_FALLIBLE sink_commit(struct sink *sink, struct phema_error *err);
+void sink_abandon(struct sink *sink); /* takes NULL */
+
+#endif

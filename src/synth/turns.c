@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+/* turns.c - see turns.h. */
+#include "turns.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+struct turn {
+    pthread_mutex_t lock;
+    pthread_cond_t has_passed;
+    uint64_t next; /* tile */
+    bool is_stopped;
+};
+
+struct turns {
+    size_t n;
+    struct turn at[]; /* [n] snapshots */
+};
+
+PHEMA_FALLIBLE turns_make(struct turns **out, const struct phema_series *series,
+                          struct phema_error *err)
+{
+    struct turns *turns = calloc(1, sizeof(*turns) + series->n * sizeof(turns->at[0]));
+    if (!turns)
+        return phema_fail_memory(err);
+    turns->n = series->n;
+    for (size_t k = 0; k < turns->n; k++) {
+        (void)pthread_mutex_init(&turns->at[k].lock, NULL);
+        (void)pthread_cond_init(&turns->at[k].has_passed, NULL);
+    }
+    *out = turns;
+    return PHEMA_OK;
+}
+
+void turns_free(struct turns *turns)
+{
+    for (size_t k = 0; turns && k < turns->n; k++) {
+        (void)pthread_cond_destroy(&turns->at[k].has_passed);
+        (void)pthread_mutex_destroy(&turns->at[k].lock);
+    }
+    free(turns);
+}
+
+bool turns_wait(struct turns *turns, size_t k, uint64_t tile)
+{
+    struct turn *turn = &turns->at[k];
+    (void)pthread_mutex_lock(&turn->lock);
+    while (turn->next != tile && !turn->is_stopped)
+        (void)pthread_cond_wait(&turn->has_passed, &turn->lock);
+    bool may_read = !turn->is_stopped;
+    (void)pthread_mutex_unlock(&turn->lock);
+    return may_read;
+}
+
+void turns_pass(struct turns *turns, size_t k, uint64_t tile)
+{
+    struct turn *turn = &turns->at[k];
+    (void)pthread_mutex_lock(&turn->lock);
+    turn->next = tile + 1;
+    (void)pthread_cond_broadcast(&turn->has_passed);
+    (void)pthread_mutex_unlock(&turn->lock);
+}
+
+void turns_stop(struct turns *turns)
+{
+    for (size_t k = 0; k < turns->n; k++) {
+        struct turn *turn = &turns->at[k];
+        (void)pthread_mutex_lock(&turn->lock);
+        turn->is_stopped = true;
+        (void)pthread_cond_broadcast(&turn->has_passed);
+        (void)pthread_mutex_unlock(&turn->lock);
+    }
+}
