@@ -1,6 +1,7 @@
 # The outside libraries. Each is used by one room only (the layering test looks).
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
+pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(LAPACKE REQUIRED IMPORTED_TARGET lapacke)

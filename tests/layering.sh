@@ -23,7 +23,7 @@ declare -A opens=(
     [synth]="plan profile formats accumulate writer"
     [cli]="synth plan profile formats accumulate writer compare gen"
 )
-base_doors="error span dtype file cleanup text json cpu arena memory"
+base_doors="error span dtype file cleanup text json cpu arena memory crc32"
 
 for room in src/*/; do
     room=$(basename "$room")
@@ -54,6 +54,7 @@ only_in() { # an include, the files that may have it
     done
 }
 only_in 'jansson\.h' src/base/json.c
+only_in 'zlib\.h' src/base/crc32.c
 only_in 'lapacke\.h' src/profile/solve.c src/profile/wide.c src/profile/condition.c
 only_in 'pcre2\.h' src/plan/pattern.c
 only_in 'cuda|cublas' src/accumulate/cuda.c
