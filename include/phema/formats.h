@@ -137,6 +137,52 @@ const uint8_t *phema_tensor_start(const struct phema_checkpoint *checkpoint,
 const uint8_t *phema_tensor_read(const uint8_t *start, const struct phema_tensor *tensor,
                                  uint64_t first, uint64_t n, void *scratch);
 
+/* The inverse of phema_tensor_read, for a copy of the file: elements [first, first + n) in C order
+ * go to their places relative to start, that of the first element. Where several elements have one
+ * place (expanded tensors) it holds the last of them afterwards. n may be 0. */
+void phema_tensor_write(uint8_t *start, const struct phema_tensor *tensor, uint64_t first,
+                        uint64_t n, const void *data);
+
+/* Whether two tensors, each in one place of a checkpoint (no parts), share a byte. Answers true
+ * where that cannot be ruled out in bounded time and 16 MiB of memory: views that are interleaved
+ * in unusual ways over a range beyond that. PHEMA_ERR_RESOURCE: no memory. */
+PHEMA_FALLIBLE phema_tensors_overlap(bool *out, const struct phema_tensor *a,
+                                     const struct phema_tensor *b, struct phema_error *err);
+
+enum phema_overlap {
+    PHEMA_OVERLAP_KEPT,    /* of a tensor that is replaced with one that is kept */
+    PHEMA_OVERLAP_REPLACED /* of two that are replaced and are not the same elements in the same
+                              order, as several names of one tensor are */
+};
+/* Looks for two of n tensors that share bytes, as above.
+ *   pair         out: their indices, the replaced one first
+ *   is_replaced  [n] */
+PHEMA_FALLIBLE phema_find_overlap(size_t pair[2], bool *found, enum phema_overlap sought,
+                                  const struct phema_tensor *tensors, const bool *is_replaced,
+                                  size_t n, struct phema_error *err);
+
+/* Bytes [offset, offset + size_bytes) of a file and the CRC-32 of them, which stands little-endian
+ * at each of the absolute offsets crc_at. Who changes the bytes mends them all. */
+struct phema_record {
+    uint64_t offset, size_bytes;
+    uint64_t crc_at[2];
+    unsigned n_crc;
+    uint32_t crc; /* as the file has it; nobody has compared it with the data */
+};
+
+/* The records that hold the tensors of a PyTorch zip, sorted by offset, read anew from the mapped
+ * file: the listing may be forgotten by then. Other formats have none. out: the caller's (free).
+ * PHEMA_ERR_FILE      a record has two checksums that differ; names the path
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE phema_checkpoint_records(struct phema_record **out, size_t *n,
+                                        const struct phema_checkpoint *checkpoint,
+                                        struct phema_error *err);
+
+/* Whether checksums were switched off when the file was written: the record says 0 and its data say
+ * otherwise. Then 0 is what the copy keeps. content: of the whole file, before any change. Reads
+ * the data only where the CRC is 0. */
+bool phema_record_is_switched_off(const struct phema_record *record, struct phema_span content);
+
 /* A file for a fresh safetensors: the header of a layout, and where each tensor's data go.
  * Tensors are laid out by falling element size, then by name, as safetensors 0.8 does, so that data
  * are aligned; the header is padded with spaces to a multiple of 8.

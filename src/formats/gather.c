@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* gather.c - elements of a tensor in C order: a view where the file has them so, else a copy made
- * row by row. Nothing is assumed about alignment. */
+ * row by row; and the way back. Nothing is assumed about alignment. */
 #include <string.h>
 
 #include "format.h"
@@ -44,6 +44,32 @@ static void gather_row(uint8_t *out, const uint8_t *from, uint64_t n, uint64_t s
     }
 }
 
+static void scatter_row(uint8_t *to, const uint8_t *data, uint64_t n, uint64_t step, size_t size)
+{
+    if (step == size) {
+        memcpy(to, data, n * size);
+        return;
+    }
+    switch (size) {
+    case 2:
+        for (uint64_t i = 0; i < n; i++)
+            memcpy(to + i * step, data + 2 * i, 2);
+        return;
+    case 4:
+        for (uint64_t i = 0; i < n; i++)
+            memcpy(to + i * step, data + 4 * i, 4);
+        return;
+    case 8:
+        for (uint64_t i = 0; i < n; i++)
+            memcpy(to + i * step, data + 8 * i, 8);
+        return;
+    default:
+        for (uint64_t i = 0; i < n; i++)
+            memcpy(to + i * step, data + size * i, size);
+        return;
+    }
+}
+
 /* Place of a row's first element: the indices but the last, from the number of the row. */
 static uint64_t row_offset(const struct phema_tensor *tensor, uint64_t row)
 {
@@ -55,27 +81,61 @@ static uint64_t row_offset(const struct phema_tensor *tensor, uint64_t row)
     return offset;
 }
 
+/* Bytes of n elements in C order. Groups of 8 elements are whole bytes: the product cannot overflow
+ * where data exist. */
+static uint64_t bytes_of(uint64_t n, unsigned bits)
+{
+    return n / 8 * bits + n % 8 * bits / 8;
+}
+
+/* Elements [first, ...) up to the end of a row, or *n of them: their number goes to *n, the place
+ * of the first comes out [elements]. */
+static uint64_t part_of_row(uint64_t *n, const struct phema_tensor *tensor, uint64_t first)
+{
+    uint64_t row_size = tensor->shape[tensor->rank - 1]; /* strided: rank > 0, no size is 0 */
+    uint64_t column = first % row_size;
+    if (*n > row_size - column)
+        *n = row_size - column;
+    return row_offset(tensor, first / row_size) + column * tensor->stride[tensor->rank - 1];
+}
+
 const uint8_t *phema_tensor_read(const uint8_t *start, const struct phema_tensor *tensor,
                                  uint64_t first, uint64_t n, void *scratch)
 {
     unsigned bits = phema_dtype_bits(tensor->dtype);
-    if (!tensor->stride || n == 0) {
-        /* groups of 8 elements are whole bytes: the product cannot overflow where data exist */
-        return start ? start + first / 8 * bits + first % 8 * bits / 8 : NULL;
-    }
+    if (!tensor->stride || n == 0)
+        return start ? start + bytes_of(first, bits) : NULL;
     size_t size = bits / 8;
-    uint64_t row_size = tensor->shape[tensor->rank - 1]; /* strided: rank > 0, no size is 0 */
     uint64_t step = tensor->stride[tensor->rank - 1];
     uint8_t *out = scratch;
     for (uint64_t at = first; at < first + n;) {
-        uint64_t column = at % row_size;
-        uint64_t taken = row_size - column;
-        if (taken > first + n - at)
-            taken = first + n - at;
-        uint64_t place = row_offset(tensor, at / row_size) + column * step;
+        uint64_t taken = first + n - at;
+        uint64_t place = part_of_row(&taken, tensor, at);
         gather_row(out, start + place * size, taken, step * size, size);
         out += taken * size;
         at += taken;
     }
     return scratch;
+}
+
+void phema_tensor_write(uint8_t *start, const struct phema_tensor *tensor, uint64_t first,
+                        uint64_t n, const void *data)
+{
+    unsigned bits = phema_dtype_bits(tensor->dtype);
+    if (n == 0)
+        return;
+    if (!tensor->stride) {
+        memcpy(start + bytes_of(first, bits), data, bytes_of(n, bits));
+        return;
+    }
+    size_t size = bits / 8;
+    uint64_t step = tensor->stride[tensor->rank - 1];
+    const uint8_t *from = data;
+    for (uint64_t at = first; at < first + n;) {
+        uint64_t taken = first + n - at;
+        uint64_t place = part_of_row(&taken, tensor, at);
+        scatter_row(start + place * size, from, taken, step * size, size);
+        from += taken * size;
+        at += taken;
+    }
 }

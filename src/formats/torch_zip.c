@@ -8,7 +8,7 @@
 #include "pickle.h"
 #include "torch_storages.h"
 #include "torch_tensors.h"
-#include "zip.h"
+#include "torch_zip.h"
 
 /* The archive while its pickle is read. */
 struct archive {
@@ -39,18 +39,19 @@ static bool is_at_top(const struct zip_entry *entry, const char *name)
 }
 
 /* TOP comes from the only TOP/data.pkl; constants.pkl and code/ mean TorchScript. */
-static enum phema_status find_top(struct archive *archive, struct phema_error *err)
+enum phema_status torch_zip_find_top(const char **top, size_t *top_size,
+                                     const struct zip_archive *zip, struct phema_error *err)
 {
     size_t n_found = 0;
-    for (size_t i = 0; i < archive->zip.n_entries; i++) {
-        const struct zip_entry *entry = &archive->zip.entries[i];
+    for (size_t i = 0; i < zip->n_entries; i++) {
+        const struct zip_entry *entry = &zip->entries[i];
         if (is_at_top(entry, "constants.pkl"))
             return phema_fail(err, PHEMA_ERR_FILE,
                               "is a TorchScript archive, which is not read; save the state_dict "
                               "with torch.save");
         if (is_at_top(entry, "data.pkl")) {
-            archive->top = entry->name;
-            archive->top_size = entry->name_size - strlen("/data.pkl");
+            *top = entry->name;
+            *top_size = entry->name_size - strlen("/data.pkl");
             n_found++;
         }
     }
@@ -147,7 +148,7 @@ static enum phema_status read_archive(struct archive *archive, struct phema_chec
     struct phema_span pickle = {NULL, 0};
     enum phema_status status = zip_open(&archive->zip, checkpoint_content(checkpoint, 0), err);
     if (!status)
-        status = find_top(archive, err);
+        status = torch_zip_find_top(&archive->top, &archive->top_size, &archive->zip, err);
     if (!status)
         status = check_version(archive, err);
     if (!status)

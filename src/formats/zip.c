@@ -18,6 +18,8 @@ enum {
     MAX_COMMENT_BYTES = 65535
 };
 
+enum { CENTRAL_CRC = 16, LOCAL_CRC = 14 }; /* where the checksum stands in a header */
+
 #define FLAG_DESCRIPTOR 0x0008u
 #define FLAGS_ENCRYPTED 0x2041u /* bits 0, 6, 13 */
 
@@ -170,24 +172,37 @@ static enum phema_status read_extra64(struct zip_entry *entry, struct phema_span
     return refuse(err, "a saturated size without its zip64 field");
 }
 
-/* Bytes of the descriptor behind the data: its sizes have 4 or 8 bytes, the signature may lack. */
-static bool descriptor_size(uint64_t *out, const struct zip_entry *entry, struct phema_span content)
+/* A descriptor whose sizes, of width bytes, stand behind skip bytes of signature and the CRC. */
+static bool is_descriptor(const struct zip_entry *entry, struct phema_span content, size_t skip,
+                          size_t width)
 {
-    uint64_t data_end = entry->offset + entry->stored_size; /* checked to lie inside */
-    size_t skip = has_signature(content, data_end, "\7\10") ? 4 : 0;
-    const uint8_t *found = bytes_at(content, data_end, skip + 12);
-    if (found && phema_load_u32(found + skip + 4) == entry->stored_size &&
-        phema_load_u32(found + skip + 8) == entry->size) {
-        *out = skip + 12;
-        return true;
+    /* data end inside: checked */
+    const uint8_t *found =
+        bytes_at(content, entry->offset + entry->stored_size, skip + 4 + 2 * width);
+    if (!found)
+        return false;
+    const uint8_t *sizes = found + skip + 4;
+    if (width == 4)
+        return phema_load_u32(sizes) == entry->stored_size &&
+               phema_load_u32(sizes + 4) == entry->size;
+    return phema_load_u64(sizes) == entry->stored_size && phema_load_u64(sizes + 8) == entry->size;
+}
+
+/* The descriptor behind the data: its sizes have 4 or 8 bytes, the signature may lack. */
+static bool find_descriptor(struct zip_entry *entry, struct phema_span content)
+{
+    uint64_t data_end = entry->offset + entry->stored_size;
+    for (size_t skip = has_signature(content, data_end, "\7\10") ? 4 : 0;; skip = 0) {
+        for (size_t width = 4; width <= 8; width += 4) {
+            if (is_descriptor(entry, content, skip, width)) {
+                entry->descriptor_crc = data_end + skip;
+                entry->end = data_end + skip + 4 + 2 * width;
+                return true;
+            }
+        }
+        if (skip == 0)
+            return false;
     }
-    found = bytes_at(content, data_end, skip + 20);
-    if (found && phema_load_u64(found + skip + 4) == entry->stored_size &&
-        phema_load_u64(found + skip + 12) == entry->size) {
-        *out = skip + 20;
-        return true;
-    }
-    return false;
 }
 
 /* The local header must be that of the entry; where the data lie follows from it. */
@@ -207,10 +222,9 @@ static enum phema_status read_local(struct zip_entry *entry, struct phema_span c
     entry->offset = entry->header + LOCAL_BYTES + name_size + extra_size;
     if (entry->offset > directory_offset || entry->stored_size > directory_offset - entry->offset)
         return refuse(err, "the data do not end before the directory");
-    uint64_t descriptor = 0;
-    if ((entry->flags & FLAG_DESCRIPTOR) && !descriptor_size(&descriptor, entry, content))
+    entry->end = entry->offset + entry->stored_size;
+    if ((entry->flags & FLAG_DESCRIPTOR) && !find_descriptor(entry, content))
         return refuse(err, "the descriptor behind the data disagrees with the directory");
-    entry->end = entry->offset + entry->stored_size + descriptor;
     if (entry->end > directory_offset)
         return refuse(err, "the data do not end before the directory");
     return PHEMA_OK;
@@ -254,9 +268,11 @@ static enum phema_status read_entry(struct zip_entry *entry, struct phema_span c
         .name_size = name_size,
         .flags = phema_load_u16(p + 8),
         .method = phema_load_u16(p + 10),
+        .crc = phema_load_u32(p + 16),
         .stored_size = phema_load_u32(p + 20),
         .size = phema_load_u32(p + 24),
         .header = phema_load_u32(p + 42),
+        .central = (uint64_t)(p - content.data),
     };
     const char *wrong = what_is_wrong_with_name(entry->name, name_size);
     if (wrong)
@@ -352,9 +368,26 @@ const struct zip_entry *zip_find(const struct zip_archive *zip, const char *name
     return name_index_find(&index, &zip->names, name, size) ? &zip->entries[index] : NULL;
 }
 
+enum phema_status zip_find_crcs(uint64_t places[2], const struct zip_archive *zip,
+                                const struct zip_entry *entry, struct phema_error *err)
+{
+    places[0] = entry->central + CENTRAL_CRC;
+    places[1] = entry->flags & FLAG_DESCRIPTOR ? entry->descriptor_crc : entry->header + LOCAL_CRC;
+    /* inside: directory, local headers and descriptors were read from there */
+    if (phema_load_u32(zip->content.data + places[1]) == entry->crc)
+        return PHEMA_OK;
+    (void)refuse(err, "the checksum beside the data is not the one in the directory");
+    return zip_fail_in(err, PHEMA_ERR_FILE, entry);
+}
+
+bool zip_is_stored(const struct zip_entry *entry)
+{
+    return entry->method == 0 && entry->stored_size == entry->size;
+}
+
 enum phema_status zip_check_stored(const struct zip_entry *entry, struct phema_error *err)
 {
-    if (entry->method == 0 && entry->stored_size == entry->size)
+    if (zip_is_stored(entry))
         return PHEMA_OK;
     (void)phema_fail(err, PHEMA_ERR_FILE,
                      "is compressed, expected it stored as torch.save does; save it again with "

@@ -14,6 +14,9 @@ struct zip_entry {
     uint64_t offset; /* of the data */
     uint64_t stored_size, size;
     uint64_t end; /* of data and descriptor */
+    uint32_t crc;
+    uint64_t central;        /* offset of the entry in the directory */
+    uint64_t descriptor_crc; /* offset of the CRC in the descriptor; 0: there is none */
 };
 
 struct zip_archive {
@@ -34,6 +37,14 @@ const struct zip_entry *zip_find(const struct zip_archive *zip, const char *name
 /* Puts "record 'NAME': " before the message. */
 enum phema_status zip_fail_in(struct phema_error *err, enum phema_status status,
                               const struct zip_entry *entry);
+
+/* Where the entry's CRC stands: in the directory, and in the descriptor or, without one, in the
+ * local header. PHEMA_ERR_FILE when the two differ. */
+PHEMA_FALLIBLE zip_find_crcs(uint64_t places[2], const struct zip_archive *zip,
+                             const struct zip_entry *entry, struct phema_error *err);
+
+/* Bytes as they are: neither compressed nor encrypted. */
+bool zip_is_stored(const struct zip_entry *entry);
 
 /* PHEMA_ERR_FILE when the entry is compressed and so cannot be mapped. */
 PHEMA_FALLIBLE zip_check_stored(const struct zip_entry *entry, struct phema_error *err);

@@ -90,11 +90,75 @@ static void reads_in_c_order_are_views(void **state)
     assert_null(phema_tensor_read(NULL, &tensor, 0, 0, NULL));
 }
 
+/* Bytes [first, first + n) of a storage written element by element, the last writer wins. */
+static void write_by_definition(uint8_t *start, const struct phema_tensor *tensor, uint64_t first,
+                                uint64_t n, const uint8_t *data)
+{
+    size_t size = phema_dtype_bits(tensor->dtype) / 8;
+    for (uint64_t i = first; i < first + n; i++) {
+        uint64_t place = 0;
+        uint64_t rest = i;
+        for (unsigned k = tensor->rank; k-- > 0; rest /= tensor->shape[k])
+            place += rest % tensor->shape[k] * tensor->stride[k];
+        memcpy(start + place * size, data + (i - first) * size, size);
+    }
+}
+
+static void strided_writes_follow_the_definition(void **state)
+{
+    (void)state;
+    static const enum phema_dtype dtypes[] = {PHEMA_U8, PHEMA_F16, PHEMA_F32, PHEMA_F64,
+                                              PHEMA_C128};
+    static uint8_t expected[MAX_STORAGE];
+    for (int round = 0; round < 300; round++) {
+        struct phema_tensor tensor = {0};
+        uint64_t shape[4];
+        uint64_t stride[4];
+        size_t n = random_view(&tensor, shape, stride, dtypes[below(ARRAY_LEN(dtypes))]);
+        size_t size = n * phema_dtype_bits(tensor.dtype) / 8;
+        assert_true(size <= sizeof(expected));
+        for (size_t i = 0; i < size; i++)
+            expected[i] = (uint8_t)below(256);
+        uint8_t *start = support_guarded(expected, size);
+        uint64_t first = below(tensor.n_elems);
+        uint64_t taken = 1 + below(tensor.n_elems - first);
+        size_t data_size = taken * phema_dtype_bits(tensor.dtype) / 8;
+        uint8_t *data = support_guarded(NULL, data_size);
+        for (size_t i = 0; i < data_size; i++)
+            data[i] = (uint8_t)below(256);
+        write_by_definition(expected, &tensor, first, taken, data);
+        phema_tensor_write(start, &tensor, first, taken, data);
+        assert_memory_equal(start, expected, size);
+    }
+}
+
+static void writes_in_c_order_are_copies(void **state)
+{
+    (void)state;
+    uint8_t bytes[9] = "........";
+    const uint64_t shape[] = {8};
+    struct phema_tensor tensor = {
+        .dtype = PHEMA_U8, .rank = 1, .shape = shape, .n_elems = 8, .size_bytes = 8};
+    phema_tensor_write(bytes, &tensor, 3, 2, "ab");
+    assert_string_equal(bytes, "...ab...");
+    tensor.dtype = PHEMA_F4;
+    phema_tensor_write(bytes, &tensor, 2, 4, "cd");
+    assert_string_equal(bytes, ".cdab...");
+    tensor.dtype = PHEMA_F6_E2M3; /* four elements are three bytes */
+    phema_tensor_write(bytes, &tensor, 4, 4, "efg");
+    assert_string_equal(bytes, ".cdefg..");
+    phema_tensor_write(bytes, &tensor, 4, 0, NULL);
+    phema_tensor_write(NULL, &tensor, 0, 0, NULL);
+    assert_string_equal(bytes, ".cdefg..");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(strided_reads_follow_the_definition),
         cmocka_unit_test(reads_in_c_order_are_views),
+        cmocka_unit_test(strided_writes_follow_the_definition),
+        cmocka_unit_test(writes_in_c_order_are_copies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
