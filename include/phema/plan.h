@@ -32,6 +32,7 @@ struct phema_snapshot {
     double rounding;                     /* relative rms error of its dtypes, 0 when unknown */
     struct phema_checkpoint *checkpoint; /* mapped, listing forgotten; NULL when never opened */
     bool is_decoded;                     /* its data are decompressed as they are read */
+    bool is_one_of_many;                 /* its file holds several snapshots */
     const struct phema_place *places;    /* [n_tensors]; tables are shared where files look alike */
     uint64_t shift;                      /* added to every offset of places */
 };
@@ -170,7 +171,13 @@ struct phema_output {
 };
 
 struct phema_outputs_options {
-    const char *out;         /* OUT: file, directory or template */
+    const char *out;      /* OUT: file, directory or template */
+    const char *into;     /* the checkpoint that outputs are copies of; NULL: the newest snapshot */
+    const char *key;      /* subtree of --into; NULL: found by the names of the tensors */
+    uint64_t shard_bytes; /* of the tensors of a shard; 0: as the snapshots are sharded, or not */
+    int level;            /* of compression, 0: the default */
+    bool is_conversion;   /* no provenance: the checkpoint as it is in another format */
+    struct phema_checkpoint_options checkpoint;
     bool has_dtype;          /* --dtype other than same */
     enum phema_dtype dtype;  /* of averaged floats; integers and bookkeeping keep theirs */
     const char *accumulator; /* for the provenance: "f64" */
@@ -195,10 +202,12 @@ struct phema_outputs {
                                    differ */
     struct phema_side_file *side_files; /* [n_side_files] of every sharded output */
     size_t n_side_files;
-    struct phema_checkpoint *into; /* --into */
-    bool keeps_copied;             /* templates hold what is copied from the newest already */
-    int level;                     /* of compression */
-    char *made_directory;          /* OUT, when it has to be made; NULL otherwise */
+    struct phema_checkpoint **templates; /* [n_templates] */
+    size_t n_templates;
+    bool keeps_copied;    /* templates hold what is copied from the newest already */
+    int level;            /* of compression */
+    char *made_directory; /* what has to be made for the outputs; NULL otherwise */
+    struct phema_arena memory;
 };
 
 /* Names and headers of every output, with provenance.

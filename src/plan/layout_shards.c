@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+/* layout_shards.c - a directory of safetensors files and their index: the shards of the newest
+ * snapshot again, or new ones of a size. Config and tokenizer files beside the newest are copied,
+ * so that the directory loads like the one it comes from. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "outputs.h"
+#include "phema/json.h"
+
+/* Configurations and tokenizers; what is larger is no small file beside the model. */
+#define MAX_SIDE_FILE_BYTES ((off_t)64 << 20)
+
+static const char default_index[] = "model.safetensors.index.json";
+
+/* Which tensor goes into which shard. */
+struct sharding {
+    size_t *shard_of; /* [n_tensors] */
+    const char **names;
+    size_t n;
+    const char *index_name;
+};
+
+static const char *base_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* As the newest snapshot: file f + 1 of the checkpoint is shard f, file 0 its index. */
+static enum phema_status shard_alike(struct sharding *sharding, const struct draft *draft,
+                                     struct phema_error *err)
+{
+    const struct phema_series *series = draft->plan->series;
+    const struct phema_snapshot *snapshot = &series->snapshots[series->n - 1];
+    sharding->n = phema_checkpoint_n_files(draft->newest) - 1;
+    sharding->names = phema_arena_array(draft->arena, sharding->n + 1, sizeof(char *));
+    if (!sharding->names)
+        return phema_fail_memory(err);
+    for (size_t f = 0; f < sharding->n; f++) {
+        const char *name = base_of(phema_checkpoint_file_label(draft->newest, f + 1));
+        for (size_t g = 0; g < f; g++)
+            if (strcmp(sharding->names[g], name) == 0)
+                return phema_fail(err, PHEMA_ERR_USAGE,
+                                  "%s: two of its shards, in two folders, are called '%s'; give "
+                                  "--shard-size",
+                                  snapshot->path, name);
+        sharding->names[f] = phema_arena_copy(draft->arena, name, strlen(name));
+        if (!sharding->names[f])
+            return phema_fail_memory(err);
+    }
+    for (size_t i = 0; i < series->n_tensors; i++)
+        sharding->shard_of[i] = snapshot->places[i].file - 1;
+    const char *index = base_of(phema_checkpoint_file_label(draft->newest, 0));
+    sharding->index_name = phema_arena_copy(draft->arena, index, strlen(index));
+    return sharding->index_name ? PHEMA_OK : phema_fail_memory(err);
+}
+
+/* Tensor after tensor, as the newest has them; one that is larger than a shard has its own. */
+static enum phema_status shard_by_size(struct sharding *sharding, const struct draft *draft,
+                                       struct phema_error *err)
+{
+    const struct phema_series *series = draft->plan->series;
+    uint64_t used = 0;
+    sharding->n = series->n_tensors ? 1 : 0;
+    for (size_t i = 0; i < series->n_tensors; i++) {
+        uint64_t size = draft->tensors[i].size_bytes;
+        if (used &&
+            (size > draft->options->shard_bytes || used > draft->options->shard_bytes - size)) {
+            sharding->n++;
+            used = 0;
+        }
+        used += size;
+        sharding->shard_of[i] = sharding->n - 1;
+    }
+    sharding->names = phema_arena_array(draft->arena, sharding->n + 1, sizeof(char *));
+    if (!sharding->names)
+        return phema_fail_memory(err);
+    for (size_t f = 0; f < sharding->n; f++) {
+        char name[64];
+        int size =
+            snprintf(name, sizeof(name), "model-%05zu-of-%05zu.safetensors", f + 1, sharding->n);
+        sharding->names[f] = phema_arena_copy(draft->arena, name, (size_t)size);
+        if (!sharding->names[f])
+            return phema_fail_memory(err);
+    }
+    sharding->index_name = default_index;
+    return PHEMA_OK;
+}
+
+/* ---- Files that hold no tensors ---- */
+
+static enum phema_status add_side_file(struct draft *draft, const char *name, char *source,
+                                       char *text, struct phema_error *err)
+{
+    struct phema_outputs *outputs = draft->outputs;
+    struct phema_side_file *files =
+        realloc(outputs->side_files, (outputs->n_side_files + 1) * sizeof(*files));
+    struct phema_side_file added = {strdup(name), source, text};
+    if (files)
+        outputs->side_files = files;
+    if (!files || !added.name) {
+        free(added.name);
+        free(source);
+        free(text);
+        return phema_fail_memory(err);
+    }
+    files[outputs->n_side_files++] = added;
+    return PHEMA_OK;
+}
+
+static enum phema_status add_index(struct draft *draft, const struct sharding *sharding,
+                                   struct phema_error *err)
+{
+    const struct phema_series *series = draft->plan->series;
+    uint64_t total = 0;
+    for (size_t i = 0; i < series->n_tensors; i++)
+        total += draft->tensors[i].size_bytes;
+    struct phema_text text = {0};
+    struct phema_json_out out = {.text = &text, .is_pretty = true};
+    phema_json_out_open(&out, NULL, '{');
+    phema_json_out_open(&out, "metadata", '{');
+    phema_json_out_u64(&out, "total_size", total);
+    phema_json_out_close(&out, '}');
+    phema_json_out_open(&out, "weight_map", '{');
+    for (size_t i = 0; i < series->n_tensors; i++) {
+        phema_json_out_key(&out, draft->tensors[i].name, draft->tensors[i].name_size);
+        phema_json_out_string(&out, NULL, sharding->names[sharding->shard_of[i]]);
+    }
+    phema_json_out_close(&out, '}');
+    phema_json_out_close(&out, '}');
+    phema_text_puts(&text, "\n");
+    enum phema_status status = phema_text_check(&text, err);
+    if (status) {
+        phema_text_clear(&text);
+        return status;
+    }
+    return add_side_file(draft, sharding->index_name, NULL, text.data, err);
+}
+
+/* Weights of any kind, and states of optimizers and random numbers, are none. */
+static bool is_side_file(const char *name)
+{
+    static const char *const others[] = {
+        ".safetensors", ".zst",        ".pt", ".pth",     ".ckpt", ".pkl",  ".bin",
+        ".partial",     ".index.json", ".h5", ".msgpack", ".gguf", ".onnx", ".distcp"};
+    if (name[0] == '.')
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        if (phema_ends_with(name, others[i]))
+            return false;
+    return true;
+}
+
+static enum phema_status add_copy(struct draft *draft, const char *directory, const char *name,
+                                  const struct sharding *sharding, struct phema_error *err)
+{
+    char *path = NULL;
+    if (asprintf(&path, "%s/%s", directory, name) < 0)
+        return phema_fail_memory(err);
+    struct stat st;
+    bool is_taken = is_side_file(name) && stat(path, &st) == 0 && S_ISREG(st.st_mode) &&
+                    st.st_size <= MAX_SIDE_FILE_BYTES && strcmp(name, sharding->index_name) != 0;
+    if (!is_taken) {
+        free(path);
+        return PHEMA_OK;
+    }
+    return add_side_file(draft, name, path, NULL, err);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct phema_side_file *)a)->name,
+                  ((const struct phema_side_file *)b)->name);
+}
+
+static enum phema_status add_copies(struct draft *draft, const struct sharding *sharding,
+                                    struct phema_error *err)
+{
+    /* the directory of the newest checkpoint, or of its index */
+    const char *path = phema_file_path(phema_checkpoint_file(draft->newest, 0));
+    struct stat st;
+    if (stat(phema_checkpoint_path(draft->newest), &st) || !S_ISDIR(st.st_mode))
+        if (strcmp(phema_checkpoint_format(draft->newest), "sharded") != 0)
+            return PHEMA_OK; /* one file among the snapshots: what lies beside it is not its own */
+    const char *slash = strrchr(path, '/');
+    char *directory = slash ? strndup(path, (size_t)(slash - path)) : strdup(".");
+    DIR *stream = directory ? opendir(directory) : NULL;
+    enum phema_status status = PHEMA_OK;
+    if (!directory)
+        status = phema_fail_memory(err);
+    else if (!stream)
+        status =
+            phema_fail(err, PHEMA_ERR_FILE, "%s: cannot be opened: %s", directory, strerror(errno));
+    for (const struct dirent *entry; !status && (entry = readdir(stream));)
+        status = add_copy(draft, directory, entry->d_name, sharding, err);
+    if (stream)
+        (void)closedir(stream);
+    free(directory);
+    if (draft->outputs->n_side_files > 1)
+        qsort(draft->outputs->side_files, draft->outputs->n_side_files,
+              sizeof(*draft->outputs->side_files), by_name);
+    return status;
+}
+
+/* ---- Together ---- */
+
+static enum phema_status add_shards(struct draft *draft, size_t output,
+                                    const struct sharding *sharding, struct phema_error *err)
+{
+    size_t n_tensors = draft->plan->series->n_tensors;
+    size_t *index = calloc(n_tensors + 1, sizeof(*index));
+    if (!index)
+        return phema_fail_memory(err);
+    enum phema_status status = PHEMA_OK;
+    bool is_first = true;
+    for (size_t f = 0; f < sharding->n && !status; f++) {
+        size_t n = 0;
+        for (size_t i = 0; i < n_tensors; i++)
+            if (sharding->shard_of[i] == f)
+                index[n++] = i;
+        if (n == 0) /* all of its tensors are left out */
+            continue;
+        bool is_told = is_first && !draft->options->is_conversion;
+        status = outputs_add_file(draft, &draft->outputs->items[output],
+                                  is_told ? output : SIZE_MAX, sharding->names[f], index, n, err);
+        is_first = false;
+    }
+    free(index);
+    return status;
+}
+
+PHEMA_FALLIBLE outputs_lay_out_shards(struct draft *draft, struct phema_error *err)
+{
+    struct sharding sharding = {0};
+    sharding.shard_of = calloc(draft->plan->series->n_tensors + 1, sizeof(*sharding.shard_of));
+    if (!sharding.shard_of)
+        return phema_fail_memory(err);
+    enum phema_status status = draft->options->shard_bytes ? shard_by_size(&sharding, draft, err)
+                                                           : shard_alike(&sharding, draft, err);
+    for (size_t j = 0; j < draft->outputs->m && !status; j++)
+        status = add_shards(draft, j, &sharding, err);
+    if (!status)
+        status = add_index(draft, &sharding, err);
+    if (!status)
+        status = add_copies(draft, &sharding, err);
+    free(sharding.shard_of);
+    return status;
+}

@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: Apache-2.0
+/* layout_template.c - copies of a checkpoint in which tensors are replaced: dtypes and shapes stay,
+ * so every place in the file does. What would change a tensor that is to stay is refused. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "outputs.h"
+#include "phema/json.h"
+#include "provenance.h"
+
+/* ---- What OUT may be called ---- */
+
+static const struct {
+    const char *format, *ends[3];
+} kinds[] = {{"torch-zip", {".pt", ".pth", ".ckpt"}},
+             {"torch-legacy", {".pt", ".pth", ".ckpt"}},
+             {"pickle", {".pkl"}},
+             {"safetensors", {".safetensors"}}};
+
+static enum phema_status check_name(const char *out, const struct phema_checkpoint *template,
+                                    const struct phema_outputs_options *options,
+                                    struct phema_error *err)
+{
+    const char *format = phema_checkpoint_format(template);
+    const char *path = phema_file_path(phema_checkpoint_file(template, 0));
+    const char *own = strrchr(path, '.');
+    if (own && !strchr(own, '/') && phema_ends_with(out, own))
+        return PHEMA_OK;
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        for (size_t e = 0; e < ARRAY_LEN(kinds[i].ends); e++)
+            if (strcmp(kinds[i].format, format) == 0 && kinds[i].ends[e] &&
+                phema_ends_with(out, kinds[i].ends[e]))
+                return PHEMA_OK;
+    return phema_fail(err, PHEMA_ERR_USAGE,
+                      "%s: would be a copy of %s, which is of format %s; end OUT in %s", out, path,
+                      format,
+                      options->into              ? "what that file ends in"
+                      : own && !strchr(own, '/') ? own
+                                                 : ".safetensors");
+}
+
+static enum phema_status check_format(const struct phema_checkpoint *template,
+                                      const struct phema_outputs_options *options,
+                                      struct phema_error *err)
+{
+    const char *format = phema_checkpoint_format(template);
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        if (strcmp(kinds[i].format, format) == 0 &&
+            (options->into || strcmp(format, "safetensors") != 0))
+            return PHEMA_OK;
+    return phema_fail(err, PHEMA_ERR_USAGE,
+                      "%s: is of format %s, of which no copy with replaced tensors is written; end "
+                      "OUT in .safetensors%s",
+                      phema_checkpoint_path(template), format,
+                      options->into ? ", or give --into a PyTorch, pickle or safetensors file"
+                                    : ", or name a checkpoint to copy with --into");
+}
+
+/* ---- What must not be changed along ---- */
+
+static struct phema_tensor tensor_at(const struct phema_series *series,
+                                     const struct phema_place *place, uint64_t shift,
+                                     enum phema_dtype dtype, size_t i)
+{
+    struct phema_tensor tensor = series->tensors[i].tensor;
+    tensor.dtype = dtype;
+    tensor.offset = place->offset + shift;
+    tensor.stride = place->stride;
+    tensor.file = place->file;
+    return tensor;
+}
+
+static bool same_view(const struct phema_tensor *a, const struct phema_tensor *b)
+{
+    if (a->offset != b->offset || a->dtype != b->dtype || a->rank != b->rank ||
+        !a->stride != !b->stride)
+        return false;
+    for (unsigned d = 0; d < a->rank; d++)
+        if (a->shape[d] != b->shape[d] || (a->stride && a->stride[d] != b->stride[d]))
+            return false;
+    return true;
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    const struct phema_tensor *left = a, *right = b;
+    return (left->offset > right->offset) - (left->offset < right->offset);
+}
+
+/* A copy of the file's tensors, each with whether it is replaced; other names of one that is
+ * replaced are. */
+static void mark_replaced(bool *is_replaced, const struct phema_checkpoint *template,
+                          const struct phema_tensor *written, size_t n_written)
+{
+    const struct phema_tensor *listed = phema_checkpoint_tensors(template);
+    for (size_t t = 0; t < phema_checkpoint_n_tensors(template); t++) {
+        size_t low = 0, high = n_written; /* the first that does not lie before */
+        while (low < high) {
+            size_t middle = low + (high - low) / 2;
+            if (written[middle].offset < listed[t].offset)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        for (; low < n_written && written[low].offset == listed[t].offset; low++)
+            is_replaced[t] = is_replaced[t] || same_view(&written[low], &listed[t]);
+    }
+}
+
+static enum phema_status fail_overlap(const struct phema_checkpoint *template, const size_t pair[2],
+                                      bool is_kept, struct phema_error *err)
+{
+    const struct phema_tensor *a = &phema_checkpoint_tensors(template)[pair[0]];
+    const struct phema_tensor *b = &phema_checkpoint_tensors(template)[pair[1]];
+    struct phema_name_buffer first, second;
+    return phema_fail(
+        err, PHEMA_ERR_INPUTS,
+        "%s: tensor '%s': shares storage with '%s', %s; write .safetensors instead",
+        phema_checkpoint_path(template), phema_name_shown(&first, a->name, a->name_size),
+        phema_name_shown(&second, b->name, b->name_size),
+        is_kept ? "which is not replaced" : "and the snapshots do not all share it alike");
+}
+
+/* Views that overlap get the same values where all snapshots have them alike. */
+static bool are_alike(const struct phema_series *series, const struct phema_tensor *written,
+                      const size_t *index, size_t n)
+{
+    for (size_t k = 0; k < series->n; k++)
+        for (size_t x = 0; x < n; x++) {
+            const struct phema_tensor here = phema_series_tensor_in(series, k, index[x]);
+            const struct phema_tensor first = phema_series_tensor_in(series, k, index[0]);
+            struct phema_tensor moved = written[x];
+            moved.offset += first.offset - written[0].offset; /* wraps, and back */
+            moved.dtype = here.dtype;
+            if (here.parts || !same_view(&here, &moved))
+                return false;
+        }
+    return true;
+}
+
+static enum phema_status check_overlaps(const struct phema_series *series,
+                                        const struct phema_checkpoint *template,
+                                        const struct phema_tensor *written, const size_t *index,
+                                        size_t n, struct phema_error *err)
+{
+    size_t n_listed = phema_checkpoint_n_tensors(template);
+    bool *is_replaced = calloc(n_listed + 1, sizeof(*is_replaced));
+    struct phema_tensor *sorted = calloc(n + 1, sizeof(*sorted));
+    size_t pair[2] = {0, 0};
+    bool found = false;
+    enum phema_status status = is_replaced && sorted ? PHEMA_OK : phema_fail_memory(err);
+    if (!status) {
+        memcpy(sorted, written, n * sizeof(*sorted));
+        qsort(sorted, n, sizeof(*sorted), by_offset);
+        mark_replaced(is_replaced, template, sorted, n);
+        status = phema_find_overlap(pair, &found, PHEMA_OVERLAP_KEPT,
+                                    phema_checkpoint_tensors(template), is_replaced, n_listed, err);
+    }
+    if (!status && found)
+        status = fail_overlap(template, pair, true, err);
+    if (!status)
+        status = phema_find_overlap(pair, &found, PHEMA_OVERLAP_REPLACED,
+                                    phema_checkpoint_tensors(template), is_replaced, n_listed, err);
+    if (!status && found && !are_alike(series, written, index, n))
+        status = fail_overlap(template, pair, false, err);
+    free(is_replaced);
+    free(sorted);
+    return status;
+}
+
+/* Rows that are one and the same in the file must be so in every snapshot. */
+static enum phema_status check_expanded(const struct phema_series *series,
+                                        const struct phema_checkpoint *template,
+                                        const struct phema_tensor *written, size_t i,
+                                        struct phema_error *err)
+{
+    for (unsigned d = 0; written->stride && d < written->rank; d++) {
+        if (written->stride[d] != 0 || written->shape[d] <= 1)
+            continue;
+        for (size_t k = 0; k < series->n; k++) {
+            const uint64_t *stride = series->snapshots[k].places[i].stride;
+            struct phema_name_buffer shown;
+            if (!stride || stride[d] != 0)
+                return phema_fail(
+                    err, PHEMA_ERR_INPUTS,
+                    "%s: tensor '%s': is expanded (its rows are one row in the file), but not in "
+                    "%s; write .safetensors instead",
+                    phema_checkpoint_path(template),
+                    phema_name_shown(&shown, written->name, written->name_size),
+                    series->snapshots[k].label);
+        }
+    }
+    return PHEMA_OK;
+}
+
+static bool is_written(const struct phema_outputs *outputs, const struct phema_series *series,
+                       const struct phema_place *places, size_t i)
+{
+    return places[i].file != SIZE_MAX && series->tensors[i].tensor.n_elems &&
+           !(outputs->keeps_copied && series->tensors[i].rule == PHEMA_RULE_COPY);
+}
+
+static enum phema_status check_written(const struct draft *draft,
+                                       const struct phema_checkpoint *template,
+                                       const struct phema_place *places, uint64_t shift,
+                                       struct phema_error *err)
+{
+    const struct phema_series *series = draft->plan->series;
+    struct phema_tensor *written = calloc(series->n_tensors + 1, sizeof(*written));
+    size_t *index = calloc(series->n_tensors + 1, sizeof(*index));
+    size_t n = 0;
+    enum phema_status status = written && index ? PHEMA_OK : phema_fail_memory(err);
+    for (size_t i = 0; i < series->n_tensors && !status; i++) {
+        if (!is_written(draft->outputs, series, places, i))
+            continue;
+        written[n] = tensor_at(series, &places[i], shift, draft->outputs->dtypes[i], i);
+        index[n] = i;
+        status = check_expanded(series, template, &written[n++], i, err);
+    }
+    if (!status)
+        status = check_overlaps(series, template, written, index, n, err);
+    free(written);
+    free(index);
+    return status;
+}
+
+/* ---- The newest snapshot as the template ---- */
+
+static enum phema_status open_template(struct phema_checkpoint **out, struct draft *draft,
+                                       const char *path, struct phema_error *err)
+{
+    struct phema_outputs *outputs = draft->outputs;
+    struct phema_checkpoint **templates =
+        realloc(outputs->templates, (outputs->n_templates + 1) * sizeof(struct phema_checkpoint *));
+    if (!templates)
+        return phema_fail_memory(err);
+    outputs->templates = templates;
+    enum phema_status status = phema_checkpoint_open(out, path, &draft->options->checkpoint, err);
+    if (status)
+        return status;
+    templates[outputs->n_templates++] = *out;
+    return check_format(*out, draft->options, err);
+}
+
+static enum phema_status use_newest(struct draft *draft, size_t j, struct phema_error *err)
+{
+    const struct phema_plan *plan = draft->plan;
+    size_t k = plan->targets[j].newest;
+    const struct phema_snapshot *snapshot = &plan->series->snapshots[k];
+    struct phema_output *output = &draft->outputs->items[j];
+    output->places = snapshot->places;
+    output->shift = snapshot->shift;
+    for (size_t i = 0; i < j; i++)
+        if (plan->targets[i].newest == k) {
+            output->template = draft->outputs->items[i].template;
+            return PHEMA_OK;
+        }
+    if (snapshot->is_one_of_many)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "%s: holds several averages, and which of them to replace is not clear; "
+                          "end OUT in .safetensors, or name a checkpoint to copy with --into",
+                          snapshot->path);
+    struct phema_checkpoint *template = NULL;
+    enum phema_status status = open_template(&template, draft, snapshot->path, err);
+    if (!status)
+        status = check_name(output->path, template, draft->options, err);
+    if (!status)
+        status = check_written(draft, template, snapshot->places, snapshot->shift, err);
+    output->template = template;
+    return status;
+}
+
+/* ---- Any checkpoint of the model as the template ---- */
+
+static const struct phema_tensor *find_in(const struct phema_checkpoint *template, const char *key,
+                                          const struct phema_tensor *tensor)
+{
+    struct phema_text name = {0};
+    if (*key)
+        phema_text_printf(&name, "%s.", key);
+    phema_text_append(&name, tensor->name, tensor->name_size);
+    const struct phema_tensor *found =
+        name.is_failed ? NULL
+                       : phema_checkpoint_find(template, name.data ? name.data : "", name.size);
+    phema_text_clear(&name);
+    return found;
+}
+
+static bool is_bookkeeping(const struct phema_series_tensor *entry)
+{
+    return entry->rule == PHEMA_RULE_COPY && strcmp(entry->reason, "bookkeeping") == 0;
+}
+
+/* The first tensor that is not below the key; SIZE_MAX when all are. */
+static size_t find_missing(const struct phema_checkpoint *template, const char *key,
+                           const struct phema_series *series)
+{
+    for (size_t i = 0; i < series->n_tensors; i++)
+        if (!is_bookkeeping(&series->tensors[i]) &&
+            !find_in(template, key, &series->tensors[i].tensor))
+            return i;
+    return SIZE_MAX;
+}
+
+/* The subtree that holds the model: as asked for, as in the snapshots, or where trainers keep it.
+ */
+static enum phema_status find_key(const char **out, const struct draft *draft,
+                                  const struct phema_checkpoint *template, struct phema_error *err)
+{
+    const struct phema_series *series = draft->plan->series;
+    const char *asked = draft->options->key;
+    if (asked && strcmp(asked, ".") == 0)
+        asked = "";
+    const char *const guesses[] = {asked ? asked : series->key,
+                                   series->key,
+                                   "",
+                                   "state_dict",
+                                   "ema",
+                                   "ema_model",
+                                   "model",
+                                   "model_state_dict",
+                                   "module",
+                                   "net",
+                                   "state_dict.model"};
+    for (size_t g = 0; g < ARRAY_LEN(guesses); g++)
+        if (find_missing(template, guesses[g], series) == SIZE_MAX) {
+            *out = guesses[g];
+            return PHEMA_OK;
+        }
+    const char *key = guesses[0];
+    const struct phema_tensor *missing =
+        &series->tensors[find_missing(template, key, series)].tensor;
+    struct phema_name_buffer shown;
+    return phema_fail(err, PHEMA_ERR_INPUTS,
+                      "%s: has no tensor '%s%s%s', so it is no checkpoint of the same model; --key "
+                      "names the subtree, --include what to replace",
+                      phema_checkpoint_path(template), key, *key ? "." : "",
+                      phema_name_shown(&shown, missing->name, missing->name_size));
+}
+
+static bool may_hold(enum phema_dtype dtype, enum phema_dtype average)
+{
+    static const enum phema_dtype wide[] = {PHEMA_F64, PHEMA_F32, PHEMA_F16, PHEMA_BF16};
+    bool is_wide = false;
+    for (size_t i = 0; i < ARRAY_LEN(wide); i++)
+        is_wide = is_wide || dtype == wide[i];
+    return dtype == average || (is_wide && phema_dtype_is_float(average));
+}
+
+static enum phema_status place_into(struct draft *draft, const struct phema_checkpoint *template,
+                                    const char *key, size_t i, struct phema_error *err)
+{
+    const struct phema_series_tensor *entry = &draft->plan->series->tensors[i];
+    const struct phema_tensor *tensor = &entry->tensor;
+    struct phema_place *place = &draft->outputs->places[i];
+    const struct phema_tensor *found = find_in(template, key, tensor);
+    if (is_bookkeeping(entry)) {
+        *place = (struct phema_place){.file = SIZE_MAX}; /* the file's own counters stay */
+        return PHEMA_OK;
+    }
+    bool fits = found->rank == tensor->rank && may_hold(found->dtype, tensor->dtype);
+    for (unsigned d = 0; fits && d < tensor->rank; d++)
+        fits = found->shape[d] == tensor->shape[d];
+    size_t first = entry->same_as;
+    struct phema_name_buffer shown;
+    (void)phema_name_shown(&shown, found->name, found->name_size);
+    if (!fits)
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "%s: tensor '%s': has another shape, or a dtype that cannot hold the "
+                          "average; the snapshots are of another model",
+                          phema_checkpoint_path(template), shown.text);
+    draft->outputs->dtypes[i] = found->dtype;
+    *place =
+        (struct phema_place){.offset = found->offset, .stride = found->stride, .file = found->file};
+    if (first != i && draft->outputs->dtypes[first] != found->dtype)
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "%s: tensor '%s': is tied to another one in the snapshots, which has "
+                          "another dtype here",
+                          phema_checkpoint_path(template), shown.text);
+    return PHEMA_OK;
+}
+
+static enum phema_status use_into(struct draft *draft, struct phema_error *err)
+{
+    struct phema_outputs *outputs = draft->outputs;
+    struct phema_checkpoint *template = NULL;
+    const char *key = NULL;
+    enum phema_status status = open_template(&template, draft, draft->options->into, err);
+    if (!status)
+        status = find_key(&key, draft, template, err);
+    for (size_t i = 0; i < draft->plan->series->n_tensors && !status; i++)
+        status = place_into(draft, template, key, i, err);
+    for (size_t j = 0; j < outputs->m && !status; j++) {
+        outputs->items[j].template = template;
+        outputs->items[j].places = outputs->places;
+        status = check_name(outputs->items[j].path, template, draft->options, err);
+    }
+    return status ? status : check_written(draft, template, outputs->places, 0, err);
+}
+
+/* ---- Provenance ---- */
+
+static enum phema_status write_sidecar(struct draft *draft, size_t j, struct phema_error *err)
+{
+    if (draft->options->is_conversion)
+        return PHEMA_OK;
+    struct provenance provenance;
+    enum phema_status status =
+        provenance_make(&provenance, draft->plan, &draft->plan->targets[j], draft->options, err);
+    if (status)
+        return status;
+    struct phema_text text = {0};
+    struct phema_json_out out = {.text = &text, .is_pretty = true};
+    phema_json_out_open(&out, NULL, '{');
+    size_t n = provenance.n - 1; /* the last is an object by itself */
+    for (size_t i = 0; i < n; i++)
+        phema_json_out_string(&out, provenance.items[i].key, provenance.items[i].value);
+    phema_text_printf(&text, ",\n  \"%s\": %s\n}\n", provenance.items[n].key,
+                      provenance.items[n].value);
+    provenance_clear(&provenance);
+    status = phema_text_check(&text, err);
+    if (status)
+        phema_text_clear(&text);
+    draft->outputs->items[j].sidecar = text.data;
+    return status;
+}
+
+PHEMA_FALLIBLE outputs_lay_out_templates(struct draft *draft, struct phema_error *err)
+{
+    struct phema_outputs *outputs = draft->outputs;
+    if (draft->options->has_dtype)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "%s: a copy of a checkpoint keeps its dtypes; leave out --dtype, or end "
+                          "OUT in .safetensors",
+                          draft->options->out);
+    outputs->keeps_copied = !draft->options->into;
+    enum phema_status status = draft->options->into ? use_into(draft, err) : PHEMA_OK;
+    for (size_t j = 0; j < outputs->m && !status; j++) {
+        struct phema_output *output = &outputs->items[j];
+        if (!draft->options->into)
+            status = use_newest(draft, j, err);
+        if (!status)
+            status = write_sidecar(draft, j, err);
+        output->files = status ? NULL : calloc(1, sizeof(*output->files));
+        if (!status && !output->files)
+            status = phema_fail_memory(err);
+        if (status)
+            break;
+        output->n_files = 1;
+        output->files[0].size_bytes = output->size_bytes =
+            phema_file_span(phema_checkpoint_file(output->template, 0)).size;
+    }
+    return status;
+}

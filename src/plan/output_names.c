@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+/* output_names.c - what form outputs have and what each is called. What OUT ends in says what is
+ * written; a directory takes what the snapshots are. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "outputs.h"
+
+/* What may be written, by the end of a name. */
+static const struct {
+    const char *end;
+    enum phema_output_form form;
+} ends[] = {{".safetensors.zst", PHEMA_FORM_COMPRESSED},
+            {".safetensors", PHEMA_FORM_FRESH},
+            {".pt", PHEMA_FORM_TEMPLATE},
+            {".pth", PHEMA_FORM_TEMPLATE},
+            {".ckpt", PHEMA_FORM_TEMPLATE},
+            {".pkl", PHEMA_FORM_TEMPLATE}};
+
+static bool find_end(enum phema_output_form *form, const char **end, const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+        if (phema_ends_with(name, ends[i].end)) {
+            *form = ends[i].form;
+            *end = ends[i].end;
+            return true;
+        }
+    return false;
+}
+
+/* Time and width as names show them: at least seven digits, at least three decimals. */
+static void show_time(char *buffer, size_t size, double time)
+{
+    if (time == floor(time))
+        (void)snprintf(buffer, size, "%07.0f", time);
+    else
+        (void)snprintf(buffer, size, "%.17g", time);
+}
+
+static void show_sigma(char *buffer, size_t size, double sigma_rel)
+{
+    if (isnan(sigma_rel)) {
+        (void)snprintf(buffer, size, "weights");
+        return;
+    }
+    for (int decimals = 3; decimals <= 17; decimals++) {
+        (void)snprintf(buffer, size, "%.*f", decimals, sigma_rel);
+        if (strtod(buffer, NULL) == sigma_rel)
+            return;
+    }
+    (void)snprintf(buffer, size, "%.6f", sigma_rel); /* a width that came from a gamma */
+}
+
+/* path: out, the caller's, also after a failure */
+static enum phema_status fill_template(char **path, const char *template,
+                                       const struct phema_target *target, struct phema_error *err)
+{
+    char time[64], sigma[64];
+    show_time(time, sizeof(time), target->named_time);
+    show_sigma(sigma, sizeof(sigma), target->sigma_rel);
+    struct phema_text text = {0};
+    enum phema_status status = PHEMA_OK;
+    for (const char *at = template; *at && !status;) {
+        if (strncmp(at, "{time}", 6) == 0) {
+            phema_text_puts(&text, time);
+            at += 6;
+        } else if (strncmp(at, "{sigma}", 7) == 0) {
+            phema_text_puts(&text, sigma);
+            at += 7;
+        } else if (*at == '{') {
+            status = phema_fail(err, PHEMA_ERR_USAGE,
+                                "%s: a template may hold {time} and {sigma} alone", template);
+        } else {
+            phema_text_append(&text, at++, 1);
+        }
+    }
+    if (!status)
+        status = phema_text_check(&text, err);
+    if (!status && !text.data)
+        status = phema_fail(err, PHEMA_ERR_USAGE, "OUT is empty");
+    *path = text.data;
+    return status;
+}
+
+static bool is_directory(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* What a directory of outputs is filled with: the form and end of the newest snapshot. */
+static void find_natural(enum phema_output_form *form, const char **end, const struct draft *draft)
+{
+    *form = PHEMA_FORM_FRESH;
+    *end = ".safetensors";
+    if (draft->options->shard_bytes ||
+        strcmp(phema_checkpoint_format(draft->newest), "sharded") == 0) {
+        *form = PHEMA_FORM_SHARDED;
+        *end = "";
+        return;
+    }
+    const char *path = draft->options->into
+                           ? draft->options->into
+                           : phema_file_path(phema_checkpoint_file(draft->newest, 0));
+    enum phema_output_form named = PHEMA_FORM_FRESH;
+    const char *found = NULL;
+    if (phema_checkpoint_n_files(draft->newest) == 1 && find_end(&named, &found, path) &&
+        (named != PHEMA_FORM_TEMPLATE || draft->options->into ||
+         !draft->plan->series->snapshots[draft->plan->series->n - 1].is_one_of_many)) {
+        *form = named;
+        *end = found;
+    }
+}
+
+static enum phema_status fail_unclear(const char *out, struct phema_error *err)
+{
+    return phema_fail(err, PHEMA_ERR_USAGE,
+                      "%s: what to write is not clear; end OUT in .safetensors, .safetensors.zst, "
+                      ".pt, .ckpt or .pkl, or in / for a directory",
+                      out);
+}
+
+/* OUT as a template of names for every target; *directory: whether it is one that holds them. */
+static enum phema_status choose_template(struct phema_text *template, struct draft *draft,
+                                         struct phema_error *err)
+{
+    const struct phema_outputs_options *options = draft->options;
+    const char *out = options->out, *end = NULL;
+    size_t size = strlen(out), m = draft->plan->m;
+    if (size == 0)
+        return phema_fail(err, PHEMA_ERR_USAGE, "OUT is empty");
+    enum phema_output_form *form = &draft->outputs->form;
+    bool is_template = strchr(out, '{') != NULL;
+    bool is_slashed = out[size - 1] == '/';
+    bool is_file = !is_slashed && find_end(form, &end, out) && !is_directory(out);
+    if (is_file && options->shard_bytes)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "%s: --shard-size makes a directory of files; end OUT in /", out);
+    if (is_file && m > 1 && !is_template)
+        return phema_fail(
+            err, PHEMA_ERR_USAGE,
+            "%s: %zu outputs do not fit one file; make OUT a directory, or put {sigma} "
+            "and {time} into it",
+            out, m);
+    if (!is_file)
+        find_natural(form, &end, draft);
+    bool is_sharded = *form == PHEMA_FORM_SHARDED;
+    if (!is_file && !is_sharded &&
+        (is_template ? !is_slashed : m == 1 && !is_slashed && !is_directory(out)))
+        return fail_unclear(out, err);
+    while (is_sharded && size > 1 && out[size - 1] == '/')
+        size--;
+    phema_text_append(template, out, size);
+    /* one sharded checkpoint is OUT itself; all else in a directory has names */
+    if (!is_file && !is_template && !(is_sharded && m == 1))
+        phema_text_printf(template, "%sphema-{time}-{sigma}%s",
+                          template->data[template->size - 1] == '/' ? "" : "/", end);
+    else if (!is_file && is_template && !is_sharded)
+        phema_text_printf(template, "phema-{time}-{sigma}%s", end);
+    return phema_text_check(template, err);
+}
+
+/* The directory that has to be made for the outputs, when it is not there. */
+static enum phema_status find_directory(struct draft *draft, const char *template,
+                                        struct phema_error *err)
+{
+    const char *slash = strrchr(template, '/');
+    size_t size = slash ? (size_t)(slash - template) : 0;
+    bool is_many = strchr(template, '{') != NULL;
+    if (!is_many || !size || memchr(template, '{', size))
+        return PHEMA_OK;
+    char *directory = strndup(template, size);
+    if (!directory)
+        return phema_fail_memory(err);
+    if (is_directory(directory))
+        free(directory);
+    else
+        draft->outputs->made_directory = directory;
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE outputs_name(struct draft *draft, struct phema_error *err)
+{
+    struct phema_outputs *outputs = draft->outputs;
+    const struct phema_plan *plan = draft->plan;
+    struct phema_text template = {0};
+    enum phema_status status = choose_template(&template, draft, err);
+    if (!status)
+        status = find_directory(draft, template.data, err);
+    for (size_t j = 0; !status && j < plan->m; j++)
+        status = fill_template(&outputs->items[j].path, template.data, &plan->targets[j], err);
+    phema_text_clear(&template);
+    for (size_t j = 1; !status && j < plan->m; j++)
+        for (size_t i = 0; !status && i < j; i++)
+            if (strcmp(outputs->items[i].path, outputs->items[j].path) == 0)
+                status =
+                    phema_fail(err, PHEMA_ERR_USAGE,
+                               "%s: is the name of two targets; put {sigma} and {time} into OUT",
+                               outputs->items[i].path);
+    if (!status && draft->options->into)
+        outputs->form = PHEMA_FORM_TEMPLATE;
+    return status;
+}

@@ -1,0 +1,35 @@
+/* outputs.h - private to the files that make outputs: names, then a layout for the form they have.
+ */
+#ifndef PLAN_OUTPUTS_H
+#define PLAN_OUTPUTS_H
+
+#include "phema/plan.h"
+#include "phema/text.h"
+
+/* Outputs while they are made. */
+struct draft {
+    struct phema_outputs *outputs;
+    const struct phema_plan *plan;
+    const struct phema_outputs_options *options;
+    const struct phema_checkpoint *newest; /* opened again, for what was forgotten of it */
+    struct phema_tensor *tensors;          /* [series->n_tensors] as they are written */
+    struct phema_arena *arena;             /* that of the outputs */
+};
+
+/* Form and paths of all outputs (output_names.c).
+ * PHEMA_ERR_USAGE  OUT does not fit the targets, or what it ends in does not fit the snapshots */
+PHEMA_FALLIBLE outputs_name(struct draft *draft, struct phema_error *err);
+
+/* Files, places and sizes (layout_fresh.c, layout_shards.c, layout_template.c). */
+PHEMA_FALLIBLE outputs_lay_out_fresh(struct draft *draft, struct phema_error *err);
+PHEMA_FALLIBLE outputs_lay_out_shards(struct draft *draft, struct phema_error *err);
+PHEMA_FALLIBLE outputs_lay_out_templates(struct draft *draft, struct phema_error *err);
+
+/* A file of an output that holds n of the tensors; fills their places.
+ *   index     [n] of the tensors that go into the file
+ *   target    whose provenance it carries, or SIZE_MAX */
+PHEMA_FALLIBLE outputs_add_file(struct draft *draft, struct phema_output *output, size_t target,
+                                const char *name, const size_t *index, size_t n,
+                                struct phema_error *err);
+
+#endif
