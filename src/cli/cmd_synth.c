@@ -12,9 +12,9 @@ struct synth_values {
     struct cli_common common;
     struct cli_series_values series;
     struct cli_target_values target;
-    const char *out, *dtype, *overflow, *accumulate;
-    bool is_forced, skips_sync;
-    uint64_t threads;
+    const char *out, *into, *dtype, *overflow, *accumulate;
+    bool is_forced, skips_sync, is_conversion;
+    uint64_t threads, shard_size, level;
 };
 
 static void write_paths(struct phema_text *out, const struct synth_values *given,
@@ -66,6 +66,12 @@ static struct phema_outputs_options outputs_options(const struct synth_values *g
 {
     struct phema_outputs_options options = {
         .out = given->out,
+        .into = given->into,
+        .key = given->series.key,
+        .shard_bytes = given->shard_size,
+        .level = (int)given->level,
+        .is_conversion = given->is_conversion,
+        .checkpoint = {given->series.allow_global.items, given->series.allow_global.n},
         .accumulator = given->accumulate && strcmp(given->accumulate, "f32") == 0 ? "f32" : "f64",
         .command_options = given->common.repeated_options,
     };
@@ -125,6 +131,8 @@ static enum phema_status run(void *values, struct phema_error *err)
     const struct synth_values *given = values;
     if (given->threads > 1024)
         return phema_fail(err, PHEMA_ERR_USAGE, "--threads: at most 1024");
+    if (given->level > 22)
+        return phema_fail(err, PHEMA_ERR_USAGE, "--level: from 1 to 22");
     struct phema_plan_options options;
     enum phema_status status =
         cli_plan_options(&options, &given->common, &given->series, &given->target, err);
@@ -152,8 +160,18 @@ static const struct cli_opt rows[] = {
     CLI_SERIES_ROWS(synth_values),
     CLI_TARGET_ROWS(synth_values),
     {"OUT", OUTPUT, CLI_OPERAND, CLI_ROW(synth_values, out), NULL,
-     "FILE.safetensors, a directory, or a template like\nsweep/phema-{time}-{sigma}.safetensors", 0,
-     0},
+     "FILE (what it ends in says what is written), a directory,\nor a template like "
+     "sweep/phema-{time}-{sigma}.safetensors",
+     0, 0},
+    {"into", OUTPUT, CLI_TEXT, CLI_ROW(synth_values, into), "FILE",
+     "write a copy of FILE with its tensors replaced, for\nany checkpoint of the same model "
+     "(default for .pt, .ckpt\nand .pkl: the newest snapshot)",
+     CLI_SHAPES_BYTES, 0},
+    {"shard-size", OUTPUT, CLI_SIZE, CLI_ROW(synth_values, shard_size), "SIZE",
+     "write a directory of safetensors files of this size\nand their index",
+     CLI_SHAPES_BYTES | CLI_POSITIVE, 0},
+    {"level", OUTPUT, CLI_COUNT, CLI_ROW(synth_values, level), "N",
+     "compression of .safetensors.zst, 1 to 22 (default 3)", CLI_POSITIVE, 0},
     {"dtype", OUTPUT, CLI_CHOICE, CLI_ROW(synth_values, dtype), "same|f32|f16|bf16",
      "dtype of the averages (default same)", CLI_SHAPES_BYTES, 0},
     {"overflow", OUTPUT, CLI_CHOICE, CLI_ROW(synth_values, overflow), "error|saturate|inf",

@@ -52,6 +52,23 @@ PHEMA_FALLIBLE cli_parse_count(uint64_t *out, const char *text, struct phema_err
     return PHEMA_OK;
 }
 
+/* 512M, 2GiB, 1e9, 5GB */
+PHEMA_FALLIBLE cli_parse_size(uint64_t *out, const char *text, struct phema_error *err)
+{
+    char plain[64];
+    size_t size = strlen(text);
+    if (size > 1 && text[size - 1] == 'B')
+        size--;
+    if (size < sizeof(plain)) {
+        memcpy(plain, text, size);
+        plain[size] = '\0';
+        if (cli_parse_count(out, plain, err) == PHEMA_OK)
+            return PHEMA_OK;
+    }
+    return phema_fail(err, PHEMA_ERR_USAGE, "'%s' is no size; expected one like 512M, 2GiB or 1e9",
+                      text);
+}
+
 /* ---- Lists ---- */
 
 struct list {

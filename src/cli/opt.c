@@ -156,7 +156,9 @@ static enum phema_status set_value(struct parse *parse, const struct cli_opt *op
         status = cli_parse_reals(value, &parse->common->arena, text, err);
         break;
     case CLI_COUNT:
-        status = cli_parse_count(value, text, err);
+    case CLI_SIZE:
+        status = option->kind == CLI_SIZE ? cli_parse_size(value, text, err)
+                                          : cli_parse_count(value, text, err);
         if (!status && (option->flags & CLI_POSITIVE) && *(uint64_t *)value == 0)
             status = phema_fail(err, PHEMA_ERR_USAGE, "expected at least 1, found '%s'", text);
         break;
