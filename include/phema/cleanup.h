@@ -28,9 +28,13 @@ void phema_cleanup_resume(void);
 PHEMA_FALLIBLE phema_cleanup_add_partial(struct phema_cleanup_entry **out, const char *path,
                                          bool is_directory, struct phema_error *err);
 
-/* The memory of a mapped file; path is borrowed until the entry is removed. */
+/* The memory of a mapped file; path is borrowed until the entry is removed. Of an output the
+ * sentence says that its disk is full, and the exit status is PHEMA_ERR_OUTPUT. */
 PHEMA_FALLIBLE phema_cleanup_add_map(struct phema_cleanup_entry **out, struct phema_span span,
                                      const char *path, struct phema_error *err);
+PHEMA_FALLIBLE phema_cleanup_add_output_map(struct phema_cleanup_entry **out,
+                                            struct phema_span span, const char *path,
+                                            struct phema_error *err);
 
 void phema_cleanup_remove(struct phema_cleanup_entry *entry); /* takes NULL; removes no file */
 

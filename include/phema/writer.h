@@ -13,6 +13,9 @@ struct phema_writer;
 struct phema_writer_options {
     bool replaces; /* an existing PATH is replaced (--force) */
     bool syncs;    /* fsync file and directory before and after the rename */
+    /* A copy shares no blocks with its source and has all of its own before the first is changed:
+     * for files that are written through a mapping, where a full disk cannot be reported. */
+    bool owns_blocks;
 };
 
 /* size_bytes: of the whole file. Messages name the path.
@@ -21,6 +24,24 @@ struct phema_writer_options {
 PHEMA_FALLIBLE phema_writer_open(struct phema_writer **out, const char *path, uint64_t size_bytes,
                                  const struct phema_writer_options *options,
                                  struct phema_error *err);
+
+/* The same for a file that begins as a copy of the first size_bytes of another: by reflink or
+ * inside the kernel where the filesystem can, with a mode from the umask as a fresh one.
+ * PHEMA_ERR_FILE  the source is missing, not a regular file, shorter, unreadable; names it */
+PHEMA_FALLIBLE phema_writer_open_copy(struct phema_writer **out, const char *path,
+                                      const char *source, uint64_t size_bytes,
+                                      const struct phema_writer_options *options,
+                                      struct phema_error *err);
+
+/* The whole file, shared, for reading and writing; it is unmapped by commit and abandon. A file of
+ * no bytes cannot be mapped. Where its disk turns out to be full or fails, the program ends with a
+ * sentence that names the path. Later calls return the same; not safe from several threads. */
+PHEMA_FALLIBLE phema_writer_map(uint8_t **out, struct phema_writer *writer,
+                                struct phema_error *err);
+
+/* Reads back what was put or copied. */
+PHEMA_FALLIBLE phema_writer_read(struct phema_writer *writer, uint64_t offset, void *data,
+                                 size_t size, struct phema_error *err);
 
 /* Write at an absolute offset; may be called with any order of offsets. */
 PHEMA_FALLIBLE phema_writer_put(struct phema_writer *writer, uint64_t offset, const void *data,

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum entry_kind { DEAD, PARTIAL_FILE, PARTIAL_DIRECTORY, MAP };
+enum entry_kind { DEAD, PARTIAL_FILE, PARTIAL_DIRECTORY, MAP, OUTPUT_MAP };
 
 struct phema_cleanup_entry {
     struct phema_cleanup_entry *next;
@@ -48,13 +48,15 @@ static void say(const char *string)
     (void)written; /* nowhere left to complain to */
 }
 
-/* A mapped file lost its end: the page that was touched does not exist any more. */
+/* A mapped file lost its end: the page that was touched does not exist any more. Or a page of an
+ * output finds no room on its disk. */
 static void end_by_bus_error(int signal_number, siginfo_t *info, void *context)
 {
     (void)context;
     uintptr_t address = (uintptr_t)info->si_addr;
     for (struct phema_cleanup_entry *e = atomic_load(&entries); e; e = e->next) {
-        if (atomic_load(&e->kind) != MAP)
+        int kind = atomic_load(&e->kind);
+        if (kind != MAP && kind != OUTPUT_MAP)
             continue;
         uintptr_t start = (uintptr_t)e->span.data;
         if (address < start || address - start >= e->span.size)
@@ -62,6 +64,11 @@ static void end_by_bus_error(int signal_number, siginfo_t *info, void *context)
         remove_partials();
         say("posthoc-ema: ");
         say(e->path);
+        if (kind == OUTPUT_MAP) {
+            say(": no space is left on its disk, the disk failed, or the file was cut short, while "
+                "it was being written; nothing was written\n");
+            _exit(PHEMA_ERR_OUTPUT);
+        }
         say(": the file was cut short, or its disk failed, while it was being read; nothing was "
             "written\n");
         _exit(PHEMA_ERR_FILE);
@@ -161,21 +168,34 @@ PHEMA_FALLIBLE phema_cleanup_add_partial(struct phema_cleanup_entry **out, const
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE phema_cleanup_add_map(struct phema_cleanup_entry **out, struct phema_span span,
-                                     const char *path, struct phema_error *err)
+static enum phema_status add_map(struct phema_cleanup_entry **out, enum entry_kind kind,
+                                 struct phema_span span, const char *path, struct phema_error *err)
 {
     (void)pthread_mutex_lock(&entries_lock);
     struct phema_cleanup_entry *entry = find_place();
     if (entry) {
         entry->path = path;
         entry->span = span;
-        atomic_store(&entry->kind, MAP);
+        atomic_store(&entry->kind, kind);
     }
     (void)pthread_mutex_unlock(&entries_lock);
     if (!entry)
         return phema_fail_memory(err);
     *out = entry;
     return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE phema_cleanup_add_map(struct phema_cleanup_entry **out, struct phema_span span,
+                                     const char *path, struct phema_error *err)
+{
+    return add_map(out, MAP, span, path, err);
+}
+
+PHEMA_FALLIBLE phema_cleanup_add_output_map(struct phema_cleanup_entry **out,
+                                            struct phema_span span, const char *path,
+                                            struct phema_error *err)
+{
+    return add_map(out, OUTPUT_MAP, span, path, err);
 }
 
 void phema_cleanup_remove(struct phema_cleanup_entry *entry)

@@ -140,7 +140,8 @@ static enum phema_status open_file(struct gen_file *file, uint64_t *offsets,
                                                         tensors, n, text.entries, text.n, err);
     if (status)
         return phema_fail_in(err, status, "%s", file->path);
-    struct phema_writer_options writer_options = {options->replaces, options->syncs};
+    struct phema_writer_options writer_options = {.replaces = options->replaces,
+                                                  .syncs = options->syncs};
     status = phema_writer_open(&file->writer, file->path, total, &writer_options, err);
     if (!status)
         status = phema_writer_put(file->writer, 0, header, header_size, err);

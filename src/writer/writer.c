@@ -7,15 +7,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "partial.h"
 #include "phema/cleanup.h"
 #include "phema/text.h"
 
@@ -23,15 +24,7 @@
  * the end finds little to do. */
 #define WRITEBACK_STEP_BYTES (8u << 20)
 
-struct phema_writer {
-    char *path, *partial_path;
-    int descriptor, lock;
-    struct phema_writer_options options;
-    struct phema_cleanup_entry *entry;
-    _Atomic uint64_t put_bytes;
-};
-
-static enum phema_status fail_errno(struct phema_error *err, const char *path, const char *what,
+enum phema_status writer_fail_errno(struct phema_error *err, const char *path, const char *what,
                                     int number)
 {
     enum phema_status status = number == ENOMEM || number == EMFILE || number == ENFILE
@@ -66,17 +59,28 @@ PHEMA_FALLIBLE phema_writer_check_absent(const char *path, struct phema_error *e
     if (lstat(path, &st) == 0)
         return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: exists already; --force replaces it", path);
     if (errno != ENOENT)
-        return fail_errno(err, path, "cannot be examined", errno);
+        return writer_fail_errno(err, path, "cannot be examined", errno);
     return PHEMA_OK;
 }
 
-/* true when the descriptor's file is what stands under the name: a run that ended between our open
- * and our lock has renamed or removed it. */
-static bool is_still_named(int descriptor, const char *path)
+bool writer_is_still_named(int descriptor, const char *path)
 {
     struct stat opened, named;
     return fstat(descriptor, &opened) == 0 && lstat(path, &named) == 0 &&
            opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+PHEMA_FALLIBLE writer_lock(int descriptor, const char *path, struct phema_error *err)
+{
+    if (flock(descriptor, LOCK_EX | LOCK_NB) == 0)
+        return PHEMA_OK;
+    if (errno == EWOULDBLOCK)
+        return phema_fail(err, PHEMA_ERR_OUTPUT,
+                          "%s: another run is writing it; wait for it or choose another name",
+                          path);
+    if (errno != ENOLCK && errno != EOPNOTSUPP) /* filesystems without locks */
+        return writer_fail_errno(err, path, "cannot be locked", errno);
+    return PHEMA_OK;
 }
 
 static enum phema_status open_locked(struct phema_writer *writer, struct phema_error *err)
@@ -85,36 +89,37 @@ static enum phema_status open_locked(struct phema_writer *writer, struct phema_e
         int descriptor = open(writer->partial_path,
                               O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
         if (descriptor < 0)
-            return fail_errno(err, writer->path, "cannot be written", errno);
+            return writer_fail_errno(err, writer->path, "cannot be written", errno);
         writer->descriptor = descriptor;
         struct stat st;
         if (fstat(descriptor, &st) || !S_ISREG(st.st_mode))
             return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: is not a regular file; remove it",
                               writer->partial_path);
-        if (flock(descriptor, LOCK_EX | LOCK_NB)) {
-            if (errno == EWOULDBLOCK)
-                return phema_fail(err, PHEMA_ERR_OUTPUT,
-                                  "%s: another run is writing it; wait for it or choose another "
-                                  "name",
-                                  writer->path);
-            if (errno != ENOLCK && errno != EOPNOTSUPP) /* filesystems without locks */
-                return fail_errno(err, writer->path, "cannot be locked", errno);
-        }
-        if (is_still_named(descriptor, writer->partial_path))
-            return PHEMA_OK;
+        enum phema_status status = writer_lock(descriptor, writer->path, err);
+        if (status || writer_is_still_named(descriptor, writer->partial_path))
+            return status;
         (void)close(descriptor);
         writer->descriptor = -1;
     }
     return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: other runs keep writing it", writer->path);
 }
 
-static enum phema_status allocate(struct phema_writer *writer, uint64_t size_bytes,
-                                  struct phema_error *err)
+enum phema_status writer_fail_size(const struct phema_writer *writer, int number,
+                                   struct phema_error *err)
 {
+    struct phema_name_buffer shown;
+    return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: %s: %s are needed", writer->path,
+                      strerror(number), phema_size_shown(&shown, writer->size_bytes));
+}
+
+PHEMA_FALLIBLE writer_allocate(struct phema_writer *writer, uint64_t size_bytes,
+                               struct phema_error *err)
+{
+    writer->size_bytes = size_bytes;
     if (size_bytes > INT64_MAX)
         return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: larger than any file can be", writer->path);
     if (ftruncate(writer->descriptor, 0))
-        return fail_errno(err, writer->path, "cannot be emptied", errno);
+        return writer_fail_errno(err, writer->path, "cannot be emptied", errno);
     int result = 0;
     do
         result = size_bytes ? fallocate(writer->descriptor, 0, 0, (off_t)size_bytes) : 0;
@@ -122,32 +127,38 @@ static enum phema_status allocate(struct phema_writer *writer, uint64_t size_byt
     /* filesystems that cannot preallocate find out about a full disk later */
     if (result && (errno == EOPNOTSUPP || errno == ENOSYS))
         result = ftruncate(writer->descriptor, (off_t)size_bytes);
-    if (result) {
-        struct phema_name_buffer shown;
-        return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: %s: %s are needed", writer->path,
-                          strerror(errno), phema_size_shown(&shown, size_bytes));
-    }
-    return PHEMA_OK;
+    return result ? writer_fail_size(writer, errno, err) : PHEMA_OK;
 }
 
-PHEMA_FALLIBLE phema_writer_open(struct phema_writer **out, const char *path, uint64_t size_bytes,
-                                 const struct phema_writer_options *options,
-                                 struct phema_error *err)
+static struct phema_writer *new_writer(const char *path, const struct phema_writer_options *options)
+{
+    struct phema_writer *writer = calloc(1, sizeof(*writer));
+    if (!writer)
+        return NULL;
+    writer->descriptor = -1;
+    writer->lock = -1;
+    writer->options = *options;
+    writer->path = strdup(path);
+    if (!writer->path) {
+        free(writer);
+        return NULL;
+    }
+    return writer;
+}
+
+PHEMA_FALLIBLE writer_begin(struct phema_writer **out, const char *path,
+                            const struct phema_writer_options *options, struct phema_error *err)
 {
     if (!options->replaces) {
         enum phema_status status = phema_writer_check_absent(path, err);
         if (status)
             return status;
     }
-    struct phema_writer *writer = calloc(1, sizeof(*writer));
+    struct phema_writer *writer = new_writer(path, options);
     if (!writer)
         return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
-    writer->descriptor = -1;
-    writer->lock = -1;
-    writer->options = *options;
-    writer->path = strdup(path);
     enum phema_status status = PHEMA_OK;
-    if (!writer->path || asprintf(&writer->partial_path, "%s.partial", path) < 0) {
+    if (asprintf(&writer->partial_path, "%s.partial", path) < 0) {
         writer->partial_path = NULL;
         status = phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
         goto fail;
@@ -168,18 +179,69 @@ PHEMA_FALLIBLE phema_writer_open(struct phema_writer **out, const char *path, ui
         goto fail;
     writer->lock = fcntl(writer->descriptor, F_DUPFD_CLOEXEC, 0);
     if (writer->lock < 0) {
-        status = fail_errno(err, path, "cannot be written", errno);
+        status = writer_fail_errno(err, path, "cannot be written", errno);
         goto fail;
     }
-    status = allocate(writer, size_bytes, err);
-    if (status)
-        goto fail;
     *out = writer;
     return PHEMA_OK;
 
 fail:
     phema_writer_abandon(writer);
     return status;
+}
+
+PHEMA_FALLIBLE writer_begin_inside(struct phema_writer **out, const char *path,
+                                   const char *partial_path,
+                                   const struct phema_writer_options *options,
+                                   struct phema_error *err)
+{
+    struct phema_writer *writer = new_writer(path, options);
+    if (!writer)
+        return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
+    enum phema_status status = PHEMA_OK;
+    writer->is_inside = true;
+    writer->partial_path = strdup(partial_path);
+    if (!writer->partial_path) {
+        status = phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
+        goto fail;
+    }
+    writer->descriptor =
+        open(partial_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (writer->descriptor < 0) {
+        status = writer_fail_errno(err, path, "cannot be written", errno);
+        goto fail;
+    }
+    *out = writer;
+    return PHEMA_OK;
+
+fail:
+    phema_writer_abandon(writer);
+    return status;
+}
+
+PHEMA_FALLIBLE phema_writer_open(struct phema_writer **out, const char *path, uint64_t size_bytes,
+                                 const struct phema_writer_options *options,
+                                 struct phema_error *err)
+{
+    struct phema_writer *writer = NULL;
+    enum phema_status status = writer_begin(&writer, path, options, err);
+    if (status)
+        return status;
+    status = writer_allocate(writer, size_bytes, err);
+    if (status) {
+        phema_writer_abandon(writer);
+        return status;
+    }
+    *out = writer;
+    return PHEMA_OK;
+}
+
+void writer_note_written(struct phema_writer *writer, uint64_t size)
+{
+    uint64_t before = atomic_fetch_add_explicit(&writer->put_bytes, size, memory_order_relaxed);
+    if (writer->options.syncs &&
+        before / WRITEBACK_STEP_BYTES != (before + size) / WRITEBACK_STEP_BYTES)
+        (void)sync_file_range(writer->descriptor, 0, 0, SYNC_FILE_RANGE_WRITE); /* a hint alone */
 }
 
 PHEMA_FALLIBLE phema_writer_put(struct phema_writer *writer, uint64_t offset, const void *data,
@@ -197,13 +259,11 @@ PHEMA_FALLIBLE phema_writer_put(struct phema_writer *writer, uint64_t offset, co
             errno = EFAULT;
         }
         if (written <= 0)
-            return fail_errno(err, writer->path, "cannot be written", written ? errno : ENOSPC);
+            return writer_fail_errno(err, writer->path, "cannot be written",
+                                     written ? errno : ENOSPC);
         done += (size_t)written;
     }
-    uint64_t before = atomic_fetch_add_explicit(&writer->put_bytes, size, memory_order_relaxed);
-    if (writer->options.syncs &&
-        before / WRITEBACK_STEP_BYTES != (before + size) / WRITEBACK_STEP_BYTES)
-        (void)sync_file_range(writer->descriptor, 0, 0, SYNC_FILE_RANGE_WRITE); /* a hint alone */
+    writer_note_written(writer, size);
     return PHEMA_OK;
 }
 
@@ -226,12 +286,23 @@ PHEMA_FALLIBLE phema_writer_sync_entry(const char *path, struct phema_error *err
         (void)close(descriptor);
     /* some filesystems cannot sync a directory, and have nothing to sync then */
     if (result && number != EINVAL && number != EROFS && number != EACCES)
-        return fail_errno(err, path, "its directory cannot be synced", number);
+        return writer_fail_errno(err, path, "its directory cannot be synced", number);
     return PHEMA_OK;
+}
+
+static void unmap(struct phema_writer *writer)
+{
+    phema_cleanup_remove(writer->map_entry);
+    writer->map_entry = NULL;
+    if (writer->map)
+        (void)munmap(writer->map, writer->size_bytes);
+    writer->map = NULL;
 }
 
 static int publish(const struct phema_writer *writer)
 {
+    if (writer->is_inside)
+        return 0;
     if (writer->options.replaces)
         return rename(writer->partial_path, writer->path);
     if (renameat2(AT_FDCWD, writer->partial_path, AT_FDCWD, writer->path, RENAME_NOREPLACE) == 0)
@@ -248,14 +319,15 @@ static int publish(const struct phema_writer *writer)
 PHEMA_FALLIBLE phema_writer_commit(struct phema_writer *writer, struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
+    unmap(writer);
     if (writer->options.syncs && fsync(writer->descriptor)) {
-        status = fail_errno(err, writer->path, "cannot be synced", errno);
+        status = writer_fail_errno(err, writer->path, "cannot be synced", errno);
         goto done;
     }
     int closed = close(writer->descriptor);
     writer->descriptor = -1;
     if (closed && errno != EINTR) {
-        status = fail_errno(err, writer->path, "cannot be written", errno);
+        status = writer_fail_errno(err, writer->path, "cannot be written", errno);
         goto done;
     }
     if (publish(writer)) {
@@ -264,14 +336,14 @@ PHEMA_FALLIBLE phema_writer_commit(struct phema_writer *writer, struct phema_err
                                   "%s: appeared while this run was writing; it was "
                                   "left as it is (--force replaces it)",
                                   writer->path)
-                     : fail_errno(err, writer->path, "cannot be renamed into place", errno);
+                     : writer_fail_errno(err, writer->path, "cannot be renamed into place", errno);
         goto done;
     }
     free(writer->partial_path);
     writer->partial_path = NULL;
     phema_cleanup_remove(writer->entry);
     writer->entry = NULL;
-    if (writer->options.syncs)
+    if (writer->options.syncs && !writer->is_inside)
         status = phema_writer_sync_entry(writer->path, err);
 
 done:
@@ -283,6 +355,7 @@ void phema_writer_abandon(struct phema_writer *writer)
 {
     if (!writer)
         return;
+    unmap(writer);
     if (writer->partial_path && (writer->descriptor >= 0 || writer->lock >= 0))
         (void)unlink(writer->partial_path);
     phema_cleanup_remove(writer->entry);

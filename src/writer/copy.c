@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+/* copy.c - a file that begins as a copy of another: by sharing its blocks, inside the kernel, or
+ * through memory, whichever comes first; and what is read and changed in it afterwards. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "partial.h"
+#include "phema/cleanup.h"
+
+/* In one call to the kernel, which ending signals need not wait for long. */
+#define KERNEL_STEP_BYTES (16u << 20)
+#define MEMORY_STEP_BYTES (1u << 20)
+
+static enum phema_status fail_source(struct phema_error *err, const char *source, const char *what,
+                                     int number)
+{
+    bool is_resource = number == ENOMEM || number == EMFILE || number == ENFILE;
+    return phema_fail(err, is_resource ? PHEMA_ERR_RESOURCE : PHEMA_ERR_FILE, "%s: %s: %s", source,
+                      what, strerror(number));
+}
+
+static enum phema_status fail_cut(struct phema_error *err, const char *source)
+{
+    return phema_fail(err, PHEMA_ERR_FILE, "%s: the file was cut short while it was copied",
+                      source);
+}
+
+PHEMA_FALLIBLE writer_open_source(int *descriptor, uint64_t *size_bytes, const char *source,
+                                  struct phema_error *err)
+{
+    /* O_NONBLOCK: opening a FIFO must not wait for a writer that never comes */
+    int opened = open(source, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (opened < 0)
+        return fail_source(err, source, "cannot be opened", errno);
+    struct stat st;
+    enum phema_status status = PHEMA_OK;
+    if (fstat(opened, &st))
+        status = fail_source(err, source, "cannot be examined", errno);
+    else if (!S_ISREG(st.st_mode))
+        status = phema_fail(err, PHEMA_ERR_FILE, "%s: is not a regular file", source);
+    if (status) {
+        (void)close(opened);
+        return status;
+    }
+    *descriptor = opened;
+    *size_bytes = (uint64_t)st.st_size;
+    return PHEMA_OK;
+}
+
+/* Bytes [*done, size) by the kernel alone; PHEMA_OK with *done < size where it does not do that. */
+static enum phema_status copy_in_kernel(uint64_t *done, struct phema_writer *writer,
+                                        int source_descriptor, struct phema_error *err)
+{
+    while (*done < writer->size_bytes) {
+        uint64_t left = writer->size_bytes - *done;
+        off_t from = (off_t)*done;
+        off_t to = (off_t)*done;
+        ssize_t copied =
+            copy_file_range(source_descriptor, &from, writer->descriptor, &to,
+                            left < KERNEL_STEP_BYTES ? (size_t)left : KERNEL_STEP_BYTES, 0);
+        if (copied < 0 && errno == EINTR)
+            continue;
+        if (copied < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG))
+            return writer_fail_size(writer, errno, err);
+        if (copied <= 0) /* other filesystem, no such call, ...; what is wrong reading will say */
+            return PHEMA_OK;
+        *done += (uint64_t)copied;
+        writer_note_written(writer, (uint64_t)copied);
+    }
+    return PHEMA_OK;
+}
+
+static enum phema_status copy_through(uint8_t *buffer, uint64_t done, struct phema_writer *writer,
+                                      int source_descriptor, const char *source,
+                                      struct phema_error *err)
+{
+    while (done < writer->size_bytes) {
+        uint64_t left = writer->size_bytes - done;
+        ssize_t n = pread(source_descriptor, buffer,
+                          left < MEMORY_STEP_BYTES ? (size_t)left : MEMORY_STEP_BYTES, (off_t)done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return fail_source(err, source, "cannot be read", errno);
+        if (n == 0)
+            return fail_cut(err, source);
+        enum phema_status status = phema_writer_put(writer, done, buffer, (size_t)n, err);
+        if (status)
+            return status;
+        done += (uint64_t)n;
+    }
+    return PHEMA_OK;
+}
+
+static bool shares_blocks(struct phema_writer *writer, int source_descriptor, uint64_t size_bytes)
+{
+    struct stat st;
+    if (ioctl(writer->descriptor, FICLONE, source_descriptor))
+        return false;
+    writer->size_bytes = size_bytes;
+    /* a source that has grown or shrunk since is somebody else's business to report: copy it */
+    return fstat(writer->descriptor, &st) == 0 && (uint64_t)st.st_size == size_bytes;
+}
+
+PHEMA_FALLIBLE writer_copy(struct phema_writer *writer, int source_descriptor, const char *source,
+                           uint64_t size_bytes, struct phema_error *err)
+{
+    bool may_share = !writer->options.owns_blocks;
+    if (may_share && shares_blocks(writer, source_descriptor, size_bytes))
+        return PHEMA_OK;
+    enum phema_status status = writer_allocate(writer, size_bytes, err);
+    uint64_t done = 0;
+    if (!status && may_share)
+        status = copy_in_kernel(&done, writer, source_descriptor, err);
+    if (status || done == size_bytes)
+        return status;
+    uint8_t *buffer = malloc(MEMORY_STEP_BYTES);
+    if (!buffer)
+        return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", writer->path);
+    status = copy_through(buffer, done, writer, source_descriptor, source, err);
+    free(buffer);
+    return status;
+}
+
+PHEMA_FALLIBLE phema_writer_open_copy(struct phema_writer **out, const char *path,
+                                      const char *source, uint64_t size_bytes,
+                                      const struct phema_writer_options *options,
+                                      struct phema_error *err)
+{
+    int descriptor = -1;
+    uint64_t source_bytes = 0;
+    struct phema_writer *writer = NULL;
+    enum phema_status status = writer_open_source(&descriptor, &source_bytes, source, err);
+    if (status)
+        return status;
+    if (source_bytes < size_bytes)
+        status = fail_cut(err, source);
+    if (!status)
+        status = writer_begin(&writer, path, options, err);
+    if (!status)
+        status = writer_copy(writer, descriptor, source, size_bytes, err);
+    (void)close(descriptor);
+    if (status) {
+        phema_writer_abandon(writer);
+        return status;
+    }
+    *out = writer;
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE phema_writer_map(uint8_t **out, struct phema_writer *writer, struct phema_error *err)
+{
+    if (!writer->map) {
+        void *map = mmap(NULL, writer->size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                         writer->descriptor, 0);
+        if (map == MAP_FAILED)
+            return writer_fail_errno(err, writer->path, "cannot be mapped for writing", errno);
+        struct phema_span span = {map, writer->size_bytes};
+        enum phema_status status =
+            phema_cleanup_add_output_map(&writer->map_entry, span, writer->path, err);
+        if (status) {
+            (void)munmap(map, writer->size_bytes);
+            return phema_fail_in(err, status, "%s", writer->path);
+        }
+        writer->map = map;
+    }
+    *out = writer->map;
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE phema_writer_read(struct phema_writer *writer, uint64_t offset, void *data,
+                                 size_t size, struct phema_error *err)
+{
+    uint8_t *bytes = data;
+    for (size_t done = 0; done < size;) {
+        ssize_t n = pread(writer->descriptor, bytes + done, size - done, (off_t)(offset + done));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return writer_fail_errno(err, writer->path, "cannot be read back", errno);
+        if (n == 0)
+            return phema_fail(err, PHEMA_ERR_OUTPUT,
+                              "%s: the file was cut short while it was being written",
+                              writer->path);
+        done += (size_t)n;
+    }
+    return PHEMA_OK;
+}

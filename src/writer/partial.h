@@ -1,0 +1,59 @@
+/* partial.h - inside the writer room: a file while it is written, and directories of such files. */
+#ifndef PHEMA_WRITER_PARTIAL_H
+#define PHEMA_WRITER_PARTIAL_H
+
+#include <stdatomic.h>
+
+#include "phema/writer.h"
+
+struct phema_writer {
+    char *path, *partial_path;
+    bool is_inside; /* a directory's: stays where it is, the directory has the cleanup entry */
+    int descriptor, lock; /* lock: -1 where the directory is locked */
+    uint64_t size_bytes;
+    uint8_t *map; /* NULL until asked for */
+    struct phema_writer_options options;
+    struct phema_cleanup_entry *entry, *map_entry;
+    _Atomic uint64_t put_bytes;
+};
+
+enum phema_status writer_fail_errno(struct phema_error *err, const char *path, const char *what,
+                                    int number);
+
+/* No space, a limit on sizes: says how much is needed. */
+enum phema_status writer_fail_size(const struct phema_writer *writer, int number,
+                                   struct phema_error *err);
+
+/* An open, locked and empty partial file. */
+PHEMA_FALLIBLE writer_begin(struct phema_writer **out, const char *path,
+                            const struct phema_writer_options *options, struct phema_error *err);
+
+/* The same for DIRECTORY.partial/NAME, which must not exist. path: DIRECTORY/NAME, for messages. */
+PHEMA_FALLIBLE writer_begin_inside(struct phema_writer **out, const char *path,
+                                   const char *partial_path,
+                                   const struct phema_writer_options *options,
+                                   struct phema_error *err);
+
+/* Room for the whole file. */
+PHEMA_FALLIBLE writer_allocate(struct phema_writer *writer, uint64_t size_bytes,
+                               struct phema_error *err);
+
+/* So many bytes have come: from time to time they are handed to the disk. */
+void writer_note_written(struct phema_writer *writer, uint64_t size);
+
+/* Locks a descriptor against other runs; PHEMA_ERR_OUTPUT when one has it. path: for messages. */
+PHEMA_FALLIBLE writer_lock(int descriptor, const char *path, struct phema_error *err);
+
+/* true when the descriptor's file is what stands under the name: a run that ended between our open
+ * and our lock has renamed or removed it. */
+bool writer_is_still_named(int descriptor, const char *path);
+
+/* A regular file for reading, and its size. Messages name it. */
+PHEMA_FALLIBLE writer_open_source(int *descriptor, uint64_t *size_bytes, const char *source,
+                                  struct phema_error *err);
+
+/* Fills an empty partial file with the first size_bytes of a source. */
+PHEMA_FALLIBLE writer_copy(struct phema_writer *writer, int source_descriptor, const char *source,
+                           uint64_t size_bytes, struct phema_error *err);
+
+#endif
