@@ -1,4 +1,5 @@
-# The outside libraries. Each is used by one room only (the layering test looks).
+# The outside libraries. Each is used by one room only, zstd by the one that reads and the one that
+# writes (the layering test looks).
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)
@@ -7,6 +8,7 @@ pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(LAPACKE REQUIRED IMPORTED_TARGET lapacke)
 pkg_check_modules(OPENBLAS REQUIRED IMPORTED_TARGET openblas)
 pkg_check_modules(MPFR REQUIRED IMPORTED_TARGET mpfr)
+pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 
 # The CUDA module is not part of the program: here the toolkit is only looked for.
 set(PHEMA_HAVE_CUDA OFF)

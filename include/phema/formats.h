@@ -1,8 +1,8 @@
 /* formats.h - a checkpoint: a list of named tensors, each at a known place in a mapped file.
  * Formats find the places and copy no data. Everything from a file is checked before it is used;
  * nothing in it is executed, trusted as a length, or followed out of its directory. What
- * is found by content, not by extension: safetensors, a sharded safetensors index, PyTorch zip and
- * its format before 1.6, pickles of EDM2. */
+ * is found by content, not by extension: safetensors, also compressed with zstd, a sharded
+ * safetensors index, PyTorch zip and its format before 1.6, pickles of EDM2. */
 #ifndef PHEMA_FORMATS_H
 #define PHEMA_FORMATS_H
 
@@ -69,7 +69,7 @@ void phema_checkpoint_close(struct phema_checkpoint *checkpoint); /* takes NULL 
 void phema_checkpoint_forget_listing(struct phema_checkpoint *checkpoint);
 
 const char *phema_checkpoint_path(const struct phema_checkpoint *checkpoint); /* as given */
-/* "safetensors", "sharded", "torch-zip", "torch-legacy", "pickle" */
+/* "safetensors", "safetensors.zst", "sharded", "torch-zip", "torch-legacy", "pickle" */
 const char *phema_checkpoint_format(const struct phema_checkpoint *checkpoint);
 
 /* In the file's own order: header order of safetensors (of shard after shard, in the order of the
@@ -102,8 +102,12 @@ const char *phema_checkpoint_warning(const struct phema_checkpoint *checkpoint, 
 
 /* Whether data are decompressed: then tensors are best read once, in the order of their offsets. */
 bool phema_checkpoint_is_decoded(const struct phema_checkpoint *checkpoint);
-/* Whether going back is cheap: mapped, or compressed in frames that are indexed. */
+/* Whether any order is cheap: data are mapped, or compressed in frames whose places are known.
+ * Otherwise reading backward decompresses the file from its beginning. */
 bool phema_checkpoint_can_seek(const struct phema_checkpoint *checkpoint);
+/* What one reader needs to decompress: window, buffers and decoder; 0 for mapped files. Held from
+ * the first read until finish, close or the end of the content. */
+uint64_t phema_checkpoint_decoder_bytes(const struct phema_checkpoint *checkpoint);
 
 /* Reads the tensors of one checkpoint, whose listing may be forgotten by then. Tensors that are
  * mapped may be read from any thread at the same time; decoded ones by one thread at a time. */
@@ -127,10 +131,12 @@ void phema_tensor_release(const struct phema_checkpoint *checkpoint,
                           const struct phema_tensor *tensor, uint64_t first, uint64_t n);
 
 /* When all is read that will be: PHEMA_ERR_FILE when decompressed content goes on behind the last
- * tensor, or a checksum is wrong. Nothing to do for mapped files. */
+ * tensor, or a checksum is wrong. Decompresses the rest of the file, or, where that can seek, of
+ * the frame that was read last. Nothing to do for mapped files. */
 PHEMA_FALLIBLE phema_reader_finish(struct phema_reader *reader, struct phema_error *err);
 
-/* Of a tensor that lies mapped in one place: its first element, NULL when it has none ... */
+/* Of a tensor that lies mapped in one place: its first element, NULL when it has none (and of one
+ * that is decompressed) ... */
 const uint8_t *phema_tensor_start(const struct phema_checkpoint *checkpoint,
                                   const struct phema_tensor *tensor);
 /* ... and elements from there on, as phema_reader_read has them. */

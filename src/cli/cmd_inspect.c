@@ -43,7 +43,9 @@ static void write_tensor_json(struct phema_json_out *out, const struct phema_che
         phema_json_out_u64(out, NULL, tensor->shape[d]);
     phema_json_out_close(out, ']');
     phema_json_out_string(out, "file", phema_checkpoint_file_label(checkpoint, tensor->file));
-    if (tensor->stride) {
+    if (tensor->is_decoded) {
+        phema_json_out_null(out, "offset"); /* of the content, not of the file */
+    } else if (tensor->stride) {
         phema_json_out_null(out, "offset");
         phema_json_out_u64(out, "first_element", tensor->offset);
         phema_json_out_open(out, "stride", '[');

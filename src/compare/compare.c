@@ -208,6 +208,10 @@ PHEMA_FALLIBLE phema_compare(struct phema_comparison *out, const struct phema_ch
         status = init_side(&right, b, err);
     if (!status)
         status = compare_all(&comparison, &left, &right, err);
+    if (!status)
+        status = phema_reader_finish(left.reader, err);
+    if (!status)
+        status = phema_reader_finish(right.reader, err);
     clear_side(&left);
     clear_side(&right);
     if (status)

@@ -10,6 +10,7 @@
 
 #include "format.h"
 #include "phema/text.h"
+#include "zstd_frames.h"
 
 enum phema_status fail_in_tensor(struct phema_error *err, enum phema_status status,
                                  const char *name, size_t name_size)
@@ -40,7 +41,7 @@ enum phema_status checkpoint_add_file(struct phema_checkpoint *checkpoint, const
     if (!grow_array((void **)&checkpoint->files, &checkpoint->files_capacity, checkpoint->n_files,
                     sizeof(*checkpoint->files)))
         return fail_memory(err);
-    struct checkpoint_file added = {NULL, strdup(label)};
+    struct checkpoint_file added = {.label = strdup(label)};
     if (!added.label)
         return fail_memory(err);
     enum phema_status status = phema_file_open(&added.file, path, err);
@@ -196,6 +197,7 @@ void phema_checkpoint_close(struct phema_checkpoint *checkpoint)
         return;
     phema_checkpoint_forget_listing(checkpoint);
     for (size_t i = 0; i < checkpoint->n_files; i++) {
+        zstd_frames_free(checkpoint->files[i].frames);
         phema_file_close(checkpoint->files[i].file);
         free(checkpoint->files[i].label);
     }

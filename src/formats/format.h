@@ -28,9 +28,12 @@ extern const struct phema_format zstd_format;
 extern const struct phema_format plain_pickle_format;
 extern const struct phema_format tar_format;
 
+struct zstd_frames;
+
 struct checkpoint_file {
     struct phema_file *file;
     char *label;
+    struct zstd_frames *frames; /* of a compressed file, else NULL */
 };
 
 struct phema_checkpoint {
@@ -77,6 +80,14 @@ bool grow_array(void **array, size_t *capacity, size_t n, size_t element_size);
 /* One safetensors file of the checkpoint: its tensors and, when asked for, its metadata. */
 PHEMA_FALLIBLE safetensors_read(struct phema_checkpoint *checkpoint, size_t file,
                                 bool takes_metadata, struct phema_error *err);
+
+#define SAFETENSORS_MAX_HEADER_BYTES 100000000u /* the library's own limit */
+
+/* The same from a header's JSON alone, which lies 8 bytes behind the beginning of the content.
+ *   content_size  out: where the last tensor ends */
+PHEMA_FALLIBLE safetensors_read_header(uint64_t *content_size, struct phema_checkpoint *checkpoint,
+                                       size_t file, struct phema_span json,
+                                       struct phema_error *err);
 
 /* The one checkpoint file in a directory, relative to it; the caller's (free). */
 PHEMA_FALLIBLE directory_find_checkpoint(char **out, const char *directory,

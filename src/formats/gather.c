@@ -8,7 +8,7 @@
 const uint8_t *phema_tensor_start(const struct phema_checkpoint *checkpoint,
                                   const struct phema_tensor *tensor)
 {
-    if (!tensor->n_elems)
+    if (!tensor->n_elems || tensor->is_decoded)
         return NULL;
     return checkpoint_content(checkpoint, tensor->file).data + tensor->offset;
 }

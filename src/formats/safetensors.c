@@ -9,14 +9,13 @@
 #include "json_scan.h"
 #include "phema/text.h"
 
-#define MAX_HEADER_BYTES 100000000u /* the library's own limit */
-
 struct header {
     struct phema_checkpoint *checkpoint;
     size_t file;
     struct json_scan scan;
     uint64_t data_offset; /* 8 + N */
-    uint64_t data_size;
+    uint64_t data_size;   /* or the most that 64 bits can count behind the header */
+    bool is_open_ended;   /* nobody has counted the data: they end with the last tensor */
     bool takes_metadata;
     bool has_metadata;
 };
@@ -31,10 +30,11 @@ static bool probe(struct phema_span content)
     if (content.size < 9)
         return false;
     uint64_t size = phema_load_u64(content.data);
-    return size <= MAX_HEADER_BYTES && size <= content.size - 8 && content.data[8] == '{';
+    return size <= SAFETENSORS_MAX_HEADER_BYTES && size <= content.size - 8 &&
+           content.data[8] == '{';
 }
 
-/* The size of the JSON, which then lies inside the file and is UTF-8. */
+/* The JSON, which then lies inside the file. */
 static enum phema_status find_header(struct phema_span *out, struct phema_span content,
                                      struct phema_error *err)
 {
@@ -44,18 +44,23 @@ static enum phema_status find_header(struct phema_span *out, struct phema_span c
                           "no checkpoint",
                           content.size);
     uint64_t size = phema_load_u64(content.data);
-    if (size > MAX_HEADER_BYTES || size > content.size - 8)
+    if (size > SAFETENSORS_MAX_HEADER_BYTES || size > content.size - 8)
         return phema_fail(err, PHEMA_ERR_FILE,
                           "expected a safetensors header of at most %u bytes inside the file of "
                           "%zu bytes, found a length of %llu; the file is cut short, damaged or no "
                           "checkpoint",
-                          MAX_HEADER_BYTES, content.size, (unsigned long long)size);
+                          SAFETENSORS_MAX_HEADER_BYTES, content.size, (unsigned long long)size);
     *out = (struct phema_span){content.data + 8, (size_t)size};
-    if (size == 0 || out->data[0] != '{')
+    return PHEMA_OK;
+}
+
+static enum phema_status check_text(struct phema_span json, struct phema_error *err)
+{
+    if (json.size == 0 || json.data[0] != '{')
         return phema_fail(err, PHEMA_ERR_FILE,
                           "expected '{' as the first byte of the safetensors header; the file is "
                           "damaged or no checkpoint");
-    if (!phema_is_utf8((const char *)out->data, out->size))
+    if (!phema_is_utf8((const char *)json.data, json.size))
         return phema_fail(err, PHEMA_ERR_FILE, "the safetensors header is not valid UTF-8");
     return PHEMA_OK;
 }
@@ -341,9 +346,9 @@ static int by_place(const void *a, const void *b)
     return (left->size_bytes > right->size_bytes) - (left->size_bytes < right->size_bytes);
 }
 
-/* The tensors touch one another without hole or overlap, from the first byte of data to the last.
- */
-static enum phema_status check_cover(const struct header *header,
+/* The tensors touch one another without hole or overlap, from the first byte of data to the last;
+ * *end is behind that one. */
+static enum phema_status check_cover(uint64_t *end, const struct header *header,
                                      const struct phema_tensor *const *places, size_t n,
                                      struct phema_error *err)
 {
@@ -360,7 +365,8 @@ static enum phema_status check_cover(const struct header *header,
         }
         at += places[i]->size_bytes;
     }
-    if (at != header->data_offset + header->data_size)
+    *end = at;
+    if (!header->is_open_ended && at != header->data_offset + header->data_size)
         return phema_fail(err, PHEMA_ERR_FILE,
                           "the tensors end after %llu bytes of data, but the file holds %llu",
                           (unsigned long long)(at - header->data_offset),
@@ -368,7 +374,7 @@ static enum phema_status check_cover(const struct header *header,
     return PHEMA_OK;
 }
 
-static enum phema_status check_places(const struct header *header, size_t first,
+static enum phema_status check_places(uint64_t *end, const struct header *header, size_t first,
                                       struct phema_error *err)
 {
     size_t n = header->checkpoint->n_tensors - first;
@@ -383,9 +389,21 @@ static enum phema_status check_places(const struct header *header, size_t first,
     }
     if (!is_sorted)
         qsort(places, n, sizeof(const struct phema_tensor *), by_place);
-    enum phema_status status = check_cover(header, places, n, err);
+    enum phema_status status = check_cover(end, header, places, n, err);
     free(places);
     return status;
+}
+
+static enum phema_status read_header(uint64_t *end, struct header *header, struct phema_error *err)
+{
+    enum phema_status status = check_text(header->scan.text, err);
+    if (status)
+        return status;
+    size_t first = header->checkpoint->n_tensors;
+    status = read_members(header, err);
+    if (status)
+        return phema_fail_in(err, status, "safetensors header");
+    return check_places(end, header, first, err);
 }
 
 enum phema_status safetensors_read(struct phema_checkpoint *checkpoint, size_t file,
@@ -399,12 +417,22 @@ enum phema_status safetensors_read(struct phema_checkpoint *checkpoint, size_t f
         return status;
     header.data_offset = 8 + header.scan.text.size;
     header.data_size = content.size - header.data_offset;
+    uint64_t end = 0;
+    return read_header(&end, &header, err);
+}
 
-    size_t first = checkpoint->n_tensors;
-    status = read_members(&header, err);
-    if (status)
-        return phema_fail_in(err, status, "safetensors header");
-    return check_places(&header, first, err);
+enum phema_status safetensors_read_header(uint64_t *content_size,
+                                          struct phema_checkpoint *checkpoint, size_t file,
+                                          struct phema_span json, struct phema_error *err)
+{
+    struct header header = {.checkpoint = checkpoint,
+                            .file = file,
+                            .scan = {.text = json},
+                            .data_offset = 8 + json.size,
+                            .data_size = UINT64_MAX - 8 - json.size,
+                            .is_open_ended = true,
+                            .takes_metadata = true};
+    return read_header(content_size, &header, err);
 }
 
 static enum phema_status open_single(struct phema_checkpoint *checkpoint,

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+/* zstd.c - safetensors compressed with zstd (RFC 8878; docs/formats/zst.md). Opening decompresses
+ * the header alone; tensors are decompressed as they are read (reader.c). */
+#include <stdlib.h>
+
+#include "format.h"
+#include "zstd_content.h"
+
+/* Room for a header grows as its bytes really come. */
+#define HEADER_STEP_BYTES ((size_t)64 << 10)
+
+static bool probe(struct phema_span content)
+{
+    if (content.size < 4)
+        return false;
+    uint32_t magic = phema_load_u32(content.data);
+    return magic == 0xFD2FB528u || (magic & 0xFFFFFFF0u) == 0x184D2A50u;
+}
+
+/* The length of the JSON, once the content looks like safetensors. */
+static enum phema_status read_length(size_t *out, struct zstd_content *content,
+                                     struct phema_error *err)
+{
+    uint8_t start[9];
+    enum phema_status status = zstd_content_read(content, 0, sizeof(start), start, err);
+    if (status)
+        return status;
+    uint64_t size = phema_load_u64(start);
+    if (size == 0 || size > SAFETENSORS_MAX_HEADER_BYTES || start[8] != '{')
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "is compressed with zstd, but what is inside is not safetensors, and "
+                          "nothing else is read compressed; decompress it with zstd -d");
+    *out = (size_t)size;
+    return PHEMA_OK;
+}
+
+static enum phema_status read_json(uint8_t **out, struct zstd_content *content, size_t size,
+                                   struct phema_error *err)
+{
+    uint8_t *json = NULL;
+    for (size_t have = 0, room = 0; have < size;) {
+        if (have == room) {
+            room = room ? room * 2 : HEADER_STEP_BYTES;
+            room = room < size ? room : size;
+            uint8_t *larger = realloc(json, room);
+            if (!larger) {
+                free(json);
+                return fail_memory(err);
+            }
+            json = larger;
+        }
+        size_t n = room - have < HEADER_STEP_BYTES ? room - have : HEADER_STEP_BYTES;
+        enum phema_status status = zstd_content_read(content, 8 + have, n, json + have, err);
+        if (status) {
+            free(json);
+            return phema_fail_in(err, status, "safetensors header");
+        }
+        have += n;
+    }
+    *out = json;
+    return PHEMA_OK;
+}
+
+/* The JSON of the header; the caller's (free). */
+static enum phema_status decode_header(uint8_t **json, size_t *size,
+                                       const struct zstd_frames *frames, struct phema_error *err)
+{
+    struct zstd_content *content = NULL;
+    enum phema_status status = zstd_content_open(&content, frames, err);
+    if (!status)
+        status = read_length(size, content, err);
+    if (!status)
+        status = read_json(json, content, *size, err);
+    zstd_content_close(content);
+    return status;
+}
+
+static enum phema_status open_zstd(struct phema_checkpoint *checkpoint,
+                                   const struct phema_checkpoint_options *options,
+                                   struct phema_error *err)
+{
+    (void)options;
+    struct checkpoint_file *file = &checkpoint->files[0];
+    enum phema_status status = zstd_frames_new(&file->frames, file->file, err);
+    uint8_t *json = NULL;
+    size_t size = 0;
+    if (!status)
+        status = decode_header(&json, &size, file->frames, err);
+    if (status)
+        return status;
+    uint64_t content_size = 0;
+    status =
+        safetensors_read_header(&content_size, checkpoint, 0, (struct phema_span){json, size}, err);
+    free(json);
+    for (size_t i = 0; i < checkpoint->n_tensors; i++)
+        checkpoint->tensors[i].is_decoded = true;
+    return status ? status : zstd_frames_settle(file->frames, content_size, err);
+}
+
+const struct phema_format zstd_format = {"safetensors.zst", probe, open_zstd};

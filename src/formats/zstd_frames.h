@@ -1,0 +1,45 @@
+/* zstd_frames.h - what a zstd file consists of, without decompressing it: its frames are walked
+ * from block to block, so that what is no zstd, needs too much memory or cannot hold what it says
+ * is refused at once. Where the size of every frame is known there is an index, and content can be
+ * read from any frame on. Constant once settled, and then good for any number of threads. */
+#ifndef PHEMA_FORMATS_ZSTD_FRAMES_H
+#define PHEMA_FORMATS_ZSTD_FRAMES_H
+
+#include "phema/error.h"
+#include "phema/file.h"
+
+struct zstd_frames;
+
+/* The file is borrowed until free. Messages do not name it.
+ * PHEMA_ERR_FILE      something else than frames, cut short, a dictionary, a window above 128 MiB
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE zstd_frames_new(struct zstd_frames **out, const struct phema_file *file,
+                               struct phema_error *err);
+void zstd_frames_free(struct zstd_frames *frames); /* takes NULL */
+
+/* Once it is known how long the content must be: builds the index where sizes are known.
+ * PHEMA_ERR_FILE      the frames cannot hold that much, or hold more
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE zstd_frames_settle(struct zstd_frames *frames, uint64_t content_size,
+                                  struct phema_error *err);
+
+const struct phema_file *zstd_frames_file(const struct zstd_frames *frames);
+uint64_t zstd_frames_content_size(const struct zstd_frames *frames); /* once settled */
+bool zstd_frames_has_index(const struct zstd_frames *frames);        /* false before */
+
+/* The largest window of a frame, and the most that a decoder keeps of content: the window and a
+ * block, or the whole content of a frame that is smaller. */
+uint64_t zstd_frames_window(const struct zstd_frames *frames);
+uint64_t zstd_frames_history_bytes(const struct zstd_frames *frames);
+
+/* The frame that holds a byte of content: where it begins in the file, and what content it holds.
+ */
+struct zstd_place {
+    uint64_t file_offset;
+    uint64_t first, end; /* content [first, end) */
+};
+
+/* For offset < content size, with an index. */
+struct zstd_place zstd_frames_find(const struct zstd_frames *frames, uint64_t offset);
+
+#endif
