@@ -63,4 +63,45 @@ PHEMA_FALLIBLE phema_writer_allow(size_t n_files, struct phema_error *err);
 /* 6 when path exists and may not be replaced: for refusing before any work is done. */
 PHEMA_FALLIBLE phema_writer_check_absent(const char *path, struct phema_error *err);
 
+/* A directory of new files that appears under its name whole or not at all: PATH.partial/ until
+ * then. A directory at PATH is replaced when it is empty, or when asked to and it holds regular
+ * files and nothing else; in one step where the filesystem can exchange directories. Its functions
+ * are for one thread at a time; the writers they give are as any. */
+struct phema_writer_directory;
+
+/* PHEMA_ERR_OUTPUT  PATH exists and is not to be, or cannot be, replaced; PATH.partial is being
+ *                   written by a live run, or holds what no run of this program has left */
+PHEMA_FALLIBLE phema_writer_directory_open(struct phema_writer_directory **out, const char *path,
+                                           const struct phema_writer_options *options,
+                                           struct phema_error *err);
+
+/* Only whether PATH is free or may be replaced: for refusing before any work is done. */
+PHEMA_FALLIBLE phema_writer_directory_check(const char *path, bool replaces,
+                                            struct phema_error *err);
+
+/* A new file of the directory; name has no slash and was not added before. phema_writer_commit
+ * finishes it, and must have done so before the directory is published. Messages name PATH/name. */
+PHEMA_FALLIBLE phema_writer_directory_add(struct phema_writer **out,
+                                          struct phema_writer_directory *directory,
+                                          const char *name, uint64_t size_bytes,
+                                          struct phema_error *err);
+/* The same for a file that begins as a copy of all of a source. */
+PHEMA_FALLIBLE phema_writer_directory_add_copy(struct phema_writer **out,
+                                               struct phema_writer_directory *directory,
+                                               const char *name, const char *source,
+                                               struct phema_error *err);
+/* A finished copy of a regular file (symbolic links are followed). */
+PHEMA_FALLIBLE phema_writer_directory_copy_file(struct phema_writer_directory *directory,
+                                                const char *name, const char *source,
+                                                struct phema_error *err);
+
+/* Publish and close. On failure everything is removed, but where only the old directory could not
+ * be: the new one is in place then, and the message says so. */
+PHEMA_FALLIBLE phema_writer_directory_commit(struct phema_writer_directory *directory,
+                                             struct phema_error *err);
+/* Takes NULL. Writers of its files are abandoned before. */
+void phema_writer_directory_abandon(struct phema_writer_directory *directory);
+
+const char *phema_writer_directory_path(const struct phema_writer_directory *directory);
+
 #endif

@@ -171,8 +171,8 @@ static enum phema_status share_bytes(bool *out, const struct runs *a, const stru
     if (a->file != b->file || first >= end || !a->run_bytes || !b->run_bytes)
         return PHEMA_OK;
     *out = true;
-    uint64_t pairs = (uint64_t)(a->rank + b->rank) * (a->rank + b->rank) + 1;
-    if ((!a->rank && !b->rank) || !take_work(work_left, pairs))
+    uint64_t amount = 4 * (uint64_t)(a->rank + b->rank + 1) * (a->rank + b->rank + 1);
+    if ((!a->rank && !b->rank) || !take_work(work_left, amount))
         return PHEMA_OK;
     if (are_proved_apart(a, b)) {
         *out = false;

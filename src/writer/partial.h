@@ -56,4 +56,15 @@ PHEMA_FALLIBLE writer_open_source(int *descriptor, uint64_t *size_bytes, const c
 PHEMA_FALLIBLE writer_copy(struct phema_writer *writer, int source_descriptor, const char *source,
                            uint64_t size_bytes, struct phema_error *err);
 
+/* Whether an open directory holds anything; PHEMA_ERR_OUTPUT when it is not plain files alone. */
+PHEMA_FALLIBLE writer_check_files_alone(bool *is_empty, int descriptor, const char *path,
+                                        struct phema_error *err);
+
+/* Its plain files go; what else there is stays. */
+void writer_remove_files(int descriptor);
+
+/* Where directories cannot be exchanged: path moves to aside_path, partial_path to path. 0; or -1
+ * and errno, and nothing has moved. */
+int writer_move_aside(const char *path, const char *partial_path, const char *aside_path);
+
 #endif

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+/* contents.c - what a directory holds: looked at before anything of it is removed. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "partial.h"
+#include "phema/text.h"
+
+/* A stream over a directory's entries, from the first on. */
+static DIR *list(int descriptor)
+{
+    int opened = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *stream = opened < 0 ? NULL : fdopendir(opened);
+    if (!stream && opened >= 0)
+        (void)close(opened);
+    return stream;
+}
+
+/* The next entry besides "." and "..", or NULL. */
+static const char *next_name(DIR *stream)
+{
+    const struct dirent *found = NULL;
+    do
+        found = readdir(stream);
+    while (found && (strcmp(found->d_name, ".") == 0 || strcmp(found->d_name, "..") == 0));
+    return found ? found->d_name : NULL;
+}
+
+static bool is_plain_file(int descriptor, const char *name)
+{
+    struct stat st;
+    return fstatat(descriptor, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
+}
+
+enum phema_status writer_check_files_alone(bool *is_empty, int descriptor, const char *path,
+                                           struct phema_error *err)
+{
+    DIR *stream = list(descriptor);
+    if (!stream)
+        return writer_fail_errno(err, path, "cannot be listed", errno);
+    enum phema_status status = PHEMA_OK;
+    *is_empty = true;
+    for (const char *name = NULL; !status && (name = next_name(stream));) {
+        struct phema_name_buffer shown;
+        *is_empty = false;
+        if (!is_plain_file(descriptor, name))
+            status = phema_fail(err, PHEMA_ERR_OUTPUT,
+                                "%s: holds '%s', which is not a regular file; a directory is "
+                                "replaced only where it holds nothing else",
+                                path, phema_name_shown(&shown, name, strlen(name)));
+    }
+    (void)closedir(stream);
+    return status;
+}
+
+/* Goes on while entries are found: names may be passed over while others are removed. */
+void writer_remove_files(int descriptor)
+{
+    for (bool has_removed = true; has_removed;) {
+        DIR *stream = list(descriptor);
+        has_removed = false;
+        for (const char *name = NULL; stream && (name = next_name(stream));)
+            if (is_plain_file(descriptor, name) && unlinkat(descriptor, name, 0) == 0)
+                has_removed = true;
+        if (stream)
+            (void)closedir(stream);
+    }
+}
