@@ -57,7 +57,7 @@ PHEMA_FALLIBLE sink_open(struct sink **out, const struct phema_plan *plan,
     if (!sink)
         return phema_fail_memory(err);
     *sink = (struct sink){plan, outputs, &outputs->items[output], *options, NULL};
-    struct phema_writer_options writing = {options->replaces, options->syncs};
+    struct phema_writer_options writing = {.replaces = options->replaces, .syncs = options->syncs};
     sink->writers = calloc(sink->output->n_files, sizeof(struct phema_writer *));
     enum phema_status status = sink->writers ? PHEMA_OK : phema_fail_memory(err);
     for (size_t f = 0; f < sink->output->n_files && !status; f++) {
