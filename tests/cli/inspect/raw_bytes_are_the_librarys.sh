@@ -3,7 +3,8 @@
 for file in safetensors/dtypes.safetensors safetensors/shapes.safetensors safetensors/specials.safetensors \
     safetensors/old_unaligned.safetensors torch/plain.pt torch/dtypes.pt torch/views.pt torch/nested.pt \
     torch/module_state_dict.pth torch/lightning.ckpt torch/protocol4.pt torch/bytesio.pt old/torch113_zip.pt \
-    sharded/model.safetensors.index.json; do
+    sharded/model.safetensors.index.json zst/single.safetensors.zst zst/pzstd.safetensors.zst \
+    zst/seekable.safetensors.zst; do
     n=0
     while read -r hash name; do
         got=$("$phema" inspect --raw --tensor "$name" "$fixtures/$file" | sha256sum | cut -d ' ' -f 1)

@@ -1,0 +1,762 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Compressed safetensors: what the fixtures' writers made reads in any order and in bounded memory;
+ * frames made by hand, damaged or hostile, are refused in a sentence. */
+#define ZSTD_STATIC_LINKING_ONLY /* ZSTD_estimateDStreamSize */
+#include <zstd.h>
+
+#include "build.h"
+#include "phema/memory.h"
+
+#define JSON_8 "{\"x\":{\"dtype\":\"U8\",\"shape\":[8],\"data_offsets\":[0,8]}}"
+
+enum { RAW, RLE, COMPRESSED, RESERVED };
+
+static void put_frame_start(struct phema_text *out, uint8_t descriptor, uint8_t window)
+{
+    put_int(out, 0xFD2FB528u, 4);
+    put_int(out, descriptor, 1);
+    put_int(out, window, 1);
+}
+
+static void put_block(struct phema_text *out, unsigned type, uint64_t size, bool is_last)
+{
+    put_int(out, size << 3 | type << 1 | is_last, 3);
+}
+
+/* A window of 1 MiB, no content size, no checksum; one raw block. */
+static void put_raw_frame(struct phema_text *out, const void *data, size_t size)
+{
+    put_frame_start(out, 0, 0x50);
+    put_block(out, RAW, size, true);
+    put(out, data, size);
+}
+
+/* As libzstd compresses it, with a checksum. */
+static void put_frame(struct phema_text *out, const void *data, size_t size, bool says_size)
+{
+    ZSTD_CCtx *context = ZSTD_createCCtx();
+    size_t room = ZSTD_compressBound(size);
+    void *frame = malloc(room);
+    assert_non_null(context);
+    assert_non_null(frame);
+    assert_false(ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1)));
+    assert_false(ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, says_size)));
+    size_t frame_size = ZSTD_compress2(context, frame, room, data, size);
+    assert_false(ZSTD_isError(frame_size));
+    put(out, frame, frame_size);
+    free(frame);
+    (void)ZSTD_freeCCtx(context);
+}
+
+/* JSON_8 and its data 0 .. 7. */
+static struct phema_text small_content(void)
+{
+    struct phema_text content = {0};
+    put_safetensors(&content, JSON_8, 8);
+    return content;
+}
+
+static struct phema_reader *open_reader(const struct phema_checkpoint *checkpoint)
+{
+    struct phema_error err = {""};
+    struct phema_reader *reader = NULL;
+    assert_ok(phema_reader_open(&reader, checkpoint, &err), &err);
+    return reader;
+}
+
+/* Opens, reads every tensor and finishes. */
+static enum phema_status read_all(const char *path, struct phema_error *err)
+{
+    struct phema_checkpoint *checkpoint = NULL;
+    enum phema_status status = phema_checkpoint_open(&checkpoint, path, NULL, err);
+    if (status)
+        return status;
+    struct phema_reader *reader = open_reader(checkpoint);
+    for (size_t i = 0; !status && i < phema_checkpoint_n_tensors(checkpoint); i++) {
+        const struct phema_tensor *tensor = &phema_checkpoint_tensors(checkpoint)[i];
+        uint8_t *scratch = malloc(tensor->size_bytes + 1);
+        assert_non_null(scratch);
+        const uint8_t *data = NULL;
+        if (tensor->n_elems)
+            status = phema_reader_read(&data, reader, tensor, 0, tensor->n_elems, scratch, err);
+        free(scratch);
+    }
+    if (!status)
+        status = phema_reader_finish(reader, err);
+    phema_reader_close(reader);
+    phema_checkpoint_close(checkpoint);
+    return status;
+}
+
+static void assert_reads(const struct phema_text *file)
+{
+    struct phema_error err = {""};
+    assert_ok(read_all(as_file(file->data, file->size), &err), &err);
+}
+
+/* Opens, and fails with this while it is read. */
+static void assert_fails_later(const struct phema_text *file, const char *part)
+{
+    const char *path = as_file(file->data, file->size);
+    struct phema_error err = {""};
+    struct phema_checkpoint *checkpoint = NULL;
+    assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
+    phema_checkpoint_close(checkpoint);
+    assert_fails(read_all(path, &err), PHEMA_ERR_FILE, &err, part);
+    assert_ptr_equal(strstr(err.message, path), err.message);
+    assert_null(strchr(err.message, '\n'));
+}
+
+/* ---- Fixtures ---- */
+
+static const struct {
+    const char *name;
+    bool has_index; /* every frame says its size, or a table does */
+} fixtures[] = {
+    {"zst/single.safetensors.zst", true},      {"zst/unknown_size.safetensors.zst", false},
+    {"zst/no_checksum.safetensors.zst", true}, {"zst/long_window.safetensors.zst", false},
+    {"zst/multi.safetensors.zst", true},       {"zst/pzstd.safetensors.zst", false},
+    {"zst/seekable.safetensors.zst", true},
+};
+
+static struct phema_checkpoint *open_fixture(const char *name)
+{
+    char *path = support_fixture(name);
+    struct phema_error err = {""};
+    struct phema_checkpoint *checkpoint = NULL;
+    assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
+    free(path);
+    return checkpoint;
+}
+
+static void places_are_known_where_sizes_are(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(fixtures); i++) {
+        struct phema_checkpoint *checkpoint = open_fixture(fixtures[i].name);
+        assert_true(phema_checkpoint_is_decoded(checkpoint));
+        assert_int_equal(phema_checkpoint_can_seek(checkpoint), fixtures[i].has_index);
+        assert_string_equal(phema_checkpoint_metadatum(checkpoint, "step"), "700");
+        phema_checkpoint_close(checkpoint);
+    }
+    struct phema_checkpoint *plain = open_fixture("zst/content.safetensors");
+    assert_false(phema_checkpoint_is_decoded(plain));
+    assert_true(phema_checkpoint_can_seek(plain));
+    assert_int_equal(phema_checkpoint_decoder_bytes(plain), 0);
+    phema_checkpoint_close(plain);
+}
+
+/* Windows as fixtures/README.md has them. */
+static void memory_is_told_as_libzstd_estimates_it(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        size_t window;
+    } windows[] = {{"zst/unknown_size.safetensors.zst", (size_t)2 << 20},
+                   {"zst/pzstd.safetensors.zst", (size_t)2 << 20},
+                   {"zst/long_window.safetensors.zst", (size_t)128 << 20}};
+    for (size_t i = 0; i < ARRAY_LEN(windows); i++) {
+        struct phema_checkpoint *checkpoint = open_fixture(windows[i].name);
+        uint64_t told = phema_checkpoint_decoder_bytes(checkpoint);
+        assert_true(told >= ZSTD_estimateDStreamSize(windows[i].window));
+        assert_true(told <= windows[i].window + ((size_t)1 << 20));
+        phema_checkpoint_close(checkpoint);
+    }
+    /* known sizes bound what is kept of content: 29312 bytes */
+    struct phema_checkpoint *single = open_fixture("zst/single.safetensors.zst");
+    assert_true(phema_checkpoint_decoder_bytes(single) < (size_t)1 << 20);
+    phema_checkpoint_close(single);
+}
+
+/* Pieces in an order that jumps to and fro, against the uncompressed content. */
+static void order_does_not_matter(void **state)
+{
+    (void)state;
+    char *path = support_fixture("zst/content.safetensors");
+    size_t size = 0;
+    uint8_t *content = support_read(path, &size);
+    free(path);
+    for (size_t i = 0; i < ARRAY_LEN(fixtures); i++) {
+        struct phema_checkpoint *checkpoint = open_fixture(fixtures[i].name);
+        struct phema_reader *reader = open_reader(checkpoint);
+        uint32_t random = 1;
+        for (int round = 0; round < 300; round++) {
+            random = random * 1664525u + 1013904223u;
+            const struct phema_tensor *tensor = &phema_checkpoint_tensors(
+                checkpoint)[(random >> 24) % phema_checkpoint_n_tensors(checkpoint)];
+            uint64_t first = (random >> 8) % tensor->n_elems;
+            uint64_t n = 1 + (random >> 4) % (tensor->n_elems - first);
+            uint8_t scratch[16384];
+            const uint8_t *data = NULL;
+            struct phema_error err = {""};
+            assert_ok(phema_reader_read(&data, reader, tensor, first, n, scratch, &err), &err);
+            size_t bytes = tensor->size_bytes / tensor->n_elems;
+            assert_memory_equal(data, content + tensor->offset + first * bytes, n * bytes);
+            if (round % 50 == 49)
+                assert_ok(phema_reader_finish(reader, &err), &err);
+        }
+        phema_reader_close(reader);
+        phema_checkpoint_close(checkpoint);
+    }
+    free(content);
+}
+
+/* A plain decoder ignores the seek table: without it the file is whole, whatever else is missing
+ * makes it short. */
+static void cut_at_every_length_is_noticed(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(fixtures); i++) {
+        if (strstr(fixtures[i].name, "long_window"))
+            continue; /* unknown_size but for the window, and slow under a sanitizer */
+        char *fixture = support_fixture(fixtures[i].name);
+        size_t size = 0;
+        uint8_t *data = support_read(fixture, &size);
+        size_t table = strstr(fixture, "seekable") ? 11696 : 0;
+        free(fixture);
+        const char *path = as_file(data, size);
+        for (size_t length = size; length-- > 0;) {
+            assert_int_equal(truncate(path, (off_t)length), 0);
+            struct phema_error err = {""};
+            enum phema_status status = read_all(path, &err);
+            assert_int_equal(status, table && length == table ? PHEMA_OK : PHEMA_ERR_FILE);
+            if (status)
+                assert_ptr_equal(strstr(err.message, path), err.message);
+        }
+        free(data);
+    }
+}
+
+/* Under a checksum a changed byte is noticed, or it changes nothing that is read. */
+static void damage_is_noticed(void **state)
+{
+    (void)state;
+    char *fixture = support_fixture("zst/single.safetensors.zst");
+    size_t size = 0;
+    uint8_t *data = support_read(fixture, &size);
+    free(fixture);
+    fixture = support_fixture("zst/content.safetensors");
+    struct phema_error err = {""};
+    struct phema_checkpoint *plain = NULL;
+    assert_ok(phema_checkpoint_open(&plain, fixture, NULL, &err), &err);
+    free(fixture);
+    size_t n_noticed = 0;
+    for (size_t at = 0; at < size; at++) {
+        data[at] ^= (uint8_t)(1u << at % 8);
+        const char *path = as_file(data, size);
+        data[at] ^= (uint8_t)(1u << at % 8);
+        enum phema_status status = read_all(path, &err);
+        n_noticed += status != PHEMA_OK;
+        if (status) {
+            assert_int_equal(status, PHEMA_ERR_FILE);
+            continue;
+        }
+        struct phema_checkpoint *read = NULL;
+        assert_ok(phema_checkpoint_open(&read, path, NULL, &err), &err);
+        struct phema_reader *reader = open_reader(read);
+        assert_int_equal(phema_checkpoint_n_tensors(read), phema_checkpoint_n_tensors(plain));
+        for (size_t i = 0; i < phema_checkpoint_n_tensors(read); i++) {
+            const struct phema_tensor *tensor = &phema_checkpoint_tensors(read)[i];
+            const struct phema_tensor *wanted = &phema_checkpoint_tensors(plain)[i];
+            uint8_t scratch[16384];
+            const uint8_t *bytes = NULL;
+            assert_ok(phema_reader_read(&bytes, reader, tensor, 0, tensor->n_elems, scratch, &err),
+                      &err);
+            assert_int_equal(tensor->size_bytes, wanted->size_bytes);
+            assert_memory_equal(bytes, phema_tensor_start(plain, wanted), wanted->size_bytes);
+        }
+        phema_reader_close(reader);
+        phema_checkpoint_close(read);
+    }
+    assert_true(n_noticed > size - 64); /* all but a few bits of frame headers that nobody reads */
+    phema_checkpoint_close(plain);
+    free(data);
+}
+
+/* ---- Frames by hand ---- */
+
+static void frames_may_be_empty_skippable_and_of_any_kind(void **state)
+{
+    (void)state;
+    struct phema_text content = small_content();
+    struct phema_text file = {0};
+    put_int(&file, 0x184D2A5F, 4); /* skippable */
+    put_int(&file, 3, 4);
+    put_text(&file, "abc");
+    put_frame(&file, "", 0, true);
+    put_raw_frame(&file, content.data, 5);
+    put_raw_frame(&file, "", 0);
+    put_int(&file, 0x184D2A50, 4);
+    put_int(&file, 0, 4);
+    put_frame(&file, content.data + 5, content.size - 7, true);
+    put_frame_start(&file, 0x20, 2); /* single segment of 2 bytes: RLE would not do for 6, 7 */
+    put_block(&file, RAW, 1, false);
+    put(&file, content.data + content.size - 2, 1);
+    put_block(&file, RLE, 1, true);
+    put(&file, content.data + content.size - 1, 1);
+    put_frame(&file, "", 0, false);
+    assert_reads(&file);
+    struct phema_error err = {""};
+    struct phema_checkpoint *checkpoint = NULL;
+    assert_ok(open_bytes(&checkpoint, file.data, file.size, &err), &err);
+    assert_true(phema_checkpoint_can_seek(checkpoint)); /* raw and RLE blocks say what they hold */
+    struct phema_reader *reader = open_reader(checkpoint);
+    for (uint64_t i = 8; i-- > 0;) {
+        uint8_t scratch = 0;
+        const uint8_t *data = NULL;
+        assert_ok(phema_reader_read(&data, reader, phema_checkpoint_tensors(checkpoint), i, 1,
+                                    &scratch, &err),
+                  &err);
+        assert_int_equal(*data, i);
+    }
+    phema_reader_close(reader);
+    phema_checkpoint_close(checkpoint);
+    phema_text_clear(&file);
+    phema_text_clear(&content);
+}
+
+static void what_is_no_frame_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *after; /* a good frame */
+        size_t size;
+        const char *part;
+    } rows[] = {
+        {"x", 1, "cut short"},
+        {"abcdefgh", 8, "expected a zstd frame at offset"},
+        {"\x50\x2A\x4D\x18\1\0\0\0", 8, "cut short"},
+        {"\x28\xB5\x2F\xFD\0\x50", 6, "cut short"},
+        {"\x28\xB5\x2F\xFD\x08\x50\1\0\0", 9, "reserved bit"},
+        {"\x28\xB5\x2F\xFD\x01\x50\7\1\0\0", 10, "dictionary"},
+        {"\x28\xB5\x2F\xFD\0\x50\7\0\0", 9, "block of the reserved type"},
+        /* 128 KiB and one byte: raw, and RLE, which would need one byte of the file */
+        {"\x28\xB5\x2F\xFD\0\x50\x09\0\x10", 9, "above the largest size"},
+        {"\x28\xB5\x2F\xFD\0\x50\x0B\0\x10x", 10, "above the largest size"},
+        {"\x28\xB5\x2F\xFD\0\0\x09\x20\0", 9, "above the largest size"}, /* the window is 1 KiB */
+        {"\x28\xB5\x2F\xFD\4\x50\1\0\0abc", 12, "cut short"},            /* of the checksum */
+        {"\x28\xB5\x2F\xFD\0\x89\1\0\0", 9, "window of 144 MiB"},
+        {"\x28\xB5\x2F\xFD\xE0\1\0\0\x08\0\0\0\0\1\0\0", 16, "window of 129 MiB"},
+        {"\x28\xB5\x2F\xFD\xE0\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\1\0\0", 16,
+         "window of 17592186044416 MiB"},
+        {"\x28\xB5\x2F\xFD\x20\5\x19\0\0abc", 12, "says it holds 5 bytes, but its blocks hold 3"},
+        {"\x28\xB5\x2F\xFD\x20\2\x19\0\0abc", 12, "above the largest size"},
+    };
+    struct phema_text content = small_content();
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct phema_text file = {0};
+        put_raw_frame(&file, content.data, content.size);
+        put(&file, rows[i].after, rows[i].size);
+        assert_refused(file.data, file.size, rows[i].part);
+        phema_text_clear(&file);
+    }
+    phema_text_clear(&content);
+}
+
+/* The size of a frame is a claim; libzstd holds it against what comes out. */
+static void a_lying_frame_size_is_noticed(void **state)
+{
+    (void)state;
+    struct phema_text content = small_content();
+    struct phema_text file = {0};
+    put_frame(&file, content.data, content.size, true);
+    assert_int_equal((uint8_t)file.data[4], 0x24); /* single segment, size of 1 byte, checksum */
+    file.data[5]++;
+    assert_refused(file.data, file.size, ""); /* one byte more than the header inside tells of */
+    phema_text_clear(&file);
+
+    /* two frames whose lies make up for each other */
+    char halves[2][64];
+    memset(halves, 0, sizeof(halves));
+    struct phema_text json = {0};
+    put_text(&json, "{\"x\":{\"dtype\":\"U8\",\"shape\":[128],\"data_offsets\":[0,128]}}");
+    struct phema_text head = {0};
+    put_int(&head, json.size, 8);
+    put(&head, json.data, json.size);
+    put_frame(&file, head.data, head.size, true);
+    for (int i = 0; i < 2; i++) {
+        for (int k = 0; k < 64; k++) /* compressible, not RLE */
+            halves[i][k] = (char)(k % 8);
+        size_t start = file.size;
+        put_frame(&file, halves[i], 64, true);
+        assert_int_equal((uint8_t)file.data[start + 4], 0x24);
+        file.data[start + 5] = (char)(i ? 65 : 63);
+    }
+    assert_fails_later(&file, "tensor 'x': the zstd data are damaged");
+    phema_text_clear(&file);
+    phema_text_clear(&head);
+    phema_text_clear(&json);
+    phema_text_clear(&content);
+}
+
+/* ---- Seek tables ---- */
+
+struct entry {
+    uint64_t frame, content;
+};
+
+static void put_table(struct phema_text *out, const struct entry *entries, size_t n,
+                      uint8_t descriptor)
+{
+    size_t entry_size = descriptor & 0x80 ? 12 : 8;
+    put_int(out, 0x184D2A5E, 4);
+    put_int(out, n * entry_size + 9, 4);
+    for (size_t i = 0; i < n; i++) {
+        put_int(out, entries[i].frame, 4);
+        put_int(out, entries[i].content, 4);
+        put_int(out, 0, (unsigned)entry_size - 8);
+    }
+    put_int(out, n, 4);
+    put_int(out, descriptor, 1);
+    put_int(out, 0x8F92EAB1, 4);
+}
+
+/* Three compressed frames of 5000 bytes or so that do not say so, the first with the header; their
+ * window is 8 KiB, which is what a frame may hold. */
+static void put_unknown_frames(struct phema_text *out, struct entry *entries)
+{
+    struct phema_text content = {0};
+    put_safetensors(
+        &content, "{\"x\":{\"dtype\":\"U8\",\"shape\":[15000],\"data_offsets\":[0,15000]}}", 15000);
+    for (size_t i = 0; i < 3; i++) {
+        size_t first = i * 5000;
+        entries[i].content = i < 2 ? 5000 : content.size - first;
+        size_t start = out->size;
+        put_frame(out, content.data + first, entries[i].content, false);
+        entries[i].frame = out->size - start;
+    }
+    phema_text_clear(&content);
+}
+
+static bool has_index(const struct phema_text *file)
+{
+    struct phema_error err = {""};
+    struct phema_checkpoint *checkpoint = NULL;
+    assert_ok(open_bytes(&checkpoint, file->data, file->size, &err), &err);
+    bool can_seek = phema_checkpoint_can_seek(checkpoint);
+    phema_checkpoint_close(checkpoint);
+    return can_seek;
+}
+
+static void a_table_that_does_not_agree_is_ignored(void **state)
+{
+    (void)state;
+    struct entry good[3];
+    struct phema_text frames = {0};
+    put_unknown_frames(&frames, good);
+    enum { ENTRIES, COUNT, DESCRIPTOR, FOOTER, FRAME_SIZE, CONTENT, IMPOSSIBLE, LENGTH, N_CASES };
+    for (int which = -2; which < N_CASES; which++) {
+        struct phema_text file = {0};
+        put(&file, frames.data, frames.size);
+        struct entry entries[3];
+        memcpy(entries, good, sizeof(entries));
+        if (which == FRAME_SIZE) { /* the sum stays */
+            entries[0].frame++;
+            entries[1].frame--;
+        }
+        if (which == CONTENT)
+            entries[2].content++;
+        if (which == IMPOSSIBLE) { /* no block holds more than the window */
+            entries[0].content += 4000;
+            entries[1].content -= 4000;
+        }
+        size_t table = file.size;
+        put_table(&file, entries, which == ENTRIES ? 2 : 3, which == -1 ? 0x80 : 0);
+        if (which == COUNT)
+            file.data[file.size - 9] = 2;
+        if (which == DESCRIPTOR)
+            file.data[file.size - 5] = 4;
+        if (which == FOOTER)
+            file.data[file.size - 1] ^= 1;
+        if (which == LENGTH) {
+            file.data[table + 4]++;
+            put_int(&file, 0, 1);
+        }
+        assert_int_equal(has_index(&file), which < 0);
+        assert_reads(&file);
+        put_int(&file, 0x184D2A50, 4); /* then the table is not the last frame */
+        put_int(&file, 0, 4);
+        assert_false(has_index(&file));
+        phema_text_clear(&file);
+    }
+    phema_text_clear(&frames);
+}
+
+/* Only decompressing a frame to its end tells; then it is an error, whichever way it lies. */
+static void a_table_whose_lies_add_up_is_noticed(void **state)
+{
+    (void)state;
+    for (int lie = -1; lie <= 1; lie += 2) {
+        struct entry entries[3];
+        struct phema_text file = {0};
+        put_unknown_frames(&file, entries);
+        entries[1].content += (uint64_t)(100 * (int64_t)lie);
+        entries[2].content -= (uint64_t)(100 * (int64_t)lie);
+        put_table(&file, entries, 3, 0);
+        assert_true(has_index(&file));
+        assert_fails_later(&file, "another size than the seek table says");
+        phema_text_clear(&file);
+    }
+}
+
+/* ---- Content ---- */
+
+static void content_must_be_safetensors(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *content;
+        size_t size;
+        const char *part;
+    } rows[] = {
+        {"", 0, "ends too early"},
+        {"hello", 5, "ends too early"},
+        {"hello world, this is text", 25, "is not safetensors"},
+        {"\0\0\0\0\0\0\0\0{", 9, "is not safetensors"},
+        {"\2\0\0\0\0\0\0\0[]", 10, "is not safetensors"},
+        {"\1\xE1\xF5\5\0\0\0\0{", 9, "is not safetensors"}, /* 100 000 001 */
+        {"\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF{", 9, "is not safetensors"},
+        {"\0\xE1\xF5\5\0\0\0\0{", 9, "safetensors header: the content ends too early"},
+        {"\3\0\0\0\0\0\0\0{}\0", 11, "nothing but spaces"},
+        {"\4\0\0\0\0\0\0\0{\"\xFF\"", 12, "UTF-8"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        for (int says_size = 0; says_size < 2; says_size++) {
+            struct phema_text file = {0};
+            put_frame(&file, rows[i].content, rows[i].size, says_size);
+            assert_refused(file.data, file.size, rows[i].part);
+            phema_text_clear(&file);
+        }
+    struct phema_text empty = {0};
+    put_frame(&empty, "\2\0\0\0\0\0\0\0{}", 10, false);
+    assert_reads(&empty);
+    phema_text_clear(&empty);
+}
+
+static void offsets_beyond_64_bits_are_refused(void **state)
+{
+    (void)state;
+    static const char *const headers[] = {
+        "{\"x\":{\"dtype\":\"U8\",\"shape\":[18446744073709551615],"
+        "\"data_offsets\":[0,18446744073709551615]}}",
+        "{\"x\":{\"dtype\":\"U8\",\"shape\":[1152921504606846976],"
+        "\"data_offsets\":[0,1152921504606846976]}}", /* 2^60 */
+        "{\"x\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[2,4]}}",
+    };
+    static const char *const parts[] = {"inside the", "no more than", "leave a hole"};
+    for (size_t i = 0; i < ARRAY_LEN(headers); i++) {
+        struct phema_text content = {0}, file = {0};
+        put_safetensors(&content, headers[i], 8);
+        put_frame(&file, content.data, content.size, false);
+        assert_refused(file.data, file.size, parts[i]);
+        phema_text_clear(&file);
+        phema_text_clear(&content);
+    }
+}
+
+/* Compressed blocks without a size say nothing before they are read; others say it at once. */
+static void content_ends_with_the_last_tensor(void **state)
+{
+    (void)state;
+    struct phema_text content = {0};
+    put_safetensors(&content, "{\"x\":{\"dtype\":\"U8\",\"shape\":[600],\"data_offsets\":[0,600]}}",
+                    601);
+    assert_int_equal(content.size, 8 + 57 + 601);
+    struct phema_text file = {0};
+    put_frame(&file, content.data, 664, true);
+    assert_refused(file.data, file.size, "tells of 665 bytes");
+    phema_text_clear(&file);
+    put_frame(&file, content.data, 664, false);
+    assert_fails_later(&file, "tensor 'x': the content ends too early, after 664 bytes");
+    phema_text_clear(&file);
+
+    put_frame(&file, content.data, 665, false);
+    assert_reads(&file);
+    phema_text_clear(&file);
+
+    put_frame(&file, content.data, 666, true);
+    assert_refused(file.data, file.size, "should end after 665 bytes");
+    phema_text_clear(&file);
+    put_frame(&file, content.data, 666, false);
+    assert_fails_later(&file, "goes on behind the last tensor, which ends after 665 bytes");
+    phema_text_clear(&file);
+    put_raw_frame(&file, content.data, 665);
+    put_raw_frame(&file, "!", 1);
+    assert_refused(file.data, file.size, "should end after 665 bytes");
+    phema_text_clear(&file);
+    phema_text_clear(&content);
+}
+
+/* RLE blocks say at once what they make of 4 bytes; compressed ones only as they are read. */
+static void bombs_stop_at_the_last_tensor(void **state)
+{
+    (void)state;
+    struct phema_text content = small_content();
+    struct phema_text file = {0};
+    put_frame_start(&file, 0, 0x50);
+    put_block(&file, RAW, content.size, false);
+    put(&file, content.data, content.size);
+    for (int i = 0; i < 10000; i++) {
+        put_block(&file, RLE, (size_t)128 << 10, i == 9999);
+        put_int(&file, 0, 1);
+    }
+    assert_refused(file.data, file.size, "should end after 69 bytes");
+    phema_text_clear(&file);
+
+    size_t size = (size_t)32 << 20;
+    char *long_content = malloc(size);
+    assert_non_null(long_content);
+    for (size_t i = 0; i < size; i++)
+        long_content[i] = (char)(i % 1000);
+    memcpy(long_content, content.data, content.size);
+    put_frame(&file, long_content, size, false);
+    assert_true(file.size < size / 1000);
+    file.data[file.size - 1] ^= 1; /* the checksum: who decompressed that far would say so */
+    assert_fails_later(&file, "goes on behind the last tensor");
+    phema_text_clear(&file);
+    free(long_content);
+    phema_text_clear(&content);
+}
+
+static void a_wrong_checksum_is_noticed(void **state)
+{
+    (void)state;
+    struct phema_text content = small_content();
+    for (int says_size = 0; says_size < 2; says_size++) {
+        struct phema_text file = {0};
+        put_frame(&file, content.data, content.size, says_size);
+        assert_reads(&file);
+        file.data[file.size - 1] ^= 1;
+        if (says_size)
+            assert_fails_later(&file, "tensor 'x': the zstd data are damaged");
+        else
+            assert_fails_later(&file, "hecksum");
+        phema_text_clear(&file);
+    }
+    phema_text_clear(&content);
+}
+
+/* A reader that failed reads what is whole still. */
+static void other_tensors_are_read_after_a_failure(void **state)
+{
+    (void)state;
+    struct phema_text content = {0}, file = {0};
+    put_safetensors(&content,
+                    "{\"a\":{\"dtype\":\"U8\",\"shape\":[8],\"data_offsets\":[0,8]},"
+                    "\"b\":{\"dtype\":\"U8\",\"shape\":[8],\"data_offsets\":[8,16]}}",
+                    16);
+    for (int says_size = 0; says_size < 2; says_size++) {
+        put_frame(&file, content.data, content.size - 8, says_size);
+        put_frame(&file, content.data + content.size - 8, 8, says_size);
+        file.data[file.size - 1] ^= 1; /* checksum of b's frame */
+        struct phema_error err = {""};
+        struct phema_checkpoint *checkpoint = NULL;
+        assert_ok(open_bytes(&checkpoint, file.data, file.size, &err), &err);
+        struct phema_reader *reader = open_reader(checkpoint);
+        for (int round = 0; round < 2; round++) {
+            uint8_t scratch[8];
+            const uint8_t *data = NULL;
+            const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
+            enum phema_status status =
+                phema_reader_read(&data, reader, &tensors[1], 0, 8, scratch, &err);
+            if (!status)
+                status = phema_reader_finish(reader, &err);
+            assert_fails(status, PHEMA_ERR_FILE, &err, "the zstd data are damaged");
+            assert_ok(phema_reader_read(&data, reader, &tensors[0], 0, 8, scratch, &err), &err);
+            assert_memory_equal(data, "\0\1\2\3\4\5\6\7", 8);
+        }
+        phema_reader_close(reader);
+        phema_checkpoint_close(checkpoint);
+        phema_text_clear(&file);
+    }
+    phema_text_clear(&content);
+}
+
+/* ---- Memory ---- */
+
+enum { PIECE = 1 << 16 };
+
+/* One frame with a window of 1 MiB around n blocks of 128 KiB; block k holds the byte k in RLE, or
+ * raw. */
+static void put_long(struct phema_text *out, size_t n, bool is_raw)
+{
+    static uint8_t block[128 << 10];
+    char json[128];
+    (void)snprintf(json, sizeof(json),
+                   "{\"x\":{\"dtype\":\"U8\",\"shape\":[%zu],\"data_offsets\":[0,%zu]}}", n << 17,
+                   n << 17);
+    put_frame_start(out, 0, 0x50);
+    put_block(out, RAW, 8 + strlen(json), false);
+    put_int(out, strlen(json), 8);
+    put_text(out, json);
+    for (size_t k = 0; k < n; k++) {
+        put_block(out, is_raw ? RAW : RLE, sizeof(block), k + 1 == n);
+        memset(block, (int)(k & 0xFF), sizeof(block));
+        put(out, block, is_raw ? sizeof(block) : 1);
+    }
+}
+
+static void memory_does_not_grow_with_the_content(void **state)
+{
+    (void)state;
+    for (int is_raw = 0; is_raw < 2; is_raw++) {
+        size_t n = is_raw ? 512 : 4096; /* 64 MiB, and 512 MiB out of 16 KiB */
+        struct phema_text file = {0};
+        put_long(&file, n, is_raw);
+        const char *path = as_file(file.data, file.size);
+        phema_text_clear(&file);
+        struct phema_error err = {""};
+        struct phema_checkpoint *checkpoint = NULL;
+        struct phema_memory before = phema_memory_now();
+        assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
+        struct phema_reader *reader = open_reader(checkpoint);
+        const struct phema_tensor *tensor = phema_checkpoint_tensors(checkpoint);
+        struct phema_memory most = before;
+        static uint8_t scratch[PIECE];
+        for (uint64_t at = 0; at < tensor->n_elems; at += PIECE) {
+            const uint8_t *data = NULL;
+            assert_ok(phema_reader_read(&data, reader, tensor, at, PIECE, scratch, &err), &err);
+            assert_int_equal(data[0], (at >> 17) & 0xFF);
+            assert_int_equal(data[PIECE - 1], (at >> 17) & 0xFF);
+            if (at % (PIECE * 16) == 0) {
+                struct phema_memory now = phema_memory_now();
+                if (now.anonymous_bytes > most.anonymous_bytes)
+                    most.anonymous_bytes = now.anonymous_bytes;
+                if (now.file_bytes > most.file_bytes)
+                    most.file_bytes = now.file_bytes;
+            }
+        }
+        assert_ok(phema_reader_finish(reader, &err), &err);
+        /* what is told, and 2 MiB for the heap and what a sanitizer keeps of it */
+        assert_true(most.anonymous_bytes - before.anonymous_bytes <
+                    phema_checkpoint_decoder_bytes(checkpoint) + ((size_t)2 << 20));
+        assert_true(most.file_bytes - before.file_bytes < (size_t)24 << 20);
+        phema_reader_close(reader);
+        phema_checkpoint_close(checkpoint);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(places_are_known_where_sizes_are),
+        cmocka_unit_test(memory_is_told_as_libzstd_estimates_it),
+        cmocka_unit_test(order_does_not_matter),
+        cmocka_unit_test(cut_at_every_length_is_noticed),
+        cmocka_unit_test(damage_is_noticed),
+        cmocka_unit_test(frames_may_be_empty_skippable_and_of_any_kind),
+        cmocka_unit_test(what_is_no_frame_is_refused),
+        cmocka_unit_test(a_lying_frame_size_is_noticed),
+        cmocka_unit_test(a_table_that_does_not_agree_is_ignored),
+        cmocka_unit_test(a_table_whose_lies_add_up_is_noticed),
+        cmocka_unit_test(content_must_be_safetensors),
+        cmocka_unit_test(offsets_beyond_64_bits_are_refused),
+        cmocka_unit_test(content_ends_with_the_last_tensor),
+        cmocka_unit_test(bombs_stop_at_the_last_tensor),
+        cmocka_unit_test(a_wrong_checksum_is_noticed),
+        cmocka_unit_test(other_tensors_are_read_after_a_failure),
+        cmocka_unit_test(memory_does_not_grow_with_the_content),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
