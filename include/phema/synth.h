@@ -44,11 +44,12 @@ struct phema_synth_result {
     unsigned n_threads;
 };
 
-/* PHEMA_ERR_OUTPUT    an output exists, cannot be written, or a sum does not fit its dtype
+/* Sizes of compressed outputs are not known before, and put into outputs.
+ * PHEMA_ERR_OUTPUT    an output exists, cannot be written, or a sum does not fit its dtype
  * PHEMA_ERR_FILE      a snapshot changed while it was read
  * PHEMA_ERR_RESOURCE  memory, threads */
 PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct phema_plan *plan,
-                               const struct phema_outputs *outputs,
+                               struct phema_outputs *outputs,
                                const struct phema_synth_options *options, struct phema_error *err);
 
 #endif

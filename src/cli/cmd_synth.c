@@ -108,7 +108,7 @@ static struct phema_synth_options synth_options(const struct synth_values *given
 }
 
 static enum phema_status carry_out(const struct synth_values *given, const struct phema_plan *plan,
-                                   const struct phema_outputs *outputs, struct phema_error *err)
+                                   struct phema_outputs *outputs, struct phema_error *err)
 {
     struct progress progress;
     progress_init(&progress, &given->common);

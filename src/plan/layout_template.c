@@ -354,8 +354,8 @@ static enum phema_status place_into(struct draft *draft, const struct phema_chec
     const struct phema_tensor *tensor = &entry->tensor;
     struct phema_place *place = &draft->outputs->places[i];
     const struct phema_tensor *found = find_in(template, key, tensor);
-    if (is_bookkeeping(entry)) {
-        *place = (struct phema_place){.file = SIZE_MAX}; /* the file's own counters stay */
+    if (!found) { /* counters that trainers keep beside the model */
+        *place = (struct phema_place){.file = SIZE_MAX};
         return PHEMA_OK;
     }
     bool fits = found->rank == tensor->rank && may_hold(found->dtype, tensor->dtype);

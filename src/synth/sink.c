@@ -1,52 +1,214 @@
 // SPDX-License-Identifier: Apache-2.0
-/* sink.c - see sink.h. */
+/* sink.c - see sink.h. New files are laid out and filled in any order; a compressed one is written
+ * plain first and compressed when it is whole; a copy is changed in place and its checksums mended;
+ * a directory is published as one. */
 #include "sink.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "mend.h"
+#include "phema/text.h"
 #include "phema/writer.h"
+
+#define DEFAULT_LEVEL 3
 
 struct sink {
     const struct phema_plan *plan;
     const struct phema_outputs *outputs;
     const struct phema_output *output;
     struct sink_options options;
-    struct phema_writer **writers; /* [output->n_files] */
+    struct phema_writer **writers;             /* [output->n_files] that tensors go to */
+    struct phema_writer *compressed, *sidecar; /* where there is one */
+    struct phema_writer_directory *directory;
+    bool *is_written; /* [n_tensors] in a copy: the others stay as they are */
+    uint8_t *map;     /* of a copy with strided tensors */
+    uint64_t size_bytes;
 };
 
-/* Replacing a snapshot by an average of it is never what was meant. */
+/* ---- Before ---- */
+
+static bool is_same_file(const char *path, const struct stat *wanted)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && st.st_dev == wanted->st_dev && st.st_ino == wanted->st_ino;
+}
+
+static bool is_in_directory(const char *path, const struct stat *wanted)
+{
+    const char *slash = strrchr(path, '/');
+    char *directory = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    bool is_in = directory && is_same_file(directory, wanted);
+    free(directory);
+    return is_in;
+}
+
+/* Replacing a snapshot by an average of it is never what was meant, nor the directory of one. */
 static enum phema_status check_is_no_input(const struct phema_series *series, const char *path,
                                            struct phema_error *err)
 {
-    struct stat out, in;
+    struct stat out;
     if (stat(path, &out))
         return PHEMA_OK; /* does not exist */
     for (size_t k = 0; k < series->n; k++) {
         const struct phema_checkpoint *checkpoint = series->snapshots[k].checkpoint;
-        for (size_t f = 0; checkpoint && f < phema_checkpoint_n_files(checkpoint); f++)
-            if (stat(phema_file_path(phema_checkpoint_file(checkpoint, f)), &in) == 0 &&
-                in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+        for (size_t f = 0; checkpoint && f < phema_checkpoint_n_files(checkpoint); f++) {
+            const char *input = phema_file_path(phema_checkpoint_file(checkpoint, f));
+            if (is_same_file(input, &out))
                 return phema_fail(err, PHEMA_ERR_OUTPUT,
                                   "%s: is one of the snapshots; choose another name", path);
+            if (S_ISDIR(out.st_mode) && is_in_directory(input, &out))
+                return phema_fail(err, PHEMA_ERR_OUTPUT,
+                                  "%s: holds one of the snapshots; choose another name", path);
+        }
     }
     return PHEMA_OK;
+}
+
+static enum phema_status check_absent(const char *path, const char *end, struct phema_error *err)
+{
+    char *full = NULL;
+    if (asprintf(&full, "%s%s", path, end) < 0)
+        return phema_fail_memory(err);
+    enum phema_status status = phema_writer_check_absent(full, err);
+    free(full);
+    return status;
 }
 
 PHEMA_FALLIBLE sink_check(const struct phema_plan *plan, const struct phema_outputs *outputs,
                           size_t output, const struct sink_options *options,
                           struct phema_error *err)
 {
-    const char *path = outputs->items[output].path;
-    enum phema_status status = check_is_no_input(plan->series, path, err);
-    if (!status && !options->replaces)
-        status = phema_writer_check_absent(path, err);
+    const struct phema_output *wanted = &outputs->items[output];
+    enum phema_status status = check_is_no_input(plan->series, wanted->path, err);
+    if (!status && outputs->form == PHEMA_FORM_SHARDED)
+        status = phema_writer_directory_check(wanted->path, options->replaces, err);
+    else if (!status && !options->replaces)
+        status = check_absent(wanted->path, "", err);
+    if (!status && !options->replaces && wanted->sidecar)
+        status = check_absent(wanted->path, ".json", err);
     return status;
 }
 
 size_t sink_n_files(const struct phema_outputs *outputs)
 {
-    return outputs->m ? outputs->items[0].n_files : 0;
+    return outputs->m ? outputs->items[0].n_files + 1 : 0; /* a sidecar, a directory, ... */
+}
+
+/* ---- Opening ---- */
+
+static struct phema_writer_options writing(const struct sink *sink)
+{
+    return (struct phema_writer_options){.replaces = sink->options.replaces,
+                                         .syncs = sink->options.syncs};
+}
+
+static enum phema_status open_beside(struct phema_writer **out, const struct sink *sink,
+                                     const char *end, uint64_t size_bytes, bool replaces,
+                                     struct phema_error *err)
+{
+    struct phema_writer_options options = writing(sink);
+    options.replaces = replaces;
+    char *path = NULL;
+    if (asprintf(&path, "%s%s", sink->output->path, end) < 0)
+        return phema_fail_memory(err);
+    enum phema_status status = phema_writer_open(out, path, size_bytes, &options, err);
+    free(path);
+    return status;
+}
+
+static enum phema_status open_new(struct sink *sink, struct phema_error *err)
+{
+    bool is_compressed = sink->outputs->form == PHEMA_FORM_COMPRESSED;
+    const struct phema_output_file *file = &sink->output->files[0];
+    enum phema_status status = PHEMA_OK;
+    if (is_compressed)
+        status = open_beside(&sink->compressed, sink, "", 0, sink->options.replaces, err);
+    if (!status) /* the plain file of a compressed one never gets a name of its own */
+        status = open_beside(&sink->writers[0], sink, is_compressed ? ".plain" : "",
+                             file->size_bytes, is_compressed || sink->options.replaces, err);
+    if (!status)
+        status = phema_writer_put(sink->writers[0], 0, file->header, file->header_size, err);
+    return status;
+}
+
+static enum phema_status add_side_file(struct sink *sink, const struct phema_side_file *file,
+                                       struct phema_error *err)
+{
+    if (file->source)
+        return phema_writer_directory_copy_file(sink->directory, file->name, file->source, err);
+    struct phema_writer *writer = NULL;
+    size_t size = strlen(file->text);
+    enum phema_status status =
+        phema_writer_directory_add(&writer, sink->directory, file->name, size, err);
+    if (status)
+        return status;
+    status = phema_writer_put(writer, 0, file->text, size, err);
+    if (!status)
+        return phema_writer_commit(writer, err);
+    phema_writer_abandon(writer);
+    return status;
+}
+
+static enum phema_status open_shards(struct sink *sink, struct phema_error *err)
+{
+    struct phema_writer_options options = writing(sink);
+    enum phema_status status =
+        phema_writer_directory_open(&sink->directory, sink->output->path, &options, err);
+    for (size_t f = 0; f < sink->output->n_files && !status; f++) {
+        const struct phema_output_file *file = &sink->output->files[f];
+        status = phema_writer_directory_add(&sink->writers[f], sink->directory, file->name,
+                                            file->size_bytes, err);
+        if (!status)
+            status = phema_writer_put(sink->writers[f], 0, file->header, file->header_size, err);
+    }
+    for (size_t f = 0; f < sink->outputs->n_side_files && !status; f++)
+        status = add_side_file(sink, &sink->outputs->side_files[f], err);
+    return status;
+}
+
+/* Which tensors a copy gets; *is_strided: one of them lies in pieces. */
+static enum phema_status choose_written(struct sink *sink, bool *is_strided,
+                                        struct phema_error *err)
+{
+    const struct phema_series *series = sink->plan->series;
+    sink->is_written = calloc(series->n_tensors + 1, sizeof(*sink->is_written));
+    if (!sink->is_written)
+        return phema_fail_memory(err);
+    *is_strided = false;
+    for (size_t i = 0; i < series->n_tensors; i++) {
+        const struct phema_place *place = &sink->output->places[i];
+        sink->is_written[i] =
+            place->file != SIZE_MAX && series->tensors[i].tensor.n_elems &&
+            !(sink->outputs->keeps_copied && series->tensors[i].rule == PHEMA_RULE_COPY);
+        *is_strided = *is_strided || (sink->is_written[i] && place->stride);
+    }
+    return PHEMA_OK;
+}
+
+static enum phema_status open_copy(struct sink *sink, struct phema_error *err)
+{
+    bool is_strided = false;
+    struct phema_writer_options options = writing(sink);
+    enum phema_status status = choose_written(sink, &is_strided, err);
+    if (!status && sink->output->sidecar)
+        status = open_beside(&sink->sidecar, sink, ".json", strlen(sink->output->sidecar),
+                             sink->options.replaces, err);
+    if (!status && sink->output->sidecar)
+        status = phema_writer_put(sink->sidecar, 0, sink->output->sidecar,
+                                  strlen(sink->output->sidecar), err);
+    options.owns_blocks = is_strided; /* scattered through a mapping */
+    if (!status)
+        status = phema_writer_open_copy(
+            &sink->writers[0], sink->output->path,
+            phema_file_path(phema_checkpoint_file(sink->output->template, 0)),
+            sink->output->files[0].size_bytes, &options, err);
+    if (!status && is_strided)
+        status = phema_writer_map(&sink->map, sink->writers[0], err);
+    return status;
 }
 
 PHEMA_FALLIBLE sink_open(struct sink **out, const struct phema_plan *plan,
@@ -56,17 +218,19 @@ PHEMA_FALLIBLE sink_open(struct sink **out, const struct phema_plan *plan,
     struct sink *sink = calloc(1, sizeof(*sink));
     if (!sink)
         return phema_fail_memory(err);
-    *sink = (struct sink){plan, outputs, &outputs->items[output], *options, NULL};
-    struct phema_writer_options writing = {.replaces = options->replaces, .syncs = options->syncs};
-    sink->writers = calloc(sink->output->n_files, sizeof(struct phema_writer *));
+    *sink = (struct sink){.plan = plan,
+                          .outputs = outputs,
+                          .output = &outputs->items[output],
+                          .options = *options,
+                          .size_bytes = outputs->items[output].size_bytes};
+    sink->writers = calloc(sink->output->n_files + 1, sizeof(struct phema_writer *));
     enum phema_status status = sink->writers ? PHEMA_OK : phema_fail_memory(err);
-    for (size_t f = 0; f < sink->output->n_files && !status; f++) {
-        const struct phema_output_file *file = &sink->output->files[f];
-        status = phema_writer_open(&sink->writers[f], sink->output->path, file->size_bytes,
-                                   &writing, err);
-        if (!status)
-            status = phema_writer_put(sink->writers[f], 0, file->header, file->header_size, err);
-    }
+    if (!status && outputs->form == PHEMA_FORM_SHARDED)
+        status = open_shards(sink, err);
+    else if (!status && outputs->form == PHEMA_FORM_TEMPLATE)
+        status = open_copy(sink, err);
+    else if (!status)
+        status = open_new(sink, err);
     if (status) {
         sink_abandon(sink);
         return status;
@@ -75,32 +239,120 @@ PHEMA_FALLIBLE sink_open(struct sink **out, const struct phema_plan *plan,
     return PHEMA_OK;
 }
 
+/* ---- Tensors ---- */
+
 PHEMA_FALLIBLE sink_put(struct sink *sink, size_t i, uint64_t first, uint64_t n, const void *data,
                         struct phema_error *err)
 {
-    enum phema_dtype dtype = sink->outputs->dtypes[i];
     const struct phema_place *place = &sink->output->places[i];
+    if (sink->is_written && !sink->is_written[i])
+        return PHEMA_OK;
+    enum phema_dtype dtype = sink->outputs->dtypes[i];
     const struct phema_output_file *file = &sink->output->files[place->file];
-    uint64_t offset =
-        file->header_size + place->offset + sink->output->shift + phema_dtype_bytes(dtype, first);
-    return phema_writer_put(sink->writers[place->file], offset, data,
-                            (size_t)phema_dtype_bytes(dtype, n), err);
+    uint64_t offset = file->header_size + place->offset + sink->output->shift;
+    if (place->stride) {
+        struct phema_tensor tensor = sink->plan->series->tensors[i].tensor;
+        tensor.dtype = dtype;
+        tensor.stride = place->stride;
+        phema_tensor_write(sink->map + offset, &tensor, first, n, data);
+        return PHEMA_OK;
+    }
+    return phema_writer_put(sink->writers[place->file], offset + phema_dtype_bytes(dtype, first),
+                            data, (size_t)phema_dtype_bytes(dtype, n), err);
+}
+
+/* ---- After ---- */
+
+static int compare_sizes(const void *a, const void *b)
+{
+    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+    return (left > right) - (left < right);
+}
+
+/* Frames end where tensors do, so that a reader who wants one decompresses little else. */
+static enum phema_status compress(struct sink *sink, struct phema_error *err)
+{
+    const struct phema_series *series = sink->plan->series;
+    const struct phema_output_file *file = &sink->output->files[0];
+    uint64_t *ends = calloc(series->n_tensors + 1, sizeof(*ends));
+    if (!ends)
+        return phema_fail_memory(err);
+    size_t n = 0;
+    ends[n++] = file->header_size;
+    for (size_t i = 0; i < series->n_tensors; i++)
+        ends[n++] = file->header_size + sink->output->places[i].offset +
+                    phema_dtype_bytes(sink->outputs->dtypes[i], series->tensors[i].tensor.n_elems);
+    qsort(ends, n, sizeof(*ends), compare_sizes);
+    uint8_t *plain = NULL;
+    enum phema_status status = phema_writer_map(&plain, sink->writers[0], err);
+    if (!status)
+        status = phema_writer_put_zstd(&sink->size_bytes, sink->compressed,
+                                       (struct phema_span){plain, file->size_bytes}, ends, n,
+                                       sink->outputs->level ? sink->outputs->level : DEFAULT_LEVEL,
+                                       sink->options.n_threads, err);
+    free(ends);
+    return status;
 }
 
 PHEMA_FALLIBLE sink_finish(struct sink *sink, struct phema_error *err)
 {
-    (void)sink;
-    (void)err;
+    if (sink->compressed)
+        return compress(sink, err);
+    if (sink->outputs->form == PHEMA_FORM_TEMPLATE)
+        return mend_checksums(sink->writers[0], sink->output->template, sink->output->places,
+                              sink->output->shift, sink->is_written, sink->plan->series->n_tensors,
+                              sink->options.n_threads, err);
     return PHEMA_OK;
+}
+
+uint64_t sink_size_bytes(const struct sink *sink)
+{
+    return sink->size_bytes;
+}
+
+static enum phema_status commit(struct phema_writer **writer, struct phema_error *err)
+{
+    struct phema_writer *committed = *writer;
+    *writer = NULL; /* freed also when it fails */
+    return phema_writer_commit(committed, err);
+}
+
+static void remove_sidecar(const struct sink *sink)
+{
+    char *path = NULL;
+    if (asprintf(&path, "%s.json", sink->output->path) >= 0)
+        (void)unlink(path);
+    free(path);
+}
+
+/* The provenance appears first: a checkpoint without it would be taken for a snapshot. */
+static enum phema_status commit_copy(struct sink *sink, struct phema_error *err)
+{
+    bool has_sidecar = sink->sidecar != NULL;
+    enum phema_status status = has_sidecar ? commit(&sink->sidecar, err) : PHEMA_OK;
+    if (status)
+        return status;
+    status = commit(&sink->writers[0], err);
+    if (status && has_sidecar)
+        remove_sidecar(sink);
+    return status;
 }
 
 PHEMA_FALLIBLE sink_commit(struct sink *sink, struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
-    for (size_t f = 0; f < sink->output->n_files && !status; f++) {
-        struct phema_writer *writer = sink->writers[f];
-        sink->writers[f] = NULL;
-        status = phema_writer_commit(writer, err);
+    if (sink->directory) {
+        for (size_t f = 0; f < sink->output->n_files && !status; f++)
+            status = commit(&sink->writers[f], err);
+        struct phema_writer_directory *directory = sink->directory;
+        if (!status) {
+            sink->directory = NULL;
+            status = phema_writer_directory_commit(directory, err);
+        }
+    } else if (sink->outputs->form == PHEMA_FORM_TEMPLATE) {
+        status = commit_copy(sink, err);
+    } else {
+        status = commit(sink->compressed ? &sink->compressed : &sink->writers[0], err);
     }
     sink_abandon(sink);
     return status;
@@ -112,6 +364,10 @@ void sink_abandon(struct sink *sink)
         return;
     for (size_t f = 0; sink->writers && f < sink->output->n_files; f++)
         phema_writer_abandon(sink->writers[f]);
+    phema_writer_directory_abandon(sink->directory);
+    phema_writer_abandon(sink->compressed);
+    phema_writer_abandon(sink->sidecar);
     free(sink->writers);
+    free(sink->is_written);
     free(sink);
 }

@@ -32,6 +32,9 @@ PHEMA_FALLIBLE sink_put(struct sink *sink, size_t i, uint64_t first, uint64_t n,
 /* When all tensors are written: what can only be done then. */
 PHEMA_FALLIBLE sink_finish(struct sink *sink, struct phema_error *err);
 
+/* Of the output, known for certain when it is finished. */
+uint64_t sink_size_bytes(const struct sink *sink);
+
 /* Publish and free. */
 PHEMA_FALLIBLE sink_commit(struct sink *sink, struct phema_error *err);
 void sink_abandon(struct sink *sink); /* takes NULL */

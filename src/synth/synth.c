@@ -88,8 +88,10 @@ static enum phema_status check_inputs(const struct run *run, struct phema_error 
 static enum phema_status publish(struct run *run, bool is_directory_made, struct phema_error *err)
 {
     enum phema_status status = check_inputs(run, err);
-    for (size_t j = 0; !status && j < run->outputs->m; j++)
+    for (size_t j = 0; !status && j < run->outputs->m; j++) {
         status = sink_finish(run->sinks[j], err);
+        run->outputs->items[j].size_bytes = sink_size_bytes(run->sinks[j]);
+    }
     for (size_t j = 0; !status && j < run->outputs->m; j++) {
         struct sink *sink = run->sinks[j];
         run->sinks[j] = NULL;
@@ -336,7 +338,7 @@ static void count_tensors(const struct run *run, struct phema_synth_result *resu
 }
 
 PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct phema_plan *plan,
-                               const struct phema_outputs *outputs,
+                               struct phema_outputs *outputs,
                                const struct phema_synth_options *options, struct phema_error *err)
 {
     double start_s = now_s();

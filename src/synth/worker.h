@@ -19,7 +19,7 @@
 /* What all workers see. */
 struct run {
     const struct phema_plan *plan;
-    const struct phema_outputs *outputs;
+    struct phema_outputs *outputs;
     const struct phema_synth_options *options;
     const struct phema_backend *backend;
     struct sink **sinks;           /* [outputs->m] */

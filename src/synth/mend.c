@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+/* mend.c - see mend.h. Records are taken from one counter; each is read back once. */
+#include "mend.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "phema/crc32.h"
+
+#define CHUNK_BYTES ((size_t)1 << 20)
+
+struct mending {
+    struct phema_writer *writer;
+    const struct phema_record *records;
+    const bool *is_changed; /* [n] */
+    size_t n;
+    _Atomic size_t next;
+};
+
+struct mender {
+    struct mending *mending;
+    enum phema_status status;
+    struct phema_error err;
+};
+
+static enum phema_status mend(const struct mending *mending, const struct phema_record *record,
+                              uint8_t *chunk, struct phema_error *err)
+{
+    uint32_t crc = 0;
+    for (uint64_t done = 0; done < record->size_bytes;) {
+        uint64_t left = record->size_bytes - done;
+        size_t size = left < CHUNK_BYTES ? (size_t)left : CHUNK_BYTES;
+        enum phema_status status =
+            phema_writer_read(mending->writer, record->offset + done, chunk, size, err);
+        if (status)
+            return status;
+        crc = phema_crc32(crc, chunk, size);
+        done += size;
+    }
+    const uint8_t bytes[4] = {(uint8_t)crc, (uint8_t)(crc >> 8), (uint8_t)(crc >> 16),
+                              (uint8_t)(crc >> 24)};
+    enum phema_status status = PHEMA_OK;
+    for (unsigned i = 0; i < record->n_crc && !status; i++)
+        status = phema_writer_put(mending->writer, record->crc_at[i], bytes, sizeof(bytes), err);
+    return status;
+}
+
+static void *work(void *argument)
+{
+    struct mender *mender = argument;
+    struct mending *mending = mender->mending;
+    uint8_t *chunk = malloc(CHUNK_BYTES);
+    if (!chunk)
+        mender->status = phema_fail_memory(&mender->err);
+    while (!mender->status) {
+        size_t i = atomic_fetch_add(&mending->next, 1);
+        if (i >= mending->n)
+            break;
+        if (mending->is_changed[i])
+            mender->status = mend(mending, &mending->records[i], chunk, &mender->err);
+    }
+    free(chunk);
+    return NULL;
+}
+
+/* The caller is the first of the menders; threads that cannot be had are done without. */
+static enum phema_status mend_all(struct mending *mending, unsigned n_threads,
+                                  struct phema_error *err)
+{
+    struct mender *menders = calloc(n_threads, sizeof(*menders));
+    pthread_t *threads = calloc(n_threads, sizeof(*threads));
+    enum phema_status status = menders && threads ? PHEMA_OK : phema_fail_memory(err);
+    unsigned n_started = 1;
+    for (unsigned t = 0; t < n_threads && !status; t++)
+        menders[t].mending = mending;
+    while (!status && n_started < n_threads &&
+           pthread_create(&threads[n_started], NULL, work, &menders[n_started]) == 0)
+        n_started++;
+    if (!status)
+        (void)work(&menders[0]);
+    for (unsigned t = 1; !status && t < n_started; t++)
+        (void)pthread_join(threads[t], NULL);
+    for (unsigned t = 0; !status && t < n_started; t++)
+        if (menders[t].status) {
+            status = menders[t].status;
+            *err = menders[t].err;
+        }
+    free(menders);
+    free(threads);
+    return status;
+}
+
+/* The record that a place lies in, or NULL. */
+static const struct phema_record *find(const struct phema_record *records, size_t n,
+                                       uint64_t offset)
+{
+    size_t low = 0, high = n; /* the first that begins behind it */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (records[middle].offset <= offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const struct phema_record *record = low ? &records[low - 1] : NULL;
+    return record && offset - record->offset < record->size_bytes ? record : NULL;
+}
+
+PHEMA_FALLIBLE mend_checksums(struct phema_writer *writer, const struct phema_checkpoint *template,
+                              const struct phema_place *places, uint64_t shift,
+                              const bool *is_written, size_t n, unsigned n_threads,
+                              struct phema_error *err)
+{
+    struct phema_record *records = NULL;
+    size_t n_records = 0;
+    enum phema_status status = phema_checkpoint_records(&records, &n_records, template, err);
+    if (status || n_records == 0)
+        return status;
+    struct phema_span content = phema_file_span(phema_checkpoint_file(template, 0));
+    bool *is_changed = calloc(n_records, sizeof(*is_changed));
+    if (!is_changed)
+        status = phema_fail_memory(err);
+    for (size_t i = 0; i < n && !status; i++) {
+        const struct phema_record *record =
+            is_written[i] ? find(records, n_records, places[i].offset + shift) : NULL;
+        if (record)
+            is_changed[record - records] = true;
+    }
+    for (size_t r = 0; r < n_records && !status; r++)
+        is_changed[r] = is_changed[r] && !phema_record_is_switched_off(&records[r], content);
+    struct mending mending = {writer, records, is_changed, n_records, 0};
+    if (!status)
+        status = mend_all(&mending, n_threads, err);
+    free(is_changed);
+    free(records);
+    return status;
+}
