@@ -236,7 +236,7 @@ static int by_start(const void *a, const void *b)
 
 /* Those before that have not ended yet. */
 struct open_places {
-    const struct place **places;
+    size_t *places; /* indices */
     size_t n;
 };
 
@@ -264,11 +264,11 @@ static enum phema_status meet(const struct place **met, bool *is_repeated, struc
     *met = NULL;
     *is_repeated = false;
     for (size_t i = 0; i < open->n; i++) {
-        const struct place *before = open->places[i];
+        const struct place *before = &sweep->places[open->places[i]];
         const struct phema_tensor *tensor_before = &sweep->tensors[before->tensor];
         if (before->file != place->file || before->end <= place->start)
             continue;
-        open->places[n_left++] = before;
+        open->places[n_left++] = open->places[i];
         if (sweep->sought == PHEMA_OVERLAP_REPLACED && are_same_view(tensor, tensor_before)) {
             *is_repeated = true;
             continue;
@@ -320,7 +320,7 @@ static enum phema_status run_sweep(size_t pair[2], bool *found, struct sweep *sw
         }
         struct open_places *open = &sweep->open[is_replaced];
         if (!is_repeated)
-            open->places[open->n++] = place;
+            open->places[open->n++] = i;
     }
     return PHEMA_OK;
 }
@@ -329,23 +329,22 @@ enum phema_status phema_find_overlap(size_t pair[2], bool *found, enum phema_ove
                                      const struct phema_tensor *tensors, const bool *is_replaced,
                                      size_t n, struct phema_error *err)
 {
+    size_t *open = calloc(2 * n + 1, sizeof(*open));
     struct sweep sweep = {.sought = sought,
                           .tensors = tensors,
                           .is_replaced = is_replaced,
                           .places = calloc(n + 1, sizeof(*sweep.places)),
+                          .open = {{open, 0}, {open ? open + n : NULL, 0}},
                           .work_left = MAX_WORK};
-    for (size_t i = 0; i < 2; i++)
-        sweep.open[i].places = calloc(n + 1, sizeof(*sweep.open[i].places));
     enum phema_status status = PHEMA_OK;
     *found = false;
-    if (!sweep.places || !sweep.open[0].places || !sweep.open[1].places) {
+    if (!sweep.places || !open) {
         status = phema_fail_memory(err);
     } else {
         list_places(&sweep, n);
         status = run_sweep(pair, found, &sweep, err);
     }
     free(sweep.places);
-    free(sweep.open[0].places);
-    free(sweep.open[1].places);
+    free(open);
     return status;
 }

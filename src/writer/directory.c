@@ -148,7 +148,8 @@ static enum phema_status begin_file(struct phema_writer **out,
 {
     if (directory->n_files == directory->files_capacity) {
         size_t capacity = directory->files_capacity ? 2 * directory->files_capacity : 16;
-        struct phema_cleanup_entry **larger = realloc(directory->files, capacity * sizeof(*larger));
+        struct phema_cleanup_entry **larger =
+            realloc(directory->files, capacity * sizeof(struct phema_cleanup_entry *));
         if (!larger)
             return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
         directory->files = larger;
@@ -263,19 +264,22 @@ int writer_move_aside(const char *path, const char *partial_path, const char *as
 /* Puts the new directory in the old one's place; where the old one is then comes out. */
 static int exchange(char **old_path, const struct phema_writer_directory *directory)
 {
-    if (asprintf(old_path, "%s.replaced", directory->path) < 0) {
-        *old_path = NULL;
+    char *aside_path = NULL;
+    char *partial_path = strdup(directory->partial_path);
+    if (!partial_path || asprintf(&aside_path, "%s.replaced", directory->path) < 0) {
+        free(partial_path);
         errno = ENOMEM;
         return -1;
     }
-    if (renameat2(AT_FDCWD, directory->partial_path, AT_FDCWD, directory->path, RENAME_EXCHANGE) ==
-        0) {
-        strcpy(*old_path, directory->partial_path); /* shorter */
-        return 0;
-    }
-    if (errno != EINVAL && errno != ENOSYS)
-        return -1;
-    return writer_move_aside(directory->path, directory->partial_path, *old_path);
+    int result = renameat2(AT_FDCWD, partial_path, AT_FDCWD, directory->path, RENAME_EXCHANGE);
+    bool moves_aside = result && (errno == EINVAL || errno == ENOSYS);
+    if (moves_aside)
+        result = writer_move_aside(directory->path, partial_path, aside_path);
+    int number = errno;
+    *old_path = moves_aside ? aside_path : partial_path;
+    free(moves_aside ? partial_path : aside_path);
+    errno = number;
+    return result;
 }
 
 static void forget_entries(struct phema_writer_directory *directory)
@@ -354,7 +358,7 @@ void phema_writer_directory_abandon(struct phema_writer_directory *directory)
 {
     if (!directory)
         return;
-    if (directory->is_ours) {
+    if (directory->is_ours && directory->partial_path) {
         writer_remove_files(directory->descriptor);
         (void)rmdir(directory->partial_path);
     }
