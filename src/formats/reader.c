@@ -45,7 +45,7 @@ enum phema_status phema_reader_open(struct phema_reader **out,
         return fail_memory(err);
     reader->checkpoint = checkpoint;
     if (phema_checkpoint_is_decoded(checkpoint)) {
-        reader->contents = calloc(checkpoint->n_files, sizeof(*reader->contents));
+        reader->contents = calloc(checkpoint->n_files, sizeof(struct zstd_content *));
         if (!reader->contents) {
             free(reader);
             return fail_memory(err);
