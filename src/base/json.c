@@ -16,6 +16,19 @@ static const struct phema_json *outer(const json_t *value)
     return (const struct phema_json *)(const void *)value;
 }
 
+/* The library quotes the place it stumbles over, whatever stands there: line breaks as well. */
+static enum phema_status fail_invalid(const json_error_t *error, struct phema_error *err)
+{
+    struct phema_text shown = {0};
+    phema_text_puts_shown(&shown, error->text);
+    enum phema_status status = phema_text_check(&shown, err);
+    if (!status)
+        status = phema_fail(err, PHEMA_ERR_FILE, "JSON is not valid at byte %d: %s",
+                            error->position, shown.data ? shown.data : "");
+    phema_text_clear(&shown);
+    return status;
+}
+
 PHEMA_FALLIBLE phema_json_parse(struct phema_json **out, struct phema_span text,
                                 struct phema_error *err)
 {
@@ -25,8 +38,7 @@ PHEMA_FALLIBLE phema_json_parse(struct phema_json **out, struct phema_span text,
     if (!root) {
         if (json_error_code(&error) == json_error_out_of_memory)
             return phema_fail_memory(err);
-        return phema_fail(err, PHEMA_ERR_FILE, "JSON is not valid at byte %d: %s", error.position,
-                          error.text);
+        return fail_invalid(&error, err);
     }
     *out = (struct phema_json *)(void *)root;
     return PHEMA_OK;

@@ -106,11 +106,9 @@ static enum phema_status read_row(struct shard_index *index, struct phema_json_f
 static enum phema_status read_index(struct shard_index *index, struct phema_span content,
                                     struct phema_error *err)
 {
-    struct phema_name_buffer shown;
     enum phema_status status = phema_json_parse(&index->document, content, err);
-    if (status) /* the JSON library quotes the place it stumbles over, whatever stands there */
-        return phema_fail(err, status, "%s",
-                          phema_name_shown(&shown, err->message, strlen(err->message)));
+    if (status)
+        return status;
     const struct phema_json *root = index->document;
     const struct phema_json *map =
         phema_json_type(root) == PHEMA_JSON_OBJECT ? phema_json_get(root, "weight_map") : NULL;

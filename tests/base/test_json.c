@@ -204,6 +204,19 @@ static void text_that_is_no_utf8_is_refused(void **state)
         assert_refused(strings[i], strlen(strings[i]), "not valid");
 }
 
+/* What jansson quotes of a document holds its line breaks and escape sequences. */
+static void messages_are_one_line(void **state)
+{
+    (void)state;
+    static const char text[] = "{\"a\": \"b\\u\n";
+    struct phema_error err = {""};
+    struct phema_json *root = NULL;
+    struct phema_span span = {(const uint8_t *)text, sizeof(text) - 1};
+    assert_fails(phema_json_parse(&root, span, &err), PHEMA_ERR_FILE, &err, "not valid");
+    for (const char *c = err.message; *c; c++)
+        assert_true((unsigned char)*c >= ' ');
+}
+
 /* A million brackets must end in a sentence, not in the stack's end. */
 static void deep_nesting_is_refused(void **state)
 {
@@ -409,6 +422,7 @@ int main(void)
         cmocka_unit_test(nothing_may_follow_the_document),
         cmocka_unit_test(every_cut_of_a_document_is_refused),
         cmocka_unit_test(text_that_is_no_utf8_is_refused),
+        cmocka_unit_test(messages_are_one_line),
         cmocka_unit_test(deep_nesting_is_refused),
         cmocka_unit_test(numbers_that_do_not_fit_are_refused),
         cmocka_unit_test(members_are_separated_and_nested),
