@@ -2,6 +2,7 @@
 /* numbers.c - numbers, sizes and lists of numbers as users write them. The locale has no say: the
  * program never sets one. */
 #include <ctype.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,6 +102,16 @@ static int decimals_of(const char *text)
     return point && !strpbrk(text, "eE") ? (int)strspn(point + 1, "0123456789") : 0;
 }
 
+/* The number of so many decimals that value was meant to be; value itself where none is that near,
+ * as of numbers with an exponent, or with more digits than text has room for. */
+static double nearest_decimal(double value, int decimals, double slack)
+{
+    char text[64];
+    (void)snprintf(text, sizeof(text), "%.*f", decimals, value);
+    double nearest = strtod(text, NULL);
+    return decimals && fabs(nearest - value) <= slack ? nearest : value;
+}
+
 /* first, first + step, ... last, each the double that its decimal would have been read as. */
 static enum phema_status add_range(struct list *list, double first, double last, double step,
                                    int decimals, struct phema_error *err)
@@ -115,10 +126,10 @@ static enum phema_status add_range(struct list *list, double first, double last,
     if (n > (double)MAX_LIST)
         return phema_fail(err, PHEMA_ERR_USAGE, "has more than %zu values", MAX_LIST);
     for (size_t i = 0; i <= (size_t)round(n); i++) {
-        char text[64];
-        (void)snprintf(text, sizeof(text), "%.*f", decimals, first + (double)i * step);
-        enum phema_status status =
-            add(list, decimals ? strtod(text, NULL) : first + (double)i * step, err);
+        /* of a step that is itself a difference of two numbers */
+        double slack = 4 * DBL_EPSILON * (double)(i + 1) * (fabs(first) + fabs(step));
+        double value = nearest_decimal(first + (double)i * step, decimals, slack);
+        enum phema_status status = add(list, i ? value : first, err);
         if (status)
             return status;
     }
