@@ -2,10 +2,13 @@
 /* fuzz.c - see fuzz.h. */
 #include "fuzz.h"
 
+#include <fcntl.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "phema/formats.h"
@@ -13,13 +16,72 @@
 /* Of content: beyond it a few bytes of input make the fuzzer slow. */
 #define MAX_DECODED_BYTES ((uint64_t)1 << 20)
 
-static void require(bool is_kept, const char *promise)
+void fuzz_require(bool is_kept, const char *promise)
 {
     if (!is_kept) {
         (void)fprintf(stderr, "broken: %s\n", promise);
         abort();
     }
 }
+
+void fuzz_require_message(const struct phema_error *err, const char *path)
+{
+    fuzz_require(strncmp(err->message, path, strlen(path)) == 0, "messages name the file first");
+    fuzz_require(!strchr(err->message, '\n'), "messages are one line");
+    fuzz_require(strlen(err->message) > strlen(path), "messages say what is wrong");
+}
+
+/* ---- Files ---- */
+
+static char directory[4096];
+static pid_t owner;
+
+static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *walk)
+{
+    (void)st;
+    (void)kind;
+    (void)walk;
+    return remove(path);
+}
+
+static void remove_directory(void)
+{
+    if (getpid() == owner)
+        (void)nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* In memory where the machine offers that: an input takes a few microseconds. */
+static const char *parent_directory(void)
+{
+    const char *chosen = getenv("TMPDIR");
+    if (chosen && *chosen)
+        return chosen;
+    return access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+}
+
+const char *fuzz_directory(void)
+{
+    if (!directory[0]) {
+        (void)snprintf(directory, sizeof(directory), "%s/phema-fuzz-XXXXXX", parent_directory());
+        fuzz_require(mkdtemp(directory) != NULL, "a directory for files");
+        owner = getpid();
+        fuzz_require(atexit(remove_directory) == 0, "files are removed at exit");
+    }
+    return directory;
+}
+
+const char *fuzz_store(const char *name, const uint8_t *data, size_t size)
+{
+    static char path[sizeof(directory) + 256];
+    (void)snprintf(path, sizeof(path), "%s/%s", fuzz_directory(), name);
+    int descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    fuzz_require(descriptor >= 0, "a file can be made");
+    fuzz_require(write(descriptor, data, size) == (ssize_t)size, "a file can be written");
+    (void)close(descriptor);
+    return path;
+}
+
+/* ---- Checkpoints ---- */
 
 static void touch(const uint8_t *byte)
 {
@@ -34,8 +96,9 @@ static bool read_elements(struct phema_reader *reader, const struct phema_tensor
     const uint8_t *data = NULL;
     struct phema_error err = {""};
     enum phema_status status = phema_reader_read(&data, reader, tensor, first, n, scratch, &err);
-    require(!status || tensor->is_decoded, "mapped tensors can be read");
-    require(!status || (err.message[0] && !strchr(err.message, '\n')), "messages are one line");
+    fuzz_require(!status || tensor->is_decoded, "mapped tensors can be read");
+    fuzz_require(!status || (err.message[0] && !strchr(err.message, '\n')),
+                 "messages are one line");
     if (status)
         return false;
     touch(data);
@@ -47,9 +110,9 @@ static void touch_tensor(const struct phema_checkpoint *checkpoint, struct phema
                          const struct phema_tensor *tensor)
 {
     const uint8_t *start = phema_tensor_start(checkpoint, tensor);
-    require((start != NULL) == (tensor->n_elems > 0 && !tensor->is_decoded),
-            "only tensors that are empty or decompressed have no start");
-    require(strlen(tensor->name) <= tensor->name_size, "names end with a NUL");
+    fuzz_require((start != NULL) == (tensor->n_elems > 0 && !tensor->is_decoded),
+                 "only tensors that are empty or decompressed have no start");
+    fuzz_require(strlen(tensor->name) <= tensor->name_size, "names end with a NUL");
     if (start && !tensor->stride) {
         touch(start);
         touch(start + tensor->size_bytes - 1);
@@ -65,24 +128,13 @@ static void touch_tensor(const struct phema_checkpoint *checkpoint, struct phema
         (void)(read_elements(reader, tensor, last, n) && read_elements(reader, tensor, 0, n));
 }
 
-void fuzz_open(const uint8_t *data, size_t size)
+void fuzz_open_path(const char *path)
 {
-    static int descriptor = -1;
-    static char path[64];
-    if (descriptor < 0) {
-        descriptor = memfd_create("fuzz", MFD_CLOEXEC);
-        require(descriptor >= 0, "a memory file");
-        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", descriptor);
-    }
-    require(ftruncate(descriptor, 0) == 0, "a memory file can be cut");
-    require(pwrite(descriptor, data, size, 0) == (ssize_t)size, "a memory file can be written");
-
     struct phema_error err = {""};
     struct phema_checkpoint *checkpoint = NULL;
     if (phema_checkpoint_open(&checkpoint, path, NULL, &err)) {
-        require(!checkpoint, "outputs change only on success");
-        require(strncmp(err.message, path, strlen(path)) == 0, "messages name the file first");
-        require(!strchr(err.message, '\n'), "messages are one line");
+        fuzz_require(!checkpoint, "outputs change only on success");
+        fuzz_require_message(&err, path);
         return;
     }
     struct phema_reader *reader = NULL;
@@ -91,13 +143,32 @@ void fuzz_open(const uint8_t *data, size_t size)
     bool is_long = false;
     for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
         const struct phema_tensor *tensor = &phema_checkpoint_tensors(checkpoint)[i];
-        require(phema_checkpoint_find(checkpoint, tensor->name, tensor->name_size) == tensor,
-                "names are unique and found");
+        fuzz_require(phema_checkpoint_find(checkpoint, tensor->name, tensor->name_size) == tensor,
+                     "names are unique and found");
         touch_tensor(checkpoint, reader, tensor);
         is_long |= tensor->is_decoded && tensor->offset + tensor->size_bytes > MAX_DECODED_BYTES;
     }
     if (!is_long && phema_reader_finish(reader, &err))
-        require(phema_checkpoint_is_decoded(checkpoint), "mapped files have nothing to finish");
+        fuzz_require(phema_checkpoint_is_decoded(checkpoint),
+                     "mapped files have nothing to finish");
+    for (size_t i = 0; i < phema_checkpoint_n_warnings(checkpoint); i++)
+        fuzz_require(!strchr(phema_checkpoint_warning(checkpoint, i), '\n'),
+                     "warnings are one line");
     phema_reader_close(reader);
     phema_checkpoint_close(checkpoint);
+}
+
+void fuzz_open(const uint8_t *data, size_t size)
+{
+    static int descriptor = -1;
+    static char path[64];
+    if (descriptor < 0) {
+        descriptor = memfd_create("fuzz", MFD_CLOEXEC);
+        fuzz_require(descriptor >= 0, "a memory file");
+        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", descriptor);
+    }
+    fuzz_require(ftruncate(descriptor, 0) == 0, "a memory file can be cut");
+    fuzz_require(pwrite(descriptor, data, size, 0) == (ssize_t)size,
+                 "a memory file can be written");
+    fuzz_open_path(path);
 }
