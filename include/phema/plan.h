@@ -58,6 +58,11 @@ struct phema_series {
     size_t n;
     struct phema_series_tensor *tensors; /* [n_tensors] in the newest's order */
     size_t n_tensors;
+    size_t n_left_out; /* tensors of the first snapshot that take no part, and their sums */
+    uint64_t n_left_out_elems, left_out_bytes;
+    /* of a checkpoint alone: what became of its tensors [as it lists them], 1 + index in tensors,
+     * or 0 when left out; NULL for a series */
+    size_t *became;
     char **notes; /* [n_notes] sentences: what was recognised, left out, guessed */
     size_t n_notes;
     bool has_profiles;  /* every sigma_rel is known */
@@ -84,6 +89,7 @@ struct phema_series_options {
     struct phema_checkpoint_options checkpoint;
     bool averages_buffers;    /* --buffers average */
     bool needs_no_profiles;   /* weights come from outside */
+    bool is_alone;            /* snapshots is one checkpoint, whatever its name says: inspect */
     bool needs_no_tensors;    /* weights: files are opened only where they say more than names */
     const char *command;      /* the whole command line, for a message that completes it */
     const char *command_tail; /* what of it stands behind the verb */

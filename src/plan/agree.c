@@ -127,7 +127,10 @@ static enum phema_status fill_table(struct agreement *agreement,
     series->tensors = phema_arena_array(agreement->arena, n + 1, sizeof(*series->tensors));
     agreement->by_name = phema_arena_array(agreement->arena, n + 1, sizeof(size_t));
     agreement->places = phema_arena_array(agreement->arena, n + 1, sizeof(struct phema_place));
-    if (!series->tensors || !agreement->by_name || !agreement->places)
+    if (agreement->is_alone)
+        series->became = phema_arena_array(agreement->arena, n + 1, sizeof(size_t));
+    if (!series->tensors || !agreement->by_name || !agreement->places ||
+        (agreement->is_alone && !series->became))
         return phema_fail_memory(err);
 
     for (size_t i = 0; i < n; i++) {
@@ -137,8 +140,12 @@ static enum phema_status fill_table(struct agreement *agreement,
             select_tensor(agreement->selection, &tensors[i], &name, &size, err);
         if (status)
             return status;
-        if (!name)
+        if (!name) {
+            series->n_left_out++;
+            series->n_left_out_elems += tensors[i].n_elems;
+            series->left_out_bytes += tensors[i].size_bytes;
             continue;
+        }
         struct phema_series_tensor *entry = &series->tensors[series->n_tensors];
         entry->tensor = tensors[i];
         entry->tensor.name = phema_arena_copy(agreement->arena, name, size);
@@ -156,6 +163,8 @@ static enum phema_status fill_table(struct agreement *agreement,
         agreement->by_name[series->n_tensors] = series->n_tensors;
         agreement->places[series->n_tensors] = place_of(&entry->tensor);
         series->n_tensors++;
+        if (series->became)
+            series->became[i] = series->n_tensors;
     }
     qsort_r(agreement->by_name, series->n_tensors, sizeof(size_t), compare_names, series->tensors);
     return PHEMA_OK;
@@ -324,6 +333,8 @@ static enum phema_status fill_places(struct agreement *agreement, struct phema_s
         if (wanted->dtype != tensors[j].dtype || wanted->rank != tensors[j].rank ||
             !same_dimensions(wanted->shape, tensors[j].shape, wanted->rank))
             return fail_differs(agreement, snapshot, wanted, &tensors[j], err);
+        if (series->became) /* a file may hold several snapshots */
+            series->became[j] = i + 1;
         struct phema_place *place = &agreement->places[i];
         *place = place_of(&tensors[j]);
         if (same_dimensions(place->stride, first[i].stride, wanted->rank))

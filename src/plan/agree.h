@@ -18,6 +18,7 @@ struct agreement {
     struct phema_arena *arena;
     const struct selection *selection;
     bool averages_buffers;
+    bool is_alone; /* series->became is filled in */
     struct phema_series *series;
     const char *reference;      /* label of the snapshot whose tensors the table holds */
     size_t *by_name;            /* [n_tensors] indices in the order of names */

@@ -177,3 +177,14 @@ PHEMA_FALLIBLE scan_snapshots(struct scan *scan, const struct phema_series_optio
                       "@list.txt with one path a line",
                       operand);
 }
+
+PHEMA_FALLIBLE scan_alone(struct scan *scan, const struct phema_series_options *options,
+                          struct phema_error *err)
+{
+    enum phema_status status = add_path(scan, NULL, options->snapshots, err);
+    if (!status)
+        status = scan_names(scan, options, err);
+    if (!status)
+        scan->items[0].is_left_out = false;
+    return status;
+}

@@ -39,6 +39,10 @@ struct candidate *scan_add(struct scan *scan);
 PHEMA_FALLIBLE scan_snapshots(struct scan *scan, const struct phema_series_options *options,
                               struct phema_error *err);
 
+/* One checkpoint, whose name may say nothing. */
+PHEMA_FALLIBLE scan_alone(struct scan *scan, const struct phema_series_options *options,
+                          struct phema_error *err);
+
 /* manifest.c */
 PHEMA_FALLIBLE scan_manifest(struct scan *scan, const char *path, struct phema_error *err);
 

@@ -287,8 +287,10 @@ static enum phema_status open_all(struct opening *opening, struct phema_error *e
             return status;
     }
     if (series->n == 0)
-        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: no snapshots found",
-                          opening->options->snapshots);
+        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: %s", opening->options->snapshots,
+                          opening->options->is_alone
+                              ? "made by posthoc-ema; averages are no snapshots"
+                              : "no snapshots found");
     return PHEMA_OK;
 }
 
@@ -361,8 +363,9 @@ static enum phema_status open_series(struct opening *opening, struct phema_error
     const struct phema_series_options *options = opening->options;
     enum phema_status status = compile_selection(opening, err);
     if (!status)
-        status = scan_snapshots(&opening->scan, options, err);
-    if (!status)
+        status = options->is_alone ? scan_alone(&opening->scan, options, err)
+                                   : scan_snapshots(&opening->scan, options, err);
+    if (!status && !options->is_alone)
         status = choose_candidates(&opening->scan, options, err);
     if (!status)
         status = open_all(opening, err);
@@ -385,6 +388,7 @@ PHEMA_FALLIBLE phema_series_open(struct phema_series **out,
     opening.agreement.selection = &opening.selection;
     opening.agreement.series = series;
     opening.agreement.averages_buffers = options->averages_buffers;
+    opening.agreement.is_alone = options->is_alone;
 
     enum phema_status status = open_series(&opening, err);
 

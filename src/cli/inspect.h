@@ -1,0 +1,66 @@
+/* inspect.h - sums over the tensors of a checkpoint or a series: by dtype, by component, by what
+ * synth would do with them, and which of them are tied. */
+#ifndef CLI_INSPECT_H
+#define CLI_INSPECT_H
+
+#include "phema/arena.h"
+#include "phema/json.h"
+#include "phema/plan.h"
+
+struct inspect_total {
+    const char *label; /* dtype, prefix of names, or reason; borrowed, label_size bytes of it */
+    size_t label_size;
+    enum inspect_rule { INSPECT_AVERAGE, INSPECT_COPY, INSPECT_LEFT_OUT } rule;
+    size_t first; /* tensor */
+    uint64_t n_tensors, n_elems, size_bytes;
+    uint64_t n_buffer_elems; /* of n_elems, where the file says so */
+};
+
+struct inspect_totals {
+    struct inspect_total *items;
+    size_t n;
+};
+
+struct inspect_summary {
+    const struct phema_tensor *tensors; /* [n_tensors] borrowed */
+    size_t n_tensors;
+    const struct phema_series *series; /* borrowed; NULL: synth would not take it as a snapshot */
+    const char *refusal;               /* why not; borrowed */
+    struct inspect_totals dtypes;      /* from the widest */
+    struct inspect_totals components;  /* in the order of the file */
+    struct inspect_totals rules;
+    bool knows_kinds; /* the file tells parameters and buffers apart */
+    size_t *ties; /* [n_ties] indices of tensors that lie in one place, groups one after another */
+    size_t *tie_ends; /* [n_groups] where each group ends in ties */
+    size_t n_ties, n_groups;
+    struct phema_arena arena;
+};
+
+/* inspect_totals.c. series: what synth would do, NULL when that is not known; tensors are its own
+ * unless it is of one checkpoint (series->became). */
+PHEMA_FALLIBLE inspect_summarise(struct inspect_summary *out, const struct phema_tensor *tensors,
+                                 size_t n, const struct phema_series *series,
+                                 struct phema_error *err);
+void inspect_summary_clear(struct inspect_summary *summary);
+
+/* What synth would do with tensor i; *reason: NULL for an average */
+enum inspect_rule inspect_rule_of(const struct phema_series *series, size_t i, const char **reason);
+
+extern const char *const inspect_rule_names[]; /* as JSON has them */
+
+/* inspect_summary.c: tables with an empty line before each, and the same as members of an object */
+void inspect_write_summary(struct phema_text *out, const struct inspect_summary *summary);
+void inspect_write_summary_json(struct phema_json_out *out, const struct inspect_summary *summary);
+
+/* inspect_report.c. The summary is of the checkpoint's tensors, or of the series'. is_inner: one of
+ * several operands */
+void inspect_write_checkpoint(struct phema_text *out, const struct phema_checkpoint *checkpoint,
+                              const struct inspect_summary *summary);
+void inspect_write_checkpoint_json(struct phema_json_out *out,
+                                   const struct phema_checkpoint *checkpoint,
+                                   const struct inspect_summary *summary, bool is_inner);
+void inspect_write_series(struct phema_text *out, const struct inspect_summary *summary);
+void inspect_write_series_json(struct phema_json_out *out, const struct inspect_summary *summary,
+                               bool is_inner);
+
+#endif

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+/* inspect_report.c - what inspect prints of a checkpoint and of a series. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "inspect.h"
+#include "report.h"
+
+/* ---- One checkpoint ---- */
+
+static void write_shape(struct phema_text *out, const struct phema_tensor *tensor)
+{
+    phema_text_puts(out, "[");
+    for (unsigned d = 0; d < tensor->rank; d++)
+        phema_text_printf(out, "%s%llu", d ? ", " : "", (unsigned long long)tensor->shape[d]);
+    phema_text_puts(out, "]");
+}
+
+static void write_tensor_json(struct phema_json_out *out, const struct phema_checkpoint *checkpoint,
+                              const struct inspect_summary *summary, size_t i)
+{
+    const struct phema_tensor *tensor = &summary->tensors[i];
+    phema_json_out_open(out, NULL, '{');
+    phema_json_out_bytes(out, "name", tensor->name, tensor->name_size);
+    phema_json_out_string(out, "dtype", phema_dtype_name(tensor->dtype));
+    phema_json_out_open(out, "shape", '[');
+    for (unsigned d = 0; d < tensor->rank; d++)
+        phema_json_out_u64(out, NULL, tensor->shape[d]);
+    phema_json_out_close(out, ']');
+    phema_json_out_string(out, "file", phema_checkpoint_file_label(checkpoint, tensor->file));
+    if (tensor->is_decoded) {
+        phema_json_out_null(out, "offset"); /* of the content, not of the file */
+    } else if (tensor->stride) {
+        phema_json_out_null(out, "offset");
+        phema_json_out_u64(out, "first_element", tensor->offset);
+        phema_json_out_open(out, "stride", '[');
+        for (unsigned d = 0; d < tensor->rank; d++)
+            phema_json_out_u64(out, NULL, tensor->stride[d]);
+        phema_json_out_close(out, ']');
+    } else {
+        phema_json_out_u64(out, "offset", tensor->offset);
+    }
+    phema_json_out_u64(out, "nbytes", tensor->size_bytes);
+    if (tensor->kind != PHEMA_KIND_UNKNOWN)
+        phema_json_out_string(out, "kind", tensor->kind == PHEMA_KIND_BUFFER ? "buffer" : "param");
+    if (summary->series) {
+        const char *reason = NULL;
+        enum inspect_rule rule = inspect_rule_of(summary->series, i, &reason);
+        phema_json_out_string(out, "rule", inspect_rule_names[rule]);
+        if (reason)
+            phema_json_out_string(out, "reason", reason);
+    }
+    phema_json_out_close(out, '}');
+}
+
+/* A number that the metadata hold as text; null when they do not. */
+static void write_fact(struct phema_json_out *out, const struct phema_checkpoint *checkpoint,
+                       const char *name, const char *key)
+{
+    const char *text = phema_checkpoint_metadatum(checkpoint, key);
+    char *end = NULL;
+    double value = text ? strtod(text, &end) : PHEMA_UNKNOWN;
+    phema_json_out_number(out, name, text && end != text && !*end ? value : PHEMA_UNKNOWN);
+}
+
+void inspect_write_checkpoint_json(struct phema_json_out *out,
+                                   const struct phema_checkpoint *checkpoint,
+                                   const struct inspect_summary *summary, bool is_inner)
+{
+    phema_json_out_open(out, NULL, '{');
+    if (!is_inner)
+        phema_json_out_u64(out, "version", 1);
+    phema_json_out_string(out, "file", phema_checkpoint_path(checkpoint));
+    phema_json_out_string(out, "format", phema_checkpoint_format(checkpoint));
+    phema_json_out_open(out, "metadata", '{');
+    for (size_t i = 0; i < phema_checkpoint_n_metadata(checkpoint); i++) {
+        const struct phema_metadata *item = &phema_checkpoint_metadata(checkpoint)[i];
+        phema_json_out_key(out, item->key, item->key_size);
+        phema_json_out_bytes(out, NULL, item->value, item->value_size);
+    }
+    phema_json_out_close(out, '}');
+    phema_json_out_open(out, "tensors", '[');
+    for (size_t i = 0; i < summary->n_tensors; i++)
+        write_tensor_json(out, checkpoint, summary, i);
+    phema_json_out_close(out, ']');
+    write_fact(out, checkpoint, "time", "posthoc_ema.time");
+    write_fact(out, checkpoint, "sigma_rel", "posthoc_ema.sigma_rel");
+    inspect_write_summary_json(out, summary);
+    phema_json_out_close(out, '}');
+}
+
+void inspect_write_checkpoint(struct phema_text *out, const struct phema_checkpoint *checkpoint,
+                              const struct inspect_summary *summary)
+{
+    size_t n = summary->n_tensors;
+    const struct phema_tensor *tensors = summary->tensors;
+    uint64_t elems = 0, bytes = 0;
+    for (size_t i = 0; i < n; i++) {
+        elems += tensors[i].n_elems;
+        bytes += tensors[i].size_bytes;
+    }
+    struct phema_name_buffer size, name;
+    phema_text_puts_shown(out, phema_checkpoint_path(checkpoint));
+    phema_text_printf(out, ": %s, %zu tensor%s, %llu elements, %s\n",
+                      phema_checkpoint_format(checkpoint), n, n == 1 ? "" : "s",
+                      (unsigned long long)elems, phema_size_shown(&size, bytes));
+    for (size_t i = 0; i < phema_checkpoint_n_metadata(checkpoint); i++) {
+        const struct phema_metadata *item = &phema_checkpoint_metadata(checkpoint)[i];
+        phema_text_printf(out, "  %s = ", phema_name_shown(&name, item->key, item->key_size));
+        phema_text_printf(out, "%s\n", phema_name_shown(&name, item->value, item->value_size));
+    }
+    inspect_write_summary(out, summary);
+    if (n)
+        phema_text_puts(out, "\n");
+    for (size_t i = 0; i < n; i++) {
+        struct phema_text shape = {0};
+        write_shape(&shape, &tensors[i]);
+        phema_text_printf(out, "  %-11s %-22s %9s  %s%s\n", phema_dtype_name(tensors[i].dtype),
+                          shape.data ? shape.data : "",
+                          phema_size_shown(&size, tensors[i].size_bytes),
+                          phema_name_shown(&name, tensors[i].name, tensors[i].name_size),
+                          tensors[i].stride ? "  (strided)" : "");
+        phema_text_clear(&shape);
+    }
+    for (size_t i = 0; i < phema_checkpoint_n_warnings(checkpoint); i++)
+        (void)fprintf(stderr, "%s: %s\n", phema_checkpoint_path(checkpoint),
+                      phema_checkpoint_warning(checkpoint, i));
+}
+
+/* ---- A series ---- */
+
+void inspect_write_series(struct phema_text *out, const struct inspect_summary *summary)
+{
+    const struct phema_series *series = summary->series;
+    int width = 4;
+    for (size_t k = 0; k < series->n; k++)
+        if ((int)strlen(series->snapshots[k].label) > width)
+            width = (int)strlen(series->snapshots[k].label);
+    /* names of EDM2 and pytorch-posthoc-ema count otherwise than the clock of the average */
+    bool is_renamed = false;
+    for (size_t k = 0; k < series->n; k++)
+        is_renamed |= series->snapshots[k].time != series->snapshots[k].named_time;
+    phema_text_printf(out, "%-*s %14s %10s%s\n", width, "file", series->unit, "sigma_rel",
+                      is_renamed ? "         named" : "");
+    for (size_t k = 0; k < series->n; k++) {
+        const struct phema_snapshot *snapshot = &series->snapshots[k];
+        struct phema_name_buffer time, label;
+        phema_text_printf(out, "%-*s %14s ", width,
+                          phema_name_shown(&label, snapshot->label, strlen(snapshot->label)),
+                          phema_number_shown(&time, snapshot->time));
+        if (isnan(snapshot->sigma_rel))
+            phema_text_printf(out, "%10s", "unknown");
+        else
+            phema_text_printf(out, "%10.6g", snapshot->sigma_rel);
+        if (is_renamed)
+            phema_text_printf(out, " %13s", phema_number_shown(&time, snapshot->named_time));
+        phema_text_puts(out, "\n");
+    }
+    inspect_write_summary(out, summary);
+}
+
+void inspect_write_series_json(struct phema_json_out *out, const struct inspect_summary *summary,
+                               bool is_inner)
+{
+    const struct phema_series *series = summary->series;
+    phema_json_out_open(out, NULL, '{');
+    if (!is_inner)
+        phema_json_out_u64(out, "version", 1);
+    phema_json_out_string(out, "file", series->root);
+    phema_json_out_string(out, "layout", series->layout);
+    phema_json_out_string(out, "unit", series->unit);
+    phema_json_out_open(out, "snapshots", '[');
+    for (size_t k = 0; k < series->n; k++)
+        report_snapshot_json(out, &series->snapshots[k]);
+    phema_json_out_close(out, ']');
+    phema_json_out_u64(out, "tensors", series->n_tensors);
+    inspect_write_summary_json(out, summary);
+    phema_json_out_close(out, '}');
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+/* inspect_summary.c - the sums of inspect.h, as tables and as JSON. */
+#include <stdio.h>
+#include <string.h>
+
+#include "inspect.h"
+
+/* What is shown of long lists; JSON has all. */
+#define MAX_COMPONENTS_SHOWN 20
+#define MAX_TIES_SHOWN       8
+
+const char *const inspect_rule_names[] = {"average", "copy", "left-out"};
+
+static void write_heading(struct phema_text *out, int width, const char *label,
+                          const char *elements, bool has_buffers)
+{
+    phema_text_printf(out, "\n  %-*s %9s %14s", width, label, "tensors", elements);
+    phema_text_printf(out, has_buffers ? " %11s %10s\n" : "%.0s %10s\n", "buffers", "size");
+}
+
+static void write_row(struct phema_text *out, int width, const char *label,
+                      const struct inspect_total *total, bool has_buffers)
+{
+    struct phema_name_buffer size;
+    uint64_t n_buffers = has_buffers ? total->n_buffer_elems : 0;
+    phema_text_printf(out, "  %-*s %9llu %14llu", width, label,
+                      (unsigned long long)total->n_tensors,
+                      (unsigned long long)(total->n_elems - n_buffers));
+    if (has_buffers)
+        phema_text_printf(out, " %11llu", (unsigned long long)n_buffers);
+    phema_text_printf(out, " %10s\n", phema_size_shown(&size, total->size_bytes));
+}
+
+static void show_component(struct phema_name_buffer *out, const struct inspect_total *component)
+{
+    if (component->label_size)
+        (void)phema_name_shown(out, component->label, component->label_size);
+    else
+        (void)strcpy(out->text, "(no prefix)");
+}
+
+static void write_components(struct phema_text *out, int width,
+                             const struct inspect_summary *summary)
+{
+    const struct inspect_totals *components = &summary->components;
+    if (components->n < 2)
+        return;
+    write_heading(out, width, "component", summary->knows_kinds ? "parameters" : "elements",
+                  summary->knows_kinds);
+    for (size_t i = 0; i < components->n && i < MAX_COMPONENTS_SHOWN; i++) {
+        struct phema_name_buffer label;
+        show_component(&label, &components->items[i]);
+        write_row(out, width, label.text, &components->items[i], summary->knows_kinds);
+    }
+    struct inspect_total others = {0};
+    for (size_t i = MAX_COMPONENTS_SHOWN; i < components->n; i++) {
+        const struct inspect_total *component = &components->items[i];
+        others.n_tensors += component->n_tensors;
+        others.n_elems += component->n_elems;
+        others.n_buffer_elems += component->n_buffer_elems;
+        others.size_bytes += component->size_bytes;
+    }
+    char label[32];
+    (void)snprintf(label, sizeof(label), "%zu others", components->n - MAX_COMPONENTS_SHOWN);
+    if (others.n_tensors)
+        write_row(out, width, label, &others, summary->knows_kinds);
+}
+
+static void show_rule(struct phema_text *out, const struct inspect_total *total)
+{
+    static const char *const done[] = {"averaged", "copied", "left out"};
+    phema_text_puts(out, done[total->rule]);
+    if (total->label_size)
+        phema_text_printf(out, " (%.*s)", (int)total->label_size, total->label);
+}
+
+static void write_rules(struct phema_text *out, int width, const struct inspect_summary *summary)
+{
+    if (!summary->series) {
+        phema_text_puts(out, "\n  no snapshot for synth: ");
+        phema_text_puts_shown(out, summary->refusal);
+        phema_text_puts(out, "\n");
+        return;
+    }
+    write_heading(out, width, "by synth", "elements", false);
+    for (size_t i = 0; i < summary->rules.n; i++) {
+        struct phema_text label = {0};
+        show_rule(&label, &summary->rules.items[i]);
+        write_row(out, width, label.data ? label.data : "", &summary->rules.items[i], false);
+        phema_text_clear(&label);
+    }
+    if (*summary->series->key) {
+        struct phema_name_buffer key;
+        phema_text_printf(
+            out, "  subtree: '%s'\n",
+            phema_name_shown(&key, summary->series->key, strlen(summary->series->key)));
+    }
+}
+
+static void write_ties(struct phema_text *out, const struct inspect_summary *summary)
+{
+    struct phema_name_buffer shown;
+    if (summary->n_groups)
+        phema_text_puts(out, "\n");
+    for (size_t g = 0, at = 0; g < summary->n_groups && g < MAX_TIES_SHOWN; g++) {
+        phema_text_puts(out, "  tied:");
+        for (; at < summary->tie_ends[g]; at++) {
+            const struct phema_tensor *tensor = &summary->tensors[summary->ties[at]];
+            bool is_first = at == 0 || (g && at == summary->tie_ends[g - 1]);
+            phema_text_printf(out, "%s %s", is_first ? "" : " =",
+                              phema_name_shown(&shown, tensor->name, tensor->name_size));
+        }
+        phema_text_puts(out, "\n");
+    }
+    if (summary->n_groups > MAX_TIES_SHOWN)
+        phema_text_printf(out, "  and %zu more groups of tied tensors\n",
+                          summary->n_groups - MAX_TIES_SHOWN);
+}
+
+/* Wide enough for the labels, where lines then still have 80 columns. */
+static int choose_width(const struct inspect_summary *summary)
+{
+    int width = 9;
+    int most = summary->knows_kinds ? 29 : 40;
+    for (size_t i = 0; i < summary->components.n && i < MAX_COMPONENTS_SHOWN; i++) {
+        struct phema_name_buffer label;
+        show_component(&label, &summary->components.items[i]);
+        if (summary->components.n > 1 && (int)strlen(label.text) > width)
+            width = (int)strlen(label.text);
+    }
+    for (size_t i = 0; i < summary->rules.n; i++) {
+        struct phema_text label = {0};
+        show_rule(&label, &summary->rules.items[i]);
+        if ((int)label.size > width)
+            width = (int)label.size;
+        phema_text_clear(&label);
+    }
+    if (width > most)
+        width = most;
+    return width;
+}
+
+/* Tables, with an empty line before each. */
+void inspect_write_summary(struct phema_text *out, const struct inspect_summary *summary)
+{
+    if (!summary->n_tensors)
+        return;
+    int width = choose_width(summary);
+    write_heading(out, width, "dtype", "elements", false);
+    for (size_t i = 0; i < summary->dtypes.n; i++)
+        write_row(out, width, summary->dtypes.items[i].label, &summary->dtypes.items[i], false);
+    write_components(out, width, summary);
+    write_rules(out, width, summary);
+    write_ties(out, summary);
+}
+
+static void write_counts_json(struct phema_json_out *out, const struct inspect_total *total)
+{
+    phema_json_out_u64(out, "tensors", total->n_tensors);
+    phema_json_out_u64(out, "elements", total->n_elems);
+    phema_json_out_u64(out, "bytes", total->size_bytes);
+    phema_json_out_close(out, '}');
+}
+
+static void write_components_json(struct phema_json_out *out, const struct inspect_summary *summary)
+{
+    phema_json_out_open(out, "components", '[');
+    for (size_t i = 0; i < summary->components.n; i++) {
+        const struct inspect_total *total = &summary->components.items[i];
+        phema_json_out_open(out, NULL, '{');
+        phema_json_out_bytes(out, "prefix", total->label, total->label_size);
+        phema_json_out_u64(out, "parameters", total->n_elems - total->n_buffer_elems);
+        if (summary->knows_kinds)
+            phema_json_out_u64(out, "buffers", total->n_buffer_elems);
+        else
+            phema_json_out_null(out, "buffers");
+        write_counts_json(out, total);
+    }
+    phema_json_out_close(out, ']');
+}
+
+static void write_rules_json(struct phema_json_out *out, const struct inspect_summary *summary)
+{
+    if (!summary->series) {
+        phema_json_out_null(out, "rules");
+        phema_json_out_string(out, "refusal", summary->refusal);
+        return;
+    }
+    phema_json_out_string(out, "key", summary->series->key);
+    phema_json_out_open(out, "rules", '[');
+    for (size_t i = 0; i < summary->rules.n; i++) {
+        const struct inspect_total *total = &summary->rules.items[i];
+        phema_json_out_open(out, NULL, '{');
+        phema_json_out_string(out, "rule", inspect_rule_names[total->rule]);
+        if (total->label_size)
+            phema_json_out_bytes(out, "reason", total->label, total->label_size);
+        write_counts_json(out, total);
+    }
+    phema_json_out_close(out, ']');
+}
+
+static void write_ties_json(struct phema_json_out *out, const struct inspect_summary *summary)
+{
+    phema_json_out_open(out, "ties", '[');
+    for (size_t g = 0, at = 0; g < summary->n_groups; g++) {
+        phema_json_out_open(out, NULL, '[');
+        for (; at < summary->tie_ends[g]; at++) {
+            const struct phema_tensor *tensor = &summary->tensors[summary->ties[at]];
+            phema_json_out_bytes(out, NULL, tensor->name, tensor->name_size);
+        }
+        phema_json_out_close(out, ']');
+    }
+    phema_json_out_close(out, ']');
+}
+
+void inspect_write_summary_json(struct phema_json_out *out, const struct inspect_summary *summary)
+{
+    phema_json_out_open(out, "dtypes", '[');
+    for (size_t i = 0; i < summary->dtypes.n; i++) {
+        phema_json_out_open(out, NULL, '{');
+        phema_json_out_string(out, "dtype", summary->dtypes.items[i].label);
+        write_counts_json(out, &summary->dtypes.items[i]);
+    }
+    phema_json_out_close(out, ']');
+    write_components_json(out, summary);
+    write_ties_json(out, summary);
+    write_rules_json(out, summary);
+}

@@ -1,0 +1,8 @@
+# averaged, copied and why, left out; in a file, in the subtree that is asked for, and in a series
+"$phema" inspect "$fixtures/ema_pytorch/snapshots/0.50.pt" | sed -n '/by synth/,/^$/p'
+"$phema" inspect --key . "$fixtures/ema_pytorch/snapshots/0.50.pt" | sed -n '/by synth/,/^$/p'
+"$phema" inspect --key no_such "$fixtures/ema_pytorch/snapshots/0.50.pt" | grep 'no snapshot'
+"$phema" inspect --json "$fixtures/ema_pytorch/snapshots/0.50.pt" |
+    sed -n 's/.*"name": "\([^"]*\)".*\("rule".*\)},*/\1: \2/p; /"key"/,$p'
+"$phema" inspect -q "$fixtures/ema_pytorch/snapshots" | sed -n '/^ *dtype/,$p'
+"$phema" inspect -q --json "$fixtures/ema_pytorch/snapshots" | sed -n '/"tensors"/,$p'
