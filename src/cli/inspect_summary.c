@@ -15,7 +15,9 @@ static void write_heading(struct phema_text *out, int width, const char *label,
                           const char *elements, bool has_buffers)
 {
     phema_text_printf(out, "\n  %-*s %9s %14s", width, label, "tensors", elements);
-    phema_text_printf(out, has_buffers ? " %11s %10s\n" : "%.0s %10s\n", "buffers", "size");
+    if (has_buffers)
+        phema_text_printf(out, " %11s", "buffers");
+    phema_text_printf(out, " %10s\n", "size");
 }
 
 static void write_row(struct phema_text *out, int width, const char *label,

@@ -34,6 +34,11 @@ summary d
 # ties
 "$phema" inspect "$fixtures/torch/lightning.ckpt" | grep tied
 "$phema" inspect --json "$fixtures/torch/lightning.ckpt" | sed -n '/"ties"/,/ \]/p'
+# in a series they are tied when they are in every file
+mkdir run
+cp "$fixtures/torch/lightning.ckpt" run/x-1-0.10
+cp "$fixtures/torch/lightning.ckpt" run/x-2-0.10
+"$phema" inspect -q run | grep tied
 # parameters and buffers, where the file tells them apart
 summary "$fixtures/edm2/snapshots/network-snapshot-0000004-0.050.pkl"
 "$phema" inspect --json "$fixtures/edm2/snapshots/network-snapshot-0000004-0.050.pkl" | grep fourier'",'
