@@ -65,7 +65,7 @@ PHEMA_FALLIBLE phema_checkpoint_open(struct phema_checkpoint **out, const char *
                                      struct phema_error *err);
 void phema_checkpoint_close(struct phema_checkpoint *checkpoint); /* takes NULL */
 
-/* Frees names, shapes and metadata, keeps the files mapped: for those who noted the places. */
+/* Frees names, shapes, metadata and values, keeps the files mapped: for those who noted the places. */
 void phema_checkpoint_forget_listing(struct phema_checkpoint *checkpoint);
 
 const char *phema_checkpoint_path(const struct phema_checkpoint *checkpoint); /* as given */
@@ -95,6 +95,17 @@ size_t phema_checkpoint_n_metadata(const struct phema_checkpoint *checkpoint);
 const struct phema_metadata *phema_checkpoint_metadata(const struct phema_checkpoint *checkpoint);
 /* The value of a key, NUL-terminated, or NULL. */
 const char *phema_checkpoint_metadatum(const struct phema_checkpoint *checkpoint, const char *key);
+
+/* Numbers that a pickle holds beside its tensors (integers and floats in dicts, lists and tuples),
+ * named like these: "global_step", "ema.stds.0". Those nearest to the root come first; of many that
+ * lie deep not all are kept. Other formats have none. */
+struct phema_value {
+    const char *name;
+    size_t name_size;
+    double number;
+};
+size_t phema_checkpoint_n_values(const struct phema_checkpoint *checkpoint);
+const struct phema_value *phema_checkpoint_values(const struct phema_checkpoint *checkpoint);
 
 /* Sentences about what was odd but harmless (a wrong total_size); borrowed. */
 size_t phema_checkpoint_n_warnings(const struct phema_checkpoint *checkpoint);

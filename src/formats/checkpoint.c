@@ -189,6 +189,9 @@ void phema_checkpoint_forget_listing(struct phema_checkpoint *checkpoint)
     free(checkpoint->metadata);
     checkpoint->metadata = NULL;
     checkpoint->n_metadata = checkpoint->metadata_capacity = 0;
+    free(checkpoint->values);
+    checkpoint->values = NULL;
+    checkpoint->n_values = checkpoint->values_capacity = 0;
 }
 
 void phema_checkpoint_close(struct phema_checkpoint *checkpoint)
@@ -273,6 +276,16 @@ const char *phema_checkpoint_metadatum(const struct phema_checkpoint *checkpoint
             return found->value;
     }
     return NULL;
+}
+
+size_t phema_checkpoint_n_values(const struct phema_checkpoint *checkpoint)
+{
+    return checkpoint->n_values;
+}
+
+const struct phema_value *phema_checkpoint_values(const struct phema_checkpoint *checkpoint)
+{
+    return checkpoint->values;
 }
 
 size_t phema_checkpoint_n_warnings(const struct phema_checkpoint *checkpoint)

@@ -7,6 +7,7 @@
 #include "format.h"
 #include "torch_legacy.h"
 #include "torch_tensors.h"
+#include "torch_values.h"
 
 /* The file while its pickle is read. */
 struct outer {
@@ -104,7 +105,9 @@ static enum phema_status read_outer(struct outer *outer, struct phema_checkpoint
         return phema_fail(err, PHEMA_ERR_FILE,
                           "is a plain pickle with %zu bytes behind its end, expected none",
                           outer->content.size - used);
-    status = find_network(&root, outer, root, err);
+    status = torch_list_values(checkpoint, root, err);
+    if (!status)
+        status = find_network(&root, outer, root, err);
     if (!status)
         status = torch_list_tensors(checkpoint, root, used - outer->loaded_bytes, err);
     if (!status && !checkpoint->n_tensors)

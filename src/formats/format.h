@@ -46,6 +46,8 @@ struct phema_checkpoint {
     size_t n_tensors, tensors_capacity;
     struct phema_metadata *metadata;
     size_t n_metadata, metadata_capacity;
+    struct phema_value *values;
+    size_t n_values, values_capacity;
     char **warnings;
     size_t n_warnings, warnings_capacity;
     struct name_index names; /* of tensors; values are their indices */

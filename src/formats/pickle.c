@@ -237,10 +237,18 @@ static enum phema_status op_float(struct pickle_machine *machine, uint8_t opcode
                                   struct phema_error *err)
 {
     (void)opcode;
-    struct phema_span field; /* nobody asks for its value */
+    struct phema_span field = {NULL, 0};
     struct pickle_node *node = NULL;
     enum phema_status status = take(&field, machine, 8, err);
-    return status ? status : pickle_push_new(&node, machine, PICKLE_FLOAT, err);
+    if (!status)
+        status = pickle_push_new(&node, machine, PICKLE_FLOAT, err);
+    if (status)
+        return status;
+    uint64_t bits = 0;
+    for (size_t i = 0; i < 8; i++) /* the one big-endian number of pickles */
+        bits = bits << 8 | field.data[i];
+    memcpy(&node->real, &bits, sizeof(bits));
+    return PHEMA_OK;
 }
 
 /* Text and bytes; BINSTRING is what Python 2 wrote for either. */

@@ -86,6 +86,7 @@ struct pickle_node {
     union {
         bool boolean;
         int64_t integer;
+        double real;
         struct phema_span span; /* text, bytes, bigint: a view of the pickle */
         struct pickle_items items;
         struct pickle_global *global;

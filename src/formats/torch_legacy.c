@@ -8,6 +8,7 @@
 #include "format.h"
 #include "phema/text.h"
 #include "torch_tensors.h"
+#include "torch_values.h"
 
 #define PROTOCOL_VERSION 1001
 
@@ -190,6 +191,8 @@ static enum phema_status open_torch_legacy(struct phema_checkpoint *checkpoint,
         torch_legacy_read(&legacy, checkpoint_content(checkpoint, 0), 0, options, err);
     if (!status)
         status = torch_list_tensors(checkpoint, legacy.root, legacy.object_size, err);
+    if (!status)
+        status = torch_list_values(checkpoint, legacy.root, err);
     torch_legacy_clear(&legacy);
     return status;
 }

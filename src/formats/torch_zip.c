@@ -8,6 +8,7 @@
 #include "pickle.h"
 #include "torch_storages.h"
 #include "torch_tensors.h"
+#include "torch_values.h"
 #include "torch_zip.h"
 
 /* The archive while its pickle is read. */
@@ -165,7 +166,8 @@ static enum phema_status read_archive(struct archive *archive, struct phema_chec
     status = pickle_read(&root, &used, pickle, &archive->arena, &host, err);
     if (status)
         return phema_fail_in(err, status, "data.pkl");
-    return torch_list_tensors(checkpoint, root, pickle.size, err);
+    status = torch_list_tensors(checkpoint, root, pickle.size, err);
+    return status ? status : torch_list_values(checkpoint, root, err);
 }
 
 static enum phema_status open_torch_zip(struct phema_checkpoint *checkpoint,

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+/* torch_values.c - the numbers beside the tensors of a pickle: counters of trainers, lists of
+ * widths. The tree is walked level by level, so that what lies near the root is found however much
+ * lies below, and the walk is bounded by constants whatever containers share or hold. */
+#include "torch_values.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format.h"
+
+/* What trainers count stands three or four levels deep; thousands of settings and lists of
+ * parameters' numbers lie in optimizers, five and more. */
+#define MAX_VALUES     4096u
+#define MAX_DEPTH      8u
+#define MAX_VALUE_NAME 256u
+/* Containers that are entered, and items that are looked at: enough for a model of a hundred
+ * thousand tensors whose optimizer keeps a dict for each, and a few milliseconds of work. */
+#define MAX_CONTAINERS ((size_t)1 << 16)
+#define MAX_STEPS      ((size_t)1 << 20)
+
+/* A container that waits, and how its name goes on from its parent's. */
+struct waiting {
+    const struct pickle_node *node;
+    const struct pickle_node *key; /* text or integer; NULL: the number */
+    size_t number;
+    size_t parent;
+    unsigned depth; /* of the root: 0 */
+};
+
+struct level_walk {
+    struct phema_checkpoint *checkpoint;
+    struct waiting *queue;
+    size_t n, capacity;
+    size_t n_steps;
+};
+
+static bool is_container(const struct pickle_node *node)
+{
+    return node->kind == PICKLE_TUPLE || node->kind == PICKLE_LIST || node->kind == PICKLE_DICT;
+}
+
+/* A part of a name in front of what buffer + at begins with; SIZE_MAX when there is no room. */
+static size_t put_part(char *buffer, size_t at, const struct waiting *item)
+{
+    char digits[24];
+    const char *part = digits;
+    size_t size = 0;
+    if (item->key && item->key->kind == PICKLE_TEXT) {
+        part = (const char *)item->key->span.data;
+        size = item->key->span.size;
+    } else if (item->key) {
+        size = (size_t)snprintf(digits, sizeof(digits), "%lld", (long long)item->key->integer);
+    } else {
+        size = (size_t)snprintf(digits, sizeof(digits), "%zu", item->number);
+    }
+    bool is_last = at == MAX_VALUE_NAME;
+    if (size + !is_last > at)
+        return SIZE_MAX;
+    if (!is_last)
+        buffer[--at] = '.';
+    if (size) /* an empty key has no data */
+        memcpy(buffer + at - size, part, size);
+    return at - size;
+}
+
+/* Names longer than any that is asked for are not kept. */
+static enum phema_status keep_value(struct level_walk *walk, const struct waiting *item,
+                                    double number, struct phema_error *err)
+{
+    char buffer[MAX_VALUE_NAME];
+    size_t at = MAX_VALUE_NAME;
+    for (const struct waiting *part = item;; part = &walk->queue[part->parent]) {
+        at = put_part(buffer, at, part);
+        if (at == SIZE_MAX)
+            return PHEMA_OK;
+        if (part->depth == 1)
+            break;
+    }
+    struct phema_checkpoint *checkpoint = walk->checkpoint;
+    if (!grow_array((void **)&checkpoint->values, &checkpoint->values_capacity,
+                    checkpoint->n_values, sizeof(*checkpoint->values)))
+        return fail_memory(err);
+    struct phema_value value = {.name_size = MAX_VALUE_NAME - at, .number = number};
+    value.name = phema_arena_copy(&checkpoint->arena, buffer + at, value.name_size);
+    if (!value.name)
+        return fail_memory(err);
+    checkpoint->values[checkpoint->n_values++] = value;
+    return PHEMA_OK;
+}
+
+static enum phema_status look_at(struct level_walk *walk, const struct waiting *item,
+                                 struct phema_error *err)
+{
+    const struct pickle_node *node = item->node;
+    if (node->kind == PICKLE_INT)
+        return keep_value(walk, item, (double)node->integer, err);
+    if (node->kind == PICKLE_FLOAT)
+        return keep_value(walk, item, node->real, err);
+    if (!is_container(node) || item->depth == MAX_DEPTH || walk->n == MAX_CONTAINERS)
+        return PHEMA_OK;
+    if (!grow_array((void **)&walk->queue, &walk->capacity, walk->n, sizeof(*walk->queue)))
+        return fail_memory(err);
+    walk->queue[walk->n++] = *item;
+    return PHEMA_OK;
+}
+
+static enum phema_status enter(struct level_walk *walk, size_t at, struct phema_error *err)
+{
+    const struct waiting entered = walk->queue[at]; /* the queue moves as it grows */
+    const struct pickle_items *items = &entered.node->items;
+    bool is_dict = entered.node->kind == PICKLE_DICT;
+    enum phema_status status = PHEMA_OK;
+    for (size_t i = 0; !status && i + is_dict < items->n; i += is_dict ? 2 : 1) {
+        if (walk->n_steps++ == MAX_STEPS || walk->checkpoint->n_values == MAX_VALUES) {
+            walk->n_steps = MAX_STEPS;
+            break;
+        }
+        struct waiting item = {
+            .node = items->at[i + is_dict], .number = i, .parent = at, .depth = entered.depth + 1};
+        if (is_dict) {
+            item.key = items->at[i];
+            if (item.key->kind != PICKLE_TEXT && item.key->kind != PICKLE_INT)
+                continue;
+        }
+        status = look_at(walk, &item, err);
+    }
+    return status;
+}
+
+enum phema_status torch_list_values(struct phema_checkpoint *checkpoint,
+                                    const struct pickle_node *root, struct phema_error *err)
+{
+    struct level_walk walk = {.checkpoint = checkpoint};
+    enum phema_status status = PHEMA_OK;
+    if (is_container(root))
+        status = look_at(&walk, &(struct waiting){.node = root}, err);
+    for (size_t at = 0; !status && at < walk.n && walk.n_steps < MAX_STEPS; at++)
+        status = enter(&walk, at, err);
+    free(walk.queue);
+    return status;
+}

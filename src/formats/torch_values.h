@@ -1,0 +1,12 @@
+/* torch_values.h - numbers that a pickle holds beside its tensors. */
+#ifndef PHEMA_FORMATS_TORCH_VALUES_H
+#define PHEMA_FORMATS_TORCH_VALUES_H
+
+#include "pickle.h"
+
+/* Lists integers and floats in dicts, lists and tuples, named by the keys that lead to them; those
+ * nearest to the root first, and no more of them than the constants in torch_values.c allow. */
+PHEMA_FALLIBLE torch_list_values(struct phema_checkpoint *checkpoint,
+                                 const struct pickle_node *root, struct phema_error *err);
+
+#endif
