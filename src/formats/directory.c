@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* directory.c - which checkpoint a directory holds. Exactly one counts: an index with its shards,
- * or one checkpoint file; anything else (config.json, tokenizers, hidden files) is passed over. */
+ * or one checkpoint file; anything else (config.json, tokenizers, optimizers, hidden files) is
+ * passed over. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -20,10 +21,22 @@ struct finding {
 
 static bool looks_like_checkpoint(const char *name)
 {
-    static const char *const ends[] = {".safetensors", ".safetensors.zst", ".pt", ".pth", ".ckpt",
-                                       ".pkl",         ".index.json"};
+    static const char *const ends[] = {
+        ".safetensors", ".safetensors.zst", ".pt",      ".pth", ".ckpt",
+        ".pkl",         ".index.json",      "model.bin"};
     for (size_t i = 0; i < ARRAY_LEN(ends); i++)
         if (phema_ends_with(name, ends[i]))
+            return true;
+    return false;
+}
+
+/* What trainers keep beside the model, to go on with: transformers and accelerate. */
+static bool is_of_training(const char *name)
+{
+    static const char *const starts[] = {"optimizer.", "scheduler.", "scaler.", "rng_state",
+                                         "random_states_"};
+    for (size_t i = 0; i < ARRAY_LEN(starts); i++)
+        if (strncmp(name, starts[i], strlen(starts[i])) == 0)
             return true;
     return false;
 }
@@ -32,7 +45,7 @@ static enum phema_status note(struct finding *finding, const char *name, struct 
 {
     if (strcmp(name, ".metadata") == 0)
         finding->is_distributed = true;
-    if (name[0] == '.' || !looks_like_checkpoint(name))
+    if (name[0] == '.' || !looks_like_checkpoint(name) || is_of_training(name))
         return PHEMA_OK;
     char *copy = strdup(name);
     if (!copy)
