@@ -23,7 +23,8 @@ struct phema_place {
 
 struct phema_snapshot {
     char *path;        /* to open it; NULL in a manifest without files */
-    char *label;       /* as listings name it: relative to SNAPSHOTS */
+    char *label;       /* as listings name it: relative to SNAPSHOTS, ":KEY" behind it */
+    char *key;         /* its subtree, of a file that holds several; NULL: the series' */
     double named_time; /* as its name or the manifest writes it: kimg for EDM2 */
     double time;       /* on the clock of its average: images for EDM2 */
     double sigma_rel;  /* NaN when unknown (weights given from outside) */
@@ -31,6 +32,7 @@ struct phema_snapshot {
     uint64_t update_every;
     double rounding;                     /* relative rms error of its dtypes, 0 when unknown */
     struct phema_checkpoint *checkpoint; /* mapped, listing forgotten; NULL when never opened */
+    bool is_checkpoint_shared;           /* with the snapshot before, which closes it */
     bool is_decoded;                     /* its data are decompressed as they are read */
     bool is_one_of_many;                 /* its file holds several snapshots */
     const struct phema_place *places;    /* [n_tensors]; tables are shared where files look alike */
@@ -45,15 +47,17 @@ enum phema_rule {
 struct phema_series_tensor {
     struct phema_tensor tensor; /* of the newest snapshot; name without the subtree's prefix */
     enum phema_rule rule;
-    const char *reason; /* for a copy: "integer", "bookkeeping", "buffer" */
+    const char *reason; /* for a copy: "integer", "bookkeeping", "buffer", "optimizer" */
     size_t same_as;     /* the first tensor of the same storage in every snapshot; itself if none */
 };
 
 struct phema_series {
-    const char *layout; /* "edm2", "ema-pytorch", "posthoc-ema", "own", "names", "manifest" */
+    const char *layout; /* "edm2", "ema-pytorch", "posthoc-ema", "own", "names", "manifest",
+                         * "lightning", "hf" */
     const char *unit;   /* "steps", "images", ... */
     char *root;         /* SNAPSHOTS as given */
-    char *key;          /* the subtree that is averaged, "" for all */
+    char *key;          /* the subtree that is averaged, "" for all; of several averages in a
+                         * file, what holds them */
     struct phema_snapshot *snapshots; /* [n] by time, then by width */
     size_t n;
     struct phema_series_tensor *tensors; /* [n_tensors] in the newest's order */

@@ -237,7 +237,7 @@ static const struct cli_opt rows[] = {
     {"FILE|DIR", INPUT, CLI_OPERANDS, CLI_ROW(inspect_values, paths), NULL,
      "checkpoints, or directories of snapshots", 0, 0},
     {"layout", INPUT, CLI_CHOICE, CLI_ROW(inspect_values, layout),
-     "auto|own|edm2|ema-pytorch|posthoc-ema|manifest",
+     "auto|own|edm2|ema-pytorch|posthoc-ema|lightning|hf|manifest",
      "who wrote the snapshots of a directory; auto:\nrecognised by names", 0, 0},
     {"name-regex", INPUT, CLI_TEXT, CLI_ROW(inspect_values, name_regex), "RE",
      "what names say: groups (?<time>..), (?<sigma>..)\nor (?<index>..)", 0, 0},

@@ -21,7 +21,7 @@ static enum phema_status match_any(struct pattern *const *patterns, size_t n, co
     return status;
 }
 
-/* The name inside the subtree; NULL when the tensor takes no part. */
+/* The name that the series gives it; NULL when the tensor takes no part. */
 static enum phema_status select_tensor(const struct selection *selection,
                                        const struct phema_tensor *tensor, const char **name,
                                        size_t *size, struct phema_error *err)
@@ -29,6 +29,8 @@ static enum phema_status select_tensor(const struct selection *selection,
     const char *inner = tensor->name;
     *size = tensor->name_size;
     *name = NULL;
+    if (selection->leaves_out_optimizer && root_is_optimizer(inner, *size))
+        return PHEMA_OK;
     if (selection->key_size) {
         if (*size <= selection->key_size + 1 ||
             memcmp(inner, selection->key, selection->key_size) != 0 ||
@@ -36,6 +38,13 @@ static enum phema_status select_tensor(const struct selection *selection,
             return PHEMA_OK;
         inner += selection->key_size + 1;
         *size -= selection->key_size + 1;
+    }
+    const struct rename *rename = rename_find(selection->names, selection->n_names, inner, *size);
+    if (rename) {
+        inner = (const char *)rename->to.data;
+        *size = rename->to.size;
+        if (!inner)
+            return PHEMA_OK;
     }
     bool is_included = true, is_excluded = false;
     enum phema_status status = PHEMA_OK;
@@ -69,11 +78,15 @@ static bool is_bookkeeping(const struct phema_tensor *tensor)
            memcmp(tensor->name + tensor->name_size - size, counter, size) == 0;
 }
 
-static void choose_rule(struct phema_series_tensor *entry, bool averages_buffers)
+/* listed: its whole name in the file */
+static void choose_rule(struct phema_series_tensor *entry, const struct phema_tensor *listed,
+                        bool averages_buffers)
 {
     const struct phema_tensor *tensor = &entry->tensor;
     entry->rule = PHEMA_RULE_COPY;
-    if (is_bookkeeping(tensor))
+    if (root_is_optimizer(listed->name, listed->name_size))
+        entry->reason = "optimizer";
+    else if (is_bookkeeping(tensor))
         entry->reason = "bookkeeping";
     else if (!phema_dtype_is_float(tensor->dtype) && tensor->dtype != PHEMA_C64)
         entry->reason = "integer";
@@ -159,7 +172,7 @@ static enum phema_status fill_table(struct agreement *agreement,
                 copy_dimensions(agreement->arena, &entry->tensor.stride, entry->tensor.rank, err);
         if (status)
             return status;
-        choose_rule(entry, agreement->averages_buffers);
+        choose_rule(entry, &tensors[i], agreement->averages_buffers);
         agreement->by_name[series->n_tensors] = series->n_tensors;
         agreement->places[series->n_tensors] = place_of(&entry->tensor);
         series->n_tensors++;
@@ -285,20 +298,30 @@ static enum phema_status fail_lacking(const struct agreement *agreement,
                                       struct phema_error *err)
 {
     const struct phema_series *series = agreement->series;
-    for (size_t i = 0; i < series->n_tensors; i++) {
-        const struct phema_tensor *tensor = &series->tensors[i].tensor;
-        struct phema_text full = {0};
-        if (agreement->selection->key_size)
-            phema_text_printf(&full, "%s.", agreement->selection->key);
-        phema_text_append(&full, tensor->name, tensor->name_size);
-        bool is_here = !full.is_failed &&
-                       phema_checkpoint_find(snapshot->checkpoint, full.data, full.size) != NULL;
-        phema_text_clear(&full);
-        if (!is_here)
-            return fail_missing(agreement, snapshot, tensor->name, tensor->name_size, false, err);
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(snapshot->checkpoint);
+    bool *is_here = calloc(series->n_tensors, sizeof(*is_here));
+    if (!is_here)
+        return phema_fail_memory(err);
+    enum phema_status status = PHEMA_OK;
+    for (size_t j = 0; !status && j < phema_checkpoint_n_tensors(snapshot->checkpoint); j++) {
+        const char *name = NULL;
+        size_t size = 0;
+        status = select_tensor(agreement->selection, &tensors[j], &name, &size, err);
+        size_t i = name ? find_name(agreement, name, size, j) : SIZE_MAX;
+        if (i != SIZE_MAX)
+            is_here[i] = true;
     }
-    return phema_fail(err, PHEMA_BUG, "%s: a tensor is missing and cannot be found",
-                      snapshot->path);
+    size_t lacking = 0;
+    while (lacking < series->n_tensors && is_here[lacking])
+        lacking++;
+    free(is_here);
+    if (status)
+        return status;
+    if (lacking == series->n_tensors)
+        return phema_fail(err, PHEMA_BUG, "%s: a tensor is missing and cannot be found",
+                          snapshot->path);
+    const struct phema_tensor *tensor = &series->tensors[lacking].tensor;
+    return fail_missing(agreement, snapshot, tensor->name, tensor->name_size, false, err);
 }
 
 static bool same_dimensions(const uint64_t *a, const uint64_t *b, unsigned rank)

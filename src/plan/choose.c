@@ -45,6 +45,44 @@ static enum phema_status look_inside(struct scan *scan, const struct phema_serie
     return PHEMA_OK;
 }
 
+/* A directory may hold one training's averages twice: the pickles are saved more often. */
+static void leave_out_training_states(struct scan *scan)
+{
+    bool is_any = false;
+    for (size_t i = 0; scan->layout == &layout_edm2 && i < scan->n; i++)
+        is_any = is_any ||
+                 (!scan->items[i].is_left_out && !layout_is_training_state(scan->items[i].base));
+    size_t n = 0;
+    const char *first = NULL;
+    for (size_t i = 0; is_any && i < scan->n; i++) {
+        struct candidate *candidate = &scan->items[i];
+        if (candidate->is_left_out || !layout_is_training_state(candidate->base))
+            continue;
+        candidate->is_left_out = true;
+        first = first ? first : candidate->label;
+        n++;
+    }
+    if (n)
+        scan_note(
+            scan,
+            "left out: '%s'%s, which hold the same averages in float32; to use these instead, "
+            "add --layout edm2 --name-regex '^training-state-(?<time>[0-9]+)[.]pt$'",
+            first, n > 1 ? " and others" : "");
+}
+
+/* Averages in formats that have no metadata are described by a file beside them. */
+static void leave_out_described(struct scan *scan)
+{
+    for (size_t i = 0; i < scan->n; i++) {
+        struct candidate *candidate = &scan->items[i];
+        if (candidate->is_left_out || !candidate->path ||
+            !facts_is_described_output(candidate->path))
+            continue;
+        candidate->is_left_out = true;
+        scan_note(scan, "left out: '%s', made by posthoc-ema", candidate->label);
+    }
+}
+
 /* Outputs of synth that were saved among the snapshots under a name of their own. */
 static enum phema_status leave_out_output(struct scan *scan,
                                           const struct phema_series_options *options,
@@ -169,6 +207,8 @@ PHEMA_FALLIBLE choose_candidates(struct scan *scan, const struct phema_series_op
                                  struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
+    leave_out_described(scan);
+    leave_out_training_states(scan);
     for (size_t i = 0; !status && i < scan->n; i++)
         if (!scan->items[i].is_left_out)
             status = look_inside(scan, options, &scan->items[i], err);

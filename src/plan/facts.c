@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "phema/file.h"
+#include "phema/json.h"
+
 /* NaN when the key is missing. */
 static enum phema_status read_number(double *out, const struct phema_checkpoint *checkpoint,
                                      const char *key, struct phema_error *err)
@@ -129,10 +132,10 @@ static double scalar_of(enum phema_dtype dtype, const uint8_t *data)
     }
 }
 
-double facts_scalar(const struct phema_checkpoint *checkpoint, const char *name)
+double facts_element(const struct phema_checkpoint *checkpoint, const struct phema_tensor *tensor,
+                     uint64_t index)
 {
-    const struct phema_tensor *tensor = phema_checkpoint_find(checkpoint, name, strlen(name));
-    if (!tensor || tensor->n_elems != 1)
+    if (!tensor || index >= tensor->n_elems || tensor->dtype >= PHEMA_F6_E2M3)
         return PHEMA_UNKNOWN;
     struct phema_error ignored = {""};
     struct phema_reader *reader = NULL;
@@ -140,10 +143,71 @@ double facts_scalar(const struct phema_checkpoint *checkpoint, const char *name)
     const uint8_t *data = NULL;
     enum phema_status status = phema_reader_open(&reader, checkpoint, &ignored);
     if (!status)
-        status = phema_reader_read(&data, reader, tensor, 0, 1, scratch, &ignored);
+        status = phema_reader_read(&data, reader, tensor, index, 1, scratch, &ignored);
     double value = status ? PHEMA_UNKNOWN : scalar_of(tensor->dtype, data);
     phema_reader_close(reader);
     return value;
+}
+
+double facts_scalar(const struct phema_checkpoint *checkpoint, const char *name)
+{
+    const struct phema_tensor *tensor = phema_checkpoint_find(checkpoint, name, strlen(name));
+    return tensor && tensor->n_elems == 1 ? facts_element(checkpoint, tensor, 0) : PHEMA_UNKNOWN;
+}
+
+double facts_value(const struct phema_checkpoint *checkpoint, struct phema_span name)
+{
+    const struct phema_value *values = phema_checkpoint_values(checkpoint);
+    double number = PHEMA_UNKNOWN;
+    for (size_t i = 0; i < phema_checkpoint_n_values(checkpoint); i++) {
+        if (values[i].name_size != name.size || memcmp(values[i].name, name.data, name.size) != 0)
+            continue;
+        if (!isnan(number) && number != values[i].number)
+            return PHEMA_UNKNOWN;
+        number = values[i].number;
+    }
+    return number;
+}
+
+PHEMA_FALLIBLE facts_check_counter(const struct candidate *candidate, const struct layout *layout,
+                                   const struct phema_checkpoint *checkpoint,
+                                   struct phema_error *err)
+{
+    if (!layout->counter)
+        return PHEMA_OK;
+    struct phema_span name = {(const uint8_t *)layout->counter, strlen(layout->counter)};
+    double inside = facts_value(checkpoint, name), named = candidate->named_time;
+    double on_clock = layout->clock ? layout->clock(named) : named;
+    if (isnan(inside) || isnan(named) || inside == on_clock ||
+        floor(inside / layout->counts_per_time) == named)
+        return PHEMA_OK;
+    struct phema_name_buffer shown, counted;
+    return phema_fail(
+        err, PHEMA_ERR_INPUTS, "its name says time %s, but '%s' inside is %s; mend what is wrong",
+        phema_number_shown(&shown, named), layout->counter, phema_number_shown(&counted, inside));
+}
+
+/* A provenance has a line for each snapshot: far less than this, and what is more is no such file.
+ */
+#define MAX_DESCRIPTION ((size_t)64 << 20)
+
+bool facts_is_described_output(const char *path)
+{
+    struct phema_error ignored = {""};
+    struct phema_text name = {0};
+    phema_text_printf(&name, "%s.json", path);
+    struct phema_file *file = NULL;
+    struct phema_json *root = NULL;
+    bool is_output = false;
+    if (!name.is_failed && phema_file_open(&file, name.data, &ignored) == PHEMA_OK) {
+        struct phema_span text = phema_file_span(file);
+        if (text.size <= MAX_DESCRIPTION && phema_json_parse(&root, text, &ignored) == PHEMA_OK)
+            is_output = phema_json_get(root, "posthoc_ema.provenance") != NULL;
+    }
+    phema_json_free(root);
+    phema_file_close(file);
+    phema_text_clear(&name);
+    return is_output;
 }
 
 bool facts_has_subtree(const struct phema_checkpoint *checkpoint, const char *key)

@@ -11,8 +11,26 @@
 PHEMA_FALLIBLE facts_read(struct candidate *candidate, bool *is_output, const char **unit,
                           const struct phema_checkpoint *checkpoint, struct phema_error *err);
 
+/* An element of a tensor in C order; NaN when there is none (tensor may be NULL), or its dtype
+ * holds no numbers that can be trusted. */
+double facts_element(const struct phema_checkpoint *checkpoint, const struct phema_tensor *tensor,
+                     uint64_t index);
+
 /* A number kept in a tensor of one element; NaN when there is no such tensor or it is no number. */
 double facts_scalar(const struct phema_checkpoint *checkpoint, const char *name);
+
+/* A number kept beside the tensors; NaN when there is none of that name, or several that differ. */
+double facts_value(const struct phema_checkpoint *checkpoint, struct phema_span name);
+
+/* The counter that a trainer keeps in its file against the time in the file's name.
+ * PHEMA_ERR_INPUTS when they disagree */
+PHEMA_FALLIBLE facts_check_counter(const struct candidate *candidate, const struct layout *layout,
+                                   const struct phema_checkpoint *checkpoint,
+                                   struct phema_error *err);
+
+/* Whether a JSON beside the file says that it is an output: "FILE.json" with the provenance that
+ * formats without metadata have no room for. */
+bool facts_is_described_output(const char *path);
 
 /* true when a tensor's name begins with "KEY." */
 bool facts_has_subtree(const struct phema_checkpoint *checkpoint, const char *key);

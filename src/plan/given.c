@@ -13,6 +13,18 @@
 #include "phema/json.h"
 #include "phema/text.h"
 
+/* The path of a file that is one snapshot; of several in one file, their keys stand behind it. */
+static bool is_path_of(const struct phema_snapshot *snapshot, const char *name, size_t size)
+{
+    size_t path_size = snapshot->path ? strlen(snapshot->path) : 0;
+    if (!path_size || size < path_size || memcmp(snapshot->path, name, path_size) != 0)
+        return false;
+    if (!snapshot->key)
+        return size == path_size;
+    return size == path_size + 1 + strlen(snapshot->key) && name[path_size] == ':' &&
+           memcmp(name + path_size + 1, snapshot->key, size - path_size - 1) == 0;
+}
+
 /* Labels are relative to SNAPSHOTS; "./a" and "SNAPSHOTS/a" are accepted for "a". */
 static size_t find_snapshot(const struct phema_series *series, const char *name, size_t size)
 {
@@ -24,8 +36,7 @@ static size_t find_snapshot(const struct phema_series *series, const char *name,
         const struct phema_snapshot *snapshot = &series->snapshots[k];
         if (strlen(snapshot->label) == size && memcmp(snapshot->label, name, size) == 0)
             return k;
-        if (snapshot->path && strlen(snapshot->path) == size &&
-            memcmp(snapshot->path, name, size) == 0)
+        if (is_path_of(snapshot, name, size))
             return k;
     }
     return SIZE_MAX;

@@ -19,14 +19,23 @@ const struct layout layout_own = {
     .unit = "steps",
 };
 
+static const char training_state[] = "training-state-";
+
 const struct layout layout_edm2 = {
     .name = "edm2",
-    .pattern =
-        "^(?<prefix>.*)-(?<time>[0-9]{7,})-(?<sigma>[0-9]+\\.[0-9]{3})\\.(?:pkl|safetensors)$",
+    .pattern = "^(?:(?<state>training-state)|(?<prefix>.*))-(?<time>[0-9]{7,})"
+               "(?(<state>)\\.pt|-(?<sigma>[0-9]+\\.[0-9]{3})\\.(?:pkl|safetensors))$",
     .unit = "images",
     .clock = images_from_kimg,
     .subtree = "ema", /* beside it the pickle holds an encoder and settings */
+    .counter = "state.cur_nimg",
+    .counts_per_time = 1000,
 };
+
+bool layout_is_training_state(const char *base)
+{
+    return strncmp(base, training_state, sizeof(training_state) - 1) == 0;
+}
 
 const struct layout layout_ema_pytorch = {
     .name = "ema-pytorch",
@@ -50,13 +59,31 @@ const struct layout layout_posthoc_ema = {
     .default_sigmas = "0.05,0.28",
 };
 
+/* ModelCheckpoint of Lightning: metrics may stand behind the step, and a version where a file of
+ * the name was there. */
+const struct layout layout_lightning = {
+    .name = "lightning",
+    .pattern = "^(?:.*[-_])?step=(?<time>[0-9]+)(?:[-_].*)?\\.ckpt$",
+    .unit = "steps",
+    .counter = "global_step",
+    .counts_per_time = 1,
+};
+
+/* Directories of the Trainer of transformers. */
+const struct layout layout_hf = {
+    .name = "hf",
+    .pattern = "^checkpoint-(?<time>[0-9]+)$",
+    .unit = "steps",
+};
+
 const struct layout layout_manifest = {.name = "manifest", .unit = "steps"};
 
 /* --name-regex without a layout */
 const struct layout layout_custom = {.name = "names", .unit = "steps"};
 
-static const struct layout *const known[] = {&layout_own, &layout_edm2, &layout_ema_pytorch,
-                                             &layout_posthoc_ema, &layout_manifest};
+static const struct layout *const known[] = {
+    &layout_own,       &layout_edm2, &layout_ema_pytorch, &layout_posthoc_ema,
+    &layout_lightning, &layout_hf,   &layout_manifest};
 
 const struct layout *layout_named(const char *name)
 {
@@ -68,5 +95,5 @@ const struct layout *layout_named(const char *name)
 
 const char *layout_names(void)
 {
-    return "auto, own, edm2, ema-pytorch, posthoc-ema, manifest";
+    return "auto, own, edm2, ema-pytorch, posthoc-ema, lightning, hf, manifest";
 }

@@ -96,7 +96,8 @@ static enum phema_status count_matches(struct scan *scan, const struct layout *l
  * is safetensors, or left out. */
 static enum phema_status recognise(struct scan *scan, struct phema_error *err)
 {
-    static const struct layout *const tried[] = {&layout_own, &layout_edm2, &layout_ema_pytorch};
+    static const struct layout *const tried[] = {&layout_own, &layout_edm2, &layout_ema_pytorch,
+                                                 &layout_lightning, &layout_hf};
     const struct layout *best = &layout_own;
     size_t most = 0;
     for (size_t i = 0; i < ARRAY_LEN(tried); i++) {

@@ -6,7 +6,7 @@ echo "$?"
 mkdir empty
 "$phema" weights --sigma-rel 0.1 empty
 echo "$?"
-"$phema" weights --sigma-rel 0.1 --layout lightning empty
+"$phema" weights --sigma-rel 0.1 --layout keras empty
 echo "$?"
 "$phema" weights --sigma-rel 0.1 --layout manifest empty
 echo "$?"

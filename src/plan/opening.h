@@ -1,0 +1,51 @@
+/* opening.h - a series while its files are opened. */
+#ifndef PLAN_OPENING_H
+#define PLAN_OPENING_H
+
+#include "agree.h"
+#include "scan.h"
+#include "subtree.h"
+
+/* What is needed while a series is opened, and freed after. */
+struct opening {
+    const struct phema_series_options *options;
+    struct phema_series *series;
+    struct phema_arena scratch;
+    struct phema_text notes;
+    struct scan scan;
+    struct selection selection;
+    struct agreement agreement;
+    size_t capacity; /* of the series' snapshots */
+    bool is_subtree_chosen;
+    struct subtree subtree;
+    /* The file at hand, with its listing, and whether a snapshot owns it already. */
+    struct phema_checkpoint *checkpoint;
+    const char *path;
+    bool is_owned;
+};
+
+/* Turns the candidates that are left into the snapshots of the series.
+ * PHEMA_ERR_INPUTS when there are none, or they do not agree */
+PHEMA_FALLIBLE opening_add_all(struct opening *opening, struct phema_error *err);
+
+/* Lets go of the file at hand; to be called once more when all is done, or has failed. */
+void opening_release(struct opening *opening);
+
+/* ---- widths.c ---- */
+
+/* A library that writes no widths: the command that would do with its defaults. */
+PHEMA_FALLIBLE widths_fail_unsaid(const struct opening *opening, struct phema_error *err);
+
+/* Fills in the candidate's width and exponent, and how often it was updated.
+ * PHEMA_ERR_INPUTS when nothing says them, or they are impossible */
+PHEMA_FALLIBLE widths_find(const struct opening *opening, struct candidate *candidate,
+                           struct phema_error *err);
+
+/* Whether a width from inside the file may be what the name or the manifest says; take it; or say
+ * that none of those in KEY.stds is. */
+bool width_is_meant(const struct candidate *candidate, double width);
+void width_take(struct candidate *candidate, double width);
+PHEMA_FALLIBLE width_fail(const struct candidate *candidate, const char *key,
+                          struct phema_error *err);
+
+#endif

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+/* subtree.c - see subtree.h. Trainers keep more than a model in a file: raw parameters beside their
+ * averages, several averages, an optimizer. What is chosen by guess is said. */
+#include "subtree.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "facts.h"
+
+bool root_is_optimizer(const char *name, size_t size)
+{
+    static const char *const roots[] = {"optim", "opt", "opt_state"};
+    static const char stem[] = "optimizer"; /* _states, _state_dict, s, ... */
+    const char *dot = size ? memchr(name, '.', size) : NULL;
+    size_t root_size = dot ? (size_t)(dot - name) : size;
+    if (root_size >= sizeof(stem) - 1 && memcmp(name, stem, sizeof(stem) - 1) == 0)
+        return true;
+    for (size_t i = 0; i < ARRAY_LEN(roots); i++)
+        if (strlen(roots[i]) == root_size && memcmp(name, roots[i], root_size) == 0)
+            return true;
+    return false;
+}
+
+/* ---- Several averages in one file: P.stds and P.emas ---- */
+
+/* The number at text, and the size of its digits; 0 when there are none, or too many. */
+static size_t read_index(size_t *index, const char *text, size_t size)
+{
+    size_t at = 0;
+    for (*index = 0; at < size && at < 9 && text[at] >= '0' && text[at] <= '9'; at++)
+        *index = 10 * *index + (size_t)(text[at] - '0');
+    return at;
+}
+
+/* "P.emas.1.w" is average 1 of P, whose name is the first *key_size bytes; "emas.1.w" of "". */
+static bool names_average(size_t *key_size, size_t *index, const char *name, size_t size)
+{
+    static const char list[] = "emas.";
+    static const size_t list_size = sizeof(list) - 1;
+    for (size_t at = 0; at + list_size < size; at++) {
+        const char *found = memmem(name + at, size - at, list, list_size);
+        if (!found)
+            return false;
+        at = (size_t)(found - name);
+        size_t behind = at + list_size;
+        size_t digits = read_index(index, name + behind, size - behind);
+        if (digits && behind + digits < size && name[behind + digits] == '.' &&
+            (at == 0 || name[at - 1] == '.')) {
+            *key_size = at ? at - 1 : 0;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* KEY.stds is a list of numbers, or a tensor of them. */
+static double width_at(const struct phema_checkpoint *checkpoint, const char *key, size_t key_size,
+                       size_t index)
+{
+    struct phema_text name = {0};
+    phema_text_append(&name, key, key_size);
+    phema_text_puts(&name, key_size ? ".stds" : "stds");
+    size_t list_size = name.size;
+    phema_text_printf(&name, ".%zu", index);
+    double width = PHEMA_UNKNOWN;
+    if (!name.is_failed) {
+        struct phema_span item = {(const uint8_t *)name.data, name.size};
+        width = facts_value(checkpoint, item);
+        if (isnan(width))
+            width = facts_element(checkpoint,
+                                  phema_checkpoint_find(checkpoint, name.data, list_size), index);
+    }
+    phema_text_clear(&name);
+    return width;
+}
+
+/* The first key that holds averages and the width of the first of them; {NULL, 0} if none does. */
+static struct phema_span find_bundle(const struct phema_checkpoint *checkpoint)
+{
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
+    struct phema_span seen = {NULL, 0};
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
+        size_t size = 0, index = 0;
+        const char *name = tensors[i].name;
+        if (!names_average(&size, &index, name, tensors[i].name_size))
+            continue;
+        if (seen.data && seen.size == size && memcmp(seen.data, name, size) == 0)
+            continue; /* asked already */
+        seen = (struct phema_span){(const uint8_t *)name, size};
+        if (!isnan(width_at(checkpoint, name, size, 0)))
+            return seen;
+    }
+    return (struct phema_span){NULL, 0};
+}
+
+static bool is_bundle(const struct phema_checkpoint *checkpoint, const char *key)
+{
+    struct phema_text list = {0};
+    phema_text_printf(&list, "%s%semas", key, *key ? "." : "");
+    bool is = !list.is_failed && facts_has_subtree(checkpoint, list.data) &&
+              !isnan(width_at(checkpoint, key, strlen(key), 0));
+    phema_text_clear(&list);
+    return is;
+}
+
+static enum phema_status mark_averages(bool *is_seen, size_t n, const char *key,
+                                       const struct phema_checkpoint *checkpoint,
+                                       struct phema_error *err)
+{
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
+        size_t size = 0, index = 0;
+        if (!names_average(&size, &index, tensors[i].name, tensors[i].name_size) ||
+            size != strlen(key) || memcmp(tensors[i].name, key, size) != 0)
+            continue;
+        if (index >= n)
+            return phema_fail(err, PHEMA_ERR_INPUTS,
+                              "holds average %zu of '%s', but %zu width%s in 'stds' there, from 0",
+                              index, key, n, n == 1 ? "" : "s");
+        is_seen[index] = true;
+    }
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE subtree_widths(const double **widths, size_t *n, struct phema_arena *arena,
+                              const char *key, const struct phema_checkpoint *checkpoint,
+                              struct phema_error *err)
+{
+    /* each is a value, or has a tensor at least */
+    size_t most = phema_checkpoint_n_values(checkpoint) + phema_checkpoint_n_tensors(checkpoint);
+    double *found = phema_arena_array(arena, most + 1, sizeof(*found));
+    bool *is_seen = phema_arena_array(arena, most + 1, sizeof(*is_seen));
+    if (!found || !is_seen)
+        return phema_fail_memory(err);
+    for (*n = 0; *n < most; ++*n) {
+        found[*n] = width_at(checkpoint, key, strlen(key), *n);
+        if (isnan(found[*n]))
+            break;
+    }
+    if (*n == 0)
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "has no widths in 'stds' of '%s', which other files of the series have",
+                          key);
+    enum phema_status status = mark_averages(is_seen, *n, key, checkpoint, err);
+    for (size_t i = 0; !status && i < *n; i++)
+        if (!is_seen[i])
+            status = phema_fail(err, PHEMA_ERR_INPUTS,
+                                "has %zu widths in 'stds' of '%s', but no average %zu in 'emas'",
+                                *n, key, i);
+    *widths = found;
+    return status;
+}
+
+double subtree_width_of(const char *key, const struct phema_checkpoint *checkpoint)
+{
+    struct phema_text name = {0}; /* of a tensor that could be there */
+    phema_text_printf(&name, "%s.w", key);
+    size_t size = 0, index = 0;
+    double width = PHEMA_UNKNOWN;
+    if (!name.is_failed && names_average(&size, &index, name.data, name.size) &&
+        strlen(key) ==
+            size + (size ? 1 : 0) + strlen("emas.") + (size_t)snprintf(NULL, 0, "%zu", index))
+        width = width_at(checkpoint, key, size, index);
+    phema_text_clear(&name);
+    return width;
+}
+
+const char *subtree_key_of(struct phema_arena *arena, const char *key, size_t index)
+{
+    struct phema_text text = {0};
+    phema_text_printf(&text, "%s%semas.%zu", key, *key ? "." : "", index);
+    const char *copy = text.is_failed ? NULL : phema_arena_copy(arena, text.data, text.size);
+    phema_text_clear(&text);
+    return copy;
+}
+
+/* ---- The choice ---- */
+
+static bool has_optimizer(const struct phema_checkpoint *checkpoint, bool with_tensors)
+{
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++)
+        if (root_is_optimizer(tensors[i].name, tensors[i].name_size))
+            return true;
+    const struct phema_value *values = phema_checkpoint_values(checkpoint);
+    for (size_t i = 0; !with_tensors && i < phema_checkpoint_n_values(checkpoint); i++)
+        if (root_is_optimizer(values[i].name, values[i].name_size))
+            return true;
+    return false;
+}
+
+/* "" where nothing tells the model from the rest. */
+static const char *guess(const struct scan *scan, const struct phema_checkpoint *checkpoint)
+{
+    static const char *const models[] = {"model", "model_state_dict", "module", "net"};
+    const char *own = scan->layout->subtree;
+    if (own && facts_has_subtree(checkpoint, own))
+        return own;
+    struct phema_span bundle = find_bundle(checkpoint);
+    if (bundle.data)
+        return phema_arena_copy(scan->arena, bundle.data, bundle.size);
+    if (facts_has_subtree(checkpoint, "ema_state_dict"))
+        return "ema_state_dict";
+    const char *lit_ema = lit_ema_find(checkpoint);
+    if (lit_ema)
+        return lit_ema;
+    if (facts_has_subtree(checkpoint, "state_dict"))
+        return "state_dict";
+    bool is_training = has_optimizer(checkpoint, false);
+    for (size_t i = 0; is_training && i < ARRAY_LEN(models); i++)
+        if (facts_has_subtree(checkpoint, models[i]))
+            return models[i];
+    return "";
+}
+
+static void note_guess(struct scan *scan, const struct subtree *subtree,
+                       const struct phema_checkpoint *checkpoint)
+{
+    struct phema_name_buffer buffer;
+    const char *key = phema_name_shown(&buffer, subtree->key, strlen(subtree->key));
+    const char *dot = *key ? "." : "";
+    if (subtree->is_bundle)
+        scan_note(
+            scan,
+            "each file holds several averages: those in '%s%semas' are averaged, of the widths "
+            "in '%s%sstds', and the output has their names without the key (--key . for all)",
+            key, dot, key, dot);
+    else if (subtree->n_names)
+        scan_note(scan,
+                  "averaging the subtree '%s' under the names that its tensors have in the model "
+                  "(--key . for all)",
+                  key);
+    else if (*key)
+        scan_note(scan,
+                  "averaging the subtree '%s', whose names the output has without it (--key . "
+                  "for all)",
+                  key);
+    else if (has_optimizer(checkpoint, true))
+        scan_note(scan, "left out: the state of an optimizer (--key . copies it from the newest)");
+}
+
+PHEMA_FALLIBLE subtree_choose(struct subtree *out, struct scan *scan, const char *asked,
+                              const struct phema_checkpoint *checkpoint, struct phema_error *err)
+{
+    bool is_all = asked && strcmp(asked, ".") == 0;
+    *out = (struct subtree){.key = is_all ? "" : asked ? asked : guess(scan, checkpoint)};
+    if (!out->key)
+        return phema_fail_memory(err);
+    struct phema_name_buffer shown;
+    if (*out->key && !facts_has_subtree(checkpoint, out->key))
+        return phema_fail(err, PHEMA_ERR_INPUTS, "has no subtree '%s'; see --key",
+                          phema_name_shown(&shown, out->key, strlen(out->key)));
+    out->leaves_out_optimizer = !asked && !*out->key;
+    out->is_bundle = !is_all && is_bundle(checkpoint, out->key);
+    const char *lit_ema = is_all ? NULL : lit_ema_find(checkpoint);
+    enum phema_status status = PHEMA_OK;
+    if (lit_ema && strcmp(lit_ema, out->key) == 0)
+        status = lit_ema_match(out, scan, checkpoint, err);
+    if (!status && !asked)
+        note_guess(scan, out, checkpoint);
+    return status;
+}

@@ -1,0 +1,2 @@
+"$phema" inspect "$fixtures/edm2_state"
+"$phema" inspect --json "$fixtures/lightning/stds_emas"
