@@ -65,7 +65,8 @@ PHEMA_FALLIBLE phema_checkpoint_open(struct phema_checkpoint **out, const char *
                                      struct phema_error *err);
 void phema_checkpoint_close(struct phema_checkpoint *checkpoint); /* takes NULL */
 
-/* Frees names, shapes, metadata and values, keeps the files mapped: for those who noted the places. */
+/* Frees names, shapes, metadata and values, keeps the files mapped: for those who noted the places.
+ */
 void phema_checkpoint_forget_listing(struct phema_checkpoint *checkpoint);
 
 const char *phema_checkpoint_path(const struct phema_checkpoint *checkpoint); /* as given */

@@ -94,6 +94,7 @@ struct phema_series_options {
     bool averages_buffers;    /* --buffers average */
     bool needs_no_profiles;   /* weights come from outside */
     bool is_alone;            /* snapshots is one checkpoint, whatever its name says: inspect */
+    bool is_conversion;       /* and whatever is in it: all of its tensors, unless key says which */
     bool needs_no_tensors;    /* weights: files are opened only where they say more than names */
     const char *command;      /* the whole command line, for a message that completes it */
     const char *command_tail; /* what of it stands behind the verb */
@@ -134,6 +135,7 @@ struct phema_plan_options {
     const double *ats; /* [n] named times; none: the newest snapshot */
     size_t n_ats;
     const char *weights_file; /* NULL: solve */
+    bool is_conversion;       /* no average: one checkpoint with the weight 1, as it is */
     struct phema_solve_options solve;
 };
 

@@ -138,14 +138,24 @@ static enum phema_status run(void *values, struct phema_error *err)
         cli_plan_options(&options, &given->common, &given->series, &given->target, err);
     if (status)
         return status;
+    if (given->is_conversion) {
+        options.is_conversion = options.series.is_conversion = options.series.is_alone = true;
+        options.series.needs_no_profiles = true;
+        if (!options.series.key)
+            options.series.key = "."; /* all of it */
+    }
     struct phema_plan *plan = NULL;
     status = phema_plan_make(&plan, &options, err);
     if (status)
         return status;
-    report_series(&given->common, plan->series);
+    if (given->is_conversion)
+        report_conversion(&given->common, plan->series);
+    else
+        report_series(&given->common, plan->series);
     struct phema_outputs outputs = {0};
     struct phema_outputs_options naming = outputs_options(given);
-    report_plan(&given->common, plan, naming.dtype, naming.has_dtype);
+    if (!given->is_conversion)
+        report_plan(&given->common, plan, naming.dtype, naming.has_dtype);
     status = cli_check_error(plan, given->target.max_error, err);
     if (!status)
         status = phema_outputs_make(&outputs, plan, &naming, err);
@@ -159,6 +169,9 @@ static enum phema_status run(void *values, struct phema_error *err)
 static const struct cli_opt rows[] = {
     CLI_SERIES_ROWS(synth_values),
     CLI_TARGET_ROWS(synth_values),
+    {"convert", TARGET, CLI_FLAG, CLI_ROW(synth_values, is_conversion), NULL,
+     "no average: SNAPSHOTS is one checkpoint, written as it is\nin the format of OUT",
+     CLI_SHAPES_BYTES, 0},
     {"OUT", OUTPUT, CLI_OPERAND, CLI_ROW(synth_values, out), NULL,
      "FILE (what it ends in says what is written), a directory,\nor a template like "
      "sweep/phema-{time}-{sigma}.safetensors",

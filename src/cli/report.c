@@ -98,6 +98,19 @@ void report_series(const struct cli_common *common, const struct phema_series *s
     }
 }
 
+void report_conversion(const struct cli_common *common, const struct phema_series *series)
+{
+    if (common->is_quiet)
+        return;
+    size_t n_averaged = 0;
+    struct phema_name_buffer shown;
+    (void)fprintf(stderr, "%s: %s, %zu tensors, %s, as they are\n", series->root,
+                  phema_checkpoint_format(series->snapshots[0].checkpoint), series->n_tensors,
+                  phema_size_shown(&shown, bytes_of_tensors(series, &n_averaged)));
+    for (size_t i = 0; i < series->n_notes; i++)
+        say(series->notes[i]);
+}
+
 static void write_target(struct phema_text *out, const struct phema_target *target)
 {
     struct phema_name_buffer at;

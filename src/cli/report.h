@@ -10,6 +10,7 @@
 /* To stderr: what was recognised and left out (unless quiet). */
 void report_series(const struct cli_common *common, const struct phema_series *series);
 /* To stderr: metric, and what to expect of each target. */
+void report_conversion(const struct cli_common *common, const struct phema_series *series);
 void report_plan(const struct cli_common *common, const struct phema_plan *plan,
                  enum phema_dtype output_dtype, bool has_dtype);
 void report_synth(const struct cli_common *common, const struct phema_plan *plan,

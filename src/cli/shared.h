@@ -57,7 +57,7 @@ struct cli_target_values {
          INPUT,                                                                                    \
          CLI_CHOICE,                                                                               \
          CLI_ROW(type, series.layout),                                                             \
-         "auto|own|edm2|ema-pytorch|posthoc-ema|lightning|hf|manifest",                                         \
+         "auto|own|edm2|ema-pytorch|posthoc-ema|lightning|hf|manifest",                            \
          "who wrote the snapshots; auto: recognised by names",                                     \
          CLI_SHAPES_BYTES,                                                                         \
          0},                                                                                       \

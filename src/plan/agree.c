@@ -191,7 +191,7 @@ PHEMA_FALLIBLE agree_first(struct agreement *agreement, struct phema_snapshot *s
     if (status)
         return status;
     const struct phema_series *series = agreement->series;
-    if (series->n_tensors == 0)
+    if (series->n_tensors == 0 && !agreement->may_be_empty)
         return phema_fail(
             err, PHEMA_ERR_INPUTS, "%s: holds no tensor%s; see --key, --include and --exclude",
             snapshot->path,

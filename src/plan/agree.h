@@ -22,6 +22,7 @@ struct agreement {
     struct phema_arena *arena;
     const struct selection *selection;
     bool averages_buffers;
+    bool may_be_empty; /* a file without tensors is one as well */
     bool is_alone; /* series->became is filled in */
     struct phema_series *series;
     const char *reference;      /* label of the snapshot whose tensors the table holds */

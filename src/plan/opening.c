@@ -240,8 +240,10 @@ static enum phema_status add_file(struct opening *opening, struct candidate *can
         return status;
     const char *unit = NULL;
     bool is_output = false;
-    status = facts_read(candidate, &is_output, &unit, opening->checkpoint, err);
-    if (!status)
+    bool is_read = !opening->options->is_conversion; /* what it says is not used there */
+    if (is_read)
+        status = facts_read(candidate, &is_output, &unit, opening->checkpoint, err);
+    if (!status && is_read)
         status = facts_check_counter(candidate, opening->scan.layout, opening->checkpoint, err);
     if (status)
         return phema_fail_in(err, status, "%s", candidate->path);

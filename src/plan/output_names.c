@@ -147,6 +147,11 @@ static enum phema_status choose_template(struct phema_text *template, struct dra
             out, m);
     if (!is_file)
         find_natural(form, &end, draft);
+    if (options->is_conversion && (is_template || (!is_file && *form != PHEMA_FORM_SHARDED)))
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "%s: --convert writes one checkpoint; end OUT in what it is to be, such "
+                          "as .safetensors",
+                          out);
     bool is_sharded = *form == PHEMA_FORM_SHARDED;
     if (!is_file && !is_sharded &&
         (is_template ? !is_slashed : m == 1 && !is_slashed && !is_directory(out)))

@@ -292,6 +292,25 @@ static enum phema_status take_given(struct phema_plan *plan,
     return status;
 }
 
+static enum phema_status take_as_is(struct phema_plan *plan, struct phema_error *err)
+{
+    plan->metric = "given";
+    plan->has_given_weights = true;
+    plan->targets = calloc(1, sizeof(*plan->targets));
+    double *weights = calloc(1, sizeof(*weights));
+    if (!plan->targets || !weights) {
+        free(weights);
+        return phema_fail_memory(err);
+    }
+    plan->m = 1;
+    weights[0] = 1;
+    struct phema_target *target = &plan->targets[0];
+    target->named_time = target->time = target->sigma_rel = target->gamma = PHEMA_UNKNOWN;
+    target->solution.weights = weights;
+    target->solution.solver = "given";
+    return rate_given(plan, target, err);
+}
+
 /* ---- Together ---- */
 
 static enum phema_status make_targets(struct phema_plan *plan,
@@ -338,6 +357,8 @@ static enum phema_status make(struct phema_plan *plan, const struct phema_plan_o
     enum phema_status status = phema_series_open(&plan->series, &options->series, err);
     if (status)
         return status;
+    if (options->is_conversion)
+        return take_as_is(plan, err);
     if (options->weights_file)
         return take_given(plan, options, err);
     plan->metric = options->solve.metric == PHEMA_METRIC_WALK ? "walk" : "profile";
@@ -351,7 +372,12 @@ static enum phema_status make(struct phema_plan *plan, const struct phema_plan_o
 PHEMA_FALLIBLE phema_plan_make(struct phema_plan **out, const struct phema_plan_options *options,
                                struct phema_error *err)
 {
-    if (!options->weights_file && !options->n_sigma_rels && !options->n_gammas)
+    bool has_width = options->n_sigma_rels || options->n_gammas;
+    if (options->is_conversion && (has_width || options->weights_file || options->n_ats))
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "--convert: takes one checkpoint as it is; it goes with no --sigma-rel, "
+                          "--gamma, --at or --weights");
+    if (!options->is_conversion && !options->weights_file && !has_width)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "no target: give --sigma-rel, --gamma or --weights");
     struct phema_plan *plan = calloc(1, sizeof(*plan));

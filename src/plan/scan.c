@@ -182,7 +182,8 @@ PHEMA_FALLIBLE scan_alone(struct scan *scan, const struct phema_series_options *
                           struct phema_error *err)
 {
     enum phema_status status = add_path(scan, NULL, options->snapshots, err);
-    if (!status)
+    scan->layout = &layout_custom;
+    if (!status && !options->is_conversion)
         status = scan_names(scan, options, err);
     if (!status)
         scan->items[0].is_left_out = false;

@@ -104,6 +104,7 @@ PHEMA_FALLIBLE phema_series_open(struct phema_series **out,
     opening.agreement.series = series;
     opening.agreement.averages_buffers = options->averages_buffers;
     opening.agreement.is_alone = options->is_alone;
+    opening.agreement.may_be_empty = options->is_conversion;
 
     enum phema_status status = open_series(&opening, err);
     opening_release(&opening);
