@@ -114,8 +114,8 @@ const char *phema_checkpoint_warning(const struct phema_checkpoint *checkpoint, 
 
 /* Whether data are decompressed: then tensors are best read once, in the order of their offsets. */
 bool phema_checkpoint_is_decoded(const struct phema_checkpoint *checkpoint);
-/* Whether any order is cheap: data are mapped, or compressed in frames whose places are known.
- * Otherwise reading backward decompresses the file from its beginning. */
+/* Whether any order is cheap: data are mapped, or compressed in small frames whose places are known.
+ * Otherwise reading backward decompresses a large frame, or the file, from its beginning. */
 bool phema_checkpoint_can_seek(const struct phema_checkpoint *checkpoint);
 /* What one reader needs to decompress: window, buffers and decoder; 0 for mapped files. Held from
  * the first read until finish, close or the end of the content. */
@@ -143,8 +143,8 @@ void phema_tensor_release(const struct phema_checkpoint *checkpoint,
                           const struct phema_tensor *tensor, uint64_t first, uint64_t n);
 
 /* When all is read that will be: PHEMA_ERR_FILE when decompressed content goes on behind the last
- * tensor, or a checksum is wrong. Decompresses the rest of the file, or, where that can seek, of
- * the frame that was read last. Nothing to do for mapped files. */
+ * tensor, or a checksum is wrong. Decompresses the rest of the file, or, where the sizes of all
+ * frames are known, of the frame that was read last. Nothing to do for mapped files. */
 PHEMA_FALLIBLE phema_reader_finish(struct phema_reader *reader, struct phema_error *err);
 
 /* Of a tensor that lies mapped in one place: its first element, NULL when it has none (and of one

@@ -157,27 +157,73 @@ static void clear_side(struct side *side)
     free(side->values);
 }
 
-static enum phema_status compare_all(struct phema_comparison *out, struct side *a, struct side *b,
-                                     struct phema_error *err)
+/* What stands beside what: the tensors of a, then those only in b. */
+static void pair_tensors(struct phema_comparison *out, const struct phema_checkpoint *a,
+                         const struct phema_checkpoint *b)
 {
-    size_t n_a = phema_checkpoint_n_tensors(a->checkpoint);
-    size_t n_b = phema_checkpoint_n_tensors(b->checkpoint);
-    const struct phema_tensor *tensors_a = phema_checkpoint_tensors(a->checkpoint);
-    const struct phema_tensor *tensors_b = phema_checkpoint_tensors(b->checkpoint);
-    long double sum_diff2 = 0, sum_b2 = 0;
-    out->is_equal = true;
+    size_t n_a = phema_checkpoint_n_tensors(a);
+    size_t n_b = phema_checkpoint_n_tensors(b);
+    const struct phema_tensor *tensors_a = phema_checkpoint_tensors(a);
+    const struct phema_tensor *tensors_b = phema_checkpoint_tensors(b);
     for (size_t i = 0; i < n_a; i++) {
         struct phema_difference *item = &out->tensors[out->n++];
         item->a = &tensors_a[i];
-        item->b = phema_checkpoint_find(b->checkpoint, item->a->name, item->a->name_size);
+        item->b = phema_checkpoint_find(b, item->a->name, item->a->name_size);
         item->is_comparable = item->b && are_comparable(item->a, item->b);
-        if (item->is_comparable) {
-            a->tensor = item->a;
-            b->tensor = item->b;
-            enum phema_status status = compare_tensor(item, a, b, err);
-            if (status)
-                return status;
-        }
+    }
+    for (size_t i = 0; i < n_b; i++)
+        if (!phema_checkpoint_find(a, tensors_b[i].name, tensors_b[i].name_size))
+            out->tensors[out->n++].b = &tensors_b[i];
+}
+
+static int by_place(const struct phema_tensor *left, const struct phema_tensor *right)
+{
+    return (left->offset > right->offset) - (left->offset < right->offset);
+}
+
+static int by_place_in_a(const void *left, const void *right)
+{
+    return by_place((*(struct phema_difference *const *)left)->a,
+                    (*(struct phema_difference *const *)right)->a);
+}
+
+static int by_place_in_b(const void *left, const void *right)
+{
+    return by_place((*(struct phema_difference *const *)left)->b,
+                    (*(struct phema_difference *const *)right)->b);
+}
+
+/* In the order of a side that can only be decompressed forward, else as they are listed. */
+static enum phema_status compare_pairs(struct phema_comparison *out, struct side *a, struct side *b,
+                                       struct phema_error *err)
+{
+    struct phema_difference **order = calloc(out->n + 1, sizeof(struct phema_difference *));
+    if (!order)
+        return phema_fail_memory(err);
+    size_t n = 0;
+    for (size_t i = 0; i < out->n; i++)
+        if (out->tensors[i].is_comparable)
+            order[n++] = &out->tensors[i];
+    if (!phema_checkpoint_can_seek(a->checkpoint))
+        qsort(order, n, sizeof(struct phema_difference *), by_place_in_a);
+    else if (!phema_checkpoint_can_seek(b->checkpoint))
+        qsort(order, n, sizeof(struct phema_difference *), by_place_in_b);
+    enum phema_status status = PHEMA_OK;
+    for (size_t i = 0; i < n && !status; i++) {
+        a->tensor = order[i]->a;
+        b->tensor = order[i]->b;
+        status = compare_tensor(order[i], a, b, err);
+    }
+    free(order);
+    return status;
+}
+
+static void sum_up(struct phema_comparison *out)
+{
+    long double sum_diff2 = 0, sum_b2 = 0;
+    out->is_equal = true;
+    for (size_t i = 0; i < out->n; i++) {
+        const struct phema_difference *item = &out->tensors[i];
         out->is_equal = out->is_equal && item->is_equal;
         if (!item->is_comparable || !is_numeric(item->a->dtype))
             continue;
@@ -185,13 +231,7 @@ static enum phema_status compare_all(struct phema_comparison *out, struct side *
         sum_diff2 += item->sum_diff2;
         sum_b2 += item->sum_b2;
     }
-    for (size_t i = 0; i < n_b; i++)
-        if (!phema_checkpoint_find(a->checkpoint, tensors_b[i].name, tensors_b[i].name_size)) {
-            out->tensors[out->n++].b = &tensors_b[i];
-            out->is_equal = false;
-        }
     out->rel_l2 = out->max_abs == 0 ? 0 : relative_l2(out->max_abs, sum_diff2, sum_b2);
-    return PHEMA_OK;
 }
 
 PHEMA_FALLIBLE phema_compare(struct phema_comparison *out, const struct phema_checkpoint *a,
@@ -206,19 +246,23 @@ PHEMA_FALLIBLE phema_compare(struct phema_comparison *out, const struct phema_ch
         status = init_side(&left, a, err);
     if (!status)
         status = init_side(&right, b, err);
-    if (!status)
-        status = compare_all(&comparison, &left, &right, err);
+    if (!status) {
+        pair_tensors(&comparison, a, b);
+        status = compare_pairs(&comparison, &left, &right, err);
+    }
     if (!status)
         status = phema_reader_finish(left.reader, err);
     if (!status)
         status = phema_reader_finish(right.reader, err);
     clear_side(&left);
     clear_side(&right);
-    if (status)
+    if (status) {
         phema_comparison_clear(&comparison);
-    else
-        *out = comparison;
-    return status;
+        return status;
+    }
+    sum_up(&comparison);
+    *out = comparison;
+    return PHEMA_OK;
 }
 
 void phema_comparison_clear(struct phema_comparison *comparison)

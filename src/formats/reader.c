@@ -22,7 +22,7 @@ bool phema_checkpoint_is_decoded(const struct phema_checkpoint *checkpoint)
 bool phema_checkpoint_can_seek(const struct phema_checkpoint *checkpoint)
 {
     for (size_t i = 0; i < checkpoint->n_files; i++)
-        if (checkpoint->files[i].frames && !zstd_frames_has_index(checkpoint->files[i].frames))
+        if (checkpoint->files[i].frames && !zstd_frames_can_seek(checkpoint->files[i].frames))
             return false;
     return true;
 }

@@ -27,6 +27,10 @@
  * with what a file of empty frames wants. */
 #define MAX_INDEXED_FRAMES ((size_t)1 << 20)
 
+/* Of content; to go back costs decompressing half a frame, some 10 ms here. `zstd FILE` makes one
+ * frame of all, which is as good as no index for who wants tensors in another order. */
+#define MAX_SEEK_FRAME_BYTES ((uint64_t)16 << 20)
+
 /* Pages that were walked over are let go in steps of this. */
 #define RELEASE_BYTES ((uint64_t)64 << 20)
 
@@ -52,6 +56,7 @@ struct zstd_frames {
     uint64_t content_size;
     struct start *starts; /* the index: [n_starts] by place */
     size_t n_starts;
+    uint64_t largest_frame; /* of the index: content */
 };
 
 /* What a frame's header says. */
@@ -339,6 +344,8 @@ static enum phema_status build_index(struct zstd_frames *frames, struct phema_er
             continue;
         frames->starts[frames->n_starts++] = (struct start){frame->file_offset, first};
         first += frame->most;
+        if (frame->most > frames->largest_frame)
+            frames->largest_frame = frame->most;
     }
     return PHEMA_OK;
 }
@@ -378,6 +385,11 @@ uint64_t zstd_frames_content_size(const struct zstd_frames *frames)
 bool zstd_frames_has_index(const struct zstd_frames *frames)
 {
     return frames->starts != NULL;
+}
+
+bool zstd_frames_can_seek(const struct zstd_frames *frames)
+{
+    return frames->starts && frames->largest_frame <= MAX_SEEK_FRAME_BYTES;
 }
 
 uint64_t zstd_frames_window(const struct zstd_frames *frames)

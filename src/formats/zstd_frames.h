@@ -26,6 +26,8 @@ PHEMA_FALLIBLE zstd_frames_settle(struct zstd_frames *frames, uint64_t content_s
 const struct phema_file *zstd_frames_file(const struct zstd_frames *frames);
 uint64_t zstd_frames_content_size(const struct zstd_frames *frames); /* once settled */
 bool zstd_frames_has_index(const struct zstd_frames *frames);        /* false before */
+/* With an index, whose frames are so small that going back is cheap. */
+bool zstd_frames_can_seek(const struct zstd_frames *frames);
 
 /* The largest window of a frame, and the most that a decoder keeps of content: the window and a
  * block, or the whole content of a frame that is smaller. */
