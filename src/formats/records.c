@@ -54,7 +54,7 @@ enum phema_status phema_checkpoint_records(struct phema_record **out, size_t *n,
     if (checkpoint->format != &torch_zip_format)
         return PHEMA_OK;
     struct zip_archive zip;
-    enum phema_status status = zip_open(&zip, checkpoint_content(checkpoint, 0), err);
+    enum phema_status status = zip_open(&zip, checkpoint_content(checkpoint, 0), UINT64_MAX, err);
     if (status)
         return phema_fail_in(err, status, "%s", checkpoint->path);
     size_t n_records = 0;

@@ -164,11 +164,11 @@ static enum phema_status ask(bool *has_tensors, struct walk *walk, struct pickle
 
 /* Sizes and strides of a view into the arena; strides stay NULL for C order, in which sizes of 1
  * may have any stride. */
-static enum phema_status place(struct phema_tensor *tensor, struct walk *walk,
-                               const struct pickle_tensor *view, struct phema_error *err)
+static enum phema_status lay_out(struct phema_tensor *tensor, struct phema_arena *arena,
+                                 const struct pickle_tensor *view, struct phema_error *err)
 {
     size_t rank = view->sizes->items.n;
-    uint64_t *shape = phema_arena_array(&walk->checkpoint->arena, 2 * rank, sizeof(*shape));
+    uint64_t *shape = phema_arena_array(arena, 2 * rank, sizeof(*shape));
     if (!shape)
         return fail_memory(err);
     uint64_t *stride = shape + rank;
@@ -201,6 +201,23 @@ static enum phema_status place(struct phema_tensor *tensor, struct walk *walk,
     return PHEMA_OK;
 }
 
+enum phema_status torch_place_tensor(struct phema_tensor *tensor, struct phema_arena *arena,
+                                     const struct pickle_tensor *view, struct phema_error *err)
+{
+    enum phema_status status = lay_out(tensor, arena, view, err);
+    if (status)
+        return status;
+    unsigned bits = view->is_packed ? 8 : phema_dtype_bits(view->dtype);
+    tensor->dtype = view->dtype;
+    tensor->file = view->storage->file;
+    tensor->offset = view->storage->offset;
+    tensor->size_bytes = tensor->n_elems / (view->is_packed ? 2 : 1) * bits / 8;
+    if (tensor->n_elems) /* an empty view may claim to begin anywhere: then it begins with the
+                            storage */
+        tensor->offset += view->first * bits / 8;
+    return PHEMA_OK;
+}
+
 static enum phema_status list_tensor(struct walk *walk, const struct pickle_tensor *view,
                                      enum phema_tensor_kind kind, struct phema_error *err)
 {
@@ -208,22 +225,12 @@ static enum phema_status list_tensor(struct walk *walk, const struct pickle_tens
     bool is_root = !walk->name.data;
     const char *name = is_root ? lone : walk->name.data;
     size_t name_size = is_root ? strlen(lone) : walk->name.size;
-    struct phema_tensor tensor = {.dtype = view->dtype,
-                                  .kind = kind,
-                                  .name_size = name_size,
-                                  .file = view->storage->file,
-                                  .offset = view->storage->offset};
+    struct phema_tensor tensor = {.kind = kind, .name_size = name_size};
     enum phema_status status = spend(walk, name_size + 16 * view->sizes->items.n, err);
     if (!status)
-        status = place(&tensor, walk, view, err);
+        status = torch_place_tensor(&tensor, &walk->checkpoint->arena, view, err);
     if (status)
         return fail_in_tensor(err, status, name, name_size);
-    unsigned bits = phema_dtype_bits(view->dtype);
-    tensor.size_bytes =
-        tensor.n_elems / (view->is_packed ? 2 : 1) * (view->is_packed ? 8 : bits) / 8;
-    if (tensor.n_elems) /* an empty view may claim to begin anywhere: then it begins with the
-                           storage */
-        tensor.offset += view->first * (view->is_packed ? 8 : bits) / 8;
     tensor.name = phema_arena_copy(&walk->checkpoint->arena, name, name_size);
     if (!tensor.name)
         return fail_memory(err);

@@ -9,4 +9,8 @@
 PHEMA_FALLIBLE torch_list_tensors(struct phema_checkpoint *checkpoint, struct pickle_node *root,
                                   size_t pickle_size, struct phema_error *err);
 
+/* Dtype, dimensions and place of one; shape and stride lie in the arena. */
+PHEMA_FALLIBLE torch_place_tensor(struct phema_tensor *tensor, struct phema_arena *arena,
+                                  const struct pickle_tensor *view, struct phema_error *err);
+
 #endif

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* torch_zip.c - what torch.save writes since 1.6: a zip of a pickle and one stored record for each
  * storage (docs/formats/torch-zip.md). */
+#include "torch_zip.h"
+
 #include <string.h>
 
 #include "format.h"
@@ -9,10 +11,18 @@
 #include "torch_storages.h"
 #include "torch_tensors.h"
 #include "torch_values.h"
-#include "torch_zip.h"
+
+/* What torch.save writes for one tensor is some seven records and a pickle of 200 bytes. The bounds
+ * keep the work for a file of many tensors, each in an archive of its own, in step with their
+ * number, however often one archive is named. */
+#define LONE_MAX_RECORDS      64u
+#define LONE_MAX_PICKLE_BYTES ((size_t)64 << 10)
 
 /* The archive while its pickle is read. */
 struct archive {
+    size_t file;    /* of the checkpoint, that it lies in */
+    uint64_t start; /* of its first byte there */
+    bool is_lone;   /* one tensor is all that it may hold */
     struct zip_archive zip;
     struct phema_arena arena; /* nodes and storages */
     const char *top;          /* in the mapped file; every record is TOP/something */
@@ -138,22 +148,30 @@ static enum phema_status place_storage(struct pickle_storage *storage, void *con
                           "expected %llu elements of %s, found a record of %llu bytes",
                           (unsigned long long)storage->n_elems, phema_dtype_name(storage->dtype),
                           (unsigned long long)entry->size);
-    storage->offset = entry->offset;
+    const struct archive *archive = context;
+    storage->file = archive->file;
+    storage->offset = archive->start + entry->offset; /* inside the file, as the archive is */
     return PHEMA_OK;
 }
 
-static enum phema_status read_archive(struct archive *archive, struct phema_checkpoint *checkpoint,
+static enum phema_status read_archive(struct pickle_node **root, size_t *pickle_size,
+                                      struct archive *archive, struct phema_span content,
                                       const struct phema_checkpoint_options *options,
                                       struct phema_error *err)
 {
     struct phema_span pickle = {NULL, 0};
-    enum phema_status status = zip_open(&archive->zip, checkpoint_content(checkpoint, 0), err);
+    enum phema_status status =
+        zip_open(&archive->zip, content, archive->is_lone ? LONE_MAX_RECORDS : UINT64_MAX, err);
     if (!status)
         status = torch_zip_find_top(&archive->top, &archive->top_size, &archive->zip, err);
     if (!status)
         status = check_version(archive, err);
     if (!status)
         status = read_small(&pickle, archive, "data.pkl", err);
+    if (!status && archive->is_lone && pickle.size > LONE_MAX_PICKLE_BYTES)
+        status = phema_fail(err, PHEMA_ERR_FILE,
+                            "data.pkl: has %zu bytes, expected %zu at most for one tensor",
+                            pickle.size, LONE_MAX_PICKLE_BYTES);
     if (status)
         return status;
 
@@ -161,13 +179,18 @@ static enum phema_status read_archive(struct archive *archive, struct phema_chec
         .arena = &archive->arena, .n_id_fields = 5, .place = place_storage, .context = archive};
     struct pickle_host host = {
         .options = options, .find_storage = torch_storages_find, .context = &archive->storages};
-    struct pickle_node *root = NULL;
     size_t used = 0; /* torch ignores what stands behind the end */
-    status = pickle_read(&root, &used, pickle, &archive->arena, &host, err);
-    if (status)
-        return phema_fail_in(err, status, "data.pkl");
-    status = torch_list_tensors(checkpoint, root, pickle.size, err);
-    return status ? status : torch_list_values(checkpoint, root, err);
+    *pickle_size = pickle.size;
+    status = pickle_read(root, &used, pickle, &archive->arena, &host, err);
+    return status ? phema_fail_in(err, status, "data.pkl") : PHEMA_OK;
+}
+
+static void clear(struct archive *archive)
+{
+    zip_close(&archive->zip);
+    phema_arena_clear(&archive->arena);
+    phema_text_clear(&archive->path);
+    torch_storages_clear(&archive->storages);
 }
 
 static enum phema_status open_torch_zip(struct phema_checkpoint *checkpoint,
@@ -175,11 +198,35 @@ static enum phema_status open_torch_zip(struct phema_checkpoint *checkpoint,
                                         struct phema_error *err)
 {
     struct archive archive = {0};
-    enum phema_status status = read_archive(&archive, checkpoint, options, err);
-    zip_close(&archive.zip);
-    phema_arena_clear(&archive.arena);
-    phema_text_clear(&archive.path);
-    torch_storages_clear(&archive.storages);
+    struct pickle_node *root = NULL;
+    size_t pickle_size = 0;
+    enum phema_status status = read_archive(&root, &pickle_size, &archive,
+                                            checkpoint_content(checkpoint, 0), options, err);
+    if (!status)
+        status = torch_list_tensors(checkpoint, root, pickle_size, err);
+    if (!status)
+        status = torch_list_values(checkpoint, root, err);
+    clear(&archive);
+    return status;
+}
+
+enum phema_status torch_zip_read_tensor(struct phema_tensor *out, struct phema_arena *arena,
+                                        struct phema_span content, size_t file, uint64_t start,
+                                        const struct phema_checkpoint_options *options,
+                                        struct phema_error *err)
+{
+    struct archive archive = {.file = file, .start = start, .is_lone = true};
+    struct pickle_node *root = NULL;
+    size_t pickle_size = 0;
+    enum phema_status status = read_archive(&root, &pickle_size, &archive, content, options, err);
+    if (!status && root->kind != PICKLE_TENSOR)
+        status = phema_fail(err, PHEMA_ERR_FILE,
+                            "data.pkl: expected a tensor as its object, found something else");
+    if (!status && root->tensor->is_packed)
+        status = phema_fail(err, PHEMA_ERR_FILE, "packed float4 elements are not read here");
+    if (!status)
+        status = torch_place_tensor(out, arena, root->tensor, err);
+    clear(&archive);
     return status;
 }
 

@@ -340,12 +340,16 @@ static enum phema_status check_overlaps(const struct zip_archive *zip, struct ph
     return status;
 }
 
-enum phema_status zip_open(struct zip_archive *zip, struct phema_span content,
+enum phema_status zip_open(struct zip_archive *zip, struct phema_span content, uint64_t max_entries,
                            struct phema_error *err)
 {
     *zip = (struct zip_archive){.content = content};
     struct directory directory = {0};
     enum phema_status status = read_end(&directory, content, err);
+    if (!status && directory.n_entries > max_entries)
+        status =
+            phema_fail(err, PHEMA_ERR_FILE, "is a zip file of %llu records, expected %llu at most",
+                       (unsigned long long)directory.n_entries, (unsigned long long)max_entries);
     if (!status)
         status = read_entries(zip, &directory, err);
     if (!status)

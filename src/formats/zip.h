@@ -26,8 +26,9 @@ struct zip_archive {
     struct name_index names;
 };
 
-/* Reads and checks the whole directory: names, places, local headers, no overlaps. */
-PHEMA_FALLIBLE zip_open(struct zip_archive *zip, struct phema_span content,
+/* Reads and checks the whole directory: names, places, local headers, no overlaps. More than
+ * max_entries are refused before they are looked at. */
+PHEMA_FALLIBLE zip_open(struct zip_archive *zip, struct phema_span content, uint64_t max_entries,
                         struct phema_error *err);
 void zip_close(struct zip_archive *zip);
 
