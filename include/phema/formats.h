@@ -2,7 +2,8 @@
  * Formats find the places and copy no data. Everything from a file is checked before it is used;
  * nothing in it is executed, trusted as a length, or followed out of its directory. What
  * is found by content, not by extension: safetensors, also compressed with zstd, a sharded
- * safetensors index, PyTorch zip and its format before 1.6, pickles of EDM2. */
+ * safetensors index, PyTorch zip and its format before 1.6, pickles of EDM2, the metadata of a
+ * PyTorch Distributed Checkpoint. */
 #ifndef PHEMA_FORMATS_H
 #define PHEMA_FORMATS_H
 
@@ -55,11 +56,10 @@ struct phema_checkpoint_options {
     size_t n_allow_globals;
 };
 
-/* path: a checkpoint file, a *.index.json, or a directory that holds exactly one checkpoint (an
- * index and its shards, or one file). options may be NULL. Messages name the file, and the tensor
- * where there is one.
- * PHEMA_ERR_FILE      unreadable, corrupt, refused; formats known but not read yet are named
- * PHEMA_ERR_RESOURCE  no memory */
+/* path: a checkpoint file, a *.index.json, or a directory that holds exactly one checkpoint (a
+ * distributed one with .metadata, an index and its shards, or one file). options may be NULL.
+ * Messages name the file, and the tensor where there is one. PHEMA_ERR_FILE      unreadable,
+ * corrupt, refused; formats known but not read yet are named PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE phema_checkpoint_open(struct phema_checkpoint **out, const char *path,
                                      const struct phema_checkpoint_options *options,
                                      struct phema_error *err);
@@ -70,17 +70,17 @@ void phema_checkpoint_close(struct phema_checkpoint *checkpoint); /* takes NULL 
 void phema_checkpoint_forget_listing(struct phema_checkpoint *checkpoint);
 
 const char *phema_checkpoint_path(const struct phema_checkpoint *checkpoint); /* as given */
-/* "safetensors", "safetensors.zst", "sharded", "torch-zip", "torch-legacy", "pickle" */
+/* "safetensors", "safetensors.zst", "sharded", "torch-zip", "torch-legacy", "pickle", "dcp" */
 const char *phema_checkpoint_format(const struct phema_checkpoint *checkpoint);
 
 /* In the file's own order: header order of safetensors (of shard after shard, in the order of the
- * index's weight_map), order of the pickle for PyTorch and EDM2. */
+ * index's weight_map), order of the pickle for PyTorch (of .metadata, if distributed) and EDM2. */
 size_t phema_checkpoint_n_tensors(const struct phema_checkpoint *checkpoint);
 const struct phema_tensor *phema_checkpoint_tensors(const struct phema_checkpoint *checkpoint);
 const struct phema_tensor *phema_checkpoint_find(const struct phema_checkpoint *checkpoint,
                                                  const char *name, size_t name_size);
 
-/* Of a sharded checkpoint, file 0 is the index. */
+/* Of a sharded checkpoint, file 0 is the index; of a distributed one, .metadata. */
 size_t phema_checkpoint_n_files(const struct phema_checkpoint *checkpoint);
 const struct phema_file *phema_checkpoint_file(const struct phema_checkpoint *checkpoint,
                                                size_t index);

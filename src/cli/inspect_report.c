@@ -18,6 +18,54 @@ static void write_shape(struct phema_text *out, const struct phema_tensor *tenso
     phema_text_puts(out, "]");
 }
 
+static void write_integers(struct phema_json_out *out, const char *key, const uint64_t *values,
+                           unsigned n)
+{
+    phema_json_out_open(out, key, '[');
+    for (unsigned d = 0; d < n; d++)
+        phema_json_out_u64(out, NULL, values[d]);
+    phema_json_out_close(out, ']');
+}
+
+static void write_pieces_json(struct phema_json_out *out, const struct phema_checkpoint *checkpoint,
+                              const struct phema_tensor *tensor)
+{
+    phema_json_out_open(out, "pieces", '[');
+    for (size_t i = 0; i < tensor->n_parts; i++) {
+        const struct phema_part *part = &tensor->parts[i];
+        phema_json_out_open(out, NULL, '{');
+        phema_json_out_string(out, "file", phema_checkpoint_file_label(checkpoint, part->file));
+        phema_json_out_u64(out, "offset", part->offset);
+        write_integers(out, "start", part->start, tensor->rank);
+        write_integers(out, "shape", part->size, tensor->rank);
+        if (part->stride)
+            write_integers(out, "stride", part->stride, tensor->rank);
+        phema_json_out_close(out, '}');
+    }
+    phema_json_out_close(out, ']');
+}
+
+static void write_place_json(struct phema_json_out *out, const struct phema_checkpoint *checkpoint,
+                             const struct phema_tensor *tensor)
+{
+    if (tensor->parts) {
+        phema_json_out_null(out, "file");
+        phema_json_out_null(out, "offset");
+        write_pieces_json(out, checkpoint, tensor);
+        return;
+    }
+    phema_json_out_string(out, "file", phema_checkpoint_file_label(checkpoint, tensor->file));
+    if (tensor->is_decoded) {
+        phema_json_out_null(out, "offset"); /* of the content, not of the file */
+    } else if (tensor->stride) {
+        phema_json_out_null(out, "offset");
+        phema_json_out_u64(out, "first_element", tensor->offset);
+        write_integers(out, "stride", tensor->stride, tensor->rank);
+    } else {
+        phema_json_out_u64(out, "offset", tensor->offset);
+    }
+}
+
 static void write_tensor_json(struct phema_json_out *out, const struct phema_checkpoint *checkpoint,
                               const struct inspect_summary *summary, size_t i)
 {
@@ -25,23 +73,8 @@ static void write_tensor_json(struct phema_json_out *out, const struct phema_che
     phema_json_out_open(out, NULL, '{');
     phema_json_out_bytes(out, "name", tensor->name, tensor->name_size);
     phema_json_out_string(out, "dtype", phema_dtype_name(tensor->dtype));
-    phema_json_out_open(out, "shape", '[');
-    for (unsigned d = 0; d < tensor->rank; d++)
-        phema_json_out_u64(out, NULL, tensor->shape[d]);
-    phema_json_out_close(out, ']');
-    phema_json_out_string(out, "file", phema_checkpoint_file_label(checkpoint, tensor->file));
-    if (tensor->is_decoded) {
-        phema_json_out_null(out, "offset"); /* of the content, not of the file */
-    } else if (tensor->stride) {
-        phema_json_out_null(out, "offset");
-        phema_json_out_u64(out, "first_element", tensor->offset);
-        phema_json_out_open(out, "stride", '[');
-        for (unsigned d = 0; d < tensor->rank; d++)
-            phema_json_out_u64(out, NULL, tensor->stride[d]);
-        phema_json_out_close(out, ']');
-    } else {
-        phema_json_out_u64(out, "offset", tensor->offset);
-    }
+    write_integers(out, "shape", tensor->shape, tensor->rank);
+    write_place_json(out, checkpoint, tensor);
     phema_json_out_u64(out, "nbytes", tensor->size_bytes);
     if (tensor->kind != PHEMA_KIND_UNKNOWN)
         phema_json_out_string(out, "kind", tensor->kind == PHEMA_KIND_BUFFER ? "buffer" : "param");
@@ -117,11 +150,14 @@ void inspect_write_checkpoint(struct phema_text *out, const struct phema_checkpo
     for (size_t i = 0; i < n; i++) {
         struct phema_text shape = {0};
         write_shape(&shape, &tensors[i]);
-        phema_text_printf(out, "  %-11s %-22s %9s  %s%s\n", phema_dtype_name(tensors[i].dtype),
+        phema_text_printf(out, "  %-11s %-22s %9s  %s%s", phema_dtype_name(tensors[i].dtype),
                           shape.data ? shape.data : "",
                           phema_size_shown(&size, tensors[i].size_bytes),
                           phema_name_shown(&name, tensors[i].name, tensors[i].name_size),
                           tensors[i].stride ? "  (strided)" : "");
+        if (tensors[i].parts)
+            phema_text_printf(out, "  (in %zu pieces)", tensors[i].n_parts);
+        phema_text_puts(out, "\n");
         phema_text_clear(&shape);
     }
     for (size_t i = 0; i < phema_checkpoint_n_warnings(checkpoint); i++)

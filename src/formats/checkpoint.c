@@ -199,6 +199,7 @@ void phema_checkpoint_close(struct phema_checkpoint *checkpoint)
     if (!checkpoint)
         return;
     phema_checkpoint_forget_listing(checkpoint);
+    phema_arena_clear(&checkpoint->parts);
     for (size_t i = 0; i < checkpoint->n_files; i++) {
         zstd_frames_free(checkpoint->files[i].frames);
         phema_file_close(checkpoint->files[i].file);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* directory.c - which checkpoint a directory holds. Exactly one counts: an index with its shards,
- * or one checkpoint file; anything else (config.json, tokenizers, optimizers, hidden files) is
- * passed over. */
+/* directory.c - which checkpoint a directory holds. Exactly one counts: the .metadata of a
+ * distributed checkpoint, an index with its shards, or one checkpoint file; anything else
+ * (config.json, tokenizers, optimizers, hidden files) is passed over. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -127,13 +127,18 @@ static enum phema_status count_strangers(size_t *out, const char **stranger,
     return PHEMA_OK;
 }
 
+/* Whatever lies beside it (tokenizers, other people's exports) belongs to no checkpoint of ours. */
+static enum phema_status take_distributed(char **out, struct phema_error *err)
+{
+    *out = strdup(".metadata");
+    return *out ? PHEMA_OK : fail_memory(err);
+}
+
 static enum phema_status choose(char **out, struct finding *finding, const char *directory,
                                 struct phema_error *err)
 {
     if (finding->is_distributed)
-        return phema_fail(err, PHEMA_ERR_FILE,
-                          "is a PyTorch Distributed Checkpoint, which this version does not read "
-                          "yet; convert it with torch.distributed.checkpoint.format_utils");
+        return take_distributed(out, err);
     if (finding->n_indices > 1)
         return phema_fail(err, PHEMA_ERR_FILE,
                           "holds %zu indices (*.index.json), expected one checkpoint; name the one "

@@ -24,6 +24,7 @@ extern const struct phema_format safetensors_format;
 extern const struct phema_format shards_format;
 extern const struct phema_format torch_zip_format;
 extern const struct phema_format torch_legacy_format;
+extern const struct phema_format distributed_format;
 extern const struct phema_format zstd_format;
 extern const struct phema_format plain_pickle_format;
 extern const struct phema_format tar_format;
@@ -42,6 +43,7 @@ struct phema_checkpoint {
     struct checkpoint_file *files;
     size_t n_files, files_capacity;
     struct phema_arena arena; /* names, shapes, strides, metadata */
+    struct phema_arena parts; /* of tensors in parts: outlive the listing */
     struct phema_tensor *tensors;
     size_t n_tensors, tensors_capacity;
     struct phema_metadata *metadata;
@@ -56,6 +58,12 @@ struct phema_checkpoint {
 /* Maps a file and appends it; the label is copied. */
 PHEMA_FALLIBLE checkpoint_add_file(struct phema_checkpoint *checkpoint, const char *path,
                                    const char *label, struct phema_error *err);
+/* NULL, or what is wrong with a path that a file of a checkpoint names: it must stay below that
+ * file's directory. */
+const char *relative_path_fault(const char *name, size_t size);
+/* Maps the file of such a path, relative to file 0; the path is its label. */
+PHEMA_FALLIBLE checkpoint_add_relative(struct phema_checkpoint *checkpoint, const char *name,
+                                       size_t size, struct phema_error *err);
 struct phema_span checkpoint_content(const struct phema_checkpoint *checkpoint, size_t file);
 
 /* Appends a copy of the tensor; what it points to must lie in the checkpoint's arena. */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* gather.c - elements of a tensor in C order: a view where the file has them so, else a copy made
  * row by row; and the way back. Nothing is assumed about alignment. */
+#include "gather.h"
+
 #include <string.h>
 
 #include "format.h"
@@ -8,13 +10,13 @@
 const uint8_t *phema_tensor_start(const struct phema_checkpoint *checkpoint,
                                   const struct phema_tensor *tensor)
 {
-    if (!tensor->n_elems || tensor->is_decoded)
+    if (!tensor->n_elems || tensor->parts || tensor->is_decoded)
         return NULL;
     return checkpoint_content(checkpoint, tensor->file).data + tensor->offset;
 }
 
-/* n elements that lie step bytes apart. The size is a constant for the compiler in each case. */
-static void gather_row(uint8_t *out, const uint8_t *from, uint64_t n, uint64_t step, size_t size)
+/* The size is a constant for the compiler in each case. */
+void gather_row(uint8_t *out, const uint8_t *from, uint64_t n, uint64_t step, size_t size)
 {
     if (step == size) {
         memcpy(out, from, n * size);

@@ -22,6 +22,7 @@ enum pickle_kind {
     PICKLE_GLOBAL,
     PICKLE_OBJECT, /* inert: nothing looks into it */
     PICKLE_MODULE, /* of torch.nn.modules or EDM2's persistence: its state is a dict or NULL */
+    PICKLE_RECORD, /* of a class of torch.distributed.checkpoint */
     PICKLE_STORAGE,
     PICKLE_TENSOR
 };
@@ -45,6 +46,7 @@ enum pickle_action {
     ACTION_DTYPE,
     ACTION_PACKED_DTYPE, /* float4_e2m1fn_x2: two elements in one of torch's */
     ACTION_MODULE_CLASS,
+    ACTION_RECORD_CLASS,
     ACTION_PERSISTENT,   /* makes an object of the class in a source text: a module, if any */
     ACTION_LOAD_STORAGE, /* from bytes that are a whole file of the legacy format */
     ACTION_REFUSED
@@ -80,6 +82,11 @@ struct pickle_global {
     const char *name; /* "module.name", in the arena */
 };
 
+struct pickle_record {
+    const struct pickle_global *class;
+    struct pickle_node *state; /* a dict or a tuple; NULL when none was given */
+};
+
 struct pickle_node {
     uint8_t kind;       /* enum pickle_kind */
     uint8_t walk_state; /* for whoever walks the tree: 0 at first */
@@ -91,6 +98,7 @@ struct pickle_node {
         struct pickle_items items;
         struct pickle_global *global;
         struct pickle_node *state; /* of a module */
+        struct pickle_record *record;
         struct pickle_storage *storage;
         struct pickle_tensor *tensor;
     };
@@ -99,6 +107,8 @@ struct pickle_node {
 /* What the container of a pickle knows and the pickle does not. */
 struct pickle_host {
     const struct phema_checkpoint_options *options;
+    bool is_distributed; /* the metadata of a distributed checkpoint: only there are the classes of
+                            torch.distributed let through */
     /* Finds the storage that a persistent id names; NULL where none may be. */
     enum phema_status (*find_storage)(struct pickle_storage **out, void *context,
                                       const struct pickle_node *id, struct phema_error *err);
@@ -117,6 +127,6 @@ PHEMA_FALLIBLE pickle_read(struct pickle_node **root, size_t *used, struct phema
 /* The entry of the allow-list for a name; ACTION_REFUSED and a reason in *why for what is known and
  * not read, false for what is not on it. */
 bool pickle_global_find(struct pickle_global *out, const char **why, const char *name,
-                        const struct phema_checkpoint_options *options);
+                        const struct pickle_host *host);
 
 #endif

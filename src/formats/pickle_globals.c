@@ -71,6 +71,25 @@ static const struct rule {
     {"copy_reg._reconstructor", ACTION_INERT, NULL},
 };
 
+/* What only the metadata of a distributed checkpoint may mention. The tensor's properties and the
+ * memory format have moved: the longer names are those before torch 2.4. */
+static const struct {
+    const char *name;
+    enum pickle_action action;
+} distributed[] = {
+    {"torch.distributed.checkpoint.metadata.Metadata", ACTION_RECORD_CLASS},
+    {"torch.distributed.checkpoint.metadata.MetadataIndex", ACTION_RECORD_CLASS},
+    {"torch.distributed.checkpoint.metadata.TensorStorageMetadata", ACTION_RECORD_CLASS},
+    {"torch.distributed.checkpoint.metadata.BytesStorageMetadata", ACTION_RECORD_CLASS},
+    {"torch.distributed.checkpoint.metadata.ChunkStorageMetadata", ACTION_RECORD_CLASS},
+    {"torch.distributed.checkpoint.metadata.TensorProperties", ACTION_RECORD_CLASS},
+    {"torch.distributed._shard.sharded_tensor.metadata.TensorProperties", ACTION_RECORD_CLASS},
+    {"torch.distributed.checkpoint.metadata.StorageMeta", ACTION_RECORD_CLASS},
+    {"torch.distributed.checkpoint.filesystem._StorageInfo", ACTION_RECORD_CLASS},
+    {"torch.distributed.checkpoint.metadata._MEM_FORMAT_ENCODING", ACTION_INERT},
+    {"torch.distributed._shard.sharded_tensor.metadata.MEM_FORMAT_ENCODING", ACTION_INERT},
+};
+
 /* Names in builtins; protocol 2 calls the module __builtin__ and some by their old names. */
 static const struct {
     const char *name;
@@ -178,9 +197,23 @@ static bool is_module_class(const char *name)
     return true;
 }
 
-bool pickle_global_find(struct pickle_global *out, const char **why, const char *name,
-                        const struct phema_checkpoint_options *options)
+static bool find_distributed(struct pickle_global *out, const char *name)
 {
+    for (size_t i = 0; i < ARRAY_LEN(distributed); i++) {
+        if (strcmp(name, distributed[i].name) == 0) {
+            out->action = distributed[i].action;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool pickle_global_find(struct pickle_global *out, const char **why, const char *name,
+                        const struct pickle_host *host)
+{
+    const struct phema_checkpoint_options *options = host->options;
+    if (host->is_distributed && find_distributed(out, name))
+        return true;
     for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
         if (strcmp(name, rules[i].name) == 0) {
             out->action = rules[i].action;

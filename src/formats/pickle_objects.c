@@ -40,7 +40,7 @@ static enum phema_status push_global(struct pickle_machine *machine, struct phem
 
     const char *why = NULL;
     if ((name.size && memchr(name.data, '.', name.size)) ||
-        !pickle_global_find(global, &why, joined, machine->host->options))
+        !pickle_global_find(global, &why, joined, machine->host))
         return fail_global(joined, NULL, err);
     if (global->action == ACTION_REFUSED)
         return fail_global(joined, why, err);
@@ -203,6 +203,32 @@ static enum phema_status push_loaded(struct pickle_machine *machine, const struc
     return status;
 }
 
+static enum phema_status push_record(struct pickle_machine *machine, struct pickle_global *global,
+                                     struct phema_error *err)
+{
+    struct pickle_record *record = pickle_alloc(machine, sizeof(*record));
+    struct pickle_node *node = NULL;
+    if (!record)
+        return pickle_fail_memory(machine, err);
+    enum phema_status status = pickle_push_new(&node, machine, PICKLE_RECORD, err);
+    record->class = global;
+    if (!status)
+        node->record = record;
+    return status;
+}
+
+static enum phema_status build_record(struct pickle_record *record, struct pickle_node *state,
+                                      struct phema_error *err)
+{
+    if (record->state)
+        return phema_fail(err, PHEMA_ERR_FILE, "builds a '%s' twice", record->class->name);
+    if (state->kind != PICKLE_DICT && state->kind != PICKLE_TUPLE)
+        return phema_fail(err, PHEMA_ERR_FILE, "builds a '%s' of what is neither dict nor tuple",
+                          record->class->name);
+    record->state = state;
+    return PHEMA_OK;
+}
+
 static enum phema_status pop_call(struct pickle_global **global, struct pickle_node **args,
                                   struct pickle_machine *machine, struct phema_error *err)
 {
@@ -263,6 +289,7 @@ enum phema_status op_reduce(struct pickle_machine *machine, uint8_t opcode, stru
     case ACTION_DTYPE:
     case ACTION_PACKED_DTYPE:
     case ACTION_MODULE_CLASS:
+    case ACTION_RECORD_CLASS:
     case ACTION_REFUSED:
         break;
     }
@@ -290,14 +317,16 @@ enum phema_status op_new_object(struct pickle_machine *machine, uint8_t opcode,
         return push_set(machine, args, err);
     case ACTION_MODULE_CLASS:
         return pickle_push_new(&module, machine, PICKLE_MODULE, err);
+    case ACTION_RECORD_CLASS:
+        return push_record(machine, global, err);
     default:
         return phema_fail(err, PHEMA_ERR_FILE, "makes an object of '%s', which is no class",
                           global->name);
     }
 }
 
-/* State goes to modules, which are read; for all else it is dropped. On a global it would change a
- * class. */
+/* State goes to modules and records, which are read; for all else it is dropped. On a global it
+ * would change a class. */
 enum phema_status op_build(struct pickle_machine *machine, uint8_t opcode, struct phema_error *err)
 {
     (void)opcode;
@@ -320,6 +349,8 @@ enum phema_status op_build(struct pickle_machine *machine, uint8_t opcode, struc
             return phema_fail(err, PHEMA_ERR_FILE, "builds a module of what is no dict");
         target->state = state;
         return PHEMA_OK;
+    case PICKLE_RECORD:
+        return build_record(target->record, state, err);
     default:
         return phema_fail(err, PHEMA_ERR_FILE, "builds what is no object");
     }

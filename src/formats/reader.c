@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "format.h"
+#include "gather.h"
 #include "zstd_content.h"
 
 struct phema_reader {
@@ -110,6 +111,10 @@ enum phema_status phema_reader_read(const uint8_t **data, struct phema_reader *r
         if (!status)
             *data = scratch;
         return status;
+    }
+    if (tensor->parts) {
+        *data = parts_read(reader->checkpoint, tensor, first, n, scratch);
+        return PHEMA_OK;
     }
     *data = phema_tensor_read(phema_tensor_start(reader->checkpoint, tensor), tensor, first, n,
                               scratch);

@@ -4,8 +4,8 @@
 #include "format.h"
 
 static const struct phema_format *const formats[] = {
-    &safetensors_format,  &torch_zip_format, &torch_legacy_format, &zstd_format,
-    &plain_pickle_format, &tar_format,       &shards_format,
+    &safetensors_format, &torch_zip_format,    &torch_legacy_format, &zstd_format,
+    &distributed_format, &plain_pickle_format, &tar_format,          &shards_format,
 };
 
 const struct phema_format *format_of(struct phema_span content)

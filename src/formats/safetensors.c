@@ -98,6 +98,11 @@ static enum phema_status read_pair(struct header *header, struct name_index *key
     case NAME_ADDED:
         break;
     }
+    if (span_is(key, "DCP_SHARDING_INFO")) /* its tensors are pieces of others */
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "the file is a shard of a PyTorch Distributed Checkpoint in safetensors "
+                          "(DCP_SHARDING_INFO), which is not read; consolidate it with "
+                          "torch.distributed.checkpoint.HuggingFaceStorageWriter");
     if (!header->takes_metadata)
         return PHEMA_OK;
     struct phema_metadata pair = {NULL, NULL, key.size, value.size};

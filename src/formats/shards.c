@@ -42,34 +42,13 @@ static bool probe(struct phema_span content)
     return false;
 }
 
-/* NULL, or what is wrong with a path that must stay below the index's directory. */
-static const char *what_is_wrong(const char *name, size_t size)
-{
-    if (size == 0)
-        return "is empty";
-    if (memchr(name, '\0', size))
-        return "holds a NUL";
-    if (name[0] == '/')
-        return "is absolute";
-    if (memmem(name, size, "://", 3))
-        return "is a URL";
-    for (size_t start = 0; start <= size;) {
-        const char *slash = memchr(name + start, '/', size - start);
-        size_t end = slash ? (size_t)(slash - name) : size;
-        if (end - start == 2 && name[start] == '.' && name[start + 1] == '.')
-            return "leads out of the directory of the index";
-        start = end + 1;
-    }
-    return NULL;
-}
-
 /* The number of a shard, new or known. */
 static enum phema_status find_shard(size_t *out, struct shard_index *index, const char *name,
                                     size_t size, struct phema_error *err)
 {
     if (name_index_find(out, &index->shard_names, name, size))
         return PHEMA_OK;
-    const char *wrong = what_is_wrong(name, size);
+    const char *wrong = relative_path_fault(name, size);
     struct phema_name_buffer shown;
     if (wrong)
         return phema_fail(err, PHEMA_ERR_FILE, "the name of its shard, '%s', %s",
@@ -126,23 +105,6 @@ static enum phema_status read_index(struct shard_index *index, struct phema_span
     return PHEMA_OK;
 }
 
-/* The shard's path: its name relative to the index. */
-static enum phema_status add_shard_file(struct phema_checkpoint *checkpoint,
-                                        const struct shard *shard, struct phema_error *err)
-{
-    const char *index_path = phema_file_path(phema_checkpoint_file(checkpoint, 0));
-    const char *slash = strrchr(index_path, '/');
-    struct phema_text path = {0};
-    if (slash)
-        phema_text_append(&path, index_path, (size_t)(slash - index_path) + 1);
-    phema_text_append(&path, shard->name, shard->name_size);
-    enum phema_status status = phema_text_check(&path, err);
-    if (!status)
-        status = checkpoint_add_file(checkpoint, path.data, shard->name, err);
-    phema_text_clear(&path);
-    return status;
-}
-
 /* Each tensor of shard number must be listed for it. */
 static enum phema_status check_listed(const struct phema_checkpoint *checkpoint, size_t first,
                                       const struct shard_index *index, size_t number,
@@ -171,7 +133,8 @@ static enum phema_status read_shard(struct phema_checkpoint *checkpoint,
 {
     const struct shard *shard = &index->shards[number];
     size_t first = checkpoint->n_tensors;
-    enum phema_status status = add_shard_file(checkpoint, shard, err);
+    enum phema_status status =
+        checkpoint_add_relative(checkpoint, shard->name, shard->name_size, err);
     if (!status)
         status = safetensors_read(checkpoint, checkpoint->n_files - 1, number == 0, err);
     if (!status)

@@ -66,6 +66,27 @@ static void check_hash(const struct phema_checkpoint *checkpoint, const struct p
     free(bytes);
 }
 
+/* A tensor in one piece has the place of that piece, and no parts. */
+static void check_pieces(const struct phema_checkpoint *checkpoint,
+                         const struct phema_tensor *tensor, const struct phema_json *pieces)
+{
+    static const uint64_t zeros[PHEMA_MAX_RANK] = {0};
+    const struct phema_part whole = {zeros, tensor->shape, tensor->stride, tensor->file,
+                                     tensor->offset};
+    const struct phema_part *parts = tensor->parts ? tensor->parts : &whole;
+    size_t n = tensor->parts ? tensor->n_parts : 1;
+    assert_int_equal(phema_json_length(pieces), n);
+    assert_int_equal(tensor->parts != NULL, n > 1);
+    for (size_t i = 0; i < n; i++) {
+        const struct phema_json *piece = phema_json_at(pieces, i);
+        assert_string_equal(phema_checkpoint_file_label(checkpoint, parts[i].file),
+                            phema_json_string(phema_json_get(piece, "file"), NULL));
+        assert_int_equal(parts[i].offset, integer(piece, "offset"));
+        check_integers(phema_json_get(piece, "start"), parts[i].start, tensor->rank);
+        check_integers(phema_json_get(piece, "shape"), parts[i].size, tensor->rank);
+    }
+}
+
 static void check_tensor(const struct phema_checkpoint *checkpoint,
                          const struct phema_tensor *tensor, const struct phema_json *row)
 {
@@ -76,9 +97,14 @@ static void check_tensor(const struct phema_checkpoint *checkpoint,
     assert_int_equal(stride != NULL, tensor->stride != NULL);
     if (stride)
         check_integers(stride, tensor->stride, tensor->rank);
-    assert_string_equal(phema_checkpoint_file_label(checkpoint, tensor->file),
-                        phema_json_string(phema_json_get(row, "file"), NULL));
-    assert_int_equal(tensor->offset, integer(row, "offset"));
+    const struct phema_json *pieces = phema_json_get(row, "pieces");
+    if (pieces) {
+        check_pieces(checkpoint, tensor, pieces);
+    } else {
+        assert_string_equal(phema_checkpoint_file_label(checkpoint, tensor->file),
+                            phema_json_string(phema_json_get(row, "file"), NULL));
+        assert_int_equal(tensor->offset, integer(row, "offset"));
+    }
     assert_int_equal(tensor->size_bytes, integer(row, "nbytes"));
     const char *kind = phema_json_string(phema_json_get(row, "kind"), NULL);
     assert_int_equal(tensor->kind, !kind                        ? PHEMA_KIND_UNKNOWN
@@ -171,6 +197,12 @@ static void torch_files_list_as_expected(void **state)
     assert_int_equal(check_directory("legacy"), 6);
 }
 
+static void distributed_checkpoints_list_as_expected(void **state)
+{
+    (void)state;
+    assert_int_equal(check_directory("dcp"), 2);
+}
+
 static void check_series(const char *directory, size_t n_files)
 {
     char path[4096];
@@ -250,6 +282,7 @@ int main(void)
         cmocka_unit_test(compressed_files_list_as_expected),
         cmocka_unit_test(shards_list_as_expected),
         cmocka_unit_test(torch_files_list_as_expected),
+        cmocka_unit_test(distributed_checkpoints_list_as_expected),
         cmocka_unit_test(snapshots_of_ema_libraries_list_as_expected),
         cmocka_unit_test(snapshots_of_edm2_list_as_expected),
         cmocka_unit_test(refused_files_are_refused_with_their_word),

@@ -2,7 +2,3 @@ exec 2>&1
 printf '\200\004}.' >settings.pkl
 "$phema" inspect settings.pkl
 echo "$?"
-mkdir dcp
-touch dcp/.metadata
-"$phema" inspect dcp
-echo "$?"
