@@ -62,7 +62,7 @@ struct phema_series {
     size_t n;
     struct phema_series_tensor *tensors; /* [n_tensors] in the newest's order */
     size_t n_tensors;
-    size_t n_left_out; /* tensors of the first snapshot that take no part, and their sums */
+    size_t n_left_out; /* tensors of the first file that take no part, and their sums */
     uint64_t n_left_out_elems, left_out_bytes;
     /* of a checkpoint alone: what became of its tensors [as it lists them], 1 + index in tensors,
      * or 0 when left out; NULL for a series */

@@ -331,6 +331,16 @@ static bool same_dimensions(const uint64_t *a, const uint64_t *b, unsigned rank)
     return rank == 0 || memcmp(a, b, rank * sizeof(*a)) == 0;
 }
 
+/* Was left out of the first snapshot since it belongs to another one of the same file. */
+static void take_back(struct phema_series *series, const struct phema_tensor *tensor)
+{
+    if (!series->n_left_out) /* a manifest that names an average twice */
+        return;
+    series->n_left_out--;
+    series->n_left_out_elems -= tensor->n_elems;
+    series->left_out_bytes -= tensor->size_bytes;
+}
+
 /* Fill the snapshot's places; is_alike: they are those of the first snapshot but for one shift. */
 static enum phema_status fill_places(struct agreement *agreement, struct phema_snapshot *snapshot,
                                      bool *is_alike, struct phema_error *err)
@@ -358,6 +368,8 @@ static enum phema_status fill_places(struct agreement *agreement, struct phema_s
             return fail_differs(agreement, snapshot, wanted, &tensors[j], err);
         if (series->became) /* a file may hold several snapshots */
             series->became[j] = i + 1;
+        if (snapshot->is_one_of_many && snapshot->checkpoint == series->snapshots[0].checkpoint)
+            take_back(series, &tensors[j]);
         struct phema_place *place = &agreement->places[i];
         *place = place_of(&tensors[j]);
         if (same_dimensions(place->stride, first[i].stride, wanted->rank))
