@@ -114,8 +114,8 @@ const char *phema_checkpoint_warning(const struct phema_checkpoint *checkpoint, 
 
 /* Whether data are decompressed: then tensors are best read once, in the order of their offsets. */
 bool phema_checkpoint_is_decoded(const struct phema_checkpoint *checkpoint);
-/* Whether any order is cheap: data are mapped, or compressed in small frames whose places are known.
- * Otherwise reading backward decompresses a large frame, or the file, from its beginning. */
+/* Whether any order is cheap: data are mapped, or compressed in small frames whose places are
+ * known. Otherwise reading backward decompresses a large frame, or the file, from its beginning. */
 bool phema_checkpoint_can_seek(const struct phema_checkpoint *checkpoint);
 /* What one reader needs to decompress: window, buffers and decoder; 0 for mapped files. Held from
  * the first read until finish, close or the end of the content. */

@@ -92,7 +92,7 @@ static void touch(const uint8_t *byte)
 static bool read_elements(struct phema_reader *reader, const struct phema_tensor *tensor,
                           uint64_t first, uint64_t n)
 {
-    uint8_t scratch[64 * 16];
+    uint8_t scratch[(64 + 7) * 16];
     const uint8_t *data = NULL;
     struct phema_error err = {""};
     enum phema_status status = phema_reader_read(&data, reader, tensor, first, n, scratch, &err);
@@ -121,15 +121,14 @@ static void touch_tensor(const struct phema_checkpoint *checkpoint, struct phema
         return;
     uint64_t n = tensor->n_elems < 64 ? tensor->n_elems : 64;
     uint64_t last = (tensor->n_elems - n) / 8 * 8; /* on a byte, also of sub-byte dtypes */
-    if (last + n > tensor->n_elems)
-        n = tensor->n_elems - last;
+    uint64_t n_last = tensor->n_elems - last;
     /* any part may be wrong */
     for (uint64_t at = 0; tensor->parts && at < tensor->n_elems && at < MAX_DECODED_BYTES; at += 64)
         (void)read_elements(reader, tensor, at,
                             tensor->n_elems - at < 64 ? tensor->n_elems - at : 64);
     /* a claimed petabyte is not to be decompressed here */
     if (!tensor->is_decoded || tensor->offset + tensor->size_bytes <= MAX_DECODED_BYTES)
-        (void)(read_elements(reader, tensor, last, n) && read_elements(reader, tensor, 0, n));
+        (void)(read_elements(reader, tensor, last, n_last) && read_elements(reader, tensor, 0, n));
 }
 
 void fuzz_open_path(const char *path)
