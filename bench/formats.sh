@@ -47,9 +47,8 @@ number() { grep -o "\"$1\": [0-9]*" "$work/synth.json" | sed 's/.*: //'; }
 echo "machine  $(nproc) processors, $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1)"
 printf '%-14s %9s %9s %7s %10s   %s\n' format synth "cat" ratio anonymous "(median of 3 ratios; files in the page cache)"
 for format in run zst zst-no-table pt pkl; do
-    files=("$work/$format"/*)
-    [ -f "${files[0]}" ] || files=("$work/$format"/*.*)
-    [ -f "${files[0]}" ] || continue
+    mapfile -t files < <(find "$work/$format" -maxdepth 1 -type f | sort)
+    [ ${#files[@]} -gt 0 ] || continue
     options=()
     [ $format = pt ] && options=(--name-regex '^0\.(?<time>[0-9]+)\.(?<sigma>.*)\.pt$')
     ratios=()

@@ -27,6 +27,7 @@ struct phema_synth_options {
     enum phema_accumulator accumulator;
     enum phema_overflow_rule overflow;
     bool replaces, syncs;
+    uint64_t max_ram_bytes; /* anonymous memory of the process may be; 0: no limit */
     /* Called from the calling thread about ten times a second; NULL for none. */
     void (*report)(void *context, const struct phema_progress *progress);
     void *context;
@@ -47,7 +48,7 @@ struct phema_synth_result {
 /* Sizes of compressed outputs are not known before, and put into outputs.
  * PHEMA_ERR_OUTPUT    an output exists, cannot be written, or a sum does not fit its dtype
  * PHEMA_ERR_FILE      a snapshot changed while it was read
- * PHEMA_ERR_RESOURCE  memory, threads */
+ * PHEMA_ERR_RESOURCE  memory, threads; max_ram_bytes is below what the run needs */
 PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct phema_plan *plan,
                                struct phema_outputs *outputs,
                                const struct phema_synth_options *options, struct phema_error *err);

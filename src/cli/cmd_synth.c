@@ -14,7 +14,7 @@ struct synth_values {
     struct cli_target_values target;
     const char *out, *into, *dtype, *overflow, *accumulate;
     bool is_forced, skips_sync, is_conversion;
-    uint64_t threads, shard_size, level;
+    uint64_t threads, shard_size, level, max_ram;
 };
 
 static void write_paths(struct phema_text *out, const struct synth_values *given,
@@ -97,6 +97,7 @@ static struct phema_synth_options synth_options(const struct synth_values *given
                            : PHEMA_ACCUMULATE_F64,
         .replaces = given->is_forced,
         .syncs = !given->skips_sync,
+        .max_ram_bytes = given->max_ram,
         .report = progress_report,
         .context = progress,
     };
@@ -199,6 +200,10 @@ static const struct cli_opt rows[] = {
      "precision of the sums (auto: f64)", CLI_SHAPES_BYTES, 0},
     {"threads", RESOURCES, CLI_COUNT, CLI_ROW(synth_values, threads), "N",
      "default: the processors this process may use", CLI_POSITIVE, 'j'},
+    {"max-ram", RESOURCES, CLI_SIZE, CLI_ROW(synth_values, max_ram), "SIZE",
+     "end with status 7 where more memory would be needed,\nwindows of compressed snapshots "
+     "included",
+     CLI_POSITIVE, 0},
     {"progress", MESSAGES, CLI_CHOICE, CLI_ROW(synth_values, common.progress),
      "auto|bar|plain|json|none", "how progress is shown", 0, 0},
     CLI_COMMON_ROWS(synth_values),

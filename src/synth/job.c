@@ -110,6 +110,11 @@ PHEMA_FALLIBLE cut_make(struct cut *cut, const struct phema_series *series, size
     return PHEMA_OK;
 }
 
+uint64_t cut_least_bytes(size_t n_targets)
+{
+    return MIN_TILE_ELEMS * sizeof(double) * (uint64_t)n_targets;
+}
+
 void cut_clear(struct cut *cut)
 {
     free(cut->order);

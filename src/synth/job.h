@@ -29,6 +29,9 @@ PHEMA_FALLIBLE cut_make(struct cut *cut, const struct phema_series *series, size
                         struct phema_error *err);
 void cut_clear(struct cut *cut);
 
+/* What the sums of the smallest tiles take, for one worker. */
+uint64_t cut_least_bytes(size_t n_targets);
+
 uint64_t cut_n_tiles(const struct cut *cut);
 /* hint: 0, or where the tile before was found */
 struct piece cut_tile(const struct cut *cut, uint64_t tile, size_t *hint);

@@ -13,6 +13,7 @@
 
 #include "phema/cleanup.h"
 #include "phema/memory.h"
+#include "phema/text.h"
 #include "phema/writer.h"
 #include "worker.h"
 
@@ -287,21 +288,62 @@ static enum phema_status open_readers(struct run *run, struct phema_error *err)
     return status;
 }
 
+/* What compressing takes for each thread: input, output and a compressor, measured at the highest
+ * levels for pieces of 4 MiB. */
+#define COMPRESSOR_BYTES ((uint64_t)96 << 20)
+
+/* How large the sums of all workers may be. Beside them stand what opening and solving have left,
+ * and one decoder for each compressed snapshot; compressing begins when the sums are gone. */
+static enum phema_status fit_memory(const struct run *run, size_t *max_sum_bytes,
+                                    struct phema_error *err)
+{
+    *max_sum_bytes = MAX_SUM_BYTES;
+    uint64_t limit = run->options->max_ram_bytes;
+    if (!limit)
+        return PHEMA_OK;
+    const struct phema_series *series = run->plan->series;
+    unsigned n_threads = run->options->n_threads;
+    uint64_t present = phema_memory_now().anonymous_bytes + n_threads * ((uint64_t)256 << 10);
+    uint64_t decoders = 0;
+    for (size_t k = 0; k < series->n; k++)
+        decoders += phema_checkpoint_decoder_bytes(series->snapshots[k].checkpoint);
+    uint64_t sums = cut_least_bytes(run->plan->m + 2 + run->n_references) * n_threads;
+    uint64_t least = decoders + sums;
+    if (run->outputs->form == PHEMA_FORM_COMPRESSED && least < n_threads * COMPRESSOR_BYTES)
+        least = n_threads * COMPRESSOR_BYTES;
+    if (present + least > limit) {
+        struct phema_name_buffer wanted, given, windows;
+        return phema_fail(err, PHEMA_ERR_RESOURCE,
+                          "--max-ram %s: at least %s are needed with %u threads (%s of it to "
+                          "decompress snapshots)",
+                          phema_size_shown(&given, limit),
+                          phema_size_shown(&wanted, present + least), n_threads,
+                          phema_size_shown(&windows, decoders));
+    }
+    uint64_t left = limit - present - decoders;
+    if (left < *max_sum_bytes)
+        *max_sum_bytes = (size_t)left;
+    return PHEMA_OK;
+}
+
 static enum phema_status prepare(struct run *run, struct phema_error *err)
 {
+    size_t max_sum_bytes = 0;
     const struct phema_series *series = run->plan->series;
     enum phema_status status = groups_make(&run->groups, &run->n_groups, run->plan, err);
     if (!status)
         status = open_readers(run, err);
     if (!status)
         status = count_references(run, err);
+    if (!status)
+        status = fit_memory(run, &max_sum_bytes, err);
     if (status)
         return status;
     unsigned n_threads = run->options->n_threads;
     uint64_t job_bytes = MAX_READ_BYTES / series->n / n_threads;
     /* beside the sums a worker has a tile in C order, a tile as written, and references */
     status =
-        cut_make(&run->cut, series, run->plan->m + 2 + run->n_references, MAX_SUM_BYTES / n_threads,
+        cut_make(&run->cut, series, run->plan->m + 2 + run->n_references, max_sum_bytes / n_threads,
                  job_bytes < MAX_JOB_BYTES ? job_bytes : MAX_JOB_BYTES, n_threads, err);
     if (status)
         return status;
