@@ -163,7 +163,7 @@ static const struct cli_opt rows[] = {
     {"gamma", TARGET, CLI_REALS, CLI_ROW(convert_values, gamma), "LIST",
      "exponents of power functions", 0, 0},
     {"half-life", TARGET, CLI_REALS, CLI_ROW(convert_values, half_life), "LIST",
-     "steps in which half of the weight lies (needs --at)", 0, 0},
+     "steps in which half the weight lies (needs --at)", 0, 0},
     {"decay", TARGET, CLI_REALS, CLI_ROW(convert_values, decay), "LIST",
      "decay of an exponential EMA with the same width\nin steps, such as 0.9999 (needs --at)", 0,
      0},

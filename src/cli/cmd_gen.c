@@ -122,8 +122,7 @@ const struct cli_verb cli_gen = {
     .name = "gen",
     .summary = "synthetic snapshots with a known truth",
     .options = rows,
-    .examples = "  posthoc-ema gen /tmp/run && posthoc-ema synth --sigma-rel 0.1 /tmp/run "
-                "/tmp/out.safetensors\n"
+    .examples = "  posthoc-ema gen run && posthoc-ema synth --sigma-rel 0.1 run out.safetensors\n"
                 "      a small training, and an average of it\n"
                 "  posthoc-ema gen --count 64 --dtype f16 --truth 0.03,0.15 --seed 7 /tmp/run\n"
                 "      more snapshots, as trainers write them, and two exact averages\n",

@@ -171,23 +171,25 @@ static const struct cli_opt rows[] = {
     CLI_SERIES_ROWS(synth_values),
     CLI_TARGET_ROWS(synth_values),
     {"convert", TARGET, CLI_FLAG, CLI_ROW(synth_values, is_conversion), NULL,
-     "no average: SNAPSHOTS is one checkpoint, written as it is\nin the format of OUT",
+     "no average: SNAPSHOTS is one checkpoint, written\nas it is in the format of OUT",
      CLI_SHAPES_BYTES, 0},
     {"OUT", OUTPUT, CLI_OPERAND, CLI_ROW(synth_values, out), NULL,
-     "FILE (what it ends in says what is written), a directory,\nor a template like "
-     "sweep/phema-{time}-{sigma}.safetensors",
+     "a file, whose end says what is written; a\ndirectory, which takes the form of the newest\n"
+     "snapshot; or names like sweep/{time}-{sigma}.pt",
      0, 0},
     {"into", OUTPUT, CLI_TEXT, CLI_ROW(synth_values, into), "FILE",
-     "write a copy of FILE with its tensors replaced, for\nany checkpoint of the same model "
-     "(default for .pt, .ckpt\nand .pkl: the newest snapshot)",
+     "replace the tensors in a copy of FILE, any\ncheckpoint of the model (default for .pt, .pth,\n"
+     ".ckpt and .pkl: of the newest snapshot)",
      CLI_SHAPES_BYTES, 0},
     {"shard-size", OUTPUT, CLI_SIZE, CLI_ROW(synth_values, shard_size), "SIZE",
-     "write a directory of safetensors files of this size\nand their index",
+     "write a directory of safetensors files of at most\nthis size (512M, 2GiB, 1e9), and their "
+     "index",
      CLI_SHAPES_BYTES | CLI_POSITIVE, 0},
     {"level", OUTPUT, CLI_COUNT, CLI_ROW(synth_values, level), "N",
-     "compression of .safetensors.zst, 1 to 22 (default 3)", CLI_POSITIVE, 0},
+     "how far .safetensors.zst is compressed: 1 to 22\n(default 3)", CLI_POSITIVE, 0},
     {"dtype", OUTPUT, CLI_CHOICE, CLI_ROW(synth_values, dtype), "same|f32|f16|bf16",
-     "dtype of the averages (default same)", CLI_SHAPES_BYTES, 0},
+     "dtype of the averages (default same); not for\n.pt, .pth, .ckpt, .pkl and --into",
+     CLI_SHAPES_BYTES, 0},
     {"overflow", OUTPUT, CLI_CHOICE, CLI_ROW(synth_values, overflow), "error|saturate|inf",
      "averages too large for the dtype (default error)", CLI_SHAPES_BYTES, 0},
     {"buffers", OUTPUT, CLI_CHOICE, CLI_ROW(synth_values, series.buffers), "newest|average",
@@ -218,11 +220,16 @@ const struct cli_verb cli_synth = {
                 "      the average of relative width 0.1 at the newest snapshot\n"
                 "  posthoc-ema synth --sigma-rel 0.05:0.25:0.05 ckpts/ sweep/\n"
                 "      five widths in one pass over the snapshots\n"
-                "  posthoc-ema synth --sigma-rel 0.1 --metric profile ckpts/ out.safetensors\n"
-                "      with the weights of the paper and of EDM2\n"
+                "  posthoc-ema synth --sigma-rel 0.1 --metric profile edm2/ out.pkl\n"
+                "      a copy of the newest pickle that holds the average, with the weights of\n"
+                "      the paper and of EDM2\n"
+                "  posthoc-ema synth --sigma-rel 0.1 --shard-size 5GB ckpts/ model/\n"
+                "      a directory of safetensors files and their index\n"
                 "  posthoc-ema synth --input-sigma 0.05,0.28 --update-every 10 --sigma-rel 0.1 \\\n"
                 "      posthoc-ema/ out.safetensors\n"
-                "      files of pytorch-posthoc-ema, whose settings are not in them\n",
+                "      files of pytorch-posthoc-ema, whose settings are not in them\n"
+                "  posthoc-ema synth --convert model.pt model.safetensors\n"
+                "      one checkpoint in another format\n",
     .values_size = sizeof(struct synth_values),
     .run = run,
 };

@@ -74,7 +74,7 @@ struct cli_target_values {
          CLI_REALS,                                                                                \
          CLI_ROW(type, series.input_sigma),                                                        \
          "LIST",                                                                                   \
-         "sigma_rel of the snapshots by index, where names and\nmetadata do not say it",           \
+         "sigma_rel of the snapshots by index, where names\nand metadata do not say it",           \
          CLI_SHAPES_BYTES,                                                                         \
          0},                                                                                       \
         {"update-every",                                                                           \
@@ -147,8 +147,8 @@ struct cli_target_values {
          CLI_TEXT,                                                                                 \
          CLI_ROW(type, series.key),                                                                \
          "PATH",                                                                                   \
-         "subtree of nested checkpoints; . for all\n(default: ema_model, ema or state_dict, if "   \
-         "there)",                                                                                 \
+         "subtree of nested checkpoints; . for all (default:\nwhat the layout or the names tell, " \
+         "and is said)",                                                                           \
          CLI_SHAPES_BYTES,                                                                         \
          0},                                                                                       \
         CLI_PICKLE_ROWS(type, series.allow_global)

@@ -89,7 +89,7 @@ static void choose_rule(struct phema_series_tensor *entry, const struct phema_te
     else if (is_bookkeeping(tensor))
         entry->reason = "bookkeeping";
     else if (!phema_dtype_is_float(tensor->dtype) && tensor->dtype != PHEMA_C64)
-        entry->reason = "integer";
+        entry->reason = tensor->dtype == PHEMA_C128 ? "complex128" : "integer";
     else if (tensor->kind == PHEMA_KIND_BUFFER && !averages_buffers)
         entry->reason = "buffer";
     else

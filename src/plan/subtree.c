@@ -226,7 +226,7 @@ static void note_guess(struct scan *scan, const struct subtree *subtree,
         scan_note(
             scan,
             "each file holds several averages: those in '%s%semas' are averaged, of the widths "
-            "in '%s%sstds', and the output has their names without the key (--key . for all)",
+            "in '%s%sstds' (a new file has their names without the key; --key . for all)",
             key, dot, key, dot);
     else if (subtree->n_names)
         scan_note(scan,
@@ -234,10 +234,10 @@ static void note_guess(struct scan *scan, const struct subtree *subtree,
                   "(--key . for all)",
                   key);
     else if (*key)
-        scan_note(scan,
-                  "averaging the subtree '%s', whose names the output has without it (--key . "
-                  "for all)",
-                  key);
+        scan_note(
+            scan,
+            "averaging the subtree '%s' (a new file has its names without it; --key . for all)",
+            key);
     else if (has_optimizer(checkpoint, true))
         scan_note(scan, "left out: the state of an optimizer (--key . copies it from the newest)");
 }

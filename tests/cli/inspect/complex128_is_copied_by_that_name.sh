@@ -1,0 +1,1 @@
+"$phema" inspect "$fixtures/torch/dtypes.pt" | grep -E 'averaged|copied'
