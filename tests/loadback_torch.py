@@ -8,6 +8,8 @@ torch writes three checkpoints of one shape, the program averages them with weig
 hold exactly, and torch loads the copy: each averaged tensor must be the weighted sum in float64,
 rounded once, each other one and everything that is no tensor as in the newest file.
 """
+import inspect
+import pickle
 import subprocess
 import sys
 import tempfile
@@ -69,6 +71,44 @@ def run(*arguments):
                    stderr=subprocess.PIPE, text=True)
 
 
+def opens(file, way):
+    try:
+        torch.load(file, **way)
+        return True
+    except pickle.UnpicklingError:
+        return False
+
+
+def load(file, newest):
+    """In all the ways that this torch has for the file it is a copy of; they must agree."""
+    ways = [{"weights_only": False}]
+    if opens(newest, {"weights_only": True}):  # torch 1.13 knows no floats there
+        ways.append({"weights_only": True})
+    if "mmap" in inspect.signature(torch.load).parameters and zipfile.is_zipfile(newest):
+        ways.append({"mmap": True})
+    made = [torch.load(file, **way) for way in ways]
+    for other in made[1:]:
+        same(made[0], other, file)
+    return made[0]
+
+
+def same(a, b, what):
+    """Trees of dicts and lists with equal leaves."""
+    if isinstance(a, torch.Tensor):
+        agree(a, b, what)
+        assert a.stride() == b.stride(), what
+    elif isinstance(a, dict):
+        assert a.keys() == b.keys(), what
+        for key in a:
+            same(a[key], b[key], f"{what}: {key}")
+    elif isinstance(a, (list, tuple)):
+        assert len(a) == len(b), what
+        for x, y in zip(a, b):
+            same(x, y, what)
+    else:
+        assert a == b, what
+
+
 def synth(program, work, files, out, *options):
     (work / "list.txt").write_text("".join(f"{file}\n" for file in files))
     (work / "weights.txt").write_text(
@@ -94,7 +134,7 @@ def check(program, work, dtype, is_zip, name):
         torch.save(state, file, _use_new_zipfile_serialization=is_zip)
     out = work / f"out.{name}"
     synth(program, work, files, out)
-    made = torch.load(out, weights_only=True) if is_zip else torch.load(out)
+    made = load(out, files[-1])
     assert made.keys() == states[-1].keys()
     for key, tensor in made.items():
         agree(tensor, average([state[key] for state in states]), f"{out}: {key}")
@@ -104,7 +144,7 @@ def check(program, work, dtype, is_zip, name):
 
     part = work / f"part.{name}"
     synth(program, work, files, part, "--include", "^plain$")
-    made = torch.load(part)
+    made = load(part, files[-1])
     for key, tensor in made.items():
         wanted = average([s[key] for s in states]) if key == "plain" else states[-1][key]
         agree(tensor, wanted, f"{part}: {key}")
@@ -129,7 +169,7 @@ def check_lightning(program, work):
         states.append(torch.load(files[-1]))
     out = work / "out.ckpt"
     synth(program, work, files, out)
-    made = torch.load(out)
+    made = load(out, files[-1])
     for key, tensor in made["state_dict"].items():
         agree(tensor, average([s["state_dict"][key] for s in states]), key)
     assert made["global_step"] == 300 and made["hyper_parameters"] == {"lr": 1e-3}
@@ -143,12 +183,68 @@ def check_lightning(program, work):
     plain, into = work / "plain.safetensors", work / "into.ckpt"
     synth(program, work, files, plain)
     synth(program, work, files, into, "--into", files[0])
-    other = torch.load(into)
+    other = load(into, files[0])
     assert other["global_step"] == 100
     for key, tensor in other["state_dict"].items():
         agree(tensor, made["state_dict"][key], key)
     check_copy(files[0], into)
     print("lightning: state_dict averaged, all else as it was")
+
+
+def check_wrapped(program, work):
+    """What DataParallel saves, below a key, beside an optimizer; the other entries stay."""
+    torch.manual_seed(3)
+    net = torch.nn.DataParallel(torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.PReLU()))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+    files, states = [], []
+    for epoch in (100, 200, 300):
+        for parameter in net.parameters():
+            parameter.grad = torch.randn_like(parameter)
+        optimizer.step()
+        files.append(work / f"{epoch}.pth")
+        torch.save({"epoch": epoch, "best": (0.5, None), "model": net.state_dict(),
+                    "optimizer": optimizer.state_dict()}, files[-1])
+        states.append(torch.load(files[-1]))
+    out = work / "out.pth"
+    synth(program, work, files, out)
+    made = load(out, files[-1])
+    for key, tensor in made["model"].items():
+        assert key.startswith("module."), key
+        agree(tensor, average([s["model"][key] for s in states]), key)
+    same({**made, "model": None}, {**states[-1], "model": None}, out)
+    net.load_state_dict(made["model"])
+    check_copy(files[-1], out)
+    print("wrapped: model averaged, all else as it was")
+
+
+def check_views(program, work, is_zip):
+    """A flat buffer of which all parameters are views, as optimizers with flat storage keep them;
+    one replaced view must leave its neighbours alone."""
+    work = work / f"views-{is_zip}"
+    work.mkdir()
+    torch.manual_seed(4)
+    files, flats = [], [torch.randn(300 * 1000) for _ in WEIGHTS]
+    for time, flat in zip((100, 200, 300), flats):
+        views = {f"p{i}": flat[i * 1000:(i + 1) * 1000].view(25, 40) for i in range(300)}
+        files.append(work / f"{time}.pt")
+        torch.save(views, files[-1], _use_new_zipfile_serialization=is_zip)
+    wanted = average(flats).view(300, 25, 40)
+    for out, chosen in (("all.pt", range(300)), ("one.pt", [7])):
+        options = ["--include", "^p7$"] if len(chosen) == 1 else []
+        synth(program, work, files, work / out, *options)
+        made = load(work / out, files[-1])
+        for i in range(300):
+            expected = wanted[i] if i in chosen else flats[-1][i * 1000:(i + 1) * 1000].view(25, 40)
+            agree(made[f"p{i}"], expected, f"{out}: p{i}")
+        assert len({view.storage().data_ptr() for view in made.values()}) == 1
+        check_copy(files[-1], work / out)
+    print(f"{'zip' if is_zip else 'legacy'}: 300 views of one storage")
+
+
+def make(work, name):
+    path = Path(work) / name
+    path.mkdir()
+    return path
 
 
 def main():
@@ -157,7 +253,10 @@ def main():
         for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float64):
             check(program, Path(work), dtype, True, "pt")
             check(program, Path(work), dtype, False, "pth")
-        check_lightning(program, Path(work))
+        check_lightning(program, make(work, "lightning"))
+        check_wrapped(program, make(work, "wrapped"))
+        check_views(program, Path(work), True)
+        check_views(program, Path(work), False)
 
 
 main()

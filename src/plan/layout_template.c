@@ -415,7 +415,7 @@ static enum phema_status write_sidecar(struct draft *draft, size_t j, struct phe
     size_t n = provenance.n - 1; /* the last is an object by itself */
     for (size_t i = 0; i < n; i++)
         phema_json_out_string(&out, provenance.items[i].key, provenance.items[i].value);
-    phema_text_printf(&text, ",\n  \"%s\": %s\n}\n", provenance.items[n].key,
+    phema_text_printf(&text, ",\n \"%s\": %s\n}\n", provenance.items[n].key,
                       provenance.items[n].value);
     provenance_clear(&provenance);
     status = phema_text_check(&text, err);
