@@ -94,25 +94,31 @@ static bool is_directory(const char *path)
 /* What a directory of outputs is filled with: the form and end of the newest snapshot. */
 static void find_natural(enum phema_output_form *form, const char **end, const struct draft *draft)
 {
+    const char *into = draft->options->into;
     *form = PHEMA_FORM_FRESH;
     *end = ".safetensors";
-    if (draft->options->shard_bytes ||
-        strcmp(phema_checkpoint_format(draft->newest), "sharded") == 0) {
+    if (!into && (draft->options->shard_bytes ||
+                  strcmp(phema_checkpoint_format(draft->newest), "sharded") == 0)) {
         *form = PHEMA_FORM_SHARDED;
         *end = "";
         return;
     }
-    const char *path = draft->options->into
-                           ? draft->options->into
-                           : phema_file_path(phema_checkpoint_file(draft->newest, 0));
+    const char *path = into ? into : phema_file_path(phema_checkpoint_file(draft->newest, 0));
     enum phema_output_form named = PHEMA_FORM_FRESH;
     const char *found = NULL;
-    if (phema_checkpoint_n_files(draft->newest) == 1 && find_end(&named, &found, path) &&
-        (named != PHEMA_FORM_TEMPLATE || draft->options->into ||
+    if ((into || phema_checkpoint_n_files(draft->newest) == 1) && find_end(&named, &found, path) &&
+        (named != PHEMA_FORM_TEMPLATE || into ||
          !draft->plan->series->snapshots[draft->plan->series->n - 1].is_one_of_many)) {
         *form = named;
         *end = found;
     }
+}
+
+/* A copy may be called as the file is, whatever that is. */
+static bool ends_alike(const char *out, const char *into)
+{
+    const char *end = into ? strrchr(into, '.') : NULL;
+    return end && !strchr(end, '/') && phema_ends_with(out, end);
 }
 
 static enum phema_status fail_unclear(const char *out, struct phema_error *err)
@@ -135,7 +141,13 @@ static enum phema_status choose_template(struct phema_text *template, struct dra
     enum phema_output_form *form = &draft->outputs->form;
     bool is_template = strchr(out, '{') != NULL;
     bool is_slashed = out[size - 1] == '/';
-    bool is_file = !is_slashed && find_end(form, &end, out) && !is_directory(out);
+    bool is_file = !is_slashed && !is_directory(out) &&
+                   (find_end(form, &end, out) || ends_alike(out, options->into));
+    if (options->into && options->shard_bytes)
+        return phema_fail(
+            err, PHEMA_ERR_USAGE,
+            "--into: writes a copy of one file, which --shard-size would not be; give "
+            "one of them");
     if (is_file && options->shard_bytes)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "%s: --shard-size makes a directory of files; end OUT in /", out);

@@ -52,3 +52,21 @@ printf 'epoch=0-step=100.ckpt 0.25\nepoch=1-step=200.ckpt 0.75\n' >weights.txt
 "$phema" synth -q --weights weights.txt --into step1.ckpt --key state_dict \
     "$fixtures/lightning/ema_state_dict" raw.ckpt
 "$phema" diff -v raw.ckpt step1.ckpt | awk '$1 != 0 && !/differ$|^rel_l2|equal/ { print $NF }'
+echo "- named as the file is, whatever that is; and one checkpoint put into another as it is"
+cp step1.ckpt pytorch_model.bin
+"$phema" synth -q --weights weights.txt --into pytorch_model.bin "$fixtures/lightning/ema_state_dict" out.bin
+cmp out.bin ema.ckpt && ls out.bin*
+"$phema" synth -q --convert --into step1.ckpt --key state_dict step2.ckpt both.ckpt
+ls both*
+"$phema" synth -q --convert --key state_dict both.ckpt both.safetensors
+"$phema" synth -q --convert --key state_dict step2.ckpt two.safetensors
+"$phema" diff both.safetensors two.safetensors
+echo "- of sharded snapshots"
+mkdir -p hf/checkpoint-{1,2}
+cp "$fixtures"/sharded/model*.{safetensors,index.json} hf/checkpoint-1
+cp "$fixtures"/sharded/model*.{safetensors,index.json} hf/checkpoint-2
+printf 'checkpoint-1 0.5\ncheckpoint-2 0.25\n' >weights.txt
+"$phema" synth -q --convert hf/checkpoint-1 one.safetensors
+"$phema" synth -q --weights weights.txt --into one.safetensors hf of_shards/
+"$phema" synth -q --weights weights.txt hf shards
+"$phema" diff of_shards/*.safetensors shards
