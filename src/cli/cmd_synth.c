@@ -203,8 +203,7 @@ static const struct cli_opt rows[] = {
     {"threads", RESOURCES, CLI_COUNT, CLI_ROW(synth_values, threads), "N",
      "default: the processors this process may use", CLI_POSITIVE, 'j'},
     {"max-ram", RESOURCES, CLI_SIZE, CLI_ROW(synth_values, max_ram), "SIZE",
-     "end with status 7 where more memory would be needed,\nwindows of compressed snapshots "
-     "included",
+     "end with status 7 where more memory is needed,\nwindows of compressed snapshots included",
      CLI_POSITIVE, 0},
     {"progress", MESSAGES, CLI_CHOICE, CLI_ROW(synth_values, common.progress),
      "auto|bar|plain|json|none", "how progress is shown", 0, 0},
