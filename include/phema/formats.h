@@ -70,6 +70,11 @@ void phema_checkpoint_close(struct phema_checkpoint *checkpoint); /* takes NULL 
 void phema_checkpoint_forget_listing(struct phema_checkpoint *checkpoint);
 
 const char *phema_checkpoint_path(const struct phema_checkpoint *checkpoint); /* as given */
+
+/* When something was made of the data: PHEMA_ERR_FILE names the file that was written to since it
+ * was opened. Opening asks this itself about what it has read. */
+PHEMA_FALLIBLE phema_checkpoint_check_unchanged(const struct phema_checkpoint *checkpoint,
+                                                struct phema_error *err);
 /* "safetensors", "safetensors.zst", "sharded", "torch-zip", "torch-legacy", "pickle", "dcp" */
 const char *phema_checkpoint_format(const struct phema_checkpoint *checkpoint);
 

@@ -205,6 +205,10 @@ static enum phema_status run(void *values, struct phema_error *err)
     if (!status)
         status = phema_compare(&comparison, a, b, err);
     if (!status)
+        status = phema_checkpoint_check_unchanged(a, err);
+    if (!status)
+        status = phema_checkpoint_check_unchanged(b, err);
+    if (!status)
         status = report(given, &comparison, err);
     phema_comparison_clear(&comparison);
     phema_checkpoint_close(a);

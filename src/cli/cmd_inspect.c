@@ -51,7 +51,7 @@ static enum phema_status write_raw(const struct phema_checkpoint *checkpoint, co
     phema_reader_close(reader);
     if (!status && fflush(stdout))
         status = phema_fail(err, PHEMA_ERR_OUTPUT, "standard output: %s", strerror(errno));
-    return status;
+    return status ? status : phema_checkpoint_check_unchanged(checkpoint, err);
 }
 
 /* ---- Checkpoint or series ---- */

@@ -171,12 +171,26 @@ enum phema_status phema_checkpoint_open(struct phema_checkpoint **out, const cha
         status = open_file(checkpoint, path, options, err);
     if (status)
         goto fail;
+    status = phema_checkpoint_check_unchanged(checkpoint, err);
+    if (status) { /* names the file itself */
+        phema_checkpoint_close(checkpoint);
+        return status;
+    }
     *out = checkpoint;
     return PHEMA_OK;
 
 fail:
     phema_checkpoint_close(checkpoint);
     return phema_fail_in(err, status, "%s", path);
+}
+
+PHEMA_FALLIBLE phema_checkpoint_check_unchanged(const struct phema_checkpoint *checkpoint,
+                                                struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    for (size_t f = 0; f < checkpoint->n_files && !status; f++)
+        status = phema_file_check_unchanged(checkpoint->files[f].file, err);
+    return status;
 }
 
 void phema_checkpoint_forget_listing(struct phema_checkpoint *checkpoint)

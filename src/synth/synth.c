@@ -80,9 +80,11 @@ static enum phema_status check_inputs(const struct run *run, struct phema_error 
     for (size_t k = 0; !status && k < series->n; k++) {
         const struct phema_checkpoint *checkpoint = series->snapshots[k].checkpoint;
         status = phema_reader_finish(run->readers[k], err);
-        for (size_t f = 0; !status && f < phema_checkpoint_n_files(checkpoint); f++)
-            status = phema_file_check_unchanged(phema_checkpoint_file(checkpoint, f), err);
+        if (!status)
+            status = phema_checkpoint_check_unchanged(checkpoint, err);
     }
+    for (size_t t = 0; !status && t < run->outputs->n_templates; t++)
+        status = phema_checkpoint_check_unchanged(run->outputs->templates[t], err);
     return status;
 }
 
