@@ -213,7 +213,7 @@ static enum phema_status put_row(struct worker *worker, size_t output, const str
     enum phema_accumulator accumulator = accumulator_of(run, piece->tensor);
     for (size_t b = 0; b < n_blocks_of(piece); b++) {
         struct piece block = block_of(piece, b);
-        if (state->equals[b])
+        if (state->equals[b] && state->data)
             restore_block(row, accumulator, dtype, &block, state->data);
     }
     enum phema_status status = narrow(worker, output, piece, row, accumulator, err);
@@ -223,7 +223,7 @@ static enum phema_status put_row(struct worker *worker, size_t output, const str
          b++) {
         struct piece block = block_of(piece, b);
         uint64_t at = phema_dtype_bytes(dtype, block.first);
-        if (state->equals[b])
+        if (state->equals[b] && state->data)
             memcpy(worker->written + at, state->data + at,
                    (size_t)phema_dtype_bytes(dtype, block.n_elems));
     }

@@ -15,14 +15,13 @@ static bool alloc_states(struct worker *worker)
     const struct run *run = worker->run;
     size_t n_blocks = run->cut.tile_elems / BLOCK_ELEMS;
     worker->states = calloc(run->n_groups + 1, sizeof(*worker->states));
-    uint8_t *equals = calloc(run->n_groups + 1, n_blocks);
-    if (!worker->states || !equals) {
-        free(equals);
+    worker->equals = calloc(run->n_groups + 1, n_blocks);
+    if (!worker->states || !worker->equals)
         return false;
-    }
     uint8_t *sums = worker->sums;
     for (size_t g = 0; g < run->n_groups; g++) {
-        worker->states[g] = (struct group_state){.sums = sums, .equals = equals + g * n_blocks};
+        worker->states[g] =
+            (struct group_state){.sums = sums, .equals = worker->equals + g * n_blocks};
         /* snapshot by snapshot all groups are under way at once, else one after another */
         if (run->n_references)
             sums += run->groups[g].n_targets * tile_bytes(run);
@@ -57,12 +56,12 @@ void worker_clear(struct worker *worker)
     free(worker->written);
     free(worker->references);
     free(worker->inputs);
-    if (worker->states)
-        free(worker->states[0].equals);
+    free(worker->equals);
     free(worker->states);
     worker->sums = NULL;
     worker->scratch = worker->written = worker->references = NULL;
     worker->inputs = NULL;
+    worker->equals = NULL;
     worker->states = NULL;
 }
 

@@ -54,6 +54,7 @@ struct worker {
     uint8_t *written;
     uint8_t *references;        /* [n_references] tiles of the first inputs */
     const uint8_t **inputs;     /* [series->n] */
+    uint8_t *equals;            /* of all groups */
     struct group_state *states; /* [n_groups] */
     struct phema_narrow_counts counts;
     size_t nan_tensor;
