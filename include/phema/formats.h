@@ -18,7 +18,7 @@ enum phema_tensor_kind {
     PHEMA_KIND_BUFFER
 };
 
-#define PHEMA_MAX_RANK 64
+#define PHEMA_MAX_RANK 64 /* torch and numpy 2 have no more */
 
 /* A box of a tensor that lies by itself, as distributed checkpoints have them. */
 struct phema_part {
