@@ -54,7 +54,7 @@ PHEMA_FALLIBLE phema_writer_put(struct phema_writer *writer, uint64_t offset, co
  *   size_bytes  out: of the file
  *   ends        [n_ends] sorted offsets in the content
  *   level       as zstd has them: 1 to 22, negative ones are faster; what is beyond is brought in
- *   n_threads   at least 1; each takes 4 MiB and a compressor: 1 MiB at level 3, 50 at 19
+ *   n_threads   at least 1; each takes 4 MiB and a compressor: 1 MiB at level 3, 66 at 15 and 22
  * PHEMA_ERR_OUTPUT    cannot be written, or too large
  * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE phema_writer_put_zstd(uint64_t *size_bytes, struct phema_writer *writer,
