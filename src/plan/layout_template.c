@@ -354,13 +354,14 @@ static enum phema_status place_into(struct draft *draft, const struct phema_chec
     const struct phema_tensor *tensor = &entry->tensor;
     struct phema_place *place = &draft->outputs->places[i];
     const struct phema_tensor *found = find_in(template, key, tensor);
-    if (!found) { /* counters that trainers keep beside the model */
+    bool fits = found && found->rank == tensor->rank && may_hold(found->dtype, tensor->dtype);
+    for (unsigned d = 0; fits && d < tensor->rank; d++)
+        fits = found->shape[d] == tensor->shape[d];
+    /* counters that trainers keep beside the model, or have cast to float: FILE keeps its own */
+    if (!found || (!fits && is_bookkeeping(entry))) {
         *place = (struct phema_place){.file = SIZE_MAX};
         return PHEMA_OK;
     }
-    bool fits = found->rank == tensor->rank && may_hold(found->dtype, tensor->dtype);
-    for (unsigned d = 0; fits && d < tensor->rank; d++)
-        fits = found->shape[d] == tensor->shape[d];
     size_t first = entry->same_as;
     struct phema_name_buffer shown;
     (void)phema_name_shown(&shown, found->name, found->name_size);
