@@ -119,13 +119,6 @@ static enum phema_status do_job(struct worker *worker, uint64_t job, struct phem
     return PHEMA_OK;
 }
 
-void run_stop(struct run *run)
-{
-    atomic_store_explicit(&run->is_stopped, true, memory_order_relaxed);
-    if (run->turns)
-        turns_stop(run->turns);
-}
-
 void worker_run(struct worker *worker)
 {
     struct run *run = worker->run;

@@ -4,40 +4,11 @@
 #ifndef SYNTH_WORKER_H
 #define SYNTH_WORKER_H
 
-#include <stdatomic.h>
-
-#include "groups.h"
-#include "job.h"
-#include "phema/synth.h"
-#include "sink.h"
-#include "turns.h"
+#include "run.h"
 
 /* Elements that are equal in all snapshots are copied in blocks of this many, counted from the
  * start of the tensor: whatever the tiles are, since they are multiples of it. */
 #define BLOCK_ELEMS ((size_t)1024)
-
-/* What all workers see. */
-struct run {
-    const struct phema_plan *plan;
-    struct phema_outputs *outputs;
-    const struct phema_synth_options *options;
-    const struct phema_backend *backend;
-    struct sink **sinks;           /* [outputs->m] */
-    struct phema_reader **readers; /* [series->n] */
-    struct turns *turns;           /* NULL when no snapshot is decoded */
-    struct group *groups;
-    size_t n_groups;
-    struct cut cut;
-    size_t *next_alias;      /* [n_tensors] of the same storage, SIZE_MAX at the end */
-    _Atomic uint8_t *varies; /* [n_tensors] true when snapshots differ */
-    size_t sum_elems;        /* of a row of sums: two for each complex element */
-    size_t n_references;     /* distinct first inputs of the groups; 0 when all data are views */
-    size_t *reference_of;    /* [n_groups] */
-    _Atomic uint64_t next_job;
-    _Atomic uint64_t done_bytes;
-    _Atomic size_t tensor; /* that is being worked on */
-    _Atomic bool is_stopped;
-};
 
 /* How far a group has come while a tile is added up snapshot by snapshot. */
 struct group_state {
@@ -68,9 +39,6 @@ void worker_clear(struct worker *worker);
 
 /* Takes jobs until there are none or something failed; the outcome is in the worker. */
 void worker_run(struct worker *worker);
-
-/* Nobody takes another job, nobody waits. */
-void run_stop(struct run *run);
 
 /* One tile of all outputs (tile.c). */
 PHEMA_FALLIBLE tile_do(struct worker *worker, uint64_t tile, const struct piece *piece,

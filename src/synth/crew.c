@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+/* crew.c - see crew.h. */
+#include "crew.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "phema/memory.h"
+#include "worker.h"
+
+double clock_now_s(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+struct crew {
+    struct worker *workers;
+    pthread_t *threads;
+    unsigned n, n_running;
+    pthread_mutex_t lock;
+    pthread_cond_t is_done;
+    unsigned n_done;
+};
+
+struct crew_member {
+    struct crew *crew;
+    struct worker *worker;
+};
+
+static void *work(void *argument)
+{
+    struct crew_member *member = argument;
+    struct crew *crew = member->crew;
+    worker_run(member->worker);
+    free(member);
+    (void)pthread_mutex_lock(&crew->lock);
+    crew->n_done++;
+    (void)pthread_cond_signal(&crew->is_done);
+    (void)pthread_mutex_unlock(&crew->lock);
+    return NULL;
+}
+
+static enum phema_status start(struct crew *crew, struct run *run, struct phema_error *err)
+{
+    crew->workers = calloc(crew->n, sizeof(*crew->workers));
+    crew->threads = calloc(crew->n, sizeof(*crew->threads));
+    if (!crew->workers || !crew->threads)
+        return phema_fail_memory(err);
+    for (unsigned i = 0; i < crew->n; i++) {
+        enum phema_status status = worker_init(&crew->workers[i], run, err);
+        if (status)
+            return status;
+    }
+    for (; crew->n_running < crew->n; crew->n_running++) {
+        struct crew_member *member = malloc(sizeof(*member));
+        if (!member)
+            return phema_fail_memory(err);
+        *member = (struct crew_member){crew, &crew->workers[crew->n_running]};
+        int failed = pthread_create(&crew->threads[crew->n_running], NULL, work, member);
+        if (failed) {
+            free(member);
+            return phema_fail(err, PHEMA_ERR_RESOURCE, "thread %u cannot be started: %s",
+                              crew->n_running + 1, strerror(failed));
+        }
+    }
+    return PHEMA_OK;
+}
+
+static void tell(struct run *run, double start_s, uint64_t *peak_bytes)
+{
+    uint64_t anonymous = phema_memory_now().anonymous_bytes;
+    if (anonymous > *peak_bytes)
+        *peak_bytes = anonymous;
+    if (!run->options->report)
+        return;
+    const struct phema_tensor *tensor =
+        &run->plan->series->tensors[atomic_load(&run->tensor)].tensor;
+    struct phema_progress progress = {
+        .done_bytes = atomic_load(&run->done_bytes) * run->plan->series->n,
+        .total_bytes = run->cut.read_bytes * run->plan->series->n,
+        .elapsed_s = clock_now_s() - start_s,
+        .tensor = tensor->name,
+        .tensor_size = tensor->name_size,
+    };
+    run->options->report(run->options->context, &progress);
+}
+
+/* Wait for all, telling how far they are ten times a second. */
+static void watch(struct crew *crew, struct run *run, double start_s, uint64_t *peak_bytes)
+{
+    (void)pthread_mutex_lock(&crew->lock);
+    while (crew->n_done < crew->n_running) {
+        struct timespec until;
+        (void)clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += 100000000;
+        if (until.tv_nsec >= 1000000000) {
+            until.tv_sec++;
+            until.tv_nsec -= 1000000000;
+        }
+        (void)pthread_cond_timedwait(&crew->is_done, &crew->lock, &until);
+        if (crew->n_done < crew->n_running) {
+            (void)pthread_mutex_unlock(&crew->lock);
+            tell(run, start_s, peak_bytes);
+            (void)pthread_mutex_lock(&crew->lock);
+        }
+    }
+    (void)pthread_mutex_unlock(&crew->lock);
+    tell(run, start_s, peak_bytes);
+}
+
+PHEMA_FALLIBLE crew_employ(struct run *run, struct phema_synth_result *result, double start_s,
+                           struct phema_error *err)
+{
+    struct crew crew = {.n = run->options->n_threads,
+                        .lock = PTHREAD_MUTEX_INITIALIZER,
+                        .is_done = PTHREAD_COND_INITIALIZER};
+    enum phema_status status = start(&crew, run, err);
+    if (status)
+        run_stop(run);
+    watch(&crew, run, start_s, &result->peak_anonymous_bytes);
+    for (unsigned i = 0; i < crew.n_running; i++)
+        (void)pthread_join(crew.threads[i], NULL);
+    for (unsigned i = 0; crew.workers && i < crew.n; i++) {
+        struct worker *worker = &crew.workers[i];
+        if (!status && worker->status) {
+            status = worker->status;
+            *err = worker->err;
+        }
+        result->n_nan += worker->counts.n_nan;
+        result->n_inf += worker->counts.n_inf;
+        result->n_overflow += worker->counts.n_overflow;
+        if (worker->run && worker->nan_tensor < result->nan_tensor)
+            result->nan_tensor = worker->nan_tensor;
+        worker_clear(worker);
+    }
+    free(crew.workers);
+    free(crew.threads);
+    return status;
+}

@@ -1,0 +1,14 @@
+/* crew.h - the workers of a run, while the calling thread watches them. */
+#ifndef SYNTH_CREW_H
+#define SYNTH_CREW_H
+
+#include "run.h"
+
+double clock_now_s(void); /* of a clock that only goes forward */
+
+/* Starts as many workers as the options say, tells how far they are ten times a second, waits for
+ * all. Counts and the peak of memory are added to the result. The first failure is that of all. */
+PHEMA_FALLIBLE crew_employ(struct run *run, struct phema_synth_result *result, double start_s,
+                           struct phema_error *err);
+
+#endif
