@@ -20,7 +20,7 @@ for n in 4 40; do
     done
     eval "pkl_$n=$(peak edm2_$n out$n.pkl)"
 done
-within "pickles, 40 of them instead of 4" $((pkl_40 - pkl_4)) $((mib / 2))
+within "pickles, 40 of them instead of 4" $((pkl_40 - pkl_4)) $((2 * mib))
 "$phema" gen -q --count 8 --steps 64 --params 4M --dtype f16 --no-sync run >/dev/null
 mkdir few many
 for f in run/*.safetensors; do
