@@ -47,19 +47,21 @@ PHEMA_FALLIBLE phema_writer_read(struct phema_writer *writer, uint64_t offset, v
 PHEMA_FALLIBLE phema_writer_put(struct phema_writer *writer, uint64_t offset, const void *data,
                                 size_t size, struct phema_error *err);
 
-/* A content as a seekable zstd file, from the file's beginning: independent frames with their size
- * and a checksum, then the seek table. Frames end where a tensor ends; small tensors share frames
- * of up to 4 MiB, larger ones are cut every 4 MiB. The bytes depend on content, ends, level and the
- * version of libzstd, not on the threads. The file must be open with a size of 0.
+/* What was put into another writer, its first content_size bytes, as a seekable zstd file, from the
+ * file's beginning: independent frames with their size and a checksum, then the seek table. Frames
+ * end where a tensor ends; small tensors share frames of up to 4 MiB, larger ones are cut every
+ * 4 MiB. The bytes depend on content, ends, level and the version of libzstd, not on the threads.
+ * The file must be open with a size of 0.
  *   size_bytes  out: of the file
  *   ends        [n_ends] sorted offsets in the content
  *   level       as zstd has them: 1 to 22, negative ones are faster; what is beyond is brought in
- *   n_threads   at least 1; each takes 4 MiB and a compressor: 1 MiB at level 3, 66 at 15 and 22
+ *   n_threads   at least 1; each takes 8 MiB and a compressor: 1 MiB at level 3, 66 at 15 and 22
  * PHEMA_ERR_OUTPUT    cannot be written, or too large
  * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE phema_writer_put_zstd(uint64_t *size_bytes, struct phema_writer *writer,
-                                     struct phema_span content, const uint64_t *ends, size_t n_ends,
-                                     int level, unsigned n_threads, struct phema_error *err);
+                                     struct phema_writer *plain, uint64_t content_size,
+                                     const uint64_t *ends, size_t n_ends, int level,
+                                     unsigned n_threads, struct phema_error *err);
 
 /* Publish and close. On failure the partial file is removed as well. */
 PHEMA_FALLIBLE phema_writer_commit(struct phema_writer *writer, struct phema_error *err);

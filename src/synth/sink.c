@@ -283,13 +283,9 @@ static enum phema_status compress(struct sink *sink, struct phema_error *err)
         ends[n++] = file->header_size + sink->output->places[i].offset +
                     phema_dtype_bytes(sink->outputs->dtypes[i], series->tensors[i].tensor.n_elems);
     qsort(ends, n, sizeof(*ends), compare_sizes);
-    uint8_t *plain = NULL;
-    enum phema_status status = phema_writer_map(&plain, sink->writers[0], err);
-    if (!status)
-        status = phema_writer_put_zstd(&sink->size_bytes, sink->compressed,
-                                       (struct phema_span){plain, file->size_bytes}, ends, n,
-                                       sink->outputs->level ? sink->outputs->level : DEFAULT_LEVEL,
-                                       sink->options.n_threads, err);
+    enum phema_status status = phema_writer_put_zstd(
+        &sink->size_bytes, sink->compressed, sink->writers[0], file->size_bytes, ends, n,
+        sink->outputs->level ? sink->outputs->level : DEFAULT_LEVEL, sink->options.n_threads, err);
     free(ends);
     return status;
 }

@@ -30,7 +30,8 @@
 /* Shared by the threads, and changed with the lock held. */
 struct compression {
     struct phema_writer *writer;
-    struct phema_span content;
+    struct phema_writer *plain;
+    uint64_t content_size;
     const uint64_t *ends;
     size_t n_ends;
     int level;
@@ -51,6 +52,7 @@ struct compression {
 /* What a thread owns. */
 struct compressor {
     ZSTD_CCtx *context;
+    uint8_t *part; /* of the content, at most FRAME_BYTES */
     uint8_t *frame;
     size_t capacity;
 };
@@ -68,7 +70,7 @@ static void put_u32(struct phema_text *out, uint64_t value)
 static uint64_t choose_end(struct compression *all)
 {
     uint64_t reach =
-        all->content.size - all->at < FRAME_BYTES ? all->content.size : all->at + FRAME_BYTES;
+        all->content_size - all->at < FRAME_BYTES ? all->content_size : all->at + FRAME_BYTES;
     uint64_t end = 0;
     for (; all->next_end < all->n_ends && all->ends[all->next_end] <= reach; all->next_end++)
         end = all->ends[all->next_end];
@@ -76,17 +78,17 @@ static uint64_t choose_end(struct compression *all)
 }
 
 /* The next part of the content; false when there is none, or something failed. */
-static bool take(struct compression *all, struct phema_span *part, size_t *number)
+static bool take(struct compression *all, uint64_t *start, size_t *size, size_t *number)
 {
     (void)pthread_mutex_lock(&all->lock);
     bool is_taken = !all->status && !all->is_given_out;
     if (is_taken) {
         uint64_t end = choose_end(all);
-        part->data = all->content.data ? all->content.data + all->at : NULL;
-        part->size = (size_t)(end - all->at);
+        *start = all->at;
+        *size = (size_t)(end - all->at);
         *number = all->n_frames++;
         all->at = end;
-        all->is_given_out = end == all->content.size;
+        all->is_given_out = end == all->content_size;
     }
     (void)pthread_mutex_unlock(&all->lock);
     return is_taken;
@@ -125,9 +127,12 @@ static void stop(struct compression *all, enum phema_status status, const struct
 }
 
 static enum phema_status compress(size_t *out, struct compressor *own, struct compression *all,
-                                  struct phema_span part, struct phema_error *err)
+                                  uint64_t start, size_t size, struct phema_error *err)
 {
-    size_t result = ZSTD_compress2(own->context, own->frame, own->capacity, part.data, part.size);
+    enum phema_status status = phema_writer_read(all->plain, start, own->part, size, err);
+    if (status)
+        return status;
+    size_t result = ZSTD_compress2(own->context, own->frame, own->capacity, own->part, size);
     if (ZSTD_isError(result)) /* the room is enough for anything: what is left is memory */
         return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: zstd at level %d: %s",
                           phema_writer_path(all->writer), all->level, ZSTD_getErrorName(result));
@@ -139,9 +144,10 @@ static enum phema_status init_compressor(struct compressor *own, const struct co
                                          struct phema_error *err)
 {
     own->capacity = ZSTD_compressBound((size_t)FRAME_BYTES);
+    own->part = malloc((size_t)FRAME_BYTES);
     own->frame = malloc(own->capacity);
     own->context = ZSTD_createCCtx();
-    if (!own->frame || !own->context ||
+    if (!own->part || !own->frame || !own->context ||
         ZSTD_isError(ZSTD_CCtx_setParameter(own->context, ZSTD_c_compressionLevel, all->level)) ||
         ZSTD_isError(ZSTD_CCtx_setParameter(own->context, ZSTD_c_checksumFlag, 1)))
         return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: no memory for a zstd compressor",
@@ -155,13 +161,13 @@ static void *work(void *argument)
     struct compressor own = {0};
     struct phema_error err = {""};
     enum phema_status status = init_compressor(&own, all, &err);
-    struct phema_span part = {NULL, 0};
-    size_t number = 0;
-    while (!status && take(all, &part, &number)) {
+    uint64_t start = 0;
+    size_t size = 0, number = 0;
+    while (!status && take(all, &start, &size, &number)) {
         size_t frame_size = 0;
         uint64_t offset = 0;
-        status = compress(&frame_size, &own, all, part, &err);
-        if (!status && !place(&offset, all, number, frame_size, part.size))
+        status = compress(&frame_size, &own, all, start, size, &err);
+        if (!status && !place(&offset, all, number, frame_size, size))
             break;
         if (!status)
             status = phema_writer_put(all->writer, offset, own.frame, frame_size, &err);
@@ -169,6 +175,7 @@ static void *work(void *argument)
     if (status)
         stop(all, status, &err);
     (void)ZSTD_freeCCtx(own.context);
+    free(own.part);
     free(own.frame);
     return NULL;
 }
@@ -176,7 +183,7 @@ static void *work(void *argument)
 /* The caller's thread works too, and does all of it where no other can be had. */
 static void work_together(struct compression *all, unsigned n_threads)
 {
-    uint64_t n_parts = all->content.size / FRAME_BYTES + 1;
+    uint64_t n_parts = all->content_size / FRAME_BYTES + 1;
     if (n_threads > MAX_THREADS)
         n_threads = MAX_THREADS;
     if (n_threads > n_parts)
@@ -215,18 +222,20 @@ static enum phema_status put_table(struct compression *all, struct phema_error *
 }
 
 PHEMA_FALLIBLE phema_writer_put_zstd(uint64_t *size_bytes, struct phema_writer *writer,
-                                     struct phema_span content, const uint64_t *ends, size_t n_ends,
-                                     int level, unsigned n_threads, struct phema_error *err)
+                                     struct phema_writer *plain, uint64_t content_size,
+                                     const uint64_t *ends, size_t n_ends, int level,
+                                     unsigned n_threads, struct phema_error *err)
 {
     for (size_t i = 0; i < n_ends; i++)
-        assert(ends[i] <= content.size && (i == 0 || ends[i - 1] <= ends[i]));
+        assert(ends[i] <= content_size && (i == 0 || ends[i - 1] <= ends[i]));
     /* two neighbouring frames hold more than FRAME_BYTES together, else they would be one */
-    if (content.size / FRAME_BYTES >= MAX_FRAMES / 2 - 1)
+    if (content_size / FRAME_BYTES >= MAX_FRAMES / 2 - 1)
         return phema_fail(err, PHEMA_ERR_OUTPUT,
                           "%s: too large for a seekable zstd file; write it uncompressed",
                           phema_writer_path(writer));
     struct compression all = {.writer = writer,
-                              .content = content,
+                              .plain = plain,
+                              .content_size = content_size,
                               .ends = ends,
                               .n_ends = n_ends,
                               .level = level,

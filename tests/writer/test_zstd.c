@@ -30,6 +30,18 @@ static uint8_t *make_content(size_t size)
     return content;
 }
 
+/* A file that is not published. */
+static struct phema_writer *put_plain(const uint8_t *content, size_t size)
+{
+    char *path = support_tmp_path("plain");
+    struct phema_error err = {""};
+    struct phema_writer *plain = NULL;
+    assert_ok(phema_writer_open(&plain, path, size, &quick, &err), &err);
+    assert_ok(phema_writer_put(plain, 0, content, size, &err), &err);
+    free(path);
+    return plain;
+}
+
 /* Writes it to TMP/name; the file's path is the caller's (free). */
 static char *compress(const char *name, const uint8_t *content, size_t size, const uint64_t *ends,
                       size_t n_ends, int level, unsigned n_threads)
@@ -39,9 +51,11 @@ static char *compress(const char *name, const uint8_t *content, size_t size, con
     struct phema_writer *writer = NULL;
     assert_ok(phema_writer_open(&writer, path, 0, &quick, &err), &err);
     uint64_t written = 0;
-    assert_ok(phema_writer_put_zstd(&written, writer, (struct phema_span){content, size}, ends,
-                                    n_ends, level, n_threads, &err),
-              &err);
+    struct phema_writer *plain = put_plain(content, size);
+    assert_ok(
+        phema_writer_put_zstd(&written, writer, plain, size, ends, n_ends, level, n_threads, &err),
+        &err);
+    phema_writer_abandon(plain);
     assert_ok(phema_writer_commit(writer, &err), &err);
     size_t file_size = 0;
     free(support_read(path, &file_size));
@@ -244,6 +258,7 @@ static void a_failed_write_is_an_error_and_leaves_nothing(void **state)
         struct phema_error err = {""};
         struct phema_writer *writer = NULL;
         assert_ok(phema_writer_open(&writer, path, 0, &quick, &err), &err);
+        struct phema_writer *plain = put_plain(content, size);
         (void)signal(SIGXFSZ, SIG_IGN);
         struct rlimit old, limit;
         assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
@@ -251,12 +266,13 @@ static void a_failed_write_is_an_error_and_leaves_nothing(void **state)
         limit.rlim_cur = 6 * MIB;
         assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
         uint64_t written = 12345;
-        enum phema_status status = phema_writer_put_zstd(
-            &written, writer, (struct phema_span){content, size}, NULL, 0, 1, n_threads, &err);
+        enum phema_status status =
+            phema_writer_put_zstd(&written, writer, plain, size, NULL, 0, 1, n_threads, &err);
         assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
         assert_fails(status, PHEMA_ERR_OUTPUT, &err, "limited.zst: cannot be written");
         assert_int_equal(written, 12345);
         phema_writer_abandon(writer);
+        phema_writer_abandon(plain);
         assert_int_not_equal(access(path, F_OK), 0);
         free(path);
     }
