@@ -217,6 +217,8 @@ struct phema_outputs {
     struct phema_checkpoint **templates; /* [n_templates] */
     size_t n_templates;
     bool keeps_copied;    /* templates hold what is copied from the newest already */
+    bool is_in_order;     /* some element has several places or names in a template: the last one
+                             written stays, so that one thread writes */
     int level;            /* of compression */
     char *made_directory; /* what has to be made for the outputs; NULL otherwise */
     struct phema_arena memory;

@@ -121,7 +121,8 @@ static enum phema_status fail_overlap(const struct phema_checkpoint *template, c
         is_kept ? "which is not replaced" : "and the snapshots do not all share it alike");
 }
 
-/* Views that overlap get the same values where all snapshots have them alike. */
+/* Views that overlap get the same averages where all snapshots have them alike, but for elements
+ * that are copied in one of them, in a block that is equal in all, and added up in the other. */
 static bool are_alike(const struct phema_series *series, const struct phema_tensor *written,
                       const size_t *index, size_t n)
 {
@@ -138,7 +139,7 @@ static bool are_alike(const struct phema_series *series, const struct phema_tens
     return true;
 }
 
-static enum phema_status check_overlaps(const struct phema_series *series,
+static enum phema_status check_overlaps(bool *is_in_order, const struct phema_series *series,
                                         const struct phema_checkpoint *template,
                                         const struct phema_tensor *written, const size_t *index,
                                         size_t n, struct phema_error *err)
@@ -163,13 +164,14 @@ static enum phema_status check_overlaps(const struct phema_series *series,
                                     phema_checkpoint_tensors(template), is_replaced, n_listed, err);
     if (!status && found && !are_alike(series, written, index, n))
         status = fail_overlap(template, pair, false, err);
+    *is_in_order = *is_in_order || found;
     free(is_replaced);
     free(sorted);
     return status;
 }
 
 /* Rows that are one and the same in the file must be so in every snapshot. */
-static enum phema_status check_expanded(const struct phema_series *series,
+static enum phema_status check_expanded(bool *is_in_order, const struct phema_series *series,
                                         const struct phema_checkpoint *template,
                                         const struct phema_tensor *written, size_t i,
                                         struct phema_error *err)
@@ -177,6 +179,7 @@ static enum phema_status check_expanded(const struct phema_series *series,
     for (unsigned d = 0; written->stride && d < written->rank; d++) {
         if (written->stride[d] != 0 || written->shape[d] <= 1)
             continue;
+        *is_in_order = true;
         for (size_t k = 0; k < series->n; k++) {
             const uint64_t *stride = series->snapshots[k].places[i].stride;
             struct phema_name_buffer shown;
@@ -209,16 +212,17 @@ static enum phema_status check_written(const struct draft *draft,
     struct phema_tensor *written = calloc(series->n_tensors + 1, sizeof(*written));
     size_t *index = calloc(series->n_tensors + 1, sizeof(*index));
     size_t n = 0;
+    bool *is_in_order = &draft->outputs->is_in_order;
     enum phema_status status = written && index ? PHEMA_OK : phema_fail_memory(err);
     for (size_t i = 0; i < series->n_tensors && !status; i++) {
         if (!is_written(draft->outputs, series, places, i))
             continue;
         written[n] = tensor_at(series, &places[i], shift, draft->outputs->dtypes[i], i);
         index[n] = i;
-        status = check_expanded(series, template, &written[n++], i, err);
+        status = check_expanded(is_in_order, series, template, &written[n++], i, err);
     }
     if (!status)
-        status = check_overlaps(series, template, written, index, n, err);
+        status = check_overlaps(is_in_order, series, template, written, index, n, err);
     free(written);
     free(index);
     return status;

@@ -112,11 +112,13 @@ PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct p
                                const struct phema_synth_options *options, struct phema_error *err)
 {
     double start_s = clock_now_s();
-    *result = (struct phema_synth_result){.nan_tensor = SIZE_MAX,
-                                          .n_threads = options->n_threads,
-                                          .peak_anonymous_bytes = peak_so_far()};
+    struct phema_synth_options own = *options;
+    if (outputs->is_in_order)
+        own.n_threads = 1;
+    *result = (struct phema_synth_result){
+        .nan_tensor = SIZE_MAX, .n_threads = own.n_threads, .peak_anonymous_bytes = peak_so_far()};
     struct run run = {
-        .plan = plan, .outputs = outputs, .options = options, .backend = phema_backend_for_cpu()};
+        .plan = plan, .outputs = outputs, .options = &own, .backend = phema_backend_for_cpu()};
     result->backend = phema_backend_name(run.backend);
     struct phema_cleanup_entry *made = NULL;
     enum phema_status status = run_prepare(&run, err);

@@ -148,6 +148,7 @@ static void a_kept_tensor_is_not_changed_along(void **state)
     struct made made;
     accept(&made, &wanted);
     assert_ptr_equal(made.outputs.items[0].template, made.outputs.templates[0]);
+    assert_false(made.outputs.is_in_order);
     clear_made(&made);
 }
 
@@ -159,6 +160,7 @@ static void overlapping_tensors_are_replaced_where_all_snapshots_have_them_alike
     WRITE("apart", apart);
     struct made made;
     accept(&made, &(struct wanted){.snapshots = "over\nover2", .out = "o.pt"});
+    assert_true(made.outputs.is_in_order);
     clear_made(&made);
     refuse(&(struct wanted){.snapshots = "apart\nover", .out = "o.pt"}, PHEMA_ERR_INPUTS,
            ", and the snapshots do not all share it alike; write .safetensors instead");
@@ -177,6 +179,7 @@ static void other_names_of_a_tensor_are_replaced_with_it(void **state)
     struct made made;
     accept(&made, &(struct wanted){.snapshots = "tied", .out = "o.pt", .include = "^a$"});
     assert_int_equal(made.plan->series->n_tensors, 1);
+    assert_false(made.outputs.is_in_order); /* written once */
     clear_made(&made);
 
     /* tied in the snapshots, of two dtypes in the file */
@@ -199,6 +202,7 @@ static void expanded_rows_are_so_in_every_snapshot(void **state)
     WRITE("full", full);
     struct made made;
     accept(&made, &(struct wanted){.snapshots = "expanded\nexpanded2", .out = "o.pt"});
+    assert_true(made.outputs.is_in_order);
     clear_made(&made);
     refuse(&(struct wanted){.snapshots = "full\nexpanded", .out = "o.pt"}, PHEMA_ERR_INPUTS,
            "expanded: tensor 'w': is expanded (its rows are one row in the file), but not in full");
@@ -210,6 +214,7 @@ static void expanded_rows_are_so_in_every_snapshot(void **state)
     WRITE("one_row", one_row);
     WRITE("plain_row", plain_row);
     accept(&made, &(struct wanted){.snapshots = "plain_row\none_row", .out = "o.pt"});
+    assert_false(made.outputs.is_in_order);
     clear_made(&made);
 }
 

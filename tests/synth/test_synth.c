@@ -214,14 +214,16 @@ static void complex_numbers_are_averaged_part_by_part(void **state)
     free(directory);
 }
 
-static void a_snapshot_that_changes_meanwhile_is_named(void **state)
+/* changed: the file that is touched between planning and the run, of a snapshot and a file that the
+ * output is a copy of */
+static void check_changed(const char *name, const char *changed)
 {
-    (void)state;
     struct phema_error err = {""};
-    char *directory = make_directory("changing");
+    char *directory = make_directory(name);
     static const float w[2] = {1, 2};
     const struct entry entries[] = {{"w", PHEMA_F32, 2, false, w}};
     write_snapshot(directory, "snapshot-0000100-0.050.safetensors", entries, 1);
+    write_snapshot(directory, "into.safetensors", entries, 1);
     static const double sigma_rel = 0.05;
     struct phema_plan_options options = {.series = {.snapshots = directory,
                                                     .from = -HUGE_VAL,
@@ -232,24 +234,33 @@ static void a_snapshot_that_changes_meanwhile_is_named(void **state)
                                          .n_sigma_rels = 1};
     struct phema_plan *plan = NULL;
     assert_ok(phema_plan_make(&plan, &options, &err), &err);
-    char *out = support_tmp_path("changing.safetensors");
+    char *out = support_tmp_path("changing.safetensors"), *path = NULL, *into = NULL;
+    assert_true(asprintf(&path, "%s/%s", directory, changed) > 0);
+    assert_true(asprintf(&into, "%s/into.safetensors", directory) > 0);
     struct phema_outputs outputs = {0};
-    struct phema_outputs_options naming = {.out = out, .accumulator = "f64", .command_options = ""};
+    struct phema_outputs_options naming = {
+        .out = out, .into = into, .accumulator = "f64", .command_options = ""};
     assert_ok(phema_outputs_make(&outputs, plan, &naming, &err), &err);
-    char *path = NULL;
-    assert_true(asprintf(&path, "%s/snapshot-0000100-0.050.safetensors", directory) > 0);
     static const struct timespec long_ago[2] = {{1000, 0}, {1000, 0}};
     assert_int_equal(utimensat(AT_FDCWD, path, long_ago, 0), 0);
     struct phema_synth_options how = {.n_threads = 1};
     struct phema_synth_result result;
     assert_fails(phema_synth_run(&result, plan, &outputs, &how, &err), PHEMA_ERR_FILE, &err,
-                 "snapshot-0000100-0.050.safetensors");
+                 changed);
     assert_int_not_equal(access(out, F_OK), 0);
     phema_outputs_clear(&outputs);
     phema_plan_free(plan);
     free(path);
+    free(into);
     free(out);
     free(directory);
+}
+
+static void a_file_that_changes_meanwhile_is_named(void **state)
+{
+    (void)state;
+    check_changed("changing", "snapshot-0000100-0.050.safetensors");
+    check_changed("changing_into", "into.safetensors");
 }
 
 int main(void)
@@ -261,7 +272,7 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_the_dtype_is_an_error_that_leaves_nothing),
         cmocka_unit_test(big_tensors_are_right_element_by_element),
         cmocka_unit_test(complex_numbers_are_averaged_part_by_part),
-        cmocka_unit_test(a_snapshot_that_changes_meanwhile_is_named),
+        cmocka_unit_test(a_file_that_changes_meanwhile_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

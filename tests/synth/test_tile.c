@@ -390,6 +390,87 @@ static void gathered_tensors_add_up_to_the_bytes_of_plain_ones(void **state)
     }
 }
 
+/* ---- Elements with two names ---- */
+
+enum { N_SHARED = 400000, N_FIRST = 260000, SECOND = 140001 };
+
+/* A torch file of 'a', the first elements of a storage, and 'b', the last ones; they overlap. */
+static void write_overlapping(const char *directory, const char *name, const double *stored)
+{
+    struct phema_text pickle = {0}, file = {0};
+    put(&pickle, "\x80\x02}(", 4);
+    for (int i = 0; i < 2; i++) {
+        static const char part[] = "ctorch._utils\n_rebuild_tensor_v2\n((X\7\0\0\0"
+                                   "storagectorch\nDoubleStorage\nX\1\0\0\0"
+                                   "0X\3\0\0\0cpu";
+        put(&pickle, i ? "X\1\0\0\0b" : "X\1\0\0\0a", 6);
+        put(&pickle, part, sizeof(part) - 1);
+        put_u32(&pickle, N_SHARED);
+        put(&pickle, "tQ", 2);
+        put_u32(&pickle, i ? SECOND : 0);
+        put_u32(&pickle, i ? N_SHARED - SECOND : N_FIRST);
+        put(&pickle, "\x85K\1\x85\x89NtR", 8);
+    }
+    put(&pickle, "u.", 2);
+    const struct zip_record records[] = {{"a/data.pkl", pickle.data, pickle.size},
+                                         {"a/version", "3\n", 2},
+                                         {"a/data/0", stored, sizeof(*stored) * N_SHARED}};
+    size_t headers[ARRAY_LEN(records)];
+    put_zip(&file, records, ARRAY_LEN(records), headers);
+    char *path = NULL;
+    assert_true(asprintf(&path, "%s/%s", directory, name) > 0);
+    support_write(path, file.data, file.size);
+    free(path);
+    phema_text_clear(&file);
+    phema_text_clear(&pickle);
+}
+
+/* Stretches are equal in all snapshots: in 'a' another block is copied there than in 'b', and what
+ * is copied differs in the last bit from what is added up. */
+static void the_last_of_two_names_stays_whoever_writes(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    char *directory = make_directory("overlapping"), *manifest = NULL;
+    double *stored = malloc(sizeof(*stored) * N_SHARED);
+    assert_non_null(stored);
+    for (uint32_t k = 0; k < 3; k++) {
+        uint32_t changing = k + 1, frozen = 9;
+        for (size_t i = 0; i < N_SHARED; i++) {
+            double equal = next_random(&frozen) / 3.0, other = next_random(&changing);
+            stored[i] = i % 3000 < 1700 ? equal : other;
+        }
+        char name[8];
+        (void)snprintf(name, sizeof(name), "%u.pt", (unsigned)k);
+        write_overlapping(directory, name, stored);
+    }
+    free(stored);
+    assert_true(asprintf(&manifest, "%s/manifest.json", directory) > 0);
+    static const char json[] =
+        "{\"snapshots\": [{\"file\": \"0.pt\", \"time\": 1},"
+        "{\"file\": \"1.pt\", \"time\": 2}, {\"file\": \"2.pt\", \"time\": 3}]}";
+    support_write(manifest, json, sizeof(json) - 1);
+    struct request request = {.weights = "0.pt 0.3\n1.pt -0.1\n2.pt 0.8\n", .n_threads = 1};
+    struct phema_synth_result result;
+    char *alone = support_tmp_path("alone.pt"), *many = support_tmp_path("many.pt");
+    assert_ok(synthesise(manifest, alone, &request, &result, &err), &err);
+    size_t size = 0, other_size = 0;
+    uint8_t *wanted = support_read(alone, &size);
+    for (int attempt = 0; attempt < 3; attempt++) {
+        request.n_threads = 8;
+        assert_ok(synthesise(manifest, many, &request, &result, &err), &err);
+        uint8_t *got = support_read(many, &other_size);
+        assert_int_equal(other_size, size);
+        assert_memory_equal(got, wanted, size);
+        free(got);
+    }
+    free(wanted);
+    free(directory);
+    free(manifest);
+    free(alone);
+    free(many);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -399,6 +480,7 @@ int main(void)
         cmocka_unit_test(equal_blocks_are_converted),
         cmocka_unit_test(complex_blocks_have_two_numbers_an_element),
         cmocka_unit_test(bytes_do_not_depend_on_tiles_targets_and_threads),
+        cmocka_unit_test(the_last_of_two_names_stays_whoever_writes),
         cmocka_unit_test(gathered_tensors_add_up_to_the_bytes_of_plain_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
