@@ -23,7 +23,7 @@ struct agreement {
     const struct selection *selection;
     bool averages_buffers;
     bool may_be_empty; /* a file without tensors is one as well */
-    bool is_alone; /* series->became is filled in */
+    bool is_alone;     /* series->became is filled in */
     struct phema_series *series;
     const char *reference;      /* label of the snapshot whose tensors the table holds */
     size_t *by_name;            /* [n_tensors] indices in the order of names */

@@ -32,4 +32,11 @@ PHEMA_FALLIBLE outputs_add_file(struct draft *draft, struct phema_output *output
                                 const char *name, const size_t *index, size_t n,
                                 struct phema_error *err);
 
+/* Whether tensors may be replaced at these places of a copy of the template (template_checks.c).
+ * PHEMA_ERR_INPUTS  one of them shares bytes with a tensor that stays, or with another one that not
+ *                   all snapshots share alike */
+PHEMA_FALLIBLE template_check(const struct draft *draft, const struct phema_checkpoint *template,
+                              const struct phema_place *places, uint64_t shift,
+                              struct phema_error *err);
+
 #endif

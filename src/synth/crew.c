@@ -141,3 +141,44 @@ PHEMA_FALLIBLE crew_employ(struct run *run, struct phema_synth_result *result, d
     free(crew.threads);
     return status;
 }
+
+/* ---- What is left when all tensors are written ---- */
+
+struct finishing {
+    struct crew crew; /* of one, who has no worker */
+    struct run *run;
+    enum phema_status status;
+    struct phema_error err;
+};
+
+static void *finish(void *argument)
+{
+    struct finishing *finishing = argument;
+    const struct run *run = finishing->run;
+    for (size_t j = 0; !finishing->status && j < run->outputs->m; j++)
+        finishing->status = sink_finish(run->sinks[j], &finishing->err);
+    (void)pthread_mutex_lock(&finishing->crew.lock);
+    finishing->crew.n_done++;
+    (void)pthread_cond_signal(&finishing->crew.is_done);
+    (void)pthread_mutex_unlock(&finishing->crew.lock);
+    return NULL;
+}
+
+PHEMA_FALLIBLE crew_finish(struct run *run, struct phema_synth_result *result, double start_s,
+                           struct phema_error *err)
+{
+    struct finishing finishing = {
+        .crew = {.lock = PTHREAD_MUTEX_INITIALIZER, .is_done = PTHREAD_COND_INITIALIZER},
+        .run = run};
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, finish, &finishing) == 0) {
+        finishing.crew.n_running = 1;
+        watch(&finishing.crew, run, start_s, &result->peak_anonymous_bytes);
+        (void)pthread_join(thread, NULL);
+    } else {
+        (void)finish(&finishing); /* unwatched */
+    }
+    if (finishing.status)
+        *err = finishing.err;
+    return finishing.status;
+}

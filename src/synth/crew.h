@@ -11,4 +11,8 @@ double clock_now_s(void); /* of a clock that only goes forward */
 PHEMA_FALLIBLE crew_employ(struct run *run, struct phema_synth_result *result, double start_s,
                            struct phema_error *err);
 
+/* Finishes all outputs: checksums, compression. Watched in the same way. */
+PHEMA_FALLIBLE crew_finish(struct run *run, struct phema_synth_result *result, double start_s,
+                           struct phema_error *err);
+
 #endif

@@ -72,13 +72,15 @@ static enum phema_status check_inputs(const struct run *run, struct phema_error 
     return status;
 }
 
-static enum phema_status publish(struct run *run, bool is_directory_made, struct phema_error *err)
+static enum phema_status publish(struct run *run, bool is_directory_made,
+                                 struct phema_synth_result *result, double start_s,
+                                 struct phema_error *err)
 {
     enum phema_status status = check_inputs(run, err);
-    for (size_t j = 0; !status && j < run->outputs->m; j++) {
-        status = sink_finish(run->sinks[j], err);
+    if (!status)
+        status = crew_finish(run, result, start_s, err);
+    for (size_t j = 0; !status && j < run->outputs->m; j++)
         run->outputs->items[j].size_bytes = sink_size_bytes(run->sinks[j]);
-    }
     for (size_t j = 0; !status && j < run->outputs->m; j++) {
         struct sink *sink = run->sinks[j];
         run->sinks[j] = NULL;
@@ -129,7 +131,7 @@ PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct p
     if (!status)
         status = crew_employ(&run, result, start_s, err);
     if (!status)
-        status = publish(&run, made != NULL, err);
+        status = publish(&run, made != NULL, result, start_s, err);
     if (!status)
         count_tensors(&run, result);
 
