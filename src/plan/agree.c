@@ -191,11 +191,11 @@ PHEMA_FALLIBLE agree_first(struct agreement *agreement, struct phema_snapshot *s
     if (status)
         return status;
     const struct phema_series *series = agreement->series;
-    if (series->n_tensors == 0 && !agreement->may_be_empty)
-        return phema_fail(
-            err, PHEMA_ERR_INPUTS, "%s: holds no tensor%s; see --key, --include and --exclude",
-            snapshot->path,
-            phema_checkpoint_n_tensors(snapshot->checkpoint) ? " that is chosen" : "");
+    bool has_tensors = phema_checkpoint_n_tensors(snapshot->checkpoint) > 0;
+    if (series->n_tensors == 0 && (has_tensors || !agreement->may_be_empty))
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "%s: holds no tensor%s; see --key, --include and --exclude",
+                          snapshot->path, has_tensors ? " that is chosen" : "");
     for (size_t i = 0; i < series->n_tensors; i++) {
         const struct phema_series_tensor *entry = &series->tensors[i];
         enum phema_dtype dtype = entry->tensor.dtype;

@@ -47,6 +47,8 @@ say --convert $newest out
 say --convert $newest '{time}.safetensors'
 say --convert $newest out.pt
 say --convert run out.safetensors
+say --convert --include nothing $newest out.safetensors
+say --convert --key nothing $newest out.safetensors
 say --convert "$fixtures/torch/dtypes.pt" out.safetensors
 say --convert "$fixtures/torch/dtypes.pt" out.safetensors.zst
 say --convert --shard-size 1KiB "$fixtures/torch/dtypes.pt" out
