@@ -257,8 +257,9 @@ static void a_limit_on_sizes_says_what_is_needed(void **state)
             if (phema_writer_open_copy(&writer, path, source, SOURCE_BYTES, i ? &apart : &quick,
                                        &err) != PHEMA_ERR_OUTPUT)
                 _exit(91);
-            _exit(strstr(err.message, "limited: ") && strstr(err.message, "3.00 MiB are needed") ? 42
-                                                                                              : 92);
+            _exit(strstr(err.message, "limited: ") && strstr(err.message, "3.00 MiB are needed")
+                      ? 42
+                      : 92);
         }
         int status = wait_for(child);
         assert_true(WIFEXITED(status));
