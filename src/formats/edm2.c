@@ -105,7 +105,7 @@ static enum phema_status read_outer(struct outer *outer, struct phema_checkpoint
         return phema_fail(err, PHEMA_ERR_FILE,
                           "is a plain pickle with %zu bytes behind its end, expected none",
                           outer->content.size - used);
-    status = torch_list_values(checkpoint, root, err);
+    status = torch_list_values(checkpoint, root, used - outer->loaded_bytes, err);
     if (!status)
         status = find_network(&root, outer, root, err);
     if (!status)

@@ -192,7 +192,7 @@ static enum phema_status open_torch_legacy(struct phema_checkpoint *checkpoint,
     if (!status)
         status = torch_list_tensors(checkpoint, legacy.root, legacy.object_size, err);
     if (!status)
-        status = torch_list_values(checkpoint, legacy.root, err);
+        status = torch_list_values(checkpoint, legacy.root, legacy.object_size, err);
     torch_legacy_clear(&legacy);
     return status;
 }

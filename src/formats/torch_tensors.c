@@ -13,7 +13,7 @@
 #define MAX_NESTING 200u
 /* Steps, and bytes of names, that a walk may take for each byte of the pickle. */
 #define STEPS_PER_BYTE 64u
-#define STEPS_AT_LEAST ((uint64_t)1 << 16)
+#define STEPS_AT_LEAST ((uint64_t)1 << 12)
 
 enum walk_state { NOT_ASKED, BEING_ASKED, WITHOUT_TENSORS, WITH_TENSORS };
 

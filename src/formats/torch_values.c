@@ -20,6 +20,8 @@
  * thousand tensors whose optimizer keeps a dict for each, and a few milliseconds of work. */
 #define MAX_CONTAINERS ((size_t)1 << 16)
 #define MAX_STEPS      ((size_t)1 << 20)
+/* An item takes a byte of the pickle, unless its container is shared. */
+#define STEPS_AT_LEAST ((size_t)1 << 12)
 
 /* A container that waits, and how its name goes on from its parent's. */
 struct waiting {
@@ -34,7 +36,7 @@ struct level_walk {
     struct phema_checkpoint *checkpoint;
     struct waiting *queue;
     size_t n, capacity;
-    size_t n_steps;
+    size_t n_steps, max_steps;
 };
 
 static bool is_container(const struct pickle_node *node)
@@ -114,8 +116,8 @@ static enum phema_status enter(struct level_walk *walk, size_t at, struct phema_
     bool is_dict = entered.node->kind == PICKLE_DICT;
     enum phema_status status = PHEMA_OK;
     for (size_t i = 0; !status && i + is_dict < items->n; i += is_dict ? 2 : 1) {
-        if (walk->n_steps++ == MAX_STEPS || walk->checkpoint->n_values == MAX_VALUES) {
-            walk->n_steps = MAX_STEPS;
+        if (walk->n_steps++ == walk->max_steps || walk->checkpoint->n_values == MAX_VALUES) {
+            walk->n_steps = walk->max_steps;
             break;
         }
         struct waiting item = {
@@ -131,13 +133,16 @@ static enum phema_status enter(struct level_walk *walk, size_t at, struct phema_
 }
 
 enum phema_status torch_list_values(struct phema_checkpoint *checkpoint,
-                                    const struct pickle_node *root, struct phema_error *err)
+                                    const struct pickle_node *root, size_t pickle_size,
+                                    struct phema_error *err)
 {
-    struct level_walk walk = {.checkpoint = checkpoint};
+    struct level_walk walk = {.checkpoint = checkpoint, .max_steps = STEPS_AT_LEAST};
+    if (pickle_size > walk.max_steps)
+        walk.max_steps = pickle_size < MAX_STEPS ? pickle_size : MAX_STEPS;
     enum phema_status status = PHEMA_OK;
     if (is_container(root))
         status = look_at(&walk, &(struct waiting){.node = root}, err);
-    for (size_t at = 0; !status && at < walk.n && walk.n_steps < MAX_STEPS; at++)
+    for (size_t at = 0; !status && at < walk.n && walk.n_steps < walk.max_steps; at++)
         status = enter(&walk, at, err);
     free(walk.queue);
     return status;

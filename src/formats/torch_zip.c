@@ -205,7 +205,7 @@ static enum phema_status open_torch_zip(struct phema_checkpoint *checkpoint,
     if (!status)
         status = torch_list_tensors(checkpoint, root, pickle_size, err);
     if (!status)
-        status = torch_list_values(checkpoint, root, err);
+        status = torch_list_values(checkpoint, root, pickle_size, err);
     clear(&archive);
     return status;
 }
