@@ -89,7 +89,7 @@ static enum phema_status check_disjoint(const struct phema_part **boxes, size_t 
     if (n < 2)
         return PHEMA_OK;
     unsigned d = best_dimension(boxes, n, rank);
-    qsort_r(boxes, n, sizeof(*boxes), by_start, &d);
+    qsort_r(boxes, n, sizeof(const struct phema_part *), by_start, &d);
     for (size_t i = 0; i < n; i++) {
         uint64_t end = boxes[i]->start[d] + boxes[i]->size[d];
         for (size_t j = i + 1; j < n && boxes[j]->start[d] < end; j++) {
@@ -107,7 +107,8 @@ static enum phema_status check_disjoint(const struct phema_part **boxes, size_t 
 enum phema_status boxes_check(const struct phema_part *parts, size_t n, unsigned rank,
                               uint64_t n_elems, struct phema_error *err)
 {
-    const struct phema_part **boxes = calloc(n + 1, sizeof(*boxes)); /* those that hold something */
+    const struct phema_part **boxes =
+        calloc(n + 1, sizeof(const struct phema_part *)); /* those that hold something */
     if (!boxes)
         return fail_memory(err);
     size_t n_boxes = 0;

@@ -51,7 +51,7 @@ static struct pickle_node *field(const struct pickle_node *record, const char *n
     const struct pickle_node *state = record->record->state;
     struct pickle_node *found = NULL;
     size_t size = strlen(name);
-    if (!state || state->kind != PICKLE_DICT || state->items.n > 2 * MAX_FIELDS)
+    if (!state || state->kind != PICKLE_DICT || state->items.n > (size_t)2 * MAX_FIELDS)
         return NULL;
     for (size_t i = 0; i + 1 < state->items.n; i += 2) {
         const struct pickle_node *key = state->items.at[i];
