@@ -89,7 +89,8 @@ struct phema_series_options {
     size_t n_includes;
     const char *const *excludes;
     size_t n_excludes;
-    const char *key; /* subtree; NULL: guessed, "." : all */
+    const char *key;   /* subtree; NULL: guessed, "." : all */
+    bool may_lack_key; /* key is that of --into where the snapshots have no such subtree */
     struct phema_checkpoint_options checkpoint;
     bool averages_buffers;    /* --buffers average */
     bool needs_no_profiles;   /* weights come from outside */
@@ -216,6 +217,7 @@ struct phema_outputs {
     size_t n_side_files;
     struct phema_checkpoint **templates; /* [n_templates] */
     size_t n_templates;
+    const char *into_key; /* the subtree of --into that is replaced, "" for all; or NULL */
     bool keeps_copied;    /* templates hold what is copied from the newest already */
     bool is_in_order;     /* some element has several places or names in a template: the last one
                              written stays, so that one thread writes */

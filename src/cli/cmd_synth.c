@@ -139,6 +139,7 @@ static enum phema_status run(void *values, struct phema_error *err)
         cli_plan_options(&options, &given->common, &given->series, &given->target, err);
     if (status)
         return status;
+    options.series.may_lack_key = given->into != NULL;
     if (given->is_conversion) {
         options.is_conversion = options.series.is_conversion = options.series.is_alone = true;
         options.series.needs_no_profiles = true;
@@ -160,6 +161,8 @@ static enum phema_status run(void *values, struct phema_error *err)
     status = cli_check_error(plan, given->target.max_error, err);
     if (!status)
         status = phema_outputs_make(&outputs, plan, &naming, err);
+    if (!status)
+        report_into(&given->common, given->into, &outputs);
     if (!status)
         status = carry_out(given, plan, &outputs, err);
     phema_outputs_clear(&outputs);

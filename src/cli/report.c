@@ -207,6 +207,17 @@ void report_plan(const struct cli_common *common, const struct phema_plan *plan,
         warn(&plan->targets[j]);
 }
 
+void report_into(const struct cli_common *common, const char *into,
+                 const struct phema_outputs *outputs)
+{
+    if (common->is_quiet || !outputs->into_key)
+        return;
+    bool is_all = !*outputs->into_key;
+    (void)fprintf(stderr, "replacing the tensors %s%s%s of a copy of %s%s\n",
+                  is_all ? "" : "below '", outputs->into_key, is_all ? "at the root" : "'", into,
+                  is_all ? "" : " (--key names another)");
+}
+
 void report_synth(const struct cli_common *common, const struct phema_plan *plan,
                   const struct phema_outputs *outputs, const struct phema_synth_result *result)
 {

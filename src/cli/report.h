@@ -13,6 +13,9 @@ void report_series(const struct cli_common *common, const struct phema_series *s
 void report_conversion(const struct cli_common *common, const struct phema_series *series);
 void report_plan(const struct cli_common *common, const struct phema_plan *plan,
                  enum phema_dtype output_dtype, bool has_dtype);
+/* Where in the file of --into the average goes. */
+void report_into(const struct cli_common *common, const char *into,
+                 const struct phema_outputs *outputs);
 void report_synth(const struct cli_common *common, const struct phema_plan *plan,
                   const struct phema_outputs *outputs, const struct phema_synth_result *result);
 

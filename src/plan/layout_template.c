@@ -154,7 +154,9 @@ static enum phema_status find_key(const char **out, const struct draft *draft,
                                    "module",
                                    "net",
                                    "state_dict.model"};
-    for (size_t g = 0; g < ARRAY_LEN(guesses); g++)
+    /* a key that the snapshots do not have was meant for this file */
+    bool is_meant = asked && strcmp(asked, series->key) != 0;
+    for (size_t g = 0; g < (is_meant ? 1 : ARRAY_LEN(guesses)); g++)
         if (find_missing(template, guesses[g], series) == SIZE_MAX) {
             *out = guesses[g];
             return PHEMA_OK;
@@ -221,6 +223,10 @@ static enum phema_status use_into(struct draft *draft, struct phema_error *err)
     enum phema_status status = open_template(&template, draft, draft->options->into, err);
     if (!status)
         status = find_key(&key, draft, template, err);
+    if (!status) {
+        outputs->into_key = phema_arena_copy(draft->arena, key, strlen(key));
+        status = outputs->into_key ? PHEMA_OK : phema_fail_memory(err);
+    }
     for (size_t i = 0; i < draft->plan->series->n_tensors && !status; i++)
         status = place_into(draft, template, key, i, err);
     for (size_t j = 0; j < outputs->m && !status; j++) {

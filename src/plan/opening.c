@@ -34,8 +34,11 @@ static enum phema_status choose_subtree(struct opening *opening, struct phema_er
         bool is_ema_pytorch = facts_has_subtree(opening->checkpoint, layout_ema_pytorch.subtree);
         scan->layout = is_ema_pytorch ? &layout_ema_pytorch : &layout_posthoc_ema;
     }
+    const char *key = options->key;
+    if (key && options->may_lack_key && !facts_has_subtree(opening->checkpoint, key))
+        key = strcmp(key, ".") == 0 ? key : NULL;
     enum phema_status status =
-        subtree_choose(&opening->subtree, scan, options->key, opening->checkpoint, err);
+        subtree_choose(&opening->subtree, scan, key, opening->checkpoint, err);
     if (status)
         return phema_fail_in(err, status, "%s", opening->path);
     opening->selection.key = opening->subtree.key;
