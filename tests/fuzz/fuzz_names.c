@@ -68,7 +68,8 @@ static void read_names(const char *operand, const char *layout, size_t n_lines)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char *const layouts[] = {"own", "edm2", "ema-pytorch", "posthoc-ema", "manifest"};
+    static const char *const layouts[] = {"own",       "edm2", "ema-pytorch", "posthoc-ema",
+                                          "lightning", "hf",   "manifest"};
     size_t n_lines = 1;
     for (size_t i = 0; i < size; i++)
         n_lines += data[i] == '\n';
