@@ -218,7 +218,7 @@ struct phema_outputs {
     struct phema_checkpoint **templates; /* [n_templates] */
     size_t n_templates;
     const char *into_key; /* the subtree of --into that is replaced, "" for all; or NULL */
-    bool keeps_copied;    /* templates hold what is copied from the newest already */
+    bool *is_replaced;    /* [series->n_tensors] in copies, where the others stay; else NULL */
     bool is_in_order;     /* some element has several places or names in a template: the last one
                              written stays, so that one thread writes */
     int level;            /* of compression */

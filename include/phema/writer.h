@@ -118,6 +118,4 @@ PHEMA_FALLIBLE phema_writer_directory_commit(struct phema_writer_directory *dire
 /* Takes NULL. Writers of its files are abandoned before. */
 void phema_writer_directory_abandon(struct phema_writer_directory *directory);
 
-const char *phema_writer_directory_path(const struct phema_writer_directory *directory);
-
 #endif

@@ -118,17 +118,12 @@ static const struct phema_tensor *find_in(const struct phema_checkpoint *templat
     return found;
 }
 
-static bool is_bookkeeping(const struct phema_series_tensor *entry)
-{
-    return entry->rule == PHEMA_RULE_COPY && strcmp(entry->reason, "bookkeeping") == 0;
-}
-
 /* The first tensor that is not below the key; SIZE_MAX when all are. */
 static size_t find_missing(const struct phema_checkpoint *template, const char *key,
                            const struct phema_series *series)
 {
     for (size_t i = 0; i < series->n_tensors; i++)
-        if (!is_bookkeeping(&series->tensors[i]) &&
+        if (!outputs_is_counter(&series->tensors[i]) &&
             !find_in(template, key, &series->tensors[i].tensor))
             return i;
     return SIZE_MAX;
@@ -192,10 +187,10 @@ static enum phema_status place_into(struct draft *draft, const struct phema_chec
     for (unsigned d = 0; fits && d < tensor->rank; d++)
         fits = found->shape[d] == tensor->shape[d];
     /* counters that trainers keep beside the model, or have cast to float: FILE keeps its own */
-    if (!found || (!fits && is_bookkeeping(entry))) {
-        *place = (struct phema_place){.file = SIZE_MAX};
+    bool is_left = !found || (!fits && outputs_is_counter(entry));
+    draft->outputs->is_replaced[i] = !is_left && tensor->n_elems > 0;
+    if (is_left)
         return PHEMA_OK;
-    }
     size_t first = entry->same_as;
     struct phema_name_buffer shown;
     (void)phema_name_shown(&shown, found->name, found->name_size);
@@ -272,7 +267,14 @@ PHEMA_FALLIBLE outputs_lay_out_templates(struct draft *draft, struct phema_error
                           "%s: a copy of a checkpoint keeps its dtypes; leave out --dtype, or end "
                           "OUT in .safetensors",
                           draft->options->out);
-    outputs->keeps_copied = !draft->options->into;
+    const struct phema_series *series = draft->plan->series;
+    outputs->is_replaced = calloc(series->n_tensors + 1, sizeof(*outputs->is_replaced));
+    if (!outputs->is_replaced)
+        return phema_fail_memory(err);
+    /* the newest snapshot holds what is copied from it already */
+    for (size_t i = 0; i < series->n_tensors; i++)
+        outputs->is_replaced[i] =
+            series->tensors[i].rule == PHEMA_RULE_AVERAGE && series->tensors[i].tensor.n_elems > 0;
     enum phema_status status = draft->options->into ? use_into(draft, err) : PHEMA_OK;
     for (size_t j = 0; j < outputs->m && !status; j++) {
         struct phema_output *output = &outputs->items[j];

@@ -6,11 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool outputs_is_counter(const struct phema_series_tensor *entry)
+{
+    return entry->rule == PHEMA_RULE_COPY && strcmp(entry->reason, "bookkeeping") == 0;
+}
+
 static enum phema_dtype dtype_written(const struct phema_series_tensor *entry,
                                       const struct phema_outputs_options *options)
 {
-    bool is_counter = entry->rule == PHEMA_RULE_COPY && strcmp(entry->reason, "bookkeeping") == 0;
-    if (!options->has_dtype || is_counter || !phema_dtype_is_float(entry->tensor.dtype))
+    if (!options->has_dtype || outputs_is_counter(entry) ||
+        !phema_dtype_is_float(entry->tensor.dtype))
         return entry->tensor.dtype;
     return options->dtype;
 }
@@ -102,6 +107,7 @@ void phema_outputs_clear(struct phema_outputs *outputs)
     free(outputs->items);
     free(outputs->dtypes);
     free(outputs->places);
+    free(outputs->is_replaced);
     for (size_t t = 0; t < outputs->n_templates; t++)
         phema_checkpoint_close(outputs->templates[t]);
     free(outputs->templates);

@@ -16,6 +16,9 @@ struct draft {
     struct phema_arena *arena;             /* that of the outputs */
 };
 
+/* Whether a tensor is a counter of trainers: never converted, and none of the model's. */
+bool outputs_is_counter(const struct phema_series_tensor *entry);
+
 /* Form and paths of all outputs (output_names.c).
  * PHEMA_ERR_USAGE  OUT does not fit the targets, or what it ends in does not fit the snapshots */
 PHEMA_FALLIBLE outputs_name(struct draft *draft, struct phema_error *err);

@@ -144,13 +144,6 @@ static enum phema_status check_expanded(bool *is_in_order, const struct phema_se
     return PHEMA_OK;
 }
 
-static bool is_written(const struct phema_outputs *outputs, const struct phema_series *series,
-                       const struct phema_place *places, size_t i)
-{
-    return places[i].file != SIZE_MAX && series->tensors[i].tensor.n_elems &&
-           !(outputs->keeps_copied && series->tensors[i].rule == PHEMA_RULE_COPY);
-}
-
 PHEMA_FALLIBLE template_check(const struct draft *draft, const struct phema_checkpoint *template,
                               const struct phema_place *places, uint64_t shift,
                               struct phema_error *err)
@@ -162,7 +155,7 @@ PHEMA_FALLIBLE template_check(const struct draft *draft, const struct phema_chec
     bool *is_in_order = &draft->outputs->is_in_order;
     enum phema_status status = written && index ? PHEMA_OK : phema_fail_memory(err);
     for (size_t i = 0; i < series->n_tensors && !status; i++) {
-        if (!is_written(draft->outputs, series, places, i))
+        if (!draft->outputs->is_replaced[i])
             continue;
         written[n] = tensor_at(series, &places[i], shift, draft->outputs->dtypes[i], i);
         index[n] = i;

@@ -109,7 +109,7 @@ static const struct phema_record *find(const struct phema_record *records, size_
 
 PHEMA_FALLIBLE mend_checksums(struct phema_writer *writer, const struct phema_checkpoint *template,
                               const struct phema_place *places, uint64_t shift,
-                              const bool *is_written, size_t n, unsigned n_threads,
+                              const bool *is_replaced, size_t n, unsigned n_threads,
                               struct phema_error *err)
 {
     struct phema_record *records = NULL;
@@ -123,7 +123,7 @@ PHEMA_FALLIBLE mend_checksums(struct phema_writer *writer, const struct phema_ch
         status = phema_fail_memory(err);
     for (size_t i = 0; i < n && !status; i++) {
         const struct phema_record *record =
-            is_written[i] ? find(records, n_records, places[i].offset + shift) : NULL;
+            is_replaced[i] ? find(records, n_records, places[i].offset + shift) : NULL;
         if (record)
             is_changed[record - records] = true;
     }

@@ -24,8 +24,7 @@ struct sink {
     struct phema_writer **writers;             /* [output->n_files] that tensors go to */
     struct phema_writer *compressed, *sidecar; /* where there is one */
     struct phema_writer_directory *directory;
-    bool *is_written; /* [n_tensors] in a copy: the others stay as they are */
-    uint8_t *map;     /* of a copy with strided tensors */
+    uint8_t *map; /* of a copy with strided tensors */
     uint64_t size_bytes;
 };
 
@@ -170,31 +169,21 @@ static enum phema_status open_shards(struct sink *sink, struct phema_error *err)
     return status;
 }
 
-/* Which tensors a copy gets; *is_strided: one of them lies in pieces. */
-static enum phema_status choose_written(struct sink *sink, bool *is_strided,
-                                        struct phema_error *err)
+/* Whether one of the tensors that are replaced is scattered over the file. */
+static bool is_any_strided(const struct sink *sink)
 {
-    const struct phema_series *series = sink->plan->series;
-    sink->is_written = calloc(series->n_tensors + 1, sizeof(*sink->is_written));
-    if (!sink->is_written)
-        return phema_fail_memory(err);
-    *is_strided = false;
-    for (size_t i = 0; i < series->n_tensors; i++) {
-        const struct phema_place *place = &sink->output->places[i];
-        sink->is_written[i] =
-            place->file != SIZE_MAX && series->tensors[i].tensor.n_elems &&
-            !(sink->outputs->keeps_copied && series->tensors[i].rule == PHEMA_RULE_COPY);
-        *is_strided = *is_strided || (sink->is_written[i] && place->stride);
-    }
-    return PHEMA_OK;
+    for (size_t i = 0; i < sink->plan->series->n_tensors; i++)
+        if (sink->outputs->is_replaced[i] && sink->output->places[i].stride)
+            return true;
+    return false;
 }
 
 static enum phema_status open_copy(struct sink *sink, struct phema_error *err)
 {
-    bool is_strided = false;
+    bool is_strided = is_any_strided(sink);
     struct phema_writer_options options = writing(sink);
-    enum phema_status status = choose_written(sink, &is_strided, err);
-    if (!status && sink->output->sidecar)
+    enum phema_status status = PHEMA_OK;
+    if (sink->output->sidecar)
         status = open_beside(&sink->sidecar, sink, ".json", strlen(sink->output->sidecar),
                              sink->options.replaces, err);
     if (!status && sink->output->sidecar)
@@ -245,7 +234,7 @@ PHEMA_FALLIBLE sink_put(struct sink *sink, size_t i, uint64_t first, uint64_t n,
                         struct phema_error *err)
 {
     const struct phema_place *place = &sink->output->places[i];
-    if (sink->is_written && !sink->is_written[i])
+    if (sink->outputs->is_replaced && !sink->outputs->is_replaced[i])
         return PHEMA_OK;
     enum phema_dtype dtype = sink->outputs->dtypes[i];
     const struct phema_output_file *file = &sink->output->files[place->file];
@@ -296,8 +285,8 @@ PHEMA_FALLIBLE sink_finish(struct sink *sink, struct phema_error *err)
         return compress(sink, err);
     if (sink->outputs->form == PHEMA_FORM_TEMPLATE)
         return mend_checksums(sink->writers[0], sink->output->template, sink->output->places,
-                              sink->output->shift, sink->is_written, sink->plan->series->n_tensors,
-                              sink->options.n_threads, err);
+                              sink->output->shift, sink->outputs->is_replaced,
+                              sink->plan->series->n_tensors, sink->options.n_threads, err);
     return PHEMA_OK;
 }
 
@@ -364,6 +353,5 @@ void sink_abandon(struct sink *sink)
     phema_writer_abandon(sink->compressed);
     phema_writer_abandon(sink->sidecar);
     free(sink->writers);
-    free(sink->is_written);
     free(sink);
 }

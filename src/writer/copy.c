@@ -147,12 +147,7 @@ PHEMA_FALLIBLE phema_writer_open_copy(struct phema_writer **out, const char *pat
     if (!status)
         status = writer_copy(writer, descriptor, source, size_bytes, err);
     (void)close(descriptor);
-    if (status) {
-        phema_writer_abandon(writer);
-        return status;
-    }
-    *out = writer;
-    return PHEMA_OK;
+    return writer_hand_over(out, writer, status);
 }
 
 PHEMA_FALLIBLE phema_writer_map(uint8_t **out, struct phema_writer *writer, struct phema_error *err)

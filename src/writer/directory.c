@@ -205,15 +205,9 @@ PHEMA_FALLIBLE phema_writer_directory_add(struct phema_writer **out,
 {
     struct phema_writer *writer = NULL;
     enum phema_status status = begin_named(&writer, directory, name, err);
-    if (status)
-        return status;
-    status = writer_allocate(writer, size_bytes, err);
-    if (status) {
-        phema_writer_abandon(writer);
-        return status;
-    }
-    *out = writer;
-    return PHEMA_OK;
+    if (!status)
+        status = writer_allocate(writer, size_bytes, err);
+    return writer_hand_over(out, writer, status);
 }
 
 PHEMA_FALLIBLE phema_writer_directory_add_copy(struct phema_writer **out,
@@ -231,12 +225,7 @@ PHEMA_FALLIBLE phema_writer_directory_add_copy(struct phema_writer **out,
     if (!status)
         status = writer_copy(writer, descriptor, source, size_bytes, err);
     (void)close(descriptor);
-    if (status) {
-        phema_writer_abandon(writer);
-        return status;
-    }
-    *out = writer;
-    return PHEMA_OK;
+    return writer_hand_over(out, writer, status);
 }
 
 PHEMA_FALLIBLE phema_writer_directory_copy_file(struct phema_writer_directory *directory,
@@ -369,9 +358,4 @@ void phema_writer_directory_abandon(struct phema_writer_directory *directory)
     free(directory->partial_path);
     free(directory->path);
     free(directory);
-}
-
-const char *phema_writer_directory_path(const struct phema_writer_directory *directory)
-{
-    return directory->path;
 }

@@ -34,6 +34,10 @@ PHEMA_FALLIBLE writer_begin_inside(struct phema_writer **out, const char *path,
                                    const struct phema_writer_options *options,
                                    struct phema_error *err);
 
+/* The end of whatever opens a writer: it is the caller's, or abandoned where that failed. */
+enum phema_status writer_hand_over(struct phema_writer **out, struct phema_writer *writer,
+                                   enum phema_status status);
+
 /* Room for the whole file. */
 PHEMA_FALLIBLE writer_allocate(struct phema_writer *writer, uint64_t size_bytes,
                                struct phema_error *err);

@@ -219,21 +219,25 @@ fail:
     return status;
 }
 
+enum phema_status writer_hand_over(struct phema_writer **out, struct phema_writer *writer,
+                                   enum phema_status status)
+{
+    if (status)
+        phema_writer_abandon(writer);
+    else
+        *out = writer;
+    return status;
+}
+
 PHEMA_FALLIBLE phema_writer_open(struct phema_writer **out, const char *path, uint64_t size_bytes,
                                  const struct phema_writer_options *options,
                                  struct phema_error *err)
 {
     struct phema_writer *writer = NULL;
     enum phema_status status = writer_begin(&writer, path, options, err);
-    if (status)
-        return status;
-    status = writer_allocate(writer, size_bytes, err);
-    if (status) {
-        phema_writer_abandon(writer);
-        return status;
-    }
-    *out = writer;
-    return PHEMA_OK;
+    if (!status)
+        status = writer_allocate(writer, size_bytes, err);
+    return writer_hand_over(out, writer, status);
 }
 
 void writer_note_written(struct phema_writer *writer, uint64_t size)

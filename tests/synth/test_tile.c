@@ -263,10 +263,27 @@ static void put_u32(struct phema_text *out, uint32_t value)
     put_int(out, value, 4);
 }
 
+/* A torch file of a pickle and one storage. */
+static void write_archive(const char *directory, const char *name, const struct phema_text *pickle,
+                          const void *storage, size_t size)
+{
+    struct phema_text file = {0};
+    const struct zip_record records[] = {{"a/data.pkl", pickle->data, pickle->size},
+                                         {"a/version", "3\n", 2},
+                                         {"a/data/0", storage, size}};
+    size_t headers[ARRAY_LEN(records)];
+    put_zip(&file, records, ARRAY_LEN(records), headers);
+    char *path = NULL;
+    assert_true(asprintf(&path, "%s/%s", directory, name) > 0);
+    support_write(path, file.data, file.size);
+    free(path);
+    phema_text_clear(&file);
+}
+
 /* A torch file of 'w' [rows, columns], its storage by columns. */
 static void write_transposed(const char *directory, const char *name, const float *data)
 {
-    struct phema_text pickle = {0}, file = {0};
+    struct phema_text pickle = {0};
     static const char head[] = "\x80\x02}(X\1\0\0\0wctorch._utils\n_rebuild_tensor_v2\n((X\7\0\0\0"
                                "storagectorch\nFloatStorage\nX\1\0\0\0"
                                "0X\3\0\0\0cpu";
@@ -284,16 +301,7 @@ static void write_transposed(const char *directory, const char *name, const floa
     for (size_t i = 0; i < N_ROWS; i++)
         for (size_t x = 0; x < N_COLUMNS; x++)
             stored[x * N_ROWS + i] = data[i * N_COLUMNS + x];
-    const struct zip_record records[] = {{"a/data.pkl", pickle.data, pickle.size},
-                                         {"a/version", "3\n", 2},
-                                         {"a/data/0", stored, sizeof(stored)}};
-    size_t headers[ARRAY_LEN(records)];
-    put_zip(&file, records, ARRAY_LEN(records), headers);
-    char *path = NULL;
-    assert_true(asprintf(&path, "%s/%s", directory, name) > 0);
-    support_write(path, file.data, file.size);
-    free(path);
-    phema_text_clear(&file);
+    write_archive(directory, name, &pickle, stored, sizeof(stored));
     phema_text_clear(&pickle);
 }
 
@@ -397,7 +405,7 @@ enum { N_SHARED = 400000, N_FIRST = 260000, SECOND = 140001 };
 /* A torch file of 'a', the first elements of a storage, and 'b', the last ones; they overlap. */
 static void write_overlapping(const char *directory, const char *name, const double *stored)
 {
-    struct phema_text pickle = {0}, file = {0};
+    struct phema_text pickle = {0};
     put(&pickle, "\x80\x02}(", 4);
     for (int i = 0; i < 2; i++) {
         static const char part[] = "ctorch._utils\n_rebuild_tensor_v2\n((X\7\0\0\0"
@@ -412,16 +420,7 @@ static void write_overlapping(const char *directory, const char *name, const dou
         put(&pickle, "\x85K\1\x85\x89NtR", 8);
     }
     put(&pickle, "u.", 2);
-    const struct zip_record records[] = {{"a/data.pkl", pickle.data, pickle.size},
-                                         {"a/version", "3\n", 2},
-                                         {"a/data/0", stored, sizeof(*stored) * N_SHARED}};
-    size_t headers[ARRAY_LEN(records)];
-    put_zip(&file, records, ARRAY_LEN(records), headers);
-    char *path = NULL;
-    assert_true(asprintf(&path, "%s/%s", directory, name) > 0);
-    support_write(path, file.data, file.size);
-    free(path);
-    phema_text_clear(&file);
+    write_archive(directory, name, &pickle, stored, sizeof(*stored) * N_SHARED);
     phema_text_clear(&pickle);
 }
 
