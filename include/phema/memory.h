@@ -1,4 +1,4 @@
-/* memory.h - how much memory this process has right now, as the kernel counts it. */
+/* memory.h - how much memory this process has and may have, as the kernel and libc count it. */
 #ifndef PHEMA_MEMORY_H
 #define PHEMA_MEMORY_H
 
@@ -7,9 +7,26 @@
 struct phema_memory {
     uint64_t anonymous_bytes; /* resident, backed by no file */
     uint64_t file_bytes;      /* resident pages of mapped files: the kernel's to take back */
+    uint64_t allocated_bytes; /* given out by malloc at this moment, resident or not */
 };
 
-/* zeros where the kernel does not tell */
+/* zeros where kernel or libc do not tell */
 struct phema_memory phema_memory_now(void);
+
+/* Only allocated_bytes, and cheap: a microsecond. */
+uint64_t phema_memory_allocated(void);
+
+/* The largest resident size so far, mapped pages included. */
+uint64_t phema_memory_peak_resident(void);
+
+/* What control groups allow this process and those it shares them with; 0: no limit. */
+uint64_t phema_memory_limit(void);
+
+/* Makes malloc give large blocks back to the kernel as soon as they are freed, whatever was
+ * allocated before; for the start of a program that promises how much it will hold. */
+void phema_memory_return_freed(void);
+
+/* How much of a file is in the page cache, mapped or not; false where that cannot be told. */
+bool phema_page_cache_bytes(uint64_t *bytes, const char *path);
 
 #endif

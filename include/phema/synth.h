@@ -7,6 +7,7 @@
 
 #include "phema/accumulate.h"
 #include "phema/error.h"
+#include "phema/ledger.h"
 #include "phema/plan.h"
 
 enum phema_overflow_rule {
@@ -27,7 +28,10 @@ struct phema_synth_options {
     enum phema_accumulator accumulator;
     enum phema_overflow_rule overflow;
     bool replaces, syncs;
-    uint64_t max_ram_bytes; /* anonymous memory of the process may be; 0: no limit */
+    /* Anonymous memory of the process may be; 0: no limit but that of the control group. Tiles
+     * shrink to fit, then targets are split over several passes. */
+    uint64_t max_ram_bytes;
+    struct phema_ledger *ledger; /* NULL: nothing is recorded */
     /* Called from the calling thread about ten times a second; NULL for none. */
     void (*report)(void *context, const struct phema_progress *progress);
     void *context;
@@ -42,7 +46,8 @@ struct phema_synth_result {
     uint64_t peak_anonymous_bytes;           /* sampled */
     uint64_t peak_resident_bytes; /* with mapped pages of files, as the kernel counted it */
     const char *backend;
-    unsigned n_threads;
+    unsigned n_threads; /* that added up: no more than there was work for */
+    size_t n_passes;    /* through the snapshots */
 };
 
 /* Sizes of compressed outputs are not known before, and put into outputs.

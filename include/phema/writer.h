@@ -55,13 +55,16 @@ PHEMA_FALLIBLE phema_writer_put(struct phema_writer *writer, uint64_t offset, co
  *   size_bytes  out: of the file
  *   ends        [n_ends] sorted offsets in the content
  *   level       as zstd has them: 1 to 22, negative ones are faster; what is beyond is brought in
- *   n_threads   at least 1; each takes 8 MiB and a compressor: 1 MiB at level 3, 66 at 15 and 22
+ *   n_threads   at least 1
  * PHEMA_ERR_OUTPUT    cannot be written, or too large
  * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE phema_writer_put_zstd(uint64_t *size_bytes, struct phema_writer *writer,
                                      struct phema_writer *plain, uint64_t content_size,
                                      const uint64_t *ends, size_t n_ends, int level,
                                      unsigned n_threads, struct phema_error *err);
+
+/* What each thread of that holds, at most. n_frames: out, about as many there will be. */
+uint64_t phema_writer_zstd_bytes(uint64_t *n_frames, int level, uint64_t content_size);
 
 /* Publish and close. On failure the partial file is removed as well. */
 PHEMA_FALLIBLE phema_writer_commit(struct phema_writer *writer, struct phema_error *err);

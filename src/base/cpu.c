@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cgroup.h"
 #include "phema/span.h"
 
 static const char *const level_names[] = {"ref", "neon", "avx2", "avx512"};
@@ -74,62 +75,28 @@ enum phema_cpu_level phema_cpu_level(void)
     return best;
 }
 
-/* The first line of a small file of the kernel's, or an empty string. */
-static void read_line(char *line, size_t size, const char *path)
-{
-    line[0] = '\0';
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return;
-    if (!fgets(line, (int)size, file))
-        line[0] = '\0';
-    (void)fclose(file);
-}
-
 /* Processors that a cgroup's "quota period" allows, rounded up; 0 when there is no limit. */
-static unsigned quota_of(const char *quota_text, const char *period_text)
+static uint64_t quota_of(const char *text)
 {
     char *end = NULL;
-    long long quota = strtoll(quota_text, &end, 10);
-    if (end == quota_text || quota <= 0)
+    long long quota = strtoll(text, &end, 10);
+    if (end == text || quota <= 0)
         return 0;
-    long long period = strtoll(period_text ? period_text : end, NULL, 10);
+    long long period = strtoll(end, NULL, 10);
     if (period <= 0)
         return 0;
-    return (unsigned)((quota + period - 1) / period);
+    return (uint64_t)((quota + period - 1) / period);
 }
 
-/* cgroup v2 tells its limit in cpu.max of each level above; v1 in two files. */
-static unsigned cgroup_limit(void)
+/* cgroup v2 tells its limit in cpu.max of each level; v1 in two files. */
+static uint64_t quota_of_groups(void)
 {
-    char line[512];
-    char path[640];
-    unsigned limit = 0;
-    FILE *file = fopen("/proc/self/cgroup", "re");
-    while (file && fgets(line, sizeof(line), file)) {
-        line[strcspn(line, "\n")] = '\0';
-        if (strncmp(line, "0::", 3) != 0)
-            continue;
-        for (char *group = line + 3;;) {
-            char text[64];
-            (void)snprintf(path, sizeof(path), "/sys/fs/cgroup%s/cpu.max", group);
-            read_line(text, sizeof(text), path);
-            unsigned here = quota_of(text, NULL);
-            if (here && (!limit || here < limit))
-                limit = here;
-            char *slash = strrchr(group, '/');
-            if (!slash || slash == group)
-                break;
-            *slash = '\0';
-        }
-    }
-    if (file)
-        (void)fclose(file);
-
-    char quota[64], period[64];
-    read_line(quota, sizeof(quota), "/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
-    read_line(period, sizeof(period), "/sys/fs/cgroup/cpu/cpu.cfs_period_us");
-    unsigned old = quota_of(quota, period);
+    uint64_t limit = cgroup_limit(CGROUP_GROUPS, CGROUP_MOUNT, "", "cpu.max", quota_of);
+    char quota[64], period[64], both[2 * 64];
+    cgroup_read_line(quota, sizeof(quota), "/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
+    cgroup_read_line(period, sizeof(period), "/sys/fs/cgroup/cpu/cpu.cfs_period_us");
+    (void)snprintf(both, sizeof(both), "%s %s", quota, period);
+    uint64_t old = quota_of(both);
     return old && (!limit || old < limit) ? old : limit;
 }
 
@@ -142,6 +109,6 @@ unsigned phema_cpu_threads(void)
         threads = (unsigned)CPU_COUNT(&set);
     else if (sysconf(_SC_NPROCESSORS_ONLN) > 0)
         threads = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
-    unsigned limit = cgroup_limit();
-    return limit && limit < threads ? limit : threads;
+    uint64_t limit = quota_of_groups();
+    return limit && limit < threads ? (unsigned)limit : threads;
 }

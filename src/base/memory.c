@@ -1,14 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-/* memory.c - /proc/self/statm: size, resident and shared pages. */
+/* memory.c - /proc/self/statm (size, resident and shared pages), mallinfo2, control groups. */
 #include "phema/memory.h"
 
+#include <fcntl.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include "cgroup.h"
+
+uint64_t phema_memory_allocated(void)
+{
+    struct mallinfo2 info = mallinfo2(); /* of all arenas; zeros when malloc was replaced */
+    return info.uordblks + info.hblkhd;
+}
 
 struct phema_memory phema_memory_now(void)
 {
-    struct phema_memory memory = {0, 0};
+    struct phema_memory memory = {.allocated_bytes = phema_memory_allocated()};
     char line[256];
     FILE *file = fopen("/proc/self/statm", "re");
     if (!file)
@@ -24,4 +36,55 @@ struct phema_memory phema_memory_now(void)
     }
     (void)fclose(file);
     return memory;
+}
+
+uint64_t phema_memory_peak_resident(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss << 10 : 0;
+}
+
+/* "max", or bytes; version 1 says "no limit" by a number that no machine has. */
+static uint64_t limit_of(const char *text)
+{
+    uint64_t limit = strtoull(text, NULL, 10);
+    return limit < (uint64_t)1 << 60 ? limit : 0;
+}
+
+uint64_t phema_memory_limit(void)
+{
+    uint64_t limit = cgroup_limit(CGROUP_GROUPS, CGROUP_MOUNT, "", "memory.max", limit_of);
+    uint64_t old = cgroup_limit(CGROUP_GROUPS, CGROUP_MOUNT "/memory", "memory",
+                                "memory.limit_in_bytes", limit_of);
+    return old && (!limit || old < limit) ? old : limit;
+}
+
+/* glibc raises its threshold with every large block that is freed, and keeps the next ones. */
+#define LARGE_BLOCK_BYTES (128 << 10)
+
+void phema_memory_return_freed(void)
+{
+    (void)mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES);
+}
+
+/* cachestat(2) is in Linux since 6.5, and in no header that all have. */
+#define CACHESTAT_CALL 451
+
+bool phema_page_cache_bytes(uint64_t *bytes, const char *path)
+{
+    struct {
+        uint64_t offset, size;
+    } range = {0, 0}; /* to the end */
+    struct {
+        uint64_t cached, dirty, writeback, evicted, recently_evicted;
+    } pages;
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (descriptor < 0)
+        return false;
+    long result = syscall(CACHESTAT_CALL, descriptor, &range, &pages, 0);
+    (void)close(descriptor);
+    if (result)
+        return false;
+    *bytes = pages.cached * (uint64_t)sysconf(_SC_PAGESIZE);
+    return true;
 }

@@ -206,6 +206,9 @@ void phema_checkpoint_forget_listing(struct phema_checkpoint *checkpoint)
     free(checkpoint->values);
     checkpoint->values = NULL;
     checkpoint->n_values = checkpoint->values_capacity = 0;
+    for (size_t i = 0; i < checkpoint->n_files; i++) /* the headers that were read */
+        phema_file_release(checkpoint->files[i].file, 0,
+                           phema_file_span(checkpoint->files[i].file).size);
 }
 
 void phema_checkpoint_close(struct phema_checkpoint *checkpoint)

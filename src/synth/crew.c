@@ -80,8 +80,8 @@ static void tell(struct run *run, double start_s, uint64_t *peak_bytes)
     const struct phema_tensor *tensor =
         &run->plan->series->tensors[atomic_load(&run->tensor)].tensor;
     struct phema_progress progress = {
-        .done_bytes = atomic_load(&run->done_bytes) * run->plan->series->n,
-        .total_bytes = run->cut.read_bytes * run->plan->series->n,
+        .done_bytes = atomic_load(&run->done_bytes),
+        .total_bytes = run->total_bytes,
         .elapsed_s = clock_now_s() - start_s,
         .tensor = tensor->name,
         .tensor_size = tensor->name_size,
@@ -115,7 +115,7 @@ static void watch(struct crew *crew, struct run *run, double start_s, uint64_t *
 PHEMA_FALLIBLE crew_employ(struct run *run, struct phema_synth_result *result, double start_s,
                            struct phema_error *err)
 {
-    struct crew crew = {.n = run->options->n_threads,
+    struct crew crew = {.n = run->budget.n_threads,
                         .lock = PTHREAD_MUTEX_INITIALIZER,
                         .is_done = PTHREAD_COND_INITIALIZER};
     enum phema_status status = start(&crew, run, err);

@@ -25,15 +25,15 @@ static bool draws_alike(const struct phema_plan *plan, size_t a, size_t b)
     return sums_to_one(left) == sums_to_one(right);
 }
 
-static bool fill_group(struct group *group, const struct phema_plan *plan, size_t first,
+static bool fill_group(struct group *group, const struct phema_plan *plan, size_t first, size_t end,
                        bool *is_taken)
 {
     const struct phema_series *series = plan->series;
-    group->targets = calloc(plan->m, sizeof(*group->targets));
+    group->targets = calloc(end - first, sizeof(*group->targets));
     group->inputs = calloc(series->n, sizeof(*group->inputs));
     if (!group->targets || !group->inputs)
         return false;
-    for (size_t j = first; j < plan->m; j++) {
+    for (size_t j = first; j < end; j++) {
         if (is_taken[j] || !draws_alike(plan, first, j))
             continue;
         is_taken[j] = true;
@@ -55,15 +55,16 @@ static bool fill_group(struct group *group, const struct phema_plan *plan, size_
 }
 
 PHEMA_FALLIBLE groups_make(struct group **out, size_t *n, const struct phema_plan *plan,
-                           struct phema_error *err)
+                           size_t first_target, size_t n_targets, struct phema_error *err)
 {
-    struct group *groups = calloc(plan->m ? plan->m : 1, sizeof(*groups));
-    bool *is_taken = calloc(plan->m ? plan->m : 1, sizeof(*is_taken));
+    size_t end = n_targets < plan->m - first_target ? first_target + n_targets : plan->m;
+    struct group *groups = calloc(n_targets ? n_targets : 1, sizeof(*groups));
+    bool *is_taken = calloc(end ? end : 1, sizeof(*is_taken));
     bool is_done = groups && is_taken;
     size_t n_groups = 0;
-    for (size_t j = 0; is_done && j < plan->m; j++)
+    for (size_t j = first_target; is_done && j < end; j++)
         if (!is_taken[j])
-            is_done = fill_group(&groups[n_groups++], plan, j, is_taken);
+            is_done = fill_group(&groups[n_groups++], plan, j, end, is_taken);
     free(is_taken);
     if (!is_done) {
         groups_free(groups, n_groups);
@@ -71,6 +72,47 @@ PHEMA_FALLIBLE groups_make(struct group **out, size_t *n, const struct phema_pla
     }
     *out = groups;
     *n = n_groups;
+    return PHEMA_OK;
+}
+
+size_t groups_alike(const struct group *groups, size_t g)
+{
+    size_t first = 0;
+    while (first < g && (groups[first].n_inputs == 0 || groups[g].n_inputs == 0 ||
+                         groups[first].inputs[0] != groups[g].inputs[0]))
+        first++;
+    return first;
+}
+
+void groups_count(size_t *n_rows, size_t *n_references, const struct group *groups, size_t n,
+                  bool is_in_turn)
+{
+    *n_rows = *n_references = 0;
+    for (size_t g = 0; g < n; g++) {
+        size_t rows = groups[g].n_targets;
+        *n_rows = is_in_turn ? *n_rows + rows : rows > *n_rows ? rows : *n_rows;
+        *n_references += is_in_turn && groups_alike(groups, g) == g;
+    }
+}
+
+PHEMA_FALLIBLE groups_count_inputs(size_t *n_used, size_t *n_newest, const struct group *groups,
+                                   size_t n, size_t n_snapshots, struct phema_error *err)
+{
+    enum { IS_USED = 1, IS_NEWEST = 2 };
+    uint8_t *flags = calloc(n_snapshots + 1, 1);
+    if (!flags)
+        return phema_fail_memory(err);
+    for (size_t g = 0; g < n; g++) {
+        flags[groups[g].newest] |= IS_NEWEST;
+        for (size_t i = 0; i < groups[g].n_inputs; i++)
+            flags[groups[g].inputs[i]] |= IS_USED;
+    }
+    *n_used = *n_newest = 0;
+    for (size_t k = 0; k < n_snapshots; k++) {
+        *n_used += (flags[k] & IS_USED) != 0;
+        *n_newest += (flags[k] & IS_NEWEST) != 0;
+    }
+    free(flags);
     return PHEMA_OK;
 }
 

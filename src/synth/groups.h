@@ -14,10 +14,21 @@ struct group {
     bool sums_to_one; /* all of them: equal tensors may be copied */
 };
 
-/* A snapshot without a weight for a target takes no part in it, be it read for another target or
+/* Of the targets [first_target, first_target + n_targets), as far as there are.
+ * A snapshot without a weight for a target takes no part in it, be it read for another target or
  * not: 0 times infinity must not reach a sum. */
 PHEMA_FALLIBLE groups_make(struct group **out, size_t *n, const struct phema_plan *plan,
-                           struct phema_error *err);
+                           size_t first_target, size_t n_targets, struct phema_error *err);
+
+/* Rows of sums and tiles to compare with that one tile of all groups needs: together when inputs
+ * are added one after another, else for one group after another, without copies of inputs. */
+void groups_count(size_t *n_rows, size_t *n_references, const struct group *groups, size_t n,
+                  bool is_in_turn);
+/* Snapshots that averages are made of, and those that copies come from. PHEMA_ERR_RESOURCE */
+PHEMA_FALLIBLE groups_count_inputs(size_t *n_used, size_t *n_newest, const struct group *groups,
+                                   size_t n, size_t n_snapshots, struct phema_error *err);
+/* The first of the groups that begin with the same input as group g. */
+size_t groups_alike(const struct group *groups, size_t g);
 void groups_free(struct group *groups, size_t n);
 
 #endif

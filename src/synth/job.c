@@ -4,12 +4,6 @@
 
 #include <stdlib.h>
 
-/* A tile of 64 Ki sums in float64 is half a megabyte: it stays in the L2 cache while eight inputs
- * at a time stream past, and each input is read in runs of 128 KiB and more (measured:
- * docs/speed.md). */
-#define TILE_ELEMS     ((size_t)64 << 10)
-#define MIN_TILE_ELEMS ((size_t)1 << 10)
-
 struct order {
     const struct phema_place *places; /* of the snapshot whose order is followed */
 };
@@ -64,14 +58,10 @@ static uint64_t tiles_of(const struct phema_tensor *tensor, size_t tile_elems)
     return tensor->n_elems / tile_elems + (tensor->n_elems % tile_elems != 0);
 }
 
-PHEMA_FALLIBLE cut_make(struct cut *cut, const struct phema_series *series, size_t n_targets,
-                        size_t max_sum_bytes, uint64_t max_job_bytes, unsigned n_threads,
-                        struct phema_error *err)
+PHEMA_FALLIBLE cut_make(struct cut *cut, const struct phema_series *series, size_t tile_elems,
+                        uint64_t max_job_bytes, unsigned n_threads, struct phema_error *err)
 {
-    *cut = (struct cut){.series = series, .tile_elems = TILE_ELEMS};
-    while (cut->tile_elems > MIN_TILE_ELEMS &&
-           cut->tile_elems * sizeof(double) * n_targets > max_sum_bytes)
-        cut->tile_elems /= 2;
+    *cut = (struct cut){.series = series, .tile_elems = tile_elems};
     cut->order = calloc(series->n_tensors + 1, sizeof(*cut->order));
     cut->first_tile = calloc(series->n_tensors + 1, sizeof(*cut->first_tile));
     if (!cut->order || !cut->first_tile) {
@@ -108,11 +98,6 @@ PHEMA_FALLIBLE cut_make(struct cut *cut, const struct phema_series *series, size
         cut->tiles_per_job = 1;
     cut->n_jobs = (n_tiles + cut->tiles_per_job - 1) / cut->tiles_per_job;
     return PHEMA_OK;
-}
-
-uint64_t cut_least_bytes(size_t n_targets)
-{
-    return MIN_TILE_ELEMS * sizeof(double) * (uint64_t)n_targets;
 }
 
 void cut_clear(struct cut *cut)

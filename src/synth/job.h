@@ -21,16 +21,12 @@ struct piece {
     uint64_t first, n_elems;
 };
 
-/* max_sum_bytes: of the sums of one tile for one worker; max_job_bytes: of one snapshot's data in a
- * job. Where snapshots are decompressed the order is theirs, and a job is a single tile.
- * PHEMA_ERR_INPUTS when two of those have their tensors in different orders and no index */
-PHEMA_FALLIBLE cut_make(struct cut *cut, const struct phema_series *series, size_t n_targets,
-                        size_t max_sum_bytes, uint64_t max_job_bytes, unsigned n_threads,
-                        struct phema_error *err);
+/* max_job_bytes: of one snapshot's data in a job. Where snapshots are decompressed the order is
+ * theirs, and a job is a single tile. PHEMA_ERR_INPUTS when two of those have their tensors in
+ * different orders and no index */
+PHEMA_FALLIBLE cut_make(struct cut *cut, const struct phema_series *series, size_t tile_elems,
+                        uint64_t max_job_bytes, unsigned n_threads, struct phema_error *err);
 void cut_clear(struct cut *cut);
-
-/* What the sums of the smallest tiles take, for one worker. */
-uint64_t cut_least_bytes(size_t n_targets);
 
 uint64_t cut_n_tiles(const struct cut *cut);
 /* hint: 0, or where the tile before was found */

@@ -136,3 +136,8 @@ PHEMA_FALLIBLE mend_checksums(struct phema_writer *writer, const struct phema_ch
     free(records);
     return status;
 }
+
+uint64_t mend_thread_bytes(void)
+{
+    return CHUNK_BYTES;
+}

@@ -15,4 +15,7 @@ PHEMA_FALLIBLE mend_checksums(struct phema_writer *writer, const struct phema_ch
                               const bool *is_replaced, size_t n, unsigned n_threads,
                               struct phema_error *err);
 
+/* What each of the threads holds. */
+uint64_t mend_thread_bytes(void);
+
 #endif

@@ -4,13 +4,10 @@
 
 #include <stdlib.h>
 
-#include "phema/memory.h"
-#include "phema/text.h"
-
-/* Sums of all workers together, and mapped input of all jobs in flight: what bounds memory. */
-#define MAX_SUM_BYTES  ((size_t)32 << 20)
+/* Mapped input of all jobs in flight. */
 #define MAX_JOB_BYTES  ((uint64_t)8 << 20)
 #define MAX_READ_BYTES ((uint64_t)256 << 20)
+
 static void link_aliases(struct run *run)
 {
     const struct phema_series *series = run->plan->series;
@@ -25,27 +22,33 @@ static void link_aliases(struct run *run)
     }
 }
 
-/* Where inputs are copied one after another, the first one of each group is kept to compare the
- * others with; most groups begin with the same. */
-static enum phema_status count_references(struct run *run, struct phema_error *err)
+bool run_is_any_copied(const struct run *run)
 {
     const struct phema_series *series = run->plan->series;
+    for (size_t k = 0; k < series->n; k++) {
+        const struct phema_snapshot *snapshot = &series->snapshots[k];
+        if (snapshot->is_decoded)
+            return true;
+        if (k && snapshot->places == snapshot[-1].places)
+            continue;
+        for (size_t i = 0; i < series->n_tensors; i++)
+            if (snapshot->places[i].stride || snapshot->places[i].parts)
+                return true;
+    }
+    return false;
+}
+
+/* Where inputs are copied one after another, the first one of each group is kept to compare the
+ * others with; most groups begin with the same. */
+static enum phema_status find_references(struct run *run, struct phema_error *err)
+{
     run->reference_of = calloc(run->n_groups + 1, sizeof(*run->reference_of));
     if (!run->reference_of)
         return phema_fail_memory(err);
-    bool is_any_copied = false;
-    for (size_t k = 0; k < series->n; k++) {
-        is_any_copied = is_any_copied || series->snapshots[k].is_decoded;
-        for (size_t i = 0; i < series->n_tensors && !is_any_copied; i++)
-            is_any_copied =
-                series->snapshots[k].places[i].stride || series->snapshots[k].places[i].parts;
-    }
-    for (size_t g = 0; g < run->n_groups && is_any_copied; g++) {
-        size_t same = 0;
-        while (same < g && (run->groups[same].n_inputs == 0 || run->groups[g].n_inputs == 0 ||
-                            run->groups[same].inputs[0] != run->groups[g].inputs[0]))
-            same++;
-        run->reference_of[g] = same < g ? run->reference_of[same] : run->n_references++;
+    size_t n = 0;
+    for (size_t g = 0; g < run->n_groups; g++) {
+        size_t same = groups_alike(run->groups, g);
+        run->reference_of[g] = same < g ? run->reference_of[same] : n++;
     }
     return PHEMA_OK;
 }
@@ -67,70 +70,68 @@ static enum phema_status open_readers(struct run *run, struct phema_error *err)
     return status;
 }
 
-/* What compressing takes for each thread: input, output and a compressor, measured at the highest
- * levels for pieces of 4 MiB. */
-#define COMPRESSOR_BYTES ((uint64_t)96 << 20)
-
-/* How large the sums of all workers may be. Beside them stand what opening and solving have left,
- * and one decoder for each compressed snapshot; compressing begins when the sums are gone. */
-static enum phema_status fit_memory(const struct run *run, size_t *max_sum_bytes,
-                                    struct phema_error *err)
+/* Of tensors that are averaged, and of those that are copied, in one snapshot. */
+static void weigh_rules(const struct run *run, uint64_t *averaged, uint64_t *copied)
 {
-    *max_sum_bytes = MAX_SUM_BYTES;
-    uint64_t limit = run->options->max_ram_bytes;
-    if (!limit)
-        return PHEMA_OK;
     const struct phema_series *series = run->plan->series;
-    unsigned n_threads = run->options->n_threads;
-    uint64_t present = phema_memory_now().anonymous_bytes + n_threads * ((uint64_t)256 << 10);
-    uint64_t decoders = 0;
-    for (size_t k = 0; k < series->n; k++)
-        decoders += phema_checkpoint_decoder_bytes(series->snapshots[k].checkpoint);
-    uint64_t sums = cut_least_bytes(run->plan->m + 2 + run->n_references) * n_threads;
-    uint64_t least = decoders + sums;
-    if (run->outputs->form == PHEMA_FORM_COMPRESSED && least < n_threads * COMPRESSOR_BYTES)
-        least = n_threads * COMPRESSOR_BYTES;
-    if (present + least > limit) {
-        struct phema_name_buffer wanted, given, windows;
-        return phema_fail(err, PHEMA_ERR_RESOURCE,
-                          "--max-ram %s: at least %s are needed with %u threads (%s of it to "
-                          "decompress snapshots)",
-                          phema_size_shown(&given, limit),
-                          phema_size_shown(&wanted, present + least), n_threads,
-                          phema_size_shown(&windows, decoders));
+    *averaged = *copied = 0;
+    for (size_t i = 0; i < series->n_tensors; i++) {
+        const struct phema_series_tensor *entry = &series->tensors[i];
+        if (entry->same_as == i)
+            *(entry->rule == PHEMA_RULE_COPY ? copied : averaged) += entry->tensor.size_bytes;
     }
-    uint64_t left = limit - present - decoders;
-    if (left < *max_sum_bytes)
-        *max_sum_bytes = (size_t)left;
-    return PHEMA_OK;
+}
+
+static enum phema_status make_groups(struct run *run, size_t pass, struct phema_error *err)
+{
+    size_t n = run->budget.targets_per_pass;
+    enum phema_status status =
+        groups_make(&run->groups, &run->n_groups, run->plan, pass * n, n, err);
+    if (!status)
+        status = groups_count_inputs(&run->n_used, &run->n_newest, run->groups, run->n_groups,
+                                     run->plan->series->n, err);
+    return status;
+}
+
+static void clear_groups(struct run *run)
+{
+    groups_free(run->groups, run->n_groups);
+    free(run->reference_of);
+    run->groups = NULL;
+    run->reference_of = NULL;
+    run->n_groups = 0;
+}
+
+static enum phema_status add_up_reading(struct run *run, struct phema_error *err)
+{
+    uint64_t averaged = 0, copied = 0;
+    weigh_rules(run, &averaged, &copied);
+    enum phema_status status = PHEMA_OK;
+    for (size_t pass = 0; pass < run->budget.n_passes && !status; pass++) {
+        status = make_groups(run, pass, err);
+        run->total_bytes += averaged * run->n_used + copied * run->n_newest;
+        clear_groups(run);
+    }
+    return status;
 }
 
 PHEMA_FALLIBLE run_prepare(struct run *run, struct phema_error *err)
 {
-    size_t max_sum_bytes = 0;
     const struct phema_series *series = run->plan->series;
-    enum phema_status status = groups_make(&run->groups, &run->n_groups, run->plan, err);
-    if (!status)
-        status = open_readers(run, err);
-    if (!status)
-        status = count_references(run, err);
-    if (!status)
-        status = fit_memory(run, &max_sum_bytes, err);
+    enum phema_status status = budget_make(&run->budget, run, err);
     if (status)
         return status;
     unsigned n_threads = run->options->n_threads;
     uint64_t job_bytes = MAX_READ_BYTES / series->n / n_threads;
-    /* beside the sums a worker has a tile in C order, a tile as written, and references */
-    status =
-        cut_make(&run->cut, series, run->plan->m + 2 + run->n_references, max_sum_bytes / n_threads,
-                 job_bytes < MAX_JOB_BYTES ? job_bytes : MAX_JOB_BYTES, n_threads, err);
+    status = cut_make(&run->cut, series, run->budget.tile_elems,
+                      job_bytes < MAX_JOB_BYTES ? job_bytes : MAX_JOB_BYTES, n_threads, err);
+    if (!status)
+        status = add_up_reading(run, err);
     if (status)
         return status;
-    run->sum_elems = run->cut.tile_elems;
-    for (size_t i = 0; i < series->n_tensors; i++)
-        if (series->tensors[i].tensor.dtype == PHEMA_C64 ||
-            series->tensors[i].tensor.dtype == PHEMA_C128)
-            run->sum_elems = 2 * run->cut.tile_elems;
+    if (run->cut.n_jobs < run->budget.n_threads)
+        run->budget.n_threads = run->cut.n_jobs ? (unsigned)run->cut.n_jobs : 1;
+    run->is_in_turn = run_is_any_copied(run);
     run->next_alias = calloc(series->n_tensors + 1, sizeof(*run->next_alias));
     run->varies = calloc(series->n_tensors + 1, sizeof(*run->varies));
     run->sinks = calloc(run->outputs->m + 1, sizeof(struct sink *));
@@ -140,19 +141,46 @@ PHEMA_FALLIBLE run_prepare(struct run *run, struct phema_error *err)
     return PHEMA_OK;
 }
 
+static void close_readers(struct run *run)
+{
+    for (size_t k = 0; run->readers && k < run->plan->series->n; k++)
+        phema_reader_close(run->readers[k]);
+    free(run->readers);
+    run->readers = NULL;
+    turns_free(run->turns);
+    run->turns = NULL;
+}
+
+PHEMA_FALLIBLE run_begin_pass(struct run *run, size_t pass, struct phema_error *err)
+{
+    clear_groups(run);
+    atomic_store(&run->next_job, 0);
+    enum phema_status status = make_groups(run, pass, err);
+    if (!status)
+        status = find_references(run, err);
+    if (!status)
+        status = open_readers(run, err);
+    return status;
+}
+
+PHEMA_FALLIBLE run_end_pass(struct run *run, struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    for (size_t k = 0; k < run->plan->series->n && !status; k++)
+        status = phema_reader_finish(run->readers[k], err);
+    close_readers(run);
+    return status;
+}
+
 void run_clear(struct run *run)
 {
     for (size_t j = 0; run->sinks && j < run->outputs->m; j++)
         sink_abandon(run->sinks[j]);
-    for (size_t k = 0; run->readers && k < run->plan->series->n; k++)
-        phema_reader_close(run->readers[k]);
-    turns_free(run->turns);
+    close_readers(run);
     cut_clear(&run->cut);
-    groups_free(run->groups, run->n_groups);
+    clear_groups(run);
     free(run->next_alias);
     free(run->varies);
-    free(run->reference_of);
-    free(run->readers);
     free(run->sinks);
 }
 

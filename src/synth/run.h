@@ -4,11 +4,16 @@
 
 #include <stdatomic.h>
 
+#include "budget.h"
 #include "groups.h"
 #include "job.h"
 #include "phema/synth.h"
 #include "sink.h"
 #include "turns.h"
+
+/* Elements that are equal in all snapshots are copied in blocks of this many, counted from the
+ * start of the tensor: whatever the tiles are, since they are multiples of it. */
+#define BLOCK_ELEMS ((size_t)1024)
 
 /* What all workers see. */
 struct run {
@@ -19,23 +24,33 @@ struct run {
     struct sink **sinks;           /* [outputs->m] */
     struct phema_reader **readers; /* [series->n] */
     struct turns *turns;           /* NULL when no snapshot is decoded */
-    struct group *groups;
+    struct budget budget;
+    struct group *groups; /* of the pass */
     size_t n_groups;
     struct cut cut;
     size_t *next_alias;      /* [n_tensors] of the same storage, SIZE_MAX at the end */
     _Atomic uint8_t *varies; /* [n_tensors] true when snapshots differ */
-    size_t sum_elems;        /* of a row of sums: two for each complex element */
-    size_t n_references;     /* distinct first inputs of the groups; 0 when all data are views */
-    size_t *reference_of;    /* [n_groups] */
+    bool is_in_turn;         /* some inputs are copied: all groups are under way at once */
+    size_t *reference_of;    /* [n_groups] of the tiles to compare with */
+    size_t n_used, n_newest; /* snapshots that averages, and copies, of the pass are made of */
     _Atomic uint64_t next_job;
-    _Atomic uint64_t done_bytes;
+    _Atomic uint64_t done_bytes; /* of all snapshots, that were read */
+    uint64_t total_bytes;
     _Atomic size_t tensor; /* that is being worked on */
     _Atomic bool is_stopped;
 };
 
-/* Groups, readers, the cut into tiles, whatever fits into the memory that is allowed. Plan,
- * outputs, options and backend are set; cleared after a failure as well. */
+/* The budget and the cut into tiles. Plan, outputs, options and backend are set; cleared after a
+ * failure as well. */
 PHEMA_FALLIBLE run_prepare(struct run *run, struct phema_error *err);
+
+/* Groups and readers of a pass, from 0 to budget.n_passes - 1; the one before is over. */
+PHEMA_FALLIBLE run_begin_pass(struct run *run, size_t pass, struct phema_error *err);
+/* When its workers are done: PHEMA_ERR_FILE when decompressed content is not whole. */
+PHEMA_FALLIBLE run_end_pass(struct run *run, struct phema_error *err);
+
+/* Whether some inputs have to be copied before they are added up: strided, in parts, decoded. */
+bool run_is_any_copied(const struct run *run);
 void run_clear(struct run *run);
 
 /* Nobody takes another job, nobody waits. */

@@ -97,6 +97,29 @@ size_t sink_n_files(const struct phema_outputs *outputs)
     return outputs->m ? outputs->items[0].n_files + 1 : 0; /* a sidecar, a directory, ... */
 }
 
+static enum phema_status watch_file(struct phema_ledger *ledger, const char *path, const char *end,
+                                    const char *name, struct phema_error *err)
+{
+    char *full = NULL;
+    if (asprintf(&full, "%s%s%s%s", path, end, name ? "/" : "", name ? name : "") < 0)
+        return phema_fail_memory(err);
+    enum phema_status status = phema_ledger_watch_file(ledger, full, err);
+    free(full);
+    return status;
+}
+
+PHEMA_FALLIBLE sink_watch_files(const struct phema_outputs *outputs, size_t output,
+                                struct phema_ledger *ledger, struct phema_error *err)
+{
+    static const char *const ends[] = {"", ".partial", ".plain.partial"};
+    const struct phema_output *item = &outputs->items[output];
+    enum phema_status status = PHEMA_OK;
+    for (size_t f = 0; f < item->n_files; f++)
+        for (size_t i = 0; i < ARRAY_LEN(ends) && !status; i++)
+            status = watch_file(ledger, item->path, ends[i], item->files[f].name, err);
+    return status;
+}
+
 /* ---- Opening ---- */
 
 static struct phema_writer_options writing(const struct sink *sink)

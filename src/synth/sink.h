@@ -3,6 +3,7 @@
 #ifndef SYNTH_SINK_H
 #define SYNTH_SINK_H
 
+#include "phema/ledger.h"
 #include "phema/plan.h"
 
 struct sink;
@@ -20,6 +21,10 @@ PHEMA_FALLIBLE sink_check(const struct phema_plan *plan, const struct phema_outp
 
 /* Files that one output has open at a time, at most. */
 size_t sink_n_files(const struct phema_outputs *outputs);
+
+/* All names that its files have or will have, for the ledger. */
+PHEMA_FALLIBLE sink_watch_files(const struct phema_outputs *outputs, size_t output,
+                                struct phema_ledger *ledger, struct phema_error *err);
 
 PHEMA_FALLIBLE sink_open(struct sink **out, const struct phema_plan *plan,
                          const struct phema_outputs *outputs, size_t output,

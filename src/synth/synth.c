@@ -13,16 +13,11 @@
 #include "phema/memory.h"
 #include "phema/writer.h"
 
-static uint64_t peak_resident_bytes(void)
-{
-    struct rusage usage;
-    return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss << 10 : 0;
-}
-
 /* What was needed until now, to open the snapshots and to solve; files have hardly been touched. */
 static uint64_t peak_so_far(void)
 {
-    uint64_t peak_bytes = peak_resident_bytes(), file_bytes = phema_memory_now().file_bytes;
+    uint64_t peak_bytes = phema_memory_peak_resident();
+    uint64_t file_bytes = phema_memory_now().file_bytes;
     return peak_bytes > file_bytes ? peak_bytes - file_bytes : 0;
 }
 
@@ -46,8 +41,8 @@ static enum phema_status make_directory(const struct phema_outputs *outputs,
 
 static enum phema_status open_outputs(struct run *run, struct phema_error *err)
 {
-    struct sink_options options = {run->options->replaces, run->options->syncs,
-                                   run->options->n_threads};
+    unsigned n_finishers = run->budget.n_finishers ? run->budget.n_finishers : 1;
+    struct sink_options options = {run->options->replaces, run->options->syncs, n_finishers};
     enum phema_status status =
         phema_writer_allow(run->outputs->m * sink_n_files(run->outputs), err);
     for (size_t j = 0; !status && j < run->outputs->m; j++)
@@ -63,9 +58,7 @@ static enum phema_status check_inputs(const struct run *run, struct phema_error 
     enum phema_status status = PHEMA_OK;
     for (size_t k = 0; !status && k < series->n; k++) {
         const struct phema_checkpoint *checkpoint = series->snapshots[k].checkpoint;
-        status = phema_reader_finish(run->readers[k], err);
-        if (!status)
-            status = phema_checkpoint_check_unchanged(checkpoint, err);
+        status = phema_checkpoint_check_unchanged(checkpoint, err);
     }
     for (size_t t = 0; !status && t < run->outputs->n_templates; t++)
         status = phema_checkpoint_check_unchanged(run->outputs->templates[t], err);
@@ -77,8 +70,10 @@ static enum phema_status publish(struct run *run, bool is_directory_made,
                                  struct phema_error *err)
 {
     enum phema_status status = check_inputs(run, err);
+    phema_ledger_enter(run->options->ledger, PHEMA_STAGE_WRITE);
     if (!status)
         status = crew_finish(run, result, start_s, err);
+    phema_ledger_enter(run->options->ledger, PHEMA_STAGE_PUBLISH);
     for (size_t j = 0; !status && j < run->outputs->m; j++)
         run->outputs->items[j].size_bytes = sink_size_bytes(run->sinks[j]);
     for (size_t j = 0; !status && j < run->outputs->m; j++) {
@@ -105,8 +100,41 @@ static void count_tensors(const struct run *run, struct phema_synth_result *resu
     }
     for (size_t j = 0; j < run->outputs->m; j++)
         result->written_bytes += run->outputs->items[j].size_bytes;
-    result->read_bytes = run->cut.read_bytes * series->n;
-    result->peak_resident_bytes = peak_resident_bytes();
+    result->read_bytes = atomic_load(&run->done_bytes);
+    result->peak_resident_bytes = phema_memory_peak_resident();
+}
+
+/* All passes through the snapshots. */
+static enum phema_status accumulate(struct run *run, struct phema_synth_result *result,
+                                    double start_s, struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    for (size_t pass = 0; pass < run->budget.n_passes && !status; pass++) {
+        status = run_begin_pass(run, pass, err);
+        if (!status)
+            status = crew_employ(run, result, start_s, err);
+        if (!status)
+            status = run_end_pass(run, err);
+    }
+    return status;
+}
+
+static enum phema_status watch_files(const struct run *run, struct phema_error *err)
+{
+    struct phema_ledger *ledger = run->options->ledger;
+    const struct phema_series *series = run->plan->series;
+    enum phema_status status = PHEMA_OK;
+    for (size_t k = 0; k < series->n && ledger && !status; k++) {
+        const struct phema_checkpoint *checkpoint = series->snapshots[k].checkpoint;
+        size_t n_files =
+            series->snapshots[k].is_checkpoint_shared ? 0 : phema_checkpoint_n_files(checkpoint);
+        for (size_t f = 0; f < n_files && !status; f++)
+            status = phema_ledger_watch_file(
+                ledger, phema_file_path(phema_checkpoint_file(checkpoint, f)), err);
+    }
+    for (size_t j = 0; j < run->outputs->m && ledger && !status; j++)
+        status = sink_watch_files(run->outputs, j, ledger, err);
+    return status;
 }
 
 PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct phema_plan *plan,
@@ -117,23 +145,28 @@ PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct p
     struct phema_synth_options own = *options;
     if (outputs->is_in_order)
         own.n_threads = 1;
-    *result = (struct phema_synth_result){
-        .nan_tensor = SIZE_MAX, .n_threads = own.n_threads, .peak_anonymous_bytes = peak_so_far()};
+    *result =
+        (struct phema_synth_result){.nan_tensor = SIZE_MAX, .peak_anonymous_bytes = peak_so_far()};
     struct run run = {
         .plan = plan, .outputs = outputs, .options = &own, .backend = phema_backend_for_cpu()};
     result->backend = phema_backend_name(run.backend);
     struct phema_cleanup_entry *made = NULL;
+    phema_ledger_enter(options->ledger, PHEMA_STAGE_ACCUMULATE);
     enum phema_status status = run_prepare(&run, err);
+    if (!status)
+        status = watch_files(&run, err);
     if (!status)
         status = make_directory(outputs, &made, err);
     if (!status)
         status = open_outputs(&run, err);
     if (!status)
-        status = crew_employ(&run, result, start_s, err);
+        status = accumulate(&run, result, start_s, err);
     if (!status)
         status = publish(&run, made != NULL, result, start_s, err);
     if (!status)
         count_tensors(&run, result);
+    result->n_threads = run.budget.n_threads;
+    result->n_passes = run.budget.n_passes;
 
     run_clear(&run);
     phema_cleanup_remove(made);

@@ -19,7 +19,7 @@ static enum phema_accumulator accumulator_of(const struct run *run, size_t i)
 
 static size_t row_bytes_of(const struct run *run, size_t i)
 {
-    return run->sum_elems *
+    return run->budget.sum_elems *
            (accumulator_of(run, i) == PHEMA_ACCUMULATE_F64 ? sizeof(double) : sizeof(float));
 }
 
@@ -315,7 +315,7 @@ static void add_snapshot(struct worker *worker, size_t k, const struct piece *pi
             continue;
         if (state->n_added == 0) {
             uint8_t *reference =
-                worker->references + run->reference_of[g] * run->sum_elems * sizeof(double);
+                worker->references + run->reference_of[g] * run->budget.buffers.reference;
             memcpy(reference, data, (size_t)phema_dtype_bytes(dtype, piece->n_elems));
             state->data = reference;
         }

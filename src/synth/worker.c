@@ -4,12 +4,6 @@
 
 #include <stdlib.h>
 
-/* Room for a tile whatever its dtype. */
-static size_t tile_bytes(const struct run *run)
-{
-    return run->sum_elems * sizeof(double);
-}
-
 static bool alloc_states(struct worker *worker)
 {
     const struct run *run = worker->run;
@@ -23,8 +17,8 @@ static bool alloc_states(struct worker *worker)
         worker->states[g] =
             (struct group_state){.sums = sums, .equals = worker->equals + g * n_blocks};
         /* snapshot by snapshot all groups are under way at once, else one after another */
-        if (run->n_references)
-            sums += run->groups[g].n_targets * tile_bytes(run);
+        if (run->is_in_turn)
+            sums += run->groups[g].n_targets * run->budget.buffers.row;
     }
     return true;
 }
@@ -32,15 +26,11 @@ static bool alloc_states(struct worker *worker)
 PHEMA_FALLIBLE worker_init(struct worker *worker, struct run *run, struct phema_error *err)
 {
     *worker = (struct worker){.run = run, .nan_tensor = SIZE_MAX};
-    size_t n_rows = 0;
-    for (size_t g = 0; g < run->n_groups; g++) {
-        size_t n = run->groups[g].n_targets;
-        n_rows = run->n_references ? n_rows + n : n > n_rows ? n : n_rows;
-    }
-    worker->sums = aligned_alloc(64, n_rows * tile_bytes(run));
-    worker->scratch = aligned_alloc(64, tile_bytes(run));
-    worker->written = aligned_alloc(64, tile_bytes(run));
-    worker->references = aligned_alloc(64, (run->n_references + 1) * tile_bytes(run));
+    const struct worker_buffers *sizes = &run->budget.buffers;
+    worker->sums = aligned_alloc(64, sizes->sums);
+    worker->written = aligned_alloc(64, sizes->written);
+    worker->scratch = aligned_alloc(64, sizes->copied + 64); /* never NULL */
+    worker->references = aligned_alloc(64, sizes->references + 64);
     worker->inputs = calloc(run->plan->series->n, sizeof(*worker->inputs));
     if (worker->sums && worker->scratch && worker->written && worker->references &&
         worker->inputs && alloc_states(worker))
@@ -101,21 +91,24 @@ static enum phema_status do_job(struct worker *worker, uint64_t job, struct phem
     uint64_t end = first + run->cut.tiles_per_job;
     if (end > cut_n_tiles(&run->cut))
         end = cut_n_tiles(&run->cut);
-    uint64_t read_bytes = 0;
+    uint64_t read_bytes = 0; /* of all snapshots */
     size_t hint = 0;
     for (uint64_t t = first; t < end && !worker->is_abandoned; t++) {
         struct piece piece = cut_tile(&run->cut, t, &hint);
         enum phema_status status = tile_do(worker, t, &piece, err);
         if (status)
             return status;
-        read_bytes += phema_dtype_bytes(series->tensors[piece.tensor].tensor.dtype, piece.n_elems);
+        const struct phema_series_tensor *entry = &series->tensors[piece.tensor];
+        read_bytes += phema_dtype_bytes(entry->tensor.dtype, piece.n_elems) *
+                      (entry->rule == PHEMA_RULE_COPY ? run->n_newest : run->n_used);
         if (t == first)
             atomic_store_explicit(&run->tensor, piece.tensor, memory_order_relaxed);
     }
     for (size_t k = 0; k < series->n; k++)
         if (!series->snapshots[k].is_decoded)
             release_job(run, first, end, k);
-    atomic_fetch_add_explicit(&run->done_bytes, read_bytes, memory_order_relaxed);
+    uint64_t before = atomic_fetch_add_explicit(&run->done_bytes, read_bytes, memory_order_relaxed);
+    phema_ledger_mark(run->options->ledger, before + read_bytes, run->total_bytes);
     return PHEMA_OK;
 }
 

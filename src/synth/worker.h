@@ -6,10 +6,6 @@
 
 #include "run.h"
 
-/* Elements that are equal in all snapshots are copied in blocks of this many, counted from the
- * start of the tensor: whatever the tiles are, since they are multiples of it. */
-#define BLOCK_ELEMS ((size_t)1024)
-
 /* How far a group has come while a tile is added up snapshot by snapshot. */
 struct group_state {
     void *sums;          /* its first row */
@@ -23,7 +19,7 @@ struct worker {
     void *sums;       /* rows of run->sum_elems doubles or floats, one for each target */
     uint8_t *scratch; /* a tile in C order, and a tile as written */
     uint8_t *written;
-    uint8_t *references;        /* [n_references] tiles of the first inputs */
+    uint8_t *references;        /* tiles of the first inputs */
     const uint8_t **inputs;     /* [series->n] */
     uint8_t *equals;            /* of all groups */
     struct group_state *states; /* [n_groups] */

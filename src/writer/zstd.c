@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#define ZSTD_STATIC_LINKING_ONLY /* estimates of memory */
 #include <zstd.h>
 #include <zstd_errors.h>
 
@@ -252,4 +253,12 @@ PHEMA_FALLIBLE phema_writer_put_zstd(uint64_t *size_bytes, struct phema_writer *
     (void)pthread_cond_destroy(&all.turn_changed);
     (void)pthread_mutex_destroy(&all.lock);
     return status;
+}
+
+uint64_t phema_writer_zstd_bytes(uint64_t *n_frames, int level, uint64_t content_size)
+{
+    uint64_t part = content_size < FRAME_BYTES ? content_size : FRAME_BYTES;
+    *n_frames = (content_size + FRAME_BYTES - 1) / FRAME_BYTES;
+    ZSTD_compressionParameters parameters = ZSTD_getCParams(level, part, 0);
+    return part + ZSTD_compressBound(part) + ZSTD_estimateCCtxSize_usingCParams(parameters);
 }

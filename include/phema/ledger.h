@@ -1,0 +1,59 @@
+/* ledger.h - the memory of a run, stage by stage: where each began, what it holds, its peak. A
+ * thread of the ledger looks two hundred times a second; what is shorter than that is seen at the
+ * ends of a stage. All functions but close and the questions may be called from any thread, and
+ * with NULL: then nothing is kept. */
+#ifndef PHEMA_LEDGER_H
+#define PHEMA_LEDGER_H
+
+#include "phema/error.h"
+#include "phema/memory.h"
+
+enum phema_stage {
+    PHEMA_STAGE_OPEN,       /* snapshots found, opened, listed */
+    PHEMA_STAGE_SOLVE,      /* weights, layout of outputs */
+    PHEMA_STAGE_ACCUMULATE, /* tensors read, added up, put */
+    PHEMA_STAGE_WRITE,      /* what is left then: compression, checksums */
+    PHEMA_STAGE_PUBLISH,    /* synced and renamed */
+    PHEMA_N_STAGES
+};
+extern const char *const phema_stage_names[PHEMA_N_STAGES];
+
+/* One kind of memory over a stage [bytes]. */
+struct phema_level {
+    uint64_t baseline, now, peak;
+};
+
+struct phema_stage_record {
+    bool is_entered;
+    double elapsed_s;
+    struct phema_level anonymous, file, allocated;
+    bool knows_cached;
+    uint64_t cached_bytes; /* of all watched files in the page cache, at the end of the stage */
+    /* Growth of what is allocated over the second half of the stage, where it never stopped: a
+     * leak. */
+    bool is_leaking;
+    uint64_t leaked_bytes;
+};
+
+struct phema_ledger;
+
+PHEMA_FALLIBLE phema_ledger_open(struct phema_ledger **out, struct phema_error *err);
+void phema_ledger_close(struct phema_ledger *ledger);
+
+/* The stage before ends here. A stage that is entered again goes on. */
+void phema_ledger_enter(struct phema_ledger *ledger, enum phema_stage stage);
+/* The last stage ends; nothing more is recorded. */
+void phema_ledger_end(struct phema_ledger *ledger);
+
+/* How far the stage is: what is allocated is noted 64 times on the way, to find leaks. */
+void phema_ledger_mark(struct phema_ledger *ledger, uint64_t done, uint64_t total);
+
+/* A file whose pages in the page cache count, if it exists. path is copied. */
+PHEMA_FALLIBLE phema_ledger_watch_file(struct phema_ledger *ledger, const char *path,
+                                       struct phema_error *err);
+
+/* When it has ended. */
+struct phema_stage_record phema_ledger_stage(const struct phema_ledger *ledger,
+                                             enum phema_stage stage);
+
+#endif

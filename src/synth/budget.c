@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+/* budget.c - see budget.h. */
+#include "budget.h"
+
+#include <string.h>
+
+#include "mend.h"
+#include "phema/memory.h"
+#include "phema/text.h"
+#include "phema/writer.h"
+#include "run.h"
+
+/* A tile of 64 Ki sums in float64 is half a megabyte: it stays in the L2 cache while eight inputs
+ * at a time stream past, and each input is read in runs of 128 KiB and more (docs/speed.md). */
+#define TILE_ELEMS     ((size_t)64 << 10)
+#define MIN_TILE_ELEMS BLOCK_ELEMS
+
+/* Sums of all workers together: many targets make smaller tiles. */
+#define MAX_SUM_BYTES ((uint64_t)32 << 20)
+
+/* ---- What the tensors ask for ---- */
+
+struct demands {
+    size_t in_bytes, out_bytes; /* of the widest element, rounded up */
+    size_t sum_bytes;           /* of a sum */
+    size_t sums_per_elem;
+    bool is_any_copied; /* some inputs are not views */
+};
+
+static size_t bytes_of_dtype(enum phema_dtype dtype)
+{
+    return (phema_dtype_bits(dtype) + 7) / 8;
+}
+
+static struct demands demands_of(const struct run *run)
+{
+    const struct phema_series *series = run->plan->series;
+    struct demands demands = {.in_bytes = 1, .out_bytes = 1, .sums_per_elem = 1};
+    bool is_f64 = run->options->accumulator == PHEMA_ACCUMULATE_F64;
+    for (size_t i = 0; i < series->n_tensors; i++) {
+        enum phema_dtype dtype = series->tensors[i].tensor.dtype;
+        size_t in = bytes_of_dtype(dtype), out = bytes_of_dtype(run->outputs->dtypes[i]);
+        demands.in_bytes = in > demands.in_bytes ? in : demands.in_bytes;
+        demands.out_bytes = out > demands.out_bytes ? out : demands.out_bytes;
+        if (dtype == PHEMA_C64 || dtype == PHEMA_C128)
+            demands.sums_per_elem = 2;
+        /* doubles hold what is copied to another dtype, too */
+        is_f64 = is_f64 || dtype == PHEMA_F64 || run->outputs->dtypes[i] != dtype;
+    }
+    demands.sum_bytes = is_f64 ? sizeof(double) : sizeof(float);
+    demands.is_any_copied = run_is_any_copied(run);
+    return demands;
+}
+
+/* ---- Workers ---- */
+
+static size_t rounded_up(size_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
+/* Of a worker, for passes of n targets. */
+static enum phema_status size_buffers(struct worker_buffers *out, const struct run *run,
+                                      const struct demands *demands, size_t n_targets,
+                                      size_t tile_elems, struct phema_error *err)
+{
+    size_t n_rows = 1, n_references = 0;
+    for (size_t first = 0; first < run->plan->m; first += n_targets) {
+        struct group *groups = NULL;
+        size_t n_groups = 0;
+        enum phema_status status =
+            groups_make(&groups, &n_groups, run->plan, first, n_targets, err);
+        if (status)
+            return status;
+        size_t rows = 0, references = 0;
+        groups_count(&rows, &references, groups, n_groups, demands->is_any_copied);
+        n_rows = rows > n_rows ? rows : n_rows;
+        n_references = references > n_references ? references : n_references;
+        groups_free(groups, n_groups);
+    }
+    size_t row = rounded_up(tile_elems * demands->sums_per_elem * demands->sum_bytes);
+    size_t tile_bytes = rounded_up(tile_elems * demands->in_bytes);
+    *out = (struct worker_buffers){
+        .row = row,
+        .sums = n_rows * row,
+        .copied = demands->is_any_copied ? tile_bytes : 0,
+        .written = rounded_up(tile_elems * demands->out_bytes),
+        .reference = tile_bytes,
+        .references = n_references * tile_bytes,
+    };
+    return PHEMA_OK;
+}
+
+static uint64_t bytes_of_buffers(const struct worker_buffers *buffers)
+{
+    return (uint64_t)buffers->sums + buffers->copied + buffers->written + buffers->references;
+}
+
+uint64_t budget_accumulate_bytes(const struct budget *budget)
+{
+    return budget->present + budget->decoders +
+           budget->n_threads * (bytes_of_buffers(&budget->buffers) + BUDGET_THREAD_BYTES);
+}
+
+uint64_t budget_write_bytes(const struct budget *budget)
+{
+    return budget->present + budget->n_finishers * (budget->finisher + BUDGET_THREAD_BYTES);
+}
+
+/* ---- The limit ---- */
+
+static enum phema_status fail_floor(const struct budget *budget, uint64_t needed, const char *what,
+                                    unsigned n_threads, struct phema_error *err)
+{
+    struct phema_name_buffer given, wanted;
+    return phema_fail(err, PHEMA_ERR_RESOURCE,
+                      "%s%s: at least %s are needed for %s, with %u thread%s",
+                      budget->is_limit_of_cgroup ? "the control group allows " : "--max-ram ",
+                      phema_size_shown(&given, budget->limit), phema_size_shown(&wanted, needed),
+                      what, n_threads, n_threads == 1 ? "" : "s");
+}
+
+/* The largest tiles that the limit has room for, and as many targets at a time. */
+static enum phema_status fit_workers(struct budget *budget, const struct run *run,
+                                     const struct demands *demands, struct phema_error *err)
+{
+    budget->tile_elems = TILE_ELEMS;
+    budget->targets_per_pass = run->plan->m;
+    for (;;) {
+        enum phema_status status = size_buffers(&budget->buffers, run, demands,
+                                                budget->targets_per_pass, budget->tile_elems, err);
+        if (status)
+            return status;
+        uint64_t needed = budget_accumulate_bytes(budget);
+        bool is_small = budget->tile_elems <= MIN_TILE_ELEMS;
+        bool is_crowded = budget->buffers.sums > MAX_SUM_BYTES / budget->n_threads && !is_small;
+        if (!is_crowded && (!budget->limit || needed <= budget->limit))
+            return PHEMA_OK;
+        if (!is_small)
+            budget->tile_elems /= 2;
+        else if (budget->targets_per_pass > 1)
+            budget->targets_per_pass = (budget->targets_per_pass + 1) / 2;
+        else
+            return fail_floor(budget, needed,
+                              budget->decoders ? "one target, decompression included"
+                                               : "one target",
+                              budget->n_threads, err);
+    }
+}
+
+/* What is done to outputs when all tensors are written. */
+static void size_finishers(struct budget *budget, const struct run *run)
+{
+    const struct phema_outputs *outputs = run->outputs;
+    uint64_t n_pieces = 0;
+    for (size_t j = 0; j < outputs->m && outputs->form == PHEMA_FORM_COMPRESSED; j++) {
+        uint64_t n_frames = 0;
+        budget->finisher =
+            phema_writer_zstd_bytes(&n_frames, outputs->level, outputs->items[j].size_bytes);
+        n_pieces = n_frames > n_pieces ? n_frames : n_pieces;
+    }
+    if (outputs->form == PHEMA_FORM_TEMPLATE) {
+        budget->finisher = mend_thread_bytes();
+        n_pieces = run->plan->series->n_tensors;
+    }
+    unsigned n_threads = run->options->n_threads;
+    budget->n_finishers = n_pieces < n_threads ? (unsigned)n_pieces : n_threads;
+}
+
+static enum phema_status fit_finishers(struct budget *budget, const struct run *run,
+                                       struct phema_error *err)
+{
+    size_finishers(budget, run);
+    while (budget->limit && budget->n_finishers > 1 && budget_write_bytes(budget) > budget->limit)
+        budget->n_finishers--;
+    if (!budget->limit || budget_write_bytes(budget) <= budget->limit)
+        return PHEMA_OK;
+    return fail_floor(budget, budget_write_bytes(budget), "compression at this level",
+                      budget->n_finishers, err);
+}
+
+PHEMA_FALLIBLE budget_make(struct budget *budget, const struct run *run, struct phema_error *err)
+{
+    const struct phema_series *series = run->plan->series;
+    *budget = (struct budget){.limit = run->options->max_ram_bytes,
+                              .n_threads = run->options->n_threads,
+                              .present = phema_memory_now().anonymous_bytes};
+    uint64_t allowed = phema_memory_limit();
+    if (allowed && (!budget->limit || allowed < budget->limit)) {
+        budget->limit = allowed;
+        budget->is_limit_of_cgroup = true;
+    }
+    for (size_t k = 0; k < series->n; k++)
+        budget->decoders += phema_checkpoint_decoder_bytes(series->snapshots[k].checkpoint);
+    struct demands demands = demands_of(run);
+    enum phema_status status = fit_workers(budget, run, &demands, err);
+    if (!status)
+        status = fit_finishers(budget, run, err);
+    budget->sum_elems = budget->tile_elems * demands.sums_per_elem;
+    size_t n = budget->targets_per_pass;
+    budget->n_passes = (run->plan->m + n - 1) / n;
+    return status;
+}
