@@ -2,6 +2,7 @@
 #ifndef PHEMA_MEMORY_H
 #define PHEMA_MEMORY_H
 
+#include "phema/error.h"
 #include "phema/span.h"
 
 struct phema_memory {
@@ -18,6 +19,11 @@ uint64_t phema_memory_allocated(void);
 
 /* The largest resident size so far, mapped pages included. */
 uint64_t phema_memory_peak_resident(void);
+
+/* PHEMA_ERR_RESOURCE when anonymous memory and what else is needed exceed --max-ram; needed_for
+ * completes "... are needed ". limit: 0 for none. */
+PHEMA_FALLIBLE phema_memory_check(uint64_t limit, uint64_t else_bytes, const char *needed_for,
+                                  struct phema_error *err);
 
 /* What control groups allow this process and those it shares them with; 0: no limit. */
 uint64_t phema_memory_limit(void);

@@ -8,6 +8,7 @@
 #include "phema/arena.h"
 #include "phema/error.h"
 #include "phema/formats.h"
+#include "phema/ledger.h"
 #include "phema/profile.h"
 
 /* ---- Series ---- */
@@ -97,6 +98,7 @@ struct phema_series_options {
     bool is_alone;            /* snapshots is one checkpoint, whatever its name says: inspect */
     bool is_conversion;       /* and whatever is in it: all of its tensors, unless key says which */
     bool needs_no_tensors;    /* weights: files are opened only where they say more than names */
+    uint64_t max_ram_bytes;   /* of anonymous memory; 0: no limit */
     const char *command;      /* the whole command line, for a message that completes it */
     const char *command_tail; /* what of it stands behind the verb */
 };
@@ -138,6 +140,7 @@ struct phema_plan_options {
     const char *weights_file; /* NULL: solve */
     bool is_conversion;       /* no average: one checkpoint with the weight 1, as it is */
     struct phema_solve_options solve;
+    struct phema_ledger *ledger; /* NULL: nothing is recorded */
 };
 
 struct phema_plan {
@@ -148,7 +151,8 @@ struct phema_plan {
     bool has_given_weights;
 };
 
-/* PHEMA_ERR_USAGE   no target, or weights and a target that do not go together
+/* PHEMA_ERR_USAGE     no target, or weights and a target that do not go together
+ * PHEMA_ERR_RESOURCE  more than max_ram_bytes would be needed
  * and what series, profile and formats fail with */
 PHEMA_FALLIBLE phema_plan_make(struct phema_plan **out, const struct phema_plan_options *options,
                                struct phema_error *err);

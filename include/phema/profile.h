@@ -87,12 +87,15 @@ struct phema_solution {
  * PHEMA_ERR_INPUTS    n = 0; a time or gamma out of range; two snapshots are the same average
  *                     (a pivot is 1e-30 or less); over 1e9 steps to follow one by one
  * PHEMA_ERR_TARGET    a target later than every snapshot, or before the first; t not > 0
- * PHEMA_ERR_RESOURCE  no memory: about 64 n^2 bytes; n or m above 8192 */
+ * PHEMA_ERR_RESOURCE  no memory: about phema_weights_bytes(n); n or m above 8192 */
 PHEMA_FALLIBLE phema_weights_solve(struct phema_solution *solutions,
                                    const struct phema_profile *snapshots, const double *rounding,
                                    size_t n, const struct phema_profile *targets, size_t m,
                                    double run_end, const struct phema_solve_options *options,
                                    struct phema_error *err);
+
+/* What the matrices of n snapshots take: 64 n^2. */
+uint64_t phema_weights_bytes(size_t n);
 
 /* Fill in all but weights and solver of solutions whose weights were given from outside: used
  * exactly as they are. Failures as above, but snapshots may coincide. */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cgroup.h"
+#include "phema/text.h"
 
 uint64_t phema_memory_allocated(void)
 {
@@ -42,6 +43,18 @@ uint64_t phema_memory_peak_resident(void)
 {
     struct rusage usage;
     return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss << 10 : 0;
+}
+
+PHEMA_FALLIBLE phema_memory_check(uint64_t limit, uint64_t else_bytes, const char *needed_for,
+                                  struct phema_error *err)
+{
+    uint64_t needed = limit ? phema_memory_now().anonymous_bytes + else_bytes : 0;
+    if (needed <= limit)
+        return PHEMA_OK;
+    struct phema_name_buffer given, wanted;
+    return phema_fail(err, PHEMA_ERR_RESOURCE, "--max-ram %s: at least %s are needed %s",
+                      phema_size_shown(&given, limit), phema_size_shown(&wanted, needed),
+                      needed_for);
 }
 
 /* "max", or bytes; version 1 says "no limit" by a number that no machine has. */

@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_synth.c - make averaged checkpoints. */
-#include <string.h>
-
 #include "commands.h"
-#include "phema/cpu.h"
+#include "memory_report.h"
 #include "phema/json.h"
+#include "prepare.h"
 #include "report.h"
-#include "shared.h"
 
 struct synth_values {
     struct cli_common common;
-    struct cli_series_values series;
-    struct cli_target_values target;
-    const char *out, *into, *dtype, *overflow, *accumulate;
-    bool is_forced, skips_sync, is_conversion;
-    uint64_t threads, shard_size, level, max_ram;
+    struct cli_run_values run;
+    const char *profile_memory;
 };
 
 static void write_paths(struct phema_text *out, const struct synth_values *given,
@@ -62,66 +57,22 @@ static void write_paths(struct phema_text *out, const struct synth_values *given
     phema_text_puts(out, "\n");
 }
 
-static struct phema_outputs_options outputs_options(const struct synth_values *given)
-{
-    struct phema_outputs_options options = {
-        .out = given->out,
-        .into = given->into,
-        .key = given->series.key,
-        .shard_bytes = given->shard_size,
-        .level = (int)given->level,
-        .is_conversion = given->is_conversion,
-        .checkpoint = {given->series.allow_global.items, given->series.allow_global.n},
-        .accumulator = given->accumulate && strcmp(given->accumulate, "f32") == 0 ? "f32" : "f64",
-        .command_options = given->common.repeated_options,
-    };
-    static const struct {
-        const char *name;
-        enum phema_dtype dtype;
-    } dtypes[] = {{"f32", PHEMA_F32}, {"f16", PHEMA_F16}, {"bf16", PHEMA_BF16}};
-    for (size_t i = 0; given->dtype && i < ARRAY_LEN(dtypes); i++)
-        if (strcmp(given->dtype, dtypes[i].name) == 0) {
-            options.has_dtype = true;
-            options.dtype = dtypes[i].dtype;
-        }
-    return options;
-}
-
-static struct phema_synth_options synth_options(const struct synth_values *given,
-                                                struct progress *progress)
-{
-    struct phema_synth_options options = {
-        .n_threads = given->threads ? (unsigned)given->threads : phema_cpu_threads(),
-        .accumulator = given->accumulate && strcmp(given->accumulate, "f32") == 0
-                           ? PHEMA_ACCUMULATE_F32
-                           : PHEMA_ACCUMULATE_F64,
-        .replaces = given->is_forced,
-        .syncs = !given->skips_sync,
-        .max_ram_bytes = given->max_ram,
-        .report = progress_report,
-        .context = progress,
-    };
-    if (given->overflow && strcmp(given->overflow, "saturate") == 0)
-        options.overflow = PHEMA_OVERFLOW_SATURATES;
-    if (given->overflow && strcmp(given->overflow, "inf") == 0)
-        options.overflow = PHEMA_OVERFLOW_BECOMES_INF;
-    return options;
-}
-
-static enum phema_status carry_out(const struct synth_values *given, const struct phema_plan *plan,
-                                   struct phema_outputs *outputs, struct phema_error *err)
+static enum phema_status carry_out(const struct synth_values *given, struct cli_prepared *prepared,
+                                   struct phema_error *err)
 {
     struct progress progress;
     progress_init(&progress, &given->common);
-    struct phema_synth_options options = synth_options(given, &progress);
+    prepared->options.report = progress_report;
+    prepared->options.context = &progress;
     struct phema_synth_result result;
-    enum phema_status status = phema_synth_run(&result, plan, outputs, &options, err);
+    enum phema_status status =
+        phema_synth_run(&result, prepared->plan, &prepared->outputs, &prepared->options, err);
     progress_finish(&progress);
     if (status)
         return status;
-    report_synth(&given->common, plan, outputs, &result);
+    report_synth(&given->common, prepared->plan, &prepared->outputs, &result);
     struct phema_text text = {0};
-    write_paths(&text, given, plan, outputs, &result);
+    write_paths(&text, given, prepared->plan, &prepared->outputs, &result);
     status = cli_print(&text, err);
     phema_text_clear(&text);
     return status;
@@ -130,84 +81,24 @@ static enum phema_status carry_out(const struct synth_values *given, const struc
 static enum phema_status run(void *values, struct phema_error *err)
 {
     const struct synth_values *given = values;
-    if (given->threads > 1024)
-        return phema_fail(err, PHEMA_ERR_USAGE, "--threads: at most 1024");
-    if (given->level > 22)
-        return phema_fail(err, PHEMA_ERR_USAGE, "--level: from 1 to 22");
-    struct phema_plan_options options;
-    enum phema_status status =
-        cli_plan_options(&options, &given->common, &given->series, &given->target, err);
+    struct memory_report memory;
+    enum phema_status status = memory_report_begin(&memory, &given->common, given->profile_memory,
+                                                   given->run.is_forced, err);
     if (status)
         return status;
-    options.series.may_lack_key = given->into != NULL;
-    if (given->is_conversion) {
-        options.is_conversion = options.series.is_conversion = options.series.is_alone = true;
-        options.series.needs_no_profiles = true;
-        if (!options.series.key)
-            options.series.key = "."; /* all of it */
-    }
-    struct phema_plan *plan = NULL;
-    status = phema_plan_make(&plan, &options, err);
-    if (status)
-        return status;
-    if (given->is_conversion)
-        report_conversion(&given->common, plan->series);
-    else
-        report_series(&given->common, plan->series);
-    struct phema_outputs outputs = {0};
-    struct phema_outputs_options naming = outputs_options(given);
-    if (!given->is_conversion)
-        report_plan(&given->common, plan, naming.dtype, naming.has_dtype);
-    status = cli_check_error(plan, given->target.max_error, err);
+    struct cli_prepared prepared;
+    status =
+        cli_prepare(&prepared, &given->common, &given->run, given->run.out, memory.ledger, err);
     if (!status)
-        status = phema_outputs_make(&outputs, plan, &naming, err);
-    if (!status)
-        report_into(&given->common, given->into, &outputs);
-    if (!status)
-        status = carry_out(given, plan, &outputs, err);
-    phema_outputs_clear(&outputs);
-    phema_plan_free(plan);
-    return status;
+        status = carry_out(given, &prepared, err);
+    cli_prepared_clear(&prepared);
+    return memory_report_end(&memory, &given->common, status, err);
 }
 
 static const struct cli_opt rows[] = {
-    CLI_SERIES_ROWS(synth_values),
-    CLI_TARGET_ROWS(synth_values),
-    {"convert", TARGET, CLI_FLAG, CLI_ROW(synth_values, is_conversion), NULL,
-     "no average: SNAPSHOTS is one checkpoint, written\nas it is in the format of OUT",
-     CLI_SHAPES_BYTES, 0},
-    {"OUT", OUTPUT, CLI_OPERAND, CLI_ROW(synth_values, out), NULL,
-     "a file, whose end says what is written; a\ndirectory, which takes the form of the newest\n"
-     "snapshot; or names like sweep/{time}-{sigma}.pt",
-     0, 0},
-    {"into", OUTPUT, CLI_TEXT, CLI_ROW(synth_values, into), "FILE",
-     "replace the tensors in a copy of FILE, any\ncheckpoint of the model (default for .pt, .pth,\n"
-     ".ckpt and .pkl: of the newest snapshot)",
-     CLI_SHAPES_BYTES, 0},
-    {"shard-size", OUTPUT, CLI_SIZE, CLI_ROW(synth_values, shard_size), "SIZE",
-     "write a directory of safetensors files of at most\nthis size (512M, 2GiB, 1e9), and their "
-     "index",
-     CLI_SHAPES_BYTES | CLI_POSITIVE, 0},
-    {"level", OUTPUT, CLI_COUNT, CLI_ROW(synth_values, level), "N",
-     "how far .safetensors.zst is compressed: 1 to 22\n(default 3)", CLI_POSITIVE, 0},
-    {"dtype", OUTPUT, CLI_CHOICE, CLI_ROW(synth_values, dtype), "same|f32|f16|bf16",
-     "dtype of the averages (default same); not for\n.pt, .pth, .ckpt, .pkl and --into",
-     CLI_SHAPES_BYTES, 0},
-    {"overflow", OUTPUT, CLI_CHOICE, CLI_ROW(synth_values, overflow), "error|saturate|inf",
-     "averages too large for the dtype (default error)", CLI_SHAPES_BYTES, 0},
-    {"buffers", OUTPUT, CLI_CHOICE, CLI_ROW(synth_values, series.buffers), "newest|average",
-     "buffers, where files tell them from parameters\n(default newest)", CLI_SHAPES_BYTES, 0},
-    {"force", OUTPUT, CLI_FLAG, CLI_ROW(synth_values, is_forced), NULL, "replace existing outputs",
-     0, 'f'},
-    {"no-sync", OUTPUT, CLI_FLAG, CLI_ROW(synth_values, skips_sync), NULL,
-     "do not wait until outputs are safe on disk", 0, 0},
-    {"accumulate", NUMBERS, CLI_CHOICE, CLI_ROW(synth_values, accumulate), "auto|f64|f32",
-     "precision of the sums (auto: f64)", CLI_SHAPES_BYTES, 0},
-    {"threads", RESOURCES, CLI_COUNT, CLI_ROW(synth_values, threads), "N",
-     "default: the processors this process may use", CLI_POSITIVE, 'j'},
-    {"max-ram", RESOURCES, CLI_SIZE, CLI_ROW(synth_values, max_ram), "SIZE",
-     "end with status 7 where more memory is needed,\nwindows of compressed snapshots included",
-     CLI_POSITIVE, 0},
+    CLI_RUN_ROWS(synth_values, 0),
+    {"profile-memory", RESOURCES, CLI_TEXT, CLI_ROW(synth_values, profile_memory), "FILE",
+     "what each stage holds, as JSON lines (-v: as a table)", 0, 0},
     {"progress", MESSAGES, CLI_CHOICE, CLI_ROW(synth_values, common.progress),
      "auto|bar|plain|json|none", "how progress is shown", 0, 0},
     CLI_COMMON_ROWS(synth_values),

@@ -39,8 +39,8 @@ static enum phema_status run(void *values, struct phema_error *err)
 }
 
 static const struct cli_opt rows[] = {
-    CLI_SERIES_ROWS(weights_values),
-    CLI_TARGET_ROWS(weights_values),
+    CLI_SERIES_ROWS(weights_values, ),
+    CLI_TARGET_ROWS(weights_values, ),
     CLI_COMMON_ROWS(weights_values),
     {0},
 };

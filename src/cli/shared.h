@@ -44,11 +44,12 @@ struct cli_target_values {
             "let one more name through in a pickle, as an\ninert object (repeatable)", 0, 0        \
     }
 
-#define CLI_SERIES_ROWS(type)                                                                      \
+/* via: how the verb's struct reaches its series and target: nothing, or "run." */
+#define CLI_SERIES_ROWS(type, via)                                                                 \
     {"SNAPSHOTS",                                                                                  \
      INPUT,                                                                                        \
      CLI_OPERAND,                                                                                  \
-     CLI_ROW(type, series.snapshots),                                                              \
+     CLI_ROW(type, via series.snapshots),                                                          \
      NULL,                                                                                         \
      "directory, manifest (*.json) or @list.txt",                                                  \
      CLI_SHAPES_BYTES,                                                                             \
@@ -56,7 +57,7 @@ struct cli_target_values {
         {"layout",                                                                                 \
          INPUT,                                                                                    \
          CLI_CHOICE,                                                                               \
-         CLI_ROW(type, series.layout),                                                             \
+         CLI_ROW(type, via series.layout),                                                         \
          "auto|own|edm2|ema-pytorch|posthoc-ema|lightning|hf|manifest",                            \
          "who wrote the snapshots; auto: recognised by names",                                     \
          CLI_SHAPES_BYTES,                                                                         \
@@ -64,7 +65,7 @@ struct cli_target_values {
         {"name-regex",                                                                             \
          INPUT,                                                                                    \
          CLI_TEXT,                                                                                 \
-         CLI_ROW(type, series.name_regex),                                                         \
+         CLI_ROW(type, via series.name_regex),                                                     \
          "RE",                                                                                     \
          "what names say: groups (?<time>..), (?<sigma>..)\nor (?<index>..)",                      \
          CLI_SHAPES_BYTES,                                                                         \
@@ -72,7 +73,7 @@ struct cli_target_values {
         {"input-sigma",                                                                            \
          INPUT,                                                                                    \
          CLI_REALS,                                                                                \
-         CLI_ROW(type, series.input_sigma),                                                        \
+         CLI_ROW(type, via series.input_sigma),                                                    \
          "LIST",                                                                                   \
          "sigma_rel of the snapshots by index, where names\nand metadata do not say it",           \
          CLI_SHAPES_BYTES,                                                                         \
@@ -80,7 +81,7 @@ struct cli_target_values {
         {"update-every",                                                                           \
          INPUT,                                                                                    \
          CLI_COUNT,                                                                                \
-         CLI_ROW(type, series.update_every),                                                       \
+         CLI_ROW(type, via series.update_every),                                                   \
          "U",                                                                                      \
          "the averages were updated every U steps only\n(ema-pytorch: 100, pytorch-posthoc-ema: "  \
          "10 unless\nset otherwise)",                                                              \
@@ -89,7 +90,7 @@ struct cli_target_values {
         {"unit",                                                                                   \
          INPUT,                                                                                    \
          CLI_CHOICE,                                                                               \
-         CLI_ROW(type, series.unit),                                                               \
+         CLI_ROW(type, via series.unit),                                                           \
          "steps|images|kimg|tokens",                                                               \
          "what times count (a label: ratios matter)",                                              \
          CLI_SHAPES_BYTES,                                                                         \
@@ -97,7 +98,7 @@ struct cli_target_values {
         {"from",                                                                                   \
          INPUT,                                                                                    \
          CLI_REAL,                                                                                 \
-         CLI_ROW(type, series.from),                                                               \
+         CLI_ROW(type, via series.from),                                                           \
          "T",                                                                                      \
          "use snapshots from time T on",                                                           \
          CLI_SHAPES_BYTES,                                                                         \
@@ -105,7 +106,7 @@ struct cli_target_values {
         {"to",                                                                                     \
          INPUT,                                                                                    \
          CLI_REAL,                                                                                 \
-         CLI_ROW(type, series.to),                                                                 \
+         CLI_ROW(type, via series.to),                                                             \
          "T",                                                                                      \
          "use snapshots up to time T",                                                             \
          CLI_SHAPES_BYTES,                                                                         \
@@ -113,7 +114,7 @@ struct cli_target_values {
         {"every",                                                                                  \
          INPUT,                                                                                    \
          CLI_COUNT,                                                                                \
-         CLI_ROW(type, series.every),                                                              \
+         CLI_ROW(type, via series.every),                                                          \
          "N",                                                                                      \
          "use every Nth time, counted from the newest",                                            \
          CLI_SHAPES_BYTES | CLI_POSITIVE,                                                          \
@@ -121,7 +122,7 @@ struct cli_target_values {
         {"last",                                                                                   \
          INPUT,                                                                                    \
          CLI_COUNT,                                                                                \
-         CLI_ROW(type, series.last),                                                               \
+         CLI_ROW(type, via series.last),                                                           \
          "N",                                                                                      \
          "use the N newest times",                                                                 \
          CLI_SHAPES_BYTES | CLI_POSITIVE,                                                          \
@@ -129,7 +130,7 @@ struct cli_target_values {
         {"include",                                                                                \
          INPUT,                                                                                    \
          CLI_TEXTS,                                                                                \
-         CLI_ROW(type, series.include),                                                            \
+         CLI_ROW(type, via series.include),                                                        \
          "RE",                                                                                     \
          "only tensors whose names match (repeatable)",                                            \
          CLI_SHAPES_BYTES,                                                                         \
@@ -137,7 +138,7 @@ struct cli_target_values {
         {"exclude",                                                                                \
          INPUT,                                                                                    \
          CLI_TEXTS,                                                                                \
-         CLI_ROW(type, series.exclude),                                                            \
+         CLI_ROW(type, via series.exclude),                                                        \
          "RE",                                                                                     \
          "leave out tensors whose names match (repeatable)",                                       \
          CLI_SHAPES_BYTES,                                                                         \
@@ -145,35 +146,35 @@ struct cli_target_values {
         {"key",                                                                                    \
          INPUT,                                                                                    \
          CLI_TEXT,                                                                                 \
-         CLI_ROW(type, series.key),                                                                \
+         CLI_ROW(type, via series.key),                                                            \
          "PATH",                                                                                   \
          "subtree of nested checkpoints; . for all (default:\nwhat the layout or the names tell, " \
          "and is said)",                                                                           \
          CLI_SHAPES_BYTES,                                                                         \
          0},                                                                                       \
-        CLI_PICKLE_ROWS(type, series.allow_global)
+        CLI_PICKLE_ROWS(type, via series.allow_global)
 
-#define CLI_TARGET_ROWS(type)                                                                      \
+#define CLI_TARGET_ROWS(type, via)                                                                 \
     {"sigma-rel",                                                                                  \
      TARGET,                                                                                       \
      CLI_REALS,                                                                                    \
-     CLI_ROW(type, target.sigma_rel),                                                              \
+     CLI_ROW(type, via target.sigma_rel),                                                          \
      "LIST",                                                                                       \
      "widths of the averages to make: 0.1 or 0.05,0.1\nor 0.01:0.25:0.005 (ends included)",        \
      0,                                                                                            \
      0},                                                                                           \
         {"gamma",   TARGET,                                                                        \
-         CLI_REALS, CLI_ROW(type, target.gamma),                                                   \
+         CLI_REALS, CLI_ROW(type, via target.gamma),                                               \
          "LIST",    "the same as exponents of the power function",                                 \
          0,         0},                                                                            \
         {"at",      TARGET,                                                                        \
-         CLI_REALS, CLI_ROW(type, target.at),                                                      \
+         CLI_REALS, CLI_ROW(type, via target.at),                                                  \
          "TIME",    "times of the averages, as names write them\n(default: the newest snapshot)",  \
          0,         0},                                                                            \
         {"weights",                                                                                \
          TARGET,                                                                                   \
          CLI_TEXT,                                                                                 \
-         CLI_ROW(type, target.weights),                                                            \
+         CLI_ROW(type, via target.weights),                                                        \
          "FILE",                                                                                   \
          "use these weights, exactly as given: the JSON of\nweights --json, or 'file weight' "     \
          "lines",                                                                                  \
@@ -182,7 +183,7 @@ struct cli_target_values {
         {"metric",                                                                                 \
          NUMBERS,                                                                                  \
          CLI_CHOICE,                                                                               \
-         CLI_ROW(type, target.metric),                                                             \
+         CLI_ROW(type, via target.metric),                                                         \
          "walk|profile",                                                                           \
          "what the least squares measures (default walk);\nprofile gives the paper's and EDM2's "  \
          "weights",                                                                                \
@@ -191,17 +192,17 @@ struct cli_target_values {
         {"ridge",                                                                                  \
          NUMBERS,                                                                                  \
          CLI_TEXT,                                                                                 \
-         CLI_ROW(type, target.ridge),                                                              \
+         CLI_ROW(type, via target.ridge),                                                          \
          "auto|none|VALUE",                                                                        \
          "how much large weights cost (default auto: what\nrounding of the files makes of them)",  \
          CLI_SHAPES_BYTES,                                                                         \
          0},                                                                                       \
         {"solver",           NUMBERS,                                                              \
-         CLI_CHOICE,         CLI_ROW(type, target.solver),                                         \
+         CLI_CHOICE,         CLI_ROW(type, via target.solver),                                     \
          "auto|quad|lapack", "quad precision, or LAPACK in float64",                               \
          CLI_SHAPES_BYTES,   0},                                                                   \
     {                                                                                              \
-        "max-error", NUMBERS, CLI_REAL, CLI_ROW(type, target.max_error), "E",                      \
+        "max-error", NUMBERS, CLI_REAL, CLI_ROW(type, via target.max_error), "E",                  \
             "end with status 1, nothing written, when the\npredicted error is above E", 0, 0       \
     }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "facts.h"
+#include "phema/memory.h"
 
 /* ---- Files ---- */
 
@@ -67,6 +68,10 @@ static enum phema_status open_file(struct opening *opening, const struct candida
     if (status)
         return status;
     opening->path = candidate->path;
+    status = phema_memory_check(opening->options->max_ram_bytes, 0,
+                                "to list the tensors of the snapshots", err);
+    if (status)
+        return status;
     for (size_t i = 0; i < phema_checkpoint_n_warnings(opening->checkpoint); i++)
         scan_note(&opening->scan, "%s: %s", candidate->label,
                   phema_checkpoint_warning(opening->checkpoint, i));

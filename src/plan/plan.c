@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "given.h"
+#include "phema/memory.h"
 #include "phema/text.h"
 
 static struct phema_profile profile_of(const struct phema_snapshot *snapshot)
@@ -354,7 +355,9 @@ static enum phema_status make_targets(struct phema_plan *plan,
 static enum phema_status make(struct phema_plan *plan, const struct phema_plan_options *options,
                               struct phema_error *err)
 {
+    phema_ledger_enter(options->ledger, PHEMA_STAGE_OPEN);
     enum phema_status status = phema_series_open(&plan->series, &options->series, err);
+    phema_ledger_enter(options->ledger, PHEMA_STAGE_SOLVE);
     if (status)
         return status;
     if (options->is_conversion)
@@ -363,6 +366,10 @@ static enum phema_status make(struct phema_plan *plan, const struct phema_plan_o
         return take_given(plan, options, err);
     plan->metric = options->solve.metric == PHEMA_METRIC_WALK ? "walk" : "profile";
     status = make_targets(plan, options, err);
+    if (!status)
+        status =
+            phema_memory_check(options->series.max_ram_bytes, phema_weights_bytes(plan->series->n),
+                               "to solve for the weights of so many snapshots", err);
     size_t n_widths = options->n_sigma_rels + options->n_gammas;
     for (size_t j = 0; !status && j < plan->m; j += n_widths)
         status = solve_group(plan, &plan->targets[j], n_widths, &options->solve, err);

@@ -287,3 +287,8 @@ void phema_solutions_clear(struct phema_solution *solutions, size_t m)
         solutions[k] = (struct phema_solution){0};
     }
 }
+
+uint64_t phema_weights_bytes(size_t n)
+{
+    return 64 * (uint64_t)n * n;
+}

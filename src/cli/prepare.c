@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+/* prepare.c - see prepare.h. */
+#include "prepare.h"
+
+#include <string.h>
+
+#include "phema/cpu.h"
+#include "report.h"
+
+static bool is_choice(const char *value, const char *choice)
+{
+    return value && strcmp(value, choice) == 0;
+}
+
+static struct phema_outputs_options outputs_options(const struct cli_common *common,
+                                                    const struct cli_run_values *values,
+                                                    const char *out)
+{
+    struct phema_outputs_options options = {
+        .out = out,
+        .into = values->into,
+        .key = values->series.key,
+        .shard_bytes = values->shard_size,
+        .level = (int)values->level,
+        .is_conversion = values->is_conversion,
+        .checkpoint = {values->series.allow_global.items, values->series.allow_global.n},
+        .accumulator = is_choice(values->accumulate, "f32") ? "f32" : "f64",
+        .command_options = common->repeated_options,
+    };
+    static const struct {
+        const char *name;
+        enum phema_dtype dtype;
+    } dtypes[] = {{"f32", PHEMA_F32}, {"f16", PHEMA_F16}, {"bf16", PHEMA_BF16}};
+    for (size_t i = 0; i < ARRAY_LEN(dtypes); i++)
+        if (is_choice(values->dtype, dtypes[i].name)) {
+            options.has_dtype = true;
+            options.dtype = dtypes[i].dtype;
+        }
+    return options;
+}
+
+static struct phema_synth_options synth_options(const struct cli_run_values *values,
+                                                struct phema_ledger *ledger)
+{
+    struct phema_synth_options options = {
+        .n_threads = values->threads ? (unsigned)values->threads : phema_cpu_threads(),
+        .accumulator =
+            is_choice(values->accumulate, "f32") ? PHEMA_ACCUMULATE_F32 : PHEMA_ACCUMULATE_F64,
+        .replaces = values->is_forced,
+        .syncs = !values->skips_sync,
+        .max_ram_bytes = values->max_ram,
+        .ledger = ledger,
+    };
+    if (is_choice(values->overflow, "saturate"))
+        options.overflow = PHEMA_OVERFLOW_SATURATES;
+    if (is_choice(values->overflow, "inf"))
+        options.overflow = PHEMA_OVERFLOW_BECOMES_INF;
+    return options;
+}
+
+static enum phema_status make_plan(struct cli_prepared *prepared, const struct cli_common *common,
+                                   const struct cli_run_values *values, struct phema_ledger *ledger,
+                                   struct phema_error *err)
+{
+    struct phema_plan_options options;
+    enum phema_status status =
+        cli_plan_options(&options, common, &values->series, &values->target, err);
+    if (status)
+        return status;
+    options.ledger = ledger;
+    options.series.max_ram_bytes = values->max_ram;
+    options.series.may_lack_key = values->into != NULL;
+    if (values->is_conversion) {
+        options.is_conversion = options.series.is_conversion = options.series.is_alone = true;
+        options.series.needs_no_profiles = true;
+        if (!options.series.key)
+            options.series.key = "."; /* all of it */
+    }
+    return phema_plan_make(&prepared->plan, &options, err);
+}
+
+PHEMA_FALLIBLE cli_prepare(struct cli_prepared *prepared, const struct cli_common *common,
+                           const struct cli_run_values *values, const char *out,
+                           struct phema_ledger *ledger, struct phema_error *err)
+{
+    *prepared = (struct cli_prepared){.options = synth_options(values, ledger)};
+    if (values->threads > 1024)
+        return phema_fail(err, PHEMA_ERR_USAGE, "--threads: at most 1024");
+    if (values->level > 22)
+        return phema_fail(err, PHEMA_ERR_USAGE, "--level: from 1 to 22");
+    enum phema_status status = make_plan(prepared, common, values, ledger, err);
+    if (status)
+        return status;
+    struct phema_outputs_options naming = outputs_options(common, values, out);
+    if (values->is_conversion) {
+        report_conversion(common, prepared->plan->series);
+    } else {
+        report_series(common, prepared->plan->series);
+        report_plan(common, prepared->plan, naming.dtype, naming.has_dtype);
+    }
+    status = cli_check_error(prepared->plan, values->target.max_error, err);
+    if (!status)
+        status = phema_outputs_make(&prepared->outputs, prepared->plan, &naming, err);
+    if (!status)
+        report_into(common, values->into, &prepared->outputs);
+    return status;
+}
+
+void cli_prepared_clear(struct cli_prepared *prepared)
+{
+    phema_outputs_clear(&prepared->outputs);
+    phema_plan_free(prepared->plan);
+}
