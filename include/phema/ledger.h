@@ -1,7 +1,7 @@
 /* ledger.h - the memory of a run, stage by stage: where each began, what it holds, its peak. A
  * thread of the ledger looks two hundred times a second; what is shorter than that is seen at the
- * ends of a stage. All functions but close and the questions may be called from any thread, and
- * with NULL: then nothing is kept. */
+ * ends of a stage. All functions but close may be called from any thread,
+ * and but the last with NULL: then nothing is kept. */
 #ifndef PHEMA_LEDGER_H
 #define PHEMA_LEDGER_H
 
@@ -52,8 +52,7 @@ void phema_ledger_mark(struct phema_ledger *ledger, uint64_t done, uint64_t tota
 PHEMA_FALLIBLE phema_ledger_watch_file(struct phema_ledger *ledger, const char *path,
                                        struct phema_error *err);
 
-/* When it has ended. */
-struct phema_stage_record phema_ledger_stage(const struct phema_ledger *ledger,
-                                             enum phema_stage stage);
+/* As far as it is known by now. */
+struct phema_stage_record phema_ledger_stage(struct phema_ledger *ledger, enum phema_stage stage);
 
 #endif

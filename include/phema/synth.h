@@ -43,8 +43,8 @@ struct phema_synth_result {
     uint64_t n_nan, n_inf, n_overflow; /* elements written, over all outputs */
     size_t nan_tensor; /* index of the first tensor with NaN or infinity, or SIZE_MAX */
     size_t n_averaged, n_copied, n_constant; /* tensors; constant: equal in all snapshots, copied */
-    uint64_t peak_anonymous_bytes;           /* sampled */
-    uint64_t peak_resident_bytes; /* with mapped pages of files, as the kernel counted it */
+    uint64_t peak_anonymous_bytes; /* sampled; of the whole process where a ledger was given */
+    uint64_t peak_resident_bytes;  /* with mapped pages of files, as the kernel counted it */
     const char *backend;
     unsigned n_threads; /* that added up: no more than there was work for */
     size_t n_passes;    /* through the snapshots */
@@ -57,5 +57,47 @@ struct phema_synth_result {
 PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct phema_plan *plan,
                                struct phema_outputs *outputs,
                                const struct phema_synth_options *options, struct phema_error *err);
+
+/* ---- What a run will be ---- */
+
+#define PHEMA_MAX_FORECAST_PARTS 8
+
+struct phema_forecast {
+    uint64_t read_bytes;  /* of tensors, all passes together; headers are not counted */
+    uint64_t write_bytes; /* of all outputs */
+    bool is_compressed; /* outputs: write_bytes is what they hold, their size is not known before */
+    size_t n_passes, targets_per_pass, tile_elems;
+    unsigned n_threads;
+    uint64_t limit_bytes; /* of anonymous memory, 0: none */
+    /* Anonymous memory of the process: in each stage, at most, and while tensors are added up in
+     * parts whose sum that is. */
+    uint64_t stage_bytes[PHEMA_N_STAGES];
+    uint64_t peak_ram_bytes;
+    struct {
+        const char *name, *label; /* for JSON and for people */
+        uint64_t bytes;
+    } parts[PHEMA_MAX_FORECAST_PARTS];
+    size_t n_parts;
+    uint64_t cold_bytes; /* of the snapshots, that are not in the page cache */
+    /* [bytes/s] as measured; infinite where nothing of the kind happens */
+    double add_rate, fetch_rate, store_rate;
+    double seconds; /* with those that opening and solving took */
+    size_t n_averaged, n_copied;
+};
+
+struct phema_forecast_options {
+    double assumed_bandwidth; /* [bytes/s] instead of measuring; 0: measure */
+    double elapsed_s;         /* until now */
+};
+
+/* What phema_synth_run would do with the same arguments; nothing of the outputs is made. Where a
+ * ledger is given its stages before are those of the forecast. Takes well under a second.
+ * PHEMA_ERR_RESOURCE  the limit of memory is below what the run needs; no memory
+ * PHEMA_ERR_INPUTS    compressed snapshots cannot be read side by side */
+PHEMA_FALLIBLE phema_synth_forecast(struct phema_forecast *out, const struct phema_plan *plan,
+                                    struct phema_outputs *outputs,
+                                    const struct phema_synth_options *options,
+                                    const struct phema_forecast_options *timing,
+                                    struct phema_error *err);
 
 #endif

@@ -66,6 +66,10 @@ PHEMA_FALLIBLE phema_writer_put_zstd(uint64_t *size_bytes, struct phema_writer *
 /* What each thread of that holds, at most. n_frames: out, about as many there will be. */
 uint64_t phema_writer_zstd_bytes(uint64_t *n_frames, int level, uint64_t content_size);
 
+/* Compresses size bytes at this level, to see how long that takes. */
+PHEMA_FALLIBLE phema_writer_try_zstd(int level, const void *data, size_t size,
+                                     struct phema_error *err);
+
 /* Publish and close. On failure the partial file is removed as well. */
 PHEMA_FALLIBLE phema_writer_commit(struct phema_writer *writer, struct phema_error *err);
 void phema_writer_abandon(struct phema_writer *writer); /* takes NULL */

@@ -212,10 +212,12 @@ PHEMA_FALLIBLE phema_ledger_watch_file(struct phema_ledger *ledger, const char *
     return phema_fail_memory(err);
 }
 
-struct phema_stage_record phema_ledger_stage(const struct phema_ledger *ledger,
-                                             enum phema_stage stage)
+struct phema_stage_record phema_ledger_stage(struct phema_ledger *ledger, enum phema_stage stage)
 {
-    return ledger->records[stage];
+    (void)pthread_mutex_lock(&ledger->lock);
+    struct phema_stage_record record = ledger->records[stage];
+    (void)pthread_mutex_unlock(&ledger->lock);
+    return record;
 }
 
 void phema_ledger_close(struct phema_ledger *ledger)

@@ -82,8 +82,8 @@ static enum phema_status run(void *values, struct phema_error *err)
 {
     const struct synth_values *given = values;
     struct memory_report memory;
-    enum phema_status status = memory_report_begin(&memory, &given->common, given->profile_memory,
-                                                   given->run.is_forced, err);
+    enum phema_status status =
+        memory_report_begin(&memory, given->profile_memory, given->run.is_forced, err);
     if (status)
         return status;
     struct cli_prepared prepared;
@@ -98,7 +98,7 @@ static enum phema_status run(void *values, struct phema_error *err)
 static const struct cli_opt rows[] = {
     CLI_RUN_ROWS(synth_values, 0),
     {"profile-memory", RESOURCES, CLI_TEXT, CLI_ROW(synth_values, profile_memory), "FILE",
-     "what each stage holds, as JSON lines (-v: as a table)", 0, 0},
+     "write what each stage holds, as JSON lines (-v\nprints it as a table)", 0, 0},
     {"progress", MESSAGES, CLI_CHOICE, CLI_ROW(synth_values, common.progress),
      "auto|bar|plain|json|none", "how progress is shown", 0, 0},
     CLI_COMMON_ROWS(synth_values),

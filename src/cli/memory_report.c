@@ -8,16 +8,14 @@
 #include "phema/text.h"
 #include "phema/writer.h"
 
-PHEMA_FALLIBLE memory_report_begin(struct memory_report *out, const struct cli_common *common,
-                                   const char *path, bool replaces, struct phema_error *err)
+PHEMA_FALLIBLE memory_report_begin(struct memory_report *out, const char *path, bool replaces,
+                                   struct phema_error *err)
 {
     *out = (struct memory_report){.path = path, .replaces = replaces};
     enum phema_status status = PHEMA_OK;
     if (path && !replaces)
         status = phema_writer_check_absent(path, err);
-    if (!status && (path || (common->is_verbose && !common->is_quiet)))
-        status = phema_ledger_open(&out->ledger, err);
-    return status;
+    return status ? status : phema_ledger_open(&out->ledger, err);
 }
 
 static uint64_t above(uint64_t value, uint64_t baseline)
@@ -77,7 +75,7 @@ static enum phema_status write_lines(const struct memory_report *report, struct 
     return status;
 }
 
-static void print_table(const struct phema_ledger *ledger)
+static void print_table(struct phema_ledger *ledger)
 {
     (void)fprintf(stderr, "%-10s %9s  %10s %10s %10s  %10s  %10s\n", "memory", "seconds", "before",
                   "after", "peak", "mapped", "page cache");
@@ -95,7 +93,7 @@ static void print_table(const struct phema_ledger *ledger)
     }
 }
 
-static void warn_of_leaks(const struct phema_ledger *ledger)
+static void warn_of_leaks(struct phema_ledger *ledger)
 {
     for (int i = 0; i < PHEMA_N_STAGES; i++) {
         struct phema_stage_record record = phema_ledger_stage(ledger, (enum phema_stage)i);
@@ -111,8 +109,6 @@ static void warn_of_leaks(const struct phema_ledger *ledger)
 enum phema_status memory_report_end(struct memory_report *report, const struct cli_common *common,
                                     enum phema_status status, struct phema_error *err)
 {
-    if (!report->ledger)
-        return status;
     phema_ledger_end(report->ledger);
     if (common->is_verbose && !common->is_quiet)
         print_table(report->ledger);

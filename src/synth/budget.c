@@ -18,6 +18,9 @@
 /* Sums of all workers together: many targets make smaller tiles. */
 #define MAX_SUM_BYTES ((uint64_t)32 << 20)
 
+/* For writers, messages and what libc keeps beside all that is counted. */
+#define SMALL_BYTES ((uint64_t)192 << 10)
+
 /* ---- What the tensors ask for ---- */
 
 struct demands {
@@ -36,7 +39,7 @@ static struct demands demands_of(const struct run *run)
 {
     const struct phema_series *series = run->plan->series;
     struct demands demands = {.in_bytes = 1, .out_bytes = 1, .sums_per_elem = 1};
-    bool is_f64 = run->options->accumulator == PHEMA_ACCUMULATE_F64;
+    bool is_f64 = run->options.accumulator == PHEMA_ACCUMULATE_F64;
     for (size_t i = 0; i < series->n_tensors; i++) {
         enum phema_dtype dtype = series->tensors[i].tensor.dtype;
         size_t in = bytes_of_dtype(dtype), out = bytes_of_dtype(run->outputs->dtypes[i]);
@@ -163,7 +166,7 @@ static void size_finishers(struct budget *budget, const struct run *run)
         budget->finisher = mend_thread_bytes();
         n_pieces = run->plan->series->n_tensors;
     }
-    unsigned n_threads = run->options->n_threads;
+    unsigned n_threads = run->options.n_threads;
     budget->n_finishers = n_pieces < n_threads ? (unsigned)n_pieces : n_threads;
 }
 
@@ -182,9 +185,9 @@ static enum phema_status fit_finishers(struct budget *budget, const struct run *
 PHEMA_FALLIBLE budget_make(struct budget *budget, const struct run *run, struct phema_error *err)
 {
     const struct phema_series *series = run->plan->series;
-    *budget = (struct budget){.limit = run->options->max_ram_bytes,
-                              .n_threads = run->options->n_threads,
-                              .present = phema_memory_now().anonymous_bytes};
+    *budget = (struct budget){.limit = run->options.max_ram_bytes,
+                              .n_threads = run->options.n_threads,
+                              .present = phema_memory_now().anonymous_bytes + SMALL_BYTES};
     uint64_t allowed = phema_memory_limit();
     if (allowed && (!budget->limit || allowed < budget->limit)) {
         budget->limit = allowed;

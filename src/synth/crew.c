@@ -75,7 +75,7 @@ static void tell(struct run *run, double start_s, uint64_t *peak_bytes)
     uint64_t anonymous = phema_memory_now().anonymous_bytes;
     if (anonymous > *peak_bytes)
         *peak_bytes = anonymous;
-    if (!run->options->report)
+    if (!run->options.report)
         return;
     const struct phema_tensor *tensor =
         &run->plan->series->tensors[atomic_load(&run->tensor)].tensor;
@@ -86,7 +86,7 @@ static void tell(struct run *run, double start_s, uint64_t *peak_bytes)
         .tensor = tensor->name,
         .tensor_size = tensor->name_size,
     };
-    run->options->report(run->options->context, &progress);
+    run->options.report(run->options.context, &progress);
 }
 
 /* Wait for all, telling how far they are ten times a second. */

@@ -8,6 +8,15 @@
 #define MAX_JOB_BYTES  ((uint64_t)8 << 20)
 #define MAX_READ_BYTES ((uint64_t)256 << 20)
 
+void run_init(struct run *run, const struct phema_plan *plan, struct phema_outputs *outputs,
+              const struct phema_synth_options *options)
+{
+    *run = (struct run){
+        .plan = plan, .outputs = outputs, .options = *options, .backend = phema_backend_for_cpu()};
+    if (outputs->is_in_order) /* the last one written stays */
+        run->options.n_threads = 1;
+}
+
 static void link_aliases(struct run *run)
 {
     const struct phema_series *series = run->plan->series;
@@ -121,7 +130,7 @@ PHEMA_FALLIBLE run_prepare(struct run *run, struct phema_error *err)
     enum phema_status status = budget_make(&run->budget, run, err);
     if (status)
         return status;
-    unsigned n_threads = run->options->n_threads;
+    unsigned n_threads = run->options.n_threads;
     uint64_t job_bytes = MAX_READ_BYTES / series->n / n_threads;
     status = cut_make(&run->cut, series, run->budget.tile_elems,
                       job_bytes < MAX_JOB_BYTES ? job_bytes : MAX_JOB_BYTES, n_threads, err);

@@ -19,7 +19,7 @@
 struct run {
     const struct phema_plan *plan;
     struct phema_outputs *outputs;
-    const struct phema_synth_options *options;
+    struct phema_synth_options options;
     const struct phema_backend *backend;
     struct sink **sinks;           /* [outputs->m] */
     struct phema_reader **readers; /* [series->n] */
@@ -40,8 +40,10 @@ struct run {
     _Atomic bool is_stopped;
 };
 
-/* The budget and the cut into tiles. Plan, outputs, options and backend are set; cleared after a
- * failure as well. */
+void run_init(struct run *run, const struct phema_plan *plan, struct phema_outputs *outputs,
+              const struct phema_synth_options *options);
+
+/* The budget and the cut into tiles; cleared after a failure as well. */
 PHEMA_FALLIBLE run_prepare(struct run *run, struct phema_error *err);
 
 /* Groups and readers of a pass, from 0 to budget.n_passes - 1; the one before is over. */

@@ -13,12 +13,14 @@
 #include "phema/memory.h"
 #include "phema/writer.h"
 
-/* What was needed until now, to open the snapshots and to solve; files have hardly been touched. */
-static uint64_t peak_so_far(void)
+/* What crews have not seen: opening and solving, and what was over quickly. */
+static void note_peaks(struct phema_synth_result *result, struct phema_ledger *ledger)
 {
-    uint64_t peak_bytes = phema_memory_peak_resident();
-    uint64_t file_bytes = phema_memory_now().file_bytes;
-    return peak_bytes > file_bytes ? peak_bytes - file_bytes : 0;
+    for (int i = 0; i < PHEMA_N_STAGES && ledger; i++) {
+        uint64_t bytes = phema_ledger_stage(ledger, (enum phema_stage)i).anonymous.peak;
+        if (bytes > result->peak_anonymous_bytes)
+            result->peak_anonymous_bytes = bytes;
+    }
 }
 
 /* ---- Outputs ---- */
@@ -42,7 +44,7 @@ static enum phema_status make_directory(const struct phema_outputs *outputs,
 static enum phema_status open_outputs(struct run *run, struct phema_error *err)
 {
     unsigned n_finishers = run->budget.n_finishers ? run->budget.n_finishers : 1;
-    struct sink_options options = {run->options->replaces, run->options->syncs, n_finishers};
+    struct sink_options options = {run->options.replaces, run->options.syncs, n_finishers};
     enum phema_status status =
         phema_writer_allow(run->outputs->m * sink_n_files(run->outputs), err);
     for (size_t j = 0; !status && j < run->outputs->m; j++)
@@ -70,10 +72,10 @@ static enum phema_status publish(struct run *run, bool is_directory_made,
                                  struct phema_error *err)
 {
     enum phema_status status = check_inputs(run, err);
-    phema_ledger_enter(run->options->ledger, PHEMA_STAGE_WRITE);
+    phema_ledger_enter(run->options.ledger, PHEMA_STAGE_WRITE);
     if (!status)
         status = crew_finish(run, result, start_s, err);
-    phema_ledger_enter(run->options->ledger, PHEMA_STAGE_PUBLISH);
+    phema_ledger_enter(run->options.ledger, PHEMA_STAGE_PUBLISH);
     for (size_t j = 0; !status && j < run->outputs->m; j++)
         run->outputs->items[j].size_bytes = sink_size_bytes(run->sinks[j]);
     for (size_t j = 0; !status && j < run->outputs->m; j++) {
@@ -81,7 +83,7 @@ static enum phema_status publish(struct run *run, bool is_directory_made,
         run->sinks[j] = NULL;
         status = sink_commit(sink, err);
     }
-    if (!status && is_directory_made && run->options->syncs)
+    if (!status && is_directory_made && run->options.syncs)
         status = phema_writer_sync_entry(run->outputs->made_directory, err);
     return status;
 }
@@ -121,7 +123,7 @@ static enum phema_status accumulate(struct run *run, struct phema_synth_result *
 
 static enum phema_status watch_files(const struct run *run, struct phema_error *err)
 {
-    struct phema_ledger *ledger = run->options->ledger;
+    struct phema_ledger *ledger = run->options.ledger;
     const struct phema_series *series = run->plan->series;
     enum phema_status status = PHEMA_OK;
     for (size_t k = 0; k < series->n && ledger && !status; k++) {
@@ -142,13 +144,10 @@ PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct p
                                const struct phema_synth_options *options, struct phema_error *err)
 {
     double start_s = clock_now_s();
-    struct phema_synth_options own = *options;
-    if (outputs->is_in_order)
-        own.n_threads = 1;
-    *result =
-        (struct phema_synth_result){.nan_tensor = SIZE_MAX, .peak_anonymous_bytes = peak_so_far()};
-    struct run run = {
-        .plan = plan, .outputs = outputs, .options = &own, .backend = phema_backend_for_cpu()};
+    *result = (struct phema_synth_result){.nan_tensor = SIZE_MAX,
+                                          .peak_anonymous_bytes = phema_memory_now().anonymous_bytes};
+    struct run run;
+    run_init(&run, plan, outputs, options);
     result->backend = phema_backend_name(run.backend);
     struct phema_cleanup_entry *made = NULL;
     phema_ledger_enter(options->ledger, PHEMA_STAGE_ACCUMULATE);
@@ -172,6 +171,7 @@ PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct p
     phema_cleanup_remove(made);
     if (status && made)
         (void)rmdir(outputs->made_directory);
+    note_peaks(result, options->ledger);
     result->elapsed_s = clock_now_s() - start_s;
     return status;
 }

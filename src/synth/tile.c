@@ -14,7 +14,7 @@
 static enum phema_accumulator accumulator_of(const struct run *run, size_t i)
 {
     return run->plan->series->tensors[i].tensor.dtype == PHEMA_F64 ? PHEMA_ACCUMULATE_F64
-                                                                   : run->options->accumulator;
+                                                                   : run->options.accumulator;
 }
 
 static size_t row_bytes_of(const struct run *run, size_t i)
@@ -92,15 +92,15 @@ static enum phema_status narrow(struct worker *worker, size_t output, const stru
     struct phema_narrow_counts counts = {0, 0, 0};
     phema_narrow(run->backend, worker->written, part_dtype(dtype), accumulator, row,
                  (size_t)piece->n_elems * parts_of(dtype),
-                 run->options->overflow == PHEMA_OVERFLOW_SATURATES ? PHEMA_OVERFLOW_SATURATE
-                                                                    : PHEMA_OVERFLOW_INF,
+                 run->options.overflow == PHEMA_OVERFLOW_SATURATES ? PHEMA_OVERFLOW_SATURATE
+                                                                   : PHEMA_OVERFLOW_INF,
                  &counts);
     worker->counts.n_overflow += counts.n_overflow;
     worker->counts.n_nan += counts.n_nan;
     worker->counts.n_inf += counts.n_inf;
     if ((counts.n_nan || counts.n_inf) && piece->tensor < worker->nan_tensor)
         worker->nan_tensor = piece->tensor;
-    if (counts.n_overflow && run->options->overflow == PHEMA_OVERFLOW_IS_ERROR)
+    if (counts.n_overflow && run->options.overflow == PHEMA_OVERFLOW_IS_ERROR)
         return fail_overflow(worker, output, piece, counts.n_overflow, err);
     return PHEMA_OK;
 }

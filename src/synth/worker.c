@@ -108,7 +108,7 @@ static enum phema_status do_job(struct worker *worker, uint64_t job, struct phem
         if (!series->snapshots[k].is_decoded)
             release_job(run, first, end, k);
     uint64_t before = atomic_fetch_add_explicit(&run->done_bytes, read_bytes, memory_order_relaxed);
-    phema_ledger_mark(run->options->ledger, before + read_bytes, run->total_bytes);
+    phema_ledger_mark(run->options.ledger, before + read_bytes, run->total_bytes);
     return PHEMA_OK;
 }
 

@@ -262,3 +262,13 @@ uint64_t phema_writer_zstd_bytes(uint64_t *n_frames, int level, uint64_t content
     ZSTD_compressionParameters parameters = ZSTD_getCParams(level, part, 0);
     return part + ZSTD_compressBound(part) + ZSTD_estimateCCtxSize_usingCParams(parameters);
 }
+
+PHEMA_FALLIBLE phema_writer_try_zstd(int level, const void *data, size_t size,
+                                     struct phema_error *err)
+{
+    size_t capacity = ZSTD_compressBound(size);
+    void *frame = malloc(capacity);
+    size_t result = frame ? ZSTD_compress(frame, capacity, data, size, level) : 0;
+    free(frame);
+    return result == 0 || ZSTD_isError(result) ? phema_fail_memory(err) : PHEMA_OK;
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_plan.c - what synth would read, write, hold and take; no tensor is averaged. */
+#include <stdlib.h>
+#include <time.h>
+
+#include "commands.h"
+#include "plan_report.h"
+#include "prepare.h"
+
+struct plan_values {
+    struct cli_common common;
+    struct cli_run_values run;
+    uint64_t assumed_bandwidth;
+};
+
+/* Of the processor's and other waiting alike, since the process began. */
+static double seconds_now(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static enum phema_status print(const struct plan_values *given, const struct cli_prepared *prepared,
+                               const struct phema_forecast *forecast, struct phema_error *err)
+{
+    const struct phema_series *series = prepared->plan->series;
+    struct phema_tensor *tensors = calloc(series->n_tensors + 1, sizeof(*tensors));
+    if (!tensors)
+        return phema_fail_memory(err);
+    for (size_t i = 0; i < series->n_tensors; i++)
+        tensors[i] = series->tensors[i].tensor;
+    struct inspect_summary summary;
+    enum phema_status status = inspect_summarise(&summary, tensors, series->n_tensors, series, err);
+    if (!status) {
+        struct plan_report report = {prepared->plan, &prepared->outputs, &prepared->options,
+                                     forecast,       &summary,           given->run.out != NULL};
+        struct phema_text text = {0};
+        if (given->common.is_json)
+            plan_report_write_json(&text, &report);
+        else
+            plan_report_write(&text, &report);
+        status = cli_print(&text, err);
+        phema_text_clear(&text);
+        inspect_summary_clear(&summary);
+    }
+    free(tensors);
+    return status;
+}
+
+static enum phema_status foretell(const struct plan_values *given, struct phema_ledger *ledger,
+                                  double start_s, struct phema_error *err)
+{
+    const char *out = given->run.out             ? given->run.out
+                      : given->run.is_conversion ? "out.safetensors"
+                                                 : "phema-{time}-{sigma}.safetensors";
+    struct cli_prepared prepared;
+    enum phema_status status =
+        cli_prepare(&prepared, &given->common, &given->run, out, ledger, err);
+    phema_ledger_end(ledger);
+    struct phema_forecast forecast;
+    struct phema_forecast_options timing = {(double)given->assumed_bandwidth,
+                                            seconds_now() - start_s};
+    if (!status)
+        status = phema_synth_forecast(&forecast, prepared.plan, &prepared.outputs,
+                                      &prepared.options, &timing, err);
+    if (!status)
+        status = print(given, &prepared, &forecast, err);
+    cli_prepared_clear(&prepared);
+    return status;
+}
+
+static enum phema_status run(void *values, struct phema_error *err)
+{
+    double start_s = seconds_now();
+    struct phema_ledger *ledger = NULL;
+    enum phema_status status = phema_ledger_open(&ledger, err);
+    if (!status)
+        status = foretell(values, ledger, start_s, err);
+    phema_ledger_close(ledger);
+    return status;
+}
+
+static const struct cli_opt rows[] = {
+    CLI_RUN_ROWS(plan_values, CLI_OPTIONAL),
+    {"assume-bandwidth", RESOURCES, CLI_SIZE, CLI_ROW(plan_values, assumed_bandwidth), "SIZE",
+     "bytes read and written in a second, instead of\nmeasuring (another machine, a busy disk)",
+     CLI_POSITIVE, 0},
+    CLI_COMMON_ROWS(plan_values),
+    {0},
+};
+
+const struct cli_verb cli_plan = {
+    .name = "plan",
+    .summary = "what synth would read, write, hold and take; opens no tensor data",
+    .options = rows,
+    .examples = "  posthoc-ema plan --sigma-rel 0.05:0.25:0.005 ckpts/ sweep/\n"
+                "      bytes, memory and seconds of a sweep before it runs\n"
+                "  posthoc-ema plan --sigma-rel 0.1 --max-ram 64M --json ckpts/\n"
+                "      for scripts: read_bytes, write_bytes, peak_ram_bytes, seconds, ...\n"
+                "  posthoc-ema plan --sigma-rel 0.1 --assume-bandwidth 2G ckpts/\n"
+                "      on a machine that reads and writes 2 GB in a second\n",
+    .values_size = sizeof(struct plan_values),
+    .run = run,
+};

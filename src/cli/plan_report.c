@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+/* plan_report.c - see plan_report.h. */
+#include "plan_report.h"
+
+#include <math.h>
+
+#include "phema/text.h"
+
+/* What is shown of a long sweep; JSON has all. */
+#define MAX_OUTPUTS_SHOWN 12
+
+/* ---- For people ---- */
+
+static void write_rate(struct phema_text *out, const char *what, double per_s)
+{
+    struct phema_name_buffer shown;
+    if (isfinite(per_s))
+        phema_text_printf(out, ", %s %s/s", what, phema_size_shown(&shown, (uint64_t)per_s));
+}
+
+static void write_work(struct phema_text *out, const struct plan_report *report)
+{
+    const struct phema_forecast *forecast = report->forecast;
+    struct phema_name_buffer size;
+    phema_text_printf(out, "read      %s of tensors from %zu snapshots",
+                      phema_size_shown(&size, forecast->read_bytes), report->plan->series->n);
+    if (forecast->n_passes > 1)
+        phema_text_printf(out, ", in %zu passes of %zu targets to keep to %s", forecast->n_passes,
+                          forecast->targets_per_pass,
+                          phema_size_shown(&size, forecast->limit_bytes));
+    if (forecast->cold_bytes)
+        phema_text_printf(out, "; %s are not in memory yet",
+                          phema_size_shown(&size, forecast->cold_bytes));
+    phema_text_printf(out, "\nwrite     %s into %zu output%s%s",
+                      phema_size_shown(&size, forecast->write_bytes), report->outputs->m,
+                      report->outputs->m == 1 ? "" : "s",
+                      forecast->is_compressed ? ", before they are compressed" : "");
+    phema_text_printf(out, "\ntensors   %zu averaged, %zu copied from the newest snapshot",
+                      forecast->n_averaged, forecast->n_copied);
+    phema_text_printf(out, "\nmemory    %s at most",
+                      phema_size_shown(&size, forecast->peak_ram_bytes));
+    if (forecast->limit_bytes)
+        phema_text_printf(out, " of %s", phema_size_shown(&size, forecast->limit_bytes));
+    phema_text_printf(out, "\ntime      %.*f s with %u thread%s on the CPU",
+                      forecast->seconds < 10 ? 2 : 0, forecast->seconds, forecast->n_threads,
+                      forecast->n_threads == 1 ? "" : "s");
+    write_rate(out, "adding up", forecast->add_rate);
+    write_rate(out, "reading from disk", forecast->cold_bytes ? forecast->fetch_rate : HUGE_VAL);
+    write_rate(out, "writing to disk", forecast->store_rate);
+    phema_text_puts(out, "\n");
+}
+
+static void write_memory(struct phema_text *out, const struct phema_forecast *forecast)
+{
+    struct phema_name_buffer size;
+    phema_text_puts(out, "\n  memory while                  at most\n");
+    for (int i = 0; i < PHEMA_N_STAGES; i++)
+        phema_text_printf(out, "  %-26s %10s\n", phema_stage_names[i],
+                          phema_size_shown(&size, forecast->stage_bytes[i]));
+    phema_text_puts(out, "\n  of it, while adding up           size\n");
+    for (size_t i = 0; i < forecast->n_parts; i++)
+        phema_text_printf(out, "  %-26s %10s\n", forecast->parts[i].label,
+                          phema_size_shown(&size, forecast->parts[i].bytes));
+}
+
+static void write_outputs(struct phema_text *out, const struct plan_report *report)
+{
+    size_t n = report->has_out ? report->outputs->m : 0;
+    if (n)
+        phema_text_puts(out, "\n  output\n");
+    for (size_t j = 0; j < n && j < MAX_OUTPUTS_SHOWN; j++) {
+        const struct phema_output *output = &report->outputs->items[j];
+        double error = report->plan->targets[j].solution.predicted.total;
+        struct phema_name_buffer size;
+        phema_text_printf(out, "  %s, %s", output->path,
+                          phema_size_shown(&size, output->size_bytes));
+        if (!isnan(error))
+            phema_text_printf(out, ", predicted error %.1e", error);
+        phema_text_puts(out, "\n");
+    }
+    if (n > MAX_OUTPUTS_SHOWN)
+        phema_text_printf(out, "  and %zu more\n", n - MAX_OUTPUTS_SHOWN);
+}
+
+void plan_report_write(struct phema_text *out, const struct plan_report *report)
+{
+    write_work(out, report);
+    write_memory(out, report->forecast);
+    inspect_write_summary(out, report->summary);
+    write_outputs(out, report);
+}
+
+/* ---- JSON ---- */
+
+static void write_components_json(struct phema_json_out *out, const struct inspect_summary *summary)
+{
+    phema_json_out_open(out, "components", '[');
+    for (size_t i = 0; i < summary->components.n; i++) {
+        const struct inspect_total *component = &summary->components.items[i];
+        phema_json_out_open(out, NULL, '{');
+        phema_json_out_bytes(out, "prefix", component->label ? component->label : "",
+                             component->label_size);
+        phema_json_out_u64(out, "parameters", component->n_elems - component->n_buffer_elems);
+        phema_json_out_u64(out, "bytes", component->size_bytes);
+        phema_json_out_close(out, '}');
+    }
+    phema_json_out_close(out, ']');
+}
+
+static void write_outputs_json(struct phema_json_out *out, const struct plan_report *report)
+{
+    phema_json_out_open(out, "outputs", '[');
+    for (size_t j = 0; j < report->outputs->m; j++) {
+        const struct phema_target *target = &report->plan->targets[j];
+        phema_json_out_open(out, NULL, '{');
+        if (report->has_out)
+            phema_json_out_string(out, "file", report->outputs->items[j].path);
+        phema_json_out_u64(out, "bytes", report->outputs->items[j].size_bytes);
+        phema_json_out_number(out, "sigma_rel", target->sigma_rel);
+        phema_json_out_number(out, "time", target->time);
+        phema_json_out_number(out, "predicted_error", target->solution.predicted.total);
+        phema_json_out_close(out, '}');
+    }
+    phema_json_out_close(out, ']');
+}
+
+static void write_memory_json(struct phema_json_out *out, const struct phema_forecast *forecast)
+{
+    phema_json_out_open(out, "memory", '{');
+    phema_json_out_open(out, "stages", '{');
+    for (int i = 0; i < PHEMA_N_STAGES; i++)
+        phema_json_out_u64(out, phema_stage_names[i], forecast->stage_bytes[i]);
+    phema_json_out_close(out, '}');
+    phema_json_out_open(out, "accumulate", '{');
+    for (size_t i = 0; i < forecast->n_parts; i++)
+        phema_json_out_u64(out, forecast->parts[i].name, forecast->parts[i].bytes);
+    phema_json_out_close(out, '}');
+    if (forecast->limit_bytes)
+        phema_json_out_u64(out, "limit", forecast->limit_bytes);
+    phema_json_out_close(out, '}');
+}
+
+static void write_rates_json(struct phema_json_out *out, const struct phema_forecast *forecast)
+{
+    phema_json_out_open(out, "bytes_per_second", '{');
+    phema_json_out_number(out, "add", forecast->add_rate);
+    if (isfinite(forecast->fetch_rate))
+        phema_json_out_number(out, "fetch", forecast->fetch_rate);
+    if (isfinite(forecast->store_rate))
+        phema_json_out_number(out, "store", forecast->store_rate);
+    phema_json_out_close(out, '}');
+}
+
+void plan_report_write_json(struct phema_text *out, const struct plan_report *report)
+{
+    const struct phema_forecast *forecast = report->forecast;
+    struct phema_json_out json = {.text = out, .is_pretty = true};
+    phema_json_out_open(&json, NULL, '{');
+    phema_json_out_u64(&json, "version", 1);
+    phema_json_out_u64(&json, "read_bytes", forecast->read_bytes);
+    phema_json_out_u64(&json, "write_bytes", forecast->write_bytes);
+    phema_json_out_bool(&json, "compressed", forecast->is_compressed);
+    phema_json_out_u64(&json, "peak_ram_bytes", forecast->peak_ram_bytes);
+    phema_json_out_u64(&json, "gpu_bytes", 0);
+    phema_json_out_number(&json, "seconds", forecast->seconds);
+    phema_json_out_string(&json, "device", "cpu");
+    phema_json_out_string(&json, "io", "mmap");
+    phema_json_out_u64(&json, "passes", forecast->n_passes);
+    phema_json_out_u64(&json, "targets_per_pass", forecast->targets_per_pass);
+    phema_json_out_u64(&json, "threads", forecast->n_threads);
+    phema_json_out_u64(&json, "averaged", forecast->n_averaged);
+    phema_json_out_u64(&json, "copied", forecast->n_copied);
+    phema_json_out_u64(&json, "cold_bytes", forecast->cold_bytes);
+    write_components_json(&json, report->summary);
+    write_outputs_json(&json, report);
+    write_memory_json(&json, forecast);
+    write_rates_json(&json, forecast);
+    phema_json_out_close(&json, '}');
+    phema_text_puts(out, "\n");
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+/* rates.c - see rates.h. */
+#include "rates.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "crew.h"
+#include "phema/crc32.h"
+#include "phema/memory.h"
+#include "phema/writer.h"
+#include "trial.h"
+
+#define CHUNK_BYTES  ((size_t)4 << 20)
+#define STORE_BYTES  ((uint64_t)96 << 20)
+#define FETCH_BYTES  ((uint64_t)64 << 20)
+#define MAX_SECONDS  0.15
+#define DIRECT_ALIGN ((size_t)4096)
+
+/* ---- Outputs ---- */
+
+/* A file without a name, where the outputs will be. */
+static int open_nameless(const char *output, const char *made_directory)
+{
+    const char *path = made_directory ? made_directory : output;
+    const char *slash = strrchr(path, '/');
+    while (slash && slash > path && !slash[1]) /* one at the end */
+        slash = memrchr(path, '/', (size_t)(slash - path));
+    char *directory = slash == path ? strdup("/")
+                      : slash       ? strndup(path, (size_t)(slash - path))
+                                    : strdup(".");
+    int descriptor = directory ? open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600) : -1;
+    free(directory);
+    return descriptor;
+}
+
+/* With the writeback started early, as the writer has it. */
+static double store_rate(int descriptor, const uint8_t *chunk, uint64_t wanted)
+{
+    double start = clock_now_s();
+    uint64_t bytes = 0;
+    bool is_fine = true;
+    while (is_fine && bytes < wanted && clock_now_s() - start < MAX_SECONDS) {
+        is_fine = write(descriptor, chunk, CHUNK_BYTES) == (ssize_t)CHUNK_BYTES;
+        (void)sync_file_range(descriptor, (off_t)bytes, CHUNK_BYTES, SYNC_FILE_RANGE_WRITE);
+        bytes += CHUNK_BYTES;
+    }
+    if (!is_fine || fsync(descriptor))
+        return HUGE_VAL;
+    return (double)bytes / (clock_now_s() - start);
+}
+
+static void measure_outputs(struct rates *rates, const struct run *run, const uint8_t *chunk)
+{
+    const struct phema_outputs *outputs = run->outputs;
+    int descriptor = memfd_create("posthoc-ema-put", MFD_CLOEXEC);
+    if (descriptor >= 0) {
+        double start = clock_now_s();
+        uint64_t bytes = 0;
+        while (bytes < STORE_BYTES / 4 && write(descriptor, chunk, CHUNK_BYTES) > 0)
+            bytes += CHUNK_BYTES;
+        rates->put = (double)bytes / (clock_now_s() - start);
+        (void)close(descriptor);
+    }
+    if (!run->options.syncs)
+        return;
+    descriptor = open_nameless(outputs->items[0].path, outputs->made_directory);
+    if (descriptor < 0)
+        return;
+    uint64_t total = 0;
+    for (size_t j = 0; j < outputs->m; j++)
+        total += outputs->items[j].size_bytes;
+    rates->store = store_rate(descriptor, chunk, total < STORE_BYTES ? total : STORE_BYTES);
+    (void)close(descriptor);
+}
+
+/* Numbers around 0.02 in float16, as parameters are: what compresses well in them is the exponent.
+ */
+static void fill_chunk(uint8_t *chunk)
+{
+    uint64_t state = 0x9E3779B97F4A7C15u;
+    for (size_t i = 0; i < CHUNK_BYTES; i += 2) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        uint32_t bits = (uint32_t)(state >> 32);
+        uint32_t half = (bits & 0x83FFu) | (8u + (bits >> 16 & 3u)) << 10;
+        chunk[i] = (uint8_t)half;
+        chunk[i + 1] = (uint8_t)(half >> 8);
+    }
+}
+
+static enum phema_status measure_finishing(struct rates *rates, const struct run *run,
+                                           const uint8_t *chunk, struct phema_error *err)
+{
+    double start = clock_now_s();
+    if (run->outputs->form == PHEMA_FORM_COMPRESSED) {
+        enum phema_status status =
+            phema_writer_try_zstd(run->outputs->level, chunk, CHUNK_BYTES, err);
+        if (status)
+            return status;
+    } else if (run->outputs->form == PHEMA_FORM_TEMPLATE) {
+        (void)phema_crc32(0, chunk, CHUNK_BYTES);
+    } else {
+        return PHEMA_OK;
+    }
+    double alone = (double)CHUNK_BYTES / (clock_now_s() - start);
+    rates->finish = alone * (run->budget.n_finishers ? run->budget.n_finishers : 1);
+    return PHEMA_OK;
+}
+
+/* ---- Inputs ---- */
+
+static enum phema_status read_decoded(double *per_s, const struct run *run, size_t k,
+                                      uint8_t *scratch, struct phema_error *err)
+{
+    const struct phema_series *series = run->plan->series;
+    struct phema_reader *reader = NULL;
+    enum phema_status status = phema_reader_open(&reader, series->snapshots[k].checkpoint, err);
+    double start = clock_now_s();
+    uint64_t bytes = 0;
+    size_t hint = 0;
+    for (uint64_t t = 0; t < cut_n_tiles(&run->cut) && !status; t++) {
+        struct piece piece = cut_tile(&run->cut, t, &hint);
+        struct phema_tensor tensor = phema_series_tensor_in(series, k, piece.tensor);
+        const uint8_t *data = NULL;
+        status =
+            phema_reader_read(&data, reader, &tensor, piece.first, piece.n_elems, scratch, err);
+        bytes += phema_dtype_bytes(tensor.dtype, piece.n_elems);
+        if (clock_now_s() - start > MAX_SECONDS)
+            break;
+    }
+    *per_s = (double)bytes / (clock_now_s() - start);
+    phema_reader_close(reader);
+    return status;
+}
+
+static enum phema_status measure_decoding(struct rates *rates, const struct run *run,
+                                          struct phema_error *err)
+{
+    const struct phema_series *series = run->plan->series;
+    size_t n_decoded = 0, first = 0;
+    for (size_t k = series->n; k-- > 0;)
+        if (series->snapshots[k].is_decoded) {
+            n_decoded++;
+            first = k;
+        }
+    if (!n_decoded || cut_n_tiles(&run->cut) == 0)
+        return PHEMA_OK;
+    uint8_t *scratch = malloc(run->budget.buffers.copied + 64);
+    if (!scratch)
+        return phema_fail_memory(err);
+    enum phema_status status = read_decoded(&rates->decode, run, first, scratch, err);
+    free(scratch);
+    unsigned n_threads = run->budget.n_threads; /* one for each snapshot */
+    rates->decode *= n_decoded < n_threads ? (double)n_decoded : n_threads;
+    return status;
+}
+
+/* Past the page cache, which shall not be changed by looking. */
+static double fetch_rate(const char *path)
+{
+    int descriptor = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC | O_NONBLOCK);
+    uint8_t *chunk = aligned_alloc(DIRECT_ALIGN, CHUNK_BYTES);
+    double start = clock_now_s();
+    uint64_t bytes = 0;
+    ssize_t n = 1;
+    while (descriptor >= 0 && chunk && n > 0 && bytes < FETCH_BYTES &&
+           clock_now_s() - start < MAX_SECONDS) {
+        n = pread(descriptor, chunk, CHUNK_BYTES, (off_t)bytes);
+        bytes += n > 0 ? (uint64_t)n : 0;
+    }
+    double rate = bytes ? (double)bytes / (clock_now_s() - start) : HUGE_VAL;
+    free(chunk);
+    if (descriptor >= 0)
+        (void)close(descriptor);
+    return rate;
+}
+
+PHEMA_FALLIBLE rates_measure(struct rates *out, const struct run *run, const char *cold_path,
+                             struct phema_error *err)
+{
+    *out = (struct rates){HUGE_VAL, HUGE_VAL, HUGE_VAL, HUGE_VAL, HUGE_VAL, HUGE_VAL};
+    uint8_t *chunk = malloc(CHUNK_BYTES);
+    if (!chunk)
+        return phema_fail_memory(err);
+    fill_chunk(chunk);
+    enum phema_status status = trial_run(&out->add, run, err);
+    if (!status) {
+        measure_outputs(out, run, chunk);
+        status = measure_finishing(out, run, chunk, err);
+    }
+    free(chunk);
+    if (!status)
+        status = measure_decoding(out, run, err);
+    if (!status && cold_path)
+        out->fetch = fetch_rate(cold_path);
+    return status;
+}

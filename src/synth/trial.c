@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+/* trial.c - see trial.h. The inputs lie in one file in memory, which is mapped, read tile by tile
+ * and let go, as snapshots in the page cache are; the outputs go to another one. */
+#include "trial.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "crew.h"
+
+/* More than caches hold, and made in a tenth of a second. */
+#define INPUT_BYTES  ((uint64_t)192 << 20)
+#define OUTPUT_BYTES ((uint64_t)128 << 20)
+#define MIN_SECONDS  0.2
+
+struct trial {
+    const struct run *run;
+    int input, output;
+    uint8_t *data;
+    enum phema_dtype dtype;
+    enum phema_accumulator accumulator;
+    size_t n_inputs, n_targets;
+    size_t tile_elems, tile_bytes;
+    size_t n_tiles; /* of each input */
+    double *weights;
+    double until_s;
+    _Atomic uint64_t next;
+    _Atomic uint64_t n_done;
+    _Atomic bool has_failed;
+};
+
+/* What most of the bytes of the tensors are. */
+static enum phema_dtype main_dtype(const struct phema_series *series)
+{
+    uint64_t bytes[PHEMA_N_DTYPES] = {0};
+    enum phema_dtype most = PHEMA_F16;
+    for (size_t i = 0; i < series->n_tensors; i++) {
+        const struct phema_series_tensor *entry = &series->tensors[i];
+        if (entry->rule != PHEMA_RULE_AVERAGE || entry->same_as != i)
+            continue;
+        enum phema_dtype dtype = entry->tensor.dtype == PHEMA_C64 ? PHEMA_F32 : entry->tensor.dtype;
+        bytes[dtype] += entry->tensor.size_bytes;
+        if (bytes[dtype] > bytes[most])
+            most = dtype;
+    }
+    return phema_can_accumulate(most) ? most : PHEMA_F16;
+}
+
+static void clear(struct trial *trial)
+{
+    if (trial->data)
+        (void)munmap(trial->data, trial->n_inputs * trial->n_tiles * trial->tile_bytes);
+    if (trial->input >= 0)
+        (void)close(trial->input);
+    if (trial->output >= 0)
+        (void)close(trial->output);
+    free(trial->weights);
+}
+
+/* Small numbers in every dtype, and inputs that differ from one another. */
+static bool fill(const struct trial *trial)
+{
+    uint8_t *tile = malloc(trial->tile_bytes);
+    bool is_filled = tile != NULL;
+    for (size_t k = 0; k < trial->n_inputs && is_filled; k++) {
+        memset(tile, (int)(0x20 + k % 8), trial->tile_bytes);
+        for (size_t t = 0; t < trial->n_tiles && is_filled; t++)
+            is_filled = write(trial->input, tile, trial->tile_bytes) == (ssize_t)trial->tile_bytes;
+    }
+    free(tile);
+    return is_filled;
+}
+
+static enum phema_status make(struct trial *trial, const struct run *run, struct phema_error *err)
+{
+    *trial = (struct trial){.run = run, .input = -1, .output = -1};
+    trial->dtype = main_dtype(run->plan->series);
+    trial->accumulator =
+        trial->dtype == PHEMA_F64 ? PHEMA_ACCUMULATE_F64 : run->options.accumulator;
+    trial->n_inputs = run->plan->series->n;
+    trial->n_targets = run->budget.targets_per_pass;
+    trial->tile_elems = run->budget.tile_elems;
+    unsigned bits = phema_dtype_bits(trial->dtype);
+    while (trial->tile_elems > BLOCK_ELEMS &&
+           trial->tile_elems * bits / 8 * trial->n_inputs > INPUT_BYTES)
+        trial->tile_elems /= 2;
+    trial->tile_bytes = trial->tile_elems * bits / 8;
+    trial->n_tiles = INPUT_BYTES / trial->n_inputs / trial->tile_bytes;
+    trial->n_tiles = trial->n_tiles ? trial->n_tiles : 1;
+    trial->weights = calloc(trial->n_inputs * trial->n_targets, sizeof(*trial->weights));
+    trial->input = memfd_create("posthoc-ema-inputs", MFD_CLOEXEC);
+    trial->output = memfd_create("posthoc-ema-outputs", MFD_CLOEXEC);
+    if (!trial->weights || trial->input < 0 || trial->output < 0 || !fill(trial))
+        return phema_fail_memory(err);
+    for (size_t i = 0; i < trial->n_inputs * trial->n_targets; i++)
+        trial->weights[i] = 1.0 / (double)(i + 2);
+    void *data = mmap(NULL, trial->n_inputs * trial->n_tiles * trial->tile_bytes, PROT_READ,
+                      MAP_SHARED, trial->input, 0);
+    if (data == MAP_FAILED)
+        return phema_fail_memory(err);
+    trial->data = data;
+    return PHEMA_OK;
+}
+
+/* One tile of all targets; place: where the outputs go. */
+static bool do_tile(const struct trial *trial, size_t t, uint64_t place, uint8_t *sums,
+                    const uint8_t **inputs, uint8_t *written)
+{
+    for (size_t k = 0; k < trial->n_inputs; k++)
+        inputs[k] = trial->data + (k * trial->n_tiles + t) * trial->tile_bytes;
+    struct phema_tile tile = {.inputs = inputs,
+                              .weights = trial->weights,
+                              .n_inputs = trial->n_inputs,
+                              .n_targets = trial->n_targets,
+                              .n_elems = trial->tile_elems,
+                              .dtype = trial->dtype};
+    size_t row = trial->tile_elems *
+                 (trial->accumulator == PHEMA_ACCUMULATE_F64 ? sizeof(double) : sizeof(float));
+    memset(sums, 0, trial->n_targets * row);
+    phema_accumulate(trial->run->backend, trial->accumulator, sums, row, &tile);
+    struct phema_narrow_counts counts = {0, 0, 0};
+    for (size_t m = 0; m < trial->n_targets; m++) {
+        phema_narrow(trial->run->backend, written, trial->dtype, trial->accumulator, sums + m * row,
+                     trial->tile_elems, PHEMA_OVERFLOW_INF, &counts);
+        uint64_t at = (place * trial->n_targets + m) * trial->tile_bytes % OUTPUT_BYTES;
+        if (pwrite(trial->output, written, trial->tile_bytes, (off_t)at) < 0)
+            return false;
+    }
+    for (size_t k = 0; k < trial->n_inputs; k++)
+        (void)madvise((void *)((uintptr_t)inputs[k] & ~(uintptr_t)4095), trial->tile_bytes,
+                      MADV_DONTNEED);
+    return true;
+}
+
+static void *work(void *argument)
+{
+    struct trial *trial = argument;
+    uint8_t *sums = aligned_alloc(64, trial->n_targets * trial->tile_elems * sizeof(double));
+    uint8_t *written = aligned_alloc(64, trial->tile_elems * sizeof(double));
+    const uint8_t **inputs = calloc(trial->n_inputs, sizeof(*inputs));
+    bool is_fine = sums && written && inputs;
+    while (is_fine && clock_now_s() < trial->until_s) {
+        uint64_t n = atomic_fetch_add(&trial->next, 1);
+        is_fine = do_tile(trial, n % trial->n_tiles, n, sums, inputs, written);
+        atomic_fetch_add(&trial->n_done, 1);
+    }
+    if (!is_fine)
+        atomic_store(&trial->has_failed, true);
+    free(sums);
+    free(written);
+    free(inputs);
+    return NULL;
+}
+
+static double measure(struct trial *trial)
+{
+    unsigned n = trial->run->budget.n_threads, n_started = 0;
+    pthread_t *threads = calloc(n, sizeof(*threads));
+    double start = clock_now_s();
+    trial->until_s = start + MIN_SECONDS;
+    while (threads && n_started + 1 < n &&
+           pthread_create(&threads[n_started], NULL, work, trial) == 0)
+        n_started++;
+    (void)work(trial);
+    for (unsigned i = 0; i < n_started; i++)
+        (void)pthread_join(threads[i], NULL);
+    free(threads);
+    double bytes =
+        (double)atomic_load(&trial->n_done) * (double)trial->n_inputs * (double)trial->tile_bytes;
+    return bytes / (clock_now_s() - start);
+}
+
+PHEMA_FALLIBLE trial_run(double *inputs_per_s, const struct run *run, struct phema_error *err)
+{
+    struct trial trial;
+    enum phema_status status = make(&trial, run, err);
+    if (!status)
+        *inputs_per_s = measure(&trial);
+    if (!status && atomic_load(&trial.has_failed))
+        status = phema_fail_memory(err);
+    clear(&trial);
+    return status;
+}

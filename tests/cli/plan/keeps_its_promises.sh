@@ -1,0 +1,39 @@
+# What plan says is what synth does: bytes to the last one, memory at most what was said and little
+# less. Sanitizers keep memory of their own, so that only bytes are compared there.
+set -e
+number() { grep -o "\"$1\": [0-9]*" "$2" | head -n 1 | sed 's/.*: //'; }
+compare() { # name, arguments of both
+    local name=$1
+    shift
+    "$phema" plan -q --no-sync --json "$@" >plan.json
+    "$phema" synth -q --no-sync --force --json "$@" >synth.json
+    local planned measured
+    planned=$(number peak_ram_bytes plan.json)
+    measured=$(number peak_anonymous_bytes synth.json)
+    [ -n "${sanitize-}" ] && planned=0 measured=0
+    awk -v name="$name" -v r0="$(number read_bytes plan.json)" -v r1="$(number read_bytes synth.json)" \
+        -v w0="$(number write_bytes plan.json)" -v w1="$(number written_bytes synth.json)" \
+        -v p="$planned" -v m="$measured" 'BEGIN {
+        read = r0 == r1 ? "read" : "read " r0 " " r1
+        written = w0 == w1 ? "written" : "written " w0 " " w1
+        memory = m <= p && p <= 1.05 * m + 2097152 ? "memory" : "memory " p " " m
+        print name ": " read ", " written ", " memory }'
+}
+"$phema" gen -q --count 8 --steps 40 --params 4M --dtype f16 --no-sync run >/dev/null
+"$phema" gen -q --count 3 --steps 40 --params 600k --tensors 300 --dtype f32 --no-sync small >/dev/null
+"$phema" gen -q --count 1 --steps 40 --params 5M --dtype f32 --no-sync pair >/dev/null
+mkdir packed
+for file in pair/*.safetensors; do
+    zstd -q "$file" -o "packed/$(basename "$file").zst"
+done
+compare "one target" --sigma-rel 0.1 run out.safetensors
+compare "threads" -j7 --sigma-rel 0.1 run out.safetensors
+compare "a sweep" --sigma-rel 0.05:0.25:0.01 run sweep/
+compare "two times" --sigma-rel 0.05,0.1 --at 30,40 run times/
+compare "float32" --dtype f32 --sigma-rel 0.1 run out.safetensors
+compare "small tensors" --sigma-rel 0.1 small out.safetensors
+compare "chosen tensors" --include 'blocks\.0' --sigma-rel 0.1 small out.safetensors
+compare "shards" --shard-size 300k --sigma-rel 0.1 small shards
+compare "compressed snapshots" -j2 --sigma-rel 0.07 packed out.safetensors
+compare "tight" --max-ram $((${sanitize:+4000 +} 6))M --sigma-rel 0.05:0.25:0.01 run tight/
+compare "EDM2" --sigma-rel 0.1 "$fixtures/edm2/snapshots" out.pkl
