@@ -1,21 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-/* kernels.c - how fast the backends add up tiles that come from memory, beside a plain read of the
- * same bytes in the same run. The target bench_kernels, linked with phema_accumulate; one thread.
- * Usage: bench_kernels [MEGABYTES of input, default 512] [RUNS, default 5] */
+/* kernels.c - how fast the backends add up tiles that come from memory, beside what one core can
+ * do: a plain read of the same bytes and a loop of fmas on registers, in the same run. The target
+ * bench_kernels, linked with phema_accumulate; one thread.
+ * Usage: bench_kernels [MEGABYTES of input, default 512] [RUNS, default 5] [BACKEND, default all]
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "fma_peak.h"
 #include "phema/accumulate.h"
 
-#define N_INPUTS 32
-#define MAX_RUNS 99
+#define N_INPUTS    32
+#define MAX_RUNS    99
+#define MAX_TARGETS 64
 
 struct bench {
     uint8_t *inputs[N_INPUTS];
-    size_t input_bytes;
+    size_t input_bytes; /* each may be read from its first or its second byte on */
     size_t n_runs;
+    double read_rate; /* bytes per second */
     uint8_t *out;
     void *sums;
 };
@@ -23,14 +28,14 @@ struct bench {
 static bool allocate(struct bench *bench)
 {
     bench->out = malloc((size_t)65536 * 8);
-    bench->sums = aligned_alloc(64, (size_t)64 * 65536 * 8);
+    bench->sums = aligned_alloc(64, (size_t)MAX_TARGETS * 65536 * 8);
     bool is_complete = bench->out && bench->sums;
     for (size_t k = 0; is_complete && k < N_INPUTS; k++) {
-        bench->inputs[k] = aligned_alloc(4096, bench->input_bytes);
+        bench->inputs[k] = aligned_alloc(4096, bench->input_bytes + 4096);
         is_complete = bench->inputs[k] != NULL;
         /* small numbers in every dtype */
         if (is_complete)
-            memset(bench->inputs[k], (int)(0x20 + k % 8), bench->input_bytes);
+            memset(bench->inputs[k], (int)(0x20 + k % 8), bench->input_bytes + 4096);
     }
     return is_complete;
 }
@@ -56,15 +61,10 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void print_rate(const char *what, double *seconds, size_t n_runs, double gigabytes,
-                       double gigaflop)
+static double median(double *seconds, size_t n_runs)
 {
     qsort(seconds, n_runs, sizeof(*seconds), compare_doubles);
-    printf("%-28s %7.2f GB/s  (%.2f to %.2f)", what, gigabytes / seconds[n_runs / 2],
-           gigabytes / seconds[n_runs - 1], gigabytes / seconds[0]);
-    if (gigaflop > 0)
-        printf("  %7.1f GFLOP/s", gigaflop / seconds[n_runs / 2]);
-    printf("\n");
+    return seconds[n_runs / 2];
 }
 
 static uint64_t sum_words(const uint8_t *data, size_t size)
@@ -80,7 +80,7 @@ static uint64_t sum_words(const uint8_t *data, size_t size)
     return total;
 }
 
-static void measure_read(const struct bench *bench)
+static void measure_read(struct bench *bench)
 {
     double seconds[MAX_RUNS];
     volatile uint64_t sink = 0;
@@ -90,55 +90,104 @@ static void measure_read(const struct bench *bench)
             sink = sink + sum_words(bench->inputs[k], bench->input_bytes);
         seconds[run] = now() - start;
     }
-    print_rate("memory read", seconds, bench->n_runs,
-               1e-9 * (double)(bench->input_bytes * N_INPUTS), 0);
+    bench->read_rate = (double)(bench->input_bytes * N_INPUTS) / median(seconds, bench->n_runs);
+    printf("memory read: %.1f GB/s\n", 1e-9 * bench->read_rate);
 }
 
-/* All inputs once, tile by tile: zero, add, narrow, as the program does. */
-static void add_all(const struct bench *bench, const struct phema_backend *backend,
-                    enum phema_accumulator accumulator, enum phema_dtype dtype, size_t n_targets,
-                    const double *weights, size_t tile_elems)
+/* Gigaflop per second, the best of some: a neighbour on the machine can only take away. */
+static double measure_peak(const char *name, enum phema_accumulator accumulator)
 {
-    size_t elem_bytes = phema_dtype_bits(dtype) / 8;
+    double best = 0;
+    for (size_t run = 0; run < 5; run++) {
+        double start = now();
+        double rate = bench_fma_gigaflop(name, accumulator) / (now() - start);
+        if (rate > best)
+            best = rate;
+    }
+    return best;
+}
+
+struct row {
+    const struct phema_backend *backend;
+    enum phema_accumulator accumulator;
+    enum phema_dtype dtype;
+    size_t n_targets;
+    size_t shift; /* of all inputs [bytes] */
+};
+
+/* All inputs once, tile by tile: zero, add, narrow, as the program does. */
+static void add_all(const struct bench *bench, const struct row *row, const double *weights,
+                    size_t tile_elems)
+{
+    size_t elem_bytes = phema_dtype_bits(row->dtype) / 8;
     size_t n_elems = bench->input_bytes / elem_bytes;
-    size_t row_bytes = tile_elems * sizeof(double);
+    size_t row_bytes = tile_elems * (row->accumulator == PHEMA_ACCUMULATE_F64 ? 8 : 4);
     struct phema_narrow_counts counts = {0};
     for (size_t first = 0; first < n_elems; first += tile_elems) {
         const uint8_t *inputs[N_INPUTS];
         for (size_t k = 0; k < N_INPUTS; k++)
-            inputs[k] = bench->inputs[k] + first * elem_bytes;
+            inputs[k] = bench->inputs[k] + row->shift + first * elem_bytes;
         size_t n = n_elems - first < tile_elems ? n_elems - first : tile_elems;
-        struct phema_tile tile = {inputs, weights, N_INPUTS, n_targets, n, dtype};
-        memset(bench->sums, 0, n_targets * row_bytes);
-        phema_accumulate(backend, accumulator, bench->sums, row_bytes, &tile);
-        for (size_t m = 0; m < n_targets; m++)
-            phema_narrow(backend, bench->out, dtype, accumulator,
+        struct phema_tile tile = {inputs, weights, N_INPUTS, row->n_targets, n, row->dtype};
+        memset(bench->sums, 0, row->n_targets * row_bytes);
+        phema_accumulate(row->backend, row->accumulator, bench->sums, row_bytes, &tile);
+        for (size_t m = 0; m < row->n_targets; m++)
+            phema_narrow(row->backend, bench->out, row->dtype, row->accumulator,
                          (char *)bench->sums + m * row_bytes, n, PHEMA_OVERFLOW_INF, &counts);
     }
 }
 
-static void measure(const struct bench *bench, const struct phema_backend *backend,
-                    enum phema_accumulator accumulator, enum phema_dtype dtype, size_t n_targets)
+static void measure(const struct bench *bench, const struct row *row, double peak)
 {
-    double weights[N_INPUTS * 64];
-    for (size_t i = 0; i < N_INPUTS * n_targets; i++)
+    double weights[N_INPUTS * MAX_TARGETS];
+    for (size_t i = 0; i < N_INPUTS * row->n_targets; i++)
         weights[i] = 1.0 / (double)(i + 2);
-    size_t tile_elems = 65536 / n_targets / 1024 * 1024;
+    size_t tile_elems = 65536 / row->n_targets / 1024 * 1024;
     if (tile_elems < 4096)
         tile_elems = 4096;
     double seconds[MAX_RUNS];
     for (size_t run = 0; run < bench->n_runs; run++) {
         double start = now();
-        add_all(bench, backend, accumulator, dtype, n_targets, weights, tile_elems);
+        add_all(bench, row, weights, tile_elems);
         seconds[run] = now() - start;
     }
-    char what[64];
-    (void)snprintf(what, sizeof(what), "%-6s %-4s sums in %s K=%zu", phema_backend_name(backend),
-                   phema_dtype_name(dtype), accumulator == PHEMA_ACCUMULATE_F64 ? "f64" : "f32",
-                   n_targets);
-    double n_elems = 8.0 * (double)bench->input_bytes * N_INPUTS / phema_dtype_bits(dtype);
-    print_rate(what, seconds, bench->n_runs, 1e-9 * (double)(bench->input_bytes * N_INPUTS),
-               2e-9 * n_elems * (double)n_targets);
+    double middle = median(seconds, bench->n_runs);
+    double n_bytes = (double)(bench->input_bytes * N_INPUTS);
+    double gigaflop = 2e-9 * 8 * n_bytes / phema_dtype_bits(row->dtype) * (double)row->n_targets;
+    printf("%-8s %-7s %s %3zu%s %7.2f GB/s (%6.2f to %6.2f) %5.0f %% of read %7.1f GFLOP/s",
+           phema_backend_name(row->backend), phema_dtype_name(row->dtype),
+           row->accumulator == PHEMA_ACCUMULATE_F64 ? "f64" : "f32", row->n_targets,
+           row->shift ? " +1" : "   ", 1e-9 * n_bytes / middle,
+           1e-9 * n_bytes / seconds[bench->n_runs - 1], 1e-9 * n_bytes / seconds[0],
+           100 * n_bytes / middle / bench->read_rate, gigaflop / middle);
+    if (peak > 0)
+        printf(" %3.0f %% of fma", 100 * gigaflop / middle / peak);
+    printf("\n");
+}
+
+static void measure_backend(const struct bench *bench, const struct phema_backend *backend)
+{
+    static const enum phema_dtype dtypes[] = {PHEMA_F16, PHEMA_BF16, PHEMA_F32, PHEMA_F64,
+                                              PHEMA_F8_E4M3};
+    static const size_t targets[] = {1, 2, 4, 8, 16, 25, MAX_TARGETS};
+    const char *name = phema_backend_name(backend);
+    for (size_t a = 0; a < 2; a++) {
+        struct row row = {.backend = backend, .accumulator = (enum phema_accumulator)a};
+        double peak = measure_peak(name, row.accumulator);
+        if (peak > 0)
+            printf("%s, fma on registers, %s: %.1f GFLOP/s\n", name,
+                   row.accumulator == PHEMA_ACCUMULATE_F64 ? "f64" : "f32", peak);
+        for (size_t d = 0; d < ARRAY_LEN(dtypes); d++) {
+            row.dtype = dtypes[d];
+            for (size_t t = 0; t < ARRAY_LEN(targets); t++) {
+                row.n_targets = targets[t];
+                for (row.shift = 0; row.shift < 2; row.shift++)
+                    /* odd addresses: few targets, where reading matters, and many */
+                    if (row.shift == 0 || targets[t] == 1 || targets[t] == 25)
+                        measure(bench, &row, peak);
+            }
+        }
+    }
 }
 
 int main(int argc, char **argv)
@@ -148,8 +197,8 @@ int main(int argc, char **argv)
     if (argc > 2)
         bench.n_runs = strtoul(argv[2], NULL, 10);
     if (megabytes < N_INPUTS || bench.n_runs < 1 || bench.n_runs > MAX_RUNS) {
-        (void)fprintf(stderr, "usage: bench_kernels [MEGABYTES >= %d] [RUNS <= %d]\n", N_INPUTS,
-                      MAX_RUNS);
+        (void)fprintf(stderr, "usage: bench_kernels [MEGABYTES >= %d] [RUNS <= %d] [BACKEND]\n",
+                      N_INPUTS, MAX_RUNS);
         return 2;
     }
     bench.input_bytes = megabytes * 1000000 / N_INPUTS / 4096 * 4096;
@@ -158,21 +207,15 @@ int main(int argc, char **argv)
         clear(&bench);
         return 7;
     }
-    printf("%d inputs of %zu bytes, median of %zu runs (slowest to fastest), one thread\n",
+    printf("%d inputs of %zu bytes, median of %zu runs (slowest to fastest), one thread\n"
+           "backend, dtype, sums, targets, +1: odd addresses\n",
            N_INPUTS, bench.input_bytes, bench.n_runs);
     measure_read(&bench);
-    static const enum phema_dtype dtypes[] = {PHEMA_F16, PHEMA_BF16, PHEMA_F32, PHEMA_F64,
-                                              PHEMA_F8_E4M3};
-    static const size_t targets[] = {1, 2, 4, 8, 25};
-    static const char *const names[] = {"avx512", "avx2", "neon"};
-    for (size_t b = 0; b < ARRAY_LEN(names); b++) {
-        const struct phema_backend *backend = phema_backend_named(names[b]);
-        for (size_t d = 0; backend && d < ARRAY_LEN(dtypes); d++) {
-            for (size_t t = 0; t < ARRAY_LEN(targets); t++) {
-                measure(&bench, backend, PHEMA_ACCUMULATE_F64, dtypes[d], targets[t]);
-                measure(&bench, backend, PHEMA_ACCUMULATE_F32, dtypes[d], targets[t]);
-            }
-        }
+    static const char *const names[] = {"avx512", "avx2", "neon", "openblas"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        const struct phema_backend *backend = phema_backend_named(names[i]);
+        if (backend && (argc < 4 || strcmp(argv[3], names[i]) == 0))
+            measure_backend(&bench, backend);
     }
     measure_read(&bench);
     clear(&bench);

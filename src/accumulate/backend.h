@@ -8,25 +8,24 @@
 
 /* Kernels work on whole steps; what is left over goes element by element. */
 #define PHEMA_STEP_ELEMS 64
-/* Inputs and targets that one call of a kernel may have. */
-#define PHEMA_GROUP_INPUTS  8
-#define PHEMA_GROUP_TARGETS 4
+/* The most that one call of a kernel may have: inputs, because a panel of them shall stay in the
+ * first-level cache; targets, because of the registers (of AVX-512; others have less). */
+#define PHEMA_GROUP_INPUTS  32
+#define PHEMA_GROUP_TARGETS 13
 
 /* sums[m] += sum_k weights[k][m] * inputs[k] for a whole number of steps, in the order of k */
 struct phema_block {
     uint8_t *sums; /* n_targets rows, row_bytes apart */
     size_t row_bytes;
-    const uint8_t *inputs[PHEMA_GROUP_INPUTS];
-    /* row-major [n_inputs x PHEMA_GROUP_TARGETS], of the accumulator's type */
-    union {
-        double f64[PHEMA_GROUP_INPUTS * PHEMA_GROUP_TARGETS];
-        float f32[PHEMA_GROUP_INPUTS * PHEMA_GROUP_TARGETS];
-    } weights;
-    size_t n_inputs, n_targets, n_elems; /* n_targets: 1, 2 or 4 */
+    const uint8_t *const *inputs; /* [n_inputs] */
+    const void *weights;          /* row-major [n_inputs x n_targets], of the accumulator's type */
+    size_t n_inputs, n_targets, n_elems;
+    bool is_panel; /* inputs are in the first-level cache already */
 };
 
 /* The kernels of one instruction set for one accumulator. dtype: F16, BF16, F32 or F64. */
 struct phema_kernels {
+    size_t max_targets; /* of a block */
     void (*add)(enum phema_dtype dtype, const struct phema_block *block);
     /* out: [n_elems] of the accumulator's type, n_elems a multiple of the step */
     void (*widen)(void *out, enum phema_dtype dtype, const uint8_t *data, size_t n_elems);

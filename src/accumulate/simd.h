@@ -10,7 +10,7 @@
 #if defined(__clang__)
 #define SIMD_UNROLL /* clang does so unasked, and warns where a pragma asks for what it did */
 #else
-#define SIMD_UNROLL _Pragma("GCC unroll 8")
+#define SIMD_UNROLL _Pragma("GCC unroll 16")
 #endif
 
 /* Of the dtypes that kernels handle. */

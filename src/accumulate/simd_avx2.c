@@ -196,20 +196,20 @@ SIMD_INLINE SIMD_TARGET void avx2_f32_store(enum phema_dtype dtype, uint8_t *p,
 
 #define SIMD(name)       avx2_f64_##name
 #define SIMD_SCALAR      double
-#define SIMD_WEIGHTS     f64
 #define SIMD_ACCUMULATOR PHEMA_ACCUMULATE_F64
 #define SIMD_UNIT_ELEMS  8
+#define SIMD_MAX_TARGETS 6
 #include "simd_kernels.inc"
 
 #define SIMD(name)       avx2_f32_##name
 #define SIMD_SCALAR      float
-#define SIMD_WEIGHTS     f32
 #define SIMD_ACCUMULATOR PHEMA_ACCUMULATE_F32
 #define SIMD_UNIT_ELEMS  16
+#define SIMD_MAX_TARGETS 6
 #include "simd_kernels.inc"
 
 const struct phema_kernels phema_avx2_kernels[2] = {
-    [PHEMA_ACCUMULATE_F64] = {avx2_f64_add, avx2_f64_widen, avx2_f64_narrow},
-    [PHEMA_ACCUMULATE_F32] = {avx2_f32_add, avx2_f32_widen, avx2_f32_narrow},
+    [PHEMA_ACCUMULATE_F64] = {6, avx2_f64_add, avx2_f64_widen, avx2_f64_narrow},
+    [PHEMA_ACCUMULATE_F32] = {6, avx2_f32_add, avx2_f32_widen, avx2_f32_narrow},
 };
 #endif

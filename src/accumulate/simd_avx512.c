@@ -182,20 +182,20 @@ SIMD_INLINE SIMD_TARGET void avx512_f32_store(enum phema_dtype dtype, uint8_t *p
 
 #define SIMD(name)       avx512_f64_##name
 #define SIMD_SCALAR      double
-#define SIMD_WEIGHTS     f64
 #define SIMD_ACCUMULATOR PHEMA_ACCUMULATE_F64
 #define SIMD_UNIT_ELEMS  16
+#define SIMD_MAX_TARGETS 13
 #include "simd_kernels.inc"
 
 #define SIMD(name)       avx512_f32_##name
 #define SIMD_SCALAR      float
-#define SIMD_WEIGHTS     f32
 #define SIMD_ACCUMULATOR PHEMA_ACCUMULATE_F32
 #define SIMD_UNIT_ELEMS  32
+#define SIMD_MAX_TARGETS 13
 #include "simd_kernels.inc"
 
 const struct phema_kernels phema_avx512_kernels[2] = {
-    [PHEMA_ACCUMULATE_F64] = {avx512_f64_add, avx512_f64_widen, avx512_f64_narrow},
-    [PHEMA_ACCUMULATE_F32] = {avx512_f32_add, avx512_f32_widen, avx512_f32_narrow},
+    [PHEMA_ACCUMULATE_F64] = {13, avx512_f64_add, avx512_f64_widen, avx512_f64_narrow},
+    [PHEMA_ACCUMULATE_F32] = {13, avx512_f32_add, avx512_f32_widen, avx512_f32_narrow},
 };
 #endif

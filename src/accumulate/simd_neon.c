@@ -159,20 +159,20 @@ SIMD_INLINE void neon_f32_store(enum phema_dtype dtype, uint8_t *p, struct neon_
 
 #define SIMD(name)       neon_f64_##name
 #define SIMD_SCALAR      double
-#define SIMD_WEIGHTS     f64
 #define SIMD_ACCUMULATOR PHEMA_ACCUMULATE_F64
 #define SIMD_UNIT_ELEMS  8
+#define SIMD_MAX_TARGETS 6
 #include "simd_kernels.inc"
 
 #define SIMD(name)       neon_f32_##name
 #define SIMD_SCALAR      float
-#define SIMD_WEIGHTS     f32
 #define SIMD_ACCUMULATOR PHEMA_ACCUMULATE_F32
 #define SIMD_UNIT_ELEMS  8
+#define SIMD_MAX_TARGETS 12
 #include "simd_kernels.inc"
 
 const struct phema_kernels phema_neon_kernels[2] = {
-    [PHEMA_ACCUMULATE_F64] = {neon_f64_add, neon_f64_widen, neon_f64_narrow},
-    [PHEMA_ACCUMULATE_F32] = {neon_f32_add, neon_f32_widen, neon_f32_narrow},
+    [PHEMA_ACCUMULATE_F64] = {6, neon_f64_add, neon_f64_widen, neon_f64_narrow},
+    [PHEMA_ACCUMULATE_F32] = {12, neon_f32_add, neon_f32_widen, neon_f32_narrow},
 };
 #endif
