@@ -1,5 +1,5 @@
 # The outside libraries. Each is used by one room only, zstd by the one that reads and the one that
-# writes (the layering test looks).
+# writes, OpenBLAS by LAPACKE and by the backend that judges the kernels (the layering test looks).
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)

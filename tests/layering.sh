@@ -56,6 +56,7 @@ only_in() { # an include, the files that may have it
 only_in 'jansson\.h' src/base/json.c
 only_in 'zlib\.h' src/base/crc32.c
 only_in 'lapacke\.h' src/profile/solve.c src/profile/wide.c src/profile/condition.c
+only_in 'cblas\.h' src/accumulate/blas.c
 only_in 'pcre2\.h' src/plan/pattern.c
 only_in 'zstd' src/formats/zstd_content.c src/writer/zstd.c
 only_in 'cuda|cublas' src/accumulate/cuda.c

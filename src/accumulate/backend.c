@@ -8,15 +8,16 @@
 #include "backend.h"
 #include "convert.h"
 
-/* Best first. */
+/* Best first; what comes after ref runs only where it is named. */
 static const struct phema_backend backends[] = {
 #if defined(__x86_64__)
-    {"avx512", PHEMA_CPU_AVX512, phema_avx512_kernels},
-    {"avx2", PHEMA_CPU_AVX2, phema_avx2_kernels},
+    {"avx512", PHEMA_CPU_AVX512, phema_avx512_kernels, NULL},
+    {"avx2", PHEMA_CPU_AVX2, phema_avx2_kernels, NULL},
 #elif defined(__aarch64__)
-    {"neon", PHEMA_CPU_NEON, phema_neon_kernels},
+    {"neon", PHEMA_CPU_NEON, phema_neon_kernels, NULL},
 #endif
-    {"ref", PHEMA_CPU_REF, NULL},
+    {"ref", PHEMA_CPU_REF, NULL, phema_ref_accumulate},
+    {"openblas", PHEMA_CPU_REF, NULL, phema_blas_accumulate},
 };
 
 const struct phema_backend *phema_backend_for_cpu(void)
@@ -53,7 +54,7 @@ void phema_accumulate(const struct phema_backend *backend, enum phema_accumulato
     if (backend->kernels)
         phema_tile_accumulate(&backend->kernels[accumulator], accumulator, sums, row_bytes, tile);
     else
-        phema_ref_accumulate(accumulator, sums, row_bytes, tile, 0);
+        backend->accumulate(accumulator, sums, row_bytes, tile);
 }
 
 void phema_narrow(const struct phema_backend *backend, void *out, enum phema_dtype dtype,

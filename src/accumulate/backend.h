@@ -37,7 +37,9 @@ struct phema_kernels {
 struct phema_backend {
     const char *name;
     enum phema_cpu_level level;          /* that this needs */
-    const struct phema_kernels *kernels; /* [2] by accumulator, NULL: the plain loops of ref.c */
+    const struct phema_kernels *kernels; /* [2] by accumulator, or NULL: */
+    void (*accumulate)(enum phema_accumulator accumulator, void *sums, size_t row_bytes,
+                       const struct phema_tile *tile);
 };
 
 extern const struct phema_kernels phema_avx2_kernels[2];
@@ -55,9 +57,10 @@ static inline bool phema_is_wide(enum phema_dtype dtype)
     return dtype == PHEMA_F16 || dtype == PHEMA_BF16 || dtype == PHEMA_F32 || dtype == PHEMA_F64;
 }
 
-/* Elements [first, tile->n_elems). */
 void phema_ref_accumulate(enum phema_accumulator accumulator, void *sums, size_t row_bytes,
-                          const struct phema_tile *tile, size_t first);
+                          const struct phema_tile *tile);
+void phema_blas_accumulate(enum phema_accumulator accumulator, void *sums, size_t row_bytes,
+                           const struct phema_tile *tile);
 void phema_ref_narrow(uint8_t *out, enum phema_dtype dtype, enum phema_accumulator accumulator,
                       const void *sums, size_t n, enum phema_overflow overflow,
                       struct phema_narrow_counts *counts);

@@ -8,11 +8,11 @@
 #include "convert.h"
 
 void phema_ref_accumulate(enum phema_accumulator accumulator, void *sums, size_t row_bytes,
-                          const struct phema_tile *tile, size_t first)
+                          const struct phema_tile *tile)
 {
     for (size_t k = 0; k < tile->n_inputs; k++) {
         const double *weights = tile->weights + k * tile->n_targets;
-        for (size_t i = first; i < tile->n_elems; i++) {
+        for (size_t i = 0; i < tile->n_elems; i++) {
             double x = phema_element_widen(tile->dtype, tile->inputs[k], i);
             for (size_t m = 0; m < tile->n_targets; m++) {
                 void *row = (char *)sums + m * row_bytes;
