@@ -9,8 +9,8 @@
 
 #include "support.h"
 
-#define MAX_INPUTS  ((size_t)20)
-#define MAX_TARGETS ((size_t)9)
+#define MAX_INPUTS  ((size_t)40)
+#define MAX_TARGETS ((size_t)81)
 #define MAX_ELEMS   ((size_t)40000)
 #define CANARY      0x5a
 
@@ -156,18 +156,62 @@ static void sums_are_those_of_the_plain_loop(void **state)
                                       .shift = random_u64() % 8};
                 check_shape(&arena, backend, &shape);
             }
-            /* more than a block of sums in the cache, and every number of targets */
-            for (size_t m = 1; m <= MAX_TARGETS; m++) {
+        }
+    }
+    free(arena.wanted);
+}
+
+/* Targets go to the registers in sets of up to 13 and by 39 at most, inputs by 8 or 32. Data end at
+ * the inaccessible page, or begin at an odd address. */
+static void any_number_of_targets_and_inputs_is_summed_alike(void **state)
+{
+    (void)state;
+    struct arena arena;
+    make_arena(&arena);
+    for (size_t b = 0; b < ARRAY_LEN(simd_names); b++) {
+        const struct phema_backend *backend = phema_backend_named(simd_names[b]);
+        for (size_t d = 0; backend && d < ARRAY_LEN(dtypes); d++) {
+            for (size_t i = 0; i < 2 * MAX_TARGETS; i++) {
                 struct shape shape = {.dtype = dtypes[d],
-                                      .accumulator = (enum phema_accumulator)(m % 2),
-                                      .n_elems = MAX_ELEMS / 9 * (1 + m) / 2 * 2 - 2 * m,
-                                      .n_inputs = m == 1 ? 17 : 3,
-                                      .n_targets = m,
-                                      .shift = m % 3};
-                if (shape.n_elems > MAX_ELEMS)
-                    shape.n_elems = MAX_ELEMS;
+                                      .accumulator = (enum phema_accumulator)(i % 2),
+                                      .n_elems = 64 * (random_u64() % 4) + 2 * (random_u64() % 32),
+                                      .n_inputs = 1 + (i + i / MAX_INPUTS) % MAX_INPUTS,
+                                      .n_targets = 1 + i / 2,
+                                      .shift = i / 2 % 2};
                 check_shape(&arena, backend, &shape);
             }
+        }
+    }
+    free(arena.wanted);
+}
+
+/* Elements are cut into blocks by the sums of a block (512 KiB, at least 1024 elements), by the
+ * inputs of a group (256 KiB, several sets) and by the panel of a table (24 KiB). */
+static void blocks_of_elements_meet_without_a_seam(void **state)
+{
+    (void)state;
+    static const struct {
+        enum phema_dtype dtype;
+        size_t n_inputs, n_targets, block_elems; /* in float64 */
+    } cuts[] = {{PHEMA_F16, 3, 2, 32768},  {PHEMA_F16, 9, 33, 1984},   {PHEMA_F32, 2, 81, 1024},
+                {PHEMA_F16, 32, 14, 4096}, {PHEMA_F64, 32, 14, 1024},  {PHEMA_F32, 20, 25, 2560},
+                {PHEMA_BF16, 40, 7, 6528}, {PHEMA_F8_E4M3, 32, 3, 64}, {PHEMA_F4, 8, 14, 384},
+                {PHEMA_F8_E5M2, 7, 1, 384}};
+    struct arena arena;
+    make_arena(&arena);
+    for (size_t b = 0; b < ARRAY_LEN(simd_names); b++) {
+        const struct phema_backend *backend = phema_backend_named(simd_names[b]);
+        for (size_t i = 0; backend && i < ARRAY_LEN(cuts) * 6; i++) {
+            size_t cut = i / 6, off = i % 3;
+            struct shape shape = {.dtype = cuts[cut].dtype,
+                                  .accumulator = (enum phema_accumulator)(i / 3 % 2),
+                                  .n_inputs = cuts[cut].n_inputs,
+                                  .n_targets = cuts[cut].n_targets,
+                                  .n_elems = cuts[cut].block_elems * (1 + i / 3 % 2) + 2 * off - 2,
+                                  .shift = off};
+            if (shape.n_elems > MAX_ELEMS)
+                shape.n_elems = MAX_ELEMS;
+            check_shape(&arena, backend, &shape);
         }
     }
     free(arena.wanted);
@@ -322,6 +366,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_are_those_of_the_plain_loop),
+        cmocka_unit_test(any_number_of_targets_and_inputs_is_summed_alike),
+        cmocka_unit_test(blocks_of_elements_meet_without_a_seam),
         cmocka_unit_test(sums_do_not_depend_on_the_tiling),
         cmocka_unit_test(rounding_is_that_of_the_plain_loop),
         cmocka_unit_test(every_lane_is_rounded_alike),
