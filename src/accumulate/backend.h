@@ -26,6 +26,9 @@ struct phema_block {
 /* The kernels of one instruction set for one accumulator. dtype: F16, BF16, F32 or F64. */
 struct phema_kernels {
     size_t max_targets; /* of a block */
+    size_t
+        max_inputs; /* of a block with many targets: more read and write the sums less often, fewer
+                     * keep their places in the first-level cache where files are laid out alike */
     void (*add)(enum phema_dtype dtype, const struct phema_block *block);
     /* out: [n_elems] of the accumulator's type, n_elems a multiple of the step */
     void (*widen)(void *out, enum phema_dtype dtype, const uint8_t *data, size_t n_elems);

@@ -209,7 +209,7 @@ SIMD_INLINE SIMD_TARGET void avx2_f32_store(enum phema_dtype dtype, uint8_t *p,
 #include "simd_kernels.inc"
 
 const struct phema_kernels phema_avx2_kernels[2] = {
-    [PHEMA_ACCUMULATE_F64] = {6, avx2_f64_add, avx2_f64_widen, avx2_f64_narrow},
-    [PHEMA_ACCUMULATE_F32] = {6, avx2_f32_add, avx2_f32_widen, avx2_f32_narrow},
+    [PHEMA_ACCUMULATE_F64] = {6, 8, avx2_f64_add, avx2_f64_widen, avx2_f64_narrow},
+    [PHEMA_ACCUMULATE_F32] = {6, 8, avx2_f32_add, avx2_f32_widen, avx2_f32_narrow},
 };
 #endif

@@ -195,7 +195,9 @@ SIMD_INLINE SIMD_TARGET void avx512_f32_store(enum phema_dtype dtype, uint8_t *p
 #include "simd_kernels.inc"
 
 const struct phema_kernels phema_avx512_kernels[2] = {
-    [PHEMA_ACCUMULATE_F64] = {13, avx512_f64_add, avx512_f64_widen, avx512_f64_narrow},
-    [PHEMA_ACCUMULATE_F32] = {13, avx512_f32_add, avx512_f32_widen, avx512_f32_narrow},
+    [PHEMA_ACCUMULATE_F64] = {13, PHEMA_GROUP_INPUTS, avx512_f64_add, avx512_f64_widen,
+                              avx512_f64_narrow},
+    [PHEMA_ACCUMULATE_F32] = {13, PHEMA_GROUP_INPUTS, avx512_f32_add, avx512_f32_widen,
+                              avx512_f32_narrow},
 };
 #endif

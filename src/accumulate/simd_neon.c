@@ -172,7 +172,7 @@ SIMD_INLINE void neon_f32_store(enum phema_dtype dtype, uint8_t *p, struct neon_
 #include "simd_kernels.inc"
 
 const struct phema_kernels phema_neon_kernels[2] = {
-    [PHEMA_ACCUMULATE_F64] = {6, neon_f64_add, neon_f64_widen, neon_f64_narrow},
-    [PHEMA_ACCUMULATE_F32] = {12, neon_f32_add, neon_f32_widen, neon_f32_narrow},
+    [PHEMA_ACCUMULATE_F64] = {6, 8, neon_f64_add, neon_f64_widen, neon_f64_narrow},
+    [PHEMA_ACCUMULATE_F32] = {12, 8, neon_f32_add, neon_f32_widen, neon_f32_narrow},
 };
 #endif

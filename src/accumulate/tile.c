@@ -200,7 +200,7 @@ static void add_block(const struct pass *pass, uint8_t *sums, size_t row_bytes, 
                       size_t end)
 {
     const struct phema_tile *tile = pass->tile;
-    size_t max_inputs = tile->n_targets < FEW_TARGETS ? FEW_INPUTS : PHEMA_GROUP_INPUTS;
+    size_t max_inputs = tile->n_targets < FEW_TARGETS ? FEW_INPUTS : pass->kernels->max_inputs;
     for (size_t i = 0; i < n_parts(tile->n_inputs, max_inputs); i++) {
         size_t k = part_start(tile->n_inputs, max_inputs, i);
         for (size_t j = 0; j < n_parts(tile->n_targets, SPAN_TARGETS); j++) {
