@@ -9,12 +9,12 @@
 
 /* FMA(x, factor, sum) and SET(number) work on vectors of LANES numbers; the result keeps the
  * compiler from leaving the loop out */
-#define PEAK(NAME, TARGET, VECTOR, LANES, SET, FMA, CHAINS)                                        \
+#define PEAK(NAME, TARGET, VECTOR, SCALAR, LANES, SET, FMA, CHAINS)                                \
     TARGET static double NAME(void)                                                                \
     {                                                                                              \
-        VECTOR factor = SET(0.5F), term = SET(1), sums[CHAINS];                                    \
+        VECTOR factor = SET((SCALAR)0.5F), term = SET((SCALAR)1), sums[CHAINS];                    \
         for (size_t i = 0; i < (CHAINS); i++)                                                      \
-            sums[i] = SET((float)i);                                                               \
+            sums[i] = SET((SCALAR)i);                                                              \
         for (size_t round = 0; round < N_ROUNDS; round++) {                                        \
             _Pragma("GCC unroll 16") for (size_t i = 0; i < (CHAINS); i++) sums[i] =               \
                 FMA(sums[i], factor, term);                                                        \
@@ -30,14 +30,14 @@
 #include <immintrin.h>
 #define AVX512 __attribute__((target("avx512f")))
 #define AVX2   __attribute__((target("avx2,fma")))
-PEAK(avx512_f64, AVX512, __m512d, 8, _mm512_set1_pd, _mm512_fmadd_pd, 16)
-PEAK(avx512_f32, AVX512, __m512, 16, _mm512_set1_ps, _mm512_fmadd_ps, 16)
-PEAK(avx2_f64, AVX2, __m256d, 4, _mm256_set1_pd, _mm256_fmadd_pd, 12)
-PEAK(avx2_f32, AVX2, __m256, 8, _mm256_set1_ps, _mm256_fmadd_ps, 12)
+PEAK(avx512_f64, AVX512, __m512d, double, 8, _mm512_set1_pd, _mm512_fmadd_pd, 16)
+PEAK(avx512_f32, AVX512, __m512, float, 16, _mm512_set1_ps, _mm512_fmadd_ps, 16)
+PEAK(avx2_f64, AVX2, __m256d, double, 4, _mm256_set1_pd, _mm256_fmadd_pd, 12)
+PEAK(avx2_f32, AVX2, __m256, float, 8, _mm256_set1_ps, _mm256_fmadd_ps, 12)
 #elif defined(__aarch64__)
 #include <arm_neon.h>
-PEAK(neon_f64, , float64x2_t, 2, vdupq_n_f64, vfmaq_f64, 16)
-PEAK(neon_f32, , float32x4_t, 4, vdupq_n_f32, vfmaq_f32, 16)
+PEAK(neon_f64, , float64x2_t, double, 2, vdupq_n_f64, vfmaq_f64, 16)
+PEAK(neon_f32, , float32x4_t, float, 4, vdupq_n_f32, vfmaq_f32, 16)
 #endif
 
 static const struct {
