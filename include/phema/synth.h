@@ -32,6 +32,9 @@ struct phema_synth_options {
      * shrink to fit, then targets are split over several passes. */
     uint64_t max_ram_bytes;
     struct phema_ledger *ledger; /* NULL: nothing is recorded */
+    /* This process' part of the outputs, from 1: PATH.partial and its marker (writer.h), which
+     * phema_writer_join_commit publishes; 0 of 0: outputs are written whole. */
+    uint64_t part, n_parts;
     /* Called from the calling thread about ten times a second; NULL for none. */
     void (*report)(void *context, const struct phema_progress *progress);
     void *context;
@@ -46,11 +49,13 @@ struct phema_synth_result {
     uint64_t peak_anonymous_bytes; /* sampled; of the whole process where a ledger was given */
     uint64_t peak_resident_bytes;  /* with mapped pages of files, as the kernel counted it */
     const char *backend;
-    unsigned n_threads; /* that added up: no more than there was work for */
-    size_t n_passes;    /* through the snapshots */
+    unsigned n_threads;     /* that added up: no more than there was work for */
+    size_t n_passes;        /* through the snapshots */
+    uint64_t part, n_parts; /* as asked for: all counts are those of the part */
 };
 
 /* Sizes of compressed outputs are not known before, and put into outputs.
+ * PHEMA_ERR_USAGE     outputs of this form are not written in parts
  * PHEMA_ERR_OUTPUT    an output exists, cannot be written, or a sum does not fit its dtype
  * PHEMA_ERR_FILE      a snapshot changed while it was read
  * PHEMA_ERR_RESOURCE  memory, threads; max_ram_bytes is below what the run needs */

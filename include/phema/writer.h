@@ -125,4 +125,71 @@ PHEMA_FALLIBLE phema_writer_directory_commit(struct phema_writer_directory *dire
 /* Takes NULL. Writers of its files are abandoned before. */
 void phema_writer_directory_abandon(struct phema_writer_directory *directory);
 
+/* ---- One output that several processes write ---- */
+
+/* There is a file for each: more on one output are a mistake. */
+#define PHEMA_MAX_PARTS   10000
+#define PHEMA_PART_DIGEST 17 /* sixteen hexadecimal digits and a NUL */
+
+/* One process' part of PATH: PATH.partial is shared by all of them, made by whoever comes first and
+ * emptied by nobody, and each writes bytes that no other writes. PATH.part-I-of-N says how far a
+ * part is: it is locked while the part is being written, says so when it is done, and is removed
+ * when the part fails. An ordinary run does not take PATH over while there are such files. */
+struct phema_writer_part;
+
+struct phema_writer_part_file {
+    const char *name; /* in the directory; NULL: the output itself */
+    uint64_t size_bytes;
+};
+
+struct phema_writer_part_options {
+    uint64_t part, n_parts; /* 1 <= part <= n_parts <= PHEMA_MAX_PARTS */
+    const char *digest;     /* of all that shapes the bytes: what differs does not go together */
+    bool is_directory;
+    const struct phema_writer_part_file *files; /* [n_files] all that the output will hold */
+    size_t n_files;
+    bool syncs;
+};
+
+/* path may end in slashes; options are borrowed until the part is finished or abandoned.
+ * PHEMA_ERR_OUTPUT  the same part, or an ordinary run, is being written now; other parts are here
+ *                   that do not go with it: says what to remove; what the others open fail with */
+PHEMA_FALLIBLE phema_writer_part_open(struct phema_writer_part **out, const char *path,
+                                      const struct phema_writer_part_options *options,
+                                      struct phema_error *err);
+
+/* File f of the options at its full size, shared with the other parts: phema_writer_commit syncs
+ * and closes it, abandon leaves it where it is. */
+PHEMA_FALLIBLE phema_writer_part_file(struct phema_writer **out, struct phema_writer_part *part,
+                                      size_t f, struct phema_error *err);
+/* The same, as a finished copy of a regular file: for one part alone. */
+PHEMA_FALLIBLE phema_writer_part_copy_file(struct phema_writer_part *part, size_t f,
+                                           const char *source, struct phema_error *err);
+
+/* The part is written: its files are committed. Freed in any case; on failure it is not done. */
+PHEMA_FALLIBLE phema_writer_part_finish(struct phema_writer_part *part, struct phema_error *err);
+/* Takes NULL. PATH.partial stays, for the others. */
+void phema_writer_part_abandon(struct phema_writer_part *part);
+
+/* All parts of PATH, found, done and alike. Nothing is changed until the commit, which publishes
+ * them under PATH and removes their files.
+ * PHEMA_NO          some parts are not done: says which
+ * PHEMA_ERR_OUTPUT  there are none; PATH exists and is not to be replaced; they do not go together,
+ *                   or not with PATH.partial */
+struct phema_writer_join;
+PHEMA_FALLIBLE phema_writer_join_open(struct phema_writer_join **out, const char *path,
+                                      const struct phema_writer_options *options,
+                                      struct phema_error *err);
+const char *phema_writer_join_path(const struct phema_writer_join *join);
+uint64_t phema_writer_join_bytes(const struct phema_writer_join *join);
+uint64_t phema_writer_join_n_parts(const struct phema_writer_join *join);
+/* Freed in any case; where it fails before anything was published, all is as it was. */
+PHEMA_FALLIBLE phema_writer_join_commit(struct phema_writer_join *join, struct phema_error *err);
+void phema_writer_join_abandon(struct phema_writer_join *join); /* takes NULL */
+
+/* The outputs of which there are parts: path itself, or else those in the directory path, sorted.
+ *   out  [n] paths, the caller's, each of them as well; none is no failure */
+PHEMA_FALLIBLE phema_writer_find_parts(char ***out, size_t *n, const char *path,
+                                       struct phema_error *err);
+
 #endif

@@ -3,21 +3,46 @@
 #include "commands.h"
 #include "memory_report.h"
 #include "phema/json.h"
+#include "phema/writer.h"
 #include "prepare.h"
 #include "report.h"
 
 struct synth_values {
     struct cli_common common;
     struct cli_run_values run;
-    const char *profile_memory;
+    const char *profile_memory, *part;
 };
+
+/* "2/8" */
+static enum phema_status read_part(uint64_t *part, uint64_t *n_parts, const char *text,
+                                   struct phema_error *err)
+{
+    *part = *n_parts = 0;
+    if (!text)
+        return PHEMA_OK;
+    uint64_t numbers[2] = {0, 0};
+    const char *at = text;
+    for (int i = 0; i < 2; i++) {
+        for (; *at >= '0' && *at <= '9' && numbers[i] <= PHEMA_MAX_PARTS; at++)
+            numbers[i] = 10 * numbers[i] + (uint64_t)(*at - '0');
+        if (i == 0 && *at++ != '/')
+            break;
+    }
+    if (numbers[0] < 1 || numbers[0] > numbers[1] || numbers[1] > PHEMA_MAX_PARTS || *at)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "--part: '%s' is not I/N with I from 1 to N and N up to %d, such as 2/8",
+                          text, PHEMA_MAX_PARTS);
+    *part = numbers[0];
+    *n_parts = numbers[1];
+    return PHEMA_OK;
+}
 
 static void write_paths(struct phema_text *out, const struct synth_values *given,
                         const struct phema_plan *plan, const struct phema_outputs *outputs,
                         const struct phema_synth_result *result)
 {
     if (!given->common.is_json) {
-        for (size_t j = 0; j < outputs->m; j++)
+        for (size_t j = 0; j < outputs->m && !result->n_parts; j++) /* a part publishes nothing */
             phema_text_printf(out, "%s\n", outputs->items[j].path);
         return;
     }
@@ -46,6 +71,10 @@ static void write_paths(struct phema_text *out, const struct synth_values *given
         phema_json_out_close(&json, '}');
     }
     phema_json_out_close(&json, ']');
+    if (result->n_parts) {
+        phema_json_out_u64(&json, "part", result->part);
+        phema_json_out_u64(&json, "parts", result->n_parts);
+    }
     phema_json_out_u64(&json, "read_bytes", result->read_bytes);
     phema_json_out_u64(&json, "written_bytes", result->written_bytes);
     phema_json_out_number(&json, "seconds", result->elapsed_s);
@@ -81,14 +110,18 @@ static enum phema_status carry_out(const struct synth_values *given, struct cli_
 static enum phema_status run(void *values, struct phema_error *err)
 {
     const struct synth_values *given = values;
+    uint64_t part = 0, n_parts = 0;
     struct memory_report memory;
-    enum phema_status status =
-        memory_report_begin(&memory, given->profile_memory, given->run.is_forced, err);
+    enum phema_status status = read_part(&part, &n_parts, given->part, err);
+    if (!status)
+        status = memory_report_begin(&memory, given->profile_memory, given->run.is_forced, err);
     if (status)
         return status;
     struct cli_prepared prepared;
     status =
         cli_prepare(&prepared, &given->common, &given->run, given->run.out, memory.ledger, err);
+    prepared.options.part = part;
+    prepared.options.n_parts = n_parts;
     if (!status)
         status = carry_out(given, &prepared, err);
     cli_prepared_clear(&prepared);
@@ -97,6 +130,8 @@ static enum phema_status run(void *values, struct phema_error *err)
 
 static const struct cli_opt rows[] = {
     CLI_RUN_ROWS(synth_values, 0),
+    {"part", OUTPUT, CLI_TEXT, CLI_ROW(synth_values, part), "I/N",
+     "write part I of N only; join publishes OUT when\nall N processes are done", 0, 0},
     {"profile-memory", RESOURCES, CLI_TEXT, CLI_ROW(synth_values, profile_memory), "FILE",
      "write what each stage holds, as JSON lines (-v\nprints it as a table)", 0, 0},
     {"progress", MESSAGES, CLI_CHOICE, CLI_ROW(synth_values, common.progress),
@@ -122,7 +157,9 @@ const struct cli_verb cli_synth = {
                 "      posthoc-ema/ out.safetensors\n"
                 "      files of pytorch-posthoc-ema, whose settings are not in them\n"
                 "  posthoc-ema synth --convert model.pt model.safetensors\n"
-                "      one checkpoint in another format\n",
+                "      one checkpoint in another format\n"
+                "  posthoc-ema synth --part 2/8 --sigma-rel 0.1 ckpts/ out.safetensors\n"
+                "      the second of eight processes; posthoc-ema join out.safetensors ends it\n",
     .values_size = sizeof(struct synth_values),
     .run = run,
 };

@@ -4,8 +4,8 @@
 
 #include "opt.h"
 
-extern const struct cli_verb cli_synth, cli_weights, cli_plan, cli_inspect, cli_diff, cli_gen,
-    cli_convert;
+extern const struct cli_verb cli_synth, cli_join, cli_plan, cli_weights, cli_inspect, cli_diff,
+    cli_gen, cli_convert;
 
 /* In the order of the help; ends with NULL. */
 extern const struct cli_verb *const cli_verbs[];

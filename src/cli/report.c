@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Predictions above this, or weights this large, deserve a warning. */
@@ -218,6 +219,38 @@ void report_into(const struct cli_common *common, const char *into,
                   is_all ? "" : " (--key names another)");
 }
 
+static size_t directory_size(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+/* What is left to do: outputs beside each other are joined by the directory that holds them. */
+static void report_join(const struct phema_outputs *outputs, uint64_t n_parts)
+{
+    const char *first = outputs->items[0].path;
+    size_t size = directory_size(first);
+    bool is_beside = outputs->m > 1;
+    for (size_t j = 1; j < outputs->m; j++)
+        is_beside = is_beside && directory_size(outputs->items[j].path) == size &&
+                    memcmp(outputs->items[j].path, first, size) == 0;
+    struct phema_text text = {0};
+    char *directory = size ? strndup(first, size) : strdup("./");
+    for (size_t j = 0; j < outputs->m && !is_beside; j++) {
+        phema_text_puts(&text, " ");
+        cli_shell_quote(&text, outputs->items[j].path);
+    }
+    if (is_beside && directory) {
+        phema_text_puts(&text, " ");
+        cli_shell_quote(&text, directory);
+    }
+    if (text.data && !text.is_failed)
+        (void)fprintf(stderr, "when all %llu parts are written: posthoc-ema join%s\n",
+                      (unsigned long long)n_parts, text.data);
+    free(directory);
+    phema_text_clear(&text);
+}
+
 void report_synth(const struct cli_common *common, const struct phema_plan *plan,
                   const struct phema_outputs *outputs, const struct phema_synth_result *result)
 {
@@ -237,6 +270,9 @@ void report_synth(const struct cli_common *common, const struct phema_plan *plan
     double worst = 0;
     for (size_t j = 0; j < plan->m; j++)
         worst = fmax(worst, plan->targets[j].solution.profile_error);
+    if (result->n_parts)
+        (void)fprintf(stderr, "part %llu of %llu of ", (unsigned long long)result->part,
+                      (unsigned long long)result->n_parts);
     (void)fprintf(stderr, "%zu output%s, %s, in %.2f s: read %s (%s/s), peak anonymous memory %s",
                   outputs->m, outputs->m == 1 ? "" : "s",
                   phema_size_shown(&written, result->written_bytes), result->elapsed_s,
@@ -253,6 +289,8 @@ void report_synth(const struct cli_common *common, const struct phema_plan *plan
                       "kernels %s, %u thread%s\n",
                       result->n_averaged, result->n_copied, result->n_constant, result->backend,
                       result->n_threads, result->n_threads == 1 ? "" : "s");
+    if (result->n_parts)
+        report_join(outputs, result->n_parts);
 }
 
 /* ---- weights ---- */

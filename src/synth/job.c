@@ -3,6 +3,7 @@
 #include "job.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct order {
     const struct phema_place *places; /* of the snapshot whose order is followed */
@@ -53,13 +54,73 @@ static enum phema_status check_order(const struct cut *cut, size_t followed,
     return PHEMA_OK;
 }
 
-static uint64_t tiles_of(const struct phema_tensor *tensor, size_t tile_elems)
+static const struct phema_tensor *tensor_at(const struct cut *cut, size_t x)
 {
-    return tensor->n_elems / tile_elems + (tensor->n_elems % tile_elems != 0);
+    return &cut->series->tensors[cut->order[x]].tensor;
 }
 
-PHEMA_FALLIBLE cut_make(struct cut *cut, const struct phema_series *series, size_t tile_elems,
-                        uint64_t max_job_bytes, unsigned n_threads, struct phema_error *err)
+/* ---- Shares ---- */
+
+/* A tensor of the order, or its end, and the first element of a block of it. */
+struct position {
+    size_t x;
+    uint64_t elem;
+};
+
+static struct position position_of(const struct cut *cut, uint64_t at_bytes)
+{
+    struct position position = {0, 0};
+    for (; position.x < cut->n; position.x++) {
+        const struct phema_tensor *tensor = tensor_at(cut, position.x);
+        if (at_bytes < tensor->size_bytes) {
+            unsigned bits = phema_dtype_bits(tensor->dtype);
+            uint64_t elem = at_bytes / bits * 8 + at_bytes % bits * 8 / bits;
+            position.elem = elem / BLOCK_ELEMS * BLOCK_ELEMS;
+            return position;
+        }
+        at_bytes -= tensor->size_bytes;
+    }
+    return position;
+}
+
+/* part / n_parts of the bytes; no product is too large. */
+static uint64_t bytes_before(uint64_t bytes, uint64_t part, uint64_t n_parts)
+{
+    return bytes / n_parts * part + bytes % n_parts * part / n_parts;
+}
+
+/* The order becomes that of the share. */
+static void keep_share(struct cut *cut, struct share share)
+{
+    uint64_t bytes = 0;
+    for (size_t x = 0; x < cut->n; x++)
+        bytes += tensor_at(cut, x)->size_bytes;
+    cut->end_elem = cut->n ? tensor_at(cut, cut->n - 1)->n_elems : 0;
+    if (share.n_parts < 2)
+        return;
+    struct position first = position_of(cut, bytes_before(bytes, share.part - 1, share.n_parts));
+    struct position end = position_of(cut, bytes_before(bytes, share.part, share.n_parts));
+    size_t end_x = end.elem ? end.x + 1 : end.x;
+    cut->n = first.x < end_x && (first.x < end.x || first.elem < end.elem) ? end_x - first.x : 0;
+    memmove(cut->order, cut->order + first.x, cut->n * sizeof(*cut->order));
+    cut->first_elem = first.elem;
+    cut->end_elem = end.elem ? end.elem : cut->n ? tensor_at(cut, cut->n - 1)->n_elems : 0;
+}
+
+uint64_t cut_n_elems(const struct cut *cut, size_t x)
+{
+    return (x + 1 == cut->n ? cut->end_elem : tensor_at(cut, x)->n_elems) -
+           (x == 0 ? cut->first_elem : 0);
+}
+
+static uint64_t tiles_of(uint64_t n_elems, size_t tile_elems)
+{
+    return n_elems / tile_elems + (n_elems % tile_elems != 0);
+}
+
+PHEMA_FALLIBLE cut_make(struct cut *cut, const struct phema_series *series, struct share share,
+                        size_t tile_elems, uint64_t max_job_bytes, unsigned n_threads,
+                        struct phema_error *err)
 {
     *cut = (struct cut){.series = series, .tile_elems = tile_elems};
     cut->order = calloc(series->n_tensors + 1, sizeof(*cut->order));
@@ -80,10 +141,11 @@ PHEMA_FALLIBLE cut_make(struct cut *cut, const struct phema_series *series, size
         if (status)
             return status;
     }
+    keep_share(cut, share);
     for (size_t i = 0; i < cut->n; i++) {
-        const struct phema_tensor *tensor = &series->tensors[cut->order[i]].tensor;
-        cut->first_tile[i + 1] = cut->first_tile[i] + tiles_of(tensor, cut->tile_elems);
-        cut->read_bytes += tensor->size_bytes;
+        uint64_t n_elems = cut_n_elems(cut, i);
+        cut->first_tile[i + 1] = cut->first_tile[i] + tiles_of(n_elems, cut->tile_elems);
+        cut->read_bytes += phema_dtype_bytes(tensor_at(cut, i)->dtype, n_elems);
     }
 
     /* whole jobs let go of whole stretches of files; several for each thread level out their ends
@@ -127,10 +189,10 @@ struct piece cut_tile(const struct cut *cut, uint64_t tile, size_t *hint)
             high = middle;
     }
     *hint = low;
-    const struct phema_tensor *tensor = &cut->series->tensors[cut->order[low]].tensor;
+    uint64_t done = (tile - cut->first_tile[low]) * cut->tile_elems; /* of its share */
     struct piece piece = {.tensor = cut->order[low],
-                          .first = (tile - cut->first_tile[low]) * cut->tile_elems};
-    piece.n_elems = tensor->n_elems - piece.first;
+                          .first = (low == 0 ? cut->first_elem : 0) + done,
+                          .n_elems = cut_n_elems(cut, low) - done};
     if (piece.n_elems > cut->tile_elems)
         piece.n_elems = cut->tile_elems;
     return piece;

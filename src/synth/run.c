@@ -79,15 +79,15 @@ static enum phema_status open_readers(struct run *run, struct phema_error *err)
     return status;
 }
 
-/* Of tensors that are averaged, and of those that are copied, in one snapshot. */
+/* Of what is read of tensors that are averaged, and of those that are copied, in one snapshot. */
 static void weigh_rules(const struct run *run, uint64_t *averaged, uint64_t *copied)
 {
     const struct phema_series *series = run->plan->series;
     *averaged = *copied = 0;
-    for (size_t i = 0; i < series->n_tensors; i++) {
-        const struct phema_series_tensor *entry = &series->tensors[i];
-        if (entry->same_as == i)
-            *(entry->rule == PHEMA_RULE_COPY ? copied : averaged) += entry->tensor.size_bytes;
+    for (size_t x = 0; x < run->cut.n; x++) {
+        const struct phema_series_tensor *entry = &series->tensors[run->cut.order[x]];
+        *(entry->rule == PHEMA_RULE_COPY ? copied : averaged) +=
+            phema_dtype_bytes(entry->tensor.dtype, cut_n_elems(&run->cut, x));
     }
 }
 
@@ -132,7 +132,8 @@ PHEMA_FALLIBLE run_prepare(struct run *run, struct phema_error *err)
         return status;
     unsigned n_threads = run->options.n_threads;
     uint64_t job_bytes = MAX_READ_BYTES / series->n / n_threads;
-    status = cut_make(&run->cut, series, run->budget.tile_elems,
+    struct share share = {run->options.part, run->options.n_parts};
+    status = cut_make(&run->cut, series, share, run->budget.tile_elems,
                       job_bytes < MAX_JOB_BYTES ? job_bytes : MAX_JOB_BYTES, n_threads, err);
     if (!status)
         status = add_up_reading(run, err);

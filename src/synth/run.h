@@ -11,10 +11,6 @@
 #include "sink.h"
 #include "turns.h"
 
-/* Elements that are equal in all snapshots are copied in blocks of this many, counted from the
- * start of the tensor: whatever the tiles are, since they are multiples of it. */
-#define BLOCK_ELEMS ((size_t)1024)
-
 /* What all workers see. */
 struct run {
     const struct phema_plan *plan;

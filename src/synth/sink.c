@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* sink.c - see sink.h. New files are laid out and filled in any order; a compressed one is written
  * plain first and compressed when it is whole; a copy is changed in place and its checksums mended;
- * a directory is published as one. */
+ * a directory is published as one. One of several processes fills its part of new files alone. */
 #include "sink.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,10 @@ struct sink {
     struct phema_writer **writers;             /* [output->n_files] that tensors go to */
     struct phema_writer *compressed, *sidecar; /* where there is one */
     struct phema_writer_directory *directory;
+    struct phema_writer_part *part; /* NULL: the output is written whole */
+    struct phema_writer_part_options part_options;
+    struct phema_writer_part_file *part_files;
+    char digest[PHEMA_PART_DIGEST];
     uint8_t *map; /* of a copy with strided tensors */
     uint64_t size_bytes;
 };
@@ -128,6 +133,13 @@ static struct phema_writer_options writing(const struct sink *sink)
                                          .syncs = sink->options.syncs};
 }
 
+static enum phema_status commit(struct phema_writer **writer, struct phema_error *err)
+{
+    struct phema_writer *committed = *writer;
+    *writer = NULL; /* freed also when it fails */
+    return phema_writer_commit(committed, err);
+}
+
 static enum phema_status open_beside(struct phema_writer **out, const struct sink *sink,
                                      const char *end, uint64_t size_bytes, bool replaces,
                                      struct phema_error *err)
@@ -192,6 +204,90 @@ static enum phema_status open_shards(struct sink *sink, struct phema_error *err)
     return status;
 }
 
+/* ---- One of several processes ---- */
+
+/* All that the output will hold: files of tensors, then side files. */
+static enum phema_status list_files(struct sink *sink, struct phema_error *err)
+{
+    size_t n_files = sink->output->n_files, n_side_files = sink->outputs->n_side_files;
+    sink->part_files = calloc(n_files + n_side_files + 1, sizeof(*sink->part_files));
+    if (!sink->part_files)
+        return phema_fail_memory(err);
+    for (size_t f = 0; f < n_files; f++)
+        sink->part_files[f] = (struct phema_writer_part_file){sink->output->files[f].name,
+                                                              sink->output->files[f].size_bytes};
+    for (size_t f = 0; f < n_side_files; f++) {
+        const struct phema_side_file *file = &sink->outputs->side_files[f];
+        struct stat st;
+        if (file->source && stat(file->source, &st))
+            return phema_fail(err, PHEMA_ERR_FILE, "%s: cannot be examined: %s", file->source,
+                              strerror(errno));
+        sink->part_files[n_files + f] = (struct phema_writer_part_file){
+            file->name, file->source ? (uint64_t)st.st_size : strlen(file->text)};
+    }
+    sink->part_options = (struct phema_writer_part_options){
+        .part = sink->options.part,
+        .n_parts = sink->options.n_parts,
+        .digest = sink->digest,
+        .is_directory = sink->outputs->form == PHEMA_FORM_SHARDED,
+        .files = sink->part_files,
+        .n_files = n_files + n_side_files,
+        .syncs = sink->options.syncs,
+    };
+    return PHEMA_OK;
+}
+
+static enum phema_status put_side_file(struct sink *sink, size_t f, struct phema_error *err)
+{
+    const struct phema_side_file *file = &sink->outputs->side_files[f];
+    if (file->source)
+        return phema_writer_part_copy_file(sink->part, sink->output->n_files + f, file->source,
+                                           err);
+    struct phema_writer *writer = NULL;
+    enum phema_status status =
+        phema_writer_part_file(&writer, sink->part, sink->output->n_files + f, err);
+    if (status)
+        return status;
+    status = phema_writer_put(writer, 0, file->text, strlen(file->text), err);
+    if (!status)
+        return phema_writer_commit(writer, err);
+    phema_writer_abandon(writer);
+    return status;
+}
+
+/* The first part writes what belongs to none: headers and side files. */
+static enum phema_status open_part(struct sink *sink, struct phema_error *err)
+{
+    bool is_first = sink->options.part == 1;
+    memcpy(sink->digest, sink->options.digest, sizeof(sink->digest));
+    enum phema_status status = list_files(sink, err);
+    if (!status)
+        status = phema_writer_part_open(&sink->part, sink->output->path, &sink->part_options, err);
+    for (size_t f = 0; f < sink->output->n_files && !status; f++) {
+        const struct phema_output_file *file = &sink->output->files[f];
+        status = phema_writer_part_file(&sink->writers[f], sink->part, f, err);
+        if (!status && is_first)
+            status = phema_writer_put(sink->writers[f], 0, file->header, file->header_size, err);
+    }
+    for (size_t f = 0; f < sink->outputs->n_side_files && is_first && !status; f++)
+        status = put_side_file(sink, f, err);
+    return status;
+}
+
+static enum phema_status commit_part(struct sink *sink, struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    for (size_t f = 0; f < sink->output->n_files && !status; f++)
+        status = commit(&sink->writers[f], err);
+    struct phema_writer_part *part = sink->part;
+    if (status)
+        return status;
+    sink->part = NULL; /* freed also when it fails */
+    return phema_writer_part_finish(part, err);
+}
+
+/* ---- Copies ---- */
+
 /* Whether one of the tensors that are replaced is scattered over the file. */
 static bool is_any_strided(const struct sink *sink)
 {
@@ -237,7 +333,9 @@ PHEMA_FALLIBLE sink_open(struct sink **out, const struct phema_plan *plan,
                           .size_bytes = outputs->items[output].size_bytes};
     sink->writers = calloc(sink->output->n_files + 1, sizeof(struct phema_writer *));
     enum phema_status status = sink->writers ? PHEMA_OK : phema_fail_memory(err);
-    if (!status && outputs->form == PHEMA_FORM_SHARDED)
+    if (!status && options->n_parts)
+        status = open_part(sink, err);
+    else if (!status && outputs->form == PHEMA_FORM_SHARDED)
         status = open_shards(sink, err);
     else if (!status && outputs->form == PHEMA_FORM_TEMPLATE)
         status = open_copy(sink, err);
@@ -318,13 +416,6 @@ uint64_t sink_size_bytes(const struct sink *sink)
     return sink->size_bytes;
 }
 
-static enum phema_status commit(struct phema_writer **writer, struct phema_error *err)
-{
-    struct phema_writer *committed = *writer;
-    *writer = NULL; /* freed also when it fails */
-    return phema_writer_commit(committed, err);
-}
-
 static void remove_sidecar(const struct sink *sink)
 {
     char *path = NULL;
@@ -349,7 +440,9 @@ static enum phema_status commit_copy(struct sink *sink, struct phema_error *err)
 PHEMA_FALLIBLE sink_commit(struct sink *sink, struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
-    if (sink->directory) {
+    if (sink->part) {
+        status = commit_part(sink, err);
+    } else if (sink->directory) {
         for (size_t f = 0; f < sink->output->n_files && !status; f++)
             status = commit(&sink->writers[f], err);
         struct phema_writer_directory *directory = sink->directory;
@@ -372,6 +465,8 @@ void sink_abandon(struct sink *sink)
         return;
     for (size_t f = 0; sink->writers && f < sink->output->n_files; f++)
         phema_writer_abandon(sink->writers[f]);
+    phema_writer_part_abandon(sink->part);
+    free(sink->part_files);
     phema_writer_directory_abandon(sink->directory);
     phema_writer_abandon(sink->compressed);
     phema_writer_abandon(sink->sidecar);

@@ -10,7 +10,9 @@ struct sink;
 
 struct sink_options {
     bool replaces, syncs;
-    unsigned n_threads; /* for what is left when all tensors are written */
+    unsigned n_threads;     /* for what is left when all tensors are written */
+    uint64_t part, n_parts; /* 0 of 0: the output is written whole */
+    const char *digest;     /* of what the part is of; borrowed while the sink is opened */
 };
 
 /* Before anything is made: PHEMA_ERR_OUTPUT when a file exists that may not be replaced, or is one
@@ -40,7 +42,7 @@ PHEMA_FALLIBLE sink_finish(struct sink *sink, struct phema_error *err);
 /* Of the output, known for certain when it is finished. */
 uint64_t sink_size_bytes(const struct sink *sink);
 
-/* Publish and free. */
+/* Publish and free; of a part: it is done, and join publishes. */
 PHEMA_FALLIBLE sink_commit(struct sink *sink, struct phema_error *err);
 void sink_abandon(struct sink *sink); /* takes NULL */
 

@@ -3,12 +3,14 @@
 #include "phema/synth.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "crew.h"
+#include "identity.h"
 #include "phema/cleanup.h"
 #include "phema/memory.h"
 #include "phema/writer.h"
@@ -25,15 +27,17 @@ static void note_peaks(struct phema_synth_result *result, struct phema_ledger *l
 
 /* ---- Outputs ---- */
 
-static enum phema_status make_directory(const struct phema_outputs *outputs,
+static enum phema_status make_directory(const struct phema_outputs *outputs, uint64_t n_parts,
                                         struct phema_cleanup_entry **made, struct phema_error *err)
 {
     if (!outputs->made_directory)
         return PHEMA_OK;
     phema_cleanup_hold();
     enum phema_status status = PHEMA_OK;
+    bool is_shared = n_parts > 0; /* with other parts: not ours to remove */
     if (mkdir(outputs->made_directory, 0777) == 0)
-        status = phema_cleanup_add_partial(made, outputs->made_directory, true, err);
+        status = is_shared ? PHEMA_OK
+                           : phema_cleanup_add_partial(made, outputs->made_directory, true, err);
     else if (errno != EEXIST)
         status = phema_fail(err, PHEMA_ERR_OUTPUT, "%s: cannot be made: %s",
                             outputs->made_directory, strerror(errno));
@@ -43,14 +47,26 @@ static enum phema_status make_directory(const struct phema_outputs *outputs,
 
 static enum phema_status open_outputs(struct run *run, struct phema_error *err)
 {
-    unsigned n_finishers = run->budget.n_finishers ? run->budget.n_finishers : 1;
-    struct sink_options options = {run->options.replaces, run->options.syncs, n_finishers};
+    struct sink_options options = {.replaces = run->options.replaces,
+                                   .syncs = run->options.syncs,
+                                   .n_threads =
+                                       run->budget.n_finishers ? run->budget.n_finishers : 1,
+                                   .part = run->options.part,
+                                   .n_parts = run->options.n_parts};
+    struct identity inputs = {0};
     enum phema_status status =
         phema_writer_allow(run->outputs->m * sink_n_files(run->outputs), err);
+    if (!status && options.n_parts)
+        status = identity_of_inputs(&inputs, run->plan, &run->options, err);
     for (size_t j = 0; !status && j < run->outputs->m; j++)
         status = sink_check(run->plan, run->outputs, j, &options, err);
-    for (size_t j = 0; !status && j < run->outputs->m; j++)
+    for (size_t j = 0; !status && j < run->outputs->m; j++) {
+        struct identity identity = {0};
+        if (options.n_parts)
+            identity = identity_of_output(&inputs, run->outputs, j);
+        options.digest = identity.digest;
         status = sink_open(&run->sinks[j], run->plan, run->outputs, j, &options, err);
+    }
     return status;
 }
 
@@ -83,25 +99,47 @@ static enum phema_status publish(struct run *run, bool is_directory_made,
         run->sinks[j] = NULL;
         status = sink_commit(sink, err);
     }
-    if (!status && is_directory_made && run->options.syncs)
+    bool may_be_new = is_directory_made || (run->options.n_parts && run->outputs->made_directory);
+    if (!status && may_be_new && run->options.syncs)
         status = phema_writer_sync_entry(run->outputs->made_directory, err);
     return status;
+}
+
+static void count_tensor(const struct run *run, size_t i, struct phema_synth_result *result)
+{
+    const struct phema_series *series = run->plan->series;
+    if (series->tensors[i].rule == PHEMA_RULE_COPY)
+        result->n_copied++;
+    else if (series->tensors[i].tensor.n_elems &&
+             !atomic_load(&run->varies[series->tensors[i].same_as]))
+        result->n_constant++;
+    else
+        result->n_averaged++;
+}
+
+/* Tensors of which the part has something, aliases included, and what it has written of them. */
+static void count_part(const struct run *run, struct phema_synth_result *result)
+{
+    uint64_t bytes = 0;
+    for (size_t x = 0; x < run->cut.n; x++)
+        for (size_t i = run->cut.order[x]; i != SIZE_MAX; i = run->next_alias[i]) {
+            count_tensor(run, i, result);
+            bytes += phema_dtype_bytes(run->outputs->dtypes[i], cut_n_elems(&run->cut, x));
+        }
+    result->written_bytes = bytes * run->outputs->m;
 }
 
 static void count_tensors(const struct run *run, struct phema_synth_result *result)
 {
     const struct phema_series *series = run->plan->series;
-    for (size_t i = 0; i < series->n_tensors; i++) {
-        if (series->tensors[i].rule == PHEMA_RULE_COPY)
-            result->n_copied++;
-        else if (series->tensors[i].tensor.n_elems &&
-                 !atomic_load(&run->varies[series->tensors[i].same_as]))
-            result->n_constant++;
-        else
-            result->n_averaged++;
+    if (run->options.n_parts) {
+        count_part(run, result);
+    } else {
+        for (size_t i = 0; i < series->n_tensors; i++)
+            count_tensor(run, i, result);
+        for (size_t j = 0; j < run->outputs->m; j++)
+            result->written_bytes += run->outputs->items[j].size_bytes;
     }
-    for (size_t j = 0; j < run->outputs->m; j++)
-        result->written_bytes += run->outputs->items[j].size_bytes;
     result->read_bytes = atomic_load(&run->done_bytes);
     result->peak_resident_bytes = phema_memory_peak_resident();
 }
@@ -139,31 +177,67 @@ static enum phema_status watch_files(const struct run *run, struct phema_error *
     return status;
 }
 
+static enum phema_status check_form(const struct phema_outputs *outputs,
+                                    const struct phema_synth_options *options,
+                                    struct phema_error *err)
+{
+    const char *path = outputs->m ? outputs->items[0].path : "";
+    if (options->n_parts && outputs->form == PHEMA_FORM_COMPRESSED)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "--part: %s is compressed as a whole, by one process; write .safetensors "
+                          "in parts, join them, and compress that with synth --convert",
+                          path);
+    if (options->n_parts && outputs->form == PHEMA_FORM_TEMPLATE)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "--part: %s is a copy of a checkpoint, which one process changes; write "
+                          ".safetensors in parts, join them, and put that into a copy with synth "
+                          "--convert --into",
+                          path);
+    return PHEMA_OK;
+}
+
+/* What a failure means for the other parts. */
+static void add_what_stays(const struct phema_synth_options *options, struct phema_error *err)
+{
+    size_t used = strlen(err->message);
+    (void)snprintf(err->message + used, sizeof(err->message) - used,
+                   "; part %llu of %llu is to be run again, what the others have written stays",
+                   (unsigned long long)options->part, (unsigned long long)options->n_parts);
+}
+
 PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct phema_plan *plan,
                                struct phema_outputs *outputs,
                                const struct phema_synth_options *options, struct phema_error *err)
 {
     double start_s = clock_now_s();
-    *result = (struct phema_synth_result){.nan_tensor = SIZE_MAX,
-                                          .peak_anonymous_bytes = phema_memory_now().anonymous_bytes};
+    *result =
+        (struct phema_synth_result){.nan_tensor = SIZE_MAX,
+                                    .part = options->part,
+                                    .n_parts = options->n_parts,
+                                    .peak_anonymous_bytes = phema_memory_now().anonymous_bytes};
     struct run run;
     run_init(&run, plan, outputs, options);
     result->backend = phema_backend_name(run.backend);
     struct phema_cleanup_entry *made = NULL;
     phema_ledger_enter(options->ledger, PHEMA_STAGE_ACCUMULATE);
-    enum phema_status status = run_prepare(&run, err);
+    enum phema_status status = check_form(outputs, options, err);
+    if (!status)
+        status = run_prepare(&run, err);
     if (!status)
         status = watch_files(&run, err);
     if (!status)
-        status = make_directory(outputs, &made, err);
+        status = make_directory(outputs, options->n_parts, &made, err);
     if (!status)
         status = open_outputs(&run, err);
+    bool is_begun = !status;
     if (!status)
         status = accumulate(&run, result, start_s, err);
     if (!status)
         status = publish(&run, made != NULL, result, start_s, err);
     if (!status)
         count_tensors(&run, result);
+    else if (is_begun && options->n_parts)
+        add_what_stays(options, err);
     result->n_threads = run.budget.n_threads;
     result->n_passes = run.budget.n_passes;
 

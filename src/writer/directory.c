@@ -98,6 +98,8 @@ static enum phema_status take(struct phema_writer_directory *directory, struct p
     if (!status)
         status = writer_check_files_alone(&is_empty, directory->descriptor, directory->partial_path,
                                           err);
+    if (!status && !is_empty)
+        status = writer_check_no_parts(directory->path, err);
     if (!status) {
         directory->is_ours = true;
         writer_remove_files(directory->descriptor);
@@ -109,14 +111,13 @@ static enum phema_status take(struct phema_writer_directory *directory, struct p
     return status;
 }
 
-PHEMA_FALLIBLE phema_writer_directory_open(struct phema_writer_directory **out, const char *path,
-                                           const struct phema_writer_options *options,
-                                           struct phema_error *err)
+static enum phema_status new_directory(struct phema_writer_directory **out, const char *path,
+                                       const struct phema_writer_options *options,
+                                       struct phema_error *err)
 {
     size_t size = strlen(path);
     while (size > 1 && path[size - 1] == '/')
         size--;
-    enum phema_status status = PHEMA_OK;
     struct phema_writer_directory *directory = calloc(1, sizeof(*directory));
     if (!directory)
         return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
@@ -125,19 +126,40 @@ PHEMA_FALLIBLE phema_writer_directory_open(struct phema_writer_directory **out, 
     directory->path = strndup(path, size);
     if (!directory->path || asprintf(&directory->partial_path, "%s.partial", directory->path) < 0) {
         directory->partial_path = NULL;
-        status = phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
-        goto fail;
+        phema_writer_directory_abandon(directory);
+        return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
     }
+    *out = directory;
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE phema_writer_directory_open(struct phema_writer_directory **out, const char *path,
+                                           const struct phema_writer_options *options,
+                                           struct phema_error *err)
+{
+    struct phema_writer_directory *directory = NULL;
+    enum phema_status status = new_directory(&directory, path, options, err);
+    if (status)
+        return status;
     status = phema_writer_directory_check(directory->path, options->replaces, err);
     if (!status)
         status = take(directory, err);
     if (status)
-        goto fail;
-    *out = directory;
-    return PHEMA_OK;
+        phema_writer_directory_abandon(directory);
+    else
+        *out = directory;
+    return status;
+}
 
-fail:
-    phema_writer_directory_abandon(directory);
+PHEMA_FALLIBLE writer_directory_adopt(struct phema_writer_directory **out, const char *path,
+                                      int descriptor, const struct phema_writer_options *options,
+                                      struct phema_error *err)
+{
+    enum phema_status status = new_directory(out, path, options, err);
+    if (status)
+        (void)close(descriptor);
+    else
+        (*out)->descriptor = descriptor;
     return status;
 }
 

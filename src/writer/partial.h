@@ -24,7 +24,19 @@ enum phema_status writer_fail_errno(struct phema_error *err, const char *path, c
 enum phema_status writer_fail_size(const struct phema_writer *writer, int number,
                                    struct phema_error *err);
 
-/* An open, locked and empty partial file. */
+enum phema_status writer_fail_locked(const char *path, struct phema_error *err);
+
+/* Nothing open yet; NULL without memory. */
+struct phema_writer *writer_new(const char *path, const struct phema_writer_options *options);
+
+/* Parts of it that are done, or under way, are not an ordinary run's to throw away (parts.h). */
+PHEMA_FALLIBLE writer_check_no_parts(const char *path, struct phema_error *err);
+
+/* Under its name, in the place of another or not. 0, or -1 and errno. */
+int writer_publish(const char *partial_path, const char *path, bool replaces);
+enum phema_status writer_fail_publish(const char *path, int number, struct phema_error *err);
+
+/* An open and locked partial file. */
 PHEMA_FALLIBLE writer_begin(struct phema_writer **out, const char *path,
                             const struct phema_writer_options *options, struct phema_error *err);
 
@@ -66,6 +78,12 @@ PHEMA_FALLIBLE writer_check_files_alone(bool *is_empty, int descriptor, const ch
 
 /* Its plain files go; what else there is stays. */
 void writer_remove_files(int descriptor);
+
+/* One that is whole in PATH.partial, opened and locked as descriptor, which it takes: for commit.
+ * Whatever fails, it stays. */
+PHEMA_FALLIBLE writer_directory_adopt(struct phema_writer_directory **out, const char *path,
+                                      int descriptor, const struct phema_writer_options *options,
+                                      struct phema_error *err);
 
 /* Where directories cannot be exchanged: path moves to aside_path, partial_path to path. 0; or -1
  * and errno, and nothing has moved. */

@@ -70,14 +70,18 @@ bool writer_is_still_named(int descriptor, const char *path)
            opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
+enum phema_status writer_fail_locked(const char *path, struct phema_error *err)
+{
+    return phema_fail(err, PHEMA_ERR_OUTPUT,
+                      "%s: another run is writing it; wait for it or choose another name", path);
+}
+
 PHEMA_FALLIBLE writer_lock(int descriptor, const char *path, struct phema_error *err)
 {
     if (flock(descriptor, LOCK_EX | LOCK_NB) == 0)
         return PHEMA_OK;
     if (errno == EWOULDBLOCK)
-        return phema_fail(err, PHEMA_ERR_OUTPUT,
-                          "%s: another run is writing it; wait for it or choose another name",
-                          path);
+        return writer_fail_locked(path, err);
     if (errno != ENOLCK && errno != EOPNOTSUPP) /* filesystems without locks */
         return writer_fail_errno(err, path, "cannot be locked", errno);
     return PHEMA_OK;
@@ -130,7 +134,7 @@ PHEMA_FALLIBLE writer_allocate(struct phema_writer *writer, uint64_t size_bytes,
     return result ? writer_fail_size(writer, errno, err) : PHEMA_OK;
 }
 
-static struct phema_writer *new_writer(const char *path, const struct phema_writer_options *options)
+struct phema_writer *writer_new(const char *path, const struct phema_writer_options *options)
 {
     struct phema_writer *writer = calloc(1, sizeof(*writer));
     if (!writer)
@@ -146,6 +150,12 @@ static struct phema_writer *new_writer(const char *path, const struct phema_writ
     return writer;
 }
 
+static bool is_empty(int descriptor)
+{
+    struct stat st;
+    return fstat(descriptor, &st) == 0 && st.st_size == 0;
+}
+
 PHEMA_FALLIBLE writer_begin(struct phema_writer **out, const char *path,
                             const struct phema_writer_options *options, struct phema_error *err)
 {
@@ -154,7 +164,7 @@ PHEMA_FALLIBLE writer_begin(struct phema_writer **out, const char *path,
         if (status)
             return status;
     }
-    struct phema_writer *writer = new_writer(path, options);
+    struct phema_writer *writer = writer_new(path, options);
     if (!writer)
         return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
     enum phema_status status = PHEMA_OK;
@@ -165,6 +175,8 @@ PHEMA_FALLIBLE writer_begin(struct phema_writer **out, const char *path,
     }
     phema_cleanup_hold();
     status = open_locked(writer, err);
+    if (!status && !is_empty(writer->descriptor))
+        status = writer_check_no_parts(path, err);
     if (status) {
         /* not ours: it must not be removed */
         free(writer->partial_path);
@@ -195,7 +207,7 @@ PHEMA_FALLIBLE writer_begin_inside(struct phema_writer **out, const char *path,
                                    const struct phema_writer_options *options,
                                    struct phema_error *err)
 {
-    struct phema_writer *writer = new_writer(path, options);
+    struct phema_writer *writer = writer_new(path, options);
     if (!writer)
         return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
     enum phema_status status = PHEMA_OK;
@@ -303,21 +315,29 @@ static void unmap(struct phema_writer *writer)
     writer->map = NULL;
 }
 
-static int publish(const struct phema_writer *writer)
+int writer_publish(const char *partial_path, const char *path, bool replaces)
 {
-    if (writer->is_inside)
-        return 0;
-    if (writer->options.replaces)
-        return rename(writer->partial_path, writer->path);
-    if (renameat2(AT_FDCWD, writer->partial_path, AT_FDCWD, writer->path, RENAME_NOREPLACE) == 0)
+    if (replaces)
+        return rename(partial_path, path);
+    if (renameat2(AT_FDCWD, partial_path, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return -1;
     /* no such rename on this filesystem: a link never replaces either */
-    if (link(writer->partial_path, writer->path))
+    if (link(partial_path, path))
         return -1;
-    (void)unlink(writer->partial_path);
+    (void)unlink(partial_path);
     return 0;
+}
+
+enum phema_status writer_fail_publish(const char *path, int number, struct phema_error *err)
+{
+    if (number == EEXIST)
+        return phema_fail(err, PHEMA_ERR_OUTPUT,
+                          "%s: appeared while this run was writing; it was "
+                          "left as it is (--force replaces it)",
+                          path);
+    return writer_fail_errno(err, path, "cannot be renamed into place", number);
 }
 
 PHEMA_FALLIBLE phema_writer_commit(struct phema_writer *writer, struct phema_error *err)
@@ -334,13 +354,9 @@ PHEMA_FALLIBLE phema_writer_commit(struct phema_writer *writer, struct phema_err
         status = writer_fail_errno(err, writer->path, "cannot be written", errno);
         goto done;
     }
-    if (publish(writer)) {
-        status = errno == EEXIST
-                     ? phema_fail(err, PHEMA_ERR_OUTPUT,
-                                  "%s: appeared while this run was writing; it was "
-                                  "left as it is (--force replaces it)",
-                                  writer->path)
-                     : writer_fail_errno(err, writer->path, "cannot be renamed into place", errno);
+    if (!writer->is_inside &&
+        writer_publish(writer->partial_path, writer->path, writer->options.replaces)) {
+        status = writer_fail_publish(writer->path, errno, err);
         goto done;
     }
     free(writer->partial_path);

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_join.c - outputs that several processes have written appear under their names. All of them
+ * are checked before the first does. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "commands.h"
+#include "phema/json.h"
+#include "phema/writer.h"
+#include "shared.h"
+
+struct join_values {
+    struct cli_common common;
+    struct cli_texts outs;
+    bool is_forced, skips_sync;
+};
+
+struct joins {
+    struct phema_writer_join **items; /* [n], NULL when committed */
+    size_t n;
+};
+
+static enum phema_status add(struct joins *joins, const char *path,
+                             const struct phema_writer_options *options, struct phema_error *err)
+{
+    struct phema_writer_join **larger =
+        realloc(joins->items, (joins->n + 1) * sizeof(struct phema_writer_join *));
+    if (!larger)
+        return phema_fail_memory(err);
+    joins->items = larger;
+    enum phema_status status = phema_writer_join_open(&larger[joins->n], path, options, err);
+    if (!status)
+        joins->n++;
+    return status;
+}
+
+/* OUT: an output, or a directory of several. */
+static enum phema_status add_all(struct joins *joins, const char *out,
+                                 const struct phema_writer_options *options,
+                                 struct phema_error *err)
+{
+    char **paths = NULL;
+    size_t n = 0;
+    enum phema_status status = phema_writer_find_parts(&paths, &n, out, err);
+    if (!status && n == 0)
+        status =
+            phema_fail(err, PHEMA_ERR_OUTPUT,
+                       "%s: no parts of it are here, nor in it; synth --part writes them", out);
+    if (!status)
+        status = phema_writer_allow(joins->n + n, err);
+    for (size_t i = 0; i < n && !status; i++)
+        status = add(joins, paths[i], options, err);
+    for (size_t i = 0; i < n; i++)
+        free(paths[i]);
+    free(paths);
+    return status;
+}
+
+static void write_output(struct phema_text *text, struct phema_json_out *json, bool is_json,
+                         const struct phema_writer_join *join)
+{
+    if (!is_json) {
+        phema_text_printf(text, "%s\n", phema_writer_join_path(join));
+        return;
+    }
+    phema_json_out_open(json, NULL, '{');
+    phema_json_out_string(json, "file", phema_writer_join_path(join));
+    phema_json_out_u64(json, "bytes", phema_writer_join_bytes(join));
+    phema_json_out_u64(json, "parts", phema_writer_join_n_parts(join));
+    phema_json_out_close(json, '}');
+}
+
+static enum phema_status commit_all(struct joins *joins, const struct join_values *given,
+                                    struct phema_error *err)
+{
+    bool is_json = given->common.is_json;
+    struct phema_text text = {0};
+    struct phema_json_out json = {.text = &text, .is_pretty = true};
+    if (is_json) {
+        phema_json_out_open(&json, NULL, '{');
+        phema_json_out_u64(&json, "version", 1);
+        phema_json_out_open(&json, "outputs", '[');
+    }
+    enum phema_status status = PHEMA_OK;
+    for (size_t i = 0; i < joins->n && !status; i++) {
+        struct phema_writer_join *join = joins->items[i];
+        struct phema_name_buffer size;
+        write_output(&text, &json, is_json, join);
+        if (!given->common.is_quiet)
+            (void)fprintf(stderr, "%s: %llu parts, %s\n", phema_writer_join_path(join),
+                          (unsigned long long)phema_writer_join_n_parts(join),
+                          phema_size_shown(&size, phema_writer_join_bytes(join)));
+        joins->items[i] = NULL;
+        status = phema_writer_join_commit(join, err);
+    }
+    if (is_json) {
+        phema_json_out_close(&json, ']');
+        phema_json_out_close(&json, '}');
+        phema_text_puts(&text, "\n");
+    }
+    if (!status)
+        status = cli_print(&text, err);
+    phema_text_clear(&text);
+    return status;
+}
+
+static enum phema_status run(void *values, struct phema_error *err)
+{
+    const struct join_values *given = values;
+    struct phema_writer_options options = {.replaces = given->is_forced,
+                                           .syncs = !given->skips_sync};
+    struct joins joins = {0};
+    enum phema_status status = PHEMA_OK;
+    for (size_t i = 0; i < given->outs.n && !status; i++)
+        status = add_all(&joins, given->outs.items[i], &options, err);
+    if (!status)
+        status = commit_all(&joins, given, err);
+    for (size_t i = 0; i < joins.n; i++)
+        phema_writer_join_abandon(joins.items[i]);
+    free(joins.items);
+    return status;
+}
+
+static const struct cli_opt rows[] = {
+    {"OUT", OUTPUT, CLI_OPERANDS, CLI_ROW(join_values, outs), NULL,
+     "as synth --part was given it: a file, or a\ndirectory, for all outputs of which it has parts",
+     0, 0},
+    {"force", OUTPUT, CLI_FLAG, CLI_ROW(join_values, is_forced), NULL, "replace existing outputs",
+     0, 'f'},
+    {"no-sync", OUTPUT, CLI_FLAG, CLI_ROW(join_values, skips_sync), NULL,
+     "do not wait until outputs are safe on disk", 0, 0},
+    CLI_COMMON_ROWS(join_values),
+    {0},
+};
+
+const struct cli_verb cli_join = {
+    .name = "join",
+    .summary = "publish outputs that several processes have written in parts",
+    .options = rows,
+    .examples = "  posthoc-ema join out.safetensors\n"
+                "      when all parts of it are done; status 1 names those that are not\n"
+                "  posthoc-ema join sweep/\n"
+                "      all outputs in that directory\n",
+    .values_size = sizeof(struct join_values),
+    .run = run,
+};

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+/* join.c - the parts of an output become that output. PATH.partial is locked against parts and
+ * ordinary runs before the markers are looked at, so that what is done stays done until it is
+ * published; markers go last, since they alone say that it is whole. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "partial.h"
+#include "parts.h"
+#include "phema/text.h"
+
+struct phema_writer_join {
+    char *path, *partial_path, *directory;
+    struct phema_writer_options options;
+    uint64_t n_parts, size_bytes;
+    struct marker first; /* what all of them say */
+    int descriptor;      /* of PATH.partial, or -1 */
+};
+
+/* ---- Whether all is there ---- */
+
+static enum phema_status find_division(struct phema_writer_join *join, struct phema_error *err)
+{
+    struct marker_list list = {0};
+    enum phema_status status = marker_list_make(&list, join->directory, join->path, err);
+    if (!status && !list.n)
+        status = phema_fail(err, PHEMA_ERR_OUTPUT,
+                            "%s: no parts of it are here; synth --part writes them", join->path);
+    for (size_t i = 1; i < list.n && !status; i++)
+        if (list.items[i].n_parts != list.items[0].n_parts)
+            status = phema_fail(err, PHEMA_ERR_OUTPUT,
+                                "%s: there is a part of %llu and one of %llu; remove what is left "
+                                "of the division that is not meant",
+                                join->path, (unsigned long long)list.items[0].n_parts,
+                                (unsigned long long)list.items[i].n_parts);
+    if (!status)
+        join->n_parts = list.items[0].n_parts;
+    marker_list_clear(&list);
+    return status;
+}
+
+/* A list of numbers, "2, 5-7". */
+struct numbers {
+    struct phema_text text;
+    uint64_t first, last, n;
+};
+
+static void end_run(struct numbers *numbers)
+{
+    if (!numbers->first)
+        return;
+    phema_text_printf(&numbers->text, "%s%llu", numbers->text.size ? ", " : "",
+                      (unsigned long long)numbers->first);
+    if (numbers->last > numbers->first)
+        phema_text_printf(&numbers->text, "%s%llu", numbers->last > numbers->first + 1 ? "-" : ", ",
+                          (unsigned long long)numbers->last);
+    numbers->first = 0;
+}
+
+static void add_number(struct numbers *numbers, uint64_t number)
+{
+    numbers->n++;
+    if (numbers->first && number == numbers->last + 1) {
+        numbers->last = number;
+        return;
+    }
+    end_run(numbers);
+    numbers->first = numbers->last = number;
+}
+
+static enum phema_status fail_missing(const struct phema_writer_join *join,
+                                      struct numbers states[MARKER_DONE], struct phema_error *err)
+{
+    static const char *const words[] = {[MARKER_ABSENT] = "not here",
+                                        [MARKER_UNFINISHED] = "not finished",
+                                        [MARKER_RUNNING] = "being written"};
+    struct phema_text text = {0};
+    for (size_t s = 0; s < MARKER_DONE; s++) {
+        if (!states[s].n)
+            continue;
+        end_run(&states[s]);
+        phema_text_printf(&text, "%s%s %s %s %s", text.size ? ", " : "",
+                          states[s].n == 1 ? "part" : "parts", states[s].text.data,
+                          states[s].n == 1 ? "is" : "are", words[s]);
+    }
+    enum phema_status status = phema_text_check(&text, err);
+    if (!status)
+        status = phema_fail(err, PHEMA_NO, "%s: of %llu parts, %s; nothing was changed", join->path,
+                            (unsigned long long)join->n_parts, text.data);
+    phema_text_clear(&text);
+    return status;
+}
+
+static enum phema_status compare(const struct phema_writer_join *join, const struct marker *marker,
+                                 uint64_t part, struct phema_error *err)
+{
+    bool is_alike = strcmp(marker->digest, join->first.digest) == 0 &&
+                    marker->is_directory == join->first.is_directory &&
+                    marker->n_files == join->first.n_files;
+    for (size_t f = 0; f < marker->n_files && is_alike; f++) {
+        const struct marker_file *file = &marker->files[f], *wanted = &join->first.files[f];
+        is_alike = file->size_bytes == wanted->size_bytes && !file->name == !wanted->name &&
+                   (!file->name || strcmp(file->name, wanted->name) == 0);
+    }
+    return is_alike ? PHEMA_OK
+                    : phema_fail(err, PHEMA_ERR_OUTPUT,
+                                 "%s: part %llu does not go with part 1: targets, options, the "
+                                 "program's version or a snapshot differ; run it again",
+                                 join->path, (unsigned long long)part);
+}
+
+/* The first one that is done is what the others are held against. */
+static enum phema_status check_markers(struct phema_writer_join *join, struct phema_error *err)
+{
+    struct numbers states[MARKER_DONE] = {0};
+    bool are_all_done = true;
+    enum phema_status status = PHEMA_OK, unlike = PHEMA_OK;
+    for (uint64_t part = 1; part <= join->n_parts && !status; part++) {
+        struct marker marker = {0};
+        char *path = marker_path(join->path, part, join->n_parts);
+        status = path ? marker_read(&marker, path, err) : phema_fail_memory(err);
+        free(path);
+        if (status)
+            break;
+        if (marker.state != MARKER_DONE) {
+            are_all_done = false;
+            add_number(&states[marker.state], part);
+        } else if (!join->first.files) {
+            join->first = marker;
+            marker = (struct marker){0};
+        } else if (!unlike) {
+            unlike = compare(join, &marker, part, err);
+        }
+        marker_clear(&marker);
+    }
+    if (!status && !are_all_done)
+        status = fail_missing(join, states, err);
+    for (size_t s = 0; s < MARKER_DONE; s++)
+        phema_text_clear(&states[s].text);
+    return status ? status : unlike;
+}
+
+static enum phema_status open_partial(bool *is_locked, struct phema_writer_join *join,
+                                      struct phema_error *err)
+{
+    *is_locked = true;
+    /* for writing: network filesystems want that of an exclusive lock */
+    join->descriptor =
+        open(join->partial_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    if (join->descriptor < 0 && errno == EISDIR)
+        join->descriptor =
+            open(join->partial_path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (join->descriptor < 0 && errno == ENOENT)
+        return PHEMA_OK; /* said when the markers are known */
+    if (join->descriptor < 0)
+        return writer_fail_errno(err, join->partial_path, "cannot be opened", errno);
+    return parts_lock(is_locked, join->descriptor, LOCK_EX, join->path, err);
+}
+
+static enum phema_status check_size(const struct phema_writer_join *join, int descriptor,
+                                    const struct marker_file *file, struct phema_error *err)
+{
+    struct stat st;
+    if (fstat(descriptor, &st))
+        return writer_fail_errno(err, join->partial_path, "cannot be examined", errno);
+    if (S_ISREG(st.st_mode) && (uint64_t)st.st_size == file->size_bytes)
+        return PHEMA_OK;
+    return phema_fail(err, PHEMA_ERR_OUTPUT,
+                      "%s%s%s: expected a file of %llu bytes, found %llu; remove it and all "
+                      "%s.part-*, and write all parts again",
+                      join->partial_path, file->name ? "/" : "", file->name ? file->name : "",
+                      (unsigned long long)file->size_bytes, (unsigned long long)st.st_size,
+                      join->path);
+}
+
+/* Each file at its size, and safe on disk where the parts have not seen to that. */
+static enum phema_status check_file_inside(struct phema_writer_join *join,
+                                           const struct marker_file *file, struct phema_error *err)
+{
+    int descriptor = openat(join->descriptor, file->name,
+                            O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    if (descriptor < 0)
+        return phema_fail(err, PHEMA_ERR_OUTPUT, "%s/%s: cannot be opened: %s", join->partial_path,
+                          file->name, strerror(errno));
+    enum phema_status status = check_size(join, descriptor, file, err);
+    if (!status && join->options.syncs && fsync(descriptor))
+        status = writer_fail_errno(err, join->path, "cannot be synced", errno);
+    (void)close(descriptor);
+    join->size_bytes += file->size_bytes;
+    return status;
+}
+
+static enum phema_status check_no_strangers(const struct phema_writer_join *join,
+                                            struct phema_error *err)
+{
+    int opened = openat(join->descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *stream = opened < 0 ? NULL : fdopendir(opened);
+    if (!stream) {
+        if (opened >= 0)
+            (void)close(opened);
+        return writer_fail_errno(err, join->partial_path, "cannot be listed", errno);
+    }
+    enum phema_status status = PHEMA_OK;
+    for (const struct dirent *entry = NULL; !status && (entry = readdir(stream));) {
+        bool is_known = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+        for (size_t f = 0; f < join->first.n_files && !is_known; f++)
+            is_known = strcmp(join->first.files[f].name, entry->d_name) == 0;
+        struct phema_name_buffer shown;
+        if (!is_known)
+            status = phema_fail(
+                err, PHEMA_ERR_OUTPUT, "%s: holds '%s', which no part has written; remove it",
+                join->partial_path, phema_name_shown(&shown, entry->d_name, strlen(entry->d_name)));
+    }
+    (void)closedir(stream);
+    return status;
+}
+
+static enum phema_status check_partial(struct phema_writer_join *join, struct phema_error *err)
+{
+    struct stat st;
+    const struct marker *wanted = &join->first;
+    if (join->descriptor < 0)
+        return phema_fail(err, PHEMA_ERR_OUTPUT,
+                          "%s: is gone, though all parts of it are done; remove all %s.part-*, and "
+                          "write all parts again unless %s is there and whole",
+                          join->partial_path, join->path, join->path);
+    if (fstat(join->descriptor, &st))
+        return writer_fail_errno(err, join->partial_path, "cannot be examined", errno);
+    if (S_ISDIR(st.st_mode) != wanted->is_directory)
+        return phema_fail(err, PHEMA_ERR_OUTPUT,
+                          "%s: expected a %s, as its parts say; remove it and all %s.part-*, and "
+                          "write all parts again",
+                          join->partial_path, wanted->is_directory ? "directory" : "file",
+                          join->path);
+    enum phema_status status = PHEMA_OK;
+    if (!wanted->is_directory) {
+        join->size_bytes = wanted->files[0].size_bytes;
+        return check_size(join, join->descriptor, &wanted->files[0], err);
+    }
+    for (size_t f = 0; f < wanted->n_files && !status; f++)
+        status = check_file_inside(join, &wanted->files[f], err);
+    return status ? status : check_no_strangers(join, err);
+}
+
+static enum phema_status check_all(struct phema_writer_join *join, struct phema_error *err)
+{
+    bool is_locked = false;
+    enum phema_status status = find_division(join, err);
+    if (!status)
+        status = open_partial(&is_locked, join, err);
+    if (!status)
+        status = check_markers(join, err);
+    if (!status && !is_locked)
+        status = writer_fail_locked(join->path, err);
+    if (!status)
+        status = check_partial(join, err);
+    if (!status && join->first.is_directory)
+        status = phema_writer_directory_check(join->path, join->options.replaces, err);
+    else if (!status && !join->options.replaces)
+        status = phema_writer_check_absent(join->path, err);
+    return status;
+}
+
+PHEMA_FALLIBLE phema_writer_join_open(struct phema_writer_join **out, const char *path,
+                                      const struct phema_writer_options *options,
+                                      struct phema_error *err)
+{
+    struct phema_writer_join *join = calloc(1, sizeof(*join));
+    if (!join)
+        return phema_fail_memory(err);
+    *join = (struct phema_writer_join){.options = *options, .descriptor = -1};
+    join->path = marker_base_of(path);
+    join->directory = join->path ? marker_directory_of(join->path) : NULL;
+    enum phema_status status = PHEMA_OK;
+    if (!join->directory || asprintf(&join->partial_path, "%s.partial", join->path) < 0) {
+        join->partial_path = NULL;
+        status = phema_fail_memory(err);
+    }
+    if (!status)
+        status = check_all(join, err);
+    if (status)
+        phema_writer_join_abandon(join);
+    else
+        *out = join;
+    return status;
+}
+
+const char *phema_writer_join_path(const struct phema_writer_join *join)
+{
+    return join->path;
+}
+
+uint64_t phema_writer_join_bytes(const struct phema_writer_join *join)
+{
+    return join->size_bytes;
+}
+
+uint64_t phema_writer_join_n_parts(const struct phema_writer_join *join)
+{
+    return join->n_parts;
+}
+
+/* ---- Publishing ---- */
+
+static enum phema_status publish_file(const struct phema_writer_join *join, struct phema_error *err)
+{
+    if (join->options.syncs && fsync(join->descriptor))
+        return writer_fail_errno(err, join->path, "cannot be synced", errno);
+    if (writer_publish(join->partial_path, join->path, join->options.replaces))
+        return writer_fail_publish(join->path, errno, err);
+    return join->options.syncs ? phema_writer_sync_entry(join->path, err) : PHEMA_OK;
+}
+
+static enum phema_status publish_directory(struct phema_writer_join *join, struct phema_error *err)
+{
+    struct phema_writer_directory *directory = NULL;
+    int descriptor = join->descriptor;
+    join->descriptor = -1;
+    enum phema_status status =
+        writer_directory_adopt(&directory, join->path, descriptor, &join->options, err);
+    return status ? status : phema_writer_directory_commit(directory, err);
+}
+
+PHEMA_FALLIBLE phema_writer_join_commit(struct phema_writer_join *join, struct phema_error *err)
+{
+    enum phema_status status =
+        join->first.is_directory ? publish_directory(join, err) : publish_file(join, err);
+    for (uint64_t part = 1; part <= join->n_parts && !status; part++) {
+        char *path = marker_path(join->path, part, join->n_parts);
+        if (!path)
+            status = phema_fail_memory(err);
+        else if (unlink(path) && errno != ENOENT)
+            status = writer_fail_errno(err, path, "cannot be removed", errno);
+        free(path);
+    }
+    if (!status && join->options.syncs)
+        status = phema_writer_sync_entry(join->path, err);
+    phema_writer_join_abandon(join);
+    return status;
+}
+
+void phema_writer_join_abandon(struct phema_writer_join *join)
+{
+    if (!join)
+        return;
+    if (join->descriptor >= 0)
+        (void)close(join->descriptor);
+    marker_clear(&join->first);
+    free(join->path);
+    free(join->partial_path);
+    free(join->directory);
+    free(join);
+}

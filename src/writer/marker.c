@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+/* marker.c - how far a part is: the lock on its marker, and the JSON in it. A marker whose text is
+ * not whole is that of a part that has just begun or was killed: not done, and nothing more is
+ * concluded. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "partial.h"
+#include "parts.h"
+#include "phema/json.h"
+
+/* What a directory of a hundred thousand files needs; more is none of ours. */
+#define MAX_MARKER_BYTES ((size_t)16 << 20)
+
+/* ---- Locks ---- */
+
+/* Another part's look at a marker lasts microseconds, a part's way from making PATH.partial to its
+ * lock hardly more; who really holds one keeps it much longer. */
+#define LOCK_ATTEMPTS 20
+#define LOCK_PAUSE_NS 25000000
+
+PHEMA_FALLIBLE parts_lock(bool *is_locked, int descriptor, int operation, const char *path,
+                          struct phema_error *err)
+{
+    *is_locked = true;
+    for (int attempt = 0; attempt < LOCK_ATTEMPTS; attempt++) {
+        if (attempt) {
+            struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};
+            (void)nanosleep(&pause, NULL);
+        }
+        if (flock(descriptor, operation | LOCK_NB) == 0)
+            return PHEMA_OK;
+        if (errno == ENOLCK || errno == EOPNOTSUPP || errno == ENOSYS) /* without locks */
+            return PHEMA_OK;
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return writer_fail_errno(err, path, "cannot be locked", errno);
+    }
+    *is_locked = false;
+    return PHEMA_OK;
+}
+
+/* ---- What is in them ---- */
+
+static bool read_files(struct marker *marker, const struct phema_json *files)
+{
+    size_t n = phema_json_length(files);
+    marker->files = calloc(n + 1, sizeof(*marker->files));
+    for (size_t f = 0; marker->files && f < n; f++) {
+        const struct phema_json *item = phema_json_at(files, f);
+        struct marker_file *file = &marker->files[marker->n_files++];
+        size_t size = 0;
+        const char *name = phema_json_string(phema_json_get(item, "name"), &size);
+        if (!phema_json_u64(&file->size_bytes, phema_json_get(item, "bytes")) ||
+            (marker->is_directory && (!name || strlen(name) != size || strchr(name, '/'))))
+            return false;
+        file->name = name ? strdup(name) : NULL;
+        if (name && !file->name)
+            return false;
+    }
+    return marker->files && (marker->is_directory || n == 1);
+}
+
+/* false: not all of it is there. */
+static bool read_text(struct marker *marker, struct phema_span text)
+{
+    struct phema_error ignored;
+    struct phema_json *document = NULL;
+    if (phema_json_parse(&document, text, &ignored))
+        return false;
+    size_t size = 0;
+    const char *digest = phema_json_string(phema_json_get(document, "digest"), &size);
+    bool is_whole = digest && size + 1 == PHEMA_PART_DIGEST && strlen(digest) == size;
+    if (is_whole) {
+        memcpy(marker->digest, digest, size + 1);
+        marker->is_directory = phema_json_boolean(phema_json_get(document, "directory"));
+        is_whole = read_files(marker, phema_json_get(document, "files"));
+    }
+    if (is_whole && phema_json_boolean(phema_json_get(document, "done")))
+        marker->state = MARKER_DONE;
+    phema_json_free(document);
+    return is_whole;
+}
+
+static enum phema_status read_open(struct marker *marker, int descriptor, const char *path,
+                                   struct phema_error *err)
+{
+    struct stat st;
+    if (fstat(descriptor, &st))
+        return writer_fail_errno(err, path, "cannot be examined", errno);
+    if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > MAX_MARKER_BYTES)
+        return phema_fail(err, PHEMA_ERR_OUTPUT,
+                          "%s: expected what a part of an output leaves, found something else; "
+                          "remove it",
+                          path);
+    /* it may be written right now, and be larger or smaller when it is read */
+    uint8_t *data = malloc((size_t)st.st_size + 1);
+    if (!data)
+        return phema_fail_memory(err);
+    ssize_t n = pread(descriptor, data, (size_t)st.st_size, 0);
+    enum phema_status status =
+        n < 0 ? writer_fail_errno(err, path, "cannot be read", errno) : PHEMA_OK;
+    marker->state = MARKER_UNFINISHED;
+    if (n > 0 && !read_text(marker, (struct phema_span){data, (size_t)n})) {
+        marker_clear(marker);
+        marker->state = MARKER_UNFINISHED;
+    }
+    free(data);
+    if (!status && flock(descriptor, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK)
+        marker->state = MARKER_RUNNING;
+    return status;
+}
+
+PHEMA_FALLIBLE marker_read(struct marker *out, const char *path, struct phema_error *err)
+{
+    struct marker marker = {0};
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    if (descriptor < 0 && errno != ENOENT)
+        return writer_fail_errno(err, path, "cannot be opened", errno);
+    enum phema_status status =
+        descriptor < 0 ? PHEMA_OK : read_open(&marker, descriptor, path, err);
+    if (descriptor >= 0)
+        (void)close(descriptor);
+    if (status)
+        marker_clear(&marker);
+    else
+        *out = marker;
+    return status;
+}
+
+void marker_clear(struct marker *marker)
+{
+    for (size_t f = 0; f < marker->n_files; f++)
+        free(marker->files[f].name);
+    free(marker->files);
+    *marker = (struct marker){0};
+}
+
+static void write_text(struct phema_text *text, const struct phema_writer_part_options *options,
+                       bool is_done)
+{
+    struct phema_json_out out = {.text = text, .is_pretty = true};
+    phema_json_out_open(&out, NULL, '{');
+    phema_json_out_u64(&out, "version", 1);
+    phema_json_out_string(&out, "program", "posthoc-ema " PHEMA_VERSION);
+    phema_json_out_u64(&out, "part", options->part);
+    phema_json_out_u64(&out, "parts", options->n_parts);
+    phema_json_out_bool(&out, "done", is_done);
+    phema_json_out_string(&out, "digest", options->digest);
+    phema_json_out_bool(&out, "directory", options->is_directory);
+    phema_json_out_open(&out, "files", '[');
+    for (size_t f = 0; f < options->n_files; f++) {
+        phema_json_out_open(&out, NULL, '{');
+        if (options->files[f].name)
+            phema_json_out_string(&out, "name", options->files[f].name);
+        phema_json_out_u64(&out, "bytes", options->files[f].size_bytes);
+        phema_json_out_close(&out, '}');
+    }
+    phema_json_out_close(&out, ']');
+    phema_json_out_close(&out, '}');
+    phema_text_puts(text, "\n");
+}
+
+PHEMA_FALLIBLE marker_write(int descriptor, const char *path,
+                            const struct phema_writer_part_options *options, bool is_done,
+                            struct phema_error *err)
+{
+    struct phema_text text = {0};
+    write_text(&text, options, is_done);
+    enum phema_status status = phema_text_check(&text, err);
+    if (!status && ftruncate(descriptor, 0))
+        status = writer_fail_errno(err, path, "cannot be emptied", errno);
+    for (size_t done = 0; !status && done < text.size;) {
+        ssize_t n = pwrite(descriptor, text.data + done, text.size - done, (off_t)done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            status = writer_fail_errno(err, path, "cannot be written", n ? errno : ENOSPC);
+        else
+            done += (size_t)n;
+    }
+    if (!status && options->syncs && fsync(descriptor))
+        status = writer_fail_errno(err, path, "cannot be synced", errno);
+    phema_text_clear(&text);
+    return status;
+}
