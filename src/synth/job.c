@@ -113,22 +113,92 @@ uint64_t cut_n_elems(const struct cut *cut, size_t x)
            (x == 0 ? cut->first_elem : 0);
 }
 
-static uint64_t tiles_of(uint64_t n_elems, size_t tile_elems)
+static uint64_t tiles_of(const struct stretch *stretch, size_t tile_elems)
 {
-    return n_elems / tile_elems + (n_elems % tile_elems != 0);
+    return stretch->n_elems / tile_elems + (stretch->n_elems % tile_elems != 0);
 }
 
-PHEMA_FALLIBLE cut_make(struct cut *cut, const struct phema_series *series, struct share share,
-                        size_t tile_elems, uint64_t max_job_bytes, unsigned n_threads,
-                        struct phema_error *err)
+/* ---- Stretches ---- */
+
+/* Whether tensor b lies right behind a in every snapshot. */
+static bool follows(const struct phema_series *series, size_t a, size_t b)
+{
+    uint64_t size_bytes = series->tensors[a].tensor.size_bytes;
+    const struct phema_place *table = NULL;
+    for (size_t k = 0; k < series->n; k++) {
+        const struct phema_place *places = series->snapshots[k].places;
+        if (places == table)
+            continue;
+        table = places;
+        if (places[a].stride || places[b].stride || places[a].parts || places[b].parts ||
+            places[a].file != places[b].file || places[b].offset != places[a].offset + size_bytes)
+            return false;
+    }
+    return true;
+}
+
+static bool are_alike(const struct phema_series *series, const enum phema_dtype *dtypes, size_t a,
+                      size_t b)
+{
+    return series->tensors[a].tensor.dtype == series->tensors[b].tensor.dtype &&
+           series->tensors[a].rule == series->tensors[b].rule && dtypes[a] == dtypes[b];
+}
+
+/* is_shared: [n_tensors] those with other names or places, which are put one by one */
+static void join(struct cut *cut, const enum phema_dtype *dtypes, const bool *is_shared)
+{
+    const struct phema_series *series = cut->series;
+    struct stretch *last = NULL;
+    for (size_t i = 0; i < cut->n; i++) {
+        size_t tensor = cut->order[i];
+        uint64_t n_elems = cut_n_elems(cut, i);
+        bool is_whole = n_elems == series->tensors[tensor].tensor.n_elems;
+        uint64_t used = last ? last->n_elems % cut->tile_elems : 0; /* of the last tile */
+        if (used && is_whole && n_elems <= cut->tile_elems - used &&
+            i - last->first < MAX_STRETCH_TENSORS && !is_shared[cut->order[i - 1]] &&
+            !is_shared[tensor] && are_alike(series, dtypes, cut->order[i - 1], tensor) &&
+            follows(series, cut->order[i - 1], tensor)) {
+            last->n_elems += n_elems;
+            continue;
+        }
+        last = &cut->stretches[cut->n_stretches++];
+        *last =
+            (struct stretch){.first = i, .start = i == 0 ? cut->first_elem : 0, .n_elems = n_elems};
+    }
+    cut->stretches[cut->n_stretches].first = cut->n;
+    for (size_t s = 0; s < cut->n_stretches; s++)
+        cut->stretches[s + 1].first_tile =
+            cut->stretches[s].first_tile + tiles_of(&cut->stretches[s], cut->tile_elems);
+}
+
+static enum phema_status make_stretches(struct cut *cut, const enum phema_dtype *dtypes,
+                                        struct phema_error *err)
+{
+    const struct phema_series *series = cut->series;
+    bool *is_shared = calloc(series->n_tensors + 1, sizeof(*is_shared));
+    cut->stretches = calloc(cut->n + 1, sizeof(*cut->stretches));
+    if (!is_shared || !cut->stretches) {
+        free(is_shared);
+        return phema_fail_memory(err);
+    }
+    for (size_t i = 0; i < series->n_tensors; i++)
+        if (series->tensors[i].same_as != i)
+            is_shared[i] = is_shared[series->tensors[i].same_as] = true;
+    join(cut, dtypes, is_shared);
+    free(is_shared);
+    return PHEMA_OK;
+}
+
+/* ---- The cut ---- */
+
+PHEMA_FALLIBLE cut_make(struct cut *cut, const struct phema_series *series,
+                        const enum phema_dtype *dtypes, struct share share, size_t tile_elems,
+                        uint64_t max_job_bytes, unsigned n_threads, struct phema_error *err)
 {
     *cut = (struct cut){.series = series, .tile_elems = tile_elems};
     cut->order = calloc(series->n_tensors + 1, sizeof(*cut->order));
-    cut->first_tile = calloc(series->n_tensors + 1, sizeof(*cut->first_tile));
-    if (!cut->order || !cut->first_tile) {
-        cut_clear(cut);
+    if (!cut->order)
         return phema_fail_memory(err);
-    }
     for (size_t i = 0; i < series->n_tensors; i++)
         if (series->tensors[i].same_as == i && series->tensors[i].tensor.n_elems)
             cut->order[cut->n++] = i;
@@ -136,17 +206,15 @@ PHEMA_FALLIBLE cut_make(struct cut *cut, const struct phema_series *series, stru
     struct order order = {series->snapshots[followed].places};
     qsort_r(cut->order, cut->n, sizeof(*cut->order), compare_places, &order);
     bool is_decoded = series->snapshots[followed].is_decoded;
-    if (is_decoded) {
-        enum phema_status status = check_order(cut, followed, err);
-        if (status)
-            return status;
-    }
+    enum phema_status status = is_decoded ? check_order(cut, followed, err) : PHEMA_OK;
+    if (status)
+        return status;
     keep_share(cut, share);
-    for (size_t i = 0; i < cut->n; i++) {
-        uint64_t n_elems = cut_n_elems(cut, i);
-        cut->first_tile[i + 1] = cut->first_tile[i] + tiles_of(n_elems, cut->tile_elems);
-        cut->read_bytes += phema_dtype_bytes(tensor_at(cut, i)->dtype, n_elems);
-    }
+    for (size_t i = 0; i < cut->n; i++)
+        cut->read_bytes += phema_dtype_bytes(tensor_at(cut, i)->dtype, cut_n_elems(cut, i));
+    status = make_stretches(cut, dtypes, err);
+    if (status)
+        return status;
 
     /* whole jobs let go of whole stretches of files; several for each thread level out their ends
      */
@@ -165,34 +233,44 @@ PHEMA_FALLIBLE cut_make(struct cut *cut, const struct phema_series *series, stru
 void cut_clear(struct cut *cut)
 {
     free(cut->order);
-    free(cut->first_tile);
+    free(cut->stretches);
     *cut = (struct cut){0};
 }
 
 uint64_t cut_n_tiles(const struct cut *cut)
 {
-    return cut->first_tile[cut->n];
+    return cut->stretches[cut->n_stretches].first_tile;
 }
 
-struct piece cut_tile(const struct cut *cut, uint64_t tile, size_t *hint)
+/* Mostly the stretch of the tile before, or the next one. */
+static size_t stretch_of(const struct cut *cut, uint64_t tile, size_t hint)
 {
-    size_t low = *hint, high = cut->n;
-    if (cut->first_tile[low] > tile)
-        low = 0;
-    if (cut->first_tile[low + 1] > tile)
-        high = low + 1;
-    while (high - low > 1) { /* first_tile[low] <= tile < first_tile[high] */
+    const struct stretch *stretches = cut->stretches;
+    size_t low = stretches[hint].first_tile <= tile ? hint : 0, high = cut->n_stretches;
+    for (size_t end = low + 1; end <= low + 2 && end < high; end++)
+        if (tile < stretches[end].first_tile)
+            return end - 1;
+    while (high - low > 1) { /* the tile is in one of [low, high) */
         size_t middle = low + (high - low) / 2;
-        if (cut->first_tile[middle] <= tile)
+        if (stretches[middle].first_tile <= tile)
             low = middle;
         else
             high = middle;
     }
-    *hint = low;
-    uint64_t done = (tile - cut->first_tile[low]) * cut->tile_elems; /* of its share */
-    struct piece piece = {.tensor = cut->order[low],
-                          .first = (low == 0 ? cut->first_elem : 0) + done,
-                          .n_elems = cut_n_elems(cut, low) - done};
+    return low;
+}
+
+struct piece cut_tile(const struct cut *cut, uint64_t tile, size_t *hint)
+{
+    size_t s = stretch_of(cut, tile, *hint);
+    *hint = s;
+    const struct stretch *stretch = &cut->stretches[s];
+    uint64_t done = (tile - stretch->first_tile) * cut->tile_elems;
+    struct piece piece = {.tensor = cut->order[stretch->first],
+                          .first = stretch->start + done,
+                          .tensors = &cut->order[stretch->first],
+                          .n_tensors = stretch[1].first - stretch->first};
+    piece.n_elems = stretch->n_elems - done;
     if (piece.n_elems > cut->tile_elems)
         piece.n_elems = cut->tile_elems;
     return piece;

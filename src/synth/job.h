@@ -1,5 +1,9 @@
 /* job.h - how the work is cut: tiles of tensors, and jobs of several tiles that follow each other
- * in the files. Everything is computed from numbers, no list of tiles is kept. */
+ * in the files. Everything is computed from numbers, no list of tiles is kept.
+ *
+ * Small tensors share tiles: a stretch is a tensor and those behind it that fit into what its last
+ * tile leaves free. They follow one another without a gap in every snapshot and are treated alike,
+ * so that a tile of them is read, added and narrowed as if it were of one tensor. */
 #ifndef SYNTH_JOB_H
 #define SYNTH_JOB_H
 
@@ -14,30 +18,47 @@ struct share {
     uint64_t part, n_parts; /* from 1; 0 of 0: all */
 };
 
+/* A tile that is not of one tensor holds at most as many. More would save nothing, and their blocks
+ * take memory in every worker. */
+#define MAX_STRETCH_TENSORS ((size_t)256)
+
+struct stretch {
+    size_t first;        /* of its tensors, in the order of the cut */
+    uint64_t first_tile; /* number of its first tile */
+    uint64_t start;      /* element of the first tensor that it begins with */
+    uint64_t n_elems;    /* of all its tensors */
+};
+
 struct cut {
     const struct phema_series *series;
-    size_t tile_elems;    /* even, of a tile that is full */
-    size_t *order;        /* [n] tensors that are read, as they lie in the files */
-    uint64_t first_elem;  /* of order[0], and */
-    uint64_t end_elem;    /* of order[n - 1]: where a share begins and ends */
-    uint64_t *first_tile; /* [n + 1] number of the first tile of order[i] */
+    size_t tile_elems;   /* even, of a tile that is full */
+    size_t *order;       /* [n] tensors that are read, as they lie in the files */
+    uint64_t first_elem; /* of order[0], and */
+    uint64_t end_elem;   /* of order[n - 1]: where a share begins and ends */
     size_t n;
+    struct stretch *stretches; /* [n_stretches + 1], the last one is the end */
+    size_t n_stretches;
     uint64_t tiles_per_job;
     uint64_t n_jobs;
     uint64_t read_bytes; /* of one snapshot */
 };
 
+/* Elements of a stretch, counted from the start of its first tensor: all but the first tensor lie
+ * in one piece as a whole. */
 struct piece {
-    size_t tensor; /* index into the series */
+    size_t tensor; /* the first: index into the series */
     uint64_t first, n_elems;
+    const size_t *tensors; /* [n_tensors] of the stretch */
+    size_t n_tensors;
 };
 
-/* Where a share begins and ends follows from the series alone. max_job_bytes: of one snapshot's
- * data in a job. Where snapshots are decompressed the order is theirs, and a job is a single tile.
- * PHEMA_ERR_INPUTS when two of those have their tensors in different orders and no index */
-PHEMA_FALLIBLE cut_make(struct cut *cut, const struct phema_series *series, struct share share,
-                        size_t tile_elems, uint64_t max_job_bytes, unsigned n_threads,
-                        struct phema_error *err);
+/* Where a share begins and ends follows from the series alone. dtypes: [n_tensors] as written;
+ * max_job_bytes: of one snapshot's data in a job. Where snapshots are decompressed the order is
+ * theirs, and a job is a single tile. PHEMA_ERR_INPUTS when two of those have their tensors in
+ * different orders and no index */
+PHEMA_FALLIBLE cut_make(struct cut *cut, const struct phema_series *series,
+                        const enum phema_dtype *dtypes, struct share share, size_t tile_elems,
+                        uint64_t max_job_bytes, unsigned n_threads, struct phema_error *err);
 void cut_clear(struct cut *cut);
 
 uint64_t cut_n_tiles(const struct cut *cut);

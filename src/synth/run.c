@@ -133,7 +133,7 @@ PHEMA_FALLIBLE run_prepare(struct run *run, struct phema_error *err)
     unsigned n_threads = run->options.n_threads;
     uint64_t job_bytes = MAX_READ_BYTES / series->n / n_threads;
     struct share share = {run->options.part, run->options.n_parts};
-    status = cut_make(&run->cut, series, share, run->budget.tile_elems,
+    status = cut_make(&run->cut, series, run->outputs->dtypes, share, run->budget.tile_elems,
                       job_bytes < MAX_JOB_BYTES ? job_bytes : MAX_JOB_BYTES, n_threads, err);
     if (!status)
         status = add_up_reading(run, err);

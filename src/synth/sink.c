@@ -371,6 +371,44 @@ PHEMA_FALLIBLE sink_put(struct sink *sink, size_t i, uint64_t first, uint64_t n,
                             data, (size_t)phema_dtype_bytes(dtype, n), err);
 }
 
+/* Whether tensor b follows a in the file, so that their data can be put as one. */
+static bool is_right_behind(const struct sink *sink, size_t a, size_t b)
+{
+    const struct phema_place *left = &sink->output->places[a], *right = &sink->output->places[b];
+    const bool *is_replaced = sink->outputs->is_replaced;
+    uint64_t size_bytes =
+        phema_dtype_bytes(sink->outputs->dtypes[a], sink->plan->series->tensors[a].tensor.n_elems);
+    return !left->stride && !right->stride && left->file == right->file &&
+           right->offset == left->offset + size_bytes &&
+           (!is_replaced || is_replaced[a] == is_replaced[b]);
+}
+
+PHEMA_FALLIBLE sink_put_stretch(struct sink *sink, const size_t *tensors, size_t n_tensors,
+                                uint64_t first, uint64_t n, const void *data,
+                                struct phema_error *err)
+{
+    const struct phema_series *series = sink->plan->series;
+    const uint8_t *bytes = data;
+    enum phema_status status = PHEMA_OK;
+    for (size_t t = 0; t < n_tensors && n && !status;) {
+        size_t head = t; /* of tensors that are put together */
+        uint64_t n_elems = series->tensors[tensors[t++]].tensor.n_elems;
+        while (t < n_tensors && n_elems < first + n &&
+               is_right_behind(sink, tensors[t - 1], tensors[t]))
+            n_elems += series->tensors[tensors[t++]].tensor.n_elems;
+        if (first >= n_elems) { /* in other tiles */
+            first -= n_elems;
+            continue;
+        }
+        uint64_t n_put = n < n_elems - first ? n : n_elems - first;
+        status = sink_put(sink, tensors[head], first, n_put, bytes, err);
+        bytes += phema_dtype_bytes(sink->outputs->dtypes[tensors[head]], n_put);
+        n -= n_put;
+        first = 0;
+    }
+    return status;
+}
+
 /* ---- After ---- */
 
 static int compare_sizes(const void *a, const void *b)

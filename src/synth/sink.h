@@ -36,6 +36,13 @@ PHEMA_FALLIBLE sink_open(struct sink **out, const struct phema_plan *plan,
 PHEMA_FALLIBLE sink_put(struct sink *sink, size_t i, uint64_t first, uint64_t n, const void *data,
                         struct phema_error *err);
 
+/* The same of several tensors, one behind the other in data, elements counted from the start of the
+ * first: those that lie behind each other in the output as well are written in one go.
+ *   tensors  [n_tensors] their numbers; all are written as the same dtype */
+PHEMA_FALLIBLE sink_put_stretch(struct sink *sink, const size_t *tensors, size_t n_tensors,
+                                uint64_t first, uint64_t n, const void *data,
+                                struct phema_error *err);
+
 /* When all tensors are written: what can only be done then. */
 PHEMA_FALLIBLE sink_finish(struct sink *sink, struct phema_error *err);
 

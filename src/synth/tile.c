@@ -23,13 +23,74 @@ static size_t row_bytes_of(const struct run *run, size_t i)
            (accumulator_of(run, i) == PHEMA_ACCUMULATE_F64 ? sizeof(double) : sizeof(float));
 }
 
+/* ---- Blocks and parts of a tile ---- */
+
+static void list_blocks(struct worker *worker, const struct piece *piece)
+{
+    const struct phema_series *series = worker->run->plan->series;
+    uint64_t skipped = piece->first; /* elements of the stretch before the tile */
+    size_t at = 0;
+    worker->n_blocks = 0;
+    for (size_t t = 0; at < piece->n_elems; t++) {
+        size_t tensor = piece->tensors[t];
+        uint64_t left = series->tensors[tensor].tensor.n_elems;
+        if (skipped >= left) {
+            skipped -= left;
+            continue;
+        }
+        left -= skipped;
+        skipped = 0;
+        while (left && at < piece->n_elems) {
+            struct block block = {tensor, at, (size_t)piece->n_elems - at};
+            block.n_elems = block.n_elems < left ? block.n_elems : (size_t)left;
+            block.n_elems = block.n_elems < BLOCK_ELEMS ? block.n_elems : BLOCK_ELEMS;
+            worker->blocks[worker->n_blocks++] = block;
+            left -= block.n_elems;
+            at += block.n_elems;
+        }
+    }
+}
+
+/* What of the tile is of one tensor, beginning with block *b, which becomes that of the next. */
+static struct block next_part(const struct worker *worker, size_t *b)
+{
+    struct block part = worker->blocks[(*b)++];
+    for (; *b < worker->n_blocks && worker->blocks[*b].tensor == part.tensor; ++*b)
+        part.n_elems += worker->blocks[*b].n_elems;
+    return part;
+}
+
 /* ---- Reading ---- */
+
+/* Tensor by tensor, so that what is damaged is called by its name. */
+static enum phema_status read_decoded(const uint8_t **data, const struct worker *worker, size_t k,
+                                      const struct piece *piece, struct phema_error *err)
+{
+    const struct run *run = worker->run;
+    enum phema_status status = PHEMA_OK;
+    for (size_t b = 0; b < worker->n_blocks && !status;) {
+        struct block part = next_part(worker, &b);
+        struct phema_tensor tensor = phema_series_tensor_in(run->plan->series, k, part.tensor);
+        const uint8_t *copy = NULL; /* in the scratch */
+        status = phema_reader_read(
+            &copy, run->readers[k], &tensor, part.tensor == piece->tensor ? piece->first : 0,
+            part.n_elems, worker->scratch + phema_dtype_bytes(tensor.dtype, part.first), err);
+    }
+    *data = worker->scratch;
+    return status;
+}
 
 static enum phema_status read_view(const uint8_t **data, const struct worker *worker, size_t k,
                                    const struct piece *piece, struct phema_error *err)
 {
     const struct run *run = worker->run;
     struct phema_tensor tensor = phema_series_tensor_in(run->plan->series, k, piece->tensor);
+    if (tensor.is_decoded)
+        return read_decoded(data, worker, k, piece, err);
+    if (piece->n_tensors > 1) { /* the stretch, as far as the tile goes, is one tensor */
+        tensor.n_elems = piece->first + piece->n_elems;
+        tensor.size_bytes = phema_dtype_bytes(tensor.dtype, tensor.n_elems);
+    }
     return phema_reader_read(data, run->readers[k], &tensor, piece->first, piece->n_elems,
                              worker->scratch, err);
 }
@@ -53,24 +114,26 @@ static enum phema_status take(const uint8_t **data, struct worker *worker, size_
 
 /* ---- Writing ---- */
 
-/* To the tensor's place in the output, and to those of its aliases. */
+/* To the tensors' places in the output, or to that of the only one and those of its aliases. */
 static enum phema_status put(const struct worker *worker, size_t output, const struct piece *piece,
                              const void *data, struct phema_error *err)
 {
     const struct run *run = worker->run;
+    if (piece->n_tensors > 1)
+        return sink_put_stretch(run->sinks[output], piece->tensors, piece->n_tensors, piece->first,
+                                piece->n_elems, data, err);
     enum phema_status status = PHEMA_OK;
     for (size_t i = piece->tensor; i != SIZE_MAX && !status; i = run->next_alias[i])
         status = sink_put(run->sinks[output], i, piece->first, piece->n_elems, data, err);
     return status;
 }
 
-static enum phema_status fail_overflow(const struct worker *worker, size_t output,
-                                       const struct piece *piece, uint64_t n,
-                                       struct phema_error *err)
+static enum phema_status fail_overflow(const struct worker *worker, size_t output, size_t i,
+                                       uint64_t n, struct phema_error *err)
 {
     const struct run *run = worker->run;
-    const struct phema_tensor *tensor = &run->plan->series->tensors[piece->tensor].tensor;
-    enum phema_dtype dtype = run->outputs->dtypes[piece->tensor];
+    const struct phema_tensor *tensor = &run->plan->series->tensors[i].tensor;
+    enum phema_dtype dtype = run->outputs->dtypes[i];
     bool is_widened_by_f32 = phema_dtype_bits(part_dtype(dtype)) < 32;
     struct phema_name_buffer shown;
     return phema_fail(err, PHEMA_ERR_OUTPUT,
@@ -82,26 +145,58 @@ static enum phema_status fail_overflow(const struct worker *worker, size_t outpu
                       is_widened_by_f32 ? "write --dtype f32, or " : "");
 }
 
+/* Elements [first, first + n) of a row, to their places in worker->written. */
+static struct phema_narrow_counts narrow_elems(struct worker *worker, enum phema_dtype dtype,
+                                               enum phema_accumulator accumulator, const void *row,
+                                               size_t first, size_t n)
+{
+    const struct run *run = worker->run;
+    size_t sum_bytes = accumulator == PHEMA_ACCUMULATE_F64 ? sizeof(double) : sizeof(float);
+    struct phema_narrow_counts counts = {0, 0, 0};
+    phema_narrow(run->backend, worker->written + phema_dtype_bytes(dtype, first), part_dtype(dtype),
+                 accumulator, (const char *)row + first * parts_of(dtype) * sum_bytes,
+                 n * parts_of(dtype),
+                 run->options.overflow == PHEMA_OVERFLOW_SATURATES ? PHEMA_OVERFLOW_SATURATE
+                                                                   : PHEMA_OVERFLOW_INF,
+                 &counts);
+    return counts;
+}
+
+/* Which tensor of the tile it is that holds NaN, infinities, or what the dtype cannot: rare, so
+ * that only then is each narrowed again by itself, to the same bytes. */
+static enum phema_status blame(struct worker *worker, size_t output, const struct piece *piece,
+                               const struct phema_narrow_counts *found,
+                               enum phema_accumulator accumulator, const void *row,
+                               struct phema_error *err)
+{
+    const struct run *run = worker->run;
+    for (size_t b = 0; b < worker->n_blocks;) {
+        struct block part = next_part(worker, &b);
+        enum phema_dtype dtype = run->outputs->dtypes[part.tensor];
+        struct phema_narrow_counts counts = *found;
+        if (part.n_elems < piece->n_elems)
+            counts = narrow_elems(worker, dtype, accumulator, row, part.first, part.n_elems);
+        if ((counts.n_nan || counts.n_inf) && part.tensor < worker->nan_tensor)
+            worker->nan_tensor = part.tensor;
+        if (counts.n_overflow && run->options.overflow == PHEMA_OVERFLOW_IS_ERROR)
+            return fail_overflow(worker, output, part.tensor, counts.n_overflow, err);
+    }
+    return PHEMA_OK;
+}
+
 /* worker->written becomes the row as the output has it. */
 static enum phema_status narrow(struct worker *worker, size_t output, const struct piece *piece,
                                 const void *row, enum phema_accumulator accumulator,
                                 struct phema_error *err)
 {
-    const struct run *run = worker->run;
-    enum phema_dtype dtype = run->outputs->dtypes[piece->tensor];
-    struct phema_narrow_counts counts = {0, 0, 0};
-    phema_narrow(run->backend, worker->written, part_dtype(dtype), accumulator, row,
-                 (size_t)piece->n_elems * parts_of(dtype),
-                 run->options.overflow == PHEMA_OVERFLOW_SATURATES ? PHEMA_OVERFLOW_SATURATE
-                                                                   : PHEMA_OVERFLOW_INF,
-                 &counts);
+    enum phema_dtype dtype = worker->run->outputs->dtypes[piece->tensor];
+    struct phema_narrow_counts counts =
+        narrow_elems(worker, dtype, accumulator, row, 0, (size_t)piece->n_elems);
     worker->counts.n_overflow += counts.n_overflow;
     worker->counts.n_nan += counts.n_nan;
     worker->counts.n_inf += counts.n_inf;
-    if ((counts.n_nan || counts.n_inf) && piece->tensor < worker->nan_tensor)
-        worker->nan_tensor = piece->tensor;
-    if (counts.n_overflow && run->options.overflow == PHEMA_OVERFLOW_IS_ERROR)
-        return fail_overflow(worker, output, piece, counts.n_overflow, err);
+    if (counts.n_overflow || counts.n_nan || counts.n_inf)
+        return blame(worker, output, piece, &counts, accumulator, row, err);
     return PHEMA_OK;
 }
 
@@ -150,50 +245,37 @@ static enum phema_status copy_tile(struct worker *worker, uint64_t tile, const s
 
 /* ---- Blocks that are equal in all inputs ---- */
 
-static size_t n_blocks_of(const struct piece *piece)
-{
-    return (size_t)((piece->n_elems + BLOCK_ELEMS - 1) / BLOCK_ELEMS);
-}
-
-/* Block b of the tile. */
-static struct piece block_of(const struct piece *piece, size_t b)
-{
-    struct piece block = {piece->tensor, b * BLOCK_ELEMS, BLOCK_ELEMS};
-    if (block.first + block.n_elems > piece->n_elems)
-        block.n_elems = piece->n_elems - block.first;
-    return block;
-}
-
 /* Most blocks differ in their first bytes, and cost one look. */
-static void note_differences(uint8_t *equals, const struct piece *piece, enum phema_dtype dtype,
+static void note_differences(const struct worker *worker, uint8_t *equals, enum phema_dtype dtype,
                              const uint8_t *a, const uint8_t *b)
 {
-    if (a == b)
+    if (a == b || !memchr(equals, true, worker->n_blocks))
         return;
-    for (size_t x = 0; x < n_blocks_of(piece); x++) {
+    for (size_t x = 0; x < worker->n_blocks; x++) {
         if (!equals[x])
             continue;
-        struct piece block = block_of(piece, x);
-        uint64_t at = phema_dtype_bytes(dtype, block.first);
-        equals[x] = memcmp(a + at, b + at, (size_t)phema_dtype_bytes(dtype, block.n_elems)) == 0;
+        const struct block *block = &worker->blocks[x];
+        uint64_t at = phema_dtype_bytes(dtype, block->first);
+        equals[x] = memcmp(a + at, b + at, (size_t)phema_dtype_bytes(dtype, block->n_elems)) == 0;
     }
 }
 
-static void mark_varying(struct run *run, const struct piece *piece, const uint8_t *equals)
+static void mark_varying(const struct worker *worker, const uint8_t *equals)
 {
-    _Atomic uint8_t *varies = &run->varies[piece->tensor];
-    if (!atomic_load_explicit(varies, memory_order_relaxed) &&
-        memchr(equals, false, n_blocks_of(piece)))
-        atomic_store_explicit(varies, true, memory_order_relaxed);
+    for (size_t b = 0; b < worker->n_blocks; b++) {
+        _Atomic uint8_t *varies = &worker->run->varies[worker->blocks[b].tensor];
+        if (!equals[b] && !atomic_load_explicit(varies, memory_order_relaxed))
+            atomic_store_explicit(varies, true, memory_order_relaxed);
+    }
 }
 
 /* Into the row of sums, so that it is converted and counted like all others. */
 static void restore_block(void *row, enum phema_accumulator accumulator, enum phema_dtype dtype,
-                          const struct piece *block, const uint8_t *data)
+                          const struct block *block, const uint8_t *data)
 {
     double values[2 * BLOCK_ELEMS];
-    size_t n = (size_t)block->n_elems * parts_of(dtype);
-    size_t at = (size_t)block->first * parts_of(dtype);
+    size_t n = block->n_elems * parts_of(dtype);
+    size_t at = block->first * parts_of(dtype);
     phema_widen(values, part_dtype(dtype), data + phema_dtype_bytes(dtype, block->first), n);
     if (accumulator == PHEMA_ACCUMULATE_F64) {
         memcpy((double *)row + at, values, n * sizeof(*values));
@@ -211,21 +293,19 @@ static enum phema_status put_row(struct worker *worker, size_t output, const str
     const struct run *run = worker->run;
     enum phema_dtype dtype = run->plan->series->tensors[piece->tensor].tensor.dtype;
     enum phema_accumulator accumulator = accumulator_of(run, piece->tensor);
-    for (size_t b = 0; b < n_blocks_of(piece); b++) {
-        struct piece block = block_of(piece, b);
-        if (state->equals[b] && state->data)
-            restore_block(row, accumulator, dtype, &block, state->data);
-    }
+    for (size_t b = 0; b < worker->n_blocks && state->data; b++)
+        if (state->equals[b])
+            restore_block(row, accumulator, dtype, &worker->blocks[b], state->data);
     enum phema_status status = narrow(worker, output, piece, row, accumulator, err);
     if (status)
         return status;
-    for (size_t b = 0; b < n_blocks_of(piece) && run->outputs->dtypes[piece->tensor] == dtype;
-         b++) {
-        struct piece block = block_of(piece, b);
-        uint64_t at = phema_dtype_bytes(dtype, block.first);
-        if (state->equals[b] && state->data)
+    bool is_same_dtype = run->outputs->dtypes[piece->tensor] == dtype;
+    for (size_t b = 0; b < worker->n_blocks && state->data && is_same_dtype; b++) {
+        const struct block *block = &worker->blocks[b];
+        uint64_t at = phema_dtype_bytes(dtype, block->first);
+        if (state->equals[b])
             memcpy(worker->written + at, state->data + at,
-                   (size_t)phema_dtype_bytes(dtype, block.n_elems));
+                   (size_t)phema_dtype_bytes(dtype, block->n_elems));
     }
     return put(worker, output, piece, worker->written, err);
 }
@@ -237,7 +317,7 @@ static void start_group(struct worker *worker, size_t g, const struct piece *pie
     const struct group *group = &worker->run->groups[g];
     struct group_state *state = &worker->states[g];
     memset(state->sums, 0, group->n_targets * row_bytes_of(worker->run, piece->tensor));
-    memset(state->equals, group->sums_to_one && group->n_inputs > 0, n_blocks_of(piece));
+    memset(state->equals, group->sums_to_one && group->n_inputs > 0, worker->n_blocks);
     state->n_added = 0;
     state->data = NULL;
 }
@@ -248,7 +328,7 @@ static enum phema_status finish_group(struct worker *worker, size_t g, const str
     struct run *run = worker->run;
     const struct group *group = &run->groups[g];
     const struct group_state *state = &worker->states[g];
-    mark_varying(run, piece, state->equals);
+    mark_varying(worker, state->equals);
     enum phema_status status = PHEMA_OK;
     for (size_t j = 0; j < group->n_targets && !status; j++)
         status = put_row(worker, group->targets[j], piece,
@@ -289,7 +369,8 @@ static enum phema_status average_together(struct worker *worker, const struct pi
         for (size_t x = 0; x < group->n_inputs && !status; x++) {
             status = read_view(&worker->inputs[x], worker, group->inputs[x], piece, err);
             if (!status)
-                note_differences(state->equals, piece, dtype, worker->inputs[0], worker->inputs[x]);
+                note_differences(worker, state->equals, dtype, worker->inputs[0],
+                                 worker->inputs[x]);
         }
         if (status)
             return status;
@@ -319,7 +400,7 @@ static void add_snapshot(struct worker *worker, size_t k, const struct piece *pi
             memcpy(reference, data, (size_t)phema_dtype_bytes(dtype, piece->n_elems));
             state->data = reference;
         }
-        note_differences(state->equals, piece, dtype, state->data, data);
+        note_differences(worker, state->equals, dtype, state->data, data);
         add(worker, g, piece, &data, 1);
     }
 }
@@ -362,6 +443,7 @@ static bool are_views(const struct run *run, size_t i)
 PHEMA_FALLIBLE tile_do(struct worker *worker, uint64_t tile, const struct piece *piece,
                        struct phema_error *err)
 {
+    list_blocks(worker, piece);
     if (worker->run->plan->series->tensors[piece->tensor].rule == PHEMA_RULE_COPY)
         return copy_tile(worker, tile, piece, err);
     return are_views(worker->run, piece->tensor) ? average_together(worker, piece, err)

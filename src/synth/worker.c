@@ -7,10 +7,12 @@
 static bool alloc_states(struct worker *worker)
 {
     const struct run *run = worker->run;
-    size_t n_blocks = run->cut.tile_elems / BLOCK_ELEMS;
+    /* each tensor of a stretch may end with a block that is not full */
+    size_t n_blocks = run->cut.tile_elems / BLOCK_ELEMS + MAX_STRETCH_TENSORS;
+    worker->blocks = calloc(n_blocks, sizeof(*worker->blocks));
     worker->states = calloc(run->n_groups + 1, sizeof(*worker->states));
     worker->equals = calloc(run->n_groups + 1, n_blocks);
-    if (!worker->states || !worker->equals)
+    if (!worker->blocks || !worker->states || !worker->equals)
         return false;
     uint8_t *sums = worker->sums;
     for (size_t g = 0; g < run->n_groups; g++) {
@@ -46,11 +48,13 @@ void worker_clear(struct worker *worker)
     free(worker->written);
     free(worker->references);
     free(worker->inputs);
+    free(worker->blocks);
     free(worker->equals);
     free(worker->states);
     worker->sums = NULL;
     worker->scratch = worker->written = worker->references = NULL;
     worker->inputs = NULL;
+    worker->blocks = NULL;
     worker->equals = NULL;
     worker->states = NULL;
 }

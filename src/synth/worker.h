@@ -6,6 +6,12 @@
 
 #include "run.h"
 
+/* Elements of a tile that are of one tensor and compared as one. */
+struct block {
+    size_t tensor;
+    size_t first, n_elems; /* counted from the start of the tile */
+};
+
 /* How far a group has come while a tile is added up snapshot by snapshot. */
 struct group_state {
     void *sums;          /* its first row */
@@ -19,8 +25,10 @@ struct worker {
     void *sums;       /* rows of run->sum_elems doubles or floats, one for each target */
     uint8_t *scratch; /* a tile in C order, and a tile as written */
     uint8_t *written;
-    uint8_t *references;        /* tiles of the first inputs */
-    const uint8_t **inputs;     /* [series->n] */
+    uint8_t *references;    /* tiles of the first inputs */
+    const uint8_t **inputs; /* [series->n] */
+    struct block *blocks;   /* [n_blocks] of the tile at hand */
+    size_t n_blocks;
     uint8_t *equals;            /* of all groups */
     struct group_state *states; /* [n_groups] */
     struct phema_narrow_counts counts;
