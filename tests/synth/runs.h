@@ -80,6 +80,7 @@ struct request {
     enum phema_accumulator accumulator;
     const double *sigma_rels; /* [n_sigma_rels] more targets than one: out is a template */
     size_t n_sigma_rels;
+    const char *include; /* a regular expression, or NULL: all tensors */
 };
 
 static inline enum phema_status synthesise(const char *directory, const char *out,
@@ -96,6 +97,8 @@ static inline enum phema_status synthesise(const char *directory, const char *ou
         .series = {.snapshots = directory,
                    .from = -HUGE_VAL,
                    .to = HUGE_VAL,
+                   .includes = &request->include,
+                   .n_includes = request->include != NULL,
                    .needs_no_profiles = list != NULL,
                    .command = "",
                    .command_tail = ""},
