@@ -54,6 +54,10 @@ struct phema_checkpoint;
 struct phema_checkpoint_options {
     const char *const *allow_globals; /* [n] names let through in a pickle, as inert objects */
     size_t n_allow_globals;
+    /* A checkpoint that is open still and likely to list the same tensors; or NULL. Where both are
+     * single safetensors files whose headers have the same text but for the metadata, the listing
+     * is left out: see phema_checkpoint_is_alike. */
+    const struct phema_checkpoint *alike;
 };
 
 /* path: a checkpoint file, a *.index.json, or a directory that holds exactly one checkpoint (a
@@ -91,6 +95,10 @@ const struct phema_file *phema_checkpoint_file(const struct phema_checkpoint *ch
                                                size_t index);
 /* Of the file as a listing shows it: the path relative to the checkpoint's directory. */
 const char *phema_checkpoint_file_label(const struct phema_checkpoint *checkpoint, size_t index);
+
+/* Whether nothing is listed since it would be what options->alike has listed: the same tensors in
+ * the same order, and *shift added to all their offsets, which may wrap. Metadata are the own. */
+bool phema_checkpoint_is_alike(const struct phema_checkpoint *checkpoint, uint64_t *shift);
 
 /* String metadata (safetensors' __metadata__; of a sharded one, that of its first shard). */
 struct phema_metadata {

@@ -98,6 +98,10 @@ bool phema_is_utf8(const char *data, size_t size)
 {
     const uint8_t *bytes = (const uint8_t *)data;
     for (size_t at = 0; at < size;) {
+        if (size - at >= 8 && !(phema_load_u64(bytes + at) & 0x8080808080808080u)) {
+            at += 8; /* headers are ASCII mostly, and may be 100 MB */
+            continue;
+        }
         size_t length = utf8_length(bytes + at, size - at);
         if (!length)
             return false;

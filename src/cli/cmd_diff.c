@@ -196,7 +196,8 @@ static enum phema_status run(void *values, struct phema_error *err)
     const struct diff_values *given = values;
     if (given->tolerance < 0)
         return phema_fail(err, PHEMA_ERR_USAGE, "--tolerance: %g is below 0", given->tolerance);
-    struct phema_checkpoint_options options = {given->allow_global.items, given->allow_global.n};
+    struct phema_checkpoint_options options = {.allow_globals = given->allow_global.items,
+                                               .n_allow_globals = given->allow_global.n};
     struct phema_checkpoint *a = NULL, *b = NULL;
     struct phema_comparison comparison = {0};
     enum phema_status status = phema_checkpoint_open(&a, given->a, &options, err);

@@ -90,17 +90,17 @@ static bool is_series(const char *path)
 static struct phema_series_options series_options(const struct inspect_values *given,
                                                   const char *path)
 {
-    return (struct phema_series_options){
-        .snapshots = path,
-        .layout = given->layout,
-        .name_regex = given->name_regex,
-        .key = given->key,
-        .from = -HUGE_VAL,
-        .to = HUGE_VAL,
-        .checkpoint = {given->allow_global.items, given->allow_global.n},
-        .needs_no_profiles = true,
-        .command = given->common.command,
-        .command_tail = given->common.command_tail};
+    return (struct phema_series_options){.snapshots = path,
+                                         .layout = given->layout,
+                                         .name_regex = given->name_regex,
+                                         .key = given->key,
+                                         .from = -HUGE_VAL,
+                                         .to = HUGE_VAL,
+                                         .checkpoint = {.allow_globals = given->allow_global.items,
+                                                        .n_allow_globals = given->allow_global.n},
+                                         .needs_no_profiles = true,
+                                         .command = given->common.command,
+                                         .command_tail = given->common.command_tail};
 }
 
 static enum phema_status print_series(const struct inspect_values *given,
@@ -177,7 +177,8 @@ static enum phema_status inspect_checkpoint(const struct inspect_values *given, 
                                             struct phema_text *text, struct phema_json_out *json,
                                             struct phema_error *err)
 {
-    struct phema_checkpoint_options options = {given->allow_global.items, given->allow_global.n};
+    struct phema_checkpoint_options options = {.allow_globals = given->allow_global.items,
+                                               .n_allow_globals = given->allow_global.n};
     struct phema_checkpoint *checkpoint = NULL;
     enum phema_status status = phema_checkpoint_open(&checkpoint, path, &options, err);
     if (!status)

@@ -23,7 +23,8 @@ static struct phema_outputs_options outputs_options(const struct cli_common *com
         .shard_bytes = values->shard_size,
         .level = (int)values->level,
         .is_conversion = values->is_conversion,
-        .checkpoint = {values->series.allow_global.items, values->series.allow_global.n},
+        .checkpoint = {.allow_globals = values->series.allow_global.items,
+                       .n_allow_globals = values->series.allow_global.n},
         .accumulator = is_choice(values->accumulate, "f32") ? "f32" : "f64",
         .command_options = common->repeated_options,
     };

@@ -275,6 +275,12 @@ const char *phema_checkpoint_file_label(const struct phema_checkpoint *checkpoin
     return checkpoint->files[index].label;
 }
 
+bool phema_checkpoint_is_alike(const struct phema_checkpoint *checkpoint, uint64_t *shift)
+{
+    *shift = checkpoint->shift;
+    return checkpoint->is_alike;
+}
+
 size_t phema_checkpoint_n_metadata(const struct phema_checkpoint *checkpoint)
 {
     return checkpoint->n_metadata;

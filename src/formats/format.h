@@ -37,6 +37,13 @@ struct checkpoint_file {
     struct zstd_frames *frames; /* of a compressed file, else NULL */
 };
 
+/* Of a single safetensors file: where its data lie, and what the header says of them. */
+struct header_text {
+    struct phema_span text; /* from behind the metadata up to the last brace; NULL: not kept */
+    bool has_metadata;      /* they stand before the text */
+    uint64_t data_offset, data_size;
+};
+
 struct phema_checkpoint {
     char *path;
     const struct phema_format *format;
@@ -53,6 +60,9 @@ struct phema_checkpoint {
     char **warnings;
     size_t n_warnings, warnings_capacity;
     struct name_index names; /* of tensors; values are their indices */
+    struct header_text header;
+    bool is_alike;  /* not listed: the tensors are those of another one ... */
+    uint64_t shift; /* ... this far behind */
 };
 
 /* Maps a file and appends it; the label is copied. */

@@ -4,6 +4,8 @@
 #ifndef PHEMA_FORMATS_JSON_SCAN_H
 #define PHEMA_FORMATS_JSON_SCAN_H
 
+#include <string.h>
+
 #include "phema/arena.h"
 #include "phema/error.h"
 #include "phema/span.h"
@@ -28,5 +30,11 @@ PHEMA_FALLIBLE json_scan_string(struct phema_span *out, struct json_scan *scan,
 
 /* An integer from 0 to 2^64 - 1: no sign, point, exponent or leading zero. */
 PHEMA_FALLIBLE json_scan_u64(uint64_t *out, struct json_scan *scan, struct phema_error *err);
+
+/* Whether a string that was read is this one. */
+static inline bool span_is(struct phema_span span, const char *text)
+{
+    return span.size == strlen(text) && memcmp(span.data, text, span.size) == 0;
+}
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "json_scan.h"
 #include "phema/text.h"
+#include "safetensors_entry.h"
 
 struct header {
     struct phema_checkpoint *checkpoint;
@@ -18,12 +19,9 @@ struct header {
     bool is_open_ended;   /* nobody has counted the data: they end with the last tensor */
     bool takes_metadata;
     bool has_metadata;
+    size_t metadata_end; /* in the text, of metadata that are the first member; else 0 */
+    size_t end;          /* behind the last brace */
 };
-
-static bool span_is(struct phema_span span, const char *text)
-{
-    return span.size == strlen(text) && memcmp(span.data, text, span.size) == 0;
-}
 
 static bool probe(struct phema_span content)
 {
@@ -141,163 +139,6 @@ static enum phema_status read_metadata(struct header *header, struct phema_error
     return status ? phema_fail_in(err, status, "__metadata__") : PHEMA_OK;
 }
 
-/* Everything about a tensor that its JSON object says. */
-struct entry {
-    struct phema_tensor tensor;
-    uint64_t begin, end;
-    bool has_dtype, has_shape, has_offsets;
-};
-
-static enum phema_status read_dtype(struct entry *entry, struct header *header,
-                                    struct phema_error *err)
-{
-    struct phema_span name = {NULL, 0};
-    enum phema_status status =
-        json_scan_string(&name, &header->scan, &header->checkpoint->arena, err);
-    if (status)
-        return status;
-    struct phema_name_buffer shown;
-    if (!phema_dtype_from_name(&entry->tensor.dtype, (const char *)name.data, name.size) ||
-        entry->tensor.dtype == PHEMA_C128)
-        return phema_fail(err, PHEMA_ERR_FILE, "safetensors has no dtype '%s'",
-                          phema_name_shown(&shown, (const char *)name.data, name.size));
-    return PHEMA_OK;
-}
-
-static enum phema_status read_shape(struct entry *entry, struct header *header,
-                                    struct phema_error *err)
-{
-    uint64_t shape[PHEMA_MAX_RANK];
-    unsigned rank = 0;
-    if (!json_scan_take(&header->scan, '['))
-        return json_scan_fail(&header->scan, "a list of sizes", err);
-    bool is_end = json_scan_take(&header->scan, ']');
-    while (!is_end) {
-        if (rank == PHEMA_MAX_RANK)
-            return phema_fail(err, PHEMA_ERR_FILE, "the shape has more than %d dimensions",
-                              PHEMA_MAX_RANK);
-        enum phema_status status = json_scan_u64(&shape[rank], &header->scan, err);
-        if (status)
-            return status;
-        rank++;
-        is_end = json_scan_take(&header->scan, ']');
-        if (!is_end && !json_scan_take(&header->scan, ','))
-            return json_scan_fail(&header->scan, "',' or ']'", err);
-    }
-    uint64_t *kept = phema_arena_array(&header->checkpoint->arena, rank, sizeof(*kept));
-    if (!kept)
-        return fail_memory(err);
-    memcpy(kept, shape, rank * sizeof(*kept));
-    entry->tensor.shape = kept;
-    entry->tensor.rank = rank;
-    return PHEMA_OK;
-}
-
-static enum phema_status read_offsets(struct entry *entry, struct header *header,
-                                      struct phema_error *err)
-{
-    if (!json_scan_take(&header->scan, '['))
-        return json_scan_fail(&header->scan, "a list of two offsets", err);
-    enum phema_status status = json_scan_u64(&entry->begin, &header->scan, err);
-    if (status)
-        return status;
-    if (!json_scan_take(&header->scan, ','))
-        return json_scan_fail(&header->scan, "','", err);
-    status = json_scan_u64(&entry->end, &header->scan, err);
-    if (status)
-        return status;
-    if (!json_scan_take(&header->scan, ']'))
-        return json_scan_fail(&header->scan, "']' after two offsets", err);
-    return PHEMA_OK;
-}
-
-static const struct field {
-    const char *name;
-    size_t has; /* where in struct entry it is noted */
-    enum phema_status (*read)(struct entry *entry, struct header *header, struct phema_error *err);
-} fields[] = {
-    {"dtype", offsetof(struct entry, has_dtype), read_dtype},
-    {"shape", offsetof(struct entry, has_shape), read_shape},
-    {"data_offsets", offsetof(struct entry, has_offsets), read_offsets},
-};
-
-static enum phema_status read_field(struct entry *entry, struct header *header,
-                                    struct phema_error *err)
-{
-    struct phema_span key = {NULL, 0};
-    enum phema_status status =
-        json_scan_string(&key, &header->scan, &header->checkpoint->arena, err);
-    if (status)
-        return status;
-    if (!json_scan_take(&header->scan, ':'))
-        return json_scan_fail(&header->scan, "':'", err);
-    for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
-        if (!span_is(key, fields[i].name))
-            continue;
-        bool *has = (bool *)((char *)entry + fields[i].has);
-        if (*has)
-            return phema_fail(err, PHEMA_ERR_FILE, "duplicate key '%s'", fields[i].name);
-        *has = true;
-        return fields[i].read(entry, header, err);
-    }
-    struct phema_name_buffer shown;
-    return phema_fail(err, PHEMA_ERR_FILE,
-                      "expected the fields dtype, shape and data_offsets alone, found '%s'",
-                      phema_name_shown(&shown, (const char *)key.data, key.size));
-}
-
-static enum phema_status read_fields(struct entry *entry, struct header *header,
-                                     struct phema_error *err)
-{
-    if (!json_scan_take(&header->scan, '{'))
-        return json_scan_fail(&header->scan, "an object", err);
-    bool is_end = json_scan_take(&header->scan, '}');
-    while (!is_end) {
-        enum phema_status status = read_field(entry, header, err);
-        if (status)
-            return status;
-        is_end = json_scan_take(&header->scan, '}');
-        if (!is_end && !json_scan_take(&header->scan, ','))
-            return json_scan_fail(&header->scan, "',' or '}'", err);
-    }
-    if (!entry->has_dtype || !entry->has_shape || !entry->has_offsets)
-        return phema_fail(err, PHEMA_ERR_FILE, "lacks %s",
-                          !entry->has_dtype   ? "dtype"
-                          : !entry->has_shape ? "shape"
-                                              : "data_offsets");
-    return PHEMA_OK;
-}
-
-/* The length that the offsets claim must be that of the shape. */
-static enum phema_status check_entry(struct entry *entry, const struct header *header,
-                                     struct phema_error *err)
-{
-    struct phema_tensor *tensor = &entry->tensor;
-    if (entry->begin > entry->end || entry->end > header->data_size)
-        return phema_fail(err, PHEMA_ERR_FILE,
-                          "expected data_offsets in order and inside the %llu bytes of data, found "
-                          "[%llu, %llu]",
-                          (unsigned long long)header->data_size, (unsigned long long)entry->begin,
-                          (unsigned long long)entry->end);
-    unsigned bits = phema_dtype_bits(tensor->dtype);
-    uint64_t n_elems = 1;
-    uint64_t n_bits = 0;
-    bool fits = true;
-    for (unsigned i = 0; i < tensor->rank && fits; i++)
-        fits = phema_size_mul(&n_elems, n_elems, tensor->shape[i]);
-    if (!fits || !phema_size_mul(&n_bits, n_elems, bits))
-        return phema_fail(err, PHEMA_ERR_FILE, "the product of the shape overflows");
-    if (n_bits % 8 || n_bits / 8 != entry->end - entry->begin)
-        return phema_fail(
-            err, PHEMA_ERR_FILE, "expected %llu elements of %u bits, found %llu bytes",
-            (unsigned long long)n_elems, bits, (unsigned long long)(entry->end - entry->begin));
-    tensor->n_elems = n_elems;
-    tensor->size_bytes = n_bits / 8;
-    tensor->offset = header->data_offset + entry->begin;
-    tensor->file = header->file;
-    return PHEMA_OK;
-}
-
 static enum phema_status read_member(struct header *header, struct phema_error *err)
 {
     struct phema_span name = {NULL, 0};
@@ -310,15 +151,14 @@ static enum phema_status read_member(struct header *header, struct phema_error *
     if (span_is(name, "__metadata__"))
         return read_metadata(header, err);
 
-    struct entry entry = {0};
-    entry.tensor.name_size = name.size;
-    status = keep(&entry.tensor.name, header, name, err);
+    struct phema_tensor tensor = {.name_size = name.size, .file = header->file};
+    status = keep(&tensor.name, header, name, err);
     if (!status)
-        status = read_fields(&entry, header, err);
+        status = safetensors_entry_read(&tensor, &header->scan, &header->checkpoint->arena,
+                                        header->data_size, err);
+    tensor.offset += header->data_offset;
     if (!status)
-        status = check_entry(&entry, header, err);
-    if (!status)
-        status = checkpoint_add_tensor(header->checkpoint, &entry.tensor, err);
+        status = checkpoint_add_tensor(header->checkpoint, &tensor, err);
     return status ? fail_in_tensor(err, status, (const char *)name.data, name.size) : PHEMA_OK;
 }
 
@@ -329,13 +169,17 @@ static enum phema_status read_members(struct header *header, struct phema_error 
         return json_scan_fail(scan, "'{'", err);
     bool is_end = json_scan_take(scan, '}');
     while (!is_end) {
+        bool is_first = !header->has_metadata && header->checkpoint->n_tensors == 0;
         enum phema_status status = read_member(header, err);
         if (status)
             return status;
+        if (is_first && header->has_metadata)
+            header->metadata_end = scan->at;
         is_end = json_scan_take(scan, '}');
         if (!is_end && !json_scan_take(scan, ','))
             return json_scan_fail(scan, "',' or '}'", err);
     }
+    header->end = scan->at;
     for (; scan->at < scan->text.size; scan->at++)
         if (scan->text.data[scan->at] != ' ')
             return json_scan_fail(scan, "nothing but spaces after the header", err);
@@ -411,19 +255,25 @@ static enum phema_status read_header(uint64_t *end, struct header *header, struc
     return check_places(end, header, first, err);
 }
 
+/* header: its checkpoint, file and takes_metadata are set */
+static enum phema_status read_file(struct header *header, struct phema_error *err)
+{
+    struct phema_span content = checkpoint_content(header->checkpoint, header->file);
+    enum phema_status status = find_header(&header->scan.text, content, err);
+    if (status)
+        return status;
+    header->data_offset = 8 + header->scan.text.size;
+    header->data_size = content.size - header->data_offset;
+    uint64_t end = 0;
+    return read_header(&end, header, err);
+}
+
 enum phema_status safetensors_read(struct phema_checkpoint *checkpoint, size_t file,
                                    bool takes_metadata, struct phema_error *err)
 {
-    struct phema_span content = checkpoint_content(checkpoint, file);
     struct header header = {
         .checkpoint = checkpoint, .file = file, .takes_metadata = takes_metadata};
-    enum phema_status status = find_header(&header.scan.text, content, err);
-    if (status)
-        return status;
-    header.data_offset = 8 + header.scan.text.size;
-    header.data_size = content.size - header.data_offset;
-    uint64_t end = 0;
-    return read_header(&end, &header, err);
+    return read_file(&header, err);
 }
 
 enum phema_status safetensors_read_header(uint64_t *content_size,
@@ -440,12 +290,78 @@ enum phema_status safetensors_read_header(uint64_t *content_size,
     return read_header(content_size, &header, err);
 }
 
+/* ---- Headers that say the same ---- */
+
+/* Keeps what the next file may be compared with: not where the metadata stand among the tensors. */
+static enum phema_status read_single(struct phema_checkpoint *checkpoint, struct phema_error *err)
+{
+    struct header header = {.checkpoint = checkpoint, .takes_metadata = true};
+    enum phema_status status = read_file(&header, err);
+    if (status || (header.has_metadata && !header.metadata_end))
+        return status;
+    size_t start = header.has_metadata ? header.metadata_end : 1; /* behind the brace */
+    checkpoint->header = (struct header_text){
+        .text = {header.scan.text.data + start, header.end - start},
+        .has_metadata = header.has_metadata,
+        .data_offset = header.data_offset,
+        .data_size = header.data_size,
+    };
+    return PHEMA_OK;
+}
+
+/* The header up to where the other's text begins: a brace, and metadata if the other has some. */
+static bool read_front(struct header *header, struct phema_span front, bool has_metadata)
+{
+    struct phema_error ignored = {""};
+    struct json_scan *scan = &header->scan;
+    struct phema_span name = {NULL, 0};
+    scan->text = front;
+    if (!phema_is_utf8((const char *)front.data, front.size) || !json_scan_take(scan, '{') ||
+        front.data[0] != '{')
+        return false;
+    if (has_metadata && (json_scan_string(&name, scan, &header->checkpoint->arena, &ignored) ||
+                         !span_is(name, "__metadata__") || !json_scan_take(scan, ':') ||
+                         read_metadata(header, &ignored)))
+        return false;
+    return scan->at == front.size;
+}
+
+/* Where the text behind the metadata is, byte for byte, what was read and accepted of the other
+ * file, and there are as many data, reading it again would give the same tensors. Nothing is said
+ * of any other header, and nothing of it kept: it is to be read. */
+static bool is_read_as(struct phema_checkpoint *checkpoint, const struct header_text *other)
+{
+    struct phema_error ignored = {""};
+    struct phema_span content = checkpoint_content(checkpoint, 0);
+    struct header header = {.checkpoint = checkpoint, .takes_metadata = true};
+    struct phema_span text = {NULL, 0};
+    if (!other->text.data || find_header(&text, content, &ignored))
+        return false;
+    uint64_t data_offset = 8 + text.size;
+    while (text.size && text.data[text.size - 1] == ' ')
+        text.size--;
+    if (content.size - data_offset != other->data_size || text.size <= other->text.size)
+        return false;
+    struct phema_span front = {text.data, text.size - other->text.size};
+    if (memcmp(text.data + front.size, other->text.data, other->text.size) != 0)
+        return false;
+    if (!read_front(&header, front, other->has_metadata)) {
+        phema_checkpoint_forget_listing(checkpoint);
+        return false;
+    }
+    checkpoint->is_alike = true;
+    checkpoint->shift = data_offset - other->data_offset;
+    phema_file_release(checkpoint->files[0].file, 0, data_offset); /* nobody looks at it again */
+    return true;
+}
+
 static enum phema_status open_single(struct phema_checkpoint *checkpoint,
                                      const struct phema_checkpoint_options *options,
                                      struct phema_error *err)
 {
-    (void)options;
-    return safetensors_read(checkpoint, 0, true, err);
+    if (options->alike && is_read_as(checkpoint, &options->alike->header))
+        return PHEMA_OK;
+    return read_single(checkpoint, err);
 }
 
 const struct phema_format safetensors_format = {"safetensors", probe, open_single};

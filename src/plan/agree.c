@@ -393,6 +393,11 @@ PHEMA_FALLIBLE agree_next(struct agreement *agreement, struct phema_snapshot *sn
                           struct phema_error *err)
 {
     struct phema_series *series = agreement->series;
+    if (phema_checkpoint_is_alike(snapshot->checkpoint, &snapshot->shift)) {
+        snapshot->places = series->snapshots[0].places;
+        return PHEMA_OK;
+    }
+    snapshot->shift = 0;
     bool is_alike = false;
     enum phema_status status = fill_places(agreement, snapshot, &is_alike, err);
     if (status)

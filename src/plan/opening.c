@@ -56,6 +56,17 @@ static enum phema_status choose_subtree(struct opening *opening, struct phema_er
     return PHEMA_OK;
 }
 
+/* A file that says the same as the first one need not be listed, unless what it says is looked for
+ * in tensors. */
+static const struct phema_checkpoint *find_alike(const struct opening *opening)
+{
+    const struct phema_series *series = opening->series;
+    if (!series->n || !opening->is_subtree_chosen || opening->subtree.is_bundle ||
+        opening->scan.layout->has_step_inside || subtree_is_average(opening->subtree.key))
+        return NULL;
+    return series->snapshots[0].checkpoint;
+}
+
 /* A manifest may name one file several times, one after another. */
 static enum phema_status open_file(struct opening *opening, const struct candidate *candidate,
                                    struct phema_error *err)
@@ -63,8 +74,10 @@ static enum phema_status open_file(struct opening *opening, const struct candida
     if (opening->checkpoint && strcmp(opening->path, candidate->path) == 0)
         return PHEMA_OK;
     opening_release(opening);
-    enum phema_status status = phema_checkpoint_open(&opening->checkpoint, candidate->path,
-                                                     &opening->options->checkpoint, err);
+    struct phema_checkpoint_options options = opening->options->checkpoint;
+    options.alike = find_alike(opening);
+    enum phema_status status =
+        phema_checkpoint_open(&opening->checkpoint, candidate->path, &options, err);
     if (status)
         return status;
     opening->path = candidate->path;

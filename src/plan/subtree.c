@@ -154,18 +154,28 @@ PHEMA_FALLIBLE subtree_widths(const double **widths, size_t *n, struct phema_are
     return status;
 }
 
-double subtree_width_of(const char *key, const struct phema_checkpoint *checkpoint)
+/* The parts of a key like P.emas.1: the size of P, and 1. */
+static bool split_key(size_t *size, size_t *index, const char *key)
 {
     struct phema_text name = {0}; /* of a tensor that could be there */
     phema_text_printf(&name, "%s.w", key);
-    size_t size = 0, index = 0;
-    double width = PHEMA_UNKNOWN;
-    if (!name.is_failed && names_average(&size, &index, name.data, name.size) &&
-        strlen(key) ==
-            size + (size ? 1 : 0) + strlen("emas.") + (size_t)snprintf(NULL, 0, "%zu", index))
-        width = width_at(checkpoint, key, size, index);
+    bool is = !name.is_failed && names_average(size, index, name.data, name.size) &&
+              strlen(key) == *size + (*size ? 1 : 0) + strlen("emas.") +
+                                 (size_t)snprintf(NULL, 0, "%zu", *index);
     phema_text_clear(&name);
-    return width;
+    return is;
+}
+
+bool subtree_is_average(const char *key)
+{
+    size_t size = 0, index = 0;
+    return split_key(&size, &index, key);
+}
+
+double subtree_width_of(const char *key, const struct phema_checkpoint *checkpoint)
+{
+    size_t size = 0, index = 0;
+    return split_key(&size, &index, key) ? width_at(checkpoint, key, size, index) : PHEMA_UNKNOWN;
 }
 
 const char *subtree_key_of(struct phema_arena *arena, const char *key, size_t index)

@@ -32,7 +32,9 @@ PHEMA_FALLIBLE subtree_widths(const double **widths, size_t *n, struct phema_are
                               const char *key, const struct phema_checkpoint *checkpoint,
                               struct phema_error *err);
 
-/* Of a key like P.emas.1: what P.stds says; NaN of others. */
+/* Whether a key is like P.emas.1: then its width is what P.stds says, NaN where that says none. */
+bool subtree_is_average(const char *key);
+/* NaN of other keys. */
 double subtree_width_of(const char *key, const struct phema_checkpoint *checkpoint);
 
 /* The key of one average of a bundle, in the arena; NULL when there is no memory. */

@@ -245,7 +245,7 @@ static void allowed_names_are_inert(void **state)
 {
     (void)state;
     static const char *const names[] = {"trap.Thing"};
-    const struct phema_checkpoint_options options = {names, 1};
+    const struct phema_checkpoint_options options = {.allow_globals = names, .n_allow_globals = 1};
     static const char pickle[] = PROTO "ctrap\nThing\n)\x81}b0"
                                        "ctrap\nThing\n)R0"
                                        "ctrap\nThing\n)\x81" TEXT("\1", "k") ALL "s.";

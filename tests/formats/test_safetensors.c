@@ -245,6 +245,187 @@ static void no_change_of_a_byte_crashes(void **state)
     phema_text_clear(&file);
 }
 
+/* ---- Headers that say the same as another one ---- */
+
+#define ENTRIES                                                                                    \
+    "\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"                               \
+    "\"b\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[2,6]}}"
+#define WITH_METADATA "{\"__metadata__\":{\"k\":\"v\"}," ENTRIES "  "
+
+/* Beside other, NULL when it is refused; err says why. */
+static struct phema_checkpoint *open_beside(const struct phema_checkpoint *other, const char *json,
+                                            size_t n_data, struct phema_error *err)
+{
+    struct phema_text file = {0};
+    struct phema_checkpoint *opened = NULL;
+    put_safetensors(&file, json, n_data);
+    char *path = support_tmp_path("beside.safetensors");
+    (void)unlink(path); /* the other one may be mapped still */
+    support_write(path, file.data, file.size);
+    const struct phema_checkpoint_options options = {.alike = other};
+    if (phema_checkpoint_open(&opened, path, &options, err))
+        assert_null(opened);
+    free(path);
+    phema_text_clear(&file);
+    return opened;
+}
+
+static struct phema_checkpoint *open_first(const char *json)
+{
+    struct phema_error err = {""};
+    struct phema_checkpoint *first = open_beside(NULL, json, 6, &err);
+    assert_non_null(first);
+    return first;
+}
+
+static void a_header_that_says_the_same_is_not_listed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *first, *second;
+        uint64_t shift;
+        const char *metadatum; /* of k */
+    } pairs[] = {
+        {WITH_METADATA, WITH_METADATA, 0, "v"},
+        {WITH_METADATA, "{\"__metadata__\":{\"k\":\"longer\"}," ENTRIES, 3, "longer"},
+        {WITH_METADATA, "{\"__metadata__\":{}," ENTRIES, (uint64_t)-9, NULL},
+        {WITH_METADATA, "{ \"\\u005f_metadata__\" : { \"k\":\"\\u0061\"}," ENTRIES, 12, "a"},
+        {"{" ENTRIES, "{" ENTRIES "    ", 4, NULL},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
+        struct phema_error err = {""};
+        struct phema_checkpoint *first = open_first(pairs[i].first);
+        uint64_t shift = 0;
+        assert_false(phema_checkpoint_is_alike(first, &shift));
+        phema_checkpoint_forget_listing(first); /* is not needed */
+        struct phema_checkpoint *second = open_beside(first, pairs[i].second, 6, &err);
+        assert_non_null(second);
+        assert_true(phema_checkpoint_is_alike(second, &shift));
+        assert_true(shift == pairs[i].shift);
+        assert_int_equal(phema_checkpoint_n_tensors(second), 0);
+        const char *metadatum = phema_checkpoint_metadatum(second, "k");
+        if (pairs[i].metadatum)
+            assert_string_equal(metadatum, pairs[i].metadatum);
+        else
+            assert_null(metadatum);
+        phema_checkpoint_close(second);
+        phema_checkpoint_close(first);
+    }
+}
+
+static void a_header_that_differs_is_read(void **state)
+{
+    (void)state;
+    static const char *const firsts[] = {
+        WITH_METADATA, "{" ENTRIES,
+        "{\"z\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]},"
+        "\"__metadata__\":{\"k\":\"v\"}," ENTRIES};
+    static const struct {
+        const char *json;
+        size_t n_tensors;
+    } others[] = {
+        {"{\"__metadata__\":{\"k\":\"v\"},"
+         "\"c\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"
+         "\"b\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[2,6]}}",
+         2},
+        {"{\"__metadata__\":{\"k\":\"v\"},"
+         "\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[4,6]},"
+         "\"b\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[0,4]}}",
+         2},
+        {"{\"x\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}," ENTRIES, 3},
+        {"{\"__metadata__\":{\"k\":\"v\"},\"x\":{\"dtype\":\"U8\",\"shape\":[0],"
+         "\"data_offsets\":[6,6]}," ENTRIES,
+         3},
+    };
+    for (size_t f = 0; f < ARRAY_LEN(firsts); f++)
+        for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+            struct phema_error err = {""};
+            struct phema_checkpoint *first = open_first(firsts[f]);
+            struct phema_checkpoint *other = open_beside(first, others[i].json, 6, &err);
+            uint64_t shift = 0;
+            assert_non_null(other);
+            assert_false(phema_checkpoint_is_alike(other, &shift));
+            assert_int_equal(phema_checkpoint_n_tensors(other), others[i].n_tensors);
+            phema_checkpoint_close(other);
+            phema_checkpoint_close(first);
+        }
+}
+
+/* What is refused alone is refused beside a good one, with the same sentence. */
+static void beside_another_the_same_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *json;
+        size_t n_data;
+    } bad[] = {
+        {WITH_METADATA, 5},
+        {WITH_METADATA, 7},
+        {"{\"__metadata__\":{\"k\":\"v\",\"k\":\"w\"}," ENTRIES, 6},
+        {"{\"__metadata__\":{\"k\":\"\xff\"}," ENTRIES, 6},
+        {"{\"__metadata__\":{\"k\":1}," ENTRIES, 6},
+        {"{\"__metadata__\":{\"k\":\"v\"},\"__metadata__\":{}," ENTRIES, 6},
+        {"{\"__metadata__\":{\"DCP_SHARDING_INFO\":\"v\"}," ENTRIES, 6},
+        {" {\"__metadata__\":{\"k\":\"v\"}," ENTRIES, 6},
+        {"[{\"__metadata__\":{\"k\":\"v\"}," ENTRIES, 6},
+        {"{\"__metadata__\":{\"k\":\"v\"}" ENTRIES, 6},
+        {"{\"__metadata__\":{\"k\":\"v\"}," ENTRIES "\n", 6},
+        {"{\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}," ENTRIES, 6},
+        {"," ENTRIES, 6},
+        {ENTRIES, 6},
+    };
+    static const char *const firsts[] = {WITH_METADATA, "{" ENTRIES};
+    for (size_t f = 0; f < ARRAY_LEN(firsts); f++)
+        for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+            struct phema_error alone = {""}, beside = {""};
+            struct phema_checkpoint *first = NULL, *other = NULL;
+            other = open_beside(NULL, bad[i].json, bad[i].n_data, &alone);
+            assert_null(other);
+            first = open_first(firsts[f]);
+            other = open_beside(first, bad[i].json, bad[i].n_data, &beside);
+            assert_null(other);
+            assert_string_equal(beside.message, alone.message);
+            phema_checkpoint_close(first);
+        }
+}
+
+/* Each byte of the header, changed to each other value: beside the first file as alone. */
+static void a_changed_byte_is_seen(void **state)
+{
+    (void)state;
+    size_t n = strlen(WITH_METADATA), n_alike = 0;
+    for (size_t at = 0; at < n; at++)
+        for (unsigned flip = 1; flip < 256; flip = flip < 8 ? flip + 1 : flip * 2) {
+            char json[] = WITH_METADATA;
+            json[at] = (char)(json[at] ^ (char)flip);
+            if (!json[at])
+                continue;
+            struct phema_error alone = {""}, beside = {""};
+            struct phema_checkpoint *first = open_first(WITH_METADATA);
+            struct phema_checkpoint *second = open_beside(first, json, 6, &beside);
+            struct phema_checkpoint *by_itself = open_beside(NULL, json, 6, &alone);
+            assert_string_equal(beside.message, alone.message);
+            assert_int_equal(second != NULL, by_itself != NULL);
+            uint64_t shift = 0;
+            if (second && phema_checkpoint_is_alike(second, &shift)) {
+                n_alike++;
+                assert_true(shift == 0);
+                const struct phema_tensor *a = phema_checkpoint_tensors(by_itself);
+                const struct phema_tensor *b = phema_checkpoint_tensors(first);
+                assert_int_equal(phema_checkpoint_n_tensors(by_itself), 2);
+                for (size_t i = 0; i < 2; i++) {
+                    assert_string_equal(a[i].name, b[i].name);
+                    assert_int_equal(a[i].offset, b[i].offset);
+                    assert_int_equal(a[i].size_bytes, b[i].size_bytes);
+                }
+            }
+            phema_checkpoint_close(first);
+            phema_checkpoint_close(second);
+            phema_checkpoint_close(by_itself);
+        }
+    assert_true(n_alike > 5); /* those in the metadata */
+}
+
 static double seconds(void)
 {
     struct timespec now;
@@ -317,6 +498,10 @@ int main(void)
         cmocka_unit_test(names_are_any_utf8),
         cmocka_unit_test(ranks_end_at_64),
         cmocka_unit_test(no_change_of_a_byte_crashes),
+        cmocka_unit_test(a_header_that_says_the_same_is_not_listed),
+        cmocka_unit_test(a_header_that_differs_is_read),
+        cmocka_unit_test(beside_another_the_same_is_refused),
+        cmocka_unit_test(a_changed_byte_is_seen),
         cmocka_unit_test(many_tensors_open_quickly),
         cmocka_unit_test(many_checkpoints_open_quickly),
     };
