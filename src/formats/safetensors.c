@@ -327,8 +327,9 @@ static bool read_front(struct header *header, struct phema_span front, bool has_
 }
 
 /* Where the text behind the metadata is, byte for byte, what was read and accepted of the other
- * file, and there are as many data, reading it again would give the same tensors. Nothing is said
- * of any other header, and nothing of it kept: it is to be read. */
+ * file, and there are as many data, reading it again would give the same tensors: at places that
+ * lie inside this file as they did in the other, whatever became of that since. Nothing is said of
+ * any other header, and nothing of it kept: it is to be read. */
 static bool is_read_as(struct phema_checkpoint *checkpoint, const struct header_text *other)
 {
     struct phema_error ignored = {""};
