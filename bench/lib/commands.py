@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is run: synth, and the yardsticks that read, add and write no more than needed."""
+import os
+import subprocess
+
+from lib.measure import Command
+
+READ_AND_WRITE = """
+n=$1 out=$2; shift 2
+cat "$@" >/dev/null
+for i in $(seq "$n"); do dd if="$1" of="$out.$i" bs=1M conv=fsync status=none; done
+"""
+
+
+class Commands:
+    """program, minimal: paths. out: the directory that outputs go to."""
+
+    def __init__(self, program, minimal, data, out):
+        self.program, self.minimal, self.data, self.out = program, minimal, data, out
+        done = subprocess.run([program, "synth", "--help"], stdout=subprocess.PIPE, check=True)
+        self.help = done.stdout.decode()
+        done = subprocess.run([program, "--help"], stdout=subprocess.PIPE, check=True)
+        self.verbs = done.stdout.decode()
+
+    def offers(self, option):
+        return option in self.help
+
+    def widths(self, n_targets):
+        if n_targets == 1:
+            return "0.1"
+        return ",".join("%.5f" % (0.06 + 0.18 * m / (n_targets - 1)) for m in range(n_targets))
+
+    def synth(self, name, n_targets=1, threads=0, options=(), suffix=".safetensors"):
+        out = os.path.join(self.out, "synth-%d" % n_targets + ("/" if n_targets > 1 else suffix))
+        threads = ["-j", threads] if threads else []
+        return Command([self.program, "synth", "--quiet", "--force", "--json", *threads, *options,
+                        "--sigma-rel", self.widths(n_targets), self.data.path(name), out],
+                       [out, out + ".json"])
+
+    def verb(self, verb, name):
+        """A verb that makes no output."""
+        return Command([self.program, verb, "--quiet", "--json", "--sigma-rel", "0.1", self.data.path(name)])
+
+    def least(self, name, threads=0, dtype="f16"):
+        """The minimal reference; it knows safetensors files only."""
+        out = os.path.join(self.out, "minimal")
+        threads = ["-j", threads] if threads else []
+        return Command([self.minimal, *threads, "-t", dtype, "-o", out, *self.data.files(name)], [out])
+
+    def write(self, name, n_targets):
+        """Writes as many bytes as the outputs have, and does nothing else."""
+        out = os.path.join(self.out, "written")
+        size = os.path.getsize(self.data.files(name)[0]) * n_targets
+        return Command([self.minimal, "-o", out, "-w", size], [out])
+
+    def read(self, name):
+        return Command(["sh", "-c", 'cat "$@" >/dev/null', "sh", *self.data.files(name)])
+
+    def decompress(self, name):
+        return Command(["sh", "-c", 'zstd -dcq "$@" >/dev/null', "sh", *self.data.files(name)])
+
+    def read_and_write(self, name, n_targets=1):
+        """`cat` of the inputs, then as many bytes as the outputs have with `dd conv=fsync`."""
+        out = os.path.join(self.out, "copied")
+        return Command(["sh", "-c", READ_AND_WRITE, "sh", n_targets, out, *self.data.files(name)],
+                       ["%s.%d" % (out, i + 1) for i in range(n_targets)])

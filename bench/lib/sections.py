@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of bench/run, one function each. A row is measured in turn with its yardsticks, and
+what the summary needs of it goes to bench.ratios."""
+from lib.measure import Failed, cool, interleave, is_cached, warm, watch
+from lib.tables import Table, shown_bytes, shown_seconds
+
+COLUMNS = ["snapshots", "synth [s]", "input [GB/s]", "minimal [s]", "`cat` [s]", "`cat` + write [s]",
+           "/ minimal", "/ `cat`", "/ (`cat` + write)", "peak anonymous"]
+DURABLE = "One target, output on disk and durable (fsync) in all columns that write; files in the page cache."
+
+
+def row(bench, table, label, name, commands, before_each=None):
+    """One target beside the yardsticks among: minimal, read, read+write."""
+    if not before_each:
+        warm(bench.data.files(name))
+    times = interleave(commands, bench.n_runs, before_each)
+    ratio = lambda below: "%.2f" % times.ratio("synth", below) if below in commands else "-"
+    table.row(label, shown_seconds(times, "synth"),
+              "%.1f" % (bench.data.bytes(name) / 1e9 / times.median("synth")),
+              *(shown_seconds(times, yardstick) for yardstick in ("minimal", "read", "read+write")),
+              ratio("minimal"), ratio("read"), ratio("read+write"),
+              shown_bytes(max(run.json["peak_anonymous_bytes"] for run in times.runs["synth"])))
+    return times
+
+
+def yardsticks(bench, name, dtype="f16", threads=0):
+    on = bench.on_disk
+    return {"synth": on.synth(name, threads=threads), "minimal": on.least(name, threads, dtype),
+            "read": on.read(name), "read+write": on.read_and_write(name)}
+
+
+def dtypes(bench):
+    table = Table("Types of numbers", COLUMNS, DURABLE)
+    for dtype in ("f16", "bf16", "f32"):
+        name = bench.data.usual(dtype)
+        times = row(bench, table, name, name, yardsticks(bench, name, dtype))
+        if dtype == "f16":
+            bench.ratios["K=1 / minimal reference"] = (times.ratio("synth", "minimal"), 1.15)
+            bench.ratios["K=1 / (cat + write + fsync)"] = (times.ratio("synth", "read+write"), 0.8)
+        else:
+            bench.data.drop(name)
+
+
+def snapshots(bench):
+    table = Table("Numbers of snapshots", COLUMNS, DURABLE)
+    for n_snapshots in (8, 32, 128):
+        name = bench.data.usual("f16", n_snapshots)
+        row(bench, table, name, name, yardsticks(bench, name))
+        if n_snapshots != 32:
+            bench.data.drop(name)
+
+
+def targets(bench):
+    name, on = bench.data.usual(), bench.in_memory
+    counts = (1, 8, 25, 64)
+    table = Table("Numbers of targets (%s)" % name,
+                  ["targets", "synth [s]", "writing alone [s]", "/ minimal", "/ `cat`",
+                   "/ one target, without writing", "peak anonymous"],
+                  "Outputs on tmpfs. Writing alone: as many bytes with pwrite of 1 MiB by all threads, in the same "
+                  "turn; taken off both times in the last ratio.")
+    commands = {"minimal": on.least(name), "read": on.read(name)}
+    for n in counts:
+        commands["K=%d" % n] = on.synth(name, n)
+        commands["write %d" % n] = on.write(name, n)
+    warm(bench.data.files(name))
+    times = interleave(commands, bench.n_runs)
+    for n in counts:
+        key, write = "K=%d" % n, "write %d" % n
+        growth = times.ratio(key, "K=1", (write, "write 1"))
+        table.row(n, shown_seconds(times, key), shown_seconds(times, write),
+                  "%.2f" % times.ratio(key, "minimal"), "%.2f" % times.ratio(key, "read"), "%.2f" % growth,
+                  shown_bytes(max(run.json["peak_anonymous_bytes"] for run in times.runs[key])))
+        if n == 25:
+            bench.ratios["K=25 / K=1, both without writing"] = (growth, 6)
+
+
+def threads(bench):
+    name, on = bench.data.usual(), bench.in_memory
+    counts = sorted({1, min(2, bench.n_threads), bench.n_threads})
+    table = Table("Threads (%s)" % name,
+                  ["threads", "one target [s]", "minimal [s]", "25 targets [s]", "one thread / these, one target",
+                   "minimal", "25 targets"], "Outputs on tmpfs.")
+    commands = {}
+    for n in counts:
+        commands["K=1 j%d" % n] = on.synth(name, 1, n)
+        commands["minimal j%d" % n] = on.least(name, n)
+        commands["K=25 j%d" % n] = on.synth(name, 25, n)
+    warm(bench.data.files(name))
+    times = interleave(commands, bench.n_runs)
+    for n in counts:
+        kinds = ("K=1", "minimal", "K=25")
+        table.row(n, *(shown_seconds(times, "%s j%d" % (kind, n)) for kind in kinds),
+                  *("%.2f" % times.ratio("%s j1" % kind, "%s j%d" % (kind, n)) for kind in kinds))
+    if 2 in counts:
+        bench.ratios["one thread / two threads, K=25"] = (times.ratio("K=25 j1", "K=25 j2"), -1.7)
+
+
+def cold(bench):
+    name, on = bench.data.usual(), bench.on_disk
+    files = bench.data.files(name)
+    table = Table("Cold files (%s)" % name, COLUMNS,
+                  "One target; the inputs are taken out of the page cache (posix_fadvise) before each run.")
+
+    def before_each(_):
+        cool(files)
+        if is_cached(files[0]):
+            raise SystemExit("bench: %s stays in the page cache: cold files cannot be measured here" % files[0])
+    variants = {"default": ()}
+    for option in (("--io", "read"), ("--io", "direct"), ("--drop-cache",)):
+        if on.offers(option[0]):
+            variants[" ".join(option)] = option
+    for label, options in variants.items():
+        commands = yardsticks(bench, name)
+        commands["synth"] = on.synth(name, options=options)
+        row(bench, table, label, name, commands, before_each)
+
+
+def small(bench):
+    one, many, on = bench.data.one_tensor(), bench.data.small_tensors(), bench.in_memory
+    table = Table("Small tensors", ["snapshots", "synth [s]", "minimal [s]", "`cat` [s]", "/ minimal", "/ `cat`",
+                                    "/ one tensor", "peak anonymous"],
+                  "One target, output on tmpfs: %d tensors of 1 KB beside one tensor of the same bytes."
+                  % bench.data.scale.n_small_tensors)
+    commands = {}
+    for name in (one, many):
+        commands.update({"synth " + name: on.synth(name), "minimal " + name: on.least(name),
+                         "read " + name: on.read(name)})
+        warm(bench.data.files(name))
+    times = interleave(commands, bench.n_runs)
+    for name in (one, many):
+        synth = "synth " + name
+        table.row(name, *(shown_seconds(times, kind + name) for kind in ("synth ", "minimal ", "read ")),
+                  *("%.2f" % times.ratio(synth, kind + name) for kind in ("minimal ", "read ")),
+                  "%.2f" % times.ratio(synth, "synth " + one),
+                  shown_bytes(max(run.json["peak_anonymous_bytes"] for run in times.runs[synth])))
+    bench.ratios["100 000 small tensors / one tensor"] = (times.ratio("synth " + many, "synth " + one), 2)
+    bench.data.drop(one)
+    bench.data.drop(many)
+
+
+def formats(bench):
+    usual, on = bench.data.usual(), bench.on_disk
+    table = Table("Formats (%s)" % usual, COLUMNS, DURABLE + " The minimal reference reads the same snapshots as "
+                  "safetensors; of compressed files `cat` is `zstd -dc`.")
+    pt = ("--name-regex", r"^0\.(?<time>[0-9]+)\.(?<sigma>.*)\.pt$")
+    kinds = [("safetensors", lambda: usual, (), ".safetensors"),
+             (".pt to .pt", lambda: bench.data.torch_files(usual, "pt"), pt, ".pt"),
+             (".pt to .safetensors", lambda: bench.data.torch_files(usual, "pt"), pt, ".safetensors"),
+             (".pkl to .pkl", lambda: bench.data.torch_files(usual, "pkl"), (), ".pkl"),
+             (".zst with a seek table", lambda: bench.data.compressed(usual, True), (), ".safetensors"),
+             (".zst, one frame", lambda: bench.data.compressed(usual, False), (), ".safetensors")]
+    for label, make, options, suffix in kinds:
+        name = make()
+        if not name:
+            table.row(label, "torch is not importable", *["-"] * (len(COLUMNS) - 2))
+            continue
+        commands = yardsticks(bench, usual)
+        commands["synth"] = on.synth(name, options=options, suffix=suffix)
+        commands["read"] = on.decompress(name) if "zst" in label else on.read(name)
+        commands["read+write"] = on.read_and_write(name)
+        if "zst" in label:
+            del commands["read+write"]
+        warm(bench.data.files(usual))
+        row(bench, table, label, name, commands)
+        if name != usual and label != ".pt to .pt":
+            bench.data.drop(name)
+
+
+def many(bench):
+    name, on = bench.data.many(), bench.in_memory
+    n = bench.data.scale.n_many
+    table = Table("%d snapshots of %d tensors" % (n, n), ["what", "seconds", "/ `cat`", "/ minimal"],
+                  "%.1f GB, files in the page cache, output on tmpfs." % (bench.data.bytes(name) / 1e9))
+    commands = {"synth": on.synth(name), "`cat`": on.read(name), "minimal": on.least(name)}
+    verbs = ["weights"] + (["plan"] if " plan " in on.verbs else [])
+    for verb in verbs:
+        commands[verb] = on.verb(verb, name)
+    warm(bench.data.files(name))
+    times = interleave(commands, bench.n_runs)
+    for what in [*verbs, "synth", "`cat`", "minimal"]:
+        table.row(what, shown_seconds(times, what), "%.2f" % times.ratio(what, "`cat`"),
+                  "%.2f" % times.ratio(what, "minimal"))
+    bench.ratios["%s of 1000 x 1000 [s]" % verbs[-1]] = (times.median(verbs[-1]), 1)
+    bench.ratios["synth of 1000 x 1000 / reading (cat)"] = (times.ratio("synth", "`cat`"), 1.2)
+    bench.data.drop(name)
+
+
+def memory(bench):
+    table = Table("Memory", ["checkpoint", "snapshots", "targets", "options", "peak RssAnon", "peak RssFile",
+                             "seconds"],
+                  "Largest values of /proc/PID/status, read every 2 ms. Hard links: many names for few files, "
+                  "each mapped for itself.")
+    scale, on = bench.data.scale, bench.in_memory
+    sets = [("small", 4, scale.file_bytes), ("large", 2, scale.large_bytes)]
+    anonymous = []
+    for label, n_files, size in sets:
+        for n_snapshots in (4, 128):
+            name = bench.data.linked("%s-%d" % (label, n_snapshots), n_files, n_snapshots, size)
+            cases = [(1, ())]
+            if label == "small":
+                cases += [(1, ("--max-ram", "16M")), (25, ("--max-ram", "64M"))]
+            for n_targets, options in cases:
+                command = on.synth(name, n_targets, options=options)
+                command.clear()
+                try:
+                    run = watch(command.argv)
+                except Failed as failure:  # a limit that cannot be held is a result, too
+                    table.row("%.1f GB" % (size / 1e9), n_snapshots, n_targets, " ".join(options),
+                              str(failure)[-120:].strip(), "-", "-")
+                    continue
+                finally:
+                    command.clear()
+                table.row("%.1f GB" % (size / 1e9), n_snapshots, n_targets, " ".join(options),
+                          shown_bytes(run.peaks["RssAnon"]), shown_bytes(run.peaks["RssFile"]), "%.1f" % run.seconds)
+                if not options:
+                    anonymous.append(run.peaks["RssAnon"] / 1048576)
+                    bench.most_mapped = max(bench.most_mapped, run.peaks["RssFile"] / 1048576)
+            bench.data.drop(name)
+    bench.ratios["peak RssAnon, K=1 [MiB]"] = (max(anonymous), 32)
+    bench.ratios["its spread over checkpoints and snapshots [MiB]"] = (max(anonymous) - min(anonymous), 2)
+    bench.ratios["peak RssFile / threads [MiB]"] = (bench.most_mapped / bench.n_threads, 64)
+
+
+SECTIONS = {"dtypes": dtypes, "targets": targets, "threads": threads, "snapshots": snapshots, "cold": cold,
+            "small": small, "formats": formats, "many": many, "memory": memory}
