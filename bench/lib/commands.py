@@ -47,11 +47,12 @@ class Commands:
         threads = ["-j", threads] if threads else []
         return Command([self.minimal, *threads, "-t", dtype, "-o", out, *self.data.files(name)], [out])
 
-    def write(self, name, n_targets):
+    def write(self, name, n_targets, threads=0):
         """Writes as many bytes as the outputs have, and does nothing else."""
         out = os.path.join(self.out, "written")
+        threads = ["-j", threads] if threads else []
         size = os.path.getsize(self.data.files(name)[0]) * n_targets
-        return Command([self.minimal, "-o", out, "-w", size], [out])
+        return Command([self.minimal, *threads, "-o", out, "-w", size], [out])
 
     def read(self, name):
         return Command(["sh", "-c", 'cat "$@" >/dev/null', "sh", *self.data.files(name)])
