@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables of bench/run, one function each. A row is measured in turn with its yardsticks, and
 what the summary needs of it goes to bench.ratios."""
+import statistics
+
 from lib.measure import Failed, cool, interleave, is_cached, warm, watch
 from lib.tables import Table, shown_bytes, shown_seconds
 
@@ -187,6 +189,8 @@ def many(bench):
                   "%.2f" % times.ratio(what, "minimal"))
     bench.ratios["%s of 1000 x 1000 [s]" % verbs[-1]] = (times.median(verbs[-1]), 1)
     bench.ratios["synth of 1000 x 1000 / reading (cat)"] = (times.ratio("synth", "`cat`"), 1.2)
+    without = statistics.median(synth - plan for synth, plan in zip(times.seconds("synth"), times.seconds(verbs[-1])))
+    bench.ratios["the same without %s" % verbs[-1]] = (without / times.median("`cat`"), 1.2)
     bench.data.drop(name)
 
 
