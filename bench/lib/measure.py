@@ -128,7 +128,7 @@ class Times:
         return statistics.median(values)
 
 
-def interleave(commands, n_runs, before_each=None, runner=run_once):
+def interleave(commands, n_runs, before_each=None):
     """Runs the commands of {name: Command} in turn, n_runs times, beginning with another one each
     time, so that none always follows the same. Outputs are removed while nothing is timed."""
     names = list(commands)
@@ -139,7 +139,7 @@ def interleave(commands, n_runs, before_each=None, runner=run_once):
             commands[name].clear()
             if before_each:
                 before_each(name)
-            times.runs[name].append(runner(commands[name].argv))
+            times.runs[name].append(run_once(commands[name].argv))
             commands[name].clear()
     return times
 
