@@ -37,7 +37,9 @@ struct phema_stage_record {
 
 struct phema_ledger;
 
-PHEMA_FALLIBLE phema_ledger_open(struct phema_ledger **out, struct phema_error *err);
+/* counts_cache: whether files are watched; that takes a moment for each at the end of a stage. */
+PHEMA_FALLIBLE phema_ledger_open(struct phema_ledger **out, bool counts_cache,
+                                 struct phema_error *err);
 void phema_ledger_close(struct phema_ledger *ledger);
 
 /* The stage before ends here. A stage that is entered again goes on. */

@@ -27,6 +27,7 @@ struct phema_ledger {
     struct phema_stage_record records[PHEMA_N_STAGES];
     uint64_t marks[N_MARKS]; /* allocated, of the stage that goes on */
     uint64_t n_marked;       /* those before are passed */
+    bool counts_cache;
     char **files;
     size_t n_files;
 };
@@ -75,7 +76,8 @@ static void *watch(void *argument)
     return NULL;
 }
 
-PHEMA_FALLIBLE phema_ledger_open(struct phema_ledger **out, struct phema_error *err)
+PHEMA_FALLIBLE phema_ledger_open(struct phema_ledger **out, bool counts_cache,
+                                 struct phema_error *err)
 {
     struct phema_ledger *ledger = calloc(1, sizeof(*ledger));
     if (!ledger)
@@ -90,6 +92,7 @@ PHEMA_FALLIBLE phema_ledger_open(struct phema_ledger **out, struct phema_error *
         return phema_fail(err, PHEMA_ERR_RESOURCE,
                           "the thread that watches memory cannot be started: %s", strerror(failed));
     }
+    ledger->counts_cache = counts_cache;
     *out = ledger;
     return PHEMA_OK;
 }
@@ -196,7 +199,7 @@ void phema_ledger_end(struct phema_ledger *ledger)
 PHEMA_FALLIBLE phema_ledger_watch_file(struct phema_ledger *ledger, const char *path,
                                        struct phema_error *err)
 {
-    if (!ledger)
+    if (!ledger || !ledger->counts_cache)
         return PHEMA_OK;
     char *copy = strdup(path);
     (void)pthread_mutex_lock(&ledger->lock);

@@ -74,7 +74,7 @@ static enum phema_status run(void *values, struct phema_error *err)
 {
     double start_s = seconds_now();
     struct phema_ledger *ledger = NULL;
-    enum phema_status status = phema_ledger_open(&ledger, err);
+    enum phema_status status = phema_ledger_open(&ledger, false, err);
     if (!status)
         status = foretell(values, ledger, start_s, err);
     phema_ledger_close(ledger);

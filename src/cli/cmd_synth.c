@@ -114,7 +114,8 @@ static enum phema_status run(void *values, struct phema_error *err)
     struct memory_report memory;
     enum phema_status status = read_part(&part, &n_parts, given->part, err);
     if (!status)
-        status = memory_report_begin(&memory, given->profile_memory, given->run.is_forced, err);
+        status = memory_report_begin(&memory, &given->common, given->profile_memory,
+                                     given->run.is_forced, err);
     if (status)
         return status;
     struct cli_prepared prepared;

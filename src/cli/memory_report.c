@@ -8,14 +8,14 @@
 #include "phema/text.h"
 #include "phema/writer.h"
 
-PHEMA_FALLIBLE memory_report_begin(struct memory_report *out, const char *path, bool replaces,
-                                   struct phema_error *err)
+PHEMA_FALLIBLE memory_report_begin(struct memory_report *out, const struct cli_common *common,
+                                   const char *path, bool replaces, struct phema_error *err)
 {
     *out = (struct memory_report){.path = path, .replaces = replaces};
     enum phema_status status = PHEMA_OK;
     if (path && !replaces)
         status = phema_writer_check_absent(path, err);
-    return status ? status : phema_ledger_open(&out->ledger, err);
+    return status ? status : phema_ledger_open(&out->ledger, path || common->is_verbose, err);
 }
 
 static uint64_t above(uint64_t value, uint64_t baseline)

@@ -13,8 +13,8 @@ struct memory_report {
 };
 
 /* PHEMA_ERR_OUTPUT: the file exists and may not be replaced. */
-PHEMA_FALLIBLE memory_report_begin(struct memory_report *out, const char *path, bool replaces,
-                                   struct phema_error *err);
+PHEMA_FALLIBLE memory_report_begin(struct memory_report *out, const struct cli_common *common,
+                                   const char *path, bool replaces, struct phema_error *err);
 
 /* Writes both, also of a run that failed with status, which comes back unless writing fails. */
 enum phema_status memory_report_end(struct memory_report *report, const struct cli_common *common,

@@ -14,7 +14,7 @@ static struct phema_ledger *open_ledger(void)
 {
     struct phema_ledger *ledger = NULL;
     struct phema_error err = {""};
-    assert_ok(phema_ledger_open(&ledger, &err), &err);
+    assert_ok(phema_ledger_open(&ledger, true, &err), &err);
     return ledger;
 }
 
