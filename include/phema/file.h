@@ -21,6 +21,14 @@ const char *phema_file_path(const struct phema_file *file);
 /* PHEMA_ERR_FILE when size or modification time differ from those at open. Names the path. */
 PHEMA_FALLIBLE phema_file_check_unchanged(const struct phema_file *file, struct phema_error *err);
 
+/* PHEMA_ERR_FILE when what the descriptor has open is another file by now, or has changed. Does not
+ * name the path. */
+PHEMA_FALLIBLE phema_file_check_same(const struct phema_file *file, int descriptor,
+                                     struct phema_error *err);
+
+/* The kernel begins to read the pages of [offset, offset + size), and this does not wait for it. */
+void phema_file_ask(const struct phema_file *file, uint64_t offset, uint64_t size);
+
 /* Lets go of the resident pages wholly inside [offset, offset + size): the next access reads them
  * again. For keeping the resident size bounded behind a reader. */
 void phema_file_release(const struct phema_file *file, uint64_t offset, uint64_t size);

@@ -1,7 +1,8 @@
 /* writer.h - one new file that appears under its name whole or not at all.
  * Bytes go into PATH.partial, preallocated and locked against a second run; commit syncs it,
  * renames it and syncs the directory; abandon, a failure or a signal removes it. put may be called
- * from several threads for bytes that do not overlap. */
+ * from several threads for bytes that do not overlap. Each byte of a fresh file is put once at
+ * most: zeros become holes, in runs of at least 32 KiB of whole blocks, and are not written. */
 #ifndef PHEMA_WRITER_H
 #define PHEMA_WRITER_H
 
@@ -11,8 +12,9 @@
 struct phema_writer;
 
 struct phema_writer_options {
-    bool replaces; /* an existing PATH is replaced (--force) */
-    bool syncs;    /* fsync file and directory before and after the rename */
+    bool replaces;    /* an existing PATH is replaced (--force) */
+    bool syncs;       /* fsync file and directory before and after the rename */
+    bool drops_cache; /* what is written, and the source of a copy, leaves the page cache */
     /* A copy shares no blocks with its source and has all of its own before the first is changed:
      * for files that are written through a mapping, where a full disk cannot be reported. */
     bool owns_blocks;

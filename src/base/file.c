@@ -16,6 +16,8 @@ struct phema_file {
     struct phema_span span; /* of map, for readers */
     void *map;
     char *path;
+    dev_t device;
+    ino_t inode;
     struct timespec modified;
     struct phema_cleanup_entry *entry;
 };
@@ -25,6 +27,22 @@ static enum phema_status fail_errno(struct phema_error *err, const char *what, i
     bool is_resource = number == ENOMEM || number == EMFILE || number == ENFILE;
     return phema_fail(err, is_resource ? PHEMA_ERR_RESOURCE : PHEMA_ERR_FILE, "%s: %s", what,
                       strerror(number));
+}
+
+/* Even what is read otherwise is looked at through its mapping: headers, pickles, strided tensors.
+ */
+static enum phema_status fail_map(struct phema_error *err, int number)
+{
+    if (number == ENOMEM)
+        return phema_fail(err, PHEMA_ERR_RESOURCE,
+                          "cannot be mapped: %s; a mapping takes address space (ulimit -v), not "
+                          "memory, and a process has so many of them (sysctl vm.max_map_count)",
+                          strerror(number));
+    if (number == ENODEV)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "cannot be mapped: its filesystem does not do that; copy the file to "
+                          "another");
+    return fail_errno(err, "cannot be mapped", number);
 }
 
 static enum phema_status map_descriptor(struct phema_file *file, int descriptor,
@@ -44,10 +62,12 @@ static enum phema_status map_descriptor(struct phema_file *file, int descriptor,
 
     void *data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
     if (data == MAP_FAILED)
-        return fail_errno(err, "cannot be mapped", errno);
+        return fail_map(err, errno);
     file->map = data;
     file->span.data = data;
     file->span.size = (size_t)st.st_size;
+    file->device = st.st_dev;
+    file->inode = st.st_ino;
     file->modified = st.st_mtim;
     return phema_cleanup_add_map(&file->entry, file->span, file->path, err);
 }
@@ -86,19 +106,39 @@ const char *phema_file_path(const struct phema_file *file)
     return file->path;
 }
 
+static bool is_unchanged(const struct phema_file *file, const struct stat *st)
+{
+    return (uint64_t)st->st_size == file->span.size &&
+           st->st_mtim.tv_sec == file->modified.tv_sec &&
+           st->st_mtim.tv_nsec == file->modified.tv_nsec;
+}
+
+static enum phema_status fail_changed(struct phema_error *err)
+{
+    return phema_fail(err, PHEMA_ERR_FILE,
+                      "the file changed while it was being read; run again when nothing writes to "
+                      "it");
+}
+
 PHEMA_FALLIBLE phema_file_check_unchanged(const struct phema_file *file, struct phema_error *err)
 {
     struct stat st;
-    if (stat(file->path, &st)) {
-        (void)fail_errno(err, "cannot be examined again", errno);
-        return phema_fail_in(err, PHEMA_ERR_FILE, "%s", file->path);
-    }
-    if ((uint64_t)st.st_size != file->span.size || st.st_mtim.tv_sec != file->modified.tv_sec ||
-        st.st_mtim.tv_nsec != file->modified.tv_nsec)
-        return phema_fail(err, PHEMA_ERR_FILE,
-                          "%s: the file changed while it was being read; run again when nothing "
-                          "writes to it",
-                          file->path);
+    enum phema_status status = PHEMA_OK;
+    if (stat(file->path, &st))
+        status = fail_errno(err, "cannot be examined again", errno);
+    else if (!is_unchanged(file, &st))
+        status = fail_changed(err);
+    return status ? phema_fail_in(err, PHEMA_ERR_FILE, "%s", file->path) : PHEMA_OK;
+}
+
+PHEMA_FALLIBLE phema_file_check_same(const struct phema_file *file, int descriptor,
+                                     struct phema_error *err)
+{
+    struct stat st;
+    if (fstat(descriptor, &st))
+        return fail_errno(err, "cannot be examined again", errno);
+    if (st.st_dev != file->device || st.st_ino != file->inode || !is_unchanged(file, &st))
+        return fail_changed(err);
     return PHEMA_OK;
 }
 
@@ -114,6 +154,15 @@ void phema_file_release(const struct phema_file *file, uint64_t offset, uint64_t
         return;
     /* drops the mapping alone, which is read-only and private: the page cache keeps the data */
     (void)madvise((char *)file->map + first, end - first, MADV_DONTNEED);
+}
+
+void phema_file_ask(const struct phema_file *file, uint64_t offset, uint64_t size)
+{
+    struct phema_span part;
+    if (!phema_span_part(&part, file->span, offset, size))
+        return;
+    uint64_t before = offset % (uint64_t)sysconf(_SC_PAGESIZE); /* to the start of the page */
+    (void)madvise((char *)file->map + (offset - before), size + before, MADV_WILLNEED);
 }
 
 void phema_file_close(struct phema_file *file)

@@ -54,6 +54,13 @@ PHEMA_FALLIBLE writer_open_source(int *descriptor, uint64_t *size_bytes, const c
     return PHEMA_OK;
 }
 
+static void drop_source(const struct phema_writer *writer, int source_descriptor, uint64_t offset,
+                        uint64_t size)
+{
+    if (writer->options.drops_cache)
+        (void)posix_fadvise(source_descriptor, (off_t)offset, (off_t)size, POSIX_FADV_DONTNEED);
+}
+
 /* Bytes [*done, size) by the kernel alone; PHEMA_OK with *done < size where it does not do that. */
 static enum phema_status copy_in_kernel(uint64_t *done, struct phema_writer *writer,
                                         int source_descriptor, struct phema_error *err)
@@ -71,6 +78,7 @@ static enum phema_status copy_in_kernel(uint64_t *done, struct phema_writer *wri
             return writer_fail_size(writer, errno, err);
         if (copied <= 0) /* other filesystem, no such call, ...; what is wrong reading will say */
             return PHEMA_OK;
+        drop_source(writer, source_descriptor, *done, (uint64_t)copied);
         *done += (uint64_t)copied;
         writer_note_written(writer, (uint64_t)copied);
     }
@@ -94,6 +102,7 @@ static enum phema_status copy_through(uint8_t *buffer, uint64_t done, struct phe
         enum phema_status status = phema_writer_put(writer, done, buffer, (size_t)n, err);
         if (status)
             return status;
+        drop_source(writer, source_descriptor, done, (uint64_t)n);
         done += (uint64_t)n;
     }
     return PHEMA_OK;

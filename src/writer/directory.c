@@ -229,6 +229,8 @@ PHEMA_FALLIBLE phema_writer_directory_add(struct phema_writer **out,
     enum phema_status status = begin_named(&writer, directory, name, err);
     if (!status)
         status = writer_allocate(writer, size_bytes, err);
+    if (!status)
+        writer->is_fresh = size_bytes > 0;
     return writer_hand_over(out, writer, status);
 }
 

@@ -14,6 +14,7 @@ struct phema_writer {
     uint8_t *map; /* NULL until asked for */
     struct phema_writer_options options;
     struct phema_cleanup_entry *entry, *map_entry;
+    bool is_fresh; /* of a known size, and what was not put reads as zeros */
     _Atomic uint64_t put_bytes;
 };
 

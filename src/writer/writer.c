@@ -12,17 +12,26 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "partial.h"
 #include "phema/cleanup.h"
+#include "phema/input.h"
 #include "phema/text.h"
 
 /* Each time as much as this has been put, what is dirty is handed to the disk, so that the fsync at
  * the end finds little to do. */
 #define WRITEBACK_STEP_BYTES (8u << 20)
+
+/* What has been handed over for this long is on disk by now, or nearly: waiting for it before it is
+ * dropped from the page cache costs little. */
+#define DROP_STEP_BYTES (64u << 20)
+
+/* Zeros are left out in whole blocks of this size, and in runs of at least so many bytes: a hole
+ * costs a call, and shorter ones leave the rest of the file in pieces. */
+#define HOLE_BLOCK_BYTES 4096u
+#define MIN_HOLE_BYTES   (32u << 10)
 
 enum phema_status writer_fail_errno(struct phema_error *err, const char *path, const char *what,
                                     int number)
@@ -38,19 +47,13 @@ enum phema_status writer_fail_errno(struct phema_error *err, const char *path, c
 
 PHEMA_FALLIBLE phema_writer_allow(size_t n_files, struct phema_error *err)
 {
-    struct rlimit limit;
-    rlim_t needed = 2 * (rlim_t)n_files + OTHER_DESCRIPTORS; /* the file and its lock */
-    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= needed)
+    uint64_t limit, needed = 2 * (uint64_t)n_files + OTHER_DESCRIPTORS; /* the file and its lock */
+    if (phema_descriptors_allow(needed, &limit))
         return PHEMA_OK;
-    if (limit.rlim_max >= needed) {
-        limit.rlim_cur = limit.rlim_max;
-        if (setrlimit(RLIMIT_NOFILE, &limit) == 0)
-            return PHEMA_OK;
-    }
     return phema_fail(err, PHEMA_ERR_RESOURCE,
                       "%zu files are written at once, which needs %llu descriptors, and this "
                       "process may have %llu; ask for fewer or raise ulimit -n",
-                      n_files, (unsigned long long)needed, (unsigned long long)limit.rlim_max);
+                      n_files, (unsigned long long)needed, (unsigned long long)limit);
 }
 
 PHEMA_FALLIBLE phema_writer_check_absent(const char *path, struct phema_error *err)
@@ -249,21 +252,38 @@ PHEMA_FALLIBLE phema_writer_open(struct phema_writer **out, const char *path, ui
     enum phema_status status = writer_begin(&writer, path, options, err);
     if (!status)
         status = writer_allocate(writer, size_bytes, err);
+    if (!status)
+        writer->is_fresh = size_bytes > 0;
     return writer_hand_over(out, writer, status);
+}
+
+static bool crosses(uint64_t before, uint64_t size, uint64_t step)
+{
+    return before / step != (before + size) / step;
+}
+
+/* All of it, when it is clean. */
+static void drop_cache(const struct phema_writer *writer)
+{
+    (void)sync_file_range(writer->descriptor, 0, 0,
+                          SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+                              SYNC_FILE_RANGE_WAIT_AFTER);
+    (void)posix_fadvise(writer->descriptor, 0, 0, POSIX_FADV_DONTNEED);
 }
 
 void writer_note_written(struct phema_writer *writer, uint64_t size)
 {
     uint64_t before = atomic_fetch_add_explicit(&writer->put_bytes, size, memory_order_relaxed);
-    if (writer->options.syncs &&
-        before / WRITEBACK_STEP_BYTES != (before + size) / WRITEBACK_STEP_BYTES)
+    bool drops = writer->options.drops_cache;
+    if (drops && crosses(before, size, DROP_STEP_BYTES))
+        drop_cache(writer);
+    else if ((drops || writer->options.syncs) && crosses(before, size, WRITEBACK_STEP_BYTES))
         (void)sync_file_range(writer->descriptor, 0, 0, SYNC_FILE_RANGE_WRITE); /* a hint alone */
 }
 
-PHEMA_FALLIBLE phema_writer_put(struct phema_writer *writer, uint64_t offset, const void *data,
-                                size_t size, struct phema_error *err)
+static enum phema_status write_all(struct phema_writer *writer, uint64_t offset,
+                                   const uint8_t *bytes, size_t size, struct phema_error *err)
 {
-    const uint8_t *bytes = data;
     for (size_t done = 0; done < size;) {
         ssize_t written =
             pwrite(writer->descriptor, bytes + done, size - done, (off_t)(offset + done));
@@ -281,6 +301,53 @@ PHEMA_FALLIBLE phema_writer_put(struct phema_writer *writer, uint64_t offset, co
     }
     writer_note_written(writer, size);
     return PHEMA_OK;
+}
+
+/* Most blocks have something in their first bytes. */
+static bool is_zero_block(const uint8_t *bytes)
+{
+    return bytes[0] == 0 && memcmp(bytes, bytes + 1, HOLE_BLOCK_BYTES - 1) == 0;
+}
+
+/* The next run of zeros, in whole blocks of the file, among bytes [*from, size); false for none. */
+static bool find_zeros(size_t *from, size_t *end, uint64_t offset, const uint8_t *bytes,
+                       size_t size)
+{
+    size_t aligned = (size_t)(-offset % HOLE_BLOCK_BYTES); /* where the first whole block begins */
+    size_t at = *from > aligned ? *from : aligned;
+    while (at + MIN_HOLE_BYTES <= size) {
+        size_t start = at;
+        while (at + HOLE_BLOCK_BYTES <= size && is_zero_block(bytes + at))
+            at += HOLE_BLOCK_BYTES;
+        if (at - start >= MIN_HOLE_BYTES) {
+            *from = start;
+            *end = at;
+            return true;
+        }
+        at += HOLE_BLOCK_BYTES;
+    }
+    return false;
+}
+
+/* Blocks that were set aside are given back, where the filesystem does that. */
+static void make_hole(const struct phema_writer *writer, uint64_t offset, size_t size)
+{
+    (void)fallocate(writer->descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
+                    (off_t)size);
+}
+
+PHEMA_FALLIBLE phema_writer_put(struct phema_writer *writer, uint64_t offset, const void *data,
+                                size_t size, struct phema_error *err)
+{
+    const uint8_t *bytes = data;
+    size_t done = 0, zeros = 0, end = 0;
+    enum phema_status status = PHEMA_OK;
+    while (writer->is_fresh && !status && find_zeros(&zeros, &end, offset, bytes, size)) {
+        make_hole(writer, offset + zeros, end - zeros);
+        status = write_all(writer, offset + done, bytes + done, zeros - done, err);
+        done = zeros = end;
+    }
+    return status ? status : write_all(writer, offset + done, bytes + done, size - done, err);
 }
 
 PHEMA_FALLIBLE phema_writer_sync_entry(const char *path, struct phema_error *err)
@@ -348,6 +415,8 @@ PHEMA_FALLIBLE phema_writer_commit(struct phema_writer *writer, struct phema_err
         status = writer_fail_errno(err, writer->path, "cannot be synced", errno);
         goto done;
     }
+    if (writer->options.drops_cache)
+        drop_cache(writer);
     int closed = close(writer->descriptor);
     writer->descriptor = -1;
     if (closed && errno != EINTR) {

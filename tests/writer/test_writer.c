@@ -45,6 +45,39 @@ static void commit_publishes_what_was_put_in_any_order(void **state)
     free(partial);
 }
 
+/* Where zeros begin and end in every way around the blocks of the file, its bytes are what was put;
+ * of a large stretch of them no room is left. */
+static void zeros_are_left_out(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    enum { SIZE = 3 << 20, PIECE = 131072 + 8 };
+    uint8_t *data = calloc(1, SIZE);
+    assert_non_null(data);
+    for (size_t i = 0; i < SIZE; i += 65536 + 4096 - i % 7) /* zeros of many lengths */
+        memset(data + i, 1 + (int)(i % 255), i % 40001 + 1 < SIZE - i ? i % 40001 + 1 : SIZE - i);
+    memset(data + (1 << 20), 0, 1 << 20);
+    char *path = support_tmp_path("zeros");
+    struct phema_writer *writer = NULL;
+    assert_ok(phema_writer_open(&writer, path, SIZE, &quick, &err), &err);
+    for (size_t at = 0; at < SIZE; at += PIECE)
+        assert_ok(
+            phema_writer_put(writer, at, data + at, at + PIECE < SIZE ? PIECE : SIZE - at, &err),
+            &err);
+    assert_ok(phema_writer_commit(writer, &err), &err);
+    size_t size = 0;
+    uint8_t *found = support_read(path, &size);
+    assert_int_equal(size, SIZE);
+    assert_memory_equal(found, data, SIZE);
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    if (st.st_blocks * 512 > (2 << 20) + (256 << 10))
+        print_message("this filesystem has no holes\n");
+    free(found);
+    free(data);
+    free(path);
+}
+
 static void abandon_leaves_nothing(void **state)
 {
     (void)state;
@@ -184,6 +217,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(commit_publishes_what_was_put_in_any_order),
+        cmocka_unit_test(zeros_are_left_out),
         cmocka_unit_test(abandon_leaves_nothing),
         cmocka_unit_test(an_existing_file_is_refused_and_kept_unless_replacing),
         cmocka_unit_test(a_file_that_appears_meanwhile_is_not_replaced),

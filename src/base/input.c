@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+/* input.c - see input.h. Reads are completed where the kernel gives less than asked for; past the
+ * page cache (O_DIRECT) they begin and end on the blocks that the filesystem names. */
+#include "phema/input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+struct phema_input {
+    int descriptor;
+    size_t block; /* reads begin and end on multiples of it; 1 through the page cache */
+};
+
+/* ---- Filesystems ---- */
+
+/* Those that are not (or need not be) on this machine; numbers of linux/magic.h and of the
+ * filesystems' own sources. */
+static const struct {
+    uint32_t magic;
+    const char *name;
+} remote[] = {{0x00006969, "NFS"},        {0x0BD00BD0, "Lustre"}, {0x65735546, "FUSE"},
+              {0xFF534D42, "CIFS"},       {0xFE534D42, "SMB"},    {0x0000517B, "SMB"},
+              {0x01021997, "9p"},         {0x47504653, "GPFS"},   {0x19830326, "BeeGFS"},
+              {0x00C36400, "Ceph"},       {0x5346414F, "AFS"},    {0x6B414653, "AFS"},
+              {0x73757245, "Coda"},       {0x01161970, "GFS2"},   {0x7461636F, "OCFS2"},
+              {0x20030528, "OrangeFS"},   {0xAAD7AAEA, "PanFS"},  {0x786F4256, "vboxsf"},
+              {0xBACBACBC, "VMware HGFS"}};
+
+enum phema_io phema_io_for(const char *path, const char **filesystem)
+{
+    struct statfs st;
+    if (statfs(path, &st))
+        return PHEMA_IO_MMAP;
+    for (size_t i = 0; i < ARRAY_LEN(remote); i++)
+        if ((uint32_t)st.f_type == remote[i].magic) {
+            *filesystem = remote[i].name;
+            return PHEMA_IO_READ;
+        }
+    return PHEMA_IO_MMAP;
+}
+
+/* ---- Opening ---- */
+
+static enum phema_status fail_errno(struct phema_error *err, const char *what, int number)
+{
+    bool is_resource = number == ENOMEM || number == EMFILE || number == ENFILE;
+    return phema_fail(err, is_resource ? PHEMA_ERR_RESOURCE : PHEMA_ERR_FILE, "%s: %s", what,
+                      strerror(number));
+}
+
+static enum phema_status fail_direct(struct phema_error *err)
+{
+    return phema_fail(err, PHEMA_ERR_FILE,
+                      "its filesystem cannot read past the page cache; use --io read");
+}
+
+/* What the filesystem asks of offsets and sizes: the page, where it does not tell, which satisfies
+ * all disks of today. */
+static enum phema_status find_block(struct phema_input *input, struct phema_error *err)
+{
+    input->block = PHEMA_INPUT_ALIGNMENT;
+    struct statx st;
+    if (statx(input->descriptor, "", AT_EMPTY_PATH, STATX_DIOALIGN, &st) ||
+        !(st.stx_mask & STATX_DIOALIGN))
+        return PHEMA_OK;
+    if (st.stx_dio_offset_align == 0)
+        return fail_direct(err);
+    if (st.stx_dio_offset_align > input->block)
+        input->block = st.stx_dio_offset_align;
+    if (st.stx_dio_mem_align > PHEMA_INPUT_ALIGNMENT || input->block > (1u << 20) ||
+        input->block % PHEMA_INPUT_ALIGNMENT)
+        return fail_direct(err);
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE phema_input_open(struct phema_input **out, const struct phema_file *file,
+                                bool is_direct, struct phema_error *err)
+{
+    struct phema_input *input = calloc(1, sizeof(*input));
+    if (!input)
+        return phema_fail_memory(err);
+    input->block = 1;
+    input->descriptor = open(phema_file_path(file), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY |
+                                                        (is_direct ? O_DIRECT : 0));
+    enum phema_status status = PHEMA_OK;
+    if (input->descriptor < 0)
+        status = is_direct && errno == EINVAL ? fail_direct(err)
+                                              : fail_errno(err, "cannot be opened again", errno);
+    if (!status)
+        status = phema_file_check_same(file, input->descriptor, err);
+    if (!status && is_direct)
+        status = find_block(input, err);
+    if (status) {
+        phema_input_close(input);
+        return status;
+    }
+    *out = input;
+    return PHEMA_OK;
+}
+
+void phema_input_close(struct phema_input *input)
+{
+    if (!input)
+        return;
+    if (input->descriptor >= 0)
+        (void)close(input->descriptor);
+    free(input);
+}
+
+/* ---- Reading ---- */
+
+size_t phema_input_room(const struct phema_input *input)
+{
+    return input->block == 1 ? 0 : 2 * input->block;
+}
+
+PHEMA_FALLIBLE phema_input_read(const uint8_t **data, const struct phema_input *input,
+                                uint64_t offset, size_t size, uint8_t *buffer,
+                                struct phema_error *err)
+{
+    size_t block = input->block;
+    size_t before = (size_t)(offset % block);
+    size_t wanted = before + size; /* bytes from the block in which the first one lies */
+    size_t whole = (wanted + block - 1) / block * block;
+    for (size_t done = 0; done < wanted;) {
+        ssize_t got =
+            pread(input->descriptor, buffer + done, whole - done, (off_t)(offset - before + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0 && errno == EINVAL && block > 1)
+            return fail_direct(err);
+        if (got < 0)
+            return fail_errno(err, "cannot be read", errno);
+        size_t reached = done + (size_t)got;
+        if (reached >= wanted)
+            break;
+        /* a read that ended inside a block begins with that block again */
+        size_t next = reached / block * block;
+        if (got == 0 || next == done)
+            return phema_fail(
+                err, PHEMA_ERR_FILE,
+                "expected %zu bytes at offset %llu, found %zu; the file was cut short "
+                "while it was being read",
+                size, (unsigned long long)offset, reached > before ? reached - before : 0);
+        done = next;
+    }
+    *data = buffer + before;
+    return PHEMA_OK;
+}
+
+/* ---- The page cache ---- */
+
+void phema_input_ask(const struct phema_input *input, uint64_t offset, uint64_t size)
+{
+    (void)posix_fadvise(input->descriptor, (off_t)offset, (off_t)size, POSIX_FADV_WILLNEED);
+}
+
+bool phema_input_is_cached(const struct phema_input *input, uint64_t offset)
+{
+    uint8_t byte;
+    struct iovec into = {&byte, 1};
+    return preadv2(input->descriptor, &into, 1, (off_t)offset, RWF_NOWAIT) == 1;
+}
+
+void phema_input_drop(const struct phema_input *input, uint64_t offset, uint64_t size)
+{
+    (void)posix_fadvise(input->descriptor, (off_t)offset, (off_t)size, POSIX_FADV_DONTNEED);
+}
+
+bool phema_descriptors_allow(uint64_t n, uint64_t *limit)
+{
+    struct rlimit now;
+    *limit = UINT64_MAX;
+    if (getrlimit(RLIMIT_NOFILE, &now) || now.rlim_cur >= n)
+        return true;
+    *limit = now.rlim_max;
+    if (now.rlim_max < n)
+        return false;
+    now.rlim_cur = now.rlim_max;
+    return setrlimit(RLIMIT_NOFILE, &now) == 0;
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Preloaded into the program (LD_PRELOAD): reads that end early, are interrupted or fail, and a
+ * filesystem that says it is another one. From the environment:
+ *   SHIM_COUNT       a file to which the number of preads is written at the end
+ *   SHIM_SHORT       no pread gives more bytes than this, and every second one is interrupted first
+ *   SHIM_FAIL_AT     the pread of this number, from 1, fails (EIO)
+ *   SHIM_END_AT      from the pread of this number on the file has ended
+ *   SHIM_FILESYSTEM  what statfs gives as f_type, hexadecimal */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+/* With offsets of 64 bits the names pread and statfs stand for the library's pread64 and statfs64,
+ * here as in the program. */
+static _Atomic long n_reads;
+
+static long number(const char *name)
+{
+    const char *text = getenv(name);
+    return text ? strtol(text, NULL, 0) : 0;
+}
+
+/* ISO C has no conversion from an object pointer to a function's. */
+static void find(void *function, const char *name)
+{
+    void *found = dlsym(RTLD_NEXT, name);
+    memcpy(function, &found, sizeof(found));
+}
+
+ssize_t pread(int descriptor, void *data, size_t size, off_t offset)
+{
+    ssize_t (*next)(int, void *, size_t, off_t) = NULL;
+    find(&next, "pread64");
+    long n = ++n_reads, most = number("SHIM_SHORT");
+    if (n == number("SHIM_FAIL_AT")) {
+        errno = EIO;
+        return -1;
+    }
+    if (number("SHIM_END_AT") && n >= number("SHIM_END_AT"))
+        return 0;
+    if (most && n % 2) {
+        errno = EINTR;
+        return -1;
+    }
+    return next(descriptor, data, most && size > (size_t)most ? (size_t)most : size, offset);
+}
+
+int statfs(const char *path, struct statfs *out)
+{
+    int (*next)(const char *, struct statfs *) = NULL;
+    find(&next, "statfs64");
+    int result = next(path, out);
+    if (number("SHIM_FILESYSTEM"))
+        out->f_type = number("SHIM_FILESYSTEM");
+    return result;
+}
+
+__attribute__((destructor)) static void tell(void)
+{
+    const char *path = getenv("SHIM_COUNT");
+    FILE *file = path ? fopen(path, "we") : NULL;
+    if (!file)
+        return;
+    (void)fprintf(file, "%ld\n", atomic_load(&n_reads));
+    (void)fclose(file);
+}
