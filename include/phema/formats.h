@@ -10,6 +10,7 @@
 #include "phema/dtype.h"
 #include "phema/error.h"
 #include "phema/file.h"
+#include "phema/input.h"
 #include "phema/span.h"
 
 enum phema_tensor_kind {
@@ -142,10 +143,36 @@ PHEMA_FALLIBLE phema_reader_open(struct phema_reader **out,
                                  struct phema_error *err);
 void phema_reader_close(struct phema_reader *reader); /* takes NULL */
 
+/* Before the first read: how it gets at the data of tensors that lie in C order and in one place.
+ * All others, and compressed files, stay mapped. Readers that never call this map everything. */
+struct phema_reading {
+    enum phema_io io;
+    bool drops_cache; /* nothing of the files is left in the page cache afterwards */
+};
+/* Opens every file of the checkpoint where the mapping is not enough.
+ * PHEMA_ERR_FILE, PHEMA_ERR_RESOURCE as phema_input_open; names the path */
+PHEMA_FALLIBLE phema_reader_use(struct phema_reader *reader, const struct phema_reading *reading,
+                                struct phema_error *err);
+
+/* How a file is read: never auto. filesystem: out, where auto chose to read; else unchanged. */
+enum phema_io phema_reader_io(const struct phema_reader *reader, size_t file,
+                              const char **filesystem);
+/* Whether reading from this tensor gives a view of the mapped file. */
+bool phema_reader_gives_views(const struct phema_reader *reader, const struct phema_tensor *tensor);
+/* Hints for bytes [offset, offset + size) of a file: they will be read soon; whether the first one
+ * is in the page cache already (true where it cannot be told cheaply); they have been read, so that
+ * mapped pages, and what the page cache has of them if so chosen, can go. */
+void phema_reader_ask(const struct phema_reader *reader, size_t file, uint64_t offset,
+                      uint64_t size);
+bool phema_reader_is_cached(const struct phema_reader *reader, size_t file, uint64_t offset);
+void phema_reader_release(const struct phema_reader *reader, size_t file, uint64_t offset,
+                          uint64_t size);
+
 /* Elements [first, first + n) in C order; sub-byte dtypes must begin and end on a byte. n > 0.
- *   data    out: a view into the mapped file (any address, aligned or not), or scratch
- *   scratch [n * bytes of an element]
- * PHEMA_ERR_FILE      compressed data are corrupt or end too early; names path and tensor
+ *   data    out: a view into the mapped file (any address, aligned or not), or somewhere in scratch
+ *   scratch [n * bytes of an element]; aligned, and with room, as input.h has it where it is read
+ * PHEMA_ERR_FILE      compressed data are corrupt or end too early, or the file cannot be read;
+ *                     names path and tensor
  * PHEMA_ERR_RESOURCE  no memory for a decoder */
 PHEMA_FALLIBLE phema_reader_read(const uint8_t **data, struct phema_reader *reader,
                                  const struct phema_tensor *tensor, uint64_t first, uint64_t n,

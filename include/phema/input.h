@@ -30,13 +30,14 @@ PHEMA_FALLIBLE phema_input_open(struct phema_input **out, const struct phema_fil
                                 bool is_direct, struct phema_error *err);
 void phema_input_close(struct phema_input *input); /* takes NULL */
 
-/* What a buffer needs beyond the bytes that are read, and the alignment of its start. */
-size_t phema_input_room(const struct phema_input *input);
+/* A buffer begins at a multiple of the first, and for reads past the page cache has room for the
+ * second beyond the bytes that are read. */
 #define PHEMA_INPUT_ALIGNMENT ((size_t)4096)
+#define PHEMA_INPUT_ROOM      (2 * PHEMA_INPUT_ALIGNMENT)
 
 /* Bytes [offset, offset + size), which lie inside the file as it was opened; from any thread.
  *   data    out: where they begin in buffer
- *   buffer  [size + room], aligned
+ *   buffer  [size + room]
  * PHEMA_ERR_FILE  cannot be read, or was cut short */
 PHEMA_FALLIBLE phema_input_read(const uint8_t **data, const struct phema_input *input,
                                 uint64_t offset, size_t size, uint8_t *buffer,

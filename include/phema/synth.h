@@ -7,6 +7,7 @@
 
 #include "phema/accumulate.h"
 #include "phema/error.h"
+#include "phema/input.h"
 #include "phema/ledger.h"
 #include "phema/plan.h"
 
@@ -28,6 +29,8 @@ struct phema_synth_options {
     enum phema_accumulator accumulator;
     enum phema_overflow_rule overflow;
     bool replaces, syncs;
+    enum phema_io io; /* how files of snapshots are read */
+    bool drops_cache; /* nothing of inputs and outputs is left in the page cache */
     /* Anonymous memory of the process may be; 0: no limit but that of the control group. Tiles
      * shrink to fit, then targets are split over several passes. */
     uint64_t max_ram_bytes;
@@ -46,8 +49,10 @@ struct phema_synth_result {
     uint64_t n_nan, n_inf, n_overflow; /* elements written, over all outputs */
     size_t nan_tensor; /* index of the first tensor with NaN or infinity, or SIZE_MAX */
     size_t n_averaged, n_copied, n_constant; /* tensors; constant: equal in all snapshots, copied */
-    uint64_t peak_anonymous_bytes; /* sampled; of the whole process where a ledger was given */
-    uint64_t peak_resident_bytes;  /* with mapped pages of files, as the kernel counted it */
+    uint64_t peak_anonymous_bytes;     /* sampled; of the whole process where a ledger was given */
+    uint64_t peak_resident_bytes;      /* with mapped pages of files, as the kernel counted it */
+    size_t n_mapped, n_read, n_direct; /* files of snapshots */
+    const char *filesystem;            /* of one that is read because of it, or NULL */
     const char *backend;
     unsigned n_threads;     /* that added up: no more than there was work for */
     size_t n_passes;        /* through the snapshots */

@@ -61,8 +61,7 @@ static enum phema_status fail_direct(struct phema_error *err)
                       "its filesystem cannot read past the page cache; use --io read");
 }
 
-/* What the filesystem asks of offsets and sizes: the page, where it does not tell, which satisfies
- * all disks of today. */
+/* Pages satisfy all disks of today; a filesystem that tells otherwise is not read so. */
 static enum phema_status find_block(struct phema_input *input, struct phema_error *err)
 {
     input->block = PHEMA_INPUT_ALIGNMENT;
@@ -70,12 +69,8 @@ static enum phema_status find_block(struct phema_input *input, struct phema_erro
     if (statx(input->descriptor, "", AT_EMPTY_PATH, STATX_DIOALIGN, &st) ||
         !(st.stx_mask & STATX_DIOALIGN))
         return PHEMA_OK;
-    if (st.stx_dio_offset_align == 0)
-        return fail_direct(err);
-    if (st.stx_dio_offset_align > input->block)
-        input->block = st.stx_dio_offset_align;
-    if (st.stx_dio_mem_align > PHEMA_INPUT_ALIGNMENT || input->block > (1u << 20) ||
-        input->block % PHEMA_INPUT_ALIGNMENT)
+    size_t block = st.stx_dio_offset_align;
+    if (block == 0 || PHEMA_INPUT_ALIGNMENT % block || st.stx_dio_mem_align > PHEMA_INPUT_ALIGNMENT)
         return fail_direct(err);
     return PHEMA_OK;
 }
@@ -115,11 +110,6 @@ void phema_input_close(struct phema_input *input)
 }
 
 /* ---- Reading ---- */
-
-size_t phema_input_room(const struct phema_input *input)
-{
-    return input->block == 1 ? 0 : 2 * input->block;
-}
 
 PHEMA_FALLIBLE phema_input_read(const uint8_t **data, const struct phema_input *input,
                                 uint64_t offset, size_t size, uint8_t *buffer,

@@ -40,6 +40,18 @@ static struct phema_outputs_options outputs_options(const struct cli_common *com
     return options;
 }
 
+static enum phema_io io_of(const struct cli_run_values *values)
+{
+    static const struct {
+        const char *name;
+        enum phema_io io;
+    } ways[] = {{"mmap", PHEMA_IO_MMAP}, {"read", PHEMA_IO_READ}, {"direct", PHEMA_IO_DIRECT}};
+    for (size_t i = 0; i < ARRAY_LEN(ways); i++)
+        if (is_choice(values->io, ways[i].name))
+            return ways[i].io;
+    return PHEMA_IO_AUTO;
+}
+
 static struct phema_synth_options synth_options(const struct cli_run_values *values,
                                                 struct phema_ledger *ledger)
 {
@@ -50,6 +62,8 @@ static struct phema_synth_options synth_options(const struct cli_run_values *val
         .replaces = values->is_forced,
         .syncs = !values->skips_sync,
         .max_ram_bytes = values->max_ram,
+        .io = io_of(values),
+        .drops_cache = values->drops_cache,
         .ledger = ledger,
     };
     if (is_choice(values->overflow, "saturate"))

@@ -9,8 +9,8 @@
 struct cli_run_values {
     struct cli_series_values series;
     struct cli_target_values target;
-    const char *out, *into, *dtype, *overflow, *accumulate;
-    bool is_forced, skips_sync, is_conversion;
+    const char *out, *into, *dtype, *overflow, *accumulate, *io;
+    bool is_forced, skips_sync, is_conversion, drops_cache;
     uint64_t threads, shard_size, level, max_ram;
 };
 
@@ -85,6 +85,23 @@ struct cli_run_values {
          CLI_COUNT,    CLI_ROW(type, run.threads),                                                  \
          "N",          "default: the processors this process may use",                              \
          CLI_POSITIVE, 'j'},                                                                        \
+        {"io",                                                                                      \
+         RESOURCES,                                                                                 \
+         CLI_CHOICE,                                                                                \
+         CLI_ROW(type, run.io),                                                                     \
+         "auto|mmap|read|direct",                                                                   \
+         "how snapshots are read (auto: mapped, but read on\nnetwork filesystems; direct: past "    \
+         "the page cache)",                                                                         \
+         0,                                                                                         \
+         0},                                                                                        \
+        {"drop-cache",                                                                              \
+         RESOURCES,                                                                                 \
+         CLI_FLAG,                                                                                  \
+         CLI_ROW(type, run.drops_cache),                                                            \
+         NULL,                                                                                      \
+         "leave nothing of snapshots and outputs in the\npage cache",                               \
+         0,                                                                                         \
+         0},                                                                                        \
     {                                                                                               \
         "max-ram", RESOURCES, CLI_SIZE, CLI_ROW(type, run.max_ram), "SIZE",                         \
             "anonymous memory this process may have: tiles\nshrink to fit, then targets are made "  \

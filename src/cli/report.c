@@ -251,6 +251,25 @@ static void report_join(const struct phema_outputs *outputs, uint64_t n_parts)
     phema_text_clear(&text);
 }
 
+static void report_io(const struct phema_synth_result *result)
+{
+    const char *between = "snapshots: ";
+    if (result->n_mapped)
+        (void)fprintf(stderr, "%s%zu file%s mapped", between, result->n_mapped,
+                      result->n_mapped == 1 ? "" : "s");
+    between = result->n_mapped ? ", " : between;
+    if (result->n_read)
+        (void)fprintf(stderr, "%s%zu file%s read", between, result->n_read,
+                      result->n_read == 1 ? "" : "s");
+    if (result->n_read && result->filesystem)
+        (void)fprintf(stderr, " (on %s)", result->filesystem);
+    between = result->n_read ? ", " : between;
+    if (result->n_direct)
+        (void)fprintf(stderr, "%s%zu file%s read past the page cache", between, result->n_direct,
+                      result->n_direct == 1 ? "" : "s");
+    (void)fprintf(stderr, "\n");
+}
+
 void report_synth(const struct cli_common *common, const struct phema_plan *plan,
                   const struct phema_outputs *outputs, const struct phema_synth_result *result)
 {
@@ -283,6 +302,8 @@ void report_synth(const struct cli_common *common, const struct phema_plan *plan
     if (!isnan(plan->targets[0].solution.profile_error))
         (void)fprintf(stderr, ", profile error %.2e%s", worst, plan->m > 1 ? " at most" : "");
     (void)fprintf(stderr, "\n");
+    if (common->is_verbose)
+        report_io(result);
     if (common->is_verbose)
         (void)fprintf(stderr,
                       "%zu tensors averaged, %zu copied, %zu equal in all snapshots and copied; "

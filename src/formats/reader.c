@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* reader.c - elements of tensors, wherever they lie: a view where they are mapped in C order, else
- * a copy in the caller's scratch. */
+ * a copy in the caller's scratch, gathered, decompressed or read past the mapping. */
 #include <stdlib.h>
 
 #include "format.h"
@@ -10,6 +10,15 @@
 struct phema_reader {
     const struct phema_checkpoint *checkpoint;
     struct zstd_content **contents; /* [n_files] of compressed files that were read from */
+    struct source *sources;         /* [n_files]; NULL: all are mapped and left in the page cache */
+    bool drops_cache;
+};
+
+/* How a file is got at beside its mapping. */
+struct source {
+    enum phema_io io;
+    const char *filesystem;    /* why it is read, or NULL */
+    struct phema_input *input; /* NULL where the mapping is enough */
 };
 
 bool phema_checkpoint_is_decoded(const struct phema_checkpoint *checkpoint)
@@ -56,12 +65,28 @@ enum phema_status phema_reader_open(struct phema_reader **out,
     return PHEMA_OK;
 }
 
+/* Behind all reading: what the steps on the way could not drop, at their edges and of headers. */
+static void close_sources(struct phema_reader *reader)
+{
+    for (size_t i = 0; reader->sources && i < reader->checkpoint->n_files; i++) {
+        const struct phema_file *file = reader->checkpoint->files[i].file;
+        if (reader->sources[i].input && reader->drops_cache) {
+            phema_file_release(file, 0, phema_file_span(file).size);
+            phema_input_drop(reader->sources[i].input, 0, 0);
+        }
+        phema_input_close(reader->sources[i].input);
+    }
+    free(reader->sources);
+    reader->sources = NULL;
+}
+
 void phema_reader_close(struct phema_reader *reader)
 {
     if (!reader)
         return;
     for (size_t i = 0; reader->contents && i < reader->checkpoint->n_files; i++)
         zstd_content_close(reader->contents[i]);
+    close_sources(reader);
     free(reader->contents);
     free(reader);
 }
@@ -77,10 +102,103 @@ static enum phema_status content_of(struct zstd_content **out, struct phema_read
     return status;
 }
 
+/* ---- How files are got at ---- */
+
 static enum phema_status fail_in_file(const struct phema_reader *reader, size_t file,
                                       enum phema_status status, struct phema_error *err)
 {
     return phema_fail_in(err, status, "%s", phema_file_path(reader->checkpoint->files[file].file));
+}
+
+static enum phema_status open_source(struct source *source, const struct checkpoint_file *file,
+                                     const struct phema_reading *reading, struct phema_error *err)
+{
+    *source = (struct source){.io = reading->io};
+    if (file->frames) /* decompressed from the mapping: 128 KiB at a time, forward */
+        source->io = PHEMA_IO_MMAP;
+    else if (reading->io == PHEMA_IO_AUTO)
+        source->io = phema_io_for(phema_file_path(file->file), &source->filesystem);
+    if (source->io == PHEMA_IO_MMAP && !reading->drops_cache)
+        return PHEMA_OK;
+    return phema_input_open(&source->input, file->file, source->io == PHEMA_IO_DIRECT, err);
+}
+
+PHEMA_FALLIBLE phema_reader_use(struct phema_reader *reader, const struct phema_reading *reading,
+                                struct phema_error *err)
+{
+    size_t n_files = reader->checkpoint->n_files;
+    reader->drops_cache = reading->drops_cache;
+    reader->sources = calloc(n_files + 1, sizeof(*reader->sources));
+    if (!reader->sources)
+        return fail_memory(err);
+    for (size_t i = 0; i < n_files; i++) {
+        enum phema_status status =
+            open_source(&reader->sources[i], &reader->checkpoint->files[i], reading, err);
+        if (status)
+            return fail_in_file(reader, i, status, err);
+    }
+    return PHEMA_OK;
+}
+
+enum phema_io phema_reader_io(const struct phema_reader *reader, size_t file,
+                              const char **filesystem)
+{
+    if (!reader->sources)
+        return PHEMA_IO_MMAP;
+    if (reader->sources[file].filesystem)
+        *filesystem = reader->sources[file].filesystem;
+    return reader->sources[file].io;
+}
+
+bool phema_reader_gives_views(const struct phema_reader *reader, const struct phema_tensor *tensor)
+{
+    if (tensor->is_decoded || tensor->stride || tensor->parts)
+        return false;
+    return !reader->sources || reader->sources[tensor->file].io == PHEMA_IO_MMAP;
+}
+
+void phema_reader_ask(const struct phema_reader *reader, size_t file, uint64_t offset,
+                      uint64_t size)
+{
+    enum phema_io io = reader->sources ? reader->sources[file].io : PHEMA_IO_MMAP;
+    if (io == PHEMA_IO_MMAP)
+        phema_file_ask(reader->checkpoint->files[file].file, offset, size);
+    else if (io == PHEMA_IO_READ)
+        phema_input_ask(reader->sources[file].input, offset, size);
+}
+
+bool phema_reader_is_cached(const struct phema_reader *reader, size_t file, uint64_t offset)
+{
+    return !reader->sources || reader->sources[file].io != PHEMA_IO_READ ||
+           phema_input_is_cached(reader->sources[file].input, offset);
+}
+
+void phema_reader_release(const struct phema_reader *reader, size_t file, uint64_t offset,
+                          uint64_t size)
+{
+    const struct source *source = reader->sources ? &reader->sources[file] : NULL;
+    if (!source || source->io == PHEMA_IO_MMAP)
+        phema_file_release(reader->checkpoint->files[file].file, offset, size);
+    if (source && source->input && reader->drops_cache && source->io != PHEMA_IO_DIRECT)
+        phema_input_drop(source->input, offset, size);
+}
+
+/* ---- Elements ---- */
+
+static enum phema_status fail_in_place(const struct phema_reader *reader,
+                                       const struct phema_tensor *tensor, enum phema_status status,
+                                       struct phema_error *err)
+{
+    (void)fail_in_tensor(err, status, tensor->name, tensor->name_size);
+    return fail_in_file(reader, tensor->file, status, err);
+}
+
+/* Where the elements lie among the bytes of a tensor in C order. */
+static uint64_t bytes_of(const struct phema_tensor *tensor, uint64_t n)
+{
+    unsigned bits = phema_dtype_bits(tensor->dtype);
+    /* groups of 8 elements are whole bytes: no product overflows where data exist */
+    return n / 8 * bits + n % 8 * bits / 8;
 }
 
 /* Decompressed tensors lie in C order. */
@@ -88,18 +206,13 @@ static enum phema_status read_decoded(struct phema_reader *reader,
                                       const struct phema_tensor *tensor, uint64_t first, uint64_t n,
                                       void *scratch, struct phema_error *err)
 {
-    unsigned bits = phema_dtype_bits(tensor->dtype);
-    /* groups of 8 elements are whole bytes: no product overflows where data exist */
-    uint64_t offset = tensor->offset + first / 8 * bits + first % 8 * bits / 8;
-    size_t size = (size_t)(n / 8 * bits + n % 8 * bits / 8);
+    uint64_t offset = tensor->offset + bytes_of(tensor, first);
+    size_t size = (size_t)bytes_of(tensor, n);
     struct zstd_content *content = NULL;
     enum phema_status status = content_of(&content, reader, tensor->file, err);
     if (!status)
         status = zstd_content_read(content, offset, size, scratch, err);
-    if (!status)
-        return PHEMA_OK;
-    (void)fail_in_tensor(err, status, tensor->name, tensor->name_size);
-    return fail_in_file(reader, tensor->file, status, err);
+    return status ? fail_in_place(reader, tensor, status, err) : PHEMA_OK;
 }
 
 enum phema_status phema_reader_read(const uint8_t **data, struct phema_reader *reader,
@@ -115,6 +228,12 @@ enum phema_status phema_reader_read(const uint8_t **data, struct phema_reader *r
     if (tensor->parts) {
         *data = parts_read(reader->checkpoint, tensor, first, n, scratch);
         return PHEMA_OK;
+    }
+    if (!tensor->stride && !phema_reader_gives_views(reader, tensor)) {
+        enum phema_status status = phema_input_read(data, reader->sources[tensor->file].input,
+                                                    tensor->offset + bytes_of(tensor, first),
+                                                    (size_t)bytes_of(tensor, n), scratch, err);
+        return status ? fail_in_place(reader, tensor, status, err) : PHEMA_OK;
     }
     *data = phema_tensor_read(phema_tensor_start(reader->checkpoint, tensor), tensor, first, n,
                               scratch);

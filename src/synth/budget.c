@@ -62,6 +62,14 @@ static size_t rounded_up(size_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
+/* Of a tile, begun and ended on blocks where it is read past the page cache. */
+static size_t slot_bytes(const struct run *run, size_t tile_bytes)
+{
+    size_t page = PHEMA_INPUT_ALIGNMENT;
+    size_t whole = (tile_bytes + page - 1) / page * page;
+    return run->n_direct ? whole + PHEMA_INPUT_ROOM : whole;
+}
+
 /* Of a worker, for passes of n targets. */
 static enum phema_status size_buffers(struct worker_buffers *out, const struct run *run,
                                       const struct demands *demands, size_t n_targets,
@@ -83,10 +91,16 @@ static enum phema_status size_buffers(struct worker_buffers *out, const struct r
     }
     size_t row = rounded_up(tile_elems * demands->sums_per_elem * demands->sum_bytes);
     size_t tile_bytes = rounded_up(tile_elems * demands->in_bytes);
+    size_t n_slots = !demands->is_any_copied            ? 0
+                     : run->plan->series->n < MAX_SLOTS ? run->plan->series->n
+                                                        : MAX_SLOTS;
+    size_t slot = demands->is_any_copied ? slot_bytes(run, tile_elems * demands->in_bytes) : 0;
     *out = (struct worker_buffers){
         .row = row,
         .sums = n_rows * row,
-        .copied = demands->is_any_copied ? tile_bytes : 0,
+        .n_slots = n_slots,
+        .slot = slot,
+        .copied = n_slots * slot,
         .written = rounded_up(tile_elems * demands->out_bytes),
         .reference = tile_bytes,
         .references = n_references * tile_bytes,

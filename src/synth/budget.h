@@ -15,7 +15,9 @@ struct run;
 struct worker_buffers {
     size_t row;        /* of sums */
     size_t sums;       /* all rows */
-    size_t copied;     /* a tile in C order, where inputs are not views */
+    size_t n_slots;    /* of inputs that are not views, at once */
+    size_t slot;       /* one of them: a tile in C order */
+    size_t copied;     /* all of those */
     size_t written;    /* a tile as the output has it */
     size_t reference;  /* a tile of one of the first inputs, likewise */
     size_t references; /* all of those */

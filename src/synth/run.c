@@ -4,9 +4,13 @@
 
 #include <stdlib.h>
 
-/* Mapped input of all jobs in flight. */
-#define MAX_JOB_BYTES  ((uint64_t)8 << 20)
-#define MAX_READ_BYTES ((uint64_t)256 << 20)
+#include "inputs.h"
+
+/* Mapped input of a worker, of one snapshot and of all. */
+#define MAX_JOB_BYTES    ((uint64_t)8 << 20)
+#define MAX_MAPPED_BYTES ((uint64_t)40 << 20)
+/* What is asked of the disk ahead of all workers. */
+#define MAX_AHEAD_BYTES ((uint64_t)64 << 20)
 
 void run_init(struct run *run, const struct phema_plan *plan, struct phema_outputs *outputs,
               const struct phema_synth_options *options)
@@ -34,6 +38,8 @@ static void link_aliases(struct run *run)
 bool run_is_any_copied(const struct run *run)
 {
     const struct phema_series *series = run->plan->series;
+    if (run->reads_any)
+        return true;
     for (size_t k = 0; k < series->n; k++) {
         const struct phema_snapshot *snapshot = &series->snapshots[k];
         if (snapshot->is_decoded)
@@ -60,23 +66,6 @@ static enum phema_status find_references(struct run *run, struct phema_error *er
         run->reference_of[g] = same < g ? run->reference_of[same] : n++;
     }
     return PHEMA_OK;
-}
-
-static enum phema_status open_readers(struct run *run, struct phema_error *err)
-{
-    const struct phema_series *series = run->plan->series;
-    run->readers = calloc(series->n + 1, sizeof(struct phema_reader *));
-    if (!run->readers)
-        return phema_fail_memory(err);
-    enum phema_status status = PHEMA_OK;
-    bool is_decoded = false;
-    for (size_t k = 0; k < series->n && !status; k++) {
-        status = phema_reader_open(&run->readers[k], series->snapshots[k].checkpoint, err);
-        is_decoded = is_decoded || series->snapshots[k].is_decoded;
-    }
-    if (!status && is_decoded)
-        status = turns_make(&run->turns, series, err);
-    return status;
 }
 
 /* Of what is read of tensors that are averaged, and of those that are copied, in one snapshot. */
@@ -127,11 +116,15 @@ static enum phema_status add_up_reading(struct run *run, struct phema_error *err
 PHEMA_FALLIBLE run_prepare(struct run *run, struct phema_error *err)
 {
     const struct phema_series *series = run->plan->series;
-    enum phema_status status = budget_make(&run->budget, run, err);
+    enum phema_status status = inputs_choose(run, err);
+    if (!status)
+        status = budget_make(&run->budget, run, err);
     if (status)
         return status;
     unsigned n_threads = run->options.n_threads;
-    uint64_t job_bytes = MAX_READ_BYTES / series->n / n_threads;
+    uint64_t job_bytes = MAX_MAPPED_BYTES / series->n;
+    run->held_bytes = job_bytes > FAULT_AROUND_BYTES ? job_bytes - FAULT_AROUND_BYTES : 0;
+    run->ahead_bytes = MAX_AHEAD_BYTES;
     struct share share = {run->options.part, run->options.n_parts};
     status = cut_make(&run->cut, series, run->outputs->dtypes, share, run->budget.tile_elems,
                       job_bytes < MAX_JOB_BYTES ? job_bytes : MAX_JOB_BYTES, n_threads, err);
@@ -151,16 +144,6 @@ PHEMA_FALLIBLE run_prepare(struct run *run, struct phema_error *err)
     return PHEMA_OK;
 }
 
-static void close_readers(struct run *run)
-{
-    for (size_t k = 0; run->readers && k < run->plan->series->n; k++)
-        phema_reader_close(run->readers[k]);
-    free(run->readers);
-    run->readers = NULL;
-    turns_free(run->turns);
-    run->turns = NULL;
-}
-
 PHEMA_FALLIBLE run_begin_pass(struct run *run, size_t pass, struct phema_error *err)
 {
     clear_groups(run);
@@ -169,7 +152,7 @@ PHEMA_FALLIBLE run_begin_pass(struct run *run, size_t pass, struct phema_error *
     if (!status)
         status = find_references(run, err);
     if (!status)
-        status = open_readers(run, err);
+        status = inputs_open(run, err);
     return status;
 }
 
@@ -178,7 +161,7 @@ PHEMA_FALLIBLE run_end_pass(struct run *run, struct phema_error *err)
     enum phema_status status = PHEMA_OK;
     for (size_t k = 0; k < run->plan->series->n && !status; k++)
         status = phema_reader_finish(run->readers[k], err);
-    close_readers(run);
+    inputs_close(run);
     return status;
 }
 
@@ -186,7 +169,7 @@ void run_clear(struct run *run)
 {
     for (size_t j = 0; run->sinks && j < run->outputs->m; j++)
         sink_abandon(run->sinks[j]);
-    close_readers(run);
+    inputs_close(run);
     cut_clear(&run->cut);
     clear_groups(run);
     free(run->next_alias);

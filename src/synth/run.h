@@ -11,15 +11,23 @@
 #include "sink.h"
 #include "turns.h"
 
+/* Inputs that are copied before they are added up: as many as the kernels take at once. */
+#define MAX_SLOTS 8
+
 /* What all workers see. */
 struct run {
     const struct phema_plan *plan;
     struct phema_outputs *outputs;
     struct phema_synth_options options;
     const struct phema_backend *backend;
-    struct sink **sinks;           /* [outputs->m] */
-    struct phema_reader **readers; /* [series->n] */
-    struct turns *turns;           /* NULL when no snapshot is decoded */
+    struct sink **sinks;               /* [outputs->m] */
+    struct phema_reader **readers;     /* [series->n] */
+    struct turns *turns;               /* NULL when no snapshot is decoded */
+    bool reads_any;                    /* some files are read, not mapped */
+    size_t n_mapped, n_read, n_direct; /* files */
+    const char *filesystem;            /* of one that is read because of it, or NULL */
+    uint64_t held_bytes;               /* of one snapshot may be mapped before they are let go of */
+    uint64_t ahead_bytes; /* may be on their way from the disk before they are needed */
     struct budget budget;
     struct group *groups; /* of the pass */
     size_t n_groups;
@@ -47,7 +55,8 @@ PHEMA_FALLIBLE run_begin_pass(struct run *run, size_t pass, struct phema_error *
 /* When its workers are done: PHEMA_ERR_FILE when decompressed content is not whole. */
 PHEMA_FALLIBLE run_end_pass(struct run *run, struct phema_error *err);
 
-/* Whether some inputs have to be copied before they are added up: strided, in parts, decoded. */
+/* Whether some inputs have to be copied before they are added up: strided, in parts, decoded,
+ * read. */
 bool run_is_any_copied(const struct run *run);
 void run_clear(struct run *run);
 

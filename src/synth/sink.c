@@ -130,7 +130,8 @@ PHEMA_FALLIBLE sink_watch_files(const struct phema_outputs *outputs, size_t outp
 static struct phema_writer_options writing(const struct sink *sink)
 {
     return (struct phema_writer_options){.replaces = sink->options.replaces,
-                                         .syncs = sink->options.syncs};
+                                         .syncs = sink->options.syncs,
+                                         .drops_cache = sink->options.drops_cache};
 }
 
 static enum phema_status commit(struct phema_writer **writer, struct phema_error *err)

@@ -13,6 +13,7 @@ struct sink_options {
     unsigned n_threads;     /* for what is left when all tensors are written */
     uint64_t part, n_parts; /* 0 of 0: the output is written whole */
     const char *digest;     /* of what the part is of; borrowed while the sink is opened */
+    bool drops_cache;
 };
 
 /* Before anything is made: PHEMA_ERR_OUTPUT when a file exists that may not be replaced, or is one

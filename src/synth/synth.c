@@ -52,7 +52,8 @@ static enum phema_status open_outputs(struct run *run, struct phema_error *err)
                                    .n_threads =
                                        run->budget.n_finishers ? run->budget.n_finishers : 1,
                                    .part = run->options.part,
-                                   .n_parts = run->options.n_parts};
+                                   .n_parts = run->options.n_parts,
+                                   .drops_cache = run->options.drops_cache};
     struct identity inputs = {0};
     enum phema_status status =
         phema_writer_allow(run->outputs->m * sink_n_files(run->outputs), err);
@@ -140,6 +141,10 @@ static void count_tensors(const struct run *run, struct phema_synth_result *resu
         for (size_t j = 0; j < run->outputs->m; j++)
             result->written_bytes += run->outputs->items[j].size_bytes;
     }
+    result->n_mapped = run->n_mapped;
+    result->n_read = run->n_read;
+    result->n_direct = run->n_direct;
+    result->filesystem = run->filesystem;
     result->read_bytes = atomic_load(&run->done_bytes);
     result->peak_resident_bytes = phema_memory_peak_resident();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* tile.c - one tile: n inputs in, a sum for every target out. Where all inputs are views of mapped
  * files they are added up together; where one has to be copied first (strided, in parts,
- * decompressed) they are added one after another, and each is read once for all targets. Both give
+ * decompressed, read) they are taken a few at a time, each once for all targets. Both give
  * the same bits. Blocks that are equal in all inputs are copied instead, provided that the weights
  * sum to 1: masks, frozen layers and infinities stay what they are. */
 #include <math.h>
@@ -63,42 +63,47 @@ static struct block next_part(const struct worker *worker, size_t *b)
 /* ---- Reading ---- */
 
 /* Tensor by tensor, so that what is damaged is called by its name. */
-static enum phema_status read_decoded(const uint8_t **data, const struct worker *worker, size_t k,
-                                      const struct piece *piece, struct phema_error *err)
+static enum phema_status read_decoded(const struct worker *worker, size_t k,
+                                      const struct piece *piece, uint8_t *slot,
+                                      struct phema_error *err)
 {
     const struct run *run = worker->run;
     enum phema_status status = PHEMA_OK;
     for (size_t b = 0; b < worker->n_blocks && !status;) {
         struct block part = next_part(worker, &b);
         struct phema_tensor tensor = phema_series_tensor_in(run->plan->series, k, part.tensor);
-        const uint8_t *copy = NULL; /* in the scratch */
-        status = phema_reader_read(
-            &copy, run->readers[k], &tensor, part.tensor == piece->tensor ? piece->first : 0,
-            part.n_elems, worker->scratch + phema_dtype_bytes(tensor.dtype, part.first), err);
+        const uint8_t *copy = NULL; /* in the slot */
+        status = phema_reader_read(&copy, run->readers[k], &tensor,
+                                   part.tensor == piece->tensor ? piece->first : 0, part.n_elems,
+                                   slot + phema_dtype_bytes(tensor.dtype, part.first), err);
     }
-    *data = worker->scratch;
     return status;
 }
 
-static enum phema_status read_view(const uint8_t **data, const struct worker *worker, size_t k,
-                                   const struct piece *piece, struct phema_error *err)
+/* slot: for the copy, where it has to be one. */
+static enum phema_status read_input(const uint8_t **data, const struct worker *worker, size_t k,
+                                    const struct piece *piece, size_t slot, struct phema_error *err)
 {
     const struct run *run = worker->run;
     struct phema_tensor tensor = phema_series_tensor_in(run->plan->series, k, piece->tensor);
-    if (tensor.is_decoded)
-        return read_decoded(data, worker, k, piece, err);
+    uint8_t *copy = worker->slots + slot * run->budget.buffers.slot;
+    if (tensor.is_decoded) {
+        *data = copy;
+        return read_decoded(worker, k, piece, copy, err);
+    }
     if (piece->n_tensors > 1) { /* the stretch, as far as the tile goes, is one tensor */
         tensor.n_elems = piece->first + piece->n_elems;
         tensor.size_bytes = phema_dtype_bytes(tensor.dtype, tensor.n_elems);
     }
-    return phema_reader_read(data, run->readers[k], &tensor, piece->first, piece->n_elems,
-                             worker->scratch, err);
+    return phema_reader_read(data, run->readers[k], &tensor, piece->first, piece->n_elems, copy,
+                             err);
 }
 
 /* The tile in snapshot k; one that is decoded is passed in turn even when it is not needed. A
  * worker that is abandoned has no data. */
 static enum phema_status take(const uint8_t **data, struct worker *worker, size_t k, uint64_t tile,
-                              bool is_needed, const struct piece *piece, struct phema_error *err)
+                              bool is_needed, const struct piece *piece, size_t slot,
+                              struct phema_error *err)
 {
     struct run *run = worker->run;
     bool is_decoded = run->plan->series->snapshots[k].is_decoded;
@@ -106,7 +111,7 @@ static enum phema_status take(const uint8_t **data, struct worker *worker, size_
         worker->is_abandoned = true;
         return PHEMA_OK;
     }
-    enum phema_status status = is_needed ? read_view(data, worker, k, piece, err) : PHEMA_OK;
+    enum phema_status status = is_needed ? read_input(data, worker, k, piece, slot, err) : PHEMA_OK;
     if (is_decoded && !status)
         turns_pass(run->turns, k, tile);
     return status;
@@ -235,7 +240,7 @@ static enum phema_status copy_tile(struct worker *worker, uint64_t tile, const s
             is_needed = is_needed || run->groups[g].newest == k;
         const uint8_t *data = NULL;
         if (is_needed || run->plan->series->snapshots[k].is_decoded)
-            status = take(&data, worker, k, tile, is_needed, piece, err);
+            status = take(&data, worker, k, tile, is_needed, piece, 0, err);
         for (size_t g = 0; g < run->n_groups && data && !status; g++)
             if (run->groups[g].newest == k)
                 status = put_copy(worker, &run->groups[g], piece, data, err);
@@ -318,7 +323,7 @@ static void start_group(struct worker *worker, size_t g, const struct piece *pie
     struct group_state *state = &worker->states[g];
     memset(state->sums, 0, group->n_targets * row_bytes_of(worker->run, piece->tensor));
     memset(state->equals, group->sums_to_one && group->n_inputs > 0, worker->n_blocks);
-    state->n_added = 0;
+    state->n_taken = state->n_added = 0;
     state->data = NULL;
 }
 
@@ -367,7 +372,7 @@ static enum phema_status average_together(struct worker *worker, const struct pi
         start_group(worker, g, piece);
         enum phema_status status = PHEMA_OK;
         for (size_t x = 0; x < group->n_inputs && !status; x++) {
-            status = read_view(&worker->inputs[x], worker, group->inputs[x], piece, err);
+            status = read_input(&worker->inputs[x], worker, group->inputs[x], piece, 0, err);
             if (!status)
                 note_differences(worker, state->equals, dtype, worker->inputs[0],
                                  worker->inputs[x]);
@@ -383,46 +388,87 @@ static enum phema_status average_together(struct worker *worker, const struct pi
     return PHEMA_OK;
 }
 
-/* The groups' next input, if it is snapshot k. The first one is kept to compare the others with. */
-static void add_snapshot(struct worker *worker, size_t k, const struct piece *piece,
-                         const uint8_t *data)
+/* Inputs that wait to be added together. */
+struct batch {
+    size_t snapshots[MAX_SLOTS];
+    const uint8_t *data[MAX_SLOTS];
+    size_t n;
+};
+
+/* The group's first input is kept, to compare the others with. */
+static void keep_first(struct worker *worker, size_t g, const struct piece *piece,
+                       const uint8_t *data)
+{
+    const struct run *run = worker->run;
+    enum phema_dtype dtype = run->plan->series->tensors[piece->tensor].tensor.dtype;
+    uint8_t *reference = worker->references + run->reference_of[g] * run->budget.buffers.reference;
+    memcpy(reference, data, (size_t)phema_dtype_bytes(dtype, piece->n_elems));
+    worker->states[g].data = reference;
+}
+
+/* To each group those of the batch that are its next inputs; in the order of the series. */
+static void add_batch(struct worker *worker, const struct piece *piece, struct batch *batch)
 {
     struct run *run = worker->run;
     enum phema_dtype dtype = run->plan->series->tensors[piece->tensor].tensor.dtype;
     for (size_t g = 0; g < run->n_groups; g++) {
         const struct group *group = &run->groups[g];
         struct group_state *state = &worker->states[g];
-        if (state->n_added == group->n_inputs || group->inputs[state->n_added] != k)
-            continue;
-        if (state->n_added == 0) {
-            uint8_t *reference =
-                worker->references + run->reference_of[g] * run->budget.buffers.reference;
-            memcpy(reference, data, (size_t)phema_dtype_bytes(dtype, piece->n_elems));
-            state->data = reference;
+        const uint8_t *inputs[MAX_SLOTS];
+        size_t n = 0;
+        for (size_t x = 0; x < batch->n; x++) {
+            size_t at = state->n_added + n;
+            if (at == group->n_inputs || group->inputs[at] != batch->snapshots[x])
+                continue;
+            if (at == 0)
+                keep_first(worker, g, piece, batch->data[x]);
+            else
+                note_differences(worker, state->equals, dtype, state->data, batch->data[x]);
+            inputs[n++] = batch->data[x];
         }
-        note_differences(worker, state->equals, dtype, state->data, data);
-        add(worker, g, piece, &data, 1);
+        if (n)
+            add(worker, g, piece, inputs, n);
     }
+    batch->n = 0;
 }
 
+/* Whether snapshot k is the next input of a group; it is taken then. */
+static bool take_turn(struct worker *worker, size_t k)
+{
+    bool is_needed = false;
+    for (size_t g = 0; g < worker->run->n_groups; g++) {
+        const struct group *group = &worker->run->groups[g];
+        struct group_state *state = &worker->states[g];
+        if (state->n_taken < group->n_inputs && group->inputs[state->n_taken] == k) {
+            state->n_taken++;
+            is_needed = true;
+        }
+    }
+    return is_needed;
+}
+
+/* Some inputs have to be copied: as many at a time as there are slots for. */
 static enum phema_status average_in_turn(struct worker *worker, uint64_t tile,
                                          const struct piece *piece, struct phema_error *err)
 {
     const struct run *run = worker->run;
+    struct batch batch = {.n = 0};
     for (size_t g = 0; g < run->n_groups; g++)
         start_group(worker, g, piece);
     for (size_t k = 0; k < run->plan->series->n; k++) {
-        bool is_needed = false;
-        for (size_t g = 0; g < run->n_groups; g++)
-            is_needed = is_needed || (worker->states[g].n_added < run->groups[g].n_inputs &&
-                                      run->groups[g].inputs[worker->states[g].n_added] == k);
         const uint8_t *data = NULL;
-        enum phema_status status = take(&data, worker, k, tile, is_needed, piece, err);
+        enum phema_status status =
+            take(&data, worker, k, tile, take_turn(worker, k), piece, batch.n, err);
         if (status || worker->is_abandoned)
             return status;
-        if (data)
-            add_snapshot(worker, k, piece, data);
+        if (!data)
+            continue;
+        batch.snapshots[batch.n] = k;
+        batch.data[batch.n++] = data;
+        if (batch.n == run->budget.buffers.n_slots)
+            add_batch(worker, piece, &batch);
     }
+    add_batch(worker, piece, &batch);
     enum phema_status status = PHEMA_OK;
     for (size_t g = 0; g < run->n_groups && !status; g++)
         status = finish_group(worker, g, piece, err);
@@ -432,6 +478,8 @@ static enum phema_status average_in_turn(struct worker *worker, uint64_t tile,
 static bool are_views(const struct run *run, size_t i)
 {
     const struct phema_series *series = run->plan->series;
+    if (run->reads_any)
+        return false;
     for (size_t k = 0; k < series->n; k++) {
         const struct phema_place *place = &series->snapshots[k].places[i];
         if (series->snapshots[k].is_decoded || place->stride || place->parts)

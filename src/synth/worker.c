@@ -3,6 +3,9 @@
 #include "worker.h"
 
 #include <stdlib.h>
+#include <sys/resource.h>
+
+#include "inputs.h"
 
 static bool alloc_states(struct worker *worker)
 {
@@ -31,11 +34,12 @@ PHEMA_FALLIBLE worker_init(struct worker *worker, struct run *run, struct phema_
     const struct worker_buffers *sizes = &run->budget.buffers;
     worker->sums = aligned_alloc(64, sizes->sums);
     worker->written = aligned_alloc(64, sizes->written);
-    worker->scratch = aligned_alloc(64, sizes->copied + 64); /* never NULL */
+    worker->slots = aligned_alloc(PHEMA_INPUT_ALIGNMENT,
+                                  sizes->copied + PHEMA_INPUT_ALIGNMENT); /* never NULL */
     worker->references = aligned_alloc(64, sizes->references + 64);
     worker->inputs = calloc(run->plan->series->n, sizeof(*worker->inputs));
-    if (worker->sums && worker->scratch && worker->written && worker->references &&
-        worker->inputs && alloc_states(worker))
+    if (worker->sums && worker->slots && worker->written && worker->references && worker->inputs &&
+        alloc_states(worker))
         return PHEMA_OK;
     worker_clear(worker);
     return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory for the sums of a tile");
@@ -44,7 +48,7 @@ PHEMA_FALLIBLE worker_init(struct worker *worker, struct run *run, struct phema_
 void worker_clear(struct worker *worker)
 {
     free(worker->sums);
-    free(worker->scratch);
+    free(worker->slots);
     free(worker->written);
     free(worker->references);
     free(worker->inputs);
@@ -52,39 +56,37 @@ void worker_clear(struct worker *worker)
     free(worker->equals);
     free(worker->states);
     worker->sums = NULL;
-    worker->scratch = worker->written = worker->references = NULL;
+    worker->slots = worker->written = worker->references = NULL;
     worker->inputs = NULL;
     worker->blocks = NULL;
     worker->equals = NULL;
     worker->states = NULL;
 }
 
-/* Let go of what a job has read, of one snapshot, in stretches as long as the files allow. */
-static void release_job(const struct run *run, uint64_t first_tile, uint64_t end_tile, size_t k)
+/* Whether anything came from the disk since the last look: by a fault, or because it was asked for.
+ * Asking costs a look at every page, which files that are in the page cache need not pay. */
+static bool is_cold(struct worker *worker)
 {
-    const struct phema_series *series = run->plan->series;
-    const struct phema_checkpoint *checkpoint = series->snapshots[k].checkpoint;
-    uint64_t start = 0, end = 0;
-    size_t file = 0, hint = 0;
-    for (uint64_t t = first_tile; t < end_tile; t++) {
-        struct piece piece = cut_tile(&run->cut, t, &hint);
-        struct phema_tensor tensor = phema_series_tensor_in(series, k, piece.tensor);
-        if (tensor.stride || tensor.parts) {
-            phema_tensor_release(checkpoint, &tensor, piece.first, piece.n_elems);
-            continue;
-        }
-        uint64_t at = tensor.offset + phema_dtype_bytes(tensor.dtype, piece.first);
-        bool follows = end != 0 && tensor.file == file && at >= end && at - end <= 4096;
-        if (!follows) {
-            if (end)
-                phema_file_release(phema_checkpoint_file(checkpoint, file), start, end - start);
-            start = at;
-            file = tensor.file;
-        }
-        end = at + phema_dtype_bytes(tensor.dtype, piece.n_elems);
-    }
-    if (end)
-        phema_file_release(phema_checkpoint_file(checkpoint, file), start, end - start);
+    struct rusage usage;
+    if (getrusage(RUSAGE_THREAD, &usage))
+        return true;
+    long before = worker->n_from_disk;
+    worker->n_from_disk = usage.ru_inblock + usage.ru_majflt;
+    return before != worker->n_from_disk;
+}
+
+/* At the start of a job: the job that comes when all that are being done now are done. */
+static void ask_ahead(struct worker *worker, uint64_t job)
+{
+    const struct run *run = worker->run;
+    uint64_t n = run->cut.tiles_per_job;
+    bool asks = is_cold(worker) || !worker->has_asked;
+    if (!worker->has_asked)
+        inputs_ask(run, job * n, (job + 1) * n, asks);
+    uint64_t next = job + run->budget.n_threads;
+    if (next < run->cut.n_jobs)
+        inputs_ask(run, next * n, (next + 1) * n, asks);
+    worker->has_asked = true;
 }
 
 static enum phema_status do_job(struct worker *worker, uint64_t job, struct phema_error *err)
@@ -95,22 +97,27 @@ static enum phema_status do_job(struct worker *worker, uint64_t job, struct phem
     uint64_t end = first + run->cut.tiles_per_job;
     if (end > cut_n_tiles(&run->cut))
         end = cut_n_tiles(&run->cut);
-    uint64_t read_bytes = 0; /* of all snapshots */
+    uint64_t read_bytes = 0;               /* of all snapshots */
+    uint64_t held = first, held_bytes = 0; /* of one: since this tile */
     size_t hint = 0;
+    ask_ahead(worker, job);
     for (uint64_t t = first; t < end && !worker->is_abandoned; t++) {
         struct piece piece = cut_tile(&run->cut, t, &hint);
         enum phema_status status = tile_do(worker, t, &piece, err);
         if (status)
             return status;
         const struct phema_series_tensor *entry = &series->tensors[piece.tensor];
-        read_bytes += phema_dtype_bytes(entry->tensor.dtype, piece.n_elems) *
-                      (entry->rule == PHEMA_RULE_COPY ? run->n_newest : run->n_used);
+        uint64_t size = phema_dtype_bytes(entry->tensor.dtype, piece.n_elems);
+        read_bytes += size * (entry->rule == PHEMA_RULE_COPY ? run->n_newest : run->n_used);
+        held_bytes += size;
+        if (t + 1 == end || held_bytes + size > run->held_bytes) {
+            inputs_release(run, held, t + 1, t + 1 == end);
+            held = t + 1;
+            held_bytes = 0;
+        }
         if (t == first)
             atomic_store_explicit(&run->tensor, piece.tensor, memory_order_relaxed);
     }
-    for (size_t k = 0; k < series->n; k++)
-        if (!series->snapshots[k].is_decoded)
-            release_job(run, first, end, k);
     uint64_t before = atomic_fetch_add_explicit(&run->done_bytes, read_bytes, memory_order_relaxed);
     phema_ledger_mark(run->options.ledger, before + read_bytes, run->total_bytes);
     return PHEMA_OK;

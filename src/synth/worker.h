@@ -1,4 +1,4 @@
-/* worker.h - one thread's share of a run: its sums, its scratch, its counts. Workers share what is
+/* worker.h - one thread's share of a run: its sums, its copies, its counts. Workers share what is
  * constant, a counter of jobs and the turns at decompressed snapshots, and write nothing else that
  * another one writes. */
 #ifndef SYNTH_WORKER_H
@@ -14,17 +14,18 @@ struct block {
 
 /* How far a group has come while a tile is added up snapshot by snapshot. */
 struct group_state {
-    void *sums;          /* its first row */
-    size_t n_added;      /* of the group's inputs */
+    void *sums;     /* its first row */
+    size_t n_taken; /* of the group's inputs, read or waiting in a batch */
+    size_t n_added;
     uint8_t *equals;     /* [blocks of a tile] whether all inputs so far are equal there */
     const uint8_t *data; /* of the tile in one of the inputs, for blocks that are equal in all */
 };
 
 struct worker {
     struct run *run;
-    void *sums;       /* rows of run->sum_elems doubles or floats, one for each target */
-    uint8_t *scratch; /* a tile in C order, and a tile as written */
-    uint8_t *written;
+    void *sums;             /* rows of run->sum_elems doubles or floats, one for each target */
+    uint8_t *slots;         /* tiles in C order, of inputs that are copied */
+    uint8_t *written;       /* a tile */
     uint8_t *references;    /* tiles of the first inputs */
     const uint8_t **inputs; /* [series->n] */
     struct block *blocks;   /* [n_blocks] of the tile at hand */
@@ -33,6 +34,8 @@ struct worker {
     struct group_state *states; /* [n_groups] */
     struct phema_narrow_counts counts;
     size_t nan_tensor;
+    bool has_asked;    /* for something ahead, at all */
+    long n_from_disk;  /* what this thread has waited for or asked for until now, as counted */
     bool is_abandoned; /* another worker failed while this one waited */
     enum phema_status status;
     struct phema_error err;

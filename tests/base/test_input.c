@@ -44,7 +44,7 @@ static void check_ranges(const struct phema_input *input, const uint8_t *data)
     static const size_t edges[] = {0,    1,    511,  512,   4095,  4096,
                                    4097, 8192, 9999, 65536, 69999, SIZE};
     struct phema_error err = {""};
-    size_t room = phema_input_room(input);
+    size_t room = PHEMA_INPUT_ROOM;
     for (size_t a = 0; a < ARRAY_LEN(edges); a++) {
         for (size_t b = a + 1; b < ARRAY_LEN(edges); b++) {
             size_t size = edges[b] - edges[a];
@@ -68,7 +68,6 @@ static void any_range_is_read(void **state)
     struct opened opened = open_file("ranges");
     struct phema_input *input = NULL;
     assert_ok(phema_input_open(&input, opened.file, false, &err), &err);
-    assert_int_equal(phema_input_room(input), 0);
     check_ranges(input, opened.data);
     phema_input_ask(input, 0, SIZE);
     phema_input_drop(input, 0, 0);

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+/* inputs.c - see inputs.h. */
+#include "inputs.h"
+
+#include <stdlib.h>
+
+/* Neighbours in a file that are no further apart are one stretch. */
+#define MAX_GAP_BYTES 4096
+/* What else the process keeps open: standard streams, a directory now and then. */
+#define OTHER_DESCRIPTORS 32
+
+/* ---- Opening ---- */
+
+static size_t n_files_of(const struct phema_snapshot *snapshot)
+{
+    return phema_checkpoint_n_files(snapshot->checkpoint);
+}
+
+static enum phema_io choose(struct run *run, const struct phema_file *file)
+{
+    if (run->options.io != PHEMA_IO_AUTO)
+        return run->options.io;
+    return phema_io_for(phema_file_path(file), &run->filesystem);
+}
+
+static enum phema_status allow_descriptors(const struct run *run, uint64_t n,
+                                           struct phema_error *err)
+{
+    uint64_t others = 2 * (uint64_t)run->outputs->m * sink_n_files(run->outputs), limit = 0;
+    if (n == 0 || phema_descriptors_allow(n + others + OTHER_DESCRIPTORS, &limit))
+        return PHEMA_OK;
+    return phema_fail(
+        err, PHEMA_ERR_RESOURCE,
+        "%llu files of snapshots are to be read at once, which needs %llu descriptors, "
+        "and this process may have %llu; raise ulimit -n, or use --io mmap without "
+        "--drop-cache, which needs none",
+        (unsigned long long)n, (unsigned long long)(n + others + OTHER_DESCRIPTORS),
+        (unsigned long long)limit);
+}
+
+PHEMA_FALLIBLE inputs_choose(struct run *run, struct phema_error *err)
+{
+    const struct phema_series *series = run->plan->series;
+    uint64_t n_descriptors = 0;
+    for (size_t k = 0; k < series->n; k++) {
+        const struct phema_snapshot *snapshot = &series->snapshots[k];
+        bool is_counted = !snapshot->is_checkpoint_shared;
+        for (size_t f = 0; f < n_files_of(snapshot); f++) {
+            enum phema_io io = snapshot->is_decoded
+                                   ? PHEMA_IO_MMAP
+                                   : choose(run, phema_checkpoint_file(snapshot->checkpoint, f));
+            run->reads_any = run->reads_any || io != PHEMA_IO_MMAP;
+            run->n_mapped += is_counted && io == PHEMA_IO_MMAP;
+            run->n_read += is_counted && io == PHEMA_IO_READ;
+            run->n_direct += is_counted && io == PHEMA_IO_DIRECT;
+            n_descriptors += io != PHEMA_IO_MMAP || run->options.drops_cache;
+        }
+    }
+    return allow_descriptors(run, n_descriptors, err);
+}
+
+static enum phema_status open_reader(struct run *run, size_t k, struct phema_error *err)
+{
+    const struct phema_snapshot *snapshot = &run->plan->series->snapshots[k];
+    struct phema_reading reading = {run->options.io, run->options.drops_cache};
+    enum phema_status status = phema_reader_open(&run->readers[k], snapshot->checkpoint, err);
+    if (!status)
+        status = phema_reader_use(run->readers[k], &reading, err);
+    if (status)
+        return status;
+    for (size_t f = 0; f < n_files_of(snapshot); f++) { /* headers have been read */
+        const struct phema_file *file = phema_checkpoint_file(snapshot->checkpoint, f);
+        phema_file_release(file, 0, phema_file_span(file).size);
+    }
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE inputs_open(struct run *run, struct phema_error *err)
+{
+    const struct phema_series *series = run->plan->series;
+    run->readers = calloc(series->n + 1, sizeof(struct phema_reader *));
+    if (!run->readers)
+        return phema_fail_memory(err);
+    enum phema_status status = PHEMA_OK;
+    bool is_decoded = false;
+    for (size_t k = 0; k < series->n && !status; k++) {
+        status = open_reader(run, k, err);
+        is_decoded = is_decoded || series->snapshots[k].is_decoded;
+    }
+    if (!status && is_decoded)
+        status = turns_make(&run->turns, series, err);
+    return status;
+}
+
+void inputs_close(struct run *run)
+{
+    for (size_t k = 0; run->readers && k < run->plan->series->n; k++)
+        phema_reader_close(run->readers[k]);
+    free(run->readers);
+    run->readers = NULL;
+    turns_free(run->turns);
+    run->turns = NULL;
+}
+
+/* ---- Stretches of files ---- */
+
+struct stretch {
+    size_t file;
+    uint64_t start, end; /* end 0: none yet */
+};
+
+/* The next stretch of snapshot k's files from tile *t on; false when there is none before
+ * end_tile. Tensors that do not lie in one run are skipped. */
+static bool next_stretch(struct stretch *out, const struct run *run, uint64_t *t, uint64_t end_tile,
+                         size_t k, size_t *hint)
+{
+    *out = (struct stretch){0, 0, 0};
+    for (; *t < end_tile; (*t)++) {
+        struct piece piece = cut_tile(&run->cut, *t, hint);
+        struct phema_tensor tensor = phema_series_tensor_in(run->plan->series, k, piece.tensor);
+        if (tensor.stride || tensor.parts)
+            continue;
+        uint64_t at = tensor.offset + phema_dtype_bytes(tensor.dtype, piece.first);
+        bool follows = tensor.file == out->file && at >= out->end && at - out->end <= MAX_GAP_BYTES;
+        if (out->end && !follows)
+            return true;
+        if (!out->end)
+            *out = (struct stretch){tensor.file, at, at};
+        out->end = at + phema_dtype_bytes(tensor.dtype, piece.n_elems);
+    }
+    return out->end != 0;
+}
+
+void inputs_ask(const struct run *run, uint64_t first_tile, uint64_t end_tile, bool is_cold)
+{
+    const struct phema_series *series = run->plan->series;
+    if (end_tile > cut_n_tiles(&run->cut))
+        end_tile = cut_n_tiles(&run->cut);
+    uint64_t share = run->ahead_bytes / run->budget.n_threads / series->n;
+    for (size_t k = 0; k < series->n; k++) {
+        if (series->snapshots[k].is_decoded)
+            continue;
+        struct stretch stretch;
+        uint64_t left = share;
+        size_t hint = 0;
+        for (uint64_t t = first_tile;
+             left && next_stretch(&stretch, run, &t, end_tile, k, &hint);) {
+            uint64_t size = stretch.end - stretch.start;
+            size = size < left ? size : left;
+            left -= size;
+            if (is_cold || !phema_reader_is_cached(run->readers[k], stretch.file, stretch.start))
+                phema_reader_ask(run->readers[k], stretch.file, stretch.start, size);
+        }
+    }
+}
+
+static void release_stretch(const struct run *run, size_t k, const struct stretch *stretch,
+                            bool is_last)
+{
+    const struct phema_checkpoint *checkpoint = run->plan->series->snapshots[k].checkpoint;
+    uint64_t size = phema_file_span(phema_checkpoint_file(checkpoint, stretch->file)).size;
+    uint64_t start = stretch->start > FAULT_AROUND_BYTES ? stretch->start - FAULT_AROUND_BYTES : 0;
+    /* what is mapped beyond the end is read next, by this worker, or else let go of as well */
+    uint64_t end = stretch->end + (is_last ? FAULT_AROUND_BYTES : 0);
+    phema_reader_release(run->readers[k], stretch->file, start, (end < size ? end : size) - start);
+}
+
+void inputs_release(const struct run *run, uint64_t first_tile, uint64_t end_tile, bool is_last)
+{
+    const struct phema_series *series = run->plan->series;
+    for (size_t k = 0; k < series->n; k++) {
+        if (series->snapshots[k].is_decoded)
+            continue;
+        struct stretch stretch;
+        size_t hint = 0;
+        for (uint64_t t = first_tile; next_stretch(&stretch, run, &t, end_tile, k, &hint);)
+            release_stretch(run, k, &stretch, is_last);
+        for (uint64_t t = first_tile; t < end_tile; t++) {
+            struct piece piece = cut_tile(&run->cut, t, &hint);
+            struct phema_tensor tensor = phema_series_tensor_in(series, k, piece.tensor);
+            if (tensor.stride || tensor.parts)
+                phema_tensor_release(series->snapshots[k].checkpoint, &tensor, piece.first,
+                                     piece.n_elems);
+        }
+    }
+}

@@ -1,0 +1,24 @@
+# With --drop-cache neither snapshots nor outputs stay in the page cache; without they do.
+"$phema" gen -q --count 4 --steps 40 --params 4M --tensors 9 --dtype f16 run >/dev/null
+resident() { fincore --bytes --noheadings --output RES "$@" | awk '{ n += $1 } END { print n + 0 }'; }
+warm() { cat run/*.safetensors >/dev/null; }
+if ! command -v fincore >/dev/null; then
+    echo "no fincore: nothing is known about the page cache" >&2
+    exit 77
+fi
+dd of=run/$(ls run | head -n 1) oflag=nocache conv=notrunc,fdatasync count=0 status=none
+if [ "$(resident run/$(ls run | head -n 1))" -gt 100000 ]; then
+    echo "files cannot be dropped from the page cache here" >&2
+    exit 77
+fi
+for io in mmap read; do
+    warm
+    "$phema" synth -q -f --io $io --sigma-rel 0.1 run out.safetensors >/dev/null
+    [ "$(resident run/*.safetensors out.safetensors)" -gt 64000000 ] && echo "$io: stays"
+    warm
+    "$phema" synth -q -f --io $io --drop-cache --sigma-rel 0.1 run out.safetensors >/dev/null
+    [ "$(resident run/*.safetensors out.safetensors)" -lt 2000000 ] && echo "$io: goes"
+    warm
+    "$phema" synth -q -f --io $io --drop-cache --no-sync --sigma-rel 0.1 run out.safetensors >/dev/null
+    [ "$(resident run/*.safetensors out.safetensors)" -lt 2000000 ] && echo "$io, unsynced: goes"
+done
