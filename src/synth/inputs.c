@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* Neighbours in a file that are no further apart are one stretch. */
+/* Neighbours in a file that are no further apart are one extent. */
 #define MAX_GAP_BYTES 4096
 /* What else the process keeps open: standard streams, a directory now and then. */
 #define OTHER_DESCRIPTORS 32
@@ -102,19 +102,19 @@ void inputs_close(struct run *run)
     run->turns = NULL;
 }
 
-/* ---- Stretches of files ---- */
+/* ---- Extents of files ---- */
 
-struct stretch {
+struct extent {
     size_t file;
     uint64_t start, end; /* end 0: none yet */
 };
 
-/* The next stretch of snapshot k's files from tile *t on; false when there is none before
+/* The next extent of snapshot k's files from tile *t on; false when there is none before
  * end_tile. Tensors that do not lie in one run are skipped. */
-static bool next_stretch(struct stretch *out, const struct run *run, uint64_t *t, uint64_t end_tile,
-                         size_t k, size_t *hint)
+static bool next_extent(struct extent *out, const struct run *run, uint64_t *t, uint64_t end_tile,
+                        size_t k, size_t *hint)
 {
-    *out = (struct stretch){0, 0, 0};
+    *out = (struct extent){0, 0, 0};
     for (; *t < end_tile; (*t)++) {
         struct piece piece = cut_tile(&run->cut, *t, hint);
         struct phema_tensor tensor = phema_series_tensor_in(run->plan->series, k, piece.tensor);
@@ -125,7 +125,7 @@ static bool next_stretch(struct stretch *out, const struct run *run, uint64_t *t
         if (out->end && !follows)
             return true;
         if (!out->end)
-            *out = (struct stretch){tensor.file, at, at};
+            *out = (struct extent){tensor.file, at, at};
         out->end = at + phema_dtype_bytes(tensor.dtype, piece.n_elems);
     }
     return out->end != 0;
@@ -140,29 +140,28 @@ void inputs_ask(const struct run *run, uint64_t first_tile, uint64_t end_tile, b
     for (size_t k = 0; k < series->n; k++) {
         if (series->snapshots[k].is_decoded)
             continue;
-        struct stretch stretch;
+        struct extent extent;
         uint64_t left = share;
         size_t hint = 0;
-        for (uint64_t t = first_tile;
-             left && next_stretch(&stretch, run, &t, end_tile, k, &hint);) {
-            uint64_t size = stretch.end - stretch.start;
+        for (uint64_t t = first_tile; left && next_extent(&extent, run, &t, end_tile, k, &hint);) {
+            uint64_t size = extent.end - extent.start;
             size = size < left ? size : left;
             left -= size;
-            if (is_cold || !phema_reader_is_cached(run->readers[k], stretch.file, stretch.start))
-                phema_reader_ask(run->readers[k], stretch.file, stretch.start, size);
+            if (is_cold || !phema_reader_is_cached(run->readers[k], extent.file, extent.start))
+                phema_reader_ask(run->readers[k], extent.file, extent.start, size);
         }
     }
 }
 
-static void release_stretch(const struct run *run, size_t k, const struct stretch *stretch,
-                            bool is_last)
+static void release_extent(const struct run *run, size_t k, const struct extent *extent,
+                           bool is_last)
 {
     const struct phema_checkpoint *checkpoint = run->plan->series->snapshots[k].checkpoint;
-    uint64_t size = phema_file_span(phema_checkpoint_file(checkpoint, stretch->file)).size;
-    uint64_t start = stretch->start > FAULT_AROUND_BYTES ? stretch->start - FAULT_AROUND_BYTES : 0;
+    uint64_t size = phema_file_span(phema_checkpoint_file(checkpoint, extent->file)).size;
+    uint64_t start = extent->start > FAULT_AROUND_BYTES ? extent->start - FAULT_AROUND_BYTES : 0;
     /* what is mapped beyond the end is read next, by this worker, or else let go of as well */
-    uint64_t end = stretch->end + (is_last ? FAULT_AROUND_BYTES : 0);
-    phema_reader_release(run->readers[k], stretch->file, start, (end < size ? end : size) - start);
+    uint64_t end = extent->end + (is_last ? FAULT_AROUND_BYTES : 0);
+    phema_reader_release(run->readers[k], extent->file, start, (end < size ? end : size) - start);
 }
 
 void inputs_release(const struct run *run, uint64_t first_tile, uint64_t end_tile, bool is_last)
@@ -171,10 +170,10 @@ void inputs_release(const struct run *run, uint64_t first_tile, uint64_t end_til
     for (size_t k = 0; k < series->n; k++) {
         if (series->snapshots[k].is_decoded)
             continue;
-        struct stretch stretch;
+        struct extent extent;
         size_t hint = 0;
-        for (uint64_t t = first_tile; next_stretch(&stretch, run, &t, end_tile, k, &hint);)
-            release_stretch(run, k, &stretch, is_last);
+        for (uint64_t t = first_tile; next_extent(&extent, run, &t, end_tile, k, &hint);)
+            release_extent(run, k, &extent, is_last);
         for (uint64_t t = first_tile; t < end_tile; t++) {
             struct piece piece = cut_tile(&run->cut, t, &hint);
             struct phema_tensor tensor = phema_series_tensor_in(series, k, piece.tensor);
