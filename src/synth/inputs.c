@@ -4,6 +4,9 @@
 
 #include <stdlib.h>
 
+/* From Linux 6.18 on a fault maps all of the piece that the page cache has there, of up to 2 MiB:
+ * what was let go of behind the reader comes back with what lies ahead, and goes again. */
+#define FOLIO_BYTES ((uint64_t)2 << 20)
 /* Neighbours in a file that are no further apart are one extent. */
 #define MAX_GAP_BYTES 4096
 /* What else the process keeps open: standard streams, a directory now and then. */
@@ -158,7 +161,7 @@ static void release_extent(const struct run *run, size_t k, const struct extent 
 {
     const struct phema_checkpoint *checkpoint = run->plan->series->snapshots[k].checkpoint;
     uint64_t size = phema_file_span(phema_checkpoint_file(checkpoint, extent->file)).size;
-    uint64_t start = extent->start > FAULT_AROUND_BYTES ? extent->start - FAULT_AROUND_BYTES : 0;
+    uint64_t start = extent->start > FOLIO_BYTES ? extent->start - FOLIO_BYTES : 0;
     /* what is mapped beyond the end is read next, by this worker, or else let go of as well */
     uint64_t end = extent->end + (is_last ? FAULT_AROUND_BYTES : 0);
     phema_reader_release(run->readers[k], extent->file, start, (end < size ? end : size) - start);

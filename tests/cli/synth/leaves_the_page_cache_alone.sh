@@ -1,4 +1,5 @@
 # With --drop-cache neither snapshots nor outputs stay in the page cache; without they do.
+# Less than a quarter is allowed to stay: pages that somebody holds at the moment are not dropped.
 "$phema" gen -q --count 4 --steps 40 --params 4M --tensors 9 --dtype f16 run >/dev/null
 resident() { fincore --bytes --noheadings --output RES "$@" | awk '{ n += $1 } END { print n + 0 }'; }
 warm() { cat run/*.safetensors >/dev/null; }
@@ -17,8 +18,8 @@ for io in mmap read; do
     [ "$(resident run/*.safetensors out.safetensors)" -gt 64000000 ] && echo "$io: stays"
     warm
     "$phema" synth -q -f --io $io --drop-cache --sigma-rel 0.1 run out.safetensors >/dev/null
-    [ "$(resident run/*.safetensors out.safetensors)" -lt 2000000 ] && echo "$io: goes"
+    [ "$(resident run/*.safetensors out.safetensors)" -lt 16000000 ] && echo "$io: goes"
     warm
     "$phema" synth -q -f --io $io --drop-cache --no-sync --sigma-rel 0.1 run out.safetensors >/dev/null
-    [ "$(resident run/*.safetensors out.safetensors)" -lt 2000000 ] && echo "$io, unsynced: goes"
+    [ "$(resident run/*.safetensors out.safetensors)" -lt 16000000 ] && echo "$io, unsynced: goes"
 done
