@@ -147,6 +147,7 @@ void phema_reader_close(struct phema_reader *reader); /* takes NULL */
  * All others, and compressed files, stay mapped. Readers that never call this map everything. */
 struct phema_reading {
     enum phema_io io;
+    bool maps_local;  /* auto: files are read, but for those of local filesystems */
     bool drops_cache; /* nothing of the files is left in the page cache afterwards */
 };
 /* Opens every file of the checkpoint where the mapping is not enough.
@@ -154,7 +155,8 @@ struct phema_reading {
 PHEMA_FALLIBLE phema_reader_use(struct phema_reader *reader, const struct phema_reading *reading,
                                 struct phema_error *err);
 
-/* How a file is read: never auto. filesystem: out, where auto chose to read; else unchanged. */
+/* How a file is read: never auto. filesystem: out, of a file that auto has to read; else unchanged.
+ */
 enum phema_io phema_reader_io(const struct phema_reader *reader, size_t file,
                               const char **filesystem);
 /* Whether reading from this tensor gives a view of the mapped file. */

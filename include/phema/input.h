@@ -1,7 +1,8 @@
-/* input.h - a file's bytes by reading them, beside its mapping; and which of the two suits its
- * filesystem. Mapped pages are fastest where the page cache is all there is between program and
- * disk. On network filesystems every fault is a message to a server, for a page or little more, and
- * a server that goes away is a SIGBUS: there files are read. */
+/* input.h - a file's bytes by reading them, beside its mapping; and on which filesystems they must
+ * be read. Reading into a buffer that stays in the caches costs a copy; mapping costs a fault and
+ * an unmapping for every piece, the more the less may be mapped at a time, and is the slower one on
+ * current kernels (docs/speed.md). On network filesystems every fault is a message to a server, and
+ * a server that goes away is a SIGBUS. */
 #ifndef PHEMA_INPUT_H
 #define PHEMA_INPUT_H
 
@@ -9,15 +10,15 @@
 #include "phema/file.h"
 
 enum phema_io {
-    PHEMA_IO_AUTO, /* by filesystem: one of the next two */
+    PHEMA_IO_AUTO, /* one of the next two, file by file */
     PHEMA_IO_MMAP,
     PHEMA_IO_READ,
     PHEMA_IO_DIRECT /* past the page cache */
 };
 
-/* PHEMA_IO_MMAP, or PHEMA_IO_READ and the filesystem's name ("NFS"); mmap where the kernel does not
- * tell. */
-enum phema_io phema_io_for(const char *path, const char **filesystem);
+/* The name of the file's network filesystem ("NFS"), or NULL: local, or the kernel does not tell.
+ */
+const char *phema_network_filesystem(const char *path);
 
 struct phema_input;
 

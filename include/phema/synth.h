@@ -88,6 +88,7 @@ struct phema_forecast {
         uint64_t bytes;
     } parts[PHEMA_MAX_FORECAST_PARTS];
     size_t n_parts;
+    const char *io;      /* how most files are got at: "mmap", "read", "direct" */
     uint64_t cold_bytes; /* of the snapshots, that are not in the page cache */
     /* [bytes/s] as measured; infinite where nothing of the kind happens */
     double add_rate, fetch_rate, store_rate;

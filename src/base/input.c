@@ -33,17 +33,15 @@ static const struct {
               {0x20030528, "OrangeFS"},   {0xAAD7AAEA, "PanFS"},  {0x786F4256, "vboxsf"},
               {0xBACBACBC, "VMware HGFS"}};
 
-enum phema_io phema_io_for(const char *path, const char **filesystem)
+const char *phema_network_filesystem(const char *path)
 {
     struct statfs st;
     if (statfs(path, &st))
-        return PHEMA_IO_MMAP;
+        return NULL;
     for (size_t i = 0; i < ARRAY_LEN(remote); i++)
-        if ((uint32_t)st.f_type == remote[i].magic) {
-            *filesystem = remote[i].name;
-            return PHEMA_IO_READ;
-        }
-    return PHEMA_IO_MMAP;
+        if ((uint32_t)st.f_type == remote[i].magic)
+            return remote[i].name;
+    return NULL;
 }
 
 /* ---- Opening ---- */

@@ -164,7 +164,7 @@ void plan_report_write_json(struct phema_text *out, const struct plan_report *re
     phema_json_out_u64(&json, "gpu_bytes", 0);
     phema_json_out_number(&json, "seconds", forecast->seconds);
     phema_json_out_string(&json, "device", "cpu");
-    phema_json_out_string(&json, "io", "mmap");
+    phema_json_out_string(&json, "io", forecast->io);
     phema_json_out_u64(&json, "passes", forecast->n_passes);
     phema_json_out_u64(&json, "targets_per_pass", forecast->targets_per_pass);
     phema_json_out_u64(&json, "threads", forecast->n_threads);

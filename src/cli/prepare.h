@@ -90,7 +90,7 @@ struct cli_run_values {
          CLI_CHOICE,                                                                                \
          CLI_ROW(type, run.io),                                                                     \
          "auto|mmap|read|direct",                                                                   \
-         "how snapshots are read (auto: mapped, but read on\nnetwork filesystems; direct: past "    \
+         "how snapshots are read (auto: read, mapped where\nthere are too many; direct: past "      \
          "the page cache)",                                                                         \
          0,                                                                                         \
          0},                                                                                        \

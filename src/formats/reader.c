@@ -117,7 +117,9 @@ static enum phema_status open_source(struct source *source, const struct checkpo
     if (file->frames) /* decompressed from the mapping: 128 KiB at a time, forward */
         source->io = PHEMA_IO_MMAP;
     else if (reading->io == PHEMA_IO_AUTO)
-        source->io = phema_io_for(phema_file_path(file->file), &source->filesystem);
+        source->filesystem = phema_network_filesystem(phema_file_path(file->file));
+    if (source->io == PHEMA_IO_AUTO)
+        source->io = reading->maps_local && !source->filesystem ? PHEMA_IO_MMAP : PHEMA_IO_READ;
     if (source->io == PHEMA_IO_MMAP && !reading->drops_cache)
         return PHEMA_OK;
     return phema_input_open(&source->input, file->file, source->io == PHEMA_IO_DIRECT, err);

@@ -176,7 +176,7 @@ static void size_finishers(struct budget *budget, const struct run *run)
             phema_writer_zstd_bytes(&n_frames, outputs->level, outputs->items[j].size_bytes);
         n_pieces = n_frames > n_pieces ? n_frames : n_pieces;
     }
-    if (outputs->form == PHEMA_FORM_TEMPLATE) {
+    if (outputs->form == PHEMA_FORM_TEMPLATE && mend_is_needed(outputs->items[0].template)) {
         budget->finisher = mend_thread_bytes();
         n_pieces = run->plan->series->n_tensors;
     }
@@ -217,4 +217,18 @@ PHEMA_FALLIBLE budget_make(struct budget *budget, const struct run *run, struct 
     size_t n = budget->targets_per_pass;
     budget->n_passes = (run->plan->m + n - 1) / n;
     return status;
+}
+
+PHEMA_FALLIBLE budget_trim(struct budget *budget, const struct run *run, uint64_t n_elems,
+                           uint64_t n_jobs, struct phema_error *err)
+{
+    if (n_jobs < budget->n_threads)
+        budget->n_threads = n_jobs ? (unsigned)n_jobs : 1;
+    size_t needed = (size_t)((n_elems + BLOCK_ELEMS - 1) / BLOCK_ELEMS * BLOCK_ELEMS);
+    if (needed >= budget->tile_elems || needed == 0)
+        return PHEMA_OK;
+    struct demands demands = demands_of(run);
+    budget->tile_elems = needed;
+    budget->sum_elems = needed * demands.sums_per_elem;
+    return size_buffers(&budget->buffers, run, &demands, budget->targets_per_pass, needed, err);
 }

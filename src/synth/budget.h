@@ -42,6 +42,10 @@ struct budget {
  *                     names that */
 PHEMA_FALLIBLE budget_make(struct budget *budget, const struct run *run, struct phema_error *err);
 
+/* When it is known that no tile has more elements, and that no more threads have work. */
+PHEMA_FALLIBLE budget_trim(struct budget *budget, const struct run *run, uint64_t n_elems,
+                           uint64_t n_jobs, struct phema_error *err);
+
 /* While tensors are added up, and while outputs are finished: the whole process. */
 uint64_t budget_accumulate_bytes(const struct budget *budget);
 uint64_t budget_write_bytes(const struct budget *budget);

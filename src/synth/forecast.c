@@ -49,6 +49,7 @@ static void tell_bytes(struct phema_forecast *out, const struct run *run)
 {
     const struct phema_series *series = run->plan->series;
     out->read_bytes = run->total_bytes;
+    out->io = run->n_direct ? "direct" : run->n_read >= run->n_mapped ? "read" : "mmap";
     for (size_t j = 0; j < run->outputs->m; j++)
         out->write_bytes += run->outputs->items[j].size_bytes;
     out->is_compressed = run->outputs->form == PHEMA_FORM_COMPRESSED;

@@ -19,53 +19,64 @@ static size_t n_files_of(const struct phema_snapshot *snapshot)
     return phema_checkpoint_n_files(snapshot->checkpoint);
 }
 
-static enum phema_io choose(struct run *run, const struct phema_file *file)
+static enum phema_io choose(struct run *run, const struct phema_snapshot *snapshot, size_t f)
 {
+    if (snapshot->is_decoded)
+        return PHEMA_IO_MMAP;
     if (run->options.io != PHEMA_IO_AUTO)
         return run->options.io;
-    return phema_io_for(phema_file_path(file), &run->filesystem);
+    const char *network =
+        phema_network_filesystem(phema_file_path(phema_checkpoint_file(snapshot->checkpoint, f)));
+    if (network)
+        run->filesystem = network;
+    return run->maps_local && !network ? PHEMA_IO_MMAP : PHEMA_IO_READ;
 }
 
-static enum phema_status allow_descriptors(const struct run *run, uint64_t n,
-                                           struct phema_error *err)
-{
-    uint64_t others = 2 * (uint64_t)run->outputs->m * sink_n_files(run->outputs), limit = 0;
-    if (n == 0 || phema_descriptors_allow(n + others + OTHER_DESCRIPTORS, &limit))
-        return PHEMA_OK;
-    return phema_fail(
-        err, PHEMA_ERR_RESOURCE,
-        "%llu files of snapshots are to be read at once, which needs %llu descriptors, "
-        "and this process may have %llu; raise ulimit -n, or use --io mmap without "
-        "--drop-cache, which needs none",
-        (unsigned long long)n, (unsigned long long)(n + others + OTHER_DESCRIPTORS),
-        (unsigned long long)limit);
-}
-
-PHEMA_FALLIBLE inputs_choose(struct run *run, struct phema_error *err)
+/* Descriptors that reading needs. */
+static uint64_t choose_all(struct run *run)
 {
     const struct phema_series *series = run->plan->series;
     uint64_t n_descriptors = 0;
+    run->n_mapped = run->n_read = run->n_direct = 0;
     for (size_t k = 0; k < series->n; k++) {
         const struct phema_snapshot *snapshot = &series->snapshots[k];
         bool is_counted = !snapshot->is_checkpoint_shared;
         for (size_t f = 0; f < n_files_of(snapshot); f++) {
-            enum phema_io io = snapshot->is_decoded
-                                   ? PHEMA_IO_MMAP
-                                   : choose(run, phema_checkpoint_file(snapshot->checkpoint, f));
-            run->reads_any = run->reads_any || io != PHEMA_IO_MMAP;
+            enum phema_io io = choose(run, snapshot, f);
             run->n_mapped += is_counted && io == PHEMA_IO_MMAP;
             run->n_read += is_counted && io == PHEMA_IO_READ;
             run->n_direct += is_counted && io == PHEMA_IO_DIRECT;
             n_descriptors += io != PHEMA_IO_MMAP || run->options.drops_cache;
         }
     }
-    return allow_descriptors(run, n_descriptors, err);
+    return n_descriptors;
+}
+
+PHEMA_FALLIBLE inputs_choose(struct run *run, struct phema_error *err)
+{
+    uint64_t others =
+        2 * (uint64_t)run->outputs->m * sink_n_files(run->outputs) + OTHER_DESCRIPTORS;
+    uint64_t n = choose_all(run), limit = 0;
+    bool is_allowed = n == 0 || phema_descriptors_allow(n + others, &limit);
+    if (!is_allowed && run->options.io == PHEMA_IO_AUTO) {
+        run->maps_local = true; /* which needs none */
+        n = choose_all(run);
+        is_allowed = n == 0 || phema_descriptors_allow(n + others, &limit);
+    }
+    if (is_allowed)
+        return PHEMA_OK;
+    return phema_fail(
+        err, PHEMA_ERR_RESOURCE,
+        "%llu files of snapshots are to be read at once, which needs %llu descriptors, "
+        "and this process may have %llu; raise ulimit -n, or use --io mmap without "
+        "--drop-cache, which needs none",
+        (unsigned long long)n, (unsigned long long)(n + others), (unsigned long long)limit);
 }
 
 static enum phema_status open_reader(struct run *run, size_t k, struct phema_error *err)
 {
     const struct phema_snapshot *snapshot = &run->plan->series->snapshots[k];
-    struct phema_reading reading = {run->options.io, run->options.drops_cache};
+    struct phema_reading reading = {run->options.io, run->maps_local, run->options.drops_cache};
     enum phema_status status = phema_reader_open(&run->readers[k], snapshot->checkpoint, err);
     if (!status)
         status = phema_reader_use(run->readers[k], &reading, err);

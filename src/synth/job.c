@@ -242,6 +242,15 @@ uint64_t cut_n_tiles(const struct cut *cut)
     return cut->stretches[cut->n_stretches].first_tile;
 }
 
+uint64_t cut_largest(const struct cut *cut)
+{
+    uint64_t largest = 0;
+    for (size_t s = 0; s < cut->n_stretches; s++)
+        if (cut->stretches[s].n_elems > largest)
+            largest = cut->stretches[s].n_elems;
+    return largest < cut->tile_elems ? largest : cut->tile_elems;
+}
+
 /* Mostly the stretch of the tile before, or the next one. */
 static size_t stretch_of(const struct cut *cut, uint64_t tile, size_t hint)
 {

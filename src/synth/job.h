@@ -62,6 +62,8 @@ PHEMA_FALLIBLE cut_make(struct cut *cut, const struct phema_series *series,
 void cut_clear(struct cut *cut);
 
 uint64_t cut_n_tiles(const struct cut *cut);
+/* Elements of the largest tile. */
+uint64_t cut_largest(const struct cut *cut);
 /* Elements of order[x] that are in the share. */
 uint64_t cut_n_elems(const struct cut *cut, size_t x);
 /* hint: 0, or where the tile before was found */

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "phema/crc32.h"
 
@@ -140,4 +141,9 @@ PHEMA_FALLIBLE mend_checksums(struct phema_writer *writer, const struct phema_ch
 uint64_t mend_thread_bytes(void)
 {
     return CHUNK_BYTES;
+}
+
+bool mend_is_needed(const struct phema_checkpoint *template)
+{
+    return strcmp(phema_checkpoint_format(template), "torch-zip") == 0;
 }

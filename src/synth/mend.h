@@ -15,6 +15,9 @@ PHEMA_FALLIBLE mend_checksums(struct phema_writer *writer, const struct phema_ch
                               const bool *is_replaced, size_t n, unsigned n_threads,
                               struct phema_error *err);
 
+/* Whether such a copy has checksums at all. */
+bool mend_is_needed(const struct phema_checkpoint *template);
+
 /* What each of the threads holds. */
 uint64_t mend_thread_bytes(void);
 

@@ -38,7 +38,7 @@ static void link_aliases(struct run *run)
 bool run_is_any_copied(const struct run *run)
 {
     const struct phema_series *series = run->plan->series;
-    if (run->reads_any)
+    if (run->n_read + run->n_direct)
         return true;
     for (size_t k = 0; k < series->n; k++) {
         const struct phema_snapshot *snapshot = &series->snapshots[k];
@@ -129,11 +129,11 @@ PHEMA_FALLIBLE run_prepare(struct run *run, struct phema_error *err)
     status = cut_make(&run->cut, series, run->outputs->dtypes, share, run->budget.tile_elems,
                       job_bytes < MAX_JOB_BYTES ? job_bytes : MAX_JOB_BYTES, n_threads, err);
     if (!status)
+        status = budget_trim(&run->budget, run, cut_largest(&run->cut), run->cut.n_jobs, err);
+    if (!status)
         status = add_up_reading(run, err);
     if (status)
         return status;
-    if (run->cut.n_jobs < run->budget.n_threads)
-        run->budget.n_threads = run->cut.n_jobs ? (unsigned)run->cut.n_jobs : 1;
     run->is_in_turn = run_is_any_copied(run);
     run->next_alias = calloc(series->n_tensors + 1, sizeof(*run->next_alias));
     run->varies = calloc(series->n_tensors + 1, sizeof(*run->varies));

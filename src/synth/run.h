@@ -23,7 +23,7 @@ struct run {
     struct sink **sinks;               /* [outputs->m] */
     struct phema_reader **readers;     /* [series->n] */
     struct turns *turns;               /* NULL when no snapshot is decoded */
-    bool reads_any;                    /* some files are read, not mapped */
+    bool maps_local;                   /* there are not descriptors enough to read them */
     size_t n_mapped, n_read, n_direct; /* files */
     const char *filesystem;            /* of one that is read because of it, or NULL */
     uint64_t held_bytes;               /* of one snapshot may be mapped before they are let go of */

@@ -478,7 +478,7 @@ static enum phema_status average_in_turn(struct worker *worker, uint64_t tile,
 static bool are_views(const struct run *run, size_t i)
 {
     const struct phema_series *series = run->plan->series;
-    if (run->reads_any)
+    if (run->n_read + run->n_direct)
         return false;
     for (size_t k = 0; k < series->n; k++) {
         const struct phema_place *place = &series->snapshots[k].places[i];

@@ -133,13 +133,11 @@ static void another_file_of_the_name_is_refused(void **state)
     close_file(&opened);
 }
 
-static void local_files_are_mapped(void **state)
+static void local_filesystems_are_no_network(void **state)
 {
     (void)state;
-    const char *filesystem = NULL;
-    assert_int_equal(phema_io_for("/proc/self/maps", &filesystem), PHEMA_IO_MMAP);
-    assert_int_equal(phema_io_for("/nowhere/at/all", &filesystem), PHEMA_IO_MMAP);
-    assert_null(filesystem);
+    assert_null(phema_network_filesystem("/proc/self/maps"));
+    assert_null(phema_network_filesystem("/nowhere/at/all"));
 }
 
 static void descriptors_are_allowed_up_to_the_hard_limit(void **state)
@@ -170,7 +168,7 @@ int main(void)
         cmocka_unit_test(any_range_is_read_past_the_page_cache),
         cmocka_unit_test(a_file_that_was_cut_is_noticed),
         cmocka_unit_test(another_file_of_the_name_is_refused),
-        cmocka_unit_test(local_files_are_mapped),
+        cmocka_unit_test(local_filesystems_are_no_network),
         cmocka_unit_test(descriptors_are_allowed_up_to_the_hard_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
