@@ -15,8 +15,8 @@
 #define TILE_ELEMS     ((size_t)64 << 10)
 #define MIN_TILE_ELEMS BLOCK_ELEMS
 
-/* Sums of all workers together: many targets make smaller tiles. */
-#define MAX_SUM_BYTES ((uint64_t)32 << 20)
+/* Sums of a worker, which should not leave the L2 cache: many targets make smaller tiles. */
+#define MAX_SUM_BYTES ((size_t)2 << 20)
 
 /* For writers, messages and what libc keeps beside all that is counted. */
 #define SMALL_BYTES ((uint64_t)192 << 10)
@@ -91,9 +91,11 @@ static enum phema_status size_buffers(struct worker_buffers *out, const struct r
     }
     size_t row = rounded_up(tile_elems * demands->sums_per_elem * demands->sum_bytes);
     size_t tile_bytes = rounded_up(tile_elems * demands->in_bytes);
-    size_t n_slots = !demands->is_any_copied            ? 0
-                     : run->plan->series->n < MAX_SLOTS ? run->plan->series->n
-                                                        : MAX_SLOTS;
+    size_t n_slots = n_rows > FEW_TARGETS ? MAX_SLOTS : FEW_SLOTS; /* as many as kernels take */
+    if (n_slots > run->plan->series->n)
+        n_slots = run->plan->series->n;
+    if (!demands->is_any_copied)
+        n_slots = 0;
     size_t slot = demands->is_any_copied ? slot_bytes(run, tile_elems * demands->in_bytes) : 0;
     *out = (struct worker_buffers){
         .row = row,
@@ -150,7 +152,7 @@ static enum phema_status fit_workers(struct budget *budget, const struct run *ru
             return status;
         uint64_t needed = budget_accumulate_bytes(budget);
         bool is_small = budget->tile_elems <= MIN_TILE_ELEMS;
-        bool is_crowded = budget->buffers.sums > MAX_SUM_BYTES / budget->n_threads && !is_small;
+        bool is_crowded = budget->buffers.sums > MAX_SUM_BYTES && !is_small;
         if (!is_crowded && (!budget->limit || needed <= budget->limit))
             return PHEMA_OK;
         if (!is_small)

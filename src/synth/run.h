@@ -11,8 +11,11 @@
 #include "sink.h"
 #include "turns.h"
 
-/* Inputs that are copied before they are added up: as many as the kernels take at once. */
-#define MAX_SLOTS 8
+/* Inputs that are copied before they are added up: as many as the kernels take at once, which is
+ * more for many targets, whose tiles are small. */
+#define FEW_TARGETS 8
+#define FEW_SLOTS   8
+#define MAX_SLOTS   32
 
 /* What all workers see. */
 struct run {

@@ -7,12 +7,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "partial.h"
@@ -128,6 +130,12 @@ PHEMA_FALLIBLE writer_allocate(struct phema_writer *writer, uint64_t size_bytes,
     if (ftruncate(writer->descriptor, 0))
         return writer_fail_errno(err, writer->path, "cannot be emptied", errno);
     int result = 0;
+    /* blocks of a file in memory are pages, which many threads allocate faster than one */
+    struct statfs filesystem;
+    if (fstatfs(writer->descriptor, &filesystem) == 0 && filesystem.f_type == TMPFS_MAGIC)
+        return ftruncate(writer->descriptor, (off_t)size_bytes)
+                   ? writer_fail_size(writer, errno, err)
+                   : PHEMA_OK;
     do
         result = size_bytes ? fallocate(writer->descriptor, 0, 0, (off_t)size_bytes) : 0;
     while (result && errno == EINTR);
