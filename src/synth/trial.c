@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* trial.c - see trial.h. The inputs lie in one file in memory, which is mapped, read tile by tile
- * and let go, as snapshots in the page cache are; the outputs go to another one. */
+/* trial.c - see trial.h. The inputs lie in one file in memory, which is read, or mapped and let go
+ * of, tile by tile as snapshots in the page cache are; the outputs go to another one. */
 #include "trial.h"
 
 #include <pthread.h>
@@ -106,53 +106,94 @@ static enum phema_status make(struct trial *trial, const struct run *run, struct
     return PHEMA_OK;
 }
 
-/* One tile of all targets; place: where the outputs go. */
-static bool do_tile(const struct trial *trial, size_t t, uint64_t place, uint8_t *sums,
-                    const uint8_t **inputs, uint8_t *written)
+/* What a thread owns. */
+struct hand {
+    uint8_t *sums, *written;
+    uint8_t *slots;         /* tiles that were read; NULL when they are views */
+    const uint8_t **inputs; /* [n_inputs] */
+    size_t n_slots;
+};
+
+static bool hand_init(struct hand *hand, const struct trial *trial)
 {
-    for (size_t k = 0; k < trial->n_inputs; k++)
-        inputs[k] = trial->data + (k * trial->n_tiles + t) * trial->tile_bytes;
-    struct phema_tile tile = {.inputs = inputs,
-                              .weights = trial->weights,
-                              .n_inputs = trial->n_inputs,
+    const struct run *run = trial->run;
+    bool reads = run->n_read + run->n_direct > 0;
+    hand->n_slots =
+        reads && run->budget.buffers.n_slots ? run->budget.buffers.n_slots : trial->n_inputs;
+    hand->sums = aligned_alloc(64, trial->n_targets * trial->tile_elems * sizeof(double));
+    hand->written = aligned_alloc(64, trial->tile_elems * sizeof(double));
+    hand->inputs = calloc(trial->n_inputs, sizeof(*hand->inputs));
+    hand->slots = reads ? malloc(hand->n_slots * trial->tile_bytes) : NULL;
+    return hand->sums && hand->written && hand->inputs && (hand->slots || !reads);
+}
+
+static void hand_clear(struct hand *hand)
+{
+    free(hand->sums);
+    free(hand->written);
+    free(hand->inputs);
+    free(hand->slots);
+}
+
+/* Tile t of inputs [first, first + n), into the sums. */
+static bool add_some(const struct trial *trial, struct hand *hand, size_t t, size_t first, size_t n,
+                     size_t row)
+{
+    for (size_t x = 0; x < n; x++) {
+        size_t at = ((first + x) * trial->n_tiles + t) * trial->tile_bytes;
+        hand->inputs[x] = hand->slots ? hand->slots + x * trial->tile_bytes : trial->data + at;
+        if (hand->slots && pread(trial->input, hand->slots + x * trial->tile_bytes,
+                                 trial->tile_bytes, (off_t)at) < 0)
+            return false;
+    }
+    struct phema_tile tile = {.inputs = hand->inputs,
+                              .weights = trial->weights + first * trial->n_targets,
+                              .n_inputs = n,
                               .n_targets = trial->n_targets,
                               .n_elems = trial->tile_elems,
                               .dtype = trial->dtype};
+    phema_accumulate(trial->run->backend, trial->accumulator, hand->sums, row, &tile);
+    for (size_t x = 0; x < n && !hand->slots; x++)
+        (void)madvise((void *)((uintptr_t)hand->inputs[x] & ~(uintptr_t)4095), trial->tile_bytes,
+                      MADV_DONTNEED);
+    return true;
+}
+
+/* One tile of all targets; place: where the outputs go. */
+static bool do_tile(const struct trial *trial, struct hand *hand, size_t t, uint64_t place)
+{
     size_t row = trial->tile_elems *
                  (trial->accumulator == PHEMA_ACCUMULATE_F64 ? sizeof(double) : sizeof(float));
-    memset(sums, 0, trial->n_targets * row);
-    phema_accumulate(trial->run->backend, trial->accumulator, sums, row, &tile);
-    struct phema_narrow_counts counts = {0, 0, 0};
-    for (size_t m = 0; m < trial->n_targets; m++) {
-        phema_narrow(trial->run->backend, written, trial->dtype, trial->accumulator, sums + m * row,
-                     trial->tile_elems, PHEMA_OVERFLOW_INF, &counts);
-        uint64_t at = (place * trial->n_targets + m) * trial->tile_bytes % OUTPUT_BYTES;
-        if (pwrite(trial->output, written, trial->tile_bytes, (off_t)at) < 0)
+    memset(hand->sums, 0, trial->n_targets * row);
+    for (size_t k = 0; k < trial->n_inputs; k += hand->n_slots) {
+        size_t n = trial->n_inputs - k < hand->n_slots ? trial->n_inputs - k : hand->n_slots;
+        if (!add_some(trial, hand, t, k, n, row))
             return false;
     }
-    for (size_t k = 0; k < trial->n_inputs; k++)
-        (void)madvise((void *)((uintptr_t)inputs[k] & ~(uintptr_t)4095), trial->tile_bytes,
-                      MADV_DONTNEED);
+    struct phema_narrow_counts counts = {0, 0, 0};
+    for (size_t m = 0; m < trial->n_targets; m++) {
+        phema_narrow(trial->run->backend, hand->written, trial->dtype, trial->accumulator,
+                     hand->sums + m * row, trial->tile_elems, PHEMA_OVERFLOW_INF, &counts);
+        uint64_t at = (place * trial->n_targets + m) * trial->tile_bytes % OUTPUT_BYTES;
+        if (pwrite(trial->output, hand->written, trial->tile_bytes, (off_t)at) < 0)
+            return false;
+    }
     return true;
 }
 
 static void *work(void *argument)
 {
     struct trial *trial = argument;
-    uint8_t *sums = aligned_alloc(64, trial->n_targets * trial->tile_elems * sizeof(double));
-    uint8_t *written = aligned_alloc(64, trial->tile_elems * sizeof(double));
-    const uint8_t **inputs = calloc(trial->n_inputs, sizeof(*inputs));
-    bool is_fine = sums && written && inputs;
+    struct hand hand = {0};
+    bool is_fine = hand_init(&hand, trial);
     while (is_fine && clock_now_s() < trial->until_s) {
         uint64_t n = atomic_fetch_add(&trial->next, 1);
-        is_fine = do_tile(trial, n % trial->n_tiles, n, sums, inputs, written);
+        is_fine = do_tile(trial, &hand, n % trial->n_tiles, n);
         atomic_fetch_add(&trial->n_done, 1);
     }
     if (!is_fine)
         atomic_store(&trial->has_failed, true);
-    free(sums);
-    free(written);
-    free(inputs);
+    hand_clear(&hand);
     return NULL;
 }
 
