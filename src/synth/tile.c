@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "blocks.h"
 #include "phema/text.h"
 #include "worker.h"
 
@@ -23,43 +24,6 @@ static size_t row_bytes_of(const struct run *run, size_t i)
            (accumulator_of(run, i) == PHEMA_ACCUMULATE_F64 ? sizeof(double) : sizeof(float));
 }
 
-/* ---- Blocks and parts of a tile ---- */
-
-static void list_blocks(struct worker *worker, const struct piece *piece)
-{
-    const struct phema_series *series = worker->run->plan->series;
-    uint64_t skipped = piece->first; /* elements of the stretch before the tile */
-    size_t at = 0;
-    worker->n_blocks = 0;
-    for (size_t t = 0; at < piece->n_elems; t++) {
-        size_t tensor = piece->tensors[t];
-        uint64_t left = series->tensors[tensor].tensor.n_elems;
-        if (skipped >= left) {
-            skipped -= left;
-            continue;
-        }
-        left -= skipped;
-        skipped = 0;
-        while (left && at < piece->n_elems) {
-            struct block block = {tensor, at, (size_t)piece->n_elems - at};
-            block.n_elems = block.n_elems < left ? block.n_elems : (size_t)left;
-            block.n_elems = block.n_elems < BLOCK_ELEMS ? block.n_elems : BLOCK_ELEMS;
-            worker->blocks[worker->n_blocks++] = block;
-            left -= block.n_elems;
-            at += block.n_elems;
-        }
-    }
-}
-
-/* What of the tile is of one tensor, beginning with block *b, which becomes that of the next. */
-static struct block next_part(const struct worker *worker, size_t *b)
-{
-    struct block part = worker->blocks[(*b)++];
-    for (; *b < worker->n_blocks && worker->blocks[*b].tensor == part.tensor; ++*b)
-        part.n_elems += worker->blocks[*b].n_elems;
-    return part;
-}
-
 /* ---- Reading ---- */
 
 /* Tensor by tensor, so that what is damaged is called by its name. */
@@ -70,7 +34,7 @@ static enum phema_status read_decoded(const struct worker *worker, size_t k,
     const struct run *run = worker->run;
     enum phema_status status = PHEMA_OK;
     for (size_t b = 0; b < worker->n_blocks && !status;) {
-        struct block part = next_part(worker, &b);
+        struct block part = blocks_next_part(worker, &b);
         struct phema_tensor tensor = phema_series_tensor_in(run->plan->series, k, part.tensor);
         const uint8_t *copy = NULL; /* in the slot */
         status = phema_reader_read(&copy, run->readers[k], &tensor,
@@ -176,7 +140,7 @@ static enum phema_status blame(struct worker *worker, size_t output, const struc
 {
     const struct run *run = worker->run;
     for (size_t b = 0; b < worker->n_blocks;) {
-        struct block part = next_part(worker, &b);
+        struct block part = blocks_next_part(worker, &b);
         enum phema_dtype dtype = run->outputs->dtypes[part.tensor];
         struct phema_narrow_counts counts = *found;
         if (part.n_elems < piece->n_elems)
@@ -248,48 +212,6 @@ static enum phema_status copy_tile(struct worker *worker, uint64_t tile, const s
     return status;
 }
 
-/* ---- Blocks that are equal in all inputs ---- */
-
-/* Most blocks differ in their first bytes, and cost one look. */
-static void note_differences(const struct worker *worker, uint8_t *equals, enum phema_dtype dtype,
-                             const uint8_t *a, const uint8_t *b)
-{
-    if (a == b || !memchr(equals, true, worker->n_blocks))
-        return;
-    for (size_t x = 0; x < worker->n_blocks; x++) {
-        if (!equals[x])
-            continue;
-        const struct block *block = &worker->blocks[x];
-        uint64_t at = phema_dtype_bytes(dtype, block->first);
-        equals[x] = memcmp(a + at, b + at, (size_t)phema_dtype_bytes(dtype, block->n_elems)) == 0;
-    }
-}
-
-static void mark_varying(const struct worker *worker, const uint8_t *equals)
-{
-    for (size_t b = 0; b < worker->n_blocks; b++) {
-        _Atomic uint8_t *varies = &worker->run->varies[worker->blocks[b].tensor];
-        if (!equals[b] && !atomic_load_explicit(varies, memory_order_relaxed))
-            atomic_store_explicit(varies, true, memory_order_relaxed);
-    }
-}
-
-/* Into the row of sums, so that it is converted and counted like all others. */
-static void restore_block(void *row, enum phema_accumulator accumulator, enum phema_dtype dtype,
-                          const struct block *block, const uint8_t *data)
-{
-    double values[2 * BLOCK_ELEMS];
-    size_t n = block->n_elems * parts_of(dtype);
-    size_t at = block->first * parts_of(dtype);
-    phema_widen(values, part_dtype(dtype), data + phema_dtype_bytes(dtype, block->first), n);
-    if (accumulator == PHEMA_ACCUMULATE_F64) {
-        memcpy((double *)row + at, values, n * sizeof(*values));
-        return;
-    }
-    for (size_t i = 0; i < n; i++)
-        ((float *)row)[at + i] = (float)values[i];
-}
-
 /* A row of sums to its output; blocks that are equal keep even the bits of their NaNs. */
 static enum phema_status put_row(struct worker *worker, size_t output, const struct piece *piece,
                                  void *row, const struct group_state *state,
@@ -300,7 +222,7 @@ static enum phema_status put_row(struct worker *worker, size_t output, const str
     enum phema_accumulator accumulator = accumulator_of(run, piece->tensor);
     for (size_t b = 0; b < worker->n_blocks && state->data; b++)
         if (state->equals[b])
-            restore_block(row, accumulator, dtype, &worker->blocks[b], state->data);
+            block_restore(row, accumulator, dtype, &worker->blocks[b], state->data);
     enum phema_status status = narrow(worker, output, piece, row, accumulator, err);
     if (status)
         return status;
@@ -333,7 +255,7 @@ static enum phema_status finish_group(struct worker *worker, size_t g, const str
     struct run *run = worker->run;
     const struct group *group = &run->groups[g];
     const struct group_state *state = &worker->states[g];
-    mark_varying(worker, state->equals);
+    blocks_mark_varying(worker, state->equals);
     enum phema_status status = PHEMA_OK;
     for (size_t j = 0; j < group->n_targets && !status; j++)
         status = put_row(worker, group->targets[j], piece,
@@ -374,8 +296,7 @@ static enum phema_status average_together(struct worker *worker, const struct pi
         for (size_t x = 0; x < group->n_inputs && !status; x++) {
             status = read_input(&worker->inputs[x], worker, group->inputs[x], piece, 0, err);
             if (!status)
-                note_differences(worker, state->equals, dtype, worker->inputs[0],
-                                 worker->inputs[x]);
+                blocks_compare(worker, state->equals, dtype, worker->inputs[0], worker->inputs[x]);
         }
         if (status)
             return status;
@@ -423,7 +344,7 @@ static void add_batch(struct worker *worker, const struct piece *piece, struct b
             if (at == 0)
                 keep_first(worker, g, piece, batch->data[x]);
             else
-                note_differences(worker, state->equals, dtype, state->data, batch->data[x]);
+                blocks_compare(worker, state->equals, dtype, state->data, batch->data[x]);
             inputs[n++] = batch->data[x];
         }
         if (n)
@@ -491,7 +412,7 @@ static bool are_views(const struct run *run, size_t i)
 PHEMA_FALLIBLE tile_do(struct worker *worker, uint64_t tile, const struct piece *piece,
                        struct phema_error *err)
 {
-    list_blocks(worker, piece);
+    blocks_list(worker, piece);
     if (worker->run->plan->series->tensors[piece->tensor].rule == PHEMA_RULE_COPY)
         return copy_tile(worker, tile, piece, err);
     return are_views(worker->run, piece->tensor) ? average_together(worker, piece, err)
