@@ -11,8 +11,10 @@
 #include "run.h"
 
 /* A tile of 64 Ki sums in float64 is half a megabyte: it stays in the L2 cache while eight inputs
- * at a time stream past, and each input is read in runs of 128 KiB and more (docs/speed.md). */
+ * at a time stream past, and each input is read in runs of 128 KiB and more (docs/speed.md): no
+ * more where they go through buffers. */
 #define TILE_ELEMS     ((size_t)64 << 10)
+#define SLOT_BYTES     ((size_t)128 << 10)
 #define MIN_TILE_ELEMS BLOCK_ELEMS
 
 /* Sums of a worker, which should not leave the L2 cache: many targets make smaller tiles. */
@@ -24,27 +26,34 @@
 /* ---- What the tensors ask for ---- */
 
 struct demands {
-    size_t in_bytes, out_bytes; /* of the widest element, rounded up */
-    size_t sum_bytes;           /* of a sum */
+    uint64_t n_in[PHEMA_N_DTYPES], n_out[PHEMA_N_DTYPES]; /* elements, by dtype */
+    size_t sum_bytes;                                     /* of a sum */
     size_t sums_per_elem;
     bool is_any_copied; /* some inputs are not views */
 };
 
-static size_t bytes_of_dtype(enum phema_dtype dtype)
+/* The most that a tile of any dtype has: one of a dtype that is rare is never full. */
+static size_t bytes_of_tile(const uint64_t *n_elems, size_t tile_elems)
 {
-    return (phema_dtype_bits(dtype) + 7) / 8;
+    size_t most = 1;
+    for (int d = 0; d < PHEMA_N_DTYPES; d++) {
+        uint64_t n = n_elems[d] < tile_elems ? n_elems[d] : tile_elems;
+        size_t bytes = (size_t)phema_dtype_bytes((enum phema_dtype)d, n);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
 }
 
 static struct demands demands_of(const struct run *run)
 {
     const struct phema_series *series = run->plan->series;
-    struct demands demands = {.in_bytes = 1, .out_bytes = 1, .sums_per_elem = 1};
+    struct demands demands = {.sums_per_elem = 1};
     bool is_f64 = run->options.accumulator == PHEMA_ACCUMULATE_F64;
     for (size_t i = 0; i < series->n_tensors; i++) {
         enum phema_dtype dtype = series->tensors[i].tensor.dtype;
-        size_t in = bytes_of_dtype(dtype), out = bytes_of_dtype(run->outputs->dtypes[i]);
-        demands.in_bytes = in > demands.in_bytes ? in : demands.in_bytes;
-        demands.out_bytes = out > demands.out_bytes ? out : demands.out_bytes;
+        uint64_t n_elems = (series->tensors[i].tensor.n_elems + 1) / 2 * 2; /* F4: whole bytes */
+        demands.n_in[dtype] += n_elems;
+        demands.n_out[run->outputs->dtypes[i]] += n_elems;
         if (dtype == PHEMA_C64 || dtype == PHEMA_C128)
             demands.sums_per_elem = 2;
         /* doubles hold what is copied to another dtype, too */
@@ -90,20 +99,20 @@ static enum phema_status size_buffers(struct worker_buffers *out, const struct r
         groups_free(groups, n_groups);
     }
     size_t row = rounded_up(tile_elems * demands->sums_per_elem * demands->sum_bytes);
-    size_t tile_bytes = rounded_up(tile_elems * demands->in_bytes);
+    size_t tile_bytes = rounded_up(bytes_of_tile(demands->n_in, tile_elems));
     size_t n_slots = n_rows > FEW_TARGETS ? MAX_SLOTS : FEW_SLOTS; /* as many as kernels take */
     if (n_slots > run->plan->series->n)
         n_slots = run->plan->series->n;
     if (!demands->is_any_copied)
         n_slots = 0;
-    size_t slot = demands->is_any_copied ? slot_bytes(run, tile_elems * demands->in_bytes) : 0;
+    size_t slot = demands->is_any_copied ? slot_bytes(run, tile_bytes) : 0;
     *out = (struct worker_buffers){
         .row = row,
         .sums = n_rows * row,
         .n_slots = n_slots,
         .slot = slot,
         .copied = n_slots * slot,
-        .written = rounded_up(tile_elems * demands->out_bytes),
+        .written = rounded_up(bytes_of_tile(demands->n_out, tile_elems)),
         .reference = tile_bytes,
         .references = n_references * tile_bytes,
     };
@@ -144,6 +153,8 @@ static enum phema_status fit_workers(struct budget *budget, const struct run *ru
                                      const struct demands *demands, struct phema_error *err)
 {
     budget->tile_elems = TILE_ELEMS;
+    while (demands->is_any_copied && bytes_of_tile(demands->n_in, budget->tile_elems) > SLOT_BYTES)
+        budget->tile_elems /= 2;
     budget->targets_per_pass = run->plan->m;
     for (;;) {
         enum phema_status status = size_buffers(&budget->buffers, run, demands,
