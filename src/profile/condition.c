@@ -19,12 +19,18 @@ struct lanczos {
     double beside[MAX_STEPS];
 };
 
+/* As several sums at a time, so that none waits for the one before. */
 static double dot(const double *a, const double *b, size_t n)
 {
-    double sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += a[i] * b[i];
-    return sum;
+    double sums[8] = {0}, rest = 0;
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (size_t j = 0; j < 8; j++)
+            sums[j] += a[i + j] * b[i + j];
+    for (; i < n; i++)
+        rest += a[i] * b[i];
+    return ((sums[0] + sums[4]) + (sums[1] + sums[5])) +
+           ((sums[2] + sums[6]) + (sums[3] + sums[7])) + rest;
 }
 
 static void subtract(double *from, double factor, const double *x, size_t n)

@@ -16,9 +16,9 @@
 #include "trial.h"
 
 #define CHUNK_BYTES  ((size_t)4 << 20)
-#define STORE_BYTES  ((uint64_t)96 << 20)
+#define STORE_BYTES  ((uint64_t)64 << 20)
 #define FETCH_BYTES  ((uint64_t)64 << 20)
-#define MAX_SECONDS  0.15
+#define MAX_SECONDS  0.1
 #define DIRECT_ALIGN ((size_t)4096)
 
 /* ---- Outputs ---- */
