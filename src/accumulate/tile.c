@@ -126,7 +126,7 @@ static void add_set(const struct pass *pass, const struct group *group, size_t s
 /* Elements [first, end) of a group, not more than a panel holds. */
 static void add_panel(const struct pass *pass, const struct group *group, size_t first, size_t end)
 {
-    _Alignas(64) uint8_t panel[PANEL_BYTES + PHEMA_GROUP_INPUTS * PANEL_GAP_BYTES];
+    _Alignas(64) uint8_t panel[PANEL_BYTES + (size_t)PHEMA_GROUP_INPUTS * PANEL_GAP_BYTES];
     size_t row_bytes = (end - first) * pass->scalar_bytes + PANEL_GAP_BYTES;
     unsigned bits = phema_dtype_bits(pass->tile->dtype);
     const uint8_t *rows[PHEMA_GROUP_INPUTS];
@@ -159,7 +159,8 @@ static void add_group(const struct pass *pass, const struct group *group, size_t
     size_t n_bytes = pass->small_values ? PANEL_BYTES : FILES_BYTES;
     size_t elem_bytes =
         pass->small_values ? pass->scalar_bytes : phema_dtype_bits(pass->tile->dtype) / 8;
-    size_t n_elems = n_bytes / elem_bytes / group->n_inputs;
+    size_t n_inputs = group->n_inputs ? group->n_inputs : 1;
+    size_t n_elems = n_bytes / elem_bytes / n_inputs;
     n_elems -= n_elems % PHEMA_STEP_ELEMS;
     if (!pass->small_values && group->n_sets == 1)
         n_elems = end - first;
@@ -172,8 +173,9 @@ static void add_group(const struct pass *pass, const struct group *group, size_t
 }
 
 /* The last elements of a tile, less than a step: a step of its own, filled up with zeros. */
-static void add_rest(const struct pass *pass, struct group *group, size_t first)
+static void add_rest(const struct pass *pass, const struct group *group, size_t first)
 {
+    struct group rest = *group;
     _Alignas(64) uint8_t data[PHEMA_GROUP_INPUTS][PHEMA_STEP_ELEMS * sizeof(double)];
     _Alignas(64) uint8_t sums[SPAN_TARGETS][PHEMA_STEP_ELEMS * sizeof(double)];
     unsigned bits = phema_dtype_bits(pass->tile->dtype);
@@ -181,16 +183,16 @@ static void add_rest(const struct pass *pass, struct group *group, size_t first)
     for (size_t k = 0; k < group->n_inputs; k++) {
         memset(data[k], 0, PHEMA_STEP_ELEMS * bits / 8);
         memcpy(data[k], group->inputs[k] + first * bits / 8, n * bits / 8);
-        group->inputs[k] = data[k];
+        rest.inputs[k] = data[k];
     }
     uint8_t *rows = group->sums + first * pass->scalar_bytes;
     size_t row_bytes = group->row_bytes;
     memset(sums, 0, group->n_targets * sizeof(sums[0]));
     for (size_t m = 0; m < group->n_targets; m++)
         memcpy(sums[m], rows + m * row_bytes, n * pass->scalar_bytes);
-    group->sums = sums[0];
-    group->row_bytes = sizeof(sums[0]);
-    add_group(pass, group, 0, PHEMA_STEP_ELEMS);
+    rest.sums = sums[0];
+    rest.row_bytes = sizeof(sums[0]);
+    add_group(pass, &rest, 0, PHEMA_STEP_ELEMS);
     for (size_t m = 0; m < group->n_targets; m++)
         memcpy(rows + m * row_bytes, sums[m], n * pass->scalar_bytes);
 }

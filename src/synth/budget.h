@@ -9,7 +9,7 @@
 struct run;
 
 /* What a thread touches of its stack, and libc for it. */
-#define BUDGET_THREAD_BYTES ((uint64_t)96 << 10)
+#define BUDGET_THREAD_BYTES ((uint64_t)192 << 10)
 
 /* What one worker allocates [bytes], multiples of 64. */
 struct worker_buffers {

@@ -29,7 +29,7 @@ static bool fill_group(struct group *group, const struct phema_plan *plan, size_
                        bool *is_taken)
 {
     const struct phema_series *series = plan->series;
-    group->targets = calloc(end - first, sizeof(*group->targets));
+    group->targets = calloc(end - first + 1, sizeof(*group->targets));
     group->inputs = calloc(series->n, sizeof(*group->inputs));
     if (!group->targets || !group->inputs)
         return false;

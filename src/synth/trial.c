@@ -11,11 +11,14 @@
 #include <unistd.h>
 
 #include "crew.h"
+#include "phema/memory.h"
 
-/* More than caches hold, and made in less than a tenth of a second. */
+/* More than caches hold, and made in less than a tenth of a second; outputs go to pages that are
+ * new, as those of a run do. */
 #define INPUT_BYTES  ((uint64_t)128 << 20)
-#define OUTPUT_BYTES ((uint64_t)128 << 20)
+#define OUTPUT_BYTES ((uint64_t)256 << 20)
 #define MIN_SECONDS  0.1
+#define PAGE_BYTES   ((size_t)4096)
 
 struct trial {
     const struct run *run;
@@ -26,6 +29,7 @@ struct trial {
     size_t n_inputs, n_targets;
     size_t tile_elems, tile_bytes;
     size_t n_tiles; /* of each input */
+    uint64_t output_bytes;
     double *weights;
     double until_s;
     _Atomic uint64_t next;
@@ -75,6 +79,13 @@ static bool fill(const struct trial *trial)
     return is_filled;
 }
 
+/* Both files count against the control group's memory. */
+static uint64_t within_limit(uint64_t bytes)
+{
+    uint64_t limit = phema_memory_limit();
+    return limit && limit / 8 < bytes ? limit / 8 + 1 : bytes;
+}
+
 static enum phema_status make(struct trial *trial, const struct run *run, struct phema_error *err)
 {
     *trial = (struct trial){.run = run, .input = -1, .output = -1};
@@ -85,11 +96,13 @@ static enum phema_status make(struct trial *trial, const struct run *run, struct
     trial->n_targets = run->budget.targets_per_pass;
     trial->tile_elems = run->budget.tile_elems;
     unsigned bits = phema_dtype_bits(trial->dtype);
+    uint64_t input_bytes = within_limit(INPUT_BYTES);
+    trial->output_bytes = within_limit(OUTPUT_BYTES);
     while (trial->tile_elems > BLOCK_ELEMS &&
-           trial->tile_elems * bits / 8 * trial->n_inputs > INPUT_BYTES)
+           trial->tile_elems * bits / 8 * trial->n_inputs > input_bytes)
         trial->tile_elems /= 2;
     trial->tile_bytes = trial->tile_elems * bits / 8;
-    trial->n_tiles = INPUT_BYTES / trial->n_inputs / trial->tile_bytes;
+    trial->n_tiles = input_bytes / trial->n_inputs / trial->tile_bytes;
     trial->n_tiles = trial->n_tiles ? trial->n_tiles : 1;
     trial->weights = calloc(trial->n_inputs * trial->n_targets, sizeof(*trial->weights));
     trial->input = memfd_create("posthoc-ema-inputs", MFD_CLOEXEC);
@@ -153,9 +166,10 @@ static bool add_some(const struct trial *trial, struct hand *hand, size_t t, siz
                               .n_elems = trial->tile_elems,
                               .dtype = trial->dtype};
     phema_accumulate(trial->run->backend, trial->accumulator, hand->sums, row, &tile);
-    for (size_t x = 0; x < n && !hand->slots; x++)
-        (void)madvise((void *)((uintptr_t)hand->inputs[x] & ~(uintptr_t)4095), trial->tile_bytes,
-                      MADV_DONTNEED);
+    for (size_t x = 0; x < n && !hand->slots; x++) {
+        size_t at = ((first + x) * trial->n_tiles + t) * trial->tile_bytes;
+        (void)madvise(trial->data + at / PAGE_BYTES * PAGE_BYTES, trial->tile_bytes, MADV_DONTNEED);
+    }
     return true;
 }
 
@@ -174,7 +188,7 @@ static bool do_tile(const struct trial *trial, struct hand *hand, size_t t, uint
     for (size_t m = 0; m < trial->n_targets; m++) {
         phema_narrow(trial->run->backend, hand->written, trial->dtype, trial->accumulator,
                      hand->sums + m * row, trial->tile_elems, PHEMA_OVERFLOW_INF, &counts);
-        uint64_t at = (place * trial->n_targets + m) * trial->tile_bytes % OUTPUT_BYTES;
+        uint64_t at = (place * trial->n_targets + m) * trial->tile_bytes % trial->output_bytes;
         if (pwrite(trial->output, hand->written, trial->tile_bytes, (off_t)at) < 0)
             return false;
     }

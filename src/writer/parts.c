@@ -356,7 +356,7 @@ void phema_writer_part_abandon(struct phema_writer_part *part)
 {
     if (!part)
         return;
-    if (part->is_ours && part->marker >= 0)
+    if (part->is_ours && part->marker >= 0 && part->marker_path)
         (void)unlink(part->marker_path);
     close_part(part);
 }
