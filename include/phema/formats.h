@@ -155,12 +155,6 @@ struct phema_reading {
 PHEMA_FALLIBLE phema_reader_use(struct phema_reader *reader, const struct phema_reading *reading,
                                 struct phema_error *err);
 
-/* How a file is read: never auto. filesystem: out, of a file that auto has to read; else unchanged.
- */
-enum phema_io phema_reader_io(const struct phema_reader *reader, size_t file,
-                              const char **filesystem);
-/* Whether reading from this tensor gives a view of the mapped file. */
-bool phema_reader_gives_views(const struct phema_reader *reader, const struct phema_tensor *tensor);
 /* Hints for bytes [offset, offset + size) of a file: they will be read soon; whether the first one
  * is in the page cache already (true where it cannot be told cheaply); they have been read, so that
  * mapped pages, and what the page cache has of them if so chosen, can go. */

@@ -17,7 +17,6 @@ struct phema_reader {
 /* How a file is got at beside its mapping. */
 struct source {
     enum phema_io io;
-    const char *filesystem;    /* why it is read, or NULL */
     struct phema_input *input; /* NULL where the mapping is enough */
 };
 
@@ -116,10 +115,10 @@ static enum phema_status open_source(struct source *source, const struct checkpo
     *source = (struct source){.io = reading->io};
     if (file->frames) /* decompressed from the mapping: 128 KiB at a time, forward */
         source->io = PHEMA_IO_MMAP;
-    else if (reading->io == PHEMA_IO_AUTO)
-        source->filesystem = phema_network_filesystem(phema_file_path(file->file));
-    if (source->io == PHEMA_IO_AUTO)
-        source->io = reading->maps_local && !source->filesystem ? PHEMA_IO_MMAP : PHEMA_IO_READ;
+    if (source->io == PHEMA_IO_AUTO) {
+        bool is_local = !phema_network_filesystem(phema_file_path(file->file));
+        source->io = reading->maps_local && is_local ? PHEMA_IO_MMAP : PHEMA_IO_READ;
+    }
     if (source->io == PHEMA_IO_MMAP && !reading->drops_cache)
         return PHEMA_OK;
     return phema_input_open(&source->input, file->file, source->io == PHEMA_IO_DIRECT, err);
@@ -142,17 +141,8 @@ PHEMA_FALLIBLE phema_reader_use(struct phema_reader *reader, const struct phema_
     return PHEMA_OK;
 }
 
-enum phema_io phema_reader_io(const struct phema_reader *reader, size_t file,
-                              const char **filesystem)
-{
-    if (!reader->sources)
-        return PHEMA_IO_MMAP;
-    if (reader->sources[file].filesystem)
-        *filesystem = reader->sources[file].filesystem;
-    return reader->sources[file].io;
-}
-
-bool phema_reader_gives_views(const struct phema_reader *reader, const struct phema_tensor *tensor)
+/* Reading gives a view of the mapped file. */
+static bool gives_views(const struct phema_reader *reader, const struct phema_tensor *tensor)
 {
     if (tensor->is_decoded || tensor->stride || tensor->parts)
         return false;
@@ -231,7 +221,7 @@ enum phema_status phema_reader_read(const uint8_t **data, struct phema_reader *r
         *data = parts_read(reader->checkpoint, tensor, first, n, scratch);
         return PHEMA_OK;
     }
-    if (!tensor->stride && !phema_reader_gives_views(reader, tensor)) {
+    if (!tensor->stride && !gives_views(reader, tensor)) {
         enum phema_status status = phema_input_read(data, reader->sources[tensor->file].input,
                                                     tensor->offset + bytes_of(tensor, first),
                                                     (size_t)bytes_of(tensor, n), scratch, err);

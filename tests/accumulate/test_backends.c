@@ -23,11 +23,7 @@ static uint64_t random_state;
 
 static uint64_t random_u64(void)
 {
-    random_state += 0x9e3779b97f4a7c15;
-    uint64_t z = random_state;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
+    return support_random(&random_state);
 }
 
 static double random_weight(void)

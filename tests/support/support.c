@@ -124,3 +124,12 @@ uint8_t *support_guarded(const void *data, size_t size)
         memcpy(start, data, size);
     return start;
 }
+
+uint64_t support_random(uint64_t *state)
+{
+    *state += 0x9e3779b97f4a7c15;
+    uint64_t z = *state;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+}

@@ -27,6 +27,9 @@ void support_assert_fails(enum phema_status status, enum phema_status wanted,
                           int line);
 void support_assert_near(double got, double wanted, double tolerance, const char *file, int line);
 
+/* The next number of a sequence that its first state decides (splitmix64). */
+uint64_t support_random(uint64_t *state);
+
 /* An empty directory of this process, the same at each call; removed with all in it at exit. */
 const char *support_tmp(void);
 /* "TMP/name"; the caller's (free) */
