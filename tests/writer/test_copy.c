@@ -151,13 +151,13 @@ static void every_way_gives_the_same_bytes(void **state)
 {
     (void)state;
     struct phema_error err = {""};
-    uint8_t *content = NULL;
-    char *source = make_source(&content);
-    char *path = support_tmp_path("way");
     /* from another filesystem, where the kernel may refuse (/proc lies about its sizes) */
     int descriptor = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (descriptor < 0)
         skip();
+    uint8_t *content = NULL;
+    char *source = make_source(&content);
+    char *path = support_tmp_path("way");
     assert_int_equal(write(descriptor, content, SOURCE_BYTES), SOURCE_BYTES);
     struct phema_writer *writer = NULL;
     assert_ok(writer_begin(&writer, path, &quick, &err), &err);
