@@ -7,19 +7,56 @@
 #include "phema/error.h"
 #include "phema/span.h"
 
+/* The shapes of averaging profiles. T is the end of the profile, F(t) the weight on the parameters
+ * before t, F(0) what of it is on those before training. */
+enum phema_shape {
+    PHEMA_SHAPE_POWER,  /* gamma: F = (t/T)^(gamma+1) (eq. 123) */
+    PHEMA_SHAPE_EMA,    /* half_life: F = 2^-((T-t)/half_life); beta = 2^(-1/half_life) a step */
+    PHEMA_SHAPE_RAMPED, /* half_life, ramp: at t the half-life is min(half_life, ramp t), EDM2's
+                         * ema_rampup_ratio: a power function of exponent ln 2/ramp, then an EMA */
+    PHEMA_SHAPE_WINDOW, /* length: uniform over (T - length, T] */
+    PHEMA_SHAPE_COSINE, /* length: 1 - F = (1 + cos(pi x))/2, x = (t - (T - length)) / length */
+    PHEMA_SHAPE_MINUS_SQRT, /* length: 1 - F = 1 - sqrt(x) */
+    PHEMA_SHAPE_RAW,        /* the parameters at T themselves */
+    PHEMA_SHAPE_TABLE       /* betas: e = beta e + (1 - beta) theta at the steps that are listed */
+};
+
+/* A recurrence step by step; steps ascending from 1 on, betas in [0, 1]. Nothing happens at steps
+ * that are not listed; before the first, e is what the parameters were before training. */
+struct phema_betas {
+    const uint64_t *steps; /* [n] */
+    const double *betas;   /* [n] */
+    size_t n;
+};
+
 /* How a snapshot or a target weighs the past. A power-function EMA that is updated at every step:
  * p(tau) = (gamma+1) tau^gamma / t^(gamma+1) on [0, t] (eq. 123). With update_every U > 1: the
  * average is touched at steps 1, 1+U, 1+2U, ... only, with beta = (c/(c+1))^(gamma+1) at step c,
  * and starts as a copy of the parameters of step 1 (ema-pytorch, pytorch-posthoc-ema). t must then
- * be a whole number of steps. As soon as one profile of a set has U > 1 the whole set is treated
- * step by step; those with U = 1 by the exact beta(c) = ((c-1)/c)^(gamma+1). Where all that have
- * U > 1 have the same, densities are compared at a resolution of U steps: an average that is
- * touched every U steps is a comb, which no weights make smooth. */
+ * be a whole number of steps. As soon as one profile of a set has U > 1, or is a table, the whole
+ * set is treated step by step; a power function with U = 1 by the exact beta(c) =
+ * ((c-1)/c)^(gamma+1), the other shapes by beta(c) = F(c-1)/F(c). Where all that have U > 1 have
+ * the same, densities are compared at a resolution of U steps: an average that is touched every U
+ * steps is a comb, which no weights make smooth. A raw snapshot has no density; step by step, and
+ * beside densities, it counts as one unit of time wide. */
 struct phema_profile {
-    double gamma;          /* exponent [1], > -1/2 */
+    double gamma;          /* power: exponent [1], > -1/2 */
     double t;              /* end of the profile [one unit per run], > 0, < 2^53 */
-    uint64_t update_every; /* [steps], 0 means 1 */
+    uint64_t update_every; /* power: [steps], 0 means 1 */
     const char *label;     /* for messages: a file's name; borrowed */
+    enum phema_shape shape;
+    double half_life;                /* ema, ramped: [time] */
+    double ramp;                     /* ramped: > 0 */
+    double length;                   /* window, cosine, minus-sqrt: [time], at most t */
+    const struct phema_betas *betas; /* table: borrowed */
+};
+
+/* What is wanted: a sum of profiles, each times its factor. Factors add up to 1, or to 0 for the
+ * difference of two averages (a task vector): then so do the weights. */
+struct phema_mix {
+    const struct phema_profile *parts; /* [n_parts] */
+    const double *factors;             /* [n_parts]; NULL: one part, once */
+    size_t n_parts;
 };
 
 #define PHEMA_SIGMA_REL_LIMIT    0.289    /* EDM2: 0 < sigma_rel < 0.289 */
@@ -38,13 +75,15 @@ PHEMA_FALLIBLE phema_gamma_from_half_life(double *gamma, double half_life, doubl
                                           struct phema_error *err);
 
 enum phema_metric {
-    PHEMA_METRIC_WALK,   /* parameters wander: integral of (cumulative difference)^2, sum w = 1 */
-    PHEMA_METRIC_PROFILE /* the paper's and EDM2's: integral of (difference)^2, then w / sum w */
+    PHEMA_METRIC_WALK,    /* parameters wander: integral of (cumulative difference)^2, sum w = 1 */
+    PHEMA_METRIC_PROFILE, /* the paper's and EDM2's: integral of (difference)^2, then w / sum w */
+    PHEMA_METRIC_MOTION   /* both, as much as the parameters were seen to move, sum w = 1 */
 };
 enum phema_ridge {
-    PHEMA_RIDGE_AUTO, /* walk: from the dtypes' rounding; profile: none */
+    PHEMA_RIDGE_AUTO, /* walk, motion: from the rounding of the snapshots; profile: none */
     PHEMA_RIDGE_NONE,
-    PHEMA_RIDGE_VALUE /* lambda of |w|^2 beside (1/T) integral D^2 (walk) or T integral d^2 */
+    PHEMA_RIDGE_VALUE /* lambda of |w|^2 beside (1/T) integral D^2 (walk), T integral d^2 (profile),
+                       * or the squared error relative to |theta|^2 (motion) */
 };
 enum phema_solver {
     PHEMA_SOLVER_AUTO,  /* quad up to 700 unknowns, LAPACKE with quad refinement above */
@@ -59,8 +98,43 @@ struct phema_solve_options {
     bool keeps_sum; /* profile metric: leave out the division by the sum (eq. 151 as it stands) */
 };
 
-/* Relative L2 error to expect, of |theta|: data-free model (random walk such that EMA 0.05 and 0.10
- * differ by 3 %), and the rounding of the stored snapshots. */
+/* How the parameters of one training move, in units of the mean square of a parameter: a random
+ * walk of variance rate wander(t) with white jitter on top, whose variance times its correlation
+ * time is jitter(t). Both are constant within an interval; interval k is (ends[k-1], ends[k]], the
+ * first one from 0. With d the difference of two profiles and D its tail integral, the averages are
+ * integral wander D^2 + integral jitter d^2 apart (docs/numerics.md). */
+struct phema_motion {
+    size_t n_intervals;
+    double *ends, *wander, *jitter; /* [n_intervals] */
+    double misfit;    /* mean |log(seen / modelled)| of the distances, by powers of t alone */
+    int wander_power; /* q of wander = b t^-q, before every interval was scaled for itself */
+    int jitter_power;
+};
+
+/* How far two snapshots were seen apart. */
+struct phema_distance {
+    size_t i, j;
+    double square; /* mean over elements of (x_i - x_j)^2, in mean squares of a parameter */
+};
+
+/* The pairs of snapshots whose distances say how parameters move: those of one time, and of
+ * neighbouring times. pairs: allocated, [*n_pairs], square 0. PHEMA_ERR_RESOURCE */
+PHEMA_FALLIBLE phema_motion_pairs(struct phema_distance **pairs, size_t *n_pairs,
+                                  const struct phema_profile *snapshots, size_t n,
+                                  struct phema_error *err);
+
+/* rounding [n]: relative rms of each snapshot. Distances that are mostly rounding are not used.
+ * PHEMA_NO            fewer than three distances are left; the message says so
+ * PHEMA_ERR_INPUTS, PHEMA_ERR_RESOURCE as phema_weights_solve */
+PHEMA_FALLIBLE phema_motion_fit(struct phema_motion *motion, const struct phema_profile *snapshots,
+                                size_t n, const double *rounding,
+                                const struct phema_distance *distances, size_t n_distances,
+                                struct phema_error *err);
+void phema_motion_clear(struct phema_motion *motion);
+
+/* Relative L2 error to expect, of |theta|: what the profiles leave, and the rounding of the stored
+ * snapshots. Where no motion is known: a data-free model (random walk such that EMA 0.05 and 0.10
+ * differ by 3 %). */
 struct phema_prediction {
     double total, profile, rounding;
     double paper_weights; /* total, had the weights been those of the profile metric */
@@ -70,7 +144,7 @@ struct phema_solution {
     double *weights;      /* [n], in the order of the snapshots */
     double sum;           /* of the weights */
     double norm1, norm2;  /* of the weights */
-    double profile_error; /* sqrt(int (p - target)^2 / int target^2) */
+    double profile_error; /* sqrt(int (p - target)^2 / int target^2); NaN where there is none */
     double walk_error;    /* the same of the cumulative profiles */
     double condition;     /* of the Gram matrix with its ridge, in the 2-norm; inf: singular */
     double ridge;         /* lambda that was used, 0 for none */
@@ -78,20 +152,29 @@ struct phema_solution {
     struct phema_prediction predicted;
 };
 
+/* All that weights depend on. Everything is borrowed. */
+struct phema_problem {
+    const struct phema_profile *snapshots; /* [n]; later ones than a target are used as they are */
+    const double
+        *rounding; /* [n] relative rms rounding error (phema_dtype_rounding), NULL: all 0 */
+    size_t n;
+    const struct phema_mix *targets; /* [m] */
+    size_t m;
+    double run_end; /* the last time of the series, for the data-free prediction; 0: the last
+                     * snapshot */
+    const struct phema_motion *motion; /* NULL: not known */
+};
+
 /* Weights that combine n snapshots into each of m targets (eq. 151, Alg. 3), all at once.
  *   solutions  out: [m]; weights are allocated: phema_solutions_clear
- *   snapshots  [n] none later than needed is required: later ones are used as they are
- *   rounding   [n] relative rms rounding error of each (phema_dtype_rounding), NULL: all 0
- *   targets    [m]
- *   run_end    the last time of the series, for the prediction's scale; 0: the last snapshot
- * PHEMA_ERR_INPUTS    n = 0; a time or gamma out of range; two snapshots are the same average
+ * PHEMA_ERR_USAGE     the metric is motion, and none is known
+ * PHEMA_ERR_INPUTS    n = 0; a time or shape out of range; two snapshots are the same average
  *                     (a pivot is 1e-30 or less); over 1e9 steps to follow one by one
  * PHEMA_ERR_TARGET    a target later than every snapshot, or before the first; t not > 0
  * PHEMA_ERR_RESOURCE  no memory: about phema_weights_bytes(n); n or m above 8192 */
 PHEMA_FALLIBLE phema_weights_solve(struct phema_solution *solutions,
-                                   const struct phema_profile *snapshots, const double *rounding,
-                                   size_t n, const struct phema_profile *targets, size_t m,
-                                   double run_end, const struct phema_solve_options *options,
+                                   const struct phema_problem *problem,
+                                   const struct phema_solve_options *options,
                                    struct phema_error *err);
 
 /* What the matrices of n snapshots take: 64 n^2. */
@@ -100,9 +183,7 @@ uint64_t phema_weights_bytes(size_t n);
 /* Fill in all but weights and solver of solutions whose weights were given from outside: used
  * exactly as they are. Failures as above, but snapshots may coincide. */
 PHEMA_FALLIBLE phema_weights_rate(struct phema_solution *solutions,
-                                  const struct phema_profile *snapshots, const double *rounding,
-                                  size_t n, const struct phema_profile *targets, size_t m,
-                                  double run_end, struct phema_error *err);
+                                  const struct phema_problem *problem, struct phema_error *err);
 
 void phema_solutions_clear(struct phema_solution *solutions, size_t m);
 

@@ -12,8 +12,10 @@
 
 static struct phema_profile profile_of(const struct phema_snapshot *snapshot)
 {
-    return (struct phema_profile){snapshot->gamma, snapshot->time, snapshot->update_every,
-                                  snapshot->label};
+    return (struct phema_profile){.gamma = snapshot->gamma,
+                                  .t = snapshot->time,
+                                  .update_every = snapshot->update_every,
+                                  .label = snapshot->label};
 }
 
 /* Snapshots come by time, so those not later than a target are a prefix. */
@@ -54,6 +56,7 @@ struct problem {
     double *rounding;                /* [n] */
     size_t n;
     struct phema_profile *targets; /* [m] */
+    struct phema_mix *mixes;       /* [m] each of one target */
     struct phema_solution *solutions;
     size_t m;
     bool is_true; /* labels are true: no update_every above 1 */
@@ -67,6 +70,7 @@ static void clear_problem(struct problem *problem)
     free(problem->snapshots);
     free(problem->rounding);
     free(problem->targets);
+    free(problem->mixes);
     free(problem->solutions);
 }
 
@@ -81,9 +85,10 @@ static enum phema_status set_problem(struct problem *problem, const struct phema
     problem->snapshots = calloc(n + 1, sizeof(*problem->snapshots));
     problem->rounding = calloc(n + 1, sizeof(*problem->rounding));
     problem->targets = calloc(m, sizeof(*problem->targets));
+    problem->mixes = calloc(m, sizeof(*problem->mixes));
     problem->solutions = calloc(m, sizeof(*problem->solutions));
     if (!problem->index || !problem->snapshots || !problem->rounding || !problem->targets ||
-        !problem->solutions)
+        !problem->mixes || !problem->solutions)
         return phema_fail_memory(err);
     for (size_t k = 0; k < n; k++) {
         bool is_repeated = false;
@@ -97,18 +102,29 @@ static enum phema_status set_problem(struct problem *problem, const struct phema
         problem->rounding[x] = series->snapshots[k].rounding;
         problem->is_true = problem->is_true && problem->snapshots[x].update_every <= 1;
     }
-    for (size_t j = 0; j < m; j++)
-        problem->targets[j] =
-            (struct phema_profile){targets[j].gamma, targets[j].time, 1, "the target"};
+    for (size_t j = 0; j < m; j++) {
+        problem->mixes[j] = (struct phema_mix){.parts = &problem->targets[j], .n_parts = 1};
+        problem->targets[j] = (struct phema_profile){
+            .gamma = targets[j].gamma, .t = targets[j].time, .label = "the target"};
+    }
     return PHEMA_OK;
+}
+
+static struct phema_problem as_problem(const struct problem *problem, double run_end)
+{
+    return (struct phema_problem){.snapshots = problem->snapshots,
+                                  .rounding = problem->rounding,
+                                  .n = problem->n,
+                                  .targets = problem->mixes,
+                                  .m = problem->m,
+                                  .run_end = run_end};
 }
 
 static enum phema_status rate(struct problem *problem, const struct phema_series *series,
                               struct phema_error *err)
 {
-    return phema_weights_rate(problem->solutions, problem->snapshots, problem->rounding, problem->n,
-                              problem->targets, problem->m, series->snapshots[series->n - 1].time,
-                              err);
+    struct phema_problem given = as_problem(problem, series->snapshots[series->n - 1].time);
+    return phema_weights_rate(problem->solutions, &given, err);
 }
 
 /* The error that the library's own synthesis makes by believing its labels: its weights (eq. 151 as
@@ -127,9 +143,10 @@ static enum phema_status rate_labels(struct problem *problem, const struct phema
     }
     for (size_t j = 0; !status && j < labels.m; j++)
         labels.targets[j].t = targets[j].named_time;
+    struct phema_problem given = as_problem(&labels, 0);
+    given.rounding = NULL;
     if (!status)
-        status = phema_weights_solve(labels.solutions, labels.snapshots, NULL, labels.n,
-                                     labels.targets, labels.m, 0, &as_published, err);
+        status = phema_weights_solve(labels.solutions, &given, &as_published, err);
     for (size_t k = 0; !status && k < labels.n; k++)
         labels.snapshots[k] = profile_of(&series->snapshots[k]);
     for (size_t j = 0; !status && j < labels.m; j++)
@@ -192,9 +209,9 @@ static enum phema_status solve_group(struct phema_plan *plan, struct phema_targe
         return fail_out_of_range(series, &targets[0], err);
     struct problem problem;
     enum phema_status status = set_problem(&problem, series, n, true, targets, m, err);
+    struct phema_problem given = as_problem(&problem, last);
     if (!status)
-        status = phema_weights_solve(problem.solutions, problem.snapshots, problem.rounding,
-                                     problem.n, problem.targets, m, last, options, err);
+        status = phema_weights_solve(problem.solutions, &given, options, err);
     if (!status && !problem.is_true)
         status = rate_labels(&problem, series, targets, err);
     if (!status)

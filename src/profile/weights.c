@@ -201,11 +201,16 @@ static enum phema_status solve_problem(struct phema_solution *solutions,
 }
 
 enum phema_status phema_weights_solve(struct phema_solution *solutions,
-                                      const struct phema_profile *snapshots, const double *rounding,
-                                      size_t n, const struct phema_profile *targets, size_t m,
-                                      double run_end, const struct phema_solve_options *options,
+                                      const struct phema_problem *given,
+                                      const struct phema_solve_options *options,
                                       struct phema_error *err)
 {
+    const struct phema_profile *snapshots = given->snapshots;
+    const struct phema_profile *targets = given->m ? given->targets[0].parts : NULL;
+    const double *rounding = given->rounding;
+    size_t n = given->n;
+    size_t m = given->m;
+    double run_end = given->run_end;
     struct problem problem = {snapshots, n, targets, m, options, .model = {.rounding = rounding}};
     enum phema_status status = check_numbers(&problem, err);
     if (status)
@@ -253,10 +258,14 @@ static enum phema_status rate_problem(struct phema_solution *rated, const struct
 }
 
 enum phema_status phema_weights_rate(struct phema_solution *solutions,
-                                     const struct phema_profile *snapshots, const double *rounding,
-                                     size_t n, const struct phema_profile *targets, size_t m,
-                                     double run_end, struct phema_error *err)
+                                     const struct phema_problem *given, struct phema_error *err)
 {
+    const struct phema_profile *snapshots = given->snapshots;
+    const struct phema_profile *targets = given->m ? given->targets[0].parts : NULL;
+    const double *rounding = given->rounding;
+    size_t n = given->n;
+    size_t m = given->m;
+    double run_end = given->run_end;
     const struct phema_solve_options options = {.ridge = PHEMA_RIDGE_NONE};
     struct problem problem = {snapshots, n, targets, m, &options, .model = {.rounding = rounding}};
     enum phema_status status = check_numbers(&problem, err);

@@ -2,6 +2,7 @@
 /* test_golden.c - weights against values from 220-digit arithmetic: 48 cases up to condition 2e18,
  * and 12 that must fail. Distances are measured in quad with the golden, 32-digit gammas and with
  * inner products written down again here. */
+#include "profiles.h"
 #include "support.h"
 
 #include <math.h>
@@ -178,8 +179,8 @@ static void solve_case(const struct golden *golden, struct phema_solution *solut
     struct phema_error err = {""};
     struct phema_solve_options options = {
         .metric = metric, .ridge = PHEMA_RIDGE_NONE, .keeps_sum = keeps_sum};
-    assert_ok(phema_weights_solve(solution, golden->snapshots, NULL, golden->n, &golden->target, 1,
-                                  0, &options, &err),
+    assert_ok(solve_profiles(solution, golden->snapshots, NULL, golden->n, &golden->target, 1, 0,
+                             &options, &err),
               &err);
 }
 
@@ -289,8 +290,7 @@ static enum phema_status refuse_case(const struct phema_json *json, enum phema_m
     struct phema_solve_options options = {.metric = metric};
     struct phema_solution solution = {.norm1 = 17};
     if (!status)
-        status =
-            phema_weights_solve(&solution, snapshots, rounding, n, &target, 1, 0, &options, err);
+        status = solve_profiles(&solution, snapshots, rounding, n, &target, 1, 0, &options, err);
     assert_true(solution.norm1 == 17); /* untouched by a failure */
     return status;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_predict.c - what the data-free model predicts, against its definition worked out with
  * numerical integrals, and ratings of weights from outside. */
+#include "profiles.h"
 #include "support.h"
 
 #include <math.h>
@@ -64,9 +65,8 @@ static void prediction_is_the_models(void **state)
     struct phema_solution solutions[2];
     struct phema_solve_options options = {.metric = PHEMA_METRIC_WALK};
     struct phema_error err = {""};
-    assert_ok(
-        phema_weights_solve(solutions, snapshots, rounding, N, targets, 2, 1000, &options, &err),
-        &err);
+    assert_ok(solve_profiles(solutions, snapshots, rounding, N, targets, 2, 1000, &options, &err),
+              &err);
     for (size_t k = 0; k < 2; k++) {
         const struct phema_solution *s = &solutions[k];
         double profile = sqrt(wander(1000) * difference(snapshots, s->weights, N, &targets[k]));
@@ -94,8 +94,7 @@ static void ridge_minimises_the_predicted_error(void **state)
     struct phema_solution solution;
     struct phema_solve_options options = {.metric = PHEMA_METRIC_WALK};
     struct phema_error err = {""};
-    assert_ok(phema_weights_solve(&solution, snapshots, fp16, N, &target, 1, 0, &options, &err),
-              &err);
+    assert_ok(solve_profiles(&solution, snapshots, fp16, N, &target, 1, 0, &options, &err), &err);
     double best = solution.predicted.total;
     for (size_t i = 0; i < N; i++) {
         double moved[N];
@@ -104,7 +103,7 @@ static void ridge_minimises_the_predicted_error(void **state)
         moved[i] += 0.01;
         moved[(i + 1) % N] -= 0.01;
         struct phema_solution rated = {.weights = moved};
-        assert_ok(phema_weights_rate(&rated, snapshots, fp16, N, &target, 1, 0, &err), &err);
+        assert_ok(rate_profiles(&rated, snapshots, fp16, N, &target, 1, 0, &err), &err);
         assert_true(rated.predicted.total > best);
         /* the walk metric's weights are no part of that: they are the paper's, and the same */
         assert_near(rated.predicted.paper_weights, solution.predicted.paper_weights, 1e-15);
@@ -120,9 +119,9 @@ static void paper_weights_are_the_profile_metrics(void **state)
     struct phema_solution paper;
     struct phema_solve_options options = {.metric = PHEMA_METRIC_WALK};
     struct phema_error err = {""};
-    assert_ok(phema_weights_solve(&walk, snapshots, fp16, N, &target, 1, 0, &options, &err), &err);
+    assert_ok(solve_profiles(&walk, snapshots, fp16, N, &target, 1, 0, &options, &err), &err);
     options.metric = PHEMA_METRIC_PROFILE;
-    assert_ok(phema_weights_solve(&paper, snapshots, fp16, N, &target, 1, 0, &options, &err), &err);
+    assert_ok(solve_profiles(&paper, snapshots, fp16, N, &target, 1, 0, &options, &err), &err);
     assert_true(paper.ridge == 0);
     assert_near(walk.predicted.paper_weights, paper.predicted.total, 1e-15);
     assert_near(paper.predicted.paper_weights, paper.predicted.total, 0);
@@ -140,7 +139,7 @@ static void given_weights_are_rated_as_they_are(void **state)
     double rounding[] = {1e-3, 0};
     struct phema_solution rated = {.weights = weights, .solver = "other"};
     struct phema_error err = {""};
-    assert_ok(phema_weights_rate(&rated, same, rounding, 2, &snapshots[4], 1, 800, &err), &err);
+    assert_ok(rate_profiles(&rated, same, rounding, 2, &snapshots[4], 1, 800, &err), &err);
     assert_ptr_equal(rated.weights, weights);
     assert_string_equal(rated.solver, "other");
     assert_near(rated.sum, 2, 0);
@@ -157,7 +156,7 @@ static void given_weights_are_rated_as_they_are(void **state)
     assert_near(rated.predicted.paper_weights, 1e-3, 1e-15); /* the first of the two, with 1 */
 
     weights[1] = (double)NAN;
-    assert_fails(phema_weights_rate(&rated, same, rounding, 2, &snapshots[4], 1, 800, &err),
+    assert_fails(rate_profiles(&rated, same, rounding, 2, &snapshots[4], 1, 800, &err),
                  PHEMA_ERR_INPUTS, &err, "finite");
 }
 
@@ -169,12 +168,12 @@ static void no_rounding_is_no_ridge(void **state)
     struct phema_solution solutions[3];
     struct phema_solve_options options = {.metric = PHEMA_METRIC_WALK};
     struct phema_error err = {""};
-    assert_ok(phema_weights_solve(&solutions[0], snapshots, NULL, N, &target, 1, 0, &options, &err),
+    assert_ok(solve_profiles(&solutions[0], snapshots, NULL, N, &target, 1, 0, &options, &err),
               &err);
-    assert_ok(phema_weights_solve(&solutions[1], snapshots, none, N, &target, 1, 0, &options, &err),
+    assert_ok(solve_profiles(&solutions[1], snapshots, none, N, &target, 1, 0, &options, &err),
               &err);
     options.ridge = PHEMA_RIDGE_NONE;
-    assert_ok(phema_weights_solve(&solutions[2], snapshots, fp16, N, &target, 1, 0, &options, &err),
+    assert_ok(solve_profiles(&solutions[2], snapshots, fp16, N, &target, 1, 0, &options, &err),
               &err);
     for (size_t k = 0; k < 3; k++) {
         assert_true(solutions[k].ridge == 0);

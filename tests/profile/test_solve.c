@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_solve.c - solvers against each other, the ridge against the equations it solves, a published
  * program's weights, and what the doors refuse. */
+#include "profiles.h"
 #include "support.h"
 
 #include <math.h>
@@ -41,7 +42,7 @@ static struct phema_solution solve_one(const struct phema_profile *snapshots,
 {
     struct phema_solution solution;
     struct phema_error err = {""};
-    assert_ok(phema_weights_solve(&solution, snapshots, rounding, n, &target, 1, 0, &options, &err),
+    assert_ok(solve_profiles(&solution, snapshots, rounding, n, &target, 1, 0, &options, &err),
               &err);
     return solution;
 }
@@ -105,7 +106,7 @@ static void lapack_says_when_float64_is_not_enough(void **state)
     struct phema_solve_options options = {.solver = PHEMA_SOLVER_LAPACK, .ridge = PHEMA_RIDGE_NONE};
     struct phema_solution solution;
     struct phema_error err = {""};
-    assert_fails(phema_weights_solve(&solution, snapshots, NULL, 32, &target, 1, 0, &options, &err),
+    assert_fails(solve_profiles(&solution, snapshots, NULL, 32, &target, 1, 0, &options, &err),
                  PHEMA_ERR_INPUTS, &err, "--solver quad");
 }
 
@@ -163,7 +164,7 @@ static void ridge_value_solves_its_equations(void **state)
                                               .ridge = PHEMA_RIDGE_VALUE,
                                               .ridge_value = 1e-3,
                                               .keeps_sum = true};
-        assert_ok(phema_weights_solve(solutions, snapshots, NULL, N, targets, 2, 0, &options, &err),
+        assert_ok(solve_profiles(solutions, snapshots, NULL, N, targets, 2, 0, &options, &err),
                   &err);
         for (size_t k = 0; k < 2; k++) {
             double t = targets[k].t;
@@ -256,7 +257,7 @@ static void ema_pytorch_is_reproduced_and_seen_through(void **state)
             snapshots[i].update_every = 5;
         struct phema_error err = {""};
         struct phema_solution rated = {.weights = weights};
-        assert_ok(phema_weights_rate(&rated, snapshots, NULL, N, &target, 1, 0, &err), &err);
+        assert_ok(rate_profiles(&rated, snapshots, NULL, N, &target, 1, 0, &err), &err);
         options.metric = PHEMA_METRIC_WALK;
         struct phema_solution solved = solve_one(snapshots, NULL, N, target, options);
         /* the white metric is no judge: to it a snapshot that sees one step in five is a comb */
@@ -272,7 +273,7 @@ static void assert_refused(const struct phema_profile *snapshots, size_t n,
     struct phema_solve_options options = {0};
     struct phema_solution solution = {.sum = 17};
     struct phema_error err = {""};
-    assert_fails(phema_weights_solve(&solution, snapshots, NULL, n, &target, 1, 0, &options, &err),
+    assert_fails(solve_profiles(&solution, snapshots, NULL, n, &target, 1, 0, &options, &err),
                  status, &err, part);
     assert_true(solution.sum == 17);
 }
@@ -293,7 +294,10 @@ static void bad_profiles_are_refused(void **state)
         {6.94, 0.5, 5, "whole number"},
     };
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        struct phema_profile profile = {bad[i].gamma, bad[i].t, bad[i].update_every, "b\n.pt"};
+        struct phema_profile profile = {.gamma = bad[i].gamma,
+                                        .t = bad[i].t,
+                                        .update_every = bad[i].update_every,
+                                        .label = "b\n.pt"};
         struct phema_profile both[] = {good, profile};
         assert_refused(both, 2, good, PHEMA_ERR_INPUTS, bad[i].part);
         assert_refused(both, 2, good, PHEMA_ERR_INPUTS, "snapshot b\\n.pt: ");
@@ -317,13 +321,12 @@ static void bad_options_are_refused(void **state)
         struct phema_solve_options options = {.ridge = PHEMA_RIDGE_VALUE, .ridge_value = ridges[i]};
         struct phema_solution solution;
         struct phema_error err = {""};
-        assert_fails(phema_weights_solve(&solution, &good, NULL, 1, &good, 1, 0, &options, &err),
+        assert_fails(solve_profiles(&solution, &good, NULL, 1, &good, 1, 0, &options, &err),
                      PHEMA_ERR_USAGE, &err, "ridge");
         double rounding = ridges[i];
         options = (struct phema_solve_options){0};
-        assert_fails(
-            phema_weights_solve(&solution, &good, &rounding, 1, &good, 1, 0, &options, &err),
-            PHEMA_ERR_INPUTS, &err, "rounding");
+        assert_fails(solve_profiles(&solution, &good, &rounding, 1, &good, 1, 0, &options, &err),
+                     PHEMA_ERR_INPUTS, &err, "rounding");
     }
 }
 
@@ -333,7 +336,7 @@ static void no_targets_are_no_work(void **state)
     const struct phema_profile good = {.gamma = 6.94, .t = 100};
     struct phema_solve_options options = {0};
     struct phema_error err = {""};
-    assert_ok(phema_weights_solve(NULL, &good, NULL, 1, NULL, 0, 0, &options, &err), &err);
+    assert_ok(solve_profiles(NULL, &good, NULL, 1, NULL, 0, 0, &options, &err), &err);
 }
 
 int main(void)

@@ -1,0 +1,54 @@
+/* profiles.h - the solver's doors for targets that are one profile each. */
+#ifndef TESTS_PROFILES_H
+#define TESTS_PROFILES_H
+
+#include <stdlib.h>
+
+#include "phema/profile.h"
+#include "support.h"
+
+static inline struct phema_mix *mixes_of(const struct phema_profile *targets, size_t m)
+{
+    struct phema_mix *mixes = calloc(m + 1, sizeof(*mixes));
+    assert_non_null(mixes);
+    for (size_t k = 0; k < m; k++)
+        mixes[k] = (struct phema_mix){.parts = &targets[k], .n_parts = 1};
+    return mixes;
+}
+
+static inline enum phema_status
+solve_profiles(struct phema_solution *solutions, const struct phema_profile *snapshots,
+               const double *rounding, size_t n, const struct phema_profile *targets, size_t m,
+               double run_end, const struct phema_solve_options *options, struct phema_error *err)
+{
+    struct phema_mix *mixes = mixes_of(targets, m);
+    const struct phema_problem problem = {.snapshots = snapshots,
+                                          .rounding = rounding,
+                                          .n = n,
+                                          .targets = mixes,
+                                          .m = m,
+                                          .run_end = run_end};
+    enum phema_status status = phema_weights_solve(solutions, &problem, options, err);
+    free(mixes);
+    return status;
+}
+
+static inline enum phema_status rate_profiles(struct phema_solution *solutions,
+                                              const struct phema_profile *snapshots,
+                                              const double *rounding, size_t n,
+                                              const struct phema_profile *targets, size_t m,
+                                              double run_end, struct phema_error *err)
+{
+    struct phema_mix *mixes = mixes_of(targets, m);
+    const struct phema_problem problem = {.snapshots = snapshots,
+                                          .rounding = rounding,
+                                          .n = n,
+                                          .targets = mixes,
+                                          .m = m,
+                                          .run_end = run_end};
+    enum phema_status status = phema_weights_rate(solutions, &problem, err);
+    free(mixes);
+    return status;
+}
+
+#endif
