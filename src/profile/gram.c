@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* gram.c - Gram matrices of power-function averages in closed form (arXiv:2312.02696, appendix C.3,
- * for the white metric), scaled to unit diagonal. The entries must be right to quad precision, the
- * powers in them included: a condition number of 1e17 is ordinary here. */
+/* gram.c - Gram matrices, scaled to unit diagonal; those of power functions in closed form
+ * (arXiv:2312.02696, appendix C.3, for the white metric). The entries must be right to quad
+ * precision, the powers in them included: a condition number of 1e17 is ordinary here. */
 #include "gram.h"
 
 #include <stdlib.h>
@@ -22,49 +22,24 @@ phema_quad phema_walk_product(phema_quad a_power, phema_quad b_power, phema_quad
     return ta * (a_power / (a_power + 1) - lost);
 }
 
-static void multiply(phema_quad *white, phema_quad *walk, const struct phema_set *set, size_t i,
-                     size_t j)
+static bool alloc_products(struct phema_products *products, size_t n, size_t m, bool has_motion)
 {
-    const struct phema_member *a = &set->members[i];
-    const struct phema_member *b = &set->members[j];
-    if (a->time > b->time) {
-        const struct phema_member *later = a;
-        a = b;
-        b = later;
+    *products = (struct phema_products){0};
+    for (size_t g = 0; g < (has_motion ? PHEMA_N_GRAMS : PHEMA_GRAM_MOTION); g++) {
+        products->with[g] = calloc((n + m) * n, sizeof(phema_quad));
+        products->self[g] = calloc(n + m, sizeof(phema_quad));
+        if (!products->with[g] || !products->self[g])
+            return false;
     }
-    phema_quad ta = set->times[a->time];
-    phema_quad decay = phema_set_decay(set, b->kind, a->time, b->time);
-    *white = phema_white_product(set->kinds[a->kind].power, set->kinds[b->kind].power, ta, decay);
-    *walk = phema_walk_product(set->kinds[a->kind].power, set->kinds[b->kind].power, ta, decay);
-}
-
-static void continuous_products(struct phema_products *products, const struct phema_set *set)
-{
-    size_t n = set->n;
-    for (size_t i = 0; i < n + set->m; i++) {
-        multiply(&products->white_self[i], &products->walk_self[i], set, i, i);
-        size_t end = i < n ? i + 1 : n;
-        for (size_t j = 0; j < end; j++)
-            multiply(&products->white[i * n + j], &products->walk[i * n + j], set, i, j);
-    }
-}
-
-static bool alloc_products(struct phema_products *products, size_t n, size_t m)
-{
-    size_t n_rows = n + m;
-    products->white = calloc(n_rows * n, sizeof(*products->white));
-    products->walk = calloc(n_rows * n, sizeof(*products->walk));
-    products->white_self = calloc(n_rows, sizeof(*products->white_self));
-    products->walk_self = calloc(n_rows, sizeof(*products->walk_self));
-    return products->white && products->walk && products->white_self && products->walk_self;
+    return true;
 }
 
 static void free_products(struct phema_products *products)
 {
-    free(products->white);
-    free(products->walk);
-    free(products->white_self);
-    free(products->walk_self);
+    for (size_t g = 0; g < PHEMA_N_GRAMS; g++) {
+        free(products->with[g]);
+        free(products->self[g]);
+    }
 }
 
 static void clear_gram(struct phema_gram *gram)
@@ -72,6 +47,7 @@ static void clear_gram(struct phema_gram *gram)
     free(gram->matrix);
     free(gram->cosines);
     free(gram->lengths);
+    free(gram->has_length);
     *gram = (struct phema_gram){0};
 }
 
@@ -80,8 +56,11 @@ static void scale_products(struct phema_gram *gram, const phema_quad *products,
 {
     size_t n = gram->n;
     for (size_t i = 0; i < n + gram->m; i++) {
-        gram->lengths[i] = phema_quad_sqrt(self[i]);
+        bool has_length = self[i] > 0 && self[i] < (phema_quad)INFINITY;
+        gram->lengths[i] = has_length ? phema_quad_sqrt(self[i]) : 1;
         inverse_lengths[i] = 1 / gram->lengths[i];
+        if (i >= n)
+            gram->has_length[i - n] = has_length;
     }
     for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; j < i; j++) {
@@ -99,47 +78,42 @@ static void scale_products(struct phema_gram *gram, const phema_quad *products,
 }
 
 static bool build_gram(struct phema_gram *gram, const struct phema_set *set,
-                       const phema_quad *products, const phema_quad *self)
+                       const struct phema_products *products, enum phema_gram_metric metric)
 {
     size_t n = set->n;
     size_t m = set->m;
-    *gram = (struct phema_gram){.n = n, .m = m, .set = set};
+    *gram = (struct phema_gram){.n = n, .m = m, .set = set, .metric = metric};
     gram->matrix = calloc(n * n + 1, sizeof(*gram->matrix)); /* + 1: never of size 0 */
     gram->cosines = calloc(m * n + 1, sizeof(*gram->cosines));
     gram->lengths = calloc(n + m + 1, sizeof(*gram->lengths));
+    gram->has_length = calloc(m + 1, sizeof(*gram->has_length));
     phema_quad *inverse_lengths = calloc(n + m + 1, sizeof(*inverse_lengths));
-    bool has_memory = gram->matrix && gram->cosines && gram->lengths && inverse_lengths;
+    bool has_memory =
+        gram->matrix && gram->cosines && gram->lengths && gram->has_length && inverse_lengths;
     if (has_memory)
-        scale_products(gram, products, self, inverse_lengths);
+        scale_products(gram, products->with[metric], products->self[metric], inverse_lengths);
     free(inverse_lengths);
     return has_memory;
 }
 
-enum phema_status phema_grams_build(struct phema_grams *grams,
-                                    const struct phema_profile *snapshots, size_t n,
-                                    const struct phema_profile *targets, size_t m,
+enum phema_status phema_grams_build(struct phema_grams *grams, const struct phema_problem *problem,
                                     struct phema_error *err)
 {
     *grams = (struct phema_grams){0};
-    enum phema_status status = phema_set_build(&grams->set, snapshots, n, targets, m, err);
+    enum phema_status status = phema_set_build(&grams->set, problem, err);
     if (status)
         return status;
 
-    struct phema_products products = {0};
-    if (!alloc_products(&products, n, m)) {
-        status = phema_fail(err, PHEMA_ERR_RESOURCE, "no memory to solve for %zu snapshots", n);
-        goto done;
-    }
-    if (grams->set.is_stepwise)
-        status = phema_recurrence_products(&products, &grams->set, err);
-    else
-        continuous_products(&products, &grams->set);
-    if (!status && (!build_gram(&grams->white, &grams->set, products.white, products.white_self) ||
-                    !build_gram(&grams->walk, &grams->set, products.walk, products.walk_self)))
-        status = phema_fail(err, PHEMA_ERR_RESOURCE, "no memory to solve for %zu snapshots", n);
-    grams->walk.is_walk = true;
-
-done:
+    struct phema_gram *const all[PHEMA_N_GRAMS] = {&grams->white, &grams->walk, &grams->motion};
+    struct phema_products products;
+    bool has_memory = alloc_products(&products, problem->n, problem->m, problem->motion != NULL);
+    if (has_memory)
+        status = phema_products_find(&products, &grams->set, problem->motion, err);
+    for (size_t g = 0; has_memory && !status && g < PHEMA_N_GRAMS && products.with[g]; g++)
+        has_memory = build_gram(all[g], &grams->set, &products, (enum phema_gram_metric)g);
+    if (!has_memory)
+        status =
+            phema_fail(err, PHEMA_ERR_RESOURCE, "no memory to solve for %zu snapshots", problem->n);
     if (status)
         phema_grams_clear(grams);
     free_products(&products);
@@ -150,6 +124,7 @@ void phema_grams_clear(struct phema_grams *grams)
 {
     clear_gram(&grams->white);
     clear_gram(&grams->walk);
+    clear_gram(&grams->motion);
     phema_set_clear(&grams->set);
 }
 

@@ -1,6 +1,7 @@
-/* gram.h - inner products of averaging profiles in the two metrics.
+/* gram.h - inner products of averaging profiles in three metrics.
  * White: <p, q> = integral of p q. Walk: <Q, R> = integral of the cumulative profiles Q (the weight
- * after tau) and R. All vectors of a problem are scaled to length 1 in their metric. */
+ * after tau) and R. Motion: integral of wander Q R + jitter p q, as parameters were seen to move.
+ * All vectors of a problem are scaled to length 1 in their metric. */
 #ifndef PHEMA_PROFILE_GRAM_H
 #define PHEMA_PROFILE_GRAM_H
 
@@ -9,35 +10,41 @@
 #include "fixed.h"
 #include "set.h"
 
+enum phema_gram_metric { PHEMA_GRAM_WHITE, PHEMA_GRAM_WALK, PHEMA_GRAM_MOTION };
+#define PHEMA_N_GRAMS 3
+
 struct phema_gram { /* one metric */
     size_t n;
     size_t m;
     const struct phema_set *set; /* borrowed from the grams */
-    bool is_walk;
+    enum phema_gram_metric metric;
     phema_fixed *matrix; /* [n x n] symmetric: cosines of the snapshots, 1 on the diagonal */
     phema_quad *cosines; /* [m x n] of the targets with the snapshots */
     phema_quad *lengths; /* [n + m]: snapshots, then targets */
+    bool *has_length;    /* [m] of a target; else its length counts as 1 */
 };
 
 struct phema_grams { /* stays where it was built */
     struct phema_set set;
     struct phema_gram white;
     struct phema_gram walk;
+    struct phema_gram motion; /* empty where no motion is known */
 };
 
 /* Inner products as they come: snapshots and targets are rows, snapshots columns; of the snapshots'
  * square the lower half (j <= i) is filled. */
 struct phema_products {
-    phema_quad *white; /* [(n + m) x n] */
-    phema_quad *walk;
-    phema_quad *white_self; /* [n + m] with itself */
-    phema_quad *walk_self;
+    phema_quad *with[PHEMA_N_GRAMS]; /* [(n + m) x n], NULL: not wanted */
+    phema_quad *self[PHEMA_N_GRAMS]; /* [n + m] with itself */
 };
 
-PHEMA_FALLIBLE phema_grams_build(struct phema_grams *grams, const struct phema_profile *snapshots,
-                                 size_t n, const struct phema_profile *targets, size_t m,
+PHEMA_FALLIBLE phema_grams_build(struct phema_grams *grams, const struct phema_problem *problem,
                                  struct phema_error *err);
 void phema_grams_clear(struct phema_grams *grams);
+
+/* products.c: fills in what is wanted; motion may be NULL where that metric is not */
+PHEMA_FALLIBLE phema_products_find(struct phema_products *products, const struct phema_set *set,
+                                   const struct phema_motion *motion, struct phema_error *err);
 
 /* Closed forms for power functions of exponents a_power - 1 and b_power - 1; ta <= tb, and
  * decay = (ta/tb)^b_power. */
@@ -56,10 +63,5 @@ PHEMA_FALLIBLE phema_gram_error(phema_quad *squared, const struct phema_gram *gr
 
 /* Two snapshots that are one average, to the digits of a quad; false when there are none. */
 bool phema_gram_find_alike(const struct phema_gram *gram, size_t *i, size_t *j);
-
-/* recurrence.c: products of step-by-step averages. PHEMA_ERR_INPUTS when there are too many steps,
- * PHEMA_ERR_RESOURCE */
-PHEMA_FALLIBLE phema_recurrence_products(struct phema_products *products,
-                                         const struct phema_set *set, struct phema_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* predict.c - ratings of weights: errors of the profile in both metrics, and the error of the
- * tensors that a data-free model expects (docs/solver.md). */
+ * tensors that is to be expected (docs/numerics.md). */
 #include "predict.h"
 
 /* |EMA 0.05 - EMA 0.10| of |EMA| at the end of the run, as real trainings have it. */
@@ -16,25 +16,25 @@ static phema_quad widths_apart(void)
            phema_walk_product(b, b, 1, 1);
 }
 
-struct phema_model phema_model_of(const struct phema_profile *snapshots, size_t n,
-                                  const double *rounding, double run_end)
+struct phema_model phema_model_of(const struct phema_problem *problem)
 {
     double end = 0;
-    for (size_t i = 0; i < n; i++)
-        end = fmax(end, snapshots[i].t);
-    if (run_end > 0 && isfinite(run_end))
-        end = run_end;
+    for (size_t i = 0; i < problem->n; i++)
+        end = fmax(end, problem->snapshots[i].t);
+    if (problem->run_end > 0 && isfinite(problem->run_end))
+        end = problem->run_end;
     return (struct phema_model){
         .wander = WANDERED * WANDERED / (widths_apart() * (phema_quad)end),
-        .rounding = rounding,
+        .has_motion = problem->motion != NULL,
+        .rounding = problem->rounding,
     };
 }
 
-void phema_model_ridge(phema_quad *ridge, const struct phema_model *model, size_t n)
+void phema_model_ridge(phema_quad *ridge, const struct phema_model *model, bool is_motion, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         phema_quad rounding = model->rounding ? (phema_quad)model->rounding[i] : 0;
-        ridge[i] = rounding * rounding / model->wander;
+        ridge[i] = rounding * rounding / (is_motion ? 1 : model->wander);
     }
 }
 
@@ -54,18 +54,24 @@ static void rate_weights(struct phema_solution *solution, size_t n)
     solution->norm2 = (double)phema_quad_sqrt(norm2);
 }
 
-/* Weights whose sum is not 1 scale the parameters themselves: that error does not decay. */
+/* Weights whose sum is not the target's scale the parameters themselves: that error does not decay.
+ */
 static void predict(struct phema_solution *solution, const struct phema_model *model, size_t n,
-                    phema_quad walk_squared)
+                    phema_quad moved_squared, phema_quad sum)
 {
     double rounded = 0;
     for (size_t i = 0; model->rounding && i < n; i++)
         rounded = hypot(rounded, model->rounding[i] * solution->weights[i]);
-    double wandered = (double)phema_quad_sqrt(model->wander * walk_squared);
-    solution->predicted.profile = hypot(wandered, 1 - solution->sum);
+    double moved = (double)phema_quad_sqrt(moved_squared);
+    solution->predicted.profile = hypot(moved, (double)sum - solution->sum);
     solution->predicted.rounding = rounded;
     solution->predicted.total = hypot(solution->predicted.profile, rounded);
     solution->predicted.paper_weights = solution->predicted.total;
+}
+
+static double relative_error(const struct phema_gram *gram, size_t target, phema_quad squared)
+{
+    return gram->has_length[target] ? (double)phema_quad_sqrt(squared) : (double)NAN;
 }
 
 enum phema_status phema_solution_rate(struct phema_solution *solution,
@@ -73,18 +79,23 @@ enum phema_status phema_solution_rate(struct phema_solution *solution,
                                       const struct phema_model *model, struct phema_error *err)
 {
     size_t n = grams->white.n;
-    phema_quad white;
-    phema_quad walk;
+    const struct phema_gram *moving = model->has_motion ? &grams->motion : &grams->walk;
+    phema_quad white = 0;
+    phema_quad walk = 0;
+    phema_quad moved = 0;
     enum phema_status status =
         phema_gram_error(&white, &grams->white, target, solution->weights, err);
     if (!status)
         status = phema_gram_error(&walk, &grams->walk, target, solution->weights, err);
+    if (!status)
+        status = phema_gram_error(&moved, moving, target, solution->weights, err);
     if (status)
         return status;
-    phema_quad length = grams->walk.lengths[n + target];
-    solution->profile_error = (double)phema_quad_sqrt(white);
-    solution->walk_error = (double)phema_quad_sqrt(walk);
+    phema_quad length = moving->lengths[n + target];
+    solution->profile_error = relative_error(&grams->white, target, white);
+    solution->walk_error = relative_error(&grams->walk, target, walk);
     rate_weights(solution, n);
-    predict(solution, model, n, walk * length * length);
+    predict(solution, model, n, moved * length * length * (model->has_motion ? 1 : model->wander),
+            phema_set_sum(&grams->set, target));
     return PHEMA_OK;
 }

@@ -12,6 +12,9 @@ typedef long double phema_quad;
 
 #define phema_quad_pow(x, y)         powl(x, y)
 #define phema_quad_exp(x)            expl(x)
+#define phema_quad_expm1(x)          expm1l(x)
+#define phema_quad_log(x)            logl(x)
+#define phema_quad_sin(x)            sinl(x)
 #define phema_quad_sqrt(x)           sqrtl(x)
 #define phema_quad_abs(x)            fabsl(x)
 #define phema_quad_lgamma_r(x, sign) lgammal_r(x, sign)
@@ -21,6 +24,9 @@ __extension__ typedef __float128 phema_quad;
 
 extern phema_quad powf128(phema_quad x, phema_quad y);
 extern phema_quad expf128(phema_quad x);
+extern phema_quad expm1f128(phema_quad x);
+extern phema_quad logf128(phema_quad x);
+extern phema_quad sinf128(phema_quad x);
 extern phema_quad sqrtf128(phema_quad x);
 extern phema_quad fabsf128(phema_quad x);
 extern phema_quad lgammaf128_r(phema_quad x, int *sign);
@@ -28,6 +34,9 @@ extern phema_quad strtof128(const char *text, char **end);
 
 #define phema_quad_pow(x, y)         powf128(x, y)
 #define phema_quad_exp(x)            expf128(x)
+#define phema_quad_expm1(x)          expm1f128(x)
+#define phema_quad_log(x)            logf128(x)
+#define phema_quad_sin(x)            sinf128(x)
 #define phema_quad_sqrt(x)           sqrtf128(x)
 #define phema_quad_abs(x)            fabsf128(x)
 #define phema_quad_lgamma_r(x, sign) lgammaf128_r(x, sign)

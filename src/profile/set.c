@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* set.c - checks the profiles of a problem and indexes their distinct recurrences and times.
+/* set.c - checks the profiles of a problem and indexes their distinct kinds and times.
  * Relies on quad pow, exp and lgamma for what an average keeps between two times. */
 #include "set.h"
 
@@ -9,7 +9,9 @@
 
 #include "phema/text.h"
 
-#define MAX_TIME 0x1p53 /* doubles hold whole numbers exactly below */
+#define MAX_TIME  0x1p53 /* doubles hold whole numbers exactly below */
+#define MAX_STEPS 1e9    /* to follow one by one: minutes */
+#define MAX_PARTS 65536  /* of all targets */
 
 const char *phema_profile_shown(struct phema_name_buffer *buffer,
                                 const struct phema_profile *profiles, size_t index)
@@ -18,6 +20,63 @@ const char *phema_profile_shown(struct phema_name_buffer *buffer,
         return phema_name_shown(buffer, profiles[index].label, strlen(profiles[index].label));
     (void)snprintf(buffer->text, sizeof(buffer->text), "#%zu", index + 1);
     return buffer->text;
+}
+
+/* ---- Checks ---- */
+
+static enum phema_status check_betas(const struct phema_betas *betas, struct phema_error *err)
+{
+    if (!betas || betas->n == 0)
+        return phema_fail(err, PHEMA_ERR_INPUTS, "the table of betas is empty");
+    for (size_t i = 0; i < betas->n; i++) {
+        if (betas->steps[i] <= (i ? betas->steps[i - 1] : 0))
+            return phema_fail(err, PHEMA_ERR_INPUTS,
+                              "expected ascending steps from 1 on in the table of betas, found "
+                              "%llu",
+                              (unsigned long long)betas->steps[i]);
+        if (!(betas->betas[i] >= 0 && betas->betas[i] <= 1))
+            return phema_fail(err, PHEMA_ERR_INPUTS, "expected a beta from 0 to 1, found %g",
+                              betas->betas[i]);
+    }
+    return PHEMA_OK;
+}
+
+static enum phema_status check_shape(const struct phema_profile *profile, struct phema_error *err)
+{
+    double length = profile->length;
+    double half_life = profile->half_life;
+    switch (profile->shape) {
+    case PHEMA_SHAPE_POWER:
+        if (!(profile->gamma > -0.5 && profile->gamma < MAX_TIME))
+            return phema_fail(err, PHEMA_ERR_INPUTS,
+                              "expected a gamma above -0.5 (square-integrable) and below 2^53, "
+                              "found %.17g",
+                              profile->gamma);
+        return PHEMA_OK;
+    case PHEMA_SHAPE_RAMPED:
+        if (!(profile->ramp > 1e-3 && profile->ramp < 1e3))
+            return phema_fail(err, PHEMA_ERR_INPUTS, "expected a ramp from 0.001 to 1000, found %g",
+                              profile->ramp);
+        /* fall through */
+    case PHEMA_SHAPE_EMA:
+        if (!(half_life > 0 && half_life < MAX_TIME))
+            return phema_fail(err, PHEMA_ERR_INPUTS,
+                              "expected a half-life above 0 and below 2^53, found %g", half_life);
+        return PHEMA_OK;
+    case PHEMA_SHAPE_WINDOW:
+    case PHEMA_SHAPE_COSINE:
+    case PHEMA_SHAPE_MINUS_SQRT:
+        if (!(length > 0 && length <= profile->t))
+            return phema_fail(err, PHEMA_ERR_INPUTS,
+                              "expected a length above 0 and at most the time %.17g, found %.17g",
+                              profile->t, length);
+        return PHEMA_OK;
+    case PHEMA_SHAPE_RAW:
+        return PHEMA_OK;
+    case PHEMA_SHAPE_TABLE:
+        return check_betas(profile->betas, err);
+    }
+    return phema_fail(err, PHEMA_BUG, "no such shape of a profile: %d", (int)profile->shape);
 }
 
 static enum phema_status check_profile(const struct phema_profile *profiles, size_t index,
@@ -33,77 +92,115 @@ static enum phema_status check_profile(const struct phema_profile *profiles, siz
     if (!(profile->t < MAX_TIME))
         return phema_fail(err, status, "%s %s: expected a time below 2^53, found %.17g", what,
                           shown, profile->t);
-    if (!(profile->gamma > -0.5 && profile->gamma < MAX_TIME))
-        return phema_fail(err, status,
-                          "%s %s: expected a gamma above -0.5 (square-integrable) and below 2^53, "
-                          "found %.17g",
-                          what, shown, profile->gamma);
+    if (check_shape(profile, err))
+        return phema_fail_in(err, status, "%s %s", what, shown);
     if (is_stepwise && profile->t != floor(profile->t))
         return phema_fail(err, status,
-                          "%s %s: with update_every above 1 times are counted in steps: expected "
-                          "a whole number, found %.17g",
+                          "%s %s: with update_every above 1 or a table of betas times are counted "
+                          "in steps: expected a whole number, found %.17g",
+                          what, shown, profile->t);
+    if (is_stepwise && profile->t > MAX_STEPS)
+        return phema_fail(err, status,
+                          "%s %s: with update_every above 1 or a table of betas averages are "
+                          "followed step by step: expected at most 1e9 steps, found %.0f; use "
+                          "times counted in updates with update_every 1",
                           what, shown, profile->t);
     return PHEMA_OK;
 }
 
-static enum phema_status check_targets(const struct phema_profile *snapshots, size_t n,
-                                       const struct phema_profile *targets, size_t m,
+static enum phema_status check_target_time(const struct phema_problem *problem, double t,
+                                           struct phema_error *err)
+{
+    double first = problem->snapshots[0].t;
+    double last = problem->snapshots[0].t;
+    for (size_t i = 1; i < problem->n; i++) {
+        first = fmin(first, problem->snapshots[i].t);
+        last = fmax(last, problem->snapshots[i].t);
+    }
+    if (t > last)
+        return phema_fail(err, PHEMA_ERR_TARGET,
+                          "the target time %.17g is later than every snapshot; the last is at "
+                          "%.17g",
+                          t, last);
+    if (t < first)
+        return phema_fail(err, PHEMA_ERR_TARGET,
+                          "no snapshot at or before the target time %.17g; the first is at %.17g",
+                          t, first);
+    return PHEMA_OK;
+}
+
+static enum phema_status check_factors(const struct phema_mix *mix, struct phema_error *err)
+{
+    double sum = 0;
+    for (size_t p = 0; mix->factors && p < mix->n_parts; p++)
+        sum += mix->factors[p];
+    bool is_average = fabs(sum - 1) <= 1e-9;
+    bool is_difference = fabs(sum) <= 1e-9;
+    if (mix->n_parts == 0 || (!mix->factors && mix->n_parts != 1))
+        return phema_fail(err, PHEMA_BUG, "a target without parts or factors");
+    if (mix->factors && !is_average && !is_difference)
+        return phema_fail(err, PHEMA_ERR_TARGET,
+                          "expected the factors of a target to add up to 1, or to 0 for a "
+                          "difference, found %g",
+                          sum);
+    return PHEMA_OK;
+}
+
+static bool is_any_stepwise(const struct phema_profile *profiles, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (profiles[i].shape == PHEMA_SHAPE_TABLE ||
+            (profiles[i].shape == PHEMA_SHAPE_POWER && profiles[i].update_every > 1))
+            return true;
+    return false;
+}
+
+static enum phema_status check_targets(struct phema_set *set, const struct phema_problem *problem,
                                        struct phema_error *err)
 {
-    double first = snapshots[0].t;
-    double last = snapshots[0].t;
-    for (size_t i = 1; i < n; i++) {
-        first = fmin(first, snapshots[i].t);
-        last = fmax(last, snapshots[i].t);
-    }
-    for (size_t k = 0; k < m; k++) {
-        if (targets[k].t > last)
-            return phema_fail(err, PHEMA_ERR_TARGET,
-                              "the target time %.17g is later than every snapshot; the last is at "
-                              "%.17g",
-                              targets[k].t, last);
-        if (targets[k].t < first)
-            return phema_fail(err, PHEMA_ERR_TARGET,
-                              "no snapshot at or before the target time %.17g; the first is at "
-                              "%.17g",
-                              targets[k].t, first);
+    for (size_t k = 0; k < problem->m; k++) {
+        const struct phema_mix *mix = &problem->targets[k];
+        enum phema_status status = check_factors(mix, err);
+        for (size_t p = 0; !status && p < mix->n_parts; p++) {
+            status =
+                check_profile(mix->parts, p, "target", PHEMA_ERR_TARGET, set->is_stepwise, err);
+            if (!status)
+                status = check_target_time(problem, mix->parts[p].t, err);
+        }
+        if (status)
+            return status;
     }
     return PHEMA_OK;
 }
 
-static enum phema_status check_all(bool *is_stepwise, const struct phema_profile *snapshots,
-                                   size_t n, const struct phema_profile *targets, size_t m,
+static enum phema_status check_all(struct phema_set *set, const struct phema_problem *problem,
                                    struct phema_error *err)
 {
-    if (n == 0) {
+    if (set->n == 0) {
         (void)phema_fail(err, PHEMA_ERR_INPUTS,
                          "no snapshots; at least one is needed to make an average");
         return PHEMA_ERR_INPUTS;
     }
-    if (n > PHEMA_MAX_SNAPSHOTS || m > PHEMA_MAX_SNAPSHOTS)
+    for (size_t k = 0; k < set->m && set->n_parts <= MAX_PARTS; k++)
+        set->n_parts += problem->targets[k].n_parts;
+    if (set->n > PHEMA_MAX_SNAPSHOTS || set->m > PHEMA_MAX_SNAPSHOTS || set->n_parts > MAX_PARTS)
         return phema_fail(err, PHEMA_ERR_RESOURCE,
-                          "expected at most %d snapshots and as many targets, found %zu and %zu; "
-                          "choose among them",
-                          PHEMA_MAX_SNAPSHOTS, n, m);
-    *is_stepwise = false;
-    for (size_t i = 0; i < n; i++)
-        *is_stepwise |= snapshots[i].update_every > 1;
-    for (size_t k = 0; k < m; k++)
-        *is_stepwise |= targets[k].update_every > 1;
-    for (size_t i = 0; i < n; i++) {
-        enum phema_status status =
-            check_profile(snapshots, i, "snapshot", PHEMA_ERR_INPUTS, *is_stepwise, err);
+                          "expected at most %d snapshots and as many targets of %d parts together, "
+                          "found %zu and %zu; choose among them",
+                          PHEMA_MAX_SNAPSHOTS, MAX_PARTS, set->n, set->m);
+    set->is_stepwise = is_any_stepwise(problem->snapshots, set->n);
+    for (size_t k = 0; k < set->m; k++)
+        set->is_stepwise |= is_any_stepwise(problem->targets[k].parts, problem->targets[k].n_parts);
+    for (size_t i = 0; i < set->n; i++) {
+        enum phema_status status = check_profile(problem->snapshots, i, "snapshot",
+                                                 PHEMA_ERR_INPUTS, set->is_stepwise, err);
         if (status)
             return status;
     }
-    for (size_t k = 0; k < m; k++) {
-        enum phema_status status =
-            check_profile(targets, k, "target", PHEMA_ERR_TARGET, *is_stepwise, err);
-        if (status)
-            return status;
-    }
-    return check_targets(snapshots, n, targets, m, err);
+    return check_targets(set, problem, err);
 }
+
+/* ---- Index ---- */
 
 static int compare_quads(const void *a, const void *b)
 {
@@ -112,38 +209,65 @@ static int compare_quads(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void index_times(struct phema_set *set, const struct phema_profile *profiles)
+static size_t time_index(const struct phema_set *set, phema_quad t)
 {
-    size_t n_members = set->n + set->m;
-    for (size_t i = 0; i < n_members; i++)
-        set->times[i] = (phema_quad)profiles[i].t;
-    qsort(set->times, n_members, sizeof(*set->times), compare_quads);
-    set->n_times = 1;
-    for (size_t i = 1; i < n_members; i++) {
-        if (set->times[i] != set->times[set->n_times - 1])
-            set->times[set->n_times++] = set->times[i];
-    }
+    const phema_quad *found = bsearch(&t, set->times, set->n_times, sizeof(t), compare_quads);
+    return found ? (size_t)(found - set->times) : 0;
+}
+
+/* Ends; and, where time is continuous, what else divides it before the last of them. */
+static bool index_times(struct phema_set *set, const struct phema_profile *profiles,
+                        const struct phema_motion *motion)
+{
+    size_t n_members = set->n + set->n_parts;
+    size_t n_motions = motion ? motion->n_intervals : 0;
+    set->times = calloc(n_members + set->n_kinds + n_motions, sizeof(*set->times));
+    if (!set->times)
+        return false;
+    phema_quad last = 0;
     for (size_t i = 0; i < n_members; i++) {
-        phema_quad t = (phema_quad)profiles[i].t;
-        const phema_quad *found = bsearch(&t, set->times, set->n_times, sizeof(t), compare_quads);
-        set->members[i].time = found ? (size_t)(found - set->times) : 0;
+        set->times[set->n_times++] = (phema_quad)profiles[i].t;
+        last = (phema_quad)profiles[i].t > last ? (phema_quad)profiles[i].t : last;
     }
+    phema_quad found = 0;
+    for (size_t k = 0; !set->is_stepwise && k < set->n_kinds; k++)
+        if (phema_kind_breaks(&set->kinds[k], &found) && found < last)
+            set->times[set->n_times++] = found;
+    for (size_t k = 0; k < n_motions; k++)
+        if (motion->ends[k] > 0 && (phema_quad)motion->ends[k] < last)
+            set->times[set->n_times++] = (phema_quad)motion->ends[k];
+    qsort(set->times, set->n_times, sizeof(*set->times), compare_quads);
+    size_t n = 1;
+    for (size_t i = 1; i < set->n_times; i++)
+        if (set->times[i] != set->times[n - 1])
+            set->times[n++] = set->times[i];
+    set->n_times = n;
+    for (size_t i = 0; i < n_members; i++) {
+        struct phema_member *member = &set->members[i];
+        member->time = time_index(set, (phema_quad)profiles[i].t);
+        if (member->time > set->kinds[member->kind].last_time)
+            set->kinds[member->kind].last_time = member->time;
+    }
+    return true;
 }
 
 static void index_kinds(struct phema_set *set, const struct phema_profile *profiles)
 {
-    for (size_t i = 0; i < set->n + set->m; i++) {
-        phema_quad power = (phema_quad)profiles[i].gamma + 1;
-        uint64_t every = profiles[i].update_every > 1 ? profiles[i].update_every : 1;
+    set->is_plain = !set->is_stepwise && set->n_parts == set->m;
+    for (size_t i = 0; i < set->n + set->n_parts; i++) {
+        struct phema_kind kind = phema_kind_of(&profiles[i]);
         size_t k = 0;
-        while (k < set->n_kinds && (set->kinds[k].power != power || set->kinds[k].every != every))
+        while (k < set->n_kinds && !phema_kind_equals(&set->kinds[k], &kind))
             k++;
         if (k == set->n_kinds)
-            set->kinds[set->n_kinds++] = (struct phema_kind){power, every, false};
+            set->kinds[set->n_kinds++] = kind;
         set->kinds[k].is_snapshots |= i < set->n;
         set->members[i].kind = k;
+        set->is_plain = set->is_plain && kind.form == PHEMA_FORM_POWER && kind.origin == 0;
     }
 }
+
+/* ---- Decays ---- */
 
 /* log of the product of Gamma(j + 1 + 1/U) / Gamma(j + 1 + 2/U): differences of it are the logs of
  * products of (1 + j U) / (2 + j U), the ratio in beta at step c = 1 + j U. */
@@ -156,12 +280,27 @@ static phema_quad log_updates(uint64_t every, phema_quad t)
            phema_quad_lgamma_r((phema_quad)updates + 1 + 2 * part, &sign);
 }
 
-static phema_quad decay_between(const struct phema_kind *kind, phema_quad from, phema_quad to)
+static bool has_trail(const struct phema_set *set, const struct phema_kind *kind)
 {
-    if (kind->every <= 1)
-        return phema_quad_pow(from / to, kind->power);
-    return phema_quad_exp(kind->power *
-                          (log_updates(kind->every, to) - log_updates(kind->every, from)));
+    return kind->form == PHEMA_FORM_TABLE || (set->is_stepwise && kind->form == PHEMA_FORM_RAMPED);
+}
+
+static phema_quad decay_between(const struct phema_set *set, size_t k, size_t from, size_t to)
+{
+    const struct phema_kind *kind = &set->kinds[k];
+    phema_quad begin = set->times[from];
+    phema_quad end = set->times[to];
+    if (from == to)
+        return 1;
+    if (has_trail(set, kind)) {
+        const struct phema_trail *trail = set->trails + k * set->n_times;
+        bool is_kept = trail[from].n_zeros == trail[to].n_zeros;
+        return is_kept ? phema_quad_exp(trail[to].log - trail[from].log) : 0;
+    }
+    if (kind->every > 1)
+        return phema_quad_exp(kind->power *
+                              (log_updates(kind->every, end) - log_updates(kind->every, begin)));
+    return phema_kind_decay(kind, begin, end);
 }
 
 phema_quad phema_set_decay(const struct phema_set *set, size_t kind, size_t from, size_t to)
@@ -170,53 +309,131 @@ phema_quad phema_set_decay(const struct phema_set *set, size_t kind, size_t from
     /* a denormal has lost digits, and 0 / 0 is none */
     if (kept[from] > (phema_quad)LDBL_MIN * 4)
         return kept[from] / kept[to];
-    return decay_between(&set->kinds[kind], set->times[from], set->times[to]);
+    return decay_between(set, kind, from, to);
 }
 
-enum phema_status phema_set_build(struct phema_set *set, const struct phema_profile *snapshots,
-                                  size_t n, const struct phema_profile *targets, size_t m,
-                                  struct phema_error *err)
+static void follow_table(struct phema_trail *trail, const struct phema_set *set,
+                         const struct phema_betas *betas)
 {
-    *set = (struct phema_set){.n = n, .m = m};
-    enum phema_status status = check_all(&set->is_stepwise, snapshots, n, targets, m, err);
-    if (status)
-        return status;
+    struct phema_trail now = {0};
+    size_t i = 0;
+    for (size_t t = 0; t < set->n_times; t++) {
+        for (; i < betas->n && (phema_quad)betas->steps[i] <= set->times[t]; i++) {
+            if (betas->betas[i] > 0)
+                now.log += (phema_quad)logl((long double)betas->betas[i]);
+            else
+                now.n_zeros++;
+        }
+        trail[t] = now;
+    }
+}
 
-    size_t n_members = n + m;
+static void follow_ramp(struct phema_trail *trail, const struct phema_set *set,
+                        const struct phema_kind *kind)
+{
+    phema_quad half_life = kind->turn * kind->ramp;
+    phema_quad inverses = 0;
+    uint64_t step = 0;
+    for (size_t t = 0; t < set->n_times; t++) {
+        for (uint64_t end = (uint64_t)set->times[t]; step < end;) {
+            phema_quad ramped = kind->ramp * (phema_quad)++step;
+            inverses += 1 / (ramped < half_life ? ramped : half_life);
+        }
+        trail[t] = (struct phema_trail){.log = -kind->rate * half_life * inverses};
+    }
+}
+
+static bool build_decays(struct phema_set *set)
+{
+    bool needs_trails = false;
+    for (size_t k = 0; k < set->n_kinds; k++)
+        needs_trails |= has_trail(set, &set->kinds[k]);
+    set->kept = calloc(set->n_kinds * set->n_times, sizeof(*set->kept));
+    if (needs_trails)
+        set->trails = calloc(set->n_kinds * set->n_times, sizeof(*set->trails));
+    if (!set->kept || (needs_trails && !set->trails))
+        return false;
+    for (size_t k = 0; k < set->n_kinds; k++) {
+        const struct phema_kind *kind = &set->kinds[k];
+        if (kind->form == PHEMA_FORM_TABLE)
+            follow_table(set->trails + k * set->n_times, set, kind->betas);
+        else if (has_trail(set, kind))
+            follow_ramp(set->trails + k * set->n_times, set, kind);
+        for (size_t t = 0; t < set->n_times; t++)
+            set->kept[k * set->n_times + t] = decay_between(set, k, t, set->n_times - 1);
+    }
+    return true;
+}
+
+/* ---- Together ---- */
+
+static void list_members(struct phema_set *set, struct phema_profile *profiles,
+                         const struct phema_problem *problem)
+{
+    size_t at = 0;
+    for (; at < set->n; at++) {
+        profiles[at] = problem->snapshots[at];
+        set->owners[at] = at;
+        set->factors[at] = 1;
+    }
+    for (size_t k = 0; k < set->m; k++) {
+        const struct phema_mix *mix = &problem->targets[k];
+        for (size_t p = 0; p < mix->n_parts; p++, at++) {
+            profiles[at] = mix->parts[p];
+            set->owners[at] = set->n + k;
+            set->factors[at] = mix->factors ? (phema_quad)mix->factors[p] : 1;
+        }
+    }
+}
+
+static bool index_all(struct phema_set *set, const struct phema_problem *problem)
+{
+    size_t n_members = set->n + set->n_parts;
     struct phema_profile *profiles = calloc(n_members, sizeof(*profiles));
     set->members = calloc(n_members, sizeof(*set->members));
+    set->factors = calloc(n_members, sizeof(*set->factors));
+    set->owners = calloc(n_members, sizeof(*set->owners));
     set->kinds = calloc(n_members, sizeof(*set->kinds));
-    set->times = calloc(n_members, sizeof(*set->times));
-    if (!profiles || !set->members || !set->kinds || !set->times)
-        goto no_memory;
-    memcpy(profiles, snapshots, n * sizeof(*profiles));
-    if (m)
-        memcpy(profiles + n, targets, m * sizeof(*profiles));
-    index_times(set, profiles);
-    index_kinds(set, profiles);
-
-    set->kept = calloc(set->n_kinds * set->n_times, sizeof(*set->kept));
-    if (!set->kept)
-        goto no_memory;
-    phema_quad last = set->times[set->n_times - 1];
-    for (size_t k = 0; k < set->n_kinds; k++) {
-        for (size_t i = 0; i < set->n_times; i++)
-            set->kept[k * set->n_times + i] = decay_between(&set->kinds[k], set->times[i], last);
+    bool is_done = profiles && set->members && set->factors && set->owners && set->kinds;
+    if (is_done) {
+        list_members(set, profiles, problem);
+        index_kinds(set, profiles);
+        is_done = index_times(set, profiles, problem->motion) && build_decays(set);
     }
     free(profiles);
-    return PHEMA_OK;
+    return is_done;
+}
 
-no_memory:
-    free(profiles);
+enum phema_status phema_set_build(struct phema_set *set, const struct phema_problem *problem,
+                                  struct phema_error *err)
+{
+    *set = (struct phema_set){.n = problem->n, .m = problem->m};
+    enum phema_status status = check_all(set, problem, err);
+    if (status)
+        return status;
+    if (index_all(set, problem))
+        return PHEMA_OK;
     phema_set_clear(set);
-    return phema_fail(err, PHEMA_ERR_RESOURCE, "no memory for the profiles of %zu snapshots", n);
+    return phema_fail(err, PHEMA_ERR_RESOURCE, "no memory for the profiles of %zu snapshots",
+                      problem->n);
+}
+
+phema_quad phema_set_sum(const struct phema_set *set, size_t target)
+{
+    phema_quad sum = 0;
+    for (size_t i = set->n; i < set->n + set->n_parts; i++)
+        sum += set->owners[i] == set->n + target ? set->factors[i] : 0;
+    return sum > (phema_quad)0.5 ? 1 : 0;
 }
 
 void phema_set_clear(struct phema_set *set)
 {
     free(set->members);
+    free(set->factors);
+    free(set->owners);
     free(set->kinds);
     free(set->times);
     free(set->kept);
+    free(set->trails);
     *set = (struct phema_set){0};
 }

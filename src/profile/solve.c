@@ -79,9 +79,11 @@ static enum phema_status widen(struct phema_system *system, struct phema_error *
 {
     const struct phema_gram *gram = system->gram;
     if (system->cholesky.least_pivot >= LEAST_QUAD_PIVOT || system->leniency == PHEMA_LENIENT ||
-        system->shrink || gram->set->is_stepwise || gram->n > PHEMA_WIDE_MAX_SNAPSHOTS)
+        system->shrink || !gram->set->is_plain || gram->metric == PHEMA_GRAM_MOTION ||
+        gram->n > PHEMA_WIDE_MAX_SNAPSHOTS)
         return PHEMA_OK;
-    enum phema_status status = phema_wide_open(&system->wide, gram->set, gram->is_walk, err);
+    enum phema_status status =
+        phema_wide_open(&system->wide, gram->set, gram->metric == PHEMA_GRAM_WALK, err);
     return status == PHEMA_NO ? PHEMA_OK : status;
 }
 
@@ -332,9 +334,10 @@ static enum phema_status solve_ones(struct phema_system *system, struct phema_er
     return status;
 }
 
-/* Adds what costs least to make the sum 1: the constraint's row of the KKT system, eliminated. */
-static enum phema_status make_sum_one(struct phema_system *system, phema_quad *w,
-                                      struct phema_error *err)
+/* Adds what costs least to make the sum what it has to be: the constraint's row of the KKT system,
+ * eliminated. */
+static enum phema_status mend_sum(struct phema_system *system, phema_quad *w, phema_quad wanted,
+                                  struct phema_error *err)
 {
     size_t n = system->gram->n;
     enum phema_status status = solve_ones(system, err);
@@ -346,7 +349,7 @@ static enum phema_status make_sum_one(struct phema_system *system, phema_quad *w
         sum += w[i];
         sum_of_ones += system->ones[i];
     }
-    phema_quad factor = (1 - sum) / sum_of_ones;
+    phema_quad factor = (wanted - sum) / sum_of_ones;
     for (size_t i = 0; i < n; i++)
         w[i] += factor * system->ones[i];
     return PHEMA_OK;
@@ -378,9 +381,10 @@ enum phema_status phema_system_solve(struct phema_system *system, double *weight
     if (!w)
         return fail_memory(system, err);
     enum phema_status status = solve_target(system, w, target, err);
-    if (!status && sum == PHEMA_SUM_ONE)
-        status = make_sum_one(system, w, err);
-    if (!status && sum == PHEMA_SUM_DIVIDED)
+    phema_quad wanted = phema_set_sum(system->gram->set, target);
+    if (!status && (sum == PHEMA_SUM_KEPT || (sum == PHEMA_SUM_DIVIDED && wanted == 0)))
+        status = mend_sum(system, w, wanted, err);
+    else if (!status && sum == PHEMA_SUM_DIVIDED)
         status = divide_by_sum(w, n, err);
     if (!status && system->wide)
         status = phema_wide_round(system->wide, weights, w, err);

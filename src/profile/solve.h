@@ -6,7 +6,11 @@
 #include "gram.h"
 #include "wide.h"
 
-enum phema_sum { PHEMA_SUM_FREE, PHEMA_SUM_ONE, PHEMA_SUM_DIVIDED };
+enum phema_sum {
+    PHEMA_SUM_FREE,
+    PHEMA_SUM_KEPT,   /* the target's, 1 or 0, as a condition */
+    PHEMA_SUM_DIVIDED /* w / sum w; for differences the condition that it is 0 */
+};
 
 enum phema_leniency {
     PHEMA_STRICT, /* dependent snapshots are a failure */

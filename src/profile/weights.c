@@ -12,10 +12,7 @@
 #include "solve.h"
 
 struct problem {
-    const struct phema_profile *snapshots;
-    size_t n;
-    const struct phema_profile *targets;
-    size_t m;
+    const struct phema_problem *given;
     const struct phema_solve_options *options;
     struct phema_model model;
     struct phema_grams grams;
@@ -24,7 +21,7 @@ struct problem {
 static enum phema_status fail_memory(const struct problem *problem, struct phema_error *err)
 {
     (void)phema_fail(err, PHEMA_ERR_RESOURCE, "no memory for the weights of %zu snapshots",
-                     problem->n);
+                     problem->given->n);
     return PHEMA_ERR_RESOURCE;
 }
 
@@ -35,14 +32,14 @@ static double *make_weights(size_t n)
 
 static enum phema_status check_numbers(const struct problem *problem, struct phema_error *err)
 {
-    for (size_t i = 0; problem->model.rounding && i < problem->n; i++) {
+    for (size_t i = 0; problem->model.rounding && i < problem->given->n; i++) {
         double rounding = problem->model.rounding[i];
         if (!(rounding >= 0 && rounding <= 1)) {
             struct phema_name_buffer name;
             return phema_fail(err, PHEMA_ERR_INPUTS,
                               "snapshot %s: expected a relative rounding error from 0 to 1, found "
                               "%g",
-                              phema_profile_shown(&name, problem->snapshots, i), rounding);
+                              phema_profile_shown(&name, problem->given->snapshots, i), rounding);
         }
     }
     double ridge = problem->options->ridge_value;
@@ -64,10 +61,34 @@ static enum phema_status check_distinct(const struct problem *problem, struct ph
     return phema_fail(err, PHEMA_ERR_INPUTS,
                       "snapshots %s and %s are the same average (time %s, gamma %s); leave "
                       "one of them out",
-                      phema_profile_shown(&name, problem->snapshots, j),
-                      phema_profile_shown(&other, problem->snapshots, i),
-                      phema_number_shown(&time, problem->snapshots[i].t),
-                      phema_number_shown(&gamma, problem->snapshots[i].gamma));
+                      phema_profile_shown(&name, problem->given->snapshots, j),
+                      phema_profile_shown(&other, problem->given->snapshots, i),
+                      phema_number_shown(&time, problem->given->snapshots[i].t),
+                      phema_number_shown(&gamma, problem->given->snapshots[i].gamma));
+}
+
+/* When the target ends, the last of its parts. */
+static double end_of(const struct phema_mix *target)
+{
+    double end = 0;
+    for (size_t p = 0; p < target->n_parts; p++)
+        end = fmax(end, target->parts[p].t);
+    return end;
+}
+
+/* What a ridge of one number is multiplied by, so that it means the same in every metric. */
+static phema_quad ridge_unit(const struct problem *problem, size_t target)
+{
+    phema_quad t = (phema_quad)end_of(&problem->given->targets[target]);
+    switch (problem->options->metric) {
+    case PHEMA_METRIC_WALK:
+        return t;
+    case PHEMA_METRIC_PROFILE:
+        return 1 / t;
+    case PHEMA_METRIC_MOTION:
+        break;
+    }
+    return 1;
 }
 
 /* Adds to the diagonal; false when there is nothing to add. */
@@ -75,30 +96,49 @@ static bool find_ridge(phema_quad *ridge, double *lambda, const struct problem *
                        size_t target)
 {
     const struct phema_solve_options *options = problem->options;
-    bool is_walk = options->metric == PHEMA_METRIC_WALK;
-    phema_quad t = (phema_quad)problem->targets[target].t;
+    size_t n = problem->given->n;
+    phema_quad unit = ridge_unit(problem, target);
     *lambda = 0;
     if (options->ridge == PHEMA_RIDGE_VALUE && options->ridge_value > 0) {
-        phema_quad value = (phema_quad)options->ridge_value;
-        for (size_t i = 0; i < problem->n; i++)
-            ridge[i] = is_walk ? value * t : value / t;
+        for (size_t i = 0; i < n; i++)
+            ridge[i] = (phema_quad)options->ridge_value * unit;
         *lambda = options->ridge_value;
     }
-    if (options->ridge == PHEMA_RIDGE_AUTO && is_walk) {
+    if (options->ridge == PHEMA_RIDGE_AUTO && options->metric != PHEMA_METRIC_PROFILE) {
         phema_quad sum = 0;
-        phema_model_ridge(ridge, &problem->model, problem->n);
-        for (size_t i = 0; i < problem->n; i++)
+        phema_model_ridge(ridge, &problem->model, options->metric == PHEMA_METRIC_MOTION, n);
+        for (size_t i = 0; i < n; i++)
             sum += ridge[i];
-        *lambda = (double)(sum / ((phema_quad)problem->n * t));
+        *lambda = (double)(sum / ((phema_quad)n * unit));
     }
     return *lambda > 0;
 }
 
 static enum phema_sum wanted_sum(const struct phema_solve_options *options)
 {
-    if (options->metric == PHEMA_METRIC_WALK)
-        return PHEMA_SUM_ONE;
+    if (options->metric != PHEMA_METRIC_PROFILE)
+        return PHEMA_SUM_KEPT;
     return options->keeps_sum ? PHEMA_SUM_FREE : PHEMA_SUM_DIVIDED;
+}
+
+static const struct phema_gram *gram_of(const struct problem *problem)
+{
+    switch (problem->options->metric) {
+    case PHEMA_METRIC_WALK:
+        return &problem->grams.walk;
+    case PHEMA_METRIC_MOTION:
+        return &problem->grams.motion;
+    case PHEMA_METRIC_PROFILE:
+        break;
+    }
+    return &problem->grams.white;
+}
+
+/* A new factor is needed where the ridge depends on the target's time, and this one differs. */
+static bool shares_ridge(const struct problem *problem, size_t target)
+{
+    return problem->options->ridge != PHEMA_RIDGE_VALUE ||
+           ridge_unit(problem, target) == ridge_unit(problem, target - 1);
 }
 
 static enum phema_status solve_target(struct phema_solution *solution, struct phema_system *system,
@@ -118,22 +158,19 @@ static enum phema_status solve_all(struct phema_solution *solutions, const struc
                                    struct phema_error *err)
 {
     const struct phema_solve_options *options = problem->options;
-    const struct phema_gram *gram =
-        options->metric == PHEMA_METRIC_WALK ? &problem->grams.walk : &problem->grams.white;
-    phema_quad *ridge = calloc(problem->n, sizeof(*ridge));
+    phema_quad *ridge = calloc(problem->given->n, sizeof(*ridge));
     if (!ridge)
         return fail_memory(problem, err);
 
     struct phema_system system = {0};
     enum phema_status status = PHEMA_OK;
-    for (size_t k = 0; !status && k < problem->m; k++) {
+    for (size_t k = 0; !status && k < problem->given->m; k++) {
         bool has_ridge = find_ridge(ridge, &solutions[k].ridge, problem, k);
-        bool is_new = !system.gram || (options->ridge == PHEMA_RIDGE_VALUE && has_ridge &&
-                                       problem->targets[k].t != problem->targets[k - 1].t);
-        if (is_new) {
+        if (!system.gram || !shares_ridge(problem, k)) {
             phema_system_close(&system);
-            status = phema_system_open(&system, gram, has_ridge ? ridge : NULL, options->solver,
-                                       PHEMA_STRICT, problem->snapshots, err);
+            status =
+                phema_system_open(&system, gram_of(problem), has_ridge ? ridge : NULL,
+                                  options->solver, PHEMA_STRICT, problem->given->snapshots, err);
         }
         if (!status)
             status = solve_target(&solutions[k], &system, problem, k, err);
@@ -166,14 +203,14 @@ static enum phema_status compare_with_paper(struct phema_solution *solutions,
                                             const struct problem *problem, bool sets_condition,
                                             struct phema_error *err)
 {
-    struct phema_solution paper = {.weights = make_weights(problem->n)};
+    struct phema_solution paper = {.weights = make_weights(problem->given->n)};
     if (!paper.weights)
         return fail_memory(problem, err);
     struct phema_system system = {0};
     enum phema_status status =
         phema_system_open(&system, &problem->grams.white, NULL, PHEMA_SOLVER_AUTO, PHEMA_LENIENT,
-                          problem->snapshots, err);
-    for (size_t k = 0; !status && k < problem->m; k++) {
+                          problem->given->snapshots, err);
+    for (size_t k = 0; !status && k < problem->given->m; k++) {
         status =
             rate_paper(&solutions[k].predicted.paper_weights, &system, &paper, problem, k, err);
         if (sets_condition)
@@ -188,8 +225,8 @@ static enum phema_status solve_problem(struct phema_solution *solutions,
                                        const struct problem *problem, struct phema_error *err)
 {
     enum phema_status status = check_distinct(problem, err);
-    for (size_t k = 0; !status && k < problem->m; k++) {
-        solutions[k].weights = make_weights(problem->n);
+    for (size_t k = 0; !status && k < problem->given->m; k++) {
+        solutions[k].weights = make_weights(problem->given->n);
         if (!solutions[k].weights)
             status = fail_memory(problem, err);
     }
@@ -200,26 +237,27 @@ static enum phema_status solve_problem(struct phema_solution *solutions,
     return status;
 }
 
+static enum phema_status open_problem(struct problem *problem, struct phema_error *err)
+{
+    problem->model = phema_model_of(problem->given);
+    enum phema_status status = check_numbers(problem, err);
+    if (!status && problem->options->metric == PHEMA_METRIC_MOTION && !problem->given->motion)
+        status = phema_fail(err, PHEMA_ERR_USAGE,
+                            "the motion metric needs to know how the parameters moved");
+    return status ? status : phema_grams_build(&problem->grams, problem->given, err);
+}
+
 enum phema_status phema_weights_solve(struct phema_solution *solutions,
                                       const struct phema_problem *given,
                                       const struct phema_solve_options *options,
                                       struct phema_error *err)
 {
-    const struct phema_profile *snapshots = given->snapshots;
-    const struct phema_profile *targets = given->m ? given->targets[0].parts : NULL;
-    const double *rounding = given->rounding;
-    size_t n = given->n;
-    size_t m = given->m;
-    double run_end = given->run_end;
-    struct problem problem = {snapshots, n, targets, m, options, .model = {.rounding = rounding}};
-    enum phema_status status = check_numbers(&problem, err);
+    struct problem problem = {.given = given, .options = options};
+    enum phema_status status = open_problem(&problem, err);
     if (status)
         return status;
-    status = phema_grams_build(&problem.grams, snapshots, n, targets, m, err);
-    if (status)
-        return status;
-    problem.model = phema_model_of(snapshots, n, rounding, run_end);
 
+    size_t m = given->m;
     struct phema_solution *made = calloc(m + 1, sizeof(*made)); /* m may be 0 */
     status = made ? solve_problem(made, &problem, err) : fail_memory(&problem, err);
     if (made && !status && m)
@@ -247,7 +285,7 @@ static enum phema_status check_weights(const struct phema_solution *solutions, s
 static enum phema_status rate_problem(struct phema_solution *rated, const struct problem *problem,
                                       struct phema_error *err)
 {
-    for (size_t k = 0; k < problem->m; k++) {
+    for (size_t k = 0; k < problem->given->m; k++) {
         rated[k].ridge = 0;
         enum phema_status status =
             phema_solution_rate(&rated[k], &problem->grams, k, &problem->model, err);
@@ -260,24 +298,16 @@ static enum phema_status rate_problem(struct phema_solution *rated, const struct
 enum phema_status phema_weights_rate(struct phema_solution *solutions,
                                      const struct phema_problem *given, struct phema_error *err)
 {
-    const struct phema_profile *snapshots = given->snapshots;
-    const struct phema_profile *targets = given->m ? given->targets[0].parts : NULL;
-    const double *rounding = given->rounding;
-    size_t n = given->n;
-    size_t m = given->m;
-    double run_end = given->run_end;
-    const struct phema_solve_options options = {.ridge = PHEMA_RIDGE_NONE};
-    struct problem problem = {snapshots, n, targets, m, &options, .model = {.rounding = rounding}};
-    enum phema_status status = check_numbers(&problem, err);
+    const struct phema_solve_options options = {.metric = PHEMA_METRIC_WALK,
+                                                .ridge = PHEMA_RIDGE_NONE};
+    struct problem problem = {.given = given, .options = &options};
+    enum phema_status status = check_weights(solutions, given->n, given->m, err);
     if (!status)
-        status = check_weights(solutions, n, m, err);
+        status = open_problem(&problem, err);
     if (status)
         return status;
-    status = phema_grams_build(&problem.grams, snapshots, n, targets, m, err);
-    if (status)
-        return status;
-    problem.model = phema_model_of(snapshots, n, rounding, run_end);
 
+    size_t m = given->m;
     struct phema_solution *rated = calloc(m + 1, sizeof(*rated)); /* m may be 0 */
     for (size_t k = 0; rated && k < m; k++)
         rated[k] = solutions[k];

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "phema/profile.h"
+#include "gram.h"
 #include "support.h"
 
 static inline struct phema_mix *mixes_of(const struct phema_profile *targets, size_t m)
@@ -47,6 +47,18 @@ static inline enum phema_status rate_profiles(struct phema_solution *solutions,
                                           .m = m,
                                           .run_end = run_end};
     enum phema_status status = phema_weights_rate(solutions, &problem, err);
+    free(mixes);
+    return status;
+}
+
+static inline enum phema_status build_grams(struct phema_grams *grams,
+                                            const struct phema_profile *snapshots, size_t n,
+                                            const struct phema_profile *targets, size_t m,
+                                            struct phema_error *err)
+{
+    struct phema_mix *mixes = mixes_of(targets, m);
+    const struct phema_problem problem = {.snapshots = snapshots, .n = n, .targets = mixes, .m = m};
+    enum phema_status status = phema_grams_build(grams, &problem, err);
     free(mixes);
     return status;
 }

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "gram.h"
+#include "profiles.h"
 
 struct power {
     double gamma, t;
@@ -81,7 +81,7 @@ static void matrices_hold_cosines(void **state)
     struct phema_grams grams;
     struct phema_error err = {""};
     size_t n = ARRAY_LEN(powers);
-    assert_ok(phema_grams_build(&grams, snapshots, n, &target, 1, &err), &err);
+    assert_ok(build_grams(&grams, snapshots, n, &target, 1, &err), &err);
     function *functions[] = {density, after};
     const struct phema_gram *metrics[] = {&grams.white, &grams.walk};
     for (size_t k = 0; k < 2; k++) {
@@ -110,7 +110,7 @@ static void products_far_apart_are_zero(void **state)
         {.gamma = 1e6, .t = 1}, {.gamma = 1e6, .t = 9e15}, {.gamma = 1e15, .t = 4}};
     struct phema_grams grams;
     struct phema_error err = {""};
-    assert_ok(phema_grams_build(&grams, snapshots, 3, NULL, 0, &err), &err);
+    assert_ok(build_grams(&grams, snapshots, 3, NULL, 0, &err), &err);
     assert_true(grams.white.matrix[1] == 0 && grams.white.matrix[2] >= 0);
     assert_true(grams.white.matrix[2] < PHEMA_FIXED_ONE / 1000);
     phema_grams_clear(&grams);

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "gram.h"
+#include "profiles.h"
 
 static const struct phema_profile mixed[] = {
     {.gamma = 16.972198602303447, .t = 40, .update_every = 5},
@@ -81,26 +81,28 @@ static void check_products(const struct phema_profile *snapshots, size_t n,
     struct phema_error err = {""};
     phema_quad *memory = calloc(2 * (n + m) * (n + 1), sizeof(*memory));
     assert_non_null(memory);
-    struct phema_products products = {.white = memory,
-                                      .walk = memory + (n + m) * n,
-                                      .white_self = memory + 2 * (n + m) * n,
-                                      .walk_self = memory + 2 * (n + m) * n + (n + m)};
-    assert_ok(phema_set_build(&set, snapshots, n, targets, m, &err), &err);
+    struct phema_products products = {
+        .with = {memory, memory + (n + m) * n},
+        .self = {memory + 2 * (n + m) * n, memory + 2 * (n + m) * n + (n + m)}};
+    struct phema_mix *mixes = mixes_of(targets, m);
+    const struct phema_problem problem = {.snapshots = snapshots, .n = n, .targets = mixes, .m = m};
+    assert_ok(phema_set_build(&set, &problem, &err), &err);
     assert_true(set.is_stepwise);
-    assert_ok(phema_recurrence_products(&products, &set, &err), &err);
+    assert_ok(phema_products_find(&products, &set, NULL, &err), &err);
     for (size_t i = 0; i < n + m; i++) {
         const struct phema_profile *row = i < n ? &snapshots[i] : &targets[i - n];
         phema_quad wanted[2];
         multiply(&wanted[0], &wanted[1], row, row, resolution);
-        assert_close(products.white_self[i], wanted[0]);
-        assert_close(products.walk_self[i], wanted[1]);
+        assert_close(products.self[PHEMA_GRAM_WHITE][i], wanted[0]);
+        assert_close(products.self[PHEMA_GRAM_WALK][i], wanted[1]);
         for (size_t j = 0; j < (i < n ? i + 1 : n); j++) {
             multiply(&wanted[0], &wanted[1], row, &snapshots[j], resolution);
-            assert_close(products.white[i * n + j], wanted[0]);
-            assert_close(products.walk[i * n + j], wanted[1]);
+            assert_close(products.with[PHEMA_GRAM_WHITE][i * n + j], wanted[0]);
+            assert_close(products.with[PHEMA_GRAM_WALK][i * n + j], wanted[1]);
         }
     }
     phema_set_clear(&set);
+    free(mixes);
     free(memory);
 }
 
@@ -140,8 +142,8 @@ static void many_steps_approach_the_closed_form(void **state)
     struct phema_grams steps;
     struct phema_grams closed;
     struct phema_error err = {""};
-    assert_ok(phema_grams_build(&steps, stepwise, 3, NULL, 0, &err), &err);
-    assert_ok(phema_grams_build(&closed, stepwise, 2, NULL, 0, &err), &err);
+    assert_ok(build_grams(&steps, stepwise, 3, NULL, 0, &err), &err);
+    assert_ok(build_grams(&closed, stepwise, 2, NULL, 0, &err), &err);
     assert_near((double)phema_quad_from_fixed(steps.white.matrix[1]),
                 (double)phema_quad_from_fixed(closed.white.matrix[1]), 1e-4);
     assert_near((double)phema_quad_from_fixed(steps.walk.matrix[1]),
@@ -177,7 +179,7 @@ static void too_many_steps_are_refused(void **state)
     const struct phema_profile snapshot = {.gamma = 1, .t = 2e9, .update_every = 2};
     struct phema_grams grams;
     struct phema_error err = {""};
-    assert_fails(phema_grams_build(&grams, &snapshot, 1, NULL, 0, &err), PHEMA_ERR_INPUTS, &err,
+    assert_fails(build_grams(&grams, &snapshot, 1, NULL, 0, &err), PHEMA_ERR_INPUTS, &err,
                  "at most 1e9 steps");
 }
 

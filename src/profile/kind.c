@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+/* kind.c - profiles of one kind within an interval: closed forms for pairs of powers, exponentials
+ * and windows (docs/numerics.md), quadrature for the others. */
+#include "kind.h"
+
+/* Beyond this the asymptotic series of phi is exact to a quad: what it leaves out is e^-x. */
+#define LARGE_X   120
+#define LARGEST_X 11000 /* e^-x is still a number */
+
+static phema_quad ln_2(void)
+{
+    return phema_quad_from_text("0.693147180559945309417232121458176568");
+}
+
+static phema_quad pi(void)
+{
+    return phema_quad_from_text("3.14159265358979323846264338327950288");
+}
+
+struct phema_kind phema_kind_of(const struct phema_profile *profile)
+{
+    struct phema_kind kind = {.every = 1};
+    phema_quad begin = (phema_quad)profile->t - (phema_quad)profile->length;
+    switch (profile->shape) {
+    case PHEMA_SHAPE_POWER:
+        kind.power = (phema_quad)profile->gamma + 1;
+        kind.every = profile->update_every > 1 ? profile->update_every : 1;
+        break;
+    case PHEMA_SHAPE_WINDOW:
+        kind.power = 1;
+        kind.origin = begin;
+        break;
+    case PHEMA_SHAPE_MINUS_SQRT:
+        kind.power = (phema_quad)0.5;
+        kind.origin = begin;
+        break;
+    case PHEMA_SHAPE_COSINE:
+        kind.form = PHEMA_FORM_COSINE;
+        kind.origin = begin;
+        kind.end = (phema_quad)profile->t;
+        break;
+    case PHEMA_SHAPE_RAMPED:
+        kind.form = PHEMA_FORM_RAMPED;
+        kind.ramp = (phema_quad)profile->ramp;
+        kind.power = ln_2() / kind.ramp;
+        kind.turn = (phema_quad)profile->half_life / kind.ramp;
+        kind.rate = ln_2() / (phema_quad)profile->half_life;
+        break;
+    case PHEMA_SHAPE_EMA:
+        kind.form = PHEMA_FORM_EXPONENTIAL;
+        kind.rate = ln_2() / (phema_quad)profile->half_life;
+        break;
+    case PHEMA_SHAPE_RAW:
+        kind.form = PHEMA_FORM_RAW;
+        break;
+    case PHEMA_SHAPE_TABLE:
+        kind.form = PHEMA_FORM_TABLE;
+        kind.betas = profile->betas;
+        break;
+    }
+    return kind;
+}
+
+bool phema_kind_equals(const struct phema_kind *a, const struct phema_kind *b)
+{
+    return a->form == b->form && a->power == b->power && a->origin == b->origin &&
+           a->end == b->end && a->rate == b->rate && a->turn == b->turn && a->every == b->every &&
+           a->betas == b->betas;
+}
+
+bool phema_kind_is_stepwise(const struct phema_kind *kind)
+{
+    return kind->every > 1 || kind->form == PHEMA_FORM_TABLE;
+}
+
+size_t phema_kind_breaks(const struct phema_kind *kind, phema_quad *found)
+{
+    *found = kind->form == PHEMA_FORM_RAMPED ? kind->turn : kind->origin;
+    return *found > 0;
+}
+
+static phema_quad risen(const struct phema_kind *kind, phema_quad t)
+{
+    if (t >= kind->end)
+        return 1;
+    phema_quad sine = phema_quad_sin(pi() / 2 * (t - kind->origin) / (kind->end - kind->origin));
+    return sine * sine;
+}
+
+phema_quad phema_kind_decay(const struct phema_kind *kind, phema_quad from, phema_quad to)
+{
+    if (from == to)
+        return 1;
+    switch (kind->form) {
+    case PHEMA_FORM_POWER:
+        if (from <= kind->origin)
+            return 0;
+        return phema_quad_pow((from - kind->origin) / (to - kind->origin), kind->power);
+    case PHEMA_FORM_EXPONENTIAL:
+        return phema_quad_exp(-kind->rate * (to - from));
+    case PHEMA_FORM_RAMPED: {
+        phema_quad turn = kind->turn < from ? from : kind->turn > to ? to : kind->turn;
+        phema_quad before = turn > from ? phema_quad_pow(from / turn, kind->power) : 1;
+        return before * phema_quad_exp(-kind->rate * (to - turn));
+    }
+    case PHEMA_FORM_COSINE:
+        return from <= kind->origin ? 0 : risen(kind, from) / risen(kind, to);
+    case PHEMA_FORM_RAW:
+    case PHEMA_FORM_TABLE:
+        break;
+    }
+    return 0;
+}
+
+struct phema_local phema_kind_local(const struct phema_kind *kind, phema_quad l, phema_quad u)
+{
+    struct phema_local local = {.form = kind->form,
+                                .power = kind->power,
+                                .rate = kind->rate,
+                                .from = l - kind->origin,
+                                .to = u - kind->origin,
+                                .span = kind->end - kind->origin,
+                                .length = u - l,
+                                .decay = phema_kind_decay(kind, l, u)};
+    if (kind->form == PHEMA_FORM_RAMPED)
+        local.form = u <= kind->turn ? PHEMA_FORM_POWER : PHEMA_FORM_EXPONENTIAL;
+    local.is_zero = local.form == PHEMA_FORM_RAW || local.to <= 0;
+    return local;
+}
+
+/* ---- phi ---- */
+
+/* e^-x sum_k x^k/k! a/(a+k): all terms are positive */
+static phema_quad phi_series(phema_quad a, phema_quad x)
+{
+    phema_quad term = 1;
+    phema_quad sum = 1;
+    for (int k = 1; term > sum * (phema_quad)1e-36; k++) {
+        term *= x / k;
+        sum += term * a / (a + k);
+    }
+    return sum * phema_quad_exp(-x);
+}
+
+/* a/x sum_j (1-a)(2-a).../x^j up to its least term: by parts, without the e^-x of the lower end */
+static phema_quad phi_asymptotic(phema_quad a, phema_quad x)
+{
+    phema_quad term = a / x;
+    phema_quad sum = term;
+    for (int j = 1; j < 4 * LARGE_X; j++) {
+        phema_quad next = -term * (a - j) / x;
+        if (phema_quad_abs(next) >= phema_quad_abs(term) ||
+            phema_quad_abs(next) < sum * (phema_quad)1e-36)
+            break;
+        term = next;
+        sum += term;
+    }
+    return sum;
+}
+
+struct phi {
+    phema_quad a, x, begin;
+};
+
+static phema_quad phi_integrand(const void *context, phema_quad at)
+{
+    const struct phi *phi = context;
+    at += phi->begin; /* 1 - s */
+    return phi->a * phema_quad_pow(1 - at, phi->a - 1) * phema_quad_exp(-phi->x * at);
+}
+
+/* Both are so large that the series' e^-x is no number any more: what counts lies close to s = 1 */
+static phema_quad phi_integral(phema_quad a, phema_quad x)
+{
+    struct phema_quadrature rule;
+    phema_quadrature_init(&rule);
+    phema_quad piece = 4 / (a + x);
+    phema_quad sum = 0;
+    for (int i = 0; i < 25; i++) { /* to e^-100 */
+        struct phi phi = {a, x, i * piece};
+        sum += phema_integrate(&rule, phi_integrand, &phi, piece, 1, 0);
+    }
+    return sum;
+}
+
+phema_quad phema_phi(phema_quad a, phema_quad x)
+{
+    if (x > LARGE_X && a < x / 2)
+        return phi_asymptotic(a, x);
+    return x < LARGEST_X ? phi_series(a, x) : phi_integral(a, x);
+}
+
+/* ---- Without a closed form ---- */
+
+struct pair {
+    const struct phema_local *a, *b; /* b may be NULL */
+    bool of_densities;
+};
+
+static phema_quad value_at(const struct phema_local *local, phema_quad at)
+{
+    if (local->form == PHEMA_FORM_POWER)
+        return phema_quad_pow((local->from + at) / local->to, local->power);
+    if (local->form == PHEMA_FORM_EXPONENTIAL)
+        return phema_quad_exp(-local->rate * (local->length - at));
+    phema_quad sine = phema_quad_sin(pi() / 2 * (local->from + at) / local->span);
+    phema_quad last = phema_quad_sin(pi() / 2 * local->to / local->span);
+    return sine * sine / (last * last);
+}
+
+static phema_quad density_at(const struct phema_local *local, phema_quad at)
+{
+    if (local->form == PHEMA_FORM_POWER)
+        return local->power / local->to *
+               phema_quad_pow((local->from + at) / local->to, local->power - 1);
+    if (local->form == PHEMA_FORM_EXPONENTIAL)
+        return local->rate * value_at(local, at);
+    phema_quad last = phema_quad_sin(pi() / 2 * local->to / local->span);
+    return pi() / 2 / local->span * phema_quad_sin(pi() * (local->from + at) / local->span) /
+           (last * last);
+}
+
+static phema_quad product_at(const void *context, phema_quad at)
+{
+    const struct pair *pair = context;
+    if (pair->of_densities)
+        return density_at(pair->a, at) * density_at(pair->b, at);
+    return value_at(pair->a, at) * (pair->b ? value_at(pair->b, at) : 1);
+}
+
+static phema_quad integrate(const struct pair *pair, const struct phema_quadrature *rule)
+{
+    phema_quad from = pair->a->length;
+    phema_quad rate = 0;
+    const struct phema_local *both[] = {pair->a, pair->b};
+    for (size_t i = 0; i < ARRAY_LEN(both) && both[i]; i++) {
+        if (both[i]->form == PHEMA_FORM_POWER && both[i]->from < from)
+            from = both[i]->from;
+        if (both[i]->form == PHEMA_FORM_EXPONENTIAL)
+            rate += both[i]->rate;
+    }
+    return phema_integrate(rule, product_at, pair, pair->a->length, from, rate);
+}
+
+/* ---- Closed forms ---- */
+
+static bool is_power(const struct phema_local *local)
+{
+    return local->form == PHEMA_FORM_POWER;
+}
+
+static bool is_exponential(const struct phema_local *local)
+{
+    return local->form == PHEMA_FORM_EXPONENTIAL;
+}
+
+/* Integral over the interval of (x/to)^exponent, reach = (from/to)^exponent */
+static phema_quad integral_of_power(const struct phema_local *local, phema_quad exponent,
+                                    phema_quad reach)
+{
+    return local->to * (1 - local->from / local->to * reach) / (exponent + 1);
+}
+
+phema_quad phema_local_single(const struct phema_local *a, const struct phema_quadrature *rule)
+{
+    if (a->is_zero)
+        return 0;
+    if (is_power(a))
+        return integral_of_power(a, a->power, a->decay);
+    if (is_exponential(a))
+        return -phema_quad_expm1(-a->rate * a->length) / a->rate;
+    return integrate(&(struct pair){a, NULL, false}, rule);
+}
+
+/* integral (x/to)^A e^(-k (u-t)): the whole from the origin, less what is before the interval */
+static phema_quad both_power_exponential(const struct phema_local *power,
+                                         const struct phema_local *exponential)
+{
+    phema_quad a = power->power + 1;
+    phema_quad k = exponential->rate;
+    phema_quad whole = power->to / a * phema_phi(a, k * power->to);
+    phema_quad before = power->from / a * phema_phi(a, k * power->from);
+    return whole - power->decay * exponential->decay * before;
+}
+
+/* integral (x/to)^A (x + shift) / window->to, x counted from the power's origin */
+static phema_quad both_power_window(const struct phema_local *power,
+                                    const struct phema_local *window)
+{
+    phema_quad shift = window->to - power->to;
+    phema_quad ratio = power->from / power->to;
+    phema_quad linear = integral_of_power(power, power->power + 1, ratio * power->decay);
+    phema_quad constant = integral_of_power(power, power->power, power->decay);
+    return (linear * power->to + shift * constant) / window->to;
+}
+
+phema_quad phema_local_both(const struct phema_local *a, const struct phema_local *b,
+                            const struct phema_quadrature *rule)
+{
+    if (a->is_zero || b->is_zero)
+        return 0;
+    if (is_exponential(a) && is_exponential(b))
+        return -phema_quad_expm1(-(a->rate + b->rate) * a->length) / (a->rate + b->rate);
+    if (is_power(a) && is_exponential(b))
+        return both_power_exponential(a, b);
+    if (is_exponential(a) && is_power(b))
+        return both_power_exponential(b, a);
+    if (is_power(a) && is_power(b)) {
+        if (a->to == b->to)
+            return integral_of_power(a, a->power + b->power, a->decay * b->decay);
+        if (b->power == 1)
+            return both_power_window(a, b);
+        if (a->power == 1)
+            return both_power_window(b, a);
+    }
+    return integrate(&(struct pair){a, b, false}, rule);
+}
+
+/* A B / to^2 integral (x/to)^(A+B-2). Where that is infinite, for a square root that begins, the
+ * density of the first unit of time is taken for even. */
+static phema_quad densities_of_powers(const struct phema_local *a, const struct phema_local *b)
+{
+    phema_quad exponent = a->power + b->power - 1;
+    phema_quad factor = a->power * b->power / a->to;
+    if (a->from <= 0 && exponent <= 0)
+        return factor * (4 + (a->to > 1 ? phema_quad_log(a->to) : 0));
+    if (a->from <= 0)
+        return factor / exponent;
+    if (exponent == 0)
+        return factor * phema_quad_log(a->to / a->from);
+    return factor * (1 - a->decay * b->decay * a->to / a->from) / exponent;
+}
+
+static phema_quad densities_power_exponential(const struct phema_local *power,
+                                              const struct phema_local *exponential)
+{
+    phema_quad k = exponential->rate;
+    return k * (phema_phi(power->power, k * power->to) -
+                power->decay * exponential->decay * phema_phi(power->power, k * power->from));
+}
+
+/* p at the end of the interval, which is where all of a raw profile is */
+static phema_quad density_at_end(const struct phema_local *local)
+{
+    if (local->form == PHEMA_FORM_RAW)
+        return 1;
+    return local->is_zero ? 0 : density_at(local, local->length);
+}
+
+phema_quad phema_local_densities(const struct phema_local *a, const struct phema_local *b,
+                                 const struct phema_quadrature *rule)
+{
+    if (a->form == PHEMA_FORM_RAW)
+        return density_at_end(b);
+    if (b->form == PHEMA_FORM_RAW)
+        return density_at_end(a);
+    if (a->is_zero || b->is_zero)
+        return 0;
+    if (is_exponential(a) && is_exponential(b))
+        return a->rate * b->rate * phema_local_both(a, b, rule);
+    if (is_power(a) && is_exponential(b))
+        return densities_power_exponential(a, b);
+    if (is_exponential(a) && is_power(b))
+        return densities_power_exponential(b, a);
+    if (is_power(a) && is_power(b)) {
+        if (a->to == b->to)
+            return densities_of_powers(a, b);
+        if (b->power == 1)
+            return (1 - a->decay) / b->to;
+        if (a->power == 1)
+            return (1 - b->decay) / a->to;
+    }
+    return integrate(&(struct pair){a, b, true}, rule);
+}

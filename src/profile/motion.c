@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+/* motion.c - how parameters moved, from the distances between snapshots (docs/numerics.md): powers
+ * of time for the random walk and the jitter first, then a factor for every interval. */
+#include "phema/profile.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shares.h"
+
+#define N_POWERS        4  /* t^0 ... t^-3 */
+#define N_ROUNDS        60 /* of scaling the intervals */
+#define LEAST_DISTANCES 3
+#define MOST_ROUNDING   0.75 /* of a squared distance */
+
+/* Keeps intervals that hardly show in any distance near the powers of time. */
+#define RELUCTANCE 0.3
+
+struct fit {
+    const struct phema_shares *shares; /* of the distances that are used */
+    double *seen;                      /* [n_pairs] squared distances without the rounding */
+    double *modelled;                  /* [n_pairs] */
+    double *walked, *jittered;         /* [n_pairs] for an amplitude of 1 t^-q */
+    double *pulls, *loads;             /* [n_intervals] */
+};
+
+/* ---- Logarithms that are the same on every machine: + - * / alone ---- */
+
+static double log_of(double x)
+{
+    int exponent = 0;
+    double mantissa = frexp(x, &exponent);
+    if (mantissa < 0.70710678118654752) {
+        mantissa *= 2;
+        exponent--;
+    }
+    double s = (mantissa - 1) / (mantissa + 1); /* |s| < 0.172: s^22 < 2e-17 */
+    double sum = 0;
+    for (int k = 21; k >= 1; k -= 2)
+        sum = sum * s * s + 1.0 / k;
+    return 2 * s * sum + exponent * 0.69314718055994531;
+}
+
+static double exp_of(double x)
+{
+    double bounded = fmax(-600, fmin(600, x));
+    int halvings = 0;
+    for (; fabs(bounded) > 0.25; halvings++)
+        bounded /= 2;
+    double sum = 1;
+    for (int k = 14; k >= 1; k--)
+        sum = 1 + sum * bounded / k;
+    for (; halvings > 0; halvings--)
+        sum *= sum;
+    return sum;
+}
+
+/* ---- Powers of time ---- */
+
+static double power_of(double base, int exponent)
+{
+    double product = 1;
+    for (int i = 0; i < exponent; i++)
+        product *= base;
+    return product;
+}
+
+/* Where an interval is, for t^-q: its middle, in units of the last end. */
+static double middle_of(const struct phema_shares *shares, size_t k)
+{
+    double begin = k ? shares->ends[k - 1] : 0;
+    return (begin + shares->ends[k]) / 2 / shares->ends[shares->n_intervals - 1];
+}
+
+static void sum_powers(double *sums, const struct phema_shares *shares, bool of_walk, int power)
+{
+    for (size_t p = 0; p < shares->n_pairs; p++) {
+        sums[p] = 0;
+        for (size_t s = shares->starts[p]; s < shares->starts[p + 1]; s++) {
+            const struct phema_share *share = &shares->items[s];
+            sums[p] += (of_walk ? share->walk : share->jitter) /
+                       power_of(middle_of(shares, share->interval), power);
+        }
+    }
+}
+
+/* Least squares of b x + c y against 1, where x and y are relative to what was seen; b, c >= 0. */
+static void fit_two(double *b, double *c, const struct fit *fit)
+{
+    double xx = 0, xy = 0, yy = 0, x1 = 0, y1 = 0;
+    for (size_t p = 0; p < fit->shares->n_pairs; p++) {
+        double x = fit->walked[p] / fit->seen[p];
+        double y = fit->jittered[p] / fit->seen[p];
+        xx += x * x;
+        xy += x * y;
+        yy += y * y;
+        x1 += x;
+        y1 += y;
+    }
+    double determinant = xx * yy - xy * xy;
+    *b = determinant > 0 ? (x1 * yy - y1 * xy) / determinant : -1;
+    *c = determinant > 0 ? (y1 * xx - x1 * xy) / determinant : -1;
+    if (*b >= 0 && *c >= 0)
+        return;
+    /* one of them alone: the one that leaves less, x1^2 / xx being what it takes away */
+    bool walks = xx > 0 && (yy <= 0 || x1 * x1 * yy >= y1 * y1 * xx);
+    *b = walks ? x1 / xx : 0;
+    *c = !walks && yy > 0 ? y1 / yy : 0;
+}
+
+static double misfit_of(const struct fit *fit, double b, double c)
+{
+    double sum = 0;
+    for (size_t p = 0; p < fit->shares->n_pairs; p++) {
+        double modelled = b * fit->walked[p] + c * fit->jittered[p];
+        if (!(modelled > 0))
+            return HUGE_VAL;
+        sum += fabs(log_of(fit->seen[p] / modelled));
+    }
+    return sum / (double)fit->shares->n_pairs;
+}
+
+static void fit_powers(struct phema_motion *motion, struct fit *fit)
+{
+    double best_b = 0, best_c = 0;
+    motion->misfit = HUGE_VAL;
+    for (int q = 0; q < N_POWERS; q++) {
+        sum_powers(fit->walked, fit->shares, true, q);
+        for (int r = 0; r < N_POWERS; r++) {
+            double b, c;
+            sum_powers(fit->jittered, fit->shares, false, r);
+            fit_two(&b, &c, fit);
+            double misfit = misfit_of(fit, b, c);
+            if (misfit < motion->misfit) {
+                motion->misfit = misfit;
+                motion->wander_power = q;
+                motion->jitter_power = r;
+                best_b = b;
+                best_c = c;
+            }
+        }
+    }
+    for (size_t k = 0; k < motion->n_intervals; k++) {
+        double middle = middle_of(fit->shares, k);
+        motion->wander[k] = best_b / power_of(middle, motion->wander_power);
+        motion->jitter[k] = best_c / power_of(middle, motion->jitter_power);
+    }
+}
+
+/* ---- A factor for every interval ---- */
+
+static double part_of(const struct phema_motion *motion, const struct phema_share *share)
+{
+    return motion->wander[share->interval] * share->walk +
+           motion->jitter[share->interval] * share->jitter;
+}
+
+/* One round: what is too short by a factor pulls at the intervals that it passes, as much as each
+ * of them counts in it. */
+static void scale_intervals(struct phema_motion *motion, struct fit *fit)
+{
+    const struct phema_shares *shares = fit->shares;
+    memset(fit->pulls, 0, motion->n_intervals * sizeof(*fit->pulls));
+    memset(fit->loads, 0, motion->n_intervals * sizeof(*fit->loads));
+    for (size_t p = 0; p < shares->n_pairs; p++) {
+        double modelled = 0;
+        for (size_t s = shares->starts[p]; s < shares->starts[p + 1]; s++)
+            modelled += part_of(motion, &shares->items[s]);
+        if (!(modelled > 0))
+            continue;
+        double missing = log_of(fit->seen[p] / modelled);
+        for (size_t s = shares->starts[p]; s < shares->starts[p + 1]; s++) {
+            double share = part_of(motion, &shares->items[s]) / modelled;
+            fit->pulls[shares->items[s].interval] += share * missing;
+            fit->loads[shares->items[s].interval] += share;
+        }
+    }
+    for (size_t k = 0; k < motion->n_intervals; k++) {
+        double factor = exp_of(fit->pulls[k] / (fit->loads[k] + RELUCTANCE));
+        motion->wander[k] *= factor;
+        motion->jitter[k] *= factor;
+    }
+}
+
+/* ---- Together ---- */
+
+static enum phema_status make_motion(struct phema_motion *motion, struct fit *fit,
+                                     struct phema_error *err)
+{
+    size_t n_pairs = fit->shares->n_pairs;
+    size_t n_intervals = fit->shares->n_intervals;
+    motion->n_intervals = n_intervals;
+    motion->ends = calloc(n_intervals, sizeof(double));
+    motion->wander = calloc(n_intervals, sizeof(double));
+    motion->jitter = calloc(n_intervals, sizeof(double));
+    fit->walked = calloc(n_pairs, sizeof(double));
+    fit->jittered = calloc(n_pairs, sizeof(double));
+    fit->pulls = calloc(n_intervals, sizeof(double));
+    fit->loads = calloc(n_intervals, sizeof(double));
+    if (!motion->ends || !motion->wander || !motion->jitter || !fit->walked || !fit->jittered ||
+        !fit->pulls || !fit->loads)
+        return phema_fail_memory(err);
+    memcpy(motion->ends, fit->shares->ends, n_intervals * sizeof(double));
+    fit_powers(motion, fit);
+    if (!isfinite(motion->misfit))
+        return phema_fail(err, PHEMA_NO,
+                          "the distances between the snapshots do not say how parameters moved");
+    for (int round = 0; round < N_ROUNDS; round++)
+        scale_intervals(motion, fit);
+    return PHEMA_OK;
+}
+
+/* Of the distances those that are more than rounding; returns how many. */
+static size_t choose(struct phema_distance *chosen, double *seen,
+                     const struct phema_distance *distances, size_t n_distances,
+                     const double *rounding)
+{
+    size_t n = 0;
+    for (size_t d = 0; d < n_distances; d++) {
+        const struct phema_distance *distance = &distances[d];
+        double rounded = 0;
+        if (rounding)
+            rounded = rounding[distance->i] * rounding[distance->i] +
+                      rounding[distance->j] * rounding[distance->j];
+        bool is_usable = isfinite(distance->square) && distance->square > 0 &&
+                         rounded <= MOST_ROUNDING * distance->square;
+        if (!is_usable)
+            continue;
+        chosen[n] = *distance;
+        seen[n++] = distance->square - rounded;
+    }
+    return n;
+}
+
+PHEMA_FALLIBLE phema_motion_fit(struct phema_motion *out, const struct phema_profile *snapshots,
+                                size_t n, const double *rounding,
+                                const struct phema_distance *distances, size_t n_distances,
+                                struct phema_error *err)
+{
+    struct phema_motion motion = {0};
+    struct phema_shares shares = {0};
+    struct fit fit = {.shares = &shares};
+    struct phema_distance *chosen = calloc(n_distances + 1, sizeof(*chosen));
+    fit.seen = calloc(n_distances + 1, sizeof(*fit.seen));
+    enum phema_status status = chosen && fit.seen ? PHEMA_OK : phema_fail_memory(err);
+    size_t n_chosen = 0;
+    if (!status)
+        n_chosen = choose(chosen, fit.seen, distances, n_distances, rounding);
+    if (!status && n_chosen < LEAST_DISTANCES)
+        status = phema_fail(err, PHEMA_NO,
+                            "%zu of %zu distances between snapshots are more than their rounding; "
+                            "expected at least %d",
+                            n_chosen, n_distances, LEAST_DISTANCES);
+    if (!status)
+        status = phema_shares_find(&shares, snapshots, n, chosen, n_chosen, err);
+    if (!status)
+        status = make_motion(&motion, &fit, err);
+    if (status)
+        phema_motion_clear(&motion);
+    else
+        *out = motion;
+    phema_shares_clear(&shares);
+    free(chosen);
+    free(fit.seen);
+    free(fit.walked);
+    free(fit.jittered);
+    free(fit.pulls);
+    free(fit.loads);
+    return status;
+}
+
+void phema_motion_clear(struct phema_motion *motion)
+{
+    free(motion->ends);
+    free(motion->wander);
+    free(motion->jitter);
+    *motion = (struct phema_motion){0};
+}
+
+/* ---- Pairs ---- */
+
+struct timed {
+    double t;
+    size_t index;
+};
+
+static int compare_timed(const void *a, const void *b)
+{
+    const struct timed *x = a;
+    const struct timed *y = b;
+    if (x->t != y->t)
+        return (x->t > y->t) - (x->t < y->t);
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+/* The end of the group of one time that begins at i */
+static size_t group_end(const struct timed *order, size_t n, size_t i)
+{
+    size_t end = i;
+    while (end < n && order[end].t == order[i].t)
+        end++;
+    return end;
+}
+
+PHEMA_FALLIBLE phema_motion_pairs(struct phema_distance **pairs, size_t *n_pairs,
+                                  const struct phema_profile *snapshots, size_t n,
+                                  struct phema_error *err)
+{
+    struct timed *order = calloc(n + 1, sizeof(*order));
+    struct phema_distance *made = NULL;
+    size_t count = 0;
+    for (size_t i = 0; order && i < n; i++)
+        order[i] = (struct timed){snapshots[i].t, i};
+    if (order)
+        qsort(order, n, sizeof(*order), compare_timed);
+    /* first counted, then made */
+    for (int pass = 0; order && pass < 2; pass++) {
+        if (pass && !(made = calloc(count + 1, sizeof(*made))))
+            break;
+        count = 0;
+        for (size_t i = 0; i < n; i++) {
+            size_t end = group_end(order, n, group_end(order, n, i));
+            for (size_t j = i + 1; j < end; j++, count++)
+                if (pass)
+                    made[count] = (struct phema_distance){.i = order[i].index, .j = order[j].index};
+        }
+    }
+    free(order);
+    if (!made)
+        return phema_fail_memory(err);
+    *pairs = made;
+    *n_pairs = count;
+    return PHEMA_OK;
+}

@@ -1,0 +1,25 @@
+/* quadrature.h - integrals of functions that have no closed form, to the digits of a quad. */
+#ifndef PHEMA_PROFILE_QUADRATURE_H
+#define PHEMA_PROFILE_QUADRATURE_H
+
+#include <stddef.h>
+
+#include "quad.h"
+
+#define PHEMA_GAUSS_POINTS 24
+
+struct phema_quadrature { /* Gauss-Legendre on [-1, 1] */
+    phema_quad nodes[PHEMA_GAUSS_POINTS], weights[PHEMA_GAUSS_POINTS];
+};
+void phema_quadrature_init(struct phema_quadrature *rule);
+
+/* at: distance from the lower end, exact however small */
+typedef phema_quad phema_integrand(const void *context, phema_quad at);
+
+/* Integral over [0, length] of a function that is analytic there but perhaps for a power of
+ * (at + from) at the lower end, and that grows like e^(rate at) at most. */
+phema_quad phema_integrate(const struct phema_quadrature *rule, phema_integrand *f,
+                           const void *context, phema_quad length, phema_quad from,
+                           phema_quad rate);
+
+#endif
