@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: Apache-2.0
+/* test_kinds.c - inner products of every two shapes against integrals of the profiles as they are
+ * defined, by a quadrature of the test's own; and, step by step, against explicit weights. */
+#include "support.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "profiles.h"
+
+static phema_quad half_pi(void)
+{
+    return phema_quad_from_text("1.57079632679489661923132169163975144");
+}
+
+static phema_quad ln_2(void)
+{
+    return phema_quad_from_text("0.693147180559945309417232121458176568");
+}
+
+/* ---- Profiles, word by word ---- */
+
+/* Weight before t, at + from where an interval begins: at may be tiny beside from. */
+static phema_quad before(const struct phema_profile *p, phema_quad from, phema_quad at)
+{
+    phema_quad t = from + at;
+    phema_quad end = (phema_quad)p->t;
+    phema_quad x =
+        p->length > 0 ? ((from - (end - (phema_quad)p->length)) + at) / (phema_quad)p->length : 0;
+    if (t >= end)
+        return 1;
+    if (p->length > 0 && x <= 0)
+        return 0;
+    switch (p->shape) {
+    case PHEMA_SHAPE_POWER:
+        return phema_quad_pow(t / end, (phema_quad)p->gamma + 1);
+    case PHEMA_SHAPE_EMA:
+        return phema_quad_exp(-ln_2() * (end - t) / (phema_quad)p->half_life);
+    case PHEMA_SHAPE_RAMPED: {
+        phema_quad turn = (phema_quad)p->half_life / (phema_quad)p->ramp;
+        phema_quad power = ln_2() / (phema_quad)p->ramp;
+        if (end <= turn)
+            return phema_quad_pow(t / end, power);
+        phema_quad late = t > turn ? t : turn;
+        phema_quad kept = phema_quad_exp(-ln_2() * (end - late) / (phema_quad)p->half_life);
+        return t > turn ? kept : kept * phema_quad_pow(t / turn, power);
+    }
+    case PHEMA_SHAPE_WINDOW:
+        return x;
+    case PHEMA_SHAPE_COSINE: {
+        phema_quad sine = phema_quad_sin(half_pi() * x);
+        return sine * sine;
+    }
+    case PHEMA_SHAPE_MINUS_SQRT:
+        return phema_quad_sqrt(x);
+    case PHEMA_SHAPE_RAW:
+    case PHEMA_SHAPE_TABLE:
+        break;
+    }
+    return 0;
+}
+
+/* Its derivative */
+static phema_quad density(const struct phema_profile *p, phema_quad from, phema_quad at)
+{
+    phema_quad t = from + at;
+    phema_quad end = (phema_quad)p->t;
+    phema_quad length = (phema_quad)p->length;
+    phema_quad f = before(p, from, at);
+    phema_quad x = length > 0 ? ((from - (end - length)) + at) / length : 0;
+    if (t >= end || (length > 0 && x <= 0))
+        return 0;
+    switch (p->shape) {
+    case PHEMA_SHAPE_POWER:
+        return ((phema_quad)p->gamma + 1) * f / t;
+    case PHEMA_SHAPE_EMA:
+        return ln_2() / (phema_quad)p->half_life * f;
+    case PHEMA_SHAPE_RAMPED: {
+        phema_quad half_life = (phema_quad)p->ramp * t;
+        if (half_life > (phema_quad)p->half_life)
+            half_life = (phema_quad)p->half_life;
+        return ln_2() / half_life * f;
+    }
+    case PHEMA_SHAPE_WINDOW:
+        return 1 / length;
+    case PHEMA_SHAPE_COSINE:
+        return half_pi() / length * phema_quad_sin(2 * half_pi() * x);
+    case PHEMA_SHAPE_MINUS_SQRT:
+        return f / (2 * x * length);
+    case PHEMA_SHAPE_RAW:
+    case PHEMA_SHAPE_TABLE:
+        break;
+    }
+    return 0;
+}
+
+static phema_quad after(const struct phema_profile *p, phema_quad from, phema_quad at)
+{
+    return 1 - before(p, from, at);
+}
+
+typedef phema_quad function(const struct phema_profile *, phema_quad, phema_quad);
+
+/* tanh-sinh between the breaks: steps of 1/28, so that 25 digits stand whatever happens at the ends
+ */
+static phema_quad integrate(function *f, const struct phema_profile *a,
+                            const struct phema_profile *b, phema_quad l, phema_quad u)
+{
+    phema_quad sum = 0;
+    for (int i = -6 * 28; i <= 5 * 28; i++) {
+        phema_quad grown = phema_quad_exp((phema_quad)i / 28);
+        phema_quad s = half_pi() * (grown - 1 / grown) / 2;
+        phema_quad slope = half_pi() * (grown + 1 / grown) / 2;
+        phema_quad small = phema_quad_exp(-2 * phema_quad_abs(s));
+        phema_quad at = (u - l) * (s < 0 ? small : 1) / (1 + small);
+        phema_quad weight = (u - l) * 2 * slope * small / ((1 + small) * (1 + small));
+        if (weight > 0 && at > 0 && l + at < u)
+            sum += weight * f(a, l, at) * f(b, l, at);
+    }
+    return sum / 28;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static size_t breaks_of(double *found, const struct phema_profile *p)
+{
+    found[0] = p->t;
+    found[1] = p->length > 0 ? p->t - p->length : 0;
+    found[2] = p->shape == PHEMA_SHAPE_RAMPED ? p->half_life / p->ramp : 0;
+    return 3;
+}
+
+static phema_quad product(function *f, const struct phema_profile *a, const struct phema_profile *b)
+{
+    double breaks[7] = {0};
+    double end = fmin(a->t, b->t);
+    size_t n = 1 + breaks_of(breaks + 1, a) + breaks_of(breaks + 4, b);
+    qsort(breaks, n, sizeof(*breaks), compare);
+    phema_quad sum = 0;
+    for (size_t i = 1; i < n; i++)
+        if (breaks[i] > breaks[i - 1] && breaks[i] <= end)
+            sum += integrate(f, a, b, (phema_quad)breaks[i - 1], (phema_quad)breaks[i]);
+    return sum;
+}
+
+/* ---- Continuous ---- */
+
+static const struct phema_profile shapes[] = {
+    {.gamma = 6.94, .t = 1000},
+    {.gamma = -0.25, .t = 400},
+    {.shape = PHEMA_SHAPE_EMA, .t = 1000, .half_life = 90},
+    {.shape = PHEMA_SHAPE_EMA, .t = 700, .half_life = 3000}, /* 85 % on what was before */
+    {.shape = PHEMA_SHAPE_EMA, .t = 900, .half_life = 2},    /* e^-300 */
+    {.shape = PHEMA_SHAPE_RAMPED, .t = 1000, .half_life = 50, .ramp = 0.0625},
+    {.shape = PHEMA_SHAPE_RAMPED, .t = 600, .half_life = 50, .ramp = 0.0625},
+    {.shape = PHEMA_SHAPE_WINDOW, .t = 1000, .length = 250},
+    {.shape = PHEMA_SHAPE_WINDOW, .t = 800, .length = 800},
+    {.shape = PHEMA_SHAPE_WINDOW, .t = 1000, .length = 700},
+    {.shape = PHEMA_SHAPE_COSINE, .t = 1000, .length = 300},
+    {.shape = PHEMA_SHAPE_COSINE, .t = 500, .length = 500},
+    {.shape = PHEMA_SHAPE_MINUS_SQRT, .t = 1000, .length = 400},
+    {.shape = PHEMA_SHAPE_RAW, .t = 1000},
+    {.shape = PHEMA_SHAPE_RAW, .t = 550},
+};
+
+static phema_quad cosine_of(const struct phema_gram *gram, size_t i, size_t j)
+{
+    return phema_quad_from_fixed(gram->matrix[i * gram->n + j]) * gram->lengths[i] *
+           gram->lengths[j];
+}
+
+static void assert_digits(phema_quad got, phema_quad wanted, phema_quad scale, size_t i, size_t j)
+{
+    double error = (double)(phema_quad_abs(got - wanted) / scale);
+    if (!(error <= 1e-25))
+        fail_msg("shapes %zu and %zu: off by %.1e of %.17g", i, j, error, (double)wanted);
+}
+
+/* What has no integral: raw profiles' densities are peaks one unit wide, and a square root's
+ * density is not square-integrable where it begins. */
+static phema_quad white_product(size_t i, size_t j)
+{
+    const struct phema_profile *a = &shapes[i];
+    const struct phema_profile *b = &shapes[j];
+    if (b->shape == PHEMA_SHAPE_RAW) {
+        const struct phema_profile *swapped = a;
+        a = b;
+        b = swapped;
+    }
+    if (a->shape == PHEMA_SHAPE_RAW && b->shape == PHEMA_SHAPE_RAW)
+        return a->t == b->t;
+    if (a->shape == PHEMA_SHAPE_RAW && a->t > b->t)
+        return 0;
+    if (a->shape == PHEMA_SHAPE_RAW) /* just before its end: b may end there too */
+        return density(b, (phema_quad)a->t, -(phema_quad)1e-28 * (phema_quad)a->t);
+    if (a->shape == PHEMA_SHAPE_MINUS_SQRT && i == j)
+        return (4 + phema_quad_log((phema_quad)a->length)) / (4 * (phema_quad)a->length);
+    return product(density, a, b);
+}
+
+static void products_of_shapes_are_the_integrals(void **state)
+{
+    (void)state;
+    struct phema_grams grams;
+    struct phema_error err = {""};
+    size_t n = ARRAY_LEN(shapes);
+    assert_ok(build_grams(&grams, shapes, n, NULL, 0, &err), &err);
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j <= i; j++) {
+            phema_quad lengths = grams.walk.lengths[i] * grams.walk.lengths[j];
+            assert_digits(cosine_of(&grams.walk, i, j), product(after, &shapes[i], &shapes[j]),
+                          lengths, i, j);
+            lengths = grams.white.lengths[i] * grams.white.lengths[j];
+            assert_digits(cosine_of(&grams.white, i, j), white_product(i, j), lengths, i, j);
+        }
+    }
+    phema_grams_clear(&grams);
+}
+
+/* A target of several parts has the products of the sum. */
+static void mixes_are_sums(void **state)
+{
+    (void)state;
+    const struct phema_profile snapshots[] = {shapes[0], shapes[2], shapes[1]};
+    const struct phema_profile parts[] = {shapes[2], shapes[14], shapes[12]};
+    const double factors[] = {2, -1.5, 0.5};
+    const struct phema_mix mix = {.parts = parts, .factors = factors, .n_parts = 3};
+    const struct phema_problem problem = {.snapshots = snapshots, .n = 3, .targets = &mix, .m = 1};
+    struct phema_grams grams;
+    struct phema_error err = {""};
+    assert_ok(phema_grams_build(&grams, &problem, &err), &err);
+    phema_quad self = 0;
+    for (size_t p = 0; p < 3; p++)
+        for (size_t q = 0; q < 3; q++)
+            self += (phema_quad)(factors[p] * factors[q]) * product(after, &parts[p], &parts[q]);
+    phema_quad length = grams.walk.lengths[3];
+    assert_digits(length * length, self, self, 3, 3);
+    for (size_t i = 0; i < 3; i++) {
+        phema_quad wanted = 0;
+        for (size_t p = 0; p < 3; p++)
+            wanted += (phema_quad)factors[p] * product(after, &parts[p], &snapshots[i]);
+        phema_quad scale = length * grams.walk.lengths[i];
+        assert_digits(grams.walk.cosines[i] * scale, wanted, scale, 3, i);
+    }
+    phema_grams_clear(&grams);
+}
+
+/* phi(a, x) = a integral s^(a-1) e^(-x (1-s)): wherever series, asymptotics and integral meet. */
+static void phi_is_its_integral(void **state)
+{
+    (void)state;
+    const double as[] = {0.5, 1, 2, 7.94, 60, 130, 7000, 90000};
+    const double xs[] = {0, 1e-9, 0.5, 30, 119, 121, 260, 10999, 11001, 180001};
+    for (size_t i = 0; i < ARRAY_LEN(as); i++) {
+        for (size_t j = 0; j < ARRAY_LEN(xs); j++) {
+            phema_quad a = (phema_quad)as[i];
+            phema_quad x = (phema_quad)xs[j];
+            /* with r = 1 - s = y / (1 + a + x): the peak is one wide; pieces as long as it */
+            phema_quad unit = 1 / (1 + a + x);
+            phema_quad sum = 0;
+            for (int piece = 0; piece < 90; piece++) {
+                phema_quad l = piece * unit;
+                phema_quad u = l + unit < 1 ? l + unit : 1;
+                for (int k = -6 * 24; l < u && k <= 5 * 24; k++) {
+                    phema_quad grown = phema_quad_exp((phema_quad)k / 24);
+                    phema_quad s = half_pi() * (grown - 1 / grown) / 2;
+                    phema_quad slope = half_pi() * (grown + 1 / grown) / 2;
+                    phema_quad small = phema_quad_exp(-2 * phema_quad_abs(s));
+                    /* distance from the upper end, where s = 0 may be */
+                    phema_quad left = (u - l) * (s > 0 ? small : 1) / (1 + small);
+                    phema_quad weight = (u - l) * 2 * slope * small / ((1 + small) * (1 + small));
+                    phema_quad power = phema_quad_pow((1 - u) + left, a - 1);
+                    if (weight > 0 && left > 0)
+                        sum += weight * a * power * phema_quad_exp(-x * (u - left)) / 24;
+                }
+            }
+            double error = (double)phema_quad_abs(phema_phi(a, x) / sum - 1);
+            if (!(error <= 1e-25))
+                fail_msg("phi(%g, %g): off by %.1e", as[i], xs[j], error);
+        }
+    }
+}
+
+/* ---- Step by step ---- */
+
+static const uint64_t table_steps[] = {1, 4, 5, 9, 20, 21, 40, 61};
+static const double table_betas[] = {0.25, 0.5, 0, 0.75, 0.125, 1, 0.5, 0.875};
+static const struct phema_betas table = {table_steps, table_betas, ARRAY_LEN(table_steps)};
+
+static const struct phema_profile stepwise[] = {
+    {.gamma = 6.94, .t = 60},
+    {.shape = PHEMA_SHAPE_TABLE, .t = 64, .betas = &table},
+    {.shape = PHEMA_SHAPE_TABLE, .t = 30, .betas = &table},
+    {.shape = PHEMA_SHAPE_EMA, .t = 64, .half_life = 6},
+    {.shape = PHEMA_SHAPE_EMA, .t = 31, .half_life = 200},
+    {.shape = PHEMA_SHAPE_RAMPED, .t = 64, .half_life = 4, .ramp = 0.125},
+    {.shape = PHEMA_SHAPE_WINDOW, .t = 64, .length = 20},
+    {.shape = PHEMA_SHAPE_WINDOW, .t = 50, .length = 12.5},
+    {.shape = PHEMA_SHAPE_COSINE, .t = 64, .length = 33},
+    {.shape = PHEMA_SHAPE_MINUS_SQRT, .t = 61, .length = 15},
+    {.shape = PHEMA_SHAPE_RAW, .t = 64},
+    {.shape = PHEMA_SHAPE_RAW, .t = 40},
+};
+
+static phema_quad beta_of(const struct phema_profile *p, uint64_t step)
+{
+    if (p->shape == PHEMA_SHAPE_RAW)
+        return 0;
+    if (p->shape == PHEMA_SHAPE_TABLE) {
+        for (size_t i = 0; i < table.n; i++)
+            if (table_steps[i] == step)
+                return (phema_quad)table_betas[i];
+        return 1;
+    }
+    if (p->shape == PHEMA_SHAPE_EMA || p->shape == PHEMA_SHAPE_RAMPED) {
+        double half_life = p->half_life;
+        if (p->shape == PHEMA_SHAPE_RAMPED)
+            half_life = fmin(half_life, p->ramp * (double)step);
+        return phema_quad_exp(-ln_2() / (phema_quad)half_life);
+    }
+    phema_quad now = before(p, (phema_quad)step, 0);
+    return now > 0 ? before(p, (phema_quad)(step - 1), 0) / now : 1;
+}
+
+/* [t + 1]: at 0 what was before the first step */
+static phema_quad *weights_of(const struct phema_profile *p)
+{
+    uint64_t end = (uint64_t)p->t;
+    phema_quad *weights = calloc(end + 1, sizeof(*weights));
+    assert_non_null(weights);
+    weights[0] = 1;
+    for (uint64_t step = 1; step <= end; step++) {
+        phema_quad beta = beta_of(p, step);
+        for (uint64_t j = 0; j < step; j++)
+            weights[j] *= beta;
+        weights[step] = 1 - beta;
+    }
+    return weights;
+}
+
+static void steps_of_shapes_are_explicit_weights(void **state)
+{
+    (void)state;
+    struct phema_grams grams;
+    struct phema_error err = {""};
+    size_t n = ARRAY_LEN(stepwise);
+    assert_ok(build_grams(&grams, stepwise, n, NULL, 0, &err), &err);
+    assert_true(grams.set.is_stepwise);
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j <= i; j++) {
+            phema_quad *a = weights_of(&stepwise[i]);
+            phema_quad *b = weights_of(&stepwise[j]);
+            uint64_t end = (uint64_t)fmin(stepwise[i].t, stepwise[j].t);
+            phema_quad white = 0, walk = 0, before_a = a[0], before_b = b[0];
+            for (uint64_t step = 1; step <= end; step++) {
+                white += a[step] * b[step];
+                walk += (1 - before_a) * (1 - before_b);
+                before_a += a[step];
+                before_b += b[step];
+            }
+            double errors[] = {(double)(phema_quad_abs(cosine_of(&grams.white, i, j) - white) /
+                                        (grams.white.lengths[i] * grams.white.lengths[j])),
+                               (double)(phema_quad_abs(cosine_of(&grams.walk, i, j) - walk) /
+                                        (grams.walk.lengths[i] * grams.walk.lengths[j]))};
+            /* long double steps, compensated; an average that hardly forgets loses a digit or two
+             * where its Q is the difference of two sums */
+            if (!(errors[0] < 1e-18 && errors[1] < 2e-17))
+                fail_msg("shapes %zu and %zu: off by %.1e and %.1e", i, j, errors[0], errors[1]);
+            free(a);
+            free(b);
+        }
+    }
+    phema_grams_clear(&grams);
+}
+
+/* ---- Refusals ---- */
+
+static void what_is_no_profile_is_refused(void **state)
+{
+    (void)state;
+    static const uint64_t down[] = {3, 2};
+    static const double wild[] = {0.5, 1.5};
+    static const struct phema_betas falling = {down, table_betas, 2};
+    static const struct phema_betas outside = {table_steps, wild, 2};
+    static const struct phema_betas none = {table_steps, table_betas, 0};
+    static const struct {
+        struct phema_profile profile;
+        const char *part;
+    } bad[] = {
+        {{.shape = PHEMA_SHAPE_EMA, .t = 10}, "half-life above 0"},
+        {{.shape = PHEMA_SHAPE_EMA, .t = 10, .half_life = HUGE_VAL}, "half-life above 0"},
+        {{.shape = PHEMA_SHAPE_RAMPED, .t = 10, .half_life = 1}, "expected a ramp"},
+        {{.shape = PHEMA_SHAPE_WINDOW, .t = 10}, "expected a length"},
+        {{.shape = PHEMA_SHAPE_COSINE, .t = 10, .length = 11}, "at most the time 10"},
+        {{.shape = PHEMA_SHAPE_MINUS_SQRT, .t = 10, .length = -1}, "expected a length"},
+        {{.shape = PHEMA_SHAPE_TABLE, .t = 10}, "is empty"},
+        {{.shape = PHEMA_SHAPE_TABLE, .t = 10, .betas = &none}, "is empty"},
+        {{.shape = PHEMA_SHAPE_TABLE, .t = 10, .betas = &falling}, "ascending steps"},
+        {{.shape = PHEMA_SHAPE_TABLE, .t = 10, .betas = &outside}, "beta from 0 to 1"},
+        {{.shape = PHEMA_SHAPE_TABLE, .t = 9.5, .betas = &table}, "whole number"},
+        {{.shape = PHEMA_SHAPE_TABLE, .t = 2e9, .betas = &table}, "at most 1e9 steps"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct phema_grams grams;
+        struct phema_error err = {""};
+        assert_fails(build_grams(&grams, &bad[i].profile, 1, NULL, 0, &err), PHEMA_ERR_INPUTS, &err,
+                     bad[i].part);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_of_shapes_are_the_integrals),
+        cmocka_unit_test(mixes_are_sums),
+        cmocka_unit_test(phi_is_its_integral),
+        cmocka_unit_test(steps_of_shapes_are_explicit_weights),
+        cmocka_unit_test(what_is_no_profile_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+/* test_motion.c - motions that are known are found again in the distances that they cause, and the
+ * motion metric is the expected squared error. */
+#include "support.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "profiles.h"
+#include "shares.h"
+
+#define N 16
+
+static void make_series(struct phema_profile *snapshots)
+{
+    for (size_t i = 0; i < N; i++)
+        snapshots[i] =
+            (struct phema_profile){.gamma = i % 2 ? 6.937203937601809 : 16.97219860230345,
+                                   .t = 100.0 * (double)(i / 2 + 1)};
+}
+
+static double density(const struct phema_profile *p, double t)
+{
+    return t < p->t ? (p->gamma + 1) * pow(t / p->t, p->gamma) / p->t : 0;
+}
+
+static double after(const struct phema_profile *p, double t)
+{
+    return t < p->t ? 1 - pow(t / p->t, p->gamma + 1) : 0;
+}
+
+/* Midpoint sums over an interval, good to 1e-6 with 4000 pieces of smooth functions */
+static double integrate(double (*f)(const struct phema_profile *, double),
+                        const struct phema_profile *a, const struct phema_profile *b, double l,
+                        double u)
+{
+    double sum = 0;
+    for (int i = 0; i < 4000; i++) {
+        double t = l + (u - l) * (i + 0.5) / 4000;
+        sum += pow(f(a, t) - f(b, t), 2);
+    }
+    return sum * (u - l) / 4000;
+}
+
+static void pairs_are_of_one_time_or_neighbours(void **state)
+{
+    (void)state;
+    struct phema_profile snapshots[N];
+    make_series(snapshots);
+    struct phema_profile swapped = snapshots[0]; /* the order of the snapshots is no matter */
+    snapshots[0] = snapshots[7];
+    snapshots[7] = swapped;
+    struct phema_distance *pairs = NULL;
+    size_t n_pairs = 0;
+    struct phema_error err = {""};
+    assert_ok(phema_motion_pairs(&pairs, &n_pairs, snapshots, N, &err), &err);
+    assert_int_equal(n_pairs, 8 + 7 * 4);
+    for (size_t p = 0; p < n_pairs; p++) {
+        assert_true(pairs[p].i != pairs[p].j);
+        assert_true(fabs(snapshots[pairs[p].i].t - snapshots[pairs[p].j].t) <= 100);
+    }
+    free(pairs);
+    assert_ok(phema_motion_pairs(&pairs, &n_pairs, snapshots, 1, &err), &err);
+    assert_int_equal(n_pairs, 0);
+    free(pairs);
+}
+
+static void shares_are_integrals(void **state)
+{
+    (void)state;
+    struct phema_profile snapshots[N];
+    make_series(snapshots);
+    struct phema_distance *pairs = NULL;
+    struct phema_shares shares;
+    size_t n_pairs = 0;
+    struct phema_error err = {""};
+    assert_ok(phema_motion_pairs(&pairs, &n_pairs, snapshots, N, &err), &err);
+    assert_ok(phema_shares_find(&shares, snapshots, N, pairs, n_pairs, &err), &err);
+    assert_int_equal(shares.n_intervals, 8);
+    for (size_t p = 0; p < n_pairs; p++) {
+        const struct phema_profile *a = &snapshots[pairs[p].i];
+        const struct phema_profile *b = &snapshots[pairs[p].j];
+        for (size_t s = shares.starts[p]; s < shares.starts[p + 1]; s++) {
+            const struct phema_share *share = &shares.items[s];
+            double u = shares.ends[share->interval];
+            double walk = integrate(after, a, b, u - 100, u);
+            double jitter = integrate(density, a, b, u - 100, u);
+            assert_near(share->walk, walk, 1e-5 * walk);
+            assert_near(share->jitter, jitter, 1e-5 * jitter);
+        }
+    }
+    phema_shares_clear(&shares);
+    free(pairs);
+}
+
+/* Distances as a motion makes them, computed from the definition. */
+static double square_of(const struct phema_profile *a, const struct phema_profile *b,
+                        double wander_of(double), double jitter_of(double))
+{
+    double sum = 0;
+    for (int i = 0; i < 40000; i++) {
+        double t = 800 * (i + 0.5) / 40000;
+        double d = density(a, t) - density(b, t);
+        double tail = after(a, t) - after(b, t);
+        sum += wander_of(t) * tail * tail + jitter_of(t) * d * d;
+    }
+    return sum * 800 / 40000;
+}
+
+/* Constant within intervals of 100, so that the model can hold them */
+static double falling(double t)
+{
+    double middle = floor(t / 100) * 100 + 50;
+    return 1e-6 * pow(800 / middle, 2);
+}
+
+static double even(double t)
+{
+    (void)t;
+    return 1e-4;
+}
+
+static double dropping(double t)
+{
+    return t < 500 ? 1e-5 : 2e-7;
+}
+
+static struct phema_distance *distances_of(const struct phema_profile *snapshots, size_t *n_pairs,
+                                           double wander_of(double), double jitter_of(double))
+{
+    struct phema_distance *pairs = NULL;
+    struct phema_error err = {""};
+    assert_ok(phema_motion_pairs(&pairs, n_pairs, snapshots, N, &err), &err);
+    for (size_t p = 0; p < *n_pairs; p++)
+        pairs[p].square =
+            square_of(&snapshots[pairs[p].i], &snapshots[pairs[p].j], wander_of, jitter_of);
+    return pairs;
+}
+
+static void powers_of_time_are_found(void **state)
+{
+    (void)state;
+    struct phema_profile snapshots[N];
+    make_series(snapshots);
+    size_t n_pairs = 0;
+    struct phema_distance *distances = distances_of(snapshots, &n_pairs, falling, even);
+    struct phema_motion motion;
+    struct phema_error err = {""};
+    assert_ok(phema_motion_fit(&motion, snapshots, N, NULL, distances, n_pairs, &err), &err);
+    assert_int_equal(motion.n_intervals, 8);
+    assert_int_equal(motion.wander_power, 2);
+    assert_int_equal(motion.jitter_power, 0);
+    assert_true(motion.misfit < 1e-4);
+    for (size_t k = 0; k < 8; k++) {
+        assert_near(motion.ends[k], 100.0 * (double)(k + 1), 0);
+        double wander = falling(motion.ends[k] - 50);
+        assert_near(motion.wander[k], wander, 1e-3 * wander);
+        assert_near(motion.jitter[k], 1e-4, 1e-3 * 1e-4);
+    }
+    phema_motion_clear(&motion);
+
+    /* the same with rounding in every distance, which is told */
+    double rounding[N];
+    for (size_t i = 0; i < N; i++)
+        rounding[i] = 1e-4 * (double)(1 + i % 3);
+    for (size_t p = 0; p < n_pairs; p++)
+        distances[p].square += pow(rounding[distances[p].i], 2) + pow(rounding[distances[p].j], 2);
+    assert_ok(phema_motion_fit(&motion, snapshots, N, rounding, distances, n_pairs, &err), &err);
+    assert_near(motion.wander[7], falling(750), 1e-3 * falling(750));
+    phema_motion_clear(&motion);
+    free(distances);
+}
+
+/* No power of time drops by 50 at once: the factors of the intervals do. */
+static void sudden_changes_are_found(void **state)
+{
+    (void)state;
+    struct phema_profile snapshots[N];
+    make_series(snapshots);
+    size_t n_pairs = 0;
+    struct phema_distance *distances = distances_of(snapshots, &n_pairs, dropping, even);
+    for (size_t p = 0; p < n_pairs; p++)
+        distances[p].square =
+            square_of(&snapshots[distances[p].i], &snapshots[distances[p].j], dropping, dropping);
+    struct phema_motion motion;
+    struct phema_error err = {""};
+    assert_ok(phema_motion_fit(&motion, snapshots, N, NULL, distances, n_pairs, &err), &err);
+    for (size_t k = 2; k < 8; k++) {
+        double ratio = motion.wander[k] / dropping(motion.ends[k] - 50);
+        if (!(ratio > 0.6 && ratio < 1.6))
+            fail_msg("interval %zu: %g times the truth", k, ratio);
+    }
+    phema_motion_clear(&motion);
+    free(distances);
+}
+
+static void too_little_is_said(void **state)
+{
+    (void)state;
+    struct phema_profile snapshots[N];
+    make_series(snapshots);
+    size_t n_pairs = 0;
+    struct phema_distance *distances = distances_of(snapshots, &n_pairs, falling, even);
+    struct phema_motion motion;
+    struct phema_error err = {""};
+    double coarse[N];
+    for (size_t i = 0; i < N; i++)
+        coarse[i] = 0.5; /* beside distances of 1e-2 */
+    assert_fails(phema_motion_fit(&motion, snapshots, N, coarse, distances, n_pairs, &err),
+                 PHEMA_NO, &err, "0 of 36 distances");
+    assert_fails(phema_motion_fit(&motion, snapshots, N, NULL, distances, 2, &err), PHEMA_NO, &err,
+                 "2 of 2 distances");
+    for (size_t p = 0; p < n_pairs; p++)
+        distances[p].square = p % 2 ? (double)NAN : 0; /* not finite, or equal files */
+    assert_fails(phema_motion_fit(&motion, snapshots, N, NULL, distances, n_pairs, &err), PHEMA_NO,
+                 &err, "0 of 36");
+    free(distances);
+}
+
+/* predicted.total^2 is E(w) for any weights, and the metric's own weights have the least of it. */
+static void the_metric_is_the_expected_error(void **state)
+{
+    (void)state;
+    struct phema_profile snapshots[N];
+    make_series(snapshots);
+    size_t n_pairs = 0;
+    struct phema_distance *distances = distances_of(snapshots, &n_pairs, falling, even);
+    struct phema_motion motion;
+    struct phema_error err = {""};
+    assert_ok(phema_motion_fit(&motion, snapshots, N, NULL, distances, n_pairs, &err), &err);
+    double rounding[N];
+    for (size_t i = 0; i < N; i++)
+        rounding[i] = 2e-4;
+    const struct phema_profile wanted = {.gamma = 3.5, .t = 800};
+    const struct phema_mix mix = {.parts = &wanted, .n_parts = 1};
+    const struct phema_problem problem = {.snapshots = snapshots,
+                                          .rounding = rounding,
+                                          .n = N,
+                                          .targets = &mix,
+                                          .m = 1,
+                                          .motion = &motion};
+    const struct phema_solve_options options = {.metric = PHEMA_METRIC_MOTION};
+    struct phema_solution solution;
+    assert_ok(phema_weights_solve(&solution, &problem, &options, &err), &err);
+    assert_near(solution.sum, 1, 1e-13);
+    double best = solution.predicted.total;
+    for (size_t change = 0; change <= N; change++) {
+        struct phema_solution other = solution;
+        double weights[N];
+        for (size_t i = 0; i < N; i++)
+            weights[i] = solution.weights[i];
+        if (change < N) { /* the sum stays 1 */
+            weights[change] += 1e-3;
+            weights[(change + 5) % N] -= 1e-3;
+        }
+        other.weights = weights;
+        assert_ok(phema_weights_rate(&other, &problem, &err), &err);
+        double squared = 0;
+        for (int i = 0; i < 40000; i++) {
+            double t = 800 * (i + 0.5) / 40000;
+            double d = density(&wanted, t), tail = after(&wanted, t);
+            for (size_t k = 0; k < N; k++) {
+                d -= weights[k] * density(&snapshots[k], t);
+                tail -= weights[k] * after(&snapshots[k], t);
+            }
+            squared += (falling(t) * tail * tail + even(t) * d * d) * 800 / 40000;
+        }
+        double rounded = 0;
+        for (size_t k = 0; k < N; k++)
+            rounded = hypot(rounded, 2e-4 * weights[k]);
+        double total = hypot(sqrt(squared), rounded);
+        assert_near(other.predicted.total, total, 2e-3 * total);
+        assert_near(other.predicted.rounding, rounded, 1e-12);
+        assert_true(other.predicted.total >= best * (1 - 1e-12));
+    }
+    assert_true(solution.predicted.paper_weights > best);
+    phema_solutions_clear(&solution, 1);
+    phema_motion_clear(&motion);
+    free(distances);
+}
+
+static void without_a_motion_there_is_no_such_metric(void **state)
+{
+    (void)state;
+    const struct phema_profile one = {.gamma = 2, .t = 10};
+    const struct phema_solve_options options = {.metric = PHEMA_METRIC_MOTION};
+    struct phema_solution solution;
+    struct phema_error err = {""};
+    assert_fails(solve_profiles(&solution, &one, NULL, 1, &one, 1, 0, &options, &err),
+                 PHEMA_ERR_USAGE, &err, "how the parameters moved");
+}
+
+/* Raw snapshots: a difference of two averages has weights that add up to 0; a raw target is met. */
+static void differences_and_raw_targets(void **state)
+{
+    (void)state;
+    struct phema_profile snapshots[N];
+    for (size_t i = 0; i < N; i++)
+        snapshots[i] =
+            (struct phema_profile){.shape = PHEMA_SHAPE_RAW, .t = 50.0 * (double)(i + 1)};
+    const struct phema_profile raw = {.shape = PHEMA_SHAPE_RAW, .t = 400};
+    const struct phema_profile parts[] = {{.shape = PHEMA_SHAPE_RAW, .t = 800}, raw};
+    const double factors[] = {1, -1};
+    const struct phema_mix mixes[] = {{.parts = &raw, .n_parts = 1},
+                                      {.parts = parts, .factors = factors, .n_parts = 2}};
+    const struct phema_problem problem = {.snapshots = snapshots, .n = N, .targets = mixes, .m = 2};
+    for (int metric = 0; metric < 2; metric++) {
+        const struct phema_solve_options options = {.metric = metric ? PHEMA_METRIC_PROFILE
+                                                                     : PHEMA_METRIC_WALK};
+        struct phema_solution solutions[2];
+        struct phema_error err = {""};
+        assert_ok(phema_weights_solve(solutions, &problem, &options, &err), &err);
+        for (size_t i = 0; i < N; i++) {
+            assert_near(solutions[0].weights[i], i == 7, 1e-15);
+            assert_near(solutions[1].weights[i], i == 15 ? 1 : i == 7 ? -1 : 0, 1e-15);
+        }
+        assert_near(solutions[1].sum, 0, 1e-15);
+        assert_true(solutions[1].predicted.total < 1e-12);
+        phema_solutions_clear(solutions, 2);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pairs_are_of_one_time_or_neighbours),
+        cmocka_unit_test(shares_are_integrals),
+        cmocka_unit_test(powers_of_time_are_found),
+        cmocka_unit_test(sudden_changes_are_found),
+        cmocka_unit_test(too_little_is_said),
+        cmocka_unit_test(the_metric_is_the_expected_error),
+        cmocka_unit_test(without_a_motion_there_is_no_such_metric),
+        cmocka_unit_test(differences_and_raw_targets),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
