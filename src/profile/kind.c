@@ -316,14 +316,26 @@ phema_quad phema_local_both(const struct phema_local *a, const struct phema_loca
     return integrate(&(struct pair){a, b, false}, rule);
 }
 
-/* A B / to^2 integral (x/to)^(A+B-2). Where that is infinite, for a square root that begins, the
- * density of the first unit of time is taken for even. */
+/* Where profiles begin, powers of a half and less are not square-integrable: the density of the
+ * first unit of time is taken for even. */
+static phema_quad densities_from_one(const struct phema_local *a, const struct phema_local *b,
+                                     phema_quad factor, phema_quad exponent)
+{
+    if (a->to <= 1)
+        return 1 / a->to;
+    phema_quad first = phema_quad_pow(a->to, -a->power - b->power);
+    if (exponent == 0)
+        return first + factor * phema_quad_log(a->to);
+    return first + factor * (1 - phema_quad_pow(a->to, -exponent)) / exponent;
+}
+
+/* A B / to^2 integral (x/to)^(A+B-2) */
 static phema_quad densities_of_powers(const struct phema_local *a, const struct phema_local *b)
 {
     phema_quad exponent = a->power + b->power - 1;
     phema_quad factor = a->power * b->power / a->to;
     if (a->from <= 0 && exponent <= 0)
-        return factor * (4 + (a->to > 1 ? phema_quad_log(a->to) : 0));
+        return densities_from_one(a, b, factor, exponent);
     if (a->from <= 0)
         return factor / exponent;
     if (exponent == 0)
