@@ -23,7 +23,7 @@ declare -A opens=(
     [synth]="plan profile formats accumulate writer"
     [cli]="synth plan profile formats accumulate writer compare gen"
 )
-base_doors="error span dtype file input cleanup text json cpu arena memory ledger crc32"
+base_doors="error span dtype element file input cleanup text json cpu arena memory ledger crc32"
 
 for room in src/*/; do
     room=$(basename "$room")

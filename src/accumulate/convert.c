@@ -1,68 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* convert.c - see convert.h. Every format with sign, exponent and fraction of at most 16 bits goes
- * through one description and two functions of integer arithmetic, straight from the bits of the
+ * through one description and one function of integer arithmetic, straight from the bits of the
  * double, so that nothing is rounded twice (double to F16 by way of float would be). */
 #include "convert.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Codes of magnitudes above max_code are infinity (max_code + 1) where the format has one, NaN
- * otherwise; nan_code is the one that is written. */
-struct float_layout {
-    unsigned bits, exponent_bits, mantissa_bits;
-    int bias;
-    uint32_t max_code, nan_code;
-    bool has_infinity;
-    bool is_unsigned_zero; /* FNUZ: the code of -0 is the only NaN */
-    bool is_finite_only;   /* every code is a number */
-};
-
-static const struct float_layout layouts[PHEMA_N_DTYPES] = {
-    [PHEMA_F16] = {16, 5, 10, 15, 0x7bff, 0x7e00, true, false, false},
-    [PHEMA_BF16] = {16, 8, 7, 127, 0x7f7f, 0x7fc0, true, false, false},
-    [PHEMA_F8_E4M3] = {8, 4, 3, 7, 0x7e, 0x7f, false, false, false},
-    [PHEMA_F8_E5M2] = {8, 5, 2, 15, 0x7b, 0x7e, true, false, false},
-    [PHEMA_F8_E4M3FNUZ] = {8, 4, 3, 8, 0x7f, 0x80, false, true, false},
-    [PHEMA_F8_E5M2FNUZ] = {8, 5, 2, 16, 0x7f, 0x80, false, true, false},
-    [PHEMA_F4] = {4, 2, 1, 1, 0x7, 0x7, false, false, true},
-};
-
-static double double_from_bits(uint64_t bits)
-{
-    double value;
-    memcpy(&value, &bits, sizeof(value));
-    return value;
-}
-
-/* 2^exponent for exponents of normal doubles */
-static double power_of_two(int exponent)
-{
-    return double_from_bits((uint64_t)(exponent + 1023) << 52);
-}
-
-static double decode(const struct float_layout *layout, uint32_t code)
-{
-    uint32_t sign_bit = 1U << (layout->bits - 1);
-    uint32_t magnitude = code & (sign_bit - 1);
-    if (layout->is_unsigned_zero && code == sign_bit)
-        return (double)NAN;
-    double sign = code & sign_bit ? -1.0 : 1.0;
-    if (magnitude > layout->max_code)
-        return layout->has_infinity && magnitude == layout->max_code + 1 ? sign * (double)INFINITY
-                                                                         : (double)NAN;
-    int exponent = (int)(magnitude >> layout->mantissa_bits);
-    uint32_t mantissa = magnitude & ((1U << layout->mantissa_bits) - 1);
-    if (exponent)
-        mantissa |= 1U << layout->mantissa_bits;
-    else
-        exponent = 1;
-    return sign * mantissa * power_of_two(exponent - layout->bias - (int)layout->mantissa_bits);
-}
-
 /* The magnitude |x| rounded to nearest even as if the exponents went on for ever: a code above
  * max_code has overflown. A carry out of the fraction runs into the exponent, as it should. */
-static uint64_t round_magnitude(const struct float_layout *layout, uint64_t magnitude_bits)
+static uint64_t round_magnitude(const struct phema_float_layout *layout, uint64_t magnitude_bits)
 {
     int exponent = (int)(magnitude_bits >> 52) - 1023;
     if (exponent == -1023)
@@ -82,8 +29,8 @@ static uint64_t round_magnitude(const struct float_layout *layout, uint64_t magn
     return (steps << layout->mantissa_bits) + quotient;
 }
 
-static uint32_t encode(const struct float_layout *layout, double x, enum phema_overflow overflow,
-                       struct phema_narrow_counts *counts)
+static uint32_t encode(const struct phema_float_layout *layout, double x,
+                       enum phema_overflow overflow, struct phema_narrow_counts *counts)
 {
     uint64_t bits;
     memcpy(&bits, &x, sizeof(bits));
@@ -176,35 +123,8 @@ void phema_small_values(double *values, enum phema_dtype dtype)
 {
     size_t n = (size_t)1 << phema_dtype_bits(dtype);
     for (size_t code = 0; code < n; code++) {
-        if (dtype == PHEMA_F8_E8M0)
-            values[code] = code == 255 ? (double)NAN : power_of_two((int)code - 127);
-        else
-            values[code] = decode(&layouts[dtype], (uint32_t)code);
-    }
-}
-
-double phema_element_widen(enum phema_dtype dtype, const uint8_t *data, size_t i)
-{
-    float single;
-    double value;
-    uint8_t byte;
-    switch (dtype) {
-    case PHEMA_F64:
-        memcpy(&value, data + 8 * i, sizeof(value));
-        return value;
-    case PHEMA_F32:
-        memcpy(&single, data + 4 * i, sizeof(single));
-        return (double)single;
-    case PHEMA_F16:
-    case PHEMA_BF16:
-        return decode(&layouts[dtype], phema_load_u16(data + 2 * i));
-    case PHEMA_F4:
-        byte = data[i / 2];
-        return decode(&layouts[dtype], i % 2 ? byte >> 4 : byte & 15);
-    case PHEMA_F8_E8M0:
-        return data[i] == 255 ? (double)NAN : power_of_two((int)data[i] - 127);
-    default:
-        return decode(&layouts[dtype], data[i]);
+        uint8_t byte = (uint8_t)code;
+        values[code] = phema_element_widen(dtype, &byte, 0);
     }
 }
 
@@ -224,19 +144,19 @@ void phema_element_narrow(uint8_t *out, enum phema_dtype dtype, size_t i, double
         break;
     case PHEMA_F16:
     case PHEMA_BF16:
-        code = encode(&layouts[dtype], x, overflow, counts);
+        code = encode(&phema_float_layouts[dtype], x, overflow, counts);
         out[2 * i] = (uint8_t)code;
         out[2 * i + 1] = (uint8_t)(code >> 8);
         break;
     case PHEMA_F4:
-        code = encode(&layouts[dtype], x, overflow, counts);
+        code = encode(&phema_float_layouts[dtype], x, overflow, counts);
         out[i / 2] = (uint8_t)(i % 2 ? (out[i / 2] & 15U) | code << 4 : code);
         break;
     case PHEMA_F8_E8M0:
         out[i] = encode_e8m0(x, overflow, counts);
         break;
     default:
-        out[i] = (uint8_t)encode(&layouts[dtype], x, overflow, counts);
+        out[i] = (uint8_t)encode(&phema_float_layouts[dtype], x, overflow, counts);
         break;
     }
 }

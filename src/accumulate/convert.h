@@ -1,16 +1,14 @@
-/* convert.h - one element at a time between the dtypes of files and double, exactly or with a
- * single rounding to nearest even. What the vector kernels are held against, and what does their
- * odd ends. NaN is written as the positive quiet NaN. F4 has neither NaN nor infinity: NaN and what
- * is too large become its largest number, as ONNX has it. F8_E8M0 holds powers of two alone: zero
- * becomes its smallest, a tie goes up as in PyTorch, and a negative number is NaN and counts as
- * overflow. */
+/* convert.h - one element at a time from double to the dtypes of files, with a single rounding to
+ * nearest even; element.h has the way back. What the vector kernels are held against, and what does
+ * their odd ends. NaN is written as the positive quiet NaN. F4 has neither NaN nor infinity: NaN
+ * and what is too large become its largest number, as ONNX has it. F8_E8M0 holds powers of two
+ * alone: zero becomes its smallest, a tie goes up as in PyTorch, and a negative number is NaN and
+ * counts as overflow. */
 #ifndef PHEMA_ACCUMULATE_CONVERT_H
 #define PHEMA_ACCUMULATE_CONVERT_H
 
 #include "phema/accumulate.h"
-
-/* Element i of data, exactly; F4 has the even elements in the low nibbles. */
-double phema_element_widen(enum phema_dtype dtype, const uint8_t *data, size_t i);
+#include "phema/element.h"
 
 /* Element i of out = x; odd elements of F4 after their even neighbours. */
 void phema_element_narrow(uint8_t *out, enum phema_dtype dtype, size_t i, double x,
