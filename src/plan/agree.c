@@ -187,6 +187,7 @@ PHEMA_FALLIBLE agree_first(struct agreement *agreement, struct phema_snapshot *s
                            struct phema_error *err)
 {
     agreement->reference = snapshot->label;
+    agreement->checkpoint = snapshot->checkpoint;
     enum phema_status status = fill_table(agreement, snapshot->checkpoint, err);
     if (status)
         return status;
@@ -210,7 +211,7 @@ PHEMA_FALLIBLE agree_first(struct agreement *agreement, struct phema_snapshot *s
                               phema_dtype_name(dtype));
         }
     }
-    snapshot->places = agreement->places;
+    snapshot->places = agreement->first = agreement->places;
     /* the next snapshot is compared in a table of its own */
     struct phema_place *spare =
         phema_arena_array(agreement->arena, series->n_tensors, sizeof(*spare));
@@ -346,7 +347,7 @@ static enum phema_status fill_places(struct agreement *agreement, struct phema_s
                                      bool *is_alike, struct phema_error *err)
 {
     struct phema_series *series = agreement->series;
-    const struct phema_place *first = series->snapshots[0].places;
+    const struct phema_place *first = agreement->first;
     const struct phema_tensor *tensors = phema_checkpoint_tensors(snapshot->checkpoint);
     size_t n = phema_checkpoint_n_tensors(snapshot->checkpoint), found = 0;
     *is_alike = true;
@@ -368,7 +369,7 @@ static enum phema_status fill_places(struct agreement *agreement, struct phema_s
             return fail_differs(agreement, snapshot, wanted, &tensors[j], err);
         if (series->became) /* a file may hold several snapshots */
             series->became[j] = i + 1;
-        if (snapshot->is_one_of_many && snapshot->checkpoint == series->snapshots[0].checkpoint)
+        if (snapshot->is_one_of_many && snapshot->checkpoint == agreement->checkpoint)
             take_back(series, &tensors[j]);
         struct phema_place *place = &agreement->places[i];
         *place = place_of(&tensors[j]);
@@ -392,9 +393,8 @@ static enum phema_status fill_places(struct agreement *agreement, struct phema_s
 PHEMA_FALLIBLE agree_next(struct agreement *agreement, struct phema_snapshot *snapshot,
                           struct phema_error *err)
 {
-    struct phema_series *series = agreement->series;
     if (phema_checkpoint_is_alike(snapshot->checkpoint, &snapshot->shift)) {
-        snapshot->places = series->snapshots[0].places;
+        snapshot->places = agreement->first;
         return PHEMA_OK;
     }
     snapshot->shift = 0;
@@ -403,13 +403,13 @@ PHEMA_FALLIBLE agree_next(struct agreement *agreement, struct phema_snapshot *sn
     if (status)
         return status;
     if (is_alike) {
-        snapshot->places = series->snapshots[0].places;
+        snapshot->places = agreement->first;
         return PHEMA_OK;
     }
     snapshot->shift = 0;
     snapshot->places = agreement->places;
-    agreement->places =
-        phema_arena_array(agreement->arena, series->n_tensors, sizeof(*agreement->places));
+    agreement->places = phema_arena_array(agreement->arena, agreement->series->n_tensors,
+                                          sizeof(*agreement->places));
     return agreement->places ? PHEMA_OK : phema_fail_memory(err);
 }
 
@@ -441,7 +441,7 @@ static bool same_place(const struct phema_series *series, size_t a, size_t b)
     const struct phema_place *table = NULL;
     for (size_t k = 0; k < series->n; k++) {
         const struct phema_place *places = series->snapshots[k].places;
-        if (places == table)
+        if (!places || places == table) /* a manifest need not name a file for each */
             continue;
         table = places;
         if (places[a].parts || places[b].parts || places[a].offset != places[b].offset ||
@@ -476,7 +476,7 @@ PHEMA_FALLIBLE agree_ties(struct agreement *agreement, struct phema_error *err)
         phema_arena_array(agreement->arena, series->n_tensors + 1, sizeof(*places));
     if (!places)
         return phema_fail_memory(err);
-    memcpy(places, series->snapshots[0].places, series->n_tensors * sizeof(*places));
+    memcpy(places, agreement->first, series->n_tensors * sizeof(*places));
     qsort_r(order, series->n_tensors, sizeof(*order), compare_places, places);
     for (size_t i = 1; i < series->n_tensors; i++)
         if (same_place(series, order[i - 1], order[i]))

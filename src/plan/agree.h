@@ -25,8 +25,10 @@ struct agreement {
     bool may_be_empty; /* a file without tensors is one as well */
     bool is_alone;     /* series->became is filled in */
     struct phema_series *series;
-    const char *reference;      /* label of the snapshot whose tensors the table holds */
-    size_t *by_name;            /* [n_tensors] indices in the order of names */
+    const char *reference; /* label of the snapshot whose tensors the table holds, ... */
+    const struct phema_checkpoint *checkpoint; /* ... and its file ... */
+    const struct phema_place *first;           /* ... [n_tensors] and places */
+    size_t *by_name;                           /* [n_tensors] indices in the order of names */
     struct phema_place *places; /* [n_tensors] of the snapshot at hand, before it is shared */
 };
 
@@ -34,7 +36,7 @@ struct agreement {
 PHEMA_FALLIBLE agree_first(struct agreement *agreement, struct phema_snapshot *snapshot,
                            struct phema_error *err);
 
-/* Every other one must have the same tensors.
+/* Every other one that has a file must have the same tensors.
  * PHEMA_ERR_INPUTS names the tensor, both files, and what differs. */
 PHEMA_FALLIBLE agree_next(struct agreement *agreement, struct phema_snapshot *snapshot,
                           struct phema_error *err);

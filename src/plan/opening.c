@@ -60,11 +60,10 @@ static enum phema_status choose_subtree(struct opening *opening, struct phema_er
  * in tensors. */
 static const struct phema_checkpoint *find_alike(const struct opening *opening)
 {
-    const struct phema_series *series = opening->series;
-    if (!series->n || !opening->is_subtree_chosen || opening->subtree.is_bundle ||
+    if (!opening->is_subtree_chosen || opening->subtree.is_bundle ||
         opening->scan.layout->has_step_inside || subtree_is_average(opening->subtree.key))
         return NULL;
-    return series->snapshots[0].checkpoint;
+    return opening->agreement.checkpoint;
 }
 
 /* A manifest may name one file several times, one after another. */
