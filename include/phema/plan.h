@@ -68,7 +68,8 @@ struct phema_series {
     /* of a checkpoint alone: what became of its tensors [as it lists them], 1 + index in tensors,
      * or 0 when left out; NULL for a series */
     size_t *became;
-    char **notes; /* [n_notes] sentences: what was recognised, left out, guessed */
+    const char *unsampled; /* why files that say no more than names are not open; NULL: they are */
+    char **notes;          /* [n_notes] sentences: what was recognised, left out, guessed */
     size_t n_notes;
     bool has_profiles;  /* every sigma_rel is known */
     double named_ahead; /* posthoc-ema: named times run this much ahead of the clock */
@@ -98,6 +99,7 @@ struct phema_series_options {
     bool is_alone;            /* snapshots is one checkpoint, whatever its name says: inspect */
     bool is_conversion;       /* and whatever is in it: all of its tensors, unless key says which */
     bool needs_no_tensors;    /* weights: files are opened only where they say more than names */
+    bool may_be_sampled;      /* and beyond that where all can be, for phema_sample_read */
     uint64_t max_ram_bytes;   /* of anonymous memory; 0: no limit */
     const char *command;      /* the whole command line, for a message that completes it */
     const char *command_tail; /* what of it stands behind the verb */
@@ -113,6 +115,36 @@ double phema_series_clock(const struct phema_series *series, double named_time);
 
 /* The tensor as it lies in snapshot k: for phema_reader_read. */
 struct phema_tensor phema_series_tensor_in(const struct phema_series *series, size_t k, size_t i);
+
+/* ---- Sample ---- */
+
+/* The same elements of every snapshot, about 2000 and spread over all that is averaged: what says
+ * how parameters move (phema_motion_fit). Which ones they are follows from the names and shapes of
+ * the tensors and from the number of snapshots, whatever files they lie in, in whatever order;
+ * where snapshots are compressed they lie closer together (docs/solver.md). Complex elements are
+ * two numbers each. */
+struct phema_sample {
+    size_t n, n_elems;  /* snapshots, numbers of each */
+    double *values;     /* [n x n_elems] row-major, row k is snapshot k of the series */
+    double *rounding;   /* [n] rms of what rounding to the dtypes in the files leaves, relative to
+                         * sqrt(mean_square) */
+    double mean_square; /* of the newest snapshot's numbers */
+};
+
+/* Reads every snapshot once, forward. Elements that are not finite in some snapshot, or beyond
+ * 1e100, are left out of all of them. Memory: 16 KiB a snapshot, at most 64 MiB or so, and a
+ * decoder where snapshots are compressed; all of it is given back on failure. PHEMA_NO there is
+ * nothing to look at, and the message says why: no files, or not for every snapshot; compressed
+ * without a seek table, or in large frames; no tensor is averaged; no element of use PHEMA_ERR_FILE
+ * a file cannot be read, is corrupt, or was written to since it was opened PHEMA_ERR_RESOURCE  no
+ * memory, or more than max_ram_bytes (0: no limit) would be needed */
+PHEMA_FALLIBLE phema_sample_read(struct phema_sample *out, const struct phema_series *series,
+                                 uint64_t max_ram_bytes, struct phema_error *err);
+void phema_sample_clear(struct phema_sample *sample);
+
+/* Fills in the squares: mean of (x_i - x_j)^2 over the elements, in mean_square. */
+void phema_sample_measure(const struct phema_sample *sample, struct phema_distance *distances,
+                          size_t n_distances);
 
 /* ---- Plan ---- */
 

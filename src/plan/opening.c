@@ -140,8 +140,8 @@ static bool needs_file(const struct opening *opening, const struct candidate *ca
 {
     if (!candidate->path)
         return false;
-    return !(opening->options->needs_no_tensors && opening->scan.layout == &layout_edm2 &&
-             phema_ends_with(candidate->path, ".pkl"));
+    return opening->looks_inside || !opening->options->needs_no_tensors ||
+           opening->scan.layout != &layout_edm2 || !phema_ends_with(candidate->path, ".pkl");
 }
 
 static struct phema_snapshot *grow_snapshots(struct opening *opening)
@@ -325,6 +325,54 @@ static enum phema_status fail_none(const struct opening *opening, struct phema_e
                       options->snapshots);
 }
 
+static enum phema_status add_candidates(struct opening *opening, struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    for (size_t i = 0; !status && i < opening->scan.n; i++)
+        status = add_candidate(opening, &opening->scan.items[i], err);
+    return status;
+}
+
+/* As if no file had been opened; only memory of the arenas stays. */
+static void take_back_snapshots(struct opening *opening)
+{
+    struct phema_series *series = opening->series;
+    opening_release(opening);
+    series_clear_snapshots(series);
+    series->tensors = NULL;
+    series->n_tensors = series->n_left_out = 0;
+    series->n_left_out_elems = series->left_out_bytes = 0;
+    free(series->key);
+    series->key = NULL;
+    opening->is_subtree_chosen = false;
+    opening->subtree = (struct subtree){0};
+    opening->agreement.checkpoint = NULL;
+}
+
+/* Files that are of use and not needed: where one cannot be opened, or they do not agree, it is
+ * told why, and names have to do. */
+static enum phema_status add_looking_inside(struct opening *opening, struct phema_error *err)
+{
+    struct scan *scan = &opening->scan;
+    struct candidate *said = /* what files say is filled in */
+        phema_arena_array(&opening->scratch, scan->n, sizeof(*said));
+    if (!said)
+        return phema_fail_memory(err);
+    memcpy(said, scan->items, scan->n * sizeof(*said));
+    size_t notes = opening->notes.size;
+    opening->looks_inside = true;
+    enum phema_status status = add_candidates(opening, err);
+    opening->looks_inside = false;
+    if (!status || status == PHEMA_ERR_RESOURCE)
+        return status;
+    take_back_snapshots(opening);
+    scan->items = said;
+    opening->notes.size = notes;
+    opening->series->unsampled =
+        phema_arena_copy(&opening->series->memory, err->message, strlen(err->message));
+    return opening->series->unsampled ? add_candidates(opening, err) : phema_fail_memory(err);
+}
+
 PHEMA_FALLIBLE opening_add_all(struct opening *opening, struct phema_error *err)
 {
     struct scan *scan = &opening->scan;
@@ -336,11 +384,12 @@ PHEMA_FALLIBLE opening_add_all(struct opening *opening, struct phema_error *err)
     if (n == 0)
         return fail_none(opening, err);
     qsort(scan->items, n, sizeof(*scan->items), compare_snapshots);
-    for (size_t i = 0; i < n; i++) {
-        enum phema_status status = add_candidate(opening, &scan->items[i], err);
-        if (status)
-            return status;
-    }
+    bool looks_inside = opening->options->may_be_sampled && opening->options->needs_no_tensors &&
+                        scan->layout == &layout_edm2;
+    enum phema_status status =
+        looks_inside ? add_looking_inside(opening, err) : add_candidates(opening, err);
+    if (status)
+        return status;
     if (opening->series->n == 0)
         return phema_fail(err, PHEMA_ERR_INPUTS, "%s: %s", opening->options->snapshots,
                           opening->options->is_alone

@@ -15,7 +15,8 @@ struct opening {
     struct scan scan;
     struct selection selection;
     struct agreement agreement;
-    size_t capacity; /* of the series' snapshots */
+    size_t capacity;   /* of the series' snapshots */
+    bool looks_inside; /* files that say no more than their names are opened as well */
     bool is_subtree_chosen;
     struct subtree subtree;
     /* The file at hand, with its listing, and whether a snapshot owns it already. */
@@ -30,6 +31,11 @@ PHEMA_FALLIBLE opening_add_all(struct opening *opening, struct phema_error *err)
 
 /* Lets go of the file at hand; to be called once more when all is done, or has failed. */
 void opening_release(struct opening *opening);
+
+/* ---- series.c ---- */
+
+/* Closes the files of all snapshots; there are none afterwards. */
+void series_clear_snapshots(struct phema_series *series);
 
 /* ---- widths.c ---- */
 

@@ -123,10 +123,8 @@ PHEMA_FALLIBLE phema_series_open(struct phema_series **out,
     return PHEMA_OK;
 }
 
-void phema_series_close(struct phema_series *series)
+void series_clear_snapshots(struct phema_series *series)
 {
-    if (!series)
-        return;
     for (size_t k = 0; k < series->n; k++) {
         if (!series->snapshots[k].is_checkpoint_shared)
             phema_checkpoint_close(series->snapshots[k].checkpoint);
@@ -134,6 +132,14 @@ void phema_series_close(struct phema_series *series)
         free(series->snapshots[k].label);
         free(series->snapshots[k].path);
     }
+    series->n = 0;
+}
+
+void phema_series_close(struct phema_series *series)
+{
+    if (!series)
+        return;
+    series_clear_snapshots(series);
     free(series->snapshots);
     free(series->root);
     free(series->key);

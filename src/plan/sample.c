@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+/* sample.c - a few elements of every snapshot: snapshot after snapshot through the formats room,
+ * widened exactly, then rid of what is no number. Sums go element by element in one order, so that
+ * they are the same everywhere. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "phema/element.h"
+#include "phema/memory.h"
+#include "phema/plan.h"
+#include "sample_choice.h"
+
+/* Squares of numbers between these, and sums and quotients of the squares, are finite. Only F64
+ * goes further. */
+#define LARGEST_NUMBER       1e100
+#define SMALLEST_MEAN_SQUARE 1e-100
+
+/* Standard streams, and what else is open meanwhile. */
+#define OTHER_DESCRIPTORS 32
+
+/* Distances are added up in so many sums, which the processor does side by side. */
+#define N_LANES 8
+
+struct sampling {
+    const struct phema_series *series;
+    struct choice choice;
+    struct phema_sample *sample;
+    enum phema_dtype *dtypes; /* [n_elems] of the columns */
+    struct stretch *ordered;  /* [choice.n] as they lie in the files of the places below */
+    const struct phema_place *places;
+    uint8_t *scratch; /* for the longest stretch */
+    struct phema_reader *reader;
+};
+
+/* ---- Whether there is anything to look at ---- */
+
+static enum phema_status check_files(const struct phema_series *series, struct phema_error *err)
+{
+    if (series->unsampled)
+        return phema_fail(err, PHEMA_NO, "%s", series->unsampled);
+    size_t n_open = 0, closed = 0;
+    for (size_t k = 0; k < series->n; k++) {
+        if (series->snapshots[k].checkpoint)
+            n_open++;
+        else
+            closed = k;
+    }
+    if (n_open == 0)
+        return phema_fail(err, PHEMA_NO, "the snapshots have no files to look at");
+    if (n_open < series->n)
+        return phema_fail(err, PHEMA_NO, "snapshot '%s' has no file to look at",
+                          series->snapshots[closed].label);
+    for (size_t k = 0; k < series->n; k++)
+        if (!phema_checkpoint_can_seek(series->snapshots[k].checkpoint))
+            return phema_fail(err, PHEMA_NO,
+                              "%s is compressed without a seek table of small frames, so that a "
+                              "look at some elements would decompress all of it",
+                              series->snapshots[k].path);
+    return PHEMA_OK;
+}
+
+static uint64_t decoder_bytes(const struct phema_series *series)
+{
+    uint64_t most = 0; /* one snapshot is read at a time */
+    for (size_t k = 0; k < series->n; k++) {
+        uint64_t bytes = phema_checkpoint_decoder_bytes(series->snapshots[k].checkpoint);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+/* ---- Reading ---- */
+
+static enum phema_status allocate(struct sampling *sampling, uint64_t max_ram_bytes,
+                                  struct phema_error *err)
+{
+    const struct choice *choice = &sampling->choice;
+    struct phema_sample *sample = sampling->sample;
+    size_t scratch = 0;
+    for (size_t i = 0; i < choice->n; i++) {
+        const struct stretch *stretch = &choice->stretches[i];
+        enum phema_dtype dtype = sampling->series->tensors[stretch->tensor].tensor.dtype;
+        size_t bytes = (size_t)phema_dtype_bytes(dtype, stretch->n);
+        scratch = bytes > scratch ? bytes : scratch;
+    }
+    scratch = (scratch / PHEMA_INPUT_ALIGNMENT + 1) * PHEMA_INPUT_ALIGNMENT + PHEMA_INPUT_ROOM;
+    sample->n = sampling->series->n;
+    sample->n_elems = choice->n_numbers;
+    uint64_t values;
+    if (!phema_size_mul(&values, sample->n, sample->n_elems * sizeof(double)))
+        return phema_fail_memory(err);
+    enum phema_status status =
+        phema_memory_check(max_ram_bytes, values + scratch + decoder_bytes(sampling->series),
+                           "to look at some elements of the snapshots", err);
+    if (status)
+        return status;
+    sample->values = calloc(sample->n, sample->n_elems * sizeof(double));
+    sample->rounding = calloc(sample->n, sizeof(double));
+    sampling->dtypes = calloc(sample->n_elems, sizeof(*sampling->dtypes));
+    sampling->ordered = calloc(choice->n, sizeof(*sampling->ordered));
+    sampling->scratch = aligned_alloc(PHEMA_INPUT_ALIGNMENT, scratch);
+    if (!sample->values || !sample->rounding || !sampling->dtypes || !sampling->ordered ||
+        !sampling->scratch)
+        return phema_fail_memory(err);
+    return PHEMA_OK;
+}
+
+static int compare_places(const void *a, const void *b, void *table)
+{
+    const struct stretch *left = a, *right = b;
+    const struct phema_place *places = table;
+    const struct phema_place *x = &places[left->tensor], *y = &places[right->tensor];
+    if (x->file != y->file)
+        return x->file < y->file ? -1 : 1;
+    if (x->offset != y->offset)
+        return x->offset < y->offset ? -1 : 1;
+    return (left->column > right->column) - (left->column < right->column);
+}
+
+/* As the snapshot has them, for disks and decoders: forward. */
+static enum phema_status order(struct sampling *sampling, const struct phema_place *places,
+                               struct phema_error *err)
+{
+    if (places == sampling->places)
+        return PHEMA_OK;
+    size_t n_tensors = sampling->series->n_tensors;
+    struct phema_place *table = calloc(n_tensors, sizeof(*table)); /* qsort_r takes no constant */
+    if (!table)
+        return phema_fail_memory(err);
+    memcpy(table, places, n_tensors * sizeof(*table));
+    memcpy(sampling->ordered, sampling->choice.stretches,
+           sampling->choice.n * sizeof(*sampling->ordered));
+    qsort_r(sampling->ordered, sampling->choice.n, sizeof(*sampling->ordered), compare_places,
+            table);
+    free(table);
+    sampling->places = places;
+    return PHEMA_OK;
+}
+
+/* Small reads leave no more in memory than they return, and from a disk bring no more than pages;
+ * mapping, which needs no descriptors, brings what lies around as well. */
+static enum phema_status open_reader(struct sampling *sampling,
+                                     const struct phema_checkpoint *checkpoint,
+                                     struct phema_error *err)
+{
+    static const struct phema_reading reading = {.io = PHEMA_IO_READ};
+    uint64_t limit;
+    enum phema_status status = phema_reader_open(&sampling->reader, checkpoint, err);
+    if (!status &&
+        phema_descriptors_allow(phema_checkpoint_n_files(checkpoint) + OTHER_DESCRIPTORS, &limit))
+        status = phema_reader_use(sampling->reader, &reading, err);
+    return status;
+}
+
+static bool lies_in_one_run(const struct phema_tensor *tensor)
+{
+    return !tensor->is_decoded && !tensor->stride && !tensor->parts;
+}
+
+/* What is not in the page cache is asked for all at once, as disks and servers like it. Whether
+ * anything is missing, the first stretch tells. */
+static void ask(const struct sampling *sampling, size_t k)
+{
+    bool is_missing = false;
+    for (size_t i = 0; i < sampling->choice.n; i++) {
+        const struct stretch *stretch = &sampling->ordered[i];
+        struct phema_tensor tensor = phema_series_tensor_in(sampling->series, k, stretch->tensor);
+        uint64_t first = tensor.offset + phema_dtype_bytes(tensor.dtype, stretch->first);
+        if (!lies_in_one_run(&tensor))
+            continue;
+        if (!is_missing && phema_reader_is_cached(sampling->reader, tensor.file, first))
+            return;
+        is_missing = true;
+        phema_reader_ask(sampling->reader, tensor.file, first,
+                         phema_dtype_bytes(tensor.dtype, stretch->n));
+    }
+}
+
+static enum phema_status read_stretch(struct sampling *sampling, size_t k,
+                                      const struct stretch *stretch, struct phema_error *err)
+{
+    struct phema_tensor tensor = phema_series_tensor_in(sampling->series, k, stretch->tensor);
+    const uint8_t *data = NULL;
+    enum phema_status status = phema_reader_read(&data, sampling->reader, &tensor, stretch->first,
+                                                 stretch->n, sampling->scratch, err);
+    if (status)
+        return status;
+    enum phema_dtype dtype = number_dtype(tensor.dtype);
+    size_t n = (size_t)(stretch->n * numbers_per_element(tensor.dtype));
+    double *row = sampling->sample->values + k * sampling->sample->n_elems;
+    for (size_t i = 0; i < n; i++) {
+        row[stretch->column + i] = phema_element_widen(dtype, data, i);
+        sampling->dtypes[stretch->column + i] = dtype;
+    }
+    return PHEMA_OK;
+}
+
+/* Mapped pages of strided tensors, parts and compressed data: as if nothing had been read. */
+static void release(const struct phema_checkpoint *checkpoint)
+{
+    for (size_t i = 0; i < phema_checkpoint_n_files(checkpoint); i++) {
+        const struct phema_file *file = phema_checkpoint_file(checkpoint, i);
+        phema_file_release(file, 0, phema_file_span(file).size);
+    }
+}
+
+static enum phema_status read_snapshot(struct sampling *sampling, size_t k, struct phema_error *err)
+{
+    const struct phema_snapshot *snapshot = &sampling->series->snapshots[k];
+    enum phema_status status = order(sampling, snapshot->places, err);
+    if (!status)
+        status = open_reader(sampling, snapshot->checkpoint, err);
+    if (!status)
+        ask(sampling, k);
+    for (size_t i = 0; !status && i < sampling->choice.n; i++)
+        status = read_stretch(sampling, k, &sampling->ordered[i], err);
+    phema_reader_close(sampling->reader);
+    sampling->reader = NULL;
+    release(snapshot->checkpoint);
+    if (!status && !snapshot->is_checkpoint_shared)
+        status = phema_checkpoint_check_unchanged(snapshot->checkpoint, err);
+    return status;
+}
+
+/* ---- Numbers ---- */
+
+static bool is_of_use(const struct phema_sample *sample, size_t column)
+{
+    for (size_t k = 0; k < sample->n; k++)
+        if (!(fabs(sample->values[k * sample->n_elems + column]) <= LARGEST_NUMBER))
+            return false;
+    return true;
+}
+
+/* Leaves out the columns that are of no use; rows move together. */
+static enum phema_status drop_columns(struct sampling *sampling, struct phema_error *err)
+{
+    struct phema_sample *sample = sampling->sample;
+    size_t *kept = calloc(sample->n_elems, sizeof(*kept)), n = 0;
+    if (!kept)
+        return phema_fail_memory(err);
+    for (size_t i = 0; i < sample->n_elems; i++)
+        if (is_of_use(sample, i))
+            kept[n++] = i;
+    for (size_t i = 0; i < n; i++)
+        sampling->dtypes[i] = sampling->dtypes[kept[i]];
+    for (size_t k = 0; k < sample->n; k++)
+        for (size_t i = 0; i < n; i++)
+            sample->values[k * n + i] = sample->values[k * sample->n_elems + kept[i]];
+    free(kept);
+    sample->n_elems = n;
+    if (n == 0)
+        return phema_fail(err, PHEMA_NO, "no element that was looked at is finite");
+    return PHEMA_OK;
+}
+
+/* Rounding leaves an error that is uniform over the spacing of numbers. */
+static enum phema_status set_squares(struct sampling *sampling, struct phema_error *err)
+{
+    struct phema_sample *sample = sampling->sample;
+    double squares = 0, n = (double)sample->n_elems;
+    for (size_t k = 0; k < sample->n; k++) {
+        const double *row = sample->values + k * sample->n_elems;
+        double errors = 0;
+        squares = 0;
+        for (size_t i = 0; i < sample->n_elems; i++) {
+            double spacing = phema_element_spacing(sampling->dtypes[i], row[i]);
+            errors += spacing * spacing;
+            squares += row[i] * row[i];
+        }
+        sample->rounding[k] = errors / 12 / n;
+    }
+    sample->mean_square = squares / n;
+    if (sample->mean_square < SMALLEST_MEAN_SQUARE)
+        return phema_fail(err, PHEMA_NO, "all elements that were looked at are zero");
+    for (size_t k = 0; k < sample->n; k++)
+        sample->rounding[k] = sqrt(sample->rounding[k] / sample->mean_square);
+    return PHEMA_OK;
+}
+
+/* ---- The door ---- */
+
+PHEMA_FALLIBLE phema_sample_read(struct phema_sample *out, const struct phema_series *series,
+                                 uint64_t max_ram_bytes, struct phema_error *err)
+{
+    struct phema_sample sample = {0};
+    struct sampling sampling = {.series = series, .sample = &sample};
+    enum phema_status status = check_files(series, err);
+    if (!status)
+        status = choice_make(&sampling.choice, series, err);
+    if (!status)
+        status = allocate(&sampling, max_ram_bytes, err);
+    for (size_t k = 0; !status && k < series->n; k++)
+        status = read_snapshot(&sampling, k, err);
+    if (!status)
+        status = drop_columns(&sampling, err);
+    if (!status)
+        status = set_squares(&sampling, err);
+    choice_clear(&sampling.choice);
+    free(sampling.dtypes);
+    free(sampling.ordered);
+    free(sampling.scratch);
+    if (status)
+        phema_sample_clear(&sample);
+    else
+        *out = sample;
+    return status;
+}
+
+void phema_sample_clear(struct phema_sample *sample)
+{
+    free(sample->values);
+    free(sample->rounding);
+    *sample = (struct phema_sample){0};
+}
+
+void phema_sample_measure(const struct phema_sample *sample, struct phema_distance *distances,
+                          size_t n_distances)
+{
+    for (size_t d = 0; d < n_distances; d++) {
+        const double *a = sample->values + distances[d].i * sample->n_elems;
+        const double *b = sample->values + distances[d].j * sample->n_elems;
+        double lanes[N_LANES] = {0}, sum = 0;
+        for (size_t i = 0; i < sample->n_elems; i++) {
+            double difference = a[i] - b[i];
+            lanes[i % N_LANES] += difference * difference;
+        }
+        for (size_t lane = 0; lane < N_LANES; lane++)
+            sum += lanes[lane];
+        distances[d].square = sum / (double)sample->n_elems / sample->mean_square;
+    }
+}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+/* sample_choice.c - a model is a row of blocks of a few neighbouring elements, tensor after tensor
+ * by name; it is cut into equal strata and a block is taken from each. So every element is as
+ * likely as any other, and what is taken depends on names, shapes, dtypes, and on how many and
+ * whether compressed snapshots there are: not on files, nor on the order of anything in them. */
+#include "sample_choice.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Distances between snapshots are means over these: 2000 elements make them right to a few percent,
+ * and weights hardly notice a factor of 2. */
+#define WANTED_NUMBERS 2048
+
+/* Of all snapshots; from 4096 snapshots on, fewer elements are taken. */
+#define MAX_VALUE_BYTES ((uint64_t)64 << 20)
+#define LEAST_NUMBERS   64
+
+/* Blocks: short ones see more of the model, long ones take fewer reads. A multiple of 8, so that
+ * they begin and end on bytes and on whole elements; of a short read most is the way to it, so that
+ * long blocks cost no more each. */
+#define SHORTEST_BLOCK 16
+#define LONGEST_BLOCK  64
+#define MAX_READS      32768 /* of all snapshots: some 30 ms from the page cache */
+
+/* Where snapshots are compressed, blocks lie together in so many windows, which reach over few
+ * frames: to get at an element the frame is decompressed from its beginning. */
+#define N_WINDOWS      8
+#define WINDOW_NUMBERS ((uint64_t)1 << 18)
+
+enum phema_dtype number_dtype(enum phema_dtype dtype)
+{
+    return dtype == PHEMA_C64 ? PHEMA_F32 : dtype;
+}
+
+uint64_t numbers_per_element(enum phema_dtype dtype)
+{
+    return dtype == PHEMA_C64 ? 2 : 1;
+}
+
+/* ---- The row of blocks ---- */
+
+struct row {
+    const struct phema_series *series;
+    size_t *tensors; /* [n_tensors] to choose from, by name */
+    size_t n_tensors;
+    uint64_t block; /* numbers in a block; the last one of a tensor may have fewer */
+    uint64_t n_numbers, n_blocks;
+};
+
+static uint64_t n_numbers_of(const struct row *row, size_t tensor)
+{
+    const struct phema_tensor *entry = &row->series->tensors[tensor].tensor;
+    return entry->n_elems * numbers_per_element(entry->dtype); /* at most size_bytes of a C64 */
+}
+
+static uint64_t n_blocks_of(const struct row *row, size_t tensor)
+{
+    uint64_t n = n_numbers_of(row, tensor);
+    return n / row->block + (n % row->block != 0);
+}
+
+/* Names differ; should they not, the order of the table decides. */
+static int compare_names(const void *a, const void *b, void *table)
+{
+    const struct phema_series_tensor *tensors = table;
+    size_t i = *(const size_t *)a, j = *(const size_t *)b;
+    const struct phema_tensor *left = &tensors[i].tensor, *right = &tensors[j].tensor;
+    size_t common = left->name_size < right->name_size ? left->name_size : right->name_size;
+    int order = memcmp(left->name, right->name, common);
+    if (order)
+        return order;
+    if (left->name_size != right->name_size)
+        return left->name_size < right->name_size ? -1 : 1;
+    return (i > j) - (i < j);
+}
+
+/* Of the names of one storage the first one is taken. */
+static enum phema_status list_tensors(struct row *row, struct phema_error *err)
+{
+    const struct phema_series *series = row->series;
+    row->tensors = calloc(series->n_tensors + 1, sizeof(*row->tensors));
+    bool *is_taken = calloc(series->n_tensors + 1, sizeof(*is_taken));
+    if (!row->tensors || !is_taken) {
+        free(is_taken);
+        return phema_fail_memory(err);
+    }
+    size_t n = 0;
+    for (size_t i = 0; i < series->n_tensors; i++)
+        if (series->tensors[i].rule == PHEMA_RULE_AVERAGE && series->tensors[i].tensor.n_elems)
+            row->tensors[n++] = i;
+    qsort_r(row->tensors, n, sizeof(*row->tensors), compare_names, series->tensors);
+    for (size_t i = 0; i < n; i++) {
+        size_t storage = series->tensors[row->tensors[i]].same_as;
+        if (!is_taken[storage])
+            row->tensors[row->n_tensors++] = row->tensors[i];
+        is_taken[storage] = true;
+    }
+    free(is_taken);
+    return PHEMA_OK;
+}
+
+/* Elements of a tensor may share one place, so that shapes can claim any number. */
+static enum phema_status count(struct row *row, struct phema_error *err)
+{
+    uint64_t ignored;
+    bool fits = true;
+    for (size_t i = 0; fits && i < row->n_tensors; i++)
+        fits = phema_size_add(&row->n_numbers, row->n_numbers, n_numbers_of(row, row->tensors[i]));
+    if (!fits || !phema_size_mul(&ignored, row->n_numbers, WANTED_NUMBERS))
+        return phema_fail(err, PHEMA_NO, "the shapes claim more elements than files hold");
+    if (row->n_numbers == 0)
+        return phema_fail(err, PHEMA_NO, "no tensor is averaged");
+    return PHEMA_OK;
+}
+
+static void set_blocks(struct row *row, uint64_t block)
+{
+    row->block = block;
+    row->n_blocks = 0;
+    for (size_t i = 0; i < row->n_tensors; i++)
+        row->n_blocks += n_blocks_of(row, row->tensors[i]);
+}
+
+/* ---- Drawing ---- */
+
+/* The finisher of splitmix64: as good as drawn, and the same everywhere. */
+static uint64_t draw(uint64_t number)
+{
+    uint64_t x = (number + 1) * 0x9e3779b97f4a7c15;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+    x = (x ^ x >> 27) * 0x94d049bb133111eb;
+    return x ^ x >> 31;
+}
+
+/* Where part number i of n equal ones of [low, high) begins; n is so small that nothing
+ * overflows. */
+static uint64_t cut(uint64_t low, uint64_t high, uint64_t n, uint64_t i)
+{
+    uint64_t size = high - low;
+    return low + size / n * i + size % n * i / n;
+}
+
+/* One block of each of n parts of [low, high), which has as many; they ascend. */
+static void draw_blocks(uint64_t *blocks, size_t n, uint64_t low, uint64_t high, uint64_t seed)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint64_t first = cut(low, high, n, i), end = cut(low, high, n, i + 1);
+        blocks[i] = first + draw(seed + i) % (end - first);
+    }
+}
+
+/* The same, but all of them in windows. */
+static void draw_windows(uint64_t *blocks, size_t n, const struct row *row)
+{
+    uint64_t size = WINDOW_NUMBERS / row->block;
+    for (size_t w = 0; w < N_WINDOWS; w++) {
+        uint64_t first = cut(0, row->n_blocks, N_WINDOWS, w);
+        uint64_t room = cut(0, row->n_blocks, N_WINDOWS, w + 1) - first - size;
+        uint64_t low = first + draw(n + w) % (room + 1);
+        size_t from = (size_t)cut(0, n, N_WINDOWS, w), end = (size_t)cut(0, n, N_WINDOWS, w + 1);
+        draw_blocks(blocks + from, end - from, low, low + size, from);
+    }
+}
+
+/* ---- Stretches ---- */
+
+static void add_stretch(struct choice *choice, size_t tensor, uint64_t first, uint64_t n,
+                        uint64_t per_element)
+{
+    struct stretch *last = choice->n ? &choice->stretches[choice->n - 1] : NULL;
+    if (last && last->tensor == tensor && last->first + last->n == first / per_element)
+        last->n += n / per_element;
+    else
+        choice->stretches[choice->n++] =
+            (struct stretch){tensor, first / per_element, n / per_element, choice->n_numbers};
+    choice->n_numbers += (size_t)n;
+}
+
+static void add_blocks(struct choice *choice, const struct row *row, const uint64_t *blocks,
+                       size_t n)
+{
+    size_t next = 0;
+    uint64_t start = 0; /* first block of the tensor */
+    for (size_t i = 0; i < row->n_tensors && next < n; i++) {
+        size_t tensor = row->tensors[i];
+        uint64_t end = start + n_blocks_of(row, tensor), n_numbers = n_numbers_of(row, tensor);
+        uint64_t per_element = numbers_per_element(row->series->tensors[tensor].tensor.dtype);
+        for (; next < n && blocks[next] < end; next++) {
+            uint64_t first = (blocks[next] - start) * row->block, left = n_numbers - first;
+            add_stretch(choice, tensor, first, left < row->block ? left : row->block, per_element);
+        }
+        start = end;
+    }
+}
+
+static bool is_compressed(const struct phema_series *series)
+{
+    bool is_decoded = false;
+    for (size_t k = 0; k < series->n; k++)
+        is_decoded = is_decoded || series->snapshots[k].is_decoded;
+    return is_decoded;
+}
+
+static enum phema_status choose(struct choice *choice, struct row *row, struct phema_error *err)
+{
+    uint64_t n_snapshots = row->series->n ? row->series->n : 1;
+    uint64_t wanted = MAX_VALUE_BYTES / sizeof(double) / n_snapshots;
+    wanted = wanted > WANTED_NUMBERS  ? WANTED_NUMBERS
+             : wanted < LEAST_NUMBERS ? LEAST_NUMBERS
+                                      : wanted;
+    uint64_t block = SHORTEST_BLOCK;
+    while (block < LONGEST_BLOCK && n_snapshots * (wanted / block) > MAX_READS)
+        block *= 2;
+    set_blocks(row, block);
+    size_t n = (size_t)row->n_blocks; /* all of a small model */
+    if (row->n_numbers > wanted)
+        n = (size_t)((row->n_blocks * wanted + row->n_numbers - 1) / row->n_numbers);
+    uint64_t *blocks = calloc(n, sizeof(*blocks));
+    choice->stretches = calloc(n, sizeof(*choice->stretches));
+    if (!blocks || !choice->stretches) {
+        free(blocks);
+        return phema_fail_memory(err);
+    }
+    if (is_compressed(row->series) && row->n_blocks > N_WINDOWS * (WINDOW_NUMBERS / block))
+        draw_windows(blocks, n, row);
+    else
+        draw_blocks(blocks, n, 0, row->n_blocks, 0);
+    add_blocks(choice, row, blocks, n);
+    free(blocks);
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE choice_make(struct choice *choice, const struct phema_series *series,
+                           struct phema_error *err)
+{
+    *choice = (struct choice){0};
+    struct row row = {.series = series};
+    enum phema_status status = list_tensors(&row, err);
+    if (!status)
+        status = count(&row, err);
+    if (!status)
+        status = choose(choice, &row, err);
+    free(row.tensors);
+    if (status)
+        choice_clear(choice);
+    return status;
+}
+
+void choice_clear(struct choice *choice)
+{
+    free(choice->stretches);
+    *choice = (struct choice){0};
+}

@@ -1,0 +1,31 @@
+/* sample_choice.h - which elements of a model are looked at. */
+#ifndef PLAN_SAMPLE_CHOICE_H
+#define PLAN_SAMPLE_CHOICE_H
+
+#include "phema/plan.h"
+
+/* Elements [first, first + n) of a tensor of the series, and the column of the sample in which the
+ * numbers begin that they are made of: one each, two of complex ones. */
+struct stretch {
+    size_t tensor;
+    uint64_t first, n;
+    size_t column;
+};
+
+struct choice {
+    struct stretch *stretches; /* [n] by the names of the tensors, then by element */
+    size_t n;
+    size_t n_numbers; /* columns */
+};
+
+/* The dtype of the numbers that an element is made of, and how many they are. */
+enum phema_dtype number_dtype(enum phema_dtype dtype);
+uint64_t numbers_per_element(enum phema_dtype dtype);
+
+/* PHEMA_NO            no tensor is averaged, or they claim more elements than files hold
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE choice_make(struct choice *choice, const struct phema_series *series,
+                           struct phema_error *err);
+void choice_clear(struct choice *choice);
+
+#endif
