@@ -334,6 +334,19 @@ static enum phema_status solve_ones(struct phema_system *system, struct phema_er
     return status;
 }
 
+enum phema_status phema_system_column(struct phema_system *system, phema_quad *x, size_t i,
+                                      struct phema_error *err)
+{
+    size_t n = system->gram->n;
+    const phema_quad *lengths = system->gram->lengths;
+    for (size_t j = 0; j < n; j++)
+        x[j] = j == i ? 1 : 0;
+    enum phema_status status = solve_any(system, x, x, err);
+    for (size_t j = 0; !status && j < n; j++)
+        x[j] /= lengths[j] * lengths[i];
+    return status;
+}
+
 /* Adds what costs least to make the sum what it has to be: the constraint's row of the KKT system,
  * eliminated. */
 static enum phema_status mend_sum(struct phema_system *system, phema_quad *w, phema_quad wanted,

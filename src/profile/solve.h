@@ -43,6 +43,10 @@ void phema_system_close(struct phema_system *system);
 PHEMA_FALLIBLE phema_system_solve(struct phema_system *system, double *weights, size_t target,
                                   enum phema_sum sum, struct phema_error *err);
 
+/* Column i of the inverse of the Gram matrix with its ridge, unscaled; x [n]. PHEMA_ERR_RESOURCE */
+PHEMA_FALLIBLE phema_system_column(struct phema_system *system, phema_quad *x, size_t i,
+                                   struct phema_error *err);
+
 /* "quad" or "lapack": which factor the system has */
 const char *phema_system_solver(const struct phema_system *system);
 

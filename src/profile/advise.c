@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+/* advise.c - which snapshots could go, and how many times would do: the predicted error of fewer.
+ * Backward elimination: with P the inverse of the system on the weights that keep the sum, leaving
+ * out snapshot i costs w_i^2 / P_ii exactly, and makes the weights w - P_i w_i / P_ii. */
+#include "phema/advice.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "predict.h"
+#include "solve.h"
+
+struct elimination {
+    size_t n, m;
+    phema_quad *inverse; /* [n x n] P */
+    phema_quad *weights; /* [m x n] */
+    phema_quad *errors;  /* [m] squared */
+    bool *is_out;        /* [n] */
+};
+
+static void clear_elimination(struct elimination *elimination)
+{
+    free(elimination->inverse);
+    free(elimination->weights);
+    free(elimination->errors);
+    free(elimination->is_out);
+}
+
+/* P = H^-1 - H^-1 1 1^T H^-1 / (1^T H^-1 1), which moves no weights but along sums of 0 */
+static void keep_sum(phema_quad *inverse, phema_quad *rows, size_t n)
+{
+    phema_quad all = 0;
+    for (size_t i = 0; i < n; i++) {
+        rows[i] = 0;
+        for (size_t j = 0; j < n; j++)
+            rows[i] += inverse[i * n + j];
+        all += rows[i];
+    }
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < n; j++)
+            inverse[i * n + j] -= rows[i] * rows[j] / all;
+}
+
+static enum phema_status begin(struct elimination *elimination, const struct phema_problem *problem,
+                               const struct phema_solution *solutions,
+                               const struct phema_gram *gram, const struct phema_model *model,
+                               struct phema_error *err)
+{
+    size_t n = problem->n;
+    *elimination = (struct elimination){.n = n, .m = problem->m};
+    elimination->inverse = calloc(n * n, sizeof(phema_quad));
+    elimination->weights = calloc(problem->m * n, sizeof(phema_quad));
+    elimination->errors = calloc(problem->m, sizeof(phema_quad));
+    elimination->is_out = calloc(n, sizeof(bool));
+    phema_quad *scratch = calloc(n, sizeof(*scratch));
+    enum phema_status status = PHEMA_OK;
+    if (!elimination->inverse || !elimination->weights || !elimination->errors ||
+        !elimination->is_out || !scratch)
+        status = phema_fail_memory(err);
+    for (size_t k = 0; !status && k < problem->m; k++) {
+        double total = solutions[k].predicted.total;
+        elimination->errors[k] = (phema_quad)total * (phema_quad)total;
+        for (size_t i = 0; i < n; i++)
+            elimination->weights[k * n + i] = (phema_quad)solutions[k].weights[i];
+    }
+    struct phema_system system = {0};
+    if (!status) {
+        phema_model_ridge(scratch, model, model->has_motion, n);
+        status = phema_system_open(&system, gram, scratch, PHEMA_SOLVER_QUAD, PHEMA_STRICT,
+                                   problem->snapshots, err);
+    }
+    for (size_t i = 0; !status && i < n; i++)
+        status = phema_system_column(&system, elimination->inverse + i * n, i, err);
+    if (!status)
+        keep_sum(elimination->inverse, scratch, n);
+    phema_system_close(&system);
+    free(scratch);
+    return status;
+}
+
+/* The largest error of any target without snapshot i, squared; unit: of the Gram matrix */
+static phema_quad worst_without(const struct elimination *elimination, size_t i, phema_quad unit)
+{
+    size_t n = elimination->n;
+    phema_quad worst = 0;
+    phema_quad pivot = elimination->inverse[i * n + i];
+    for (size_t k = 0; k < elimination->m; k++) {
+        phema_quad w = elimination->weights[k * n + i];
+        phema_quad error = elimination->errors[k] + unit * w * w / pivot;
+        worst = error > worst ? error : worst;
+    }
+    return worst;
+}
+
+static void take_out(struct elimination *elimination, size_t i, phema_quad unit)
+{
+    size_t n = elimination->n;
+    phema_quad *row = elimination->inverse + i * n;
+    phema_quad pivot = row[i];
+    for (size_t k = 0; k < elimination->m; k++) {
+        phema_quad *weights = elimination->weights + k * n;
+        phema_quad share = weights[i] / pivot;
+        elimination->errors[k] += unit * weights[i] * share;
+        for (size_t j = 0; j < n; j++)
+            weights[j] -= row[j] * share;
+    }
+    for (size_t j = 0; j < n; j++) {
+        phema_quad share = row[j] / pivot;
+        for (size_t l = 0; j != i && !elimination->is_out[j] && l < n; l++)
+            elimination->inverse[j * n + l] -= share * row[l];
+    }
+    elimination->is_out[i] = true;
+}
+
+/* The snapshot without which the worst target is best off; n when none may go. */
+static size_t find_least(const struct elimination *elimination, phema_quad unit, phema_quad *worst)
+{
+    size_t found = elimination->n;
+    for (size_t i = 0; i < elimination->n; i++) {
+        if (elimination->is_out[i] || !(elimination->inverse[i * elimination->n + i] > 0))
+            continue;
+        phema_quad without = worst_without(elimination, i, unit);
+        if (found == elimination->n || without < *worst) {
+            found = i;
+            *worst = without;
+        }
+    }
+    return found;
+}
+
+static void eliminate(struct phema_advice *advice, struct elimination *elimination, phema_quad unit,
+                      double max_error)
+{
+    phema_quad limit = (phema_quad)max_error * (phema_quad)max_error;
+    while (advice->n_removed + 1 < elimination->n) {
+        phema_quad worst = 0;
+        size_t i = find_least(elimination, unit, &worst);
+        if (i == elimination->n || !(worst <= limit))
+            return;
+        take_out(elimination, i, unit);
+        advice->removed[advice->n_removed++] = i;
+    }
+}
+
+static double worst_of(const struct phema_solution *solutions, size_t m)
+{
+    double worst = 0;
+    for (size_t k = 0; k < m; k++)
+        worst = fmax(worst, solutions[k].predicted.total);
+    return worst;
+}
+
+/* The worst predicted error of the targets without the first so many that were removed: solved
+ * anew. Infinite where what is left cannot make the targets. */
+static enum phema_status rate_rest(double *worst, const struct phema_problem *problem,
+                                   const struct phema_solve_options *options,
+                                   const struct phema_advice *advice, size_t n_removed,
+                                   struct phema_error *err)
+{
+    size_t n = problem->n;
+    struct phema_profile *snapshots = calloc(n, sizeof(*snapshots));
+    double *rounding = calloc(n, sizeof(*rounding));
+    bool *is_out = calloc(n, sizeof(*is_out));
+    struct phema_solution *solutions = calloc(problem->m, sizeof(*solutions));
+    enum phema_status status = PHEMA_OK;
+    if (!snapshots || !rounding || !is_out || !solutions)
+        status = phema_fail_memory(err);
+    for (size_t r = 0; !status && r < n_removed; r++)
+        is_out[advice->removed[r]] = true;
+    struct phema_problem rest = *problem;
+    rest.n = 0;
+    for (size_t i = 0; !status && i < n; i++) {
+        if (is_out[i])
+            continue;
+        snapshots[rest.n] = problem->snapshots[i];
+        rounding[rest.n++] = problem->rounding ? problem->rounding[i] : 0;
+    }
+    rest.snapshots = snapshots;
+    rest.rounding = rounding;
+    if (!status)
+        status = phema_weights_solve(solutions, &rest, options, err);
+    if (!status) {
+        *worst = worst_of(solutions, problem->m);
+        phema_solutions_clear(solutions, problem->m);
+    } else if (status == PHEMA_ERR_TARGET) {
+        *worst = HUGE_VAL;
+        status = PHEMA_OK;
+    }
+    free(snapshots);
+    free(rounding);
+    free(is_out);
+    free(solutions);
+    return status;
+}
+
+/* Puts snapshots back until what was reckoned stands when it is solved. */
+static enum phema_status confirm(struct phema_advice *advice, const struct phema_problem *problem,
+                                 const struct phema_solve_options *options, double max_error,
+                                 struct phema_error *err)
+{
+    for (;;) {
+        enum phema_status status =
+            rate_rest(&advice->error_after, problem, options, advice, advice->n_removed, err);
+        if (status || advice->n_removed == 0 || advice->error_after <= max_error)
+            return status;
+        advice->n_removed--;
+    }
+}
+
+static enum phema_status advise(struct phema_advice *advice, const struct phema_problem *problem,
+                                const struct phema_solve_options *options,
+                                const struct phema_solution *solutions, double max_error,
+                                struct phema_error *err)
+{
+    advice->error_before = worst_of(solutions, problem->m);
+    advice->error_after = advice->error_before;
+    if (advice->error_before > max_error)
+        return PHEMA_OK; /* nothing can go */
+    struct phema_model model = phema_model_of(problem);
+    struct phema_grams grams;
+    enum phema_status status = phema_grams_build(&grams, problem, err);
+    if (status)
+        return status;
+    struct elimination elimination;
+    status = begin(&elimination, problem, solutions, model.has_motion ? &grams.motion : &grams.walk,
+                   &model, err);
+    if (!status)
+        eliminate(advice, &elimination, model.has_motion ? 1 : model.wander, max_error);
+    clear_elimination(&elimination);
+    phema_grams_clear(&grams);
+    return status ? status : confirm(advice, problem, options, max_error, err);
+}
+
+PHEMA_FALLIBLE phema_advice_find(struct phema_advice *out, const struct phema_problem *problem,
+                                 double max_error, struct phema_error *err)
+{
+    if (problem->n > PHEMA_ADVICE_MAX_SNAPSHOTS || problem->m == 0)
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "advice is for up to %d snapshots and some target, found %zu and %zu; "
+                          "choose among them",
+                          PHEMA_ADVICE_MAX_SNAPSHOTS, problem->n, problem->m);
+    const struct phema_solve_options options = {.metric = problem->motion ? PHEMA_METRIC_MOTION
+                                                                          : PHEMA_METRIC_WALK};
+    struct phema_advice advice = {0};
+    advice.removed = calloc(problem->n, sizeof(*advice.removed));
+    struct phema_solution *solutions = calloc(problem->m, sizeof(*solutions));
+    enum phema_status status = advice.removed && solutions ? PHEMA_OK : phema_fail_memory(err);
+    if (!status)
+        status = phema_weights_solve(solutions, problem, &options, err);
+    if (!status) {
+        status = advise(&advice, problem, &options, solutions, max_error, err);
+        phema_solutions_clear(solutions, problem->m);
+    }
+    free(solutions);
+    if (status)
+        phema_advice_clear(&advice);
+    else
+        *out = advice;
+    return status;
+}
+
+void phema_advice_clear(struct phema_advice *advice)
+{
+    free(advice->removed);
+    *advice = (struct phema_advice){0};
+}
+
+/* ---- How often to save ---- */
+
+struct saving {
+    const struct phema_problem *problem;
+    const struct phema_profile *kinds; /* [n_kinds] what is saved at each time */
+    size_t n_kinds;
+    double end, rounding;
+};
+
+/* The worst predicted error when so many times are saved, evenly spaced up to the end. */
+static enum phema_status rate_times(double *worst, const struct saving *saving, size_t n_times,
+                                    struct phema_error *err)
+{
+    size_t n = n_times * saving->n_kinds;
+    struct phema_profile *snapshots = calloc(n, sizeof(*snapshots));
+    double *rounding = calloc(n, sizeof(*rounding));
+    struct phema_solution *solutions = calloc(saving->problem->m, sizeof(*solutions));
+    enum phema_status status = PHEMA_OK;
+    if (!snapshots || !rounding || !solutions)
+        status = phema_fail_memory(err);
+    for (size_t i = 0; !status && i < n; i++) {
+        struct phema_profile *snapshot = &snapshots[i];
+        *snapshot = saving->kinds[i % saving->n_kinds];
+        snapshot->t = saving->end * (double)(i / saving->n_kinds + 1) / (double)n_times;
+        if (snapshot->update_every > 1 || snapshot->shape == PHEMA_SHAPE_TABLE)
+            snapshot->t = fmax(1, floor(snapshot->t));
+        snapshot->length = fmin(snapshot->length, snapshot->t);
+        rounding[i] = saving->rounding;
+    }
+    struct phema_problem problem = *saving->problem;
+    problem.snapshots = snapshots;
+    problem.rounding = rounding;
+    problem.n = n;
+    const struct phema_solve_options options = {.metric = problem.motion ? PHEMA_METRIC_MOTION
+                                                                         : PHEMA_METRIC_WALK};
+    if (!status)
+        status = phema_weights_solve(solutions, &problem, &options, err);
+    if (!status) {
+        *worst = worst_of(solutions, problem.m);
+        phema_solutions_clear(solutions, problem.m);
+    }
+    free(snapshots);
+    free(rounding);
+    free(solutions);
+    return status;
+}
+
+/* The fewest times that do: doubled until they do, then between. An error that is no failure of the
+ * machine (snapshots too much alike) means that so many are of no use. */
+static enum phema_status search_times(struct phema_saving *out, const struct saving *saving,
+                                      double max_error, struct phema_error *err)
+{
+    size_t low = 0;
+    size_t high = 1;
+    for (;;) {
+        enum phema_status status = rate_times(&out->error, saving, high, err);
+        if (status == PHEMA_ERR_RESOURCE)
+            return status;
+        if (!status && out->error <= max_error)
+            break;
+        low = high;
+        high *= 2;
+        if (status || high * saving->n_kinds > PHEMA_ADVICE_MAX_SNAPSHOTS) {
+            out->n_times = 0;
+            return PHEMA_OK;
+        }
+    }
+    out->n_times = high;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        double error = 0;
+        enum phema_status status = rate_times(&error, saving, middle, err);
+        if (status)
+            return status;
+        if (error <= max_error) {
+            high = middle;
+            out->n_times = middle;
+            out->error = error;
+        } else {
+            low = middle;
+        }
+    }
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE phema_advice_saving(struct phema_saving *out, const struct phema_problem *problem,
+                                   double max_error, struct phema_error *err)
+{
+    struct saving saving = {.problem = problem};
+    struct phema_profile *kinds = calloc(problem->n + 1, sizeof(*kinds));
+    if (!kinds)
+        return phema_fail_memory(err);
+    for (size_t i = 0; i < problem->n; i++)
+        saving.end = fmax(saving.end, problem->snapshots[i].t);
+    for (size_t i = 0; i < problem->n; i++) {
+        if (problem->snapshots[i].t != saving.end)
+            continue;
+        kinds[saving.n_kinds++] = problem->snapshots[i];
+        saving.rounding = fmax(saving.rounding, problem->rounding ? problem->rounding[i] : 0);
+    }
+    saving.kinds = kinds;
+    *out = (struct phema_saving){.n_per_time = saving.n_kinds};
+    enum phema_status status = search_times(out, &saving, max_error, err);
+    out->every = out->n_times ? saving.end / (double)out->n_times : 0;
+    free(kinds);
+    return status;
+}
