@@ -48,7 +48,7 @@ enum phema_rule {
 struct phema_series_tensor {
     struct phema_tensor tensor; /* of the newest snapshot; name without the subtree's prefix */
     enum phema_rule rule;
-    const char *reason; /* for a copy: "integer", "bookkeeping", "buffer", "optimizer" */
+    const char *reason; /* for a copy: "integer", "bookkeeping", "buffer", "optimizer", "rule" */
     size_t same_as;     /* the first tensor of the same storage in every snapshot; itself if none */
 };
 
@@ -148,10 +148,24 @@ void phema_sample_measure(const struct phema_sample *sample, struct phema_distan
 
 /* ---- Plan ---- */
 
+struct pattern;
+
+/* A width of their own for the tensors whose names match. */
+struct phema_plan_rule {
+    char *expression; /* searched for in the names that the series gives its tensors */
+    struct pattern *pattern;
+    bool is_copy;            /* no average: the newest snapshot's bytes, as of integers */
+    double sigma_rel, gamma; /* NaN for copies */
+    size_t n_tensors;        /* that follow it, 0 where no tensor is known */
+};
+
 struct phema_target {
     double named_time, time;
     double sigma_rel, gamma;        /* NaN when the weights came without a target */
     struct phema_solution solution; /* weights: [series->n], 0 for snapshots left out */
+    /* [plan->n_rules] of the tensors that follow a rule, the same for all targets of one time;
+     * weights: likewise, NULL for copies */
+    const struct phema_solution *ruled;
     /* of the weights that believe the labels; PHEMA_UNKNOWN where those are true */
     double label_profile_error, label_predicted_error;
     size_t n_left_out; /* snapshots later than the target */
@@ -170,7 +184,11 @@ struct phema_plan_options {
     const double *ats; /* [n] named times; none: the newest snapshot */
     size_t n_ats;
     const char *weights_file; /* NULL: solve */
-    bool is_conversion;       /* no average: one checkpoint with the weight 1, as it is */
+    /* 'RE=SIGMA' and 'RE=copy', for averaged tensors: the first one that matches a name is followed
+     * instead of the target's width */
+    const char *const *rules;
+    size_t n_rules;
+    bool is_conversion; /* no average: one checkpoint with the weight 1, as it is */
     struct phema_solve_options solve;
     struct phema_ledger *ledger; /* NULL: nothing is recorded */
 };
@@ -181,11 +199,17 @@ struct phema_plan {
     size_t m;
     const char *metric; /* "walk", "profile", "given" */
     bool has_given_weights;
+    struct phema_plan_rule *rules; /* [n_rules] in the order of the options */
+    size_t n_rules;
+    size_t *rule_of;              /* [n_tensors] 1 + index of the rule it follows, 0 for none */
+    struct phema_solution *ruled; /* [n_ruled] behind the targets' */
+    size_t n_ruled;
 };
 
-/* PHEMA_ERR_USAGE     no target, or weights and a target that do not go together
- * PHEMA_ERR_RESOURCE  more than max_ram_bytes would be needed
- * and what series, profile and formats fail with */
+/* PHEMA_ERR_USAGE     no target, or weights and a target that do not go together; a rule that is
+ * none PHEMA_ERR_INPUTS    a rule that no averaged tensor follows, or that parts tensors of one
+ * storage PHEMA_ERR_RESOURCE  more than max_ram_bytes would be needed and what series, profile and
+ * formats fail with */
 PHEMA_FALLIBLE phema_plan_make(struct phema_plan **out, const struct phema_plan_options *options,
                                struct phema_error *err);
 void phema_plan_free(struct phema_plan *plan); /* takes NULL */

@@ -6,6 +6,7 @@
 #include "phema/writer.h"
 #include "prepare.h"
 #include "report.h"
+#include "rule_report.h"
 
 struct synth_values {
     struct cli_common common;
@@ -68,6 +69,7 @@ static void write_paths(struct phema_text *out, const struct synth_values *given
         phema_json_out_number(&json, "rounding", target->solution.predicted.rounding);
         phema_json_out_number(&json, "paper_weights", target->solution.predicted.paper_weights);
         phema_json_out_close(&json, '}');
+        rule_report_json(&json, plan, target, false);
         phema_json_out_close(&json, '}');
     }
     phema_json_out_close(&json, ']');

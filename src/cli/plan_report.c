@@ -3,8 +3,10 @@
 #include "plan_report.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "phema/text.h"
+#include "rule_report.h"
 
 /* What is shown of a long sweep; JSON has all. */
 #define MAX_OUTPUTS_SHOWN 12
@@ -16,6 +18,16 @@ static void write_rate(struct phema_text *out, const char *what, double per_s)
     struct phema_name_buffer shown;
     if (isfinite(per_s))
         phema_text_printf(out, ", %s %s/s", what, phema_size_shown(&shown, (uint64_t)per_s));
+}
+
+static void write_rules(struct phema_text *out, const struct phema_plan *plan)
+{
+    struct phema_text lines = {0};
+    rule_report_write(&lines, plan);
+    for (size_t at = 0; at < lines.size; at += strcspn(lines.data + at, "\n") + 1)
+        phema_text_printf(out, "\n          %.*s", (int)strcspn(lines.data + at, "\n"),
+                          lines.data + at);
+    phema_text_clear(&lines);
 }
 
 static void write_work(struct phema_text *out, const struct plan_report *report)
@@ -37,6 +49,7 @@ static void write_work(struct phema_text *out, const struct plan_report *report)
                       forecast->is_compressed ? ", before they are compressed" : "");
     phema_text_printf(out, "\ntensors   %zu averaged, %zu copied from the newest snapshot",
                       forecast->n_averaged, forecast->n_copied);
+    write_rules(out, report->plan);
     phema_text_printf(out, "\nmemory    %s at most",
                       phema_size_shown(&size, forecast->peak_ram_bytes));
     if (forecast->limit_bytes)
@@ -119,6 +132,7 @@ static void write_outputs_json(struct phema_json_out *out, const struct plan_rep
         phema_json_out_number(out, "sigma_rel", target->sigma_rel);
         phema_json_out_number(out, "time", target->time);
         phema_json_out_number(out, "predicted_error", target->solution.predicted.total);
+        rule_report_json(out, report->plan, target, false);
         phema_json_out_close(out, '}');
     }
     phema_json_out_close(out, ']');

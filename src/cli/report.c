@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rule_report.h"
+
 /* Predictions above this, or weights this large, deserve a warning. */
 #define LARGE_ERROR 1e-2
 #define LARGE_NORM  10.0
@@ -204,6 +206,11 @@ void report_plan(const struct cli_common *common, const struct phema_plan *plan,
     double written = has_dtype ? phema_dtype_rounding(output_dtype) : stored;
     for (size_t j = 0; j < plan->m; j++)
         report_target(plan, &plan->targets[j], series->n_tensors && written > 1e-7 ? written : 0);
+    struct phema_text rules = {0};
+    rule_report_write(&rules, plan);
+    if (rules.data && !rules.is_failed)
+        (void)fputs(rules.data, stderr);
+    phema_text_clear(&rules);
     for (size_t j = 0; j < plan->m; j++)
         warn(&plan->targets[j]);
 }
@@ -362,6 +369,7 @@ static void write_target_json(struct phema_json_out *out, const struct phema_pla
     phema_json_out_number(out, "rounding", solution->predicted.rounding);
     phema_json_out_number(out, "paper_weights", solution->predicted.paper_weights);
     phema_json_out_close(out, '}');
+    rule_report_json(out, plan, target, true);
     phema_json_out_close(out, '}');
 }
 
@@ -397,6 +405,7 @@ void report_weights_table(struct phema_text *out, const struct phema_plan *plan)
             (void)snprintf(title, sizeof(title), "%.6g", plan->targets[j].sigma_rel);
         phema_text_printf(out, " %13s", title);
     }
+    rule_report_titles(out, plan);
     phema_text_puts(out, "\n");
     for (size_t k = 0; k < series->n; k++) {
         struct phema_name_buffer label;
@@ -405,6 +414,7 @@ void report_weights_table(struct phema_text *out, const struct phema_plan *plan)
                                            strlen(series->snapshots[k].label)));
         for (size_t j = 0; j < plan->m; j++)
             phema_text_printf(out, " %13.6e", plan->targets[j].solution.weights[k]);
+        rule_report_weights(out, plan, k);
         phema_text_puts(out, "\n");
     }
 }

@@ -79,6 +79,8 @@ PHEMA_FALLIBLE cli_plan_options(struct phema_plan_options *out, const struct cli
         .ats = target->at.items,
         .n_ats = target->at.n,
         .weights_file = target->weights,
+        .rules = target->rule.items,
+        .n_rules = target->rule.n,
     };
     if (target->weights && (target->metric || target->ridge || target->solver))
         return phema_fail(
@@ -98,6 +100,25 @@ PHEMA_FALLIBLE cli_plan_options(struct phema_plan_options *out, const struct cli
         status = cli_series_options(&out->series, common, series, err);
     out->series.needs_no_profiles = target->weights != NULL;
     return status;
+}
+
+/* Tensors that follow a rule are part of what is made. */
+static enum phema_status check_rules(const struct phema_plan *plan,
+                                     const struct phema_target *target, double max_error,
+                                     struct phema_error *err)
+{
+    for (size_t r = 0; r < plan->n_rules; r++) {
+        const struct phema_plan_rule *rule = &plan->rules[r];
+        double predicted = target->ruled[r].predicted.total;
+        struct phema_name_buffer at;
+        if (!rule->is_copy && predicted > max_error)
+            return phema_fail(err, PHEMA_NO,
+                              "rule '%.200s', sigma_rel %g at %s: predicted error %.2g is above "
+                              "--max-error %g",
+                              rule->expression, rule->sigma_rel,
+                              phema_number_shown(&at, target->named_time), predicted, max_error);
+    }
+    return PHEMA_OK;
 }
 
 PHEMA_FALLIBLE cli_check_error(const struct phema_plan *plan, double max_error,
@@ -121,6 +142,8 @@ PHEMA_FALLIBLE cli_check_error(const struct phema_plan *plan, double max_error,
                 "target sigma_rel %g at %s: predicted error %.2g is above --max-error "
                 "%g",
                 target->sigma_rel, at.text, predicted, max_error);
+        if (check_rules(plan, target, max_error, err))
+            return PHEMA_NO;
     }
     return PHEMA_OK;
 }

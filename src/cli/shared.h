@@ -16,6 +16,7 @@ struct cli_series_values {
 
 struct cli_target_values {
     struct cli_reals sigma_rel, gamma, at;
+    struct cli_texts rule;
     const char *weights, *metric, *ridge, *solver;
     double max_error;
 };
@@ -171,6 +172,15 @@ struct cli_target_values {
          CLI_REALS, CLI_ROW(type, via target.at),                                                  \
          "TIME",    "times of the averages, as names write them\n(default: the newest snapshot)",  \
          0,         0},                                                                            \
+        {"rule",                                                                                   \
+         TARGET,                                                                                   \
+         CLI_TEXTS,                                                                                \
+         CLI_ROW(type, via target.rule),                                                           \
+         "RE=SIGMA",                                                                               \
+         "another width for tensors whose names match, or\nRE=copy: the newest snapshot's "        \
+         "(repeatable, the\nfirst one that matches)",                                              \
+         CLI_SHAPES_BYTES,                                                                         \
+         0},                                                                                       \
         {"weights",                                                                                \
          TARGET,                                                                                   \
          CLI_TEXT,                                                                                 \

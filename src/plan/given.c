@@ -154,6 +154,10 @@ static enum phema_status read_target(struct phema_target *target, const struct p
         return phema_fail_memory(err);
     if (!weights || phema_json_type(weights) != PHEMA_JSON_ARRAY || phema_json_length(weights) != n)
         return phema_fail(err, PHEMA_ERR_FILE, "expected %zu weights, one for each snapshot", n);
+    if (phema_json_get(value, "rules")) /* never an average other than was asked for */
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "has rules, which --weights does not follow; take out its \"rules\", or "
+                          "solve again with --rule");
     for (size_t i = 0; i < n; i++) {
         double weight = 0;
         if (!phema_json_number(&weight, phema_json_at(weights, i)))

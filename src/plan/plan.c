@@ -9,6 +9,7 @@
 #include "given.h"
 #include "phema/memory.h"
 #include "phema/text.h"
+#include "rules.h"
 
 static struct phema_profile profile_of(const struct phema_snapshot *snapshot)
 {
@@ -220,6 +221,33 @@ static enum phema_status solve_group(struct phema_plan *plan, struct phema_targe
     return status ? phema_fail_in(err, status, "%s", series->root) : PHEMA_OK;
 }
 
+/* The widths of rules are columns like those of the targets, solved for with them. */
+static enum phema_status solve_time(struct phema_plan *plan, size_t first, size_t m,
+                                    const struct phema_solve_options *options,
+                                    struct phema_error *err)
+{
+    struct phema_target *targets = &plan->targets[first];
+    struct phema_solution *ruled = &plan->ruled[first / m * plan->n_rules];
+    struct phema_target *columns = calloc(m + plan->n_rules, sizeof(*columns));
+    if (!columns)
+        return phema_fail_memory(err);
+    memcpy(columns, targets, m * sizeof(*columns));
+    size_t n = m;
+    for (size_t r = 0; r < plan->n_rules; r++)
+        if (!plan->rules[r].is_copy)
+            columns[n++] = rules_column(&plan->rules[r], &targets[0]);
+    enum phema_status status = solve_group(plan, columns, n, options, err);
+    memcpy(targets, columns, m * sizeof(*columns)); /* what failed half-way is freed with them */
+    n = m;
+    for (size_t r = 0; r < plan->n_rules; r++)
+        if (!plan->rules[r].is_copy)
+            ruled[r] = columns[n++].solution;
+    for (size_t j = 0; j < m; j++)
+        targets[j].ruled = ruled;
+    free(columns);
+    return status;
+}
+
 /* ---- Weights from outside ---- */
 
 static void set_norms(struct phema_solution *solution, size_t n)
@@ -342,6 +370,10 @@ static enum phema_status make_targets(struct phema_plan *plan,
     if (!plan->targets)
         return phema_fail_memory(err);
     plan->m = n_widths * n_ats;
+    plan->ruled = calloc(plan->n_rules * n_ats + 1, sizeof(*plan->ruled));
+    if (!plan->ruled)
+        return phema_fail_memory(err);
+    plan->n_ruled = plan->n_rules * n_ats;
     for (size_t j = 0; j < plan->m; j++) {
         struct phema_target *target = &plan->targets[j];
         target->label_profile_error = target->label_predicted_error = PHEMA_UNKNOWN;
@@ -373,8 +405,12 @@ static enum phema_status make(struct phema_plan *plan, const struct phema_plan_o
                               struct phema_error *err)
 {
     phema_ledger_enter(options->ledger, PHEMA_STAGE_OPEN);
-    enum phema_status status = phema_series_open(&plan->series, &options->series, err);
+    enum phema_status status = rules_read(plan, options->rules, options->n_rules, err);
+    if (!status)
+        status = phema_series_open(&plan->series, &options->series, err);
     phema_ledger_enter(options->ledger, PHEMA_STAGE_SOLVE);
+    if (!status)
+        status = rules_match(plan, err);
     if (status)
         return status;
     if (options->is_conversion)
@@ -389,7 +425,9 @@ static enum phema_status make(struct phema_plan *plan, const struct phema_plan_o
                                "to solve for the weights of so many snapshots", err);
     size_t n_widths = options->n_sigma_rels + options->n_gammas;
     for (size_t j = 0; !status && j < plan->m; j += n_widths)
-        status = solve_group(plan, &plan->targets[j], n_widths, &options->solve, err);
+        status = solve_time(plan, j, n_widths, &options->solve, err);
+    if (!status)
+        rules_mark_copies(plan);
     return status;
 }
 
@@ -397,10 +435,15 @@ PHEMA_FALLIBLE phema_plan_make(struct phema_plan **out, const struct phema_plan_
                                struct phema_error *err)
 {
     bool has_width = options->n_sigma_rels || options->n_gammas;
-    if (options->is_conversion && (has_width || options->weights_file || options->n_ats))
+    if (options->is_conversion &&
+        (has_width || options->weights_file || options->n_ats || options->n_rules))
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "--convert: takes one checkpoint as it is; it goes with no --sigma-rel, "
-                          "--gamma, --at or --weights");
+                          "--gamma, --at, --weights or --rule");
+    if (options->weights_file && options->n_rules)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "--rule: is a width to be solved for; it goes with no --weights, which "
+                          "are used as given for every tensor");
     if (!options->is_conversion && !options->weights_file && !has_width)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "no target: give --sigma-rel, --gamma or --weights");
@@ -423,6 +466,7 @@ void phema_plan_free(struct phema_plan *plan)
     for (size_t j = 0; j < plan->m; j++)
         free(plan->targets[j].solution.weights);
     free(plan->targets);
+    rules_clear(plan);
     phema_series_close(plan->series);
     free(plan);
 }

@@ -43,6 +43,44 @@ static void write_snapshots(struct phema_json_out *out, const struct phema_plan 
     phema_json_out_close(out, ']');
 }
 
+static void write_prediction(struct phema_json_out *out, const struct phema_solution *solution)
+{
+    phema_json_out_open(out, "predicted_error", '{');
+    phema_json_out_number(out, "total", solution->predicted.total);
+    phema_json_out_number(out, "profile", solution->predicted.profile);
+    phema_json_out_number(out, "rounding", solution->predicted.rounding);
+    phema_json_out_close(out, '}');
+}
+
+/* Weights are of the snapshots above, in their order. */
+static void write_rules(struct phema_json_out *out, const struct phema_plan *plan,
+                        const struct phema_target *target)
+{
+    phema_json_out_open(out, "rules", '[');
+    for (size_t r = 0; r < plan->n_rules; r++) {
+        const struct phema_plan_rule *rule = &plan->rules[r];
+        const struct phema_solution *solution = &target->ruled[r];
+        phema_json_out_open(out, NULL, '{');
+        phema_json_out_string(out, "pattern", rule->expression);
+        phema_json_out_u64(out, "tensors", rule->n_tensors);
+        if (rule->is_copy) {
+            phema_json_out_bool(out, "copy", true);
+        } else {
+            phema_json_out_number(out, "sigma_rel", rule->sigma_rel);
+            phema_json_out_number(out, "gamma", rule->gamma);
+            phema_json_out_open(out, "weights", '[');
+            for (size_t k = 0; k < plan->series->n - target->n_left_out; k++)
+                phema_json_out_number(out, NULL, solution->weights[k]);
+            phema_json_out_close(out, ']');
+            phema_json_out_number(out, "profile_error", solution->profile_error);
+            phema_json_out_number(out, "norm2", solution->norm2);
+            write_prediction(out, solution);
+        }
+        phema_json_out_close(out, '}');
+    }
+    phema_json_out_close(out, ']');
+}
+
 static void write_provenance(struct phema_text *text, const struct phema_plan *plan,
                              const struct phema_target *target,
                              const struct phema_outputs_options *options)
@@ -69,14 +107,12 @@ static void write_provenance(struct phema_text *text, const struct phema_plan *p
     phema_json_out_string(&out, "solver", solution->solver);
     phema_json_out_string(&out, "accumulate", options->accumulator);
     write_snapshots(&out, plan, target);
+    if (plan->n_rules)
+        write_rules(&out, plan, target);
     phema_json_out_number(&out, "profile_error", solution->profile_error);
     phema_json_out_number(&out, "norm1", solution->norm1);
     phema_json_out_number(&out, "norm2", solution->norm2);
-    phema_json_out_open(&out, "predicted_error", '{');
-    phema_json_out_number(&out, "total", solution->predicted.total);
-    phema_json_out_number(&out, "profile", solution->predicted.profile);
-    phema_json_out_number(&out, "rounding", solution->predicted.rounding);
-    phema_json_out_close(&out, '}');
+    write_prediction(&out, solution);
     phema_json_out_close(&out, '}');
     if (command.is_failed)
         text->is_failed = true;

@@ -79,42 +79,67 @@ static size_t slot_bytes(const struct run *run, size_t tile_bytes)
     return run->n_direct ? whole + PHEMA_INPUT_ROOM : whole;
 }
 
+/* The most that a pass of n targets needs. */
+struct pass_needs {
+    size_t n_rows,
+        n_references; /* for the tensors of one rule, or of none: a tile is of one kind */
+    uint64_t bytes;   /* of the groups of all of them */
+};
+
+static enum phema_status add_up_pass(struct pass_needs *needs, const struct run *run,
+                                     const struct demands *demands, size_t first, size_t n_targets,
+                                     struct phema_error *err)
+{
+    uint64_t bytes = 0;
+    for (size_t r = 0; r < run->n_ruled; r++) {
+        struct group *groups = NULL;
+        size_t n_groups = 0, rows = 0, references = 0;
+        if (!run->ruled[r].is_needed)
+            continue;
+        enum phema_status status =
+            groups_make(&groups, &n_groups, run->plan, r, first, n_targets, err);
+        if (status)
+            return status;
+        groups_count(&rows, &references, groups, n_groups, demands->is_any_copied);
+        needs->n_rows = rows > needs->n_rows ? rows : needs->n_rows;
+        needs->n_references = references > needs->n_references ? references : needs->n_references;
+        bytes += groups_bytes(groups, n_groups, run->plan->series->n);
+        groups_free(groups, n_groups);
+    }
+    needs->bytes = bytes > needs->bytes ? bytes : needs->bytes;
+    return PHEMA_OK;
+}
+
 /* Of a worker, for passes of n targets. */
-static enum phema_status size_buffers(struct worker_buffers *out, const struct run *run,
+static enum phema_status size_buffers(struct budget *budget, const struct run *run,
                                       const struct demands *demands, size_t n_targets,
                                       size_t tile_elems, struct phema_error *err)
 {
-    size_t n_rows = 1, n_references = 0;
+    struct pass_needs needs = {.n_rows = 1};
     for (size_t first = 0; first < run->plan->m; first += n_targets) {
-        struct group *groups = NULL;
-        size_t n_groups = 0;
-        enum phema_status status =
-            groups_make(&groups, &n_groups, run->plan, first, n_targets, err);
+        enum phema_status status = add_up_pass(&needs, run, demands, first, n_targets, err);
         if (status)
             return status;
-        size_t rows = 0, references = 0;
-        groups_count(&rows, &references, groups, n_groups, demands->is_any_copied);
-        n_rows = rows > n_rows ? rows : n_rows;
-        n_references = references > n_references ? references : n_references;
-        groups_free(groups, n_groups);
     }
     size_t row = rounded_up(tile_elems * demands->sums_per_elem * demands->sum_bytes);
     size_t tile_bytes = rounded_up(bytes_of_tile(demands->n_in, tile_elems));
-    size_t n_slots = n_rows > FEW_TARGETS ? MAX_SLOTS : FEW_SLOTS; /* as many as kernels take */
+    size_t n_slots =
+        needs.n_rows > FEW_TARGETS ? MAX_SLOTS : FEW_SLOTS; /* as many as kernels take */
     if (n_slots > run->plan->series->n)
         n_slots = run->plan->series->n;
     if (!demands->is_any_copied)
         n_slots = 0;
     size_t slot = demands->is_any_copied ? slot_bytes(run, tile_bytes) : 0;
-    *out = (struct worker_buffers){
+    budget->weights = needs.bytes;
+    budget->buffers = (struct worker_buffers){
         .row = row,
-        .sums = n_rows * row,
+        .sums = needs.n_rows * row,
         .n_slots = n_slots,
         .slot = slot,
         .copied = n_slots * slot,
         .written = rounded_up(bytes_of_tile(demands->n_out, tile_elems)),
         .reference = tile_bytes,
-        .references = n_references * tile_bytes,
+        .references = needs.n_references * tile_bytes,
     };
     return PHEMA_OK;
 }
@@ -126,7 +151,7 @@ static uint64_t bytes_of_buffers(const struct worker_buffers *buffers)
 
 uint64_t budget_accumulate_bytes(const struct budget *budget)
 {
-    return budget->present + budget->decoders +
+    return budget->present + budget->weights + budget->decoders +
            budget->n_threads * (bytes_of_buffers(&budget->buffers) + BUDGET_THREAD_BYTES);
 }
 
@@ -157,8 +182,8 @@ static enum phema_status fit_workers(struct budget *budget, const struct run *ru
         budget->tile_elems /= 2;
     budget->targets_per_pass = run->plan->m;
     for (;;) {
-        enum phema_status status = size_buffers(&budget->buffers, run, demands,
-                                                budget->targets_per_pass, budget->tile_elems, err);
+        enum phema_status status =
+            size_buffers(budget, run, demands, budget->targets_per_pass, budget->tile_elems, err);
         if (status)
             return status;
         uint64_t needed = budget_accumulate_bytes(budget);
@@ -243,5 +268,5 @@ PHEMA_FALLIBLE budget_trim(struct budget *budget, const struct run *run, uint64_
     struct demands demands = demands_of(run);
     budget->tile_elems = needed;
     budget->sum_elems = needed * demands.sums_per_elem;
-    return size_buffers(&budget->buffers, run, &demands, budget->targets_per_pass, needed, err);
+    return size_buffers(budget, run, &demands, budget->targets_per_pass, needed, err);
 }

@@ -33,6 +33,7 @@ struct budget {
     unsigned n_threads;   /* that add up */
     unsigned n_finishers; /* threads that compress or mend checksums */
     uint64_t present;     /* what opening and solving have left */
+    uint64_t weights;     /* of a pass */
     uint64_t decoders;    /* of all compressed snapshots */
     uint64_t finisher;    /* of one of those threads */
 };

@@ -9,53 +9,77 @@
  * 1e-4 and more, and a sum that is off scales equal tensors, too. */
 #define SUM_TOLERANCE 1e-9
 
-static bool sums_to_one(const struct phema_target *target)
+static const struct phema_solution *solution_of(const struct phema_plan *plan, size_t j,
+                                                size_t rule)
 {
-    return fabs(target->solution.sum - 1) <= SUM_TOLERANCE;
+    return rule ? &plan->targets[j].ruled[rule - 1] : &plan->targets[j].solution;
 }
 
-static bool draws_alike(const struct phema_plan *plan, size_t a, size_t b)
+static bool sums_to_one(const struct phema_solution *solution)
 {
-    const struct phema_target *left = &plan->targets[a], *right = &plan->targets[b];
-    if (left->newest != right->newest)
+    return fabs(solution->sum - 1) <= SUM_TOLERANCE;
+}
+
+static bool draws_alike(const struct phema_plan *plan, size_t rule, size_t a, size_t b)
+{
+    const struct phema_solution *left = solution_of(plan, a, rule);
+    const struct phema_solution *right = solution_of(plan, b, rule);
+    if (plan->targets[a].newest != plan->targets[b].newest)
         return false;
     for (size_t k = 0; k < plan->series->n; k++)
-        if ((left->solution.weights[k] != 0) != (right->solution.weights[k] != 0))
+        if ((left->weights[k] != 0) != (right->weights[k] != 0))
             return false;
     return sums_to_one(left) == sums_to_one(right);
 }
 
-static bool fill_group(struct group *group, const struct phema_plan *plan, size_t first, size_t end,
-                       bool *is_taken)
+/* Its row is that of a target before it with the very same weights, or a new one. */
+static void add_target(struct group *group, const struct phema_plan *plan, size_t rule, size_t j)
+{
+    size_t x = group->n_targets;
+    size_t row = group->n_rows;
+    if (x && solution_of(plan, group->targets[x - 1], rule) == solution_of(plan, j, rule))
+        row = group->rows[x - 1];
+    else
+        group->n_rows++;
+    group->targets[x] = j;
+    group->rows[x] = row;
+    group->n_targets++;
+}
+
+static bool fill_group(struct group *group, const struct phema_plan *plan, size_t rule,
+                       size_t first, size_t end, bool *is_taken)
 {
     const struct phema_series *series = plan->series;
+    const struct phema_solution *solution = solution_of(plan, first, rule);
     group->targets = calloc(end - first + 1, sizeof(*group->targets));
+    group->rows = calloc(end - first + 1, sizeof(*group->rows));
     group->inputs = calloc(series->n, sizeof(*group->inputs));
-    if (!group->targets || !group->inputs)
+    if (!group->targets || !group->rows || !group->inputs)
         return false;
     for (size_t j = first; j < end; j++) {
-        if (is_taken[j] || !draws_alike(plan, first, j))
+        if (is_taken[j] || !draws_alike(plan, rule, first, j))
             continue;
         is_taken[j] = true;
-        group->targets[group->n_targets++] = j;
+        add_target(group, plan, rule, j);
     }
     for (size_t k = 0; k < series->n; k++)
-        if (plan->targets[first].solution.weights[k] != 0)
+        if (solution->weights[k] != 0)
             group->inputs[group->n_inputs++] = k;
     group->newest = plan->targets[first].newest;
-    group->sums_to_one = sums_to_one(&plan->targets[first]);
-    group->weights = calloc(group->n_inputs * group->n_targets + 1, sizeof(*group->weights));
+    group->sums_to_one = sums_to_one(solution);
+    group->weights = calloc(group->n_inputs * group->n_rows + 1, sizeof(*group->weights));
     if (!group->weights)
         return false;
     for (size_t i = 0; i < group->n_inputs; i++)
-        for (size_t j = 0; j < group->n_targets; j++)
-            group->weights[i * group->n_targets + j] =
-                plan->targets[group->targets[j]].solution.weights[group->inputs[i]];
+        for (size_t x = 0; x < group->n_targets; x++)
+            group->weights[i * group->n_rows + group->rows[x]] =
+                solution_of(plan, group->targets[x], rule)->weights[group->inputs[i]];
     return true;
 }
 
 PHEMA_FALLIBLE groups_make(struct group **out, size_t *n, const struct phema_plan *plan,
-                           size_t first_target, size_t n_targets, struct phema_error *err)
+                           size_t rule, size_t first_target, size_t n_targets,
+                           struct phema_error *err)
 {
     size_t end = n_targets < plan->m - first_target ? first_target + n_targets : plan->m;
     struct group *groups = calloc(n_targets ? n_targets : 1, sizeof(*groups));
@@ -64,7 +88,7 @@ PHEMA_FALLIBLE groups_make(struct group **out, size_t *n, const struct phema_pla
     size_t n_groups = 0;
     for (size_t j = first_target; is_done && j < end; j++)
         if (!is_taken[j])
-            is_done = fill_group(&groups[n_groups++], plan, j, end, is_taken);
+            is_done = fill_group(&groups[n_groups++], plan, rule, j, end, is_taken);
     free(is_taken);
     if (!is_done) {
         groups_free(groups, n_groups);
@@ -89,7 +113,7 @@ void groups_count(size_t *n_rows, size_t *n_references, const struct group *grou
 {
     *n_rows = *n_references = 0;
     for (size_t g = 0; g < n; g++) {
-        size_t rows = groups[g].n_targets;
+        size_t rows = groups[g].n_rows;
         *n_rows = is_in_turn ? *n_rows + rows : rows > *n_rows ? rows : *n_rows;
         *n_references += is_in_turn && groups_alike(groups, g) == g;
     }
@@ -116,10 +140,21 @@ PHEMA_FALLIBLE groups_count_inputs(size_t *n_used, size_t *n_newest, const struc
     return PHEMA_OK;
 }
 
+uint64_t groups_bytes(const struct group *groups, size_t n, size_t n_snapshots)
+{
+    uint64_t bytes = 0;
+    for (size_t g = 0; g < n; g++)
+        bytes += sizeof(*groups) + n_snapshots * sizeof(*groups[g].inputs) +
+                 groups[g].n_targets * (sizeof(*groups[g].targets) + sizeof(*groups[g].rows)) +
+                 groups[g].n_inputs * groups[g].n_rows * sizeof(*groups[g].weights);
+    return bytes;
+}
+
 void groups_free(struct group *groups, size_t n)
 {
     for (size_t g = 0; groups && g < n; g++) {
         free(groups[g].targets);
+        free(groups[g].rows);
         free(groups[g].inputs);
         free(groups[g].weights);
     }

@@ -137,15 +137,17 @@ static bool follows(const struct phema_series *series, size_t a, size_t b)
     return true;
 }
 
-static bool are_alike(const struct phema_series *series, const enum phema_dtype *dtypes, size_t a,
+static bool are_alike(const struct phema_series *series, const struct cut_kinds *kinds, size_t a,
                       size_t b)
 {
     return series->tensors[a].tensor.dtype == series->tensors[b].tensor.dtype &&
-           series->tensors[a].rule == series->tensors[b].rule && dtypes[a] == dtypes[b];
+           series->tensors[a].rule == series->tensors[b].rule &&
+           kinds->dtypes[a] == kinds->dtypes[b] &&
+           (!kinds->rule_of || kinds->rule_of[a] == kinds->rule_of[b]);
 }
 
 /* is_shared: [n_tensors] those with other names or places, which are put one by one */
-static void join(struct cut *cut, const enum phema_dtype *dtypes, const bool *is_shared)
+static void join(struct cut *cut, const struct cut_kinds *kinds, const bool *is_shared)
 {
     const struct phema_series *series = cut->series;
     struct stretch *last = NULL;
@@ -156,7 +158,7 @@ static void join(struct cut *cut, const enum phema_dtype *dtypes, const bool *is
         uint64_t used = last ? last->n_elems % cut->tile_elems : 0; /* of the last tile */
         if (used && is_whole && n_elems <= cut->tile_elems - used &&
             i - last->first < MAX_STRETCH_TENSORS && !is_shared[cut->order[i - 1]] &&
-            !is_shared[tensor] && are_alike(series, dtypes, cut->order[i - 1], tensor) &&
+            !is_shared[tensor] && are_alike(series, kinds, cut->order[i - 1], tensor) &&
             follows(series, cut->order[i - 1], tensor)) {
             last->n_elems += n_elems;
             continue;
@@ -171,7 +173,7 @@ static void join(struct cut *cut, const enum phema_dtype *dtypes, const bool *is
             cut->stretches[s].first_tile + tiles_of(&cut->stretches[s], cut->tile_elems);
 }
 
-static enum phema_status make_stretches(struct cut *cut, const enum phema_dtype *dtypes,
+static enum phema_status make_stretches(struct cut *cut, const struct cut_kinds *kinds,
                                         struct phema_error *err)
 {
     const struct phema_series *series = cut->series;
@@ -184,7 +186,7 @@ static enum phema_status make_stretches(struct cut *cut, const enum phema_dtype 
     for (size_t i = 0; i < series->n_tensors; i++)
         if (series->tensors[i].same_as != i)
             is_shared[i] = is_shared[series->tensors[i].same_as] = true;
-    join(cut, dtypes, is_shared);
+    join(cut, kinds, is_shared);
     free(is_shared);
     return PHEMA_OK;
 }
@@ -192,7 +194,7 @@ static enum phema_status make_stretches(struct cut *cut, const enum phema_dtype 
 /* ---- The cut ---- */
 
 PHEMA_FALLIBLE cut_make(struct cut *cut, const struct phema_series *series,
-                        const enum phema_dtype *dtypes, struct share share, size_t tile_elems,
+                        const struct cut_kinds *kinds, struct share share, size_t tile_elems,
                         uint64_t max_job_bytes, unsigned n_threads, struct phema_error *err)
 {
     *cut = (struct cut){.series = series, .tile_elems = tile_elems};
@@ -212,7 +214,7 @@ PHEMA_FALLIBLE cut_make(struct cut *cut, const struct phema_series *series,
     keep_share(cut, share);
     for (size_t i = 0; i < cut->n; i++)
         cut->read_bytes += phema_dtype_bytes(tensor_at(cut, i)->dtype, cut_n_elems(cut, i));
-    status = make_stretches(cut, dtypes, err);
+    status = make_stretches(cut, kinds, err);
     if (status)
         return status;
 

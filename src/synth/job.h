@@ -13,6 +13,12 @@
  * start of the tensor: whatever the tiles are, since they begin and end at such blocks. */
 #define BLOCK_ELEMS ((size_t)1024)
 
+/* By what else than their own dtypes tensors differ in how they are treated. */
+struct cut_kinds {
+    const enum phema_dtype *dtypes; /* [n_tensors] as written */
+    const size_t *rule_of;          /* [n_tensors] of the plan; NULL: none follows a rule */
+};
+
 /* Of the data in read order, one of n stretches of about the same bytes. */
 struct share {
     uint64_t part, n_parts; /* from 1; 0 of 0: all */
@@ -52,12 +58,12 @@ struct piece {
     size_t n_tensors;
 };
 
-/* Where a share begins and ends follows from the series alone. dtypes: [n_tensors] as written;
+/* Where a share begins and ends follows from the series alone.
  * max_job_bytes: of one snapshot's data in a job. Where snapshots are decompressed the order is
  * theirs, and a job is a single tile. PHEMA_ERR_INPUTS when two of those have their tensors in
  * different orders and no index */
 PHEMA_FALLIBLE cut_make(struct cut *cut, const struct phema_series *series,
-                        const enum phema_dtype *dtypes, struct share share, size_t tile_elems,
+                        const struct cut_kinds *kinds, struct share share, size_t tile_elems,
                         uint64_t max_job_bytes, unsigned n_threads, struct phema_error *err);
 void cut_clear(struct cut *cut);
 

@@ -57,57 +57,95 @@ bool run_is_any_copied(const struct run *run)
  * others with; most groups begin with the same. */
 static enum phema_status find_references(struct run *run, struct phema_error *err)
 {
-    run->reference_of = calloc(run->n_groups + 1, sizeof(*run->reference_of));
-    if (!run->reference_of)
-        return phema_fail_memory(err);
-    size_t n = 0;
-    for (size_t g = 0; g < run->n_groups; g++) {
-        size_t same = groups_alike(run->groups, g);
-        run->reference_of[g] = same < g ? run->reference_of[same] : n++;
+    for (size_t r = 0; r < run->n_ruled; r++) {
+        struct ruled *ruled = &run->ruled[r];
+        ruled->reference_of = calloc(ruled->n_groups + 1, sizeof(*ruled->reference_of));
+        if (!ruled->reference_of)
+            return phema_fail_memory(err);
+        size_t n = 0;
+        for (size_t g = 0; g < ruled->n_groups; g++) {
+            size_t same = groups_alike(ruled->groups, g);
+            ruled->reference_of[g] = same < g ? ruled->reference_of[same] : n++;
+        }
     }
     return PHEMA_OK;
 }
 
-/* Of what is read of tensors that are averaged, and of those that are copied, in one snapshot. */
-static void weigh_rules(const struct run *run, uint64_t *averaged, uint64_t *copied)
+static enum phema_status make_ruled(struct run *run, struct phema_error *err)
+{
+    const struct phema_plan *plan = run->plan;
+    run->ruled = calloc(plan->n_rules + 1, sizeof(*run->ruled));
+    if (!run->ruled)
+        return phema_fail_memory(err);
+    run->n_ruled = plan->n_rules + 1;
+    for (size_t i = 0; i < plan->series->n_tensors; i++)
+        if (plan->series->tensors[i].rule == PHEMA_RULE_AVERAGE)
+            run->ruled[plan->rule_of[i]].is_needed = true;
+    return PHEMA_OK;
+}
+
+const struct ruled *run_ruled(const struct run *run, size_t tensor)
+{
+    bool is_copy = run->plan->series->tensors[tensor].rule == PHEMA_RULE_COPY;
+    return &run->ruled[is_copy ? 0 : run->plan->rule_of[tensor]];
+}
+
+/* Of what is read of tensors that are averaged, by rule, and of those that are copied, in one
+ * snapshot. */
+static uint64_t weigh_rules(struct run *run)
 {
     const struct phema_series *series = run->plan->series;
-    *averaged = *copied = 0;
+    uint64_t copied = 0;
     for (size_t x = 0; x < run->cut.n; x++) {
-        const struct phema_series_tensor *entry = &series->tensors[run->cut.order[x]];
-        *(entry->rule == PHEMA_RULE_COPY ? copied : averaged) +=
+        size_t i = run->cut.order[x];
+        const struct phema_series_tensor *entry = &series->tensors[i];
+        *(entry->rule == PHEMA_RULE_COPY ? &copied : &run->ruled[run->plan->rule_of[i]].bytes) +=
             phema_dtype_bytes(entry->tensor.dtype, cut_n_elems(&run->cut, x));
     }
+    return copied;
 }
 
 static enum phema_status make_groups(struct run *run, size_t pass, struct phema_error *err)
 {
     size_t n = run->budget.targets_per_pass;
-    enum phema_status status =
-        groups_make(&run->groups, &run->n_groups, run->plan, pass * n, n, err);
-    if (!status)
-        status = groups_count_inputs(&run->n_used, &run->n_newest, run->groups, run->n_groups,
-                                     run->plan->series->n, err);
+    enum phema_status status = PHEMA_OK;
+    run->max_groups = 0;
+    for (size_t r = 0; r < run->n_ruled && !status; r++) {
+        struct ruled *ruled = &run->ruled[r];
+        if (r && !ruled->is_needed) /* the first one also says where copies come from */
+            continue;
+        size_t n_newest = 0;
+        status = groups_make(&ruled->groups, &ruled->n_groups, run->plan, r, pass * n, n, err);
+        if (!status)
+            status = groups_count_inputs(&ruled->n_used, &n_newest, ruled->groups, ruled->n_groups,
+                                         run->plan->series->n, err);
+        run->n_newest = n_newest; /* the same for all */
+        run->max_groups = ruled->n_groups > run->max_groups ? ruled->n_groups : run->max_groups;
+    }
     return status;
 }
 
 static void clear_groups(struct run *run)
 {
-    groups_free(run->groups, run->n_groups);
-    free(run->reference_of);
-    run->groups = NULL;
-    run->reference_of = NULL;
-    run->n_groups = 0;
+    for (size_t r = 0; r < run->n_ruled; r++) {
+        struct ruled *ruled = &run->ruled[r];
+        groups_free(ruled->groups, ruled->n_groups);
+        free(ruled->reference_of);
+        ruled->groups = NULL;
+        ruled->reference_of = NULL;
+        ruled->n_groups = 0;
+    }
 }
 
 static enum phema_status add_up_reading(struct run *run, struct phema_error *err)
 {
-    uint64_t averaged = 0, copied = 0;
-    weigh_rules(run, &averaged, &copied);
+    uint64_t copied = weigh_rules(run);
     enum phema_status status = PHEMA_OK;
     for (size_t pass = 0; pass < run->budget.n_passes && !status; pass++) {
         status = make_groups(run, pass, err);
-        run->total_bytes += averaged * run->n_used + copied * run->n_newest;
+        run->total_bytes += copied * run->n_newest;
+        for (size_t r = 0; r < run->n_ruled; r++)
+            run->total_bytes += run->ruled[r].bytes * run->ruled[r].n_used;
         clear_groups(run);
     }
     return status;
@@ -118,6 +156,8 @@ PHEMA_FALLIBLE run_prepare(struct run *run, struct phema_error *err)
     const struct phema_series *series = run->plan->series;
     enum phema_status status = inputs_choose(run, err);
     if (!status)
+        status = make_ruled(run, err);
+    if (!status)
         status = budget_make(&run->budget, run, err);
     if (status)
         return status;
@@ -126,7 +166,8 @@ PHEMA_FALLIBLE run_prepare(struct run *run, struct phema_error *err)
     run->held_bytes = job_bytes > FAULT_AROUND_BYTES ? job_bytes - FAULT_AROUND_BYTES : 0;
     run->ahead_bytes = MAX_AHEAD_BYTES;
     struct share share = {run->options.part, run->options.n_parts};
-    status = cut_make(&run->cut, series, run->outputs->dtypes, share, run->budget.tile_elems,
+    struct cut_kinds kinds = {run->outputs->dtypes, run->plan->rule_of};
+    status = cut_make(&run->cut, series, &kinds, share, run->budget.tile_elems,
                       job_bytes < MAX_JOB_BYTES ? job_bytes : MAX_JOB_BYTES, n_threads, err);
     if (!status)
         status = budget_trim(&run->budget, run, cut_largest(&run->cut), run->cut.n_jobs, err);
@@ -134,7 +175,6 @@ PHEMA_FALLIBLE run_prepare(struct run *run, struct phema_error *err)
         status = add_up_reading(run, err);
     if (status)
         return status;
-    run->is_in_turn = run_is_any_copied(run);
     run->next_alias = calloc(series->n_tensors + 1, sizeof(*run->next_alias));
     run->varies = calloc(series->n_tensors + 1, sizeof(*run->varies));
     run->sinks = calloc(run->outputs->m + 1, sizeof(struct sink *));
@@ -172,6 +212,7 @@ void run_clear(struct run *run)
     inputs_close(run);
     cut_clear(&run->cut);
     clear_groups(run);
+    free(run->ruled);
     free(run->next_alias);
     free(run->varies);
     free(run->sinks);

@@ -17,6 +17,16 @@
 #define FEW_SLOTS   8
 #define MAX_SLOTS   32
 
+/* What a pass makes of the tensors that follow one rule, or none. */
+struct ruled {
+    struct group *groups;
+    size_t n_groups;
+    size_t *reference_of; /* [n_groups] of the tiles to compare with */
+    size_t n_used;        /* snapshots that the averages are made of */
+    uint64_t bytes;       /* of one snapshot, in this share */
+    bool is_needed;       /* there is an averaged tensor of this kind */
+};
+
 /* What all workers see. */
 struct run {
     const struct phema_plan *plan;
@@ -32,14 +42,13 @@ struct run {
     uint64_t held_bytes;               /* of one snapshot may be mapped before they are let go of */
     uint64_t ahead_bytes; /* may be on their way from the disk before they are needed */
     struct budget budget;
-    struct group *groups; /* of the pass */
-    size_t n_groups;
+    struct ruled *ruled; /* [n_ruled] for tensors without a rule, then for those of each */
+    size_t n_ruled;
+    size_t max_groups; /* of one of them, in the pass */
     struct cut cut;
     size_t *next_alias;      /* [n_tensors] of the same storage, SIZE_MAX at the end */
     _Atomic uint8_t *varies; /* [n_tensors] true when snapshots differ */
-    bool is_in_turn;         /* some inputs are copied: all groups are under way at once */
-    size_t *reference_of;    /* [n_groups] of the tiles to compare with */
-    size_t n_used, n_newest; /* snapshots that averages, and copies, of the pass are made of */
+    size_t n_newest;         /* snapshots that copies of the pass are made of */
     _Atomic uint64_t next_job;
     _Atomic uint64_t done_bytes; /* of all snapshots, that were read */
     uint64_t total_bytes;
@@ -57,6 +66,9 @@ PHEMA_FALLIBLE run_prepare(struct run *run, struct phema_error *err);
 PHEMA_FALLIBLE run_begin_pass(struct run *run, size_t pass, struct phema_error *err);
 /* When its workers are done: PHEMA_ERR_FILE when decompressed content is not whole. */
 PHEMA_FALLIBLE run_end_pass(struct run *run, struct phema_error *err);
+
+/* What a tensor follows; copies come from the newest whatever the rule. */
+const struct ruled *run_ruled(const struct run *run, size_t tensor);
 
 /* Whether some inputs have to be copied before they are added up: strided, in parts, decoded,
  * read. */

@@ -197,17 +197,18 @@ static enum phema_status copy_tile(struct worker *worker, uint64_t tile, const s
                                    struct phema_error *err)
 {
     const struct run *run = worker->run;
+    const struct ruled *ruled = worker->ruled;
     enum phema_status status = PHEMA_OK;
     for (size_t k = 0; k < run->plan->series->n && !status && !worker->is_abandoned; k++) {
         bool is_needed = false;
-        for (size_t g = 0; g < run->n_groups; g++)
-            is_needed = is_needed || run->groups[g].newest == k;
+        for (size_t g = 0; g < ruled->n_groups; g++)
+            is_needed = is_needed || ruled->groups[g].newest == k;
         const uint8_t *data = NULL;
         if (is_needed || run->plan->series->snapshots[k].is_decoded)
             status = take(&data, worker, k, tile, is_needed, piece, 0, err);
-        for (size_t g = 0; g < run->n_groups && data && !status; g++)
-            if (run->groups[g].newest == k)
-                status = put_copy(worker, &run->groups[g], piece, data, err);
+        for (size_t g = 0; g < ruled->n_groups && data && !status; g++)
+            if (ruled->groups[g].newest == k)
+                status = put_copy(worker, &ruled->groups[g], piece, data, err);
     }
     return status;
 }
@@ -239,11 +240,12 @@ static enum phema_status put_row(struct worker *worker, size_t output, const str
 
 /* ---- Averages ---- */
 
-static void start_group(struct worker *worker, size_t g, const struct piece *piece)
+static void start_group(struct worker *worker, size_t g, const struct piece *piece, void *sums)
 {
-    const struct group *group = &worker->run->groups[g];
+    const struct group *group = &worker->ruled->groups[g];
     struct group_state *state = &worker->states[g];
-    memset(state->sums, 0, group->n_targets * row_bytes_of(worker->run, piece->tensor));
+    state->sums = sums;
+    memset(state->sums, 0, group->n_rows * row_bytes_of(worker->run, piece->tensor));
     memset(state->equals, group->sums_to_one && group->n_inputs > 0, worker->n_blocks);
     state->n_taken = state->n_added = 0;
     state->data = NULL;
@@ -253,13 +255,14 @@ static enum phema_status finish_group(struct worker *worker, size_t g, const str
                                       struct phema_error *err)
 {
     struct run *run = worker->run;
-    const struct group *group = &run->groups[g];
+    const struct group *group = &worker->ruled->groups[g];
     const struct group_state *state = &worker->states[g];
     blocks_mark_varying(worker, state->equals);
     enum phema_status status = PHEMA_OK;
     for (size_t j = 0; j < group->n_targets && !status; j++)
         status = put_row(worker, group->targets[j], piece,
-                         (char *)state->sums + j * row_bytes_of(run, piece->tensor), state, err);
+                         (char *)state->sums + group->rows[j] * row_bytes_of(run, piece->tensor),
+                         state, err);
     return status;
 }
 
@@ -268,13 +271,13 @@ static void add(struct worker *worker, size_t g, const struct piece *piece,
                 const uint8_t *const *inputs, size_t n)
 {
     const struct run *run = worker->run;
-    const struct group *group = &run->groups[g];
+    const struct group *group = &worker->ruled->groups[g];
     struct group_state *state = &worker->states[g];
     enum phema_dtype dtype = run->plan->series->tensors[piece->tensor].tensor.dtype;
     struct phema_tile tile = {.inputs = inputs,
-                              .weights = group->weights + state->n_added * group->n_targets,
+                              .weights = group->weights + state->n_added * group->n_rows,
                               .n_inputs = n,
-                              .n_targets = group->n_targets,
+                              .n_targets = group->n_rows,
                               .n_elems = (size_t)piece->n_elems * parts_of(dtype),
                               .dtype = part_dtype(dtype)};
     phema_accumulate(run->backend, accumulator_of(run, piece->tensor), state->sums,
@@ -288,10 +291,10 @@ static enum phema_status average_together(struct worker *worker, const struct pi
 {
     const struct run *run = worker->run;
     enum phema_dtype dtype = run->plan->series->tensors[piece->tensor].tensor.dtype;
-    for (size_t g = 0; g < run->n_groups; g++) {
-        const struct group *group = &run->groups[g];
+    for (size_t g = 0; g < worker->ruled->n_groups; g++) {
+        const struct group *group = &worker->ruled->groups[g];
         struct group_state *state = &worker->states[g];
-        start_group(worker, g, piece);
+        start_group(worker, g, piece, worker->sums); /* one group after another */
         enum phema_status status = PHEMA_OK;
         for (size_t x = 0; x < group->n_inputs && !status; x++) {
             status = read_input(&worker->inputs[x], worker, group->inputs[x], piece, 0, err);
@@ -322,7 +325,8 @@ static void keep_first(struct worker *worker, size_t g, const struct piece *piec
 {
     const struct run *run = worker->run;
     enum phema_dtype dtype = run->plan->series->tensors[piece->tensor].tensor.dtype;
-    uint8_t *reference = worker->references + run->reference_of[g] * run->budget.buffers.reference;
+    uint8_t *reference =
+        worker->references + worker->ruled->reference_of[g] * run->budget.buffers.reference;
     memcpy(reference, data, (size_t)phema_dtype_bytes(dtype, piece->n_elems));
     worker->states[g].data = reference;
 }
@@ -332,8 +336,8 @@ static void add_batch(struct worker *worker, const struct piece *piece, struct b
 {
     struct run *run = worker->run;
     enum phema_dtype dtype = run->plan->series->tensors[piece->tensor].tensor.dtype;
-    for (size_t g = 0; g < run->n_groups; g++) {
-        const struct group *group = &run->groups[g];
+    for (size_t g = 0; g < worker->ruled->n_groups; g++) {
+        const struct group *group = &worker->ruled->groups[g];
         struct group_state *state = &worker->states[g];
         const uint8_t *inputs[MAX_SLOTS];
         size_t n = 0;
@@ -357,8 +361,8 @@ static void add_batch(struct worker *worker, const struct piece *piece, struct b
 static bool take_turn(struct worker *worker, size_t k)
 {
     bool is_needed = false;
-    for (size_t g = 0; g < worker->run->n_groups; g++) {
-        const struct group *group = &worker->run->groups[g];
+    for (size_t g = 0; g < worker->ruled->n_groups; g++) {
+        const struct group *group = &worker->ruled->groups[g];
         struct group_state *state = &worker->states[g];
         if (state->n_taken < group->n_inputs && group->inputs[state->n_taken] == k) {
             state->n_taken++;
@@ -374,8 +378,11 @@ static enum phema_status average_in_turn(struct worker *worker, uint64_t tile,
 {
     const struct run *run = worker->run;
     struct batch batch = {.n = 0};
-    for (size_t g = 0; g < run->n_groups; g++)
-        start_group(worker, g, piece);
+    uint8_t *sums = worker->sums; /* all groups are under way at once */
+    for (size_t g = 0; g < worker->ruled->n_groups; g++) {
+        start_group(worker, g, piece, sums);
+        sums += worker->ruled->groups[g].n_rows * run->budget.buffers.row;
+    }
     for (size_t k = 0; k < run->plan->series->n; k++) {
         const uint8_t *data = NULL;
         enum phema_status status =
@@ -391,7 +398,7 @@ static enum phema_status average_in_turn(struct worker *worker, uint64_t tile,
     }
     add_batch(worker, piece, &batch);
     enum phema_status status = PHEMA_OK;
-    for (size_t g = 0; g < run->n_groups && !status; g++)
+    for (size_t g = 0; g < worker->ruled->n_groups && !status; g++)
         status = finish_group(worker, g, piece, err);
     return status;
 }
@@ -413,6 +420,7 @@ PHEMA_FALLIBLE tile_do(struct worker *worker, uint64_t tile, const struct piece 
                        struct phema_error *err)
 {
     blocks_list(worker, piece);
+    worker->ruled = run_ruled(worker->run, piece->tensor);
     if (worker->run->plan->series->tensors[piece->tensor].rule == PHEMA_RULE_COPY)
         return copy_tile(worker, tile, piece, err);
     return are_views(worker->run, piece->tensor) ? average_together(worker, piece, err)

@@ -13,18 +13,12 @@ static bool alloc_states(struct worker *worker)
     /* each tensor of a stretch may end with a block that is not full */
     size_t n_blocks = run->cut.tile_elems / BLOCK_ELEMS + MAX_STRETCH_TENSORS;
     worker->blocks = calloc(n_blocks, sizeof(*worker->blocks));
-    worker->states = calloc(run->n_groups + 1, sizeof(*worker->states));
-    worker->equals = calloc(run->n_groups + 1, n_blocks);
+    worker->states = calloc(run->max_groups + 1, sizeof(*worker->states));
+    worker->equals = calloc(run->max_groups + 1, n_blocks);
     if (!worker->blocks || !worker->states || !worker->equals)
         return false;
-    uint8_t *sums = worker->sums;
-    for (size_t g = 0; g < run->n_groups; g++) {
-        worker->states[g] =
-            (struct group_state){.sums = sums, .equals = worker->equals + g * n_blocks};
-        /* snapshot by snapshot all groups are under way at once, else one after another */
-        if (run->is_in_turn)
-            sums += run->groups[g].n_targets * run->budget.buffers.row;
-    }
+    for (size_t g = 0; g < run->max_groups; g++)
+        worker->states[g].equals = worker->equals + g * n_blocks;
     return true;
 }
 
@@ -108,7 +102,8 @@ static enum phema_status do_job(struct worker *worker, uint64_t job, struct phem
             return status;
         const struct phema_series_tensor *entry = &series->tensors[piece.tensor];
         uint64_t size = phema_dtype_bytes(entry->tensor.dtype, piece.n_elems);
-        read_bytes += size * (entry->rule == PHEMA_RULE_COPY ? run->n_newest : run->n_used);
+        read_bytes +=
+            size * (entry->rule == PHEMA_RULE_COPY ? run->n_newest : worker->ruled->n_used);
         held_bytes += size;
         if (t + 1 == end || held_bytes + size > run->held_bytes) {
             inputs_release(run, held, t + 1, t + 1 == end);

@@ -30,8 +30,9 @@ struct worker {
     const uint8_t **inputs; /* [series->n] */
     struct block *blocks;   /* [n_blocks] of the tile at hand */
     size_t n_blocks;
+    const struct ruled *ruled;  /* what the tensors of the tile follow */
     uint8_t *equals;            /* of all groups */
-    struct group_state *states; /* [n_groups] */
+    struct group_state *states; /* [max_groups] */
     struct phema_narrow_counts counts;
     size_t nan_tensor;
     bool has_asked;    /* for something ahead, at all */

@@ -25,6 +25,7 @@ struct draft {
     struct phema_place places[2][MAX_DRAFTS];
     struct phema_snapshot snapshots[2];
     enum phema_dtype dtypes[MAX_DRAFTS];
+    size_t rule_of[MAX_DRAFTS];
 };
 
 /* F32 tensors of these sizes, one behind the other in both. */
@@ -52,8 +53,9 @@ static struct draft *draft_new(const size_t *sizes, size_t n)
 static void cut_draft(struct cut *cut, const struct draft *draft)
 {
     struct phema_error err = {""};
-    assert_ok(cut_make(cut, &draft->series, draft->dtypes, (struct share){0, 0}, TILE,
-                       (uint64_t)8 << 20, 1, &err),
+    struct cut_kinds kinds = {draft->dtypes, draft->rule_of};
+    assert_ok(cut_make(cut, &draft->series, &kinds, (struct share){0, 0}, TILE, (uint64_t)8 << 20,
+                       1, &err),
               &err);
 }
 
@@ -88,6 +90,11 @@ static void tensors_that_are_alike_and_adjacent_share_tiles(void **state)
     draft->tensors[2].rule = PHEMA_RULE_COPY;
     assert_stretches(draft, "0 1|2|3|");
     draft->tensors[2].rule = PHEMA_RULE_AVERAGE;
+    draft->rule_of[1] = draft->rule_of[2] = 1;
+    assert_stretches(draft, "0|1 2|3|");
+    draft->rule_of[2] = 2;
+    assert_stretches(draft, "0|1|2|3|");
+    draft->rule_of[1] = draft->rule_of[2] = 0;
     draft->dtypes[1] = PHEMA_BF16;
     assert_stretches(draft, "0|1|2 3|");
     draft->dtypes[1] = PHEMA_F32;

@@ -53,7 +53,8 @@ static uint64_t count_share(uint8_t **seen, const struct fake *fake, struct shar
     enum phema_dtype dtypes[N];
     for (size_t i = 0; i < fake->series.n_tensors; i++)
         dtypes[i] = fake->series.tensors[i].tensor.dtype;
-    assert_ok(cut_make(&cut, &fake->series, dtypes, share, tile_elems, 1 << 16, n_threads, &err),
+    struct cut_kinds kinds = {.dtypes = dtypes};
+    assert_ok(cut_make(&cut, &fake->series, &kinds, share, tile_elems, 1 << 16, n_threads, &err),
               &err);
     size_t hint = 0;
     uint64_t bytes = 0;

@@ -34,6 +34,9 @@ compare "float32" --dtype f32 --sigma-rel 0.1 run out.safetensors
 compare "small tensors" --sigma-rel 0.1 small out.safetensors
 compare "chosen tensors" --include 'blocks\.0' --sigma-rel 0.1 small out.safetensors
 compare "shards" --shard-size 300k --sigma-rel 0.1 small shards
+compare "rules" --sigma-rel 0.05:0.25:0.01 --rule 'blocks\.0=copy' --rule '\.bias=0.05' small rules/
+compare "rules for all" --sigma-rel 0.05:0.25:0.01 --rule 'weight=0.07' --rule '.=0.2' run ruled/
+compare "rules, compressed snapshots" -j2 --sigma-rel 0.1 --rule 'weight=0.07' packed out.safetensors
 compare "compressed snapshots" -j2 --sigma-rel 0.07 packed out.safetensors
 compare "tight" --max-ram $((${sanitize:+4000 +} 6))M --sigma-rel 0.05:0.25:0.01 run tight/
 compare "EDM2" --sigma-rel 0.1 "$fixtures/edm2/snapshots" out.pkl

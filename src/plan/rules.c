@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+/* rules.c - see rules.h. */
+#include "rules.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pattern.h"
+#include "phema/text.h"
+
+/* Each is a column of the solve for every time, and is searched for in every name. */
+#define MAX_RULES ((size_t)256)
+
+/* ---- Reading ---- */
+
+/* What of an expression a message shows: the rest of the sentence must fit. */
+#define MAX_SHOWN 200
+
+static enum phema_status fail_rule(const char *text, enum phema_status status,
+                                   struct phema_error *err)
+{
+    return phema_fail_in(err, status, "--rule '%.*s'", MAX_SHOWN, text);
+}
+
+/* The one place that knows what may stand behind the '='. */
+static enum phema_status read_width(struct phema_plan_rule *rule, const char *text,
+                                    struct phema_error *err)
+{
+    rule->sigma_rel = rule->gamma = PHEMA_UNKNOWN;
+    rule->is_copy = strcmp(text, "copy") == 0;
+    if (rule->is_copy)
+        return PHEMA_OK;
+    char *end = NULL;
+    rule->sigma_rel = strtod(text, &end);
+    struct phema_name_buffer shown;
+    if (!*text || *end || isnan(rule->sigma_rel))
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "expected a sigma_rel such as 0.05, or copy, behind the last '=', found "
+                          "'%s'",
+                          phema_name_shown(&shown, text, strlen(text)));
+    return phema_gamma_from_sigma_rel(&rule->gamma, rule->sigma_rel, err);
+}
+
+static enum phema_status read_rule(struct phema_plan_rule *rule, const char *text,
+                                   struct phema_error *err)
+{
+    const char *equals = strrchr(text, '=');
+    if (!equals || equals == text)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "expected RE=SIGMA or RE=copy, such as 'attn=0.05'");
+    rule->expression = strndup(text, (size_t)(equals - text));
+    if (!rule->expression)
+        return phema_fail_memory(err);
+    enum phema_status status = read_width(rule, equals + 1, err);
+    return status ? status : pattern_compile(&rule->pattern, rule->expression, err);
+}
+
+PHEMA_FALLIBLE rules_read(struct phema_plan *plan, const char *const *texts, size_t n,
+                          struct phema_error *err)
+{
+    if (n > MAX_RULES)
+        return phema_fail(err, PHEMA_ERR_USAGE, "--rule: %zu are given, expected at most %zu", n,
+                          MAX_RULES);
+    plan->rules = calloc(n + 1, sizeof(*plan->rules));
+    if (!plan->rules)
+        return phema_fail_memory(err);
+    for (size_t r = 0; r < n; r++) {
+        plan->n_rules = r + 1;
+        enum phema_status status = read_rule(&plan->rules[r], texts[r], err);
+        if (status)
+            return fail_rule(texts[r], status, err);
+    }
+    return PHEMA_OK;
+}
+
+struct phema_target rules_column(const struct phema_plan_rule *rule,
+                                 const struct phema_target *target)
+{
+    struct phema_target column = *target;
+    column.solution = (struct phema_solution){.weights = NULL};
+    column.sigma_rel = rule->sigma_rel;
+    column.gamma = rule->gamma;
+    return column;
+}
+
+/* ---- Who follows ---- */
+
+/* The first rule that matches; *matches[r]: some averaged tensor's name does, first or not. */
+static enum phema_status choose_rule(struct phema_plan *plan, size_t i, bool *matches,
+                                     struct phema_error *err)
+{
+    const struct phema_tensor *tensor = &plan->series->tensors[i].tensor;
+    for (size_t r = 0; r < plan->n_rules; r++) {
+        if (plan->rule_of[i] && matches[r])
+            continue; /* nothing is left to be learned */
+        bool is_match = false;
+        enum phema_status status =
+            pattern_match(plan->rules[r].pattern, tensor->name, tensor->name_size, &is_match, err);
+        if (status)
+            return fail_rule(plan->rules[r].expression, status, err);
+        matches[r] = matches[r] || is_match;
+        if (!is_match || plan->rule_of[i])
+            continue;
+        plan->rule_of[i] = r + 1;
+        plan->rules[r].n_tensors++;
+    }
+    return PHEMA_OK;
+}
+
+/* matches: some averaged tensor, which follows another rule. */
+static enum phema_status fail_unfollowed(const struct phema_series *series, bool matches,
+                                         struct phema_error *err)
+{
+    if (matches)
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "every averaged tensor that it matches follows a rule before it; the "
+                          "first one that matches is followed");
+    size_t i = 0;
+    while (i < series->n_tensors && series->tensors[i].rule != PHEMA_RULE_AVERAGE)
+        i++;
+    if (i == series->n_tensors)
+        return phema_fail(err, PHEMA_ERR_INPUTS, "no tensor is averaged");
+    const struct phema_tensor *tensor = &series->tensors[i].tensor;
+    struct phema_name_buffer shown;
+    return phema_fail(err, PHEMA_ERR_INPUTS,
+                      "matches no tensor that is averaged; names are like '%s' (inspect lists "
+                      "them)",
+                      phema_name_shown(&shown, tensor->name, tensor->name_size));
+}
+
+/* Tied tensors are read once and stay tied. */
+static enum phema_status check_ties(const struct phema_plan *plan, struct phema_error *err)
+{
+    const struct phema_series *series = plan->series;
+    for (size_t i = 0; i < series->n_tensors; i++) {
+        size_t first = series->tensors[i].same_as;
+        if (plan->rule_of[i] == plan->rule_of[first])
+            continue;
+        const struct phema_tensor *tensor = &series->tensors[i].tensor;
+        const struct phema_tensor *other = &series->tensors[first].tensor;
+        struct phema_name_buffer shown, shown_other;
+        (void)phema_name_shown(&shown, tensor->name, tensor->name_size);
+        (void)phema_name_shown(&shown_other, other->name, other->name_size);
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "--rule: tensors '%s' and '%s' are one and the same storage, but do not "
+                          "follow the same rule; write expressions that match both or neither",
+                          shown_other.text, shown.text);
+    }
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE rules_match(struct phema_plan *plan, struct phema_error *err)
+{
+    const struct phema_series *series = plan->series;
+    plan->rule_of = calloc(series->n_tensors + 1, sizeof(*plan->rule_of));
+    bool *matches = calloc(plan->n_rules + 1, sizeof(*matches));
+    if (!plan->rule_of || !matches) {
+        free(matches);
+        return phema_fail_memory(err);
+    }
+    enum phema_status status = PHEMA_OK;
+    for (size_t i = 0; i < series->n_tensors && plan->n_rules && !status; i++)
+        if (series->tensors[i].rule == PHEMA_RULE_AVERAGE)
+            status = choose_rule(plan, i, matches, err);
+    for (size_t r = 0; r < plan->n_rules && series->n_tensors && !status; r++)
+        if (!plan->rules[r].n_tensors)
+            status =
+                fail_rule(plan->rules[r].expression, fail_unfollowed(series, matches[r], err), err);
+    free(matches);
+    if (!status)
+        status = check_ties(plan, err);
+    return status ? phema_fail_in(err, status, "%s", series->root) : PHEMA_OK;
+}
+
+void rules_mark_copies(struct phema_plan *plan)
+{
+    for (size_t i = 0; i < plan->series->n_tensors; i++) {
+        if (!plan->rule_of[i] || !plan->rules[plan->rule_of[i] - 1].is_copy)
+            continue;
+        plan->series->tensors[i].rule = PHEMA_RULE_COPY;
+        plan->series->tensors[i].reason = "rule";
+    }
+}
+
+void rules_clear(struct phema_plan *plan)
+{
+    for (size_t r = 0; r < plan->n_rules; r++) {
+        pattern_free(plan->rules[r].pattern);
+        free(plan->rules[r].expression);
+    }
+    for (size_t x = 0; x < plan->n_ruled; x++)
+        free(plan->ruled[x].weights);
+    free(plan->rules);
+    free(plan->rule_of);
+    free(plan->ruled);
+}
