@@ -144,6 +144,18 @@ static void warn(const struct phema_target *target)
     phema_text_clear(&text);
 }
 
+/* target: any of the time in question */
+static void warn_of_rules(const struct phema_plan *plan, const struct phema_target *target)
+{
+    for (size_t r = 0; r < plan->n_rules; r++) {
+        struct phema_target column = *target;
+        column.sigma_rel = plan->rules[r].sigma_rel;
+        column.solution = target->ruled[r];
+        if (!plan->rules[r].is_copy)
+            warn(&column);
+    }
+}
+
 static void report_target(const struct phema_plan *plan, const struct phema_target *target,
                           double written_error)
 {
@@ -213,6 +225,9 @@ void report_plan(const struct cli_common *common, const struct phema_plan *plan,
     phema_text_clear(&rules);
     for (size_t j = 0; j < plan->m; j++)
         warn(&plan->targets[j]);
+    for (size_t j = 0; j < plan->m; j++)
+        if (j == 0 || plan->targets[j].ruled != plan->targets[j - 1].ruled)
+            warn_of_rules(plan, &plan->targets[j]);
 }
 
 void report_into(const struct cli_common *common, const char *into,

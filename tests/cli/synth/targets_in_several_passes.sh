@@ -9,14 +9,17 @@ for file in run/*.safetensors; do
     zstd -q "$file" -o "packed/$(basename "$file").zst"
 done
 widths=0.05:0.25:0.0025
-for from in run packed; do
-    "$phema" synth -q -j3 --no-sync --sigma-rel $widths $from $from.all/ >/dev/null
-    "$phema" plan -q -j3 --no-sync --json --sigma-rel $widths $from $from.all/ --force >plan.json
+for from in run packed ruled; do
+    snapshots=$from
+    rules=()
+    [ $from = ruled ] && snapshots=run rules=(--rule 'bias=0.05' --rule 'gain=copy' --rule '\.0\.=0.2')
+    "$phema" synth -q -j3 --no-sync --sigma-rel $widths "${rules[@]}" $snapshots $from.all/ >/dev/null
+    "$phema" plan -q -j3 --no-sync --json --sigma-rel $widths "${rules[@]}" $snapshots $from.all/ --force >plan.json
     spare=$(($(number sums plan.json) * 2 / 5 / 64)) # of the smallest tiles that all targets need
-    [ "$from" = run ] || spare=$((spare + $(number decoders plan.json)))
+    [ "$from" != packed ] || spare=$((spare + $(number decoders plan.json)))
     limit=$(($(number baseline plan.json) + spare + 1100000))
-    "$phema" plan -q -j3 --max-ram $limit --json --sigma-rel $widths $from >plan.json
-    "$phema" synth -q -j3 --no-sync --max-ram $limit --json --sigma-rel $widths $from $from.tight/ >synth.json
+    "$phema" plan -q -j3 --max-ram $limit --json --sigma-rel $widths "${rules[@]}" $snapshots >plan.json
+    "$phema" synth -q -j3 --no-sync --max-ram $limit --json --sigma-rel $widths "${rules[@]}" $snapshots $from.tight/ >synth.json
     for file in "$from".all/*; do
         cmp "$file" "$from.tight/${file##*/}"
     done
