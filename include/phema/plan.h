@@ -71,7 +71,10 @@ struct phema_series {
     const char *unsampled; /* why files that say no more than names are not open; NULL: they are */
     char **notes;          /* [n_notes] sentences: what was recognised, left out, guessed */
     size_t n_notes;
-    bool has_profiles;  /* every sigma_rel is known */
+    bool has_profiles;           /* every sigma_rel is known */
+    struct phema_motion *motion; /* how the parameters moved; NULL: not looked at, or unmoved */
+    char *unmoved; /* why that cannot be known: what metric walk is used instead of motion for */
+    char *doubts;  /* a sentence: the snapshots do not look like averages of update_every */
     double named_ahead; /* posthoc-ema: named times run this much ahead of the clock */
     double (*clock)(double named_time); /* NULL: times are as named */
     struct phema_arena memory;          /* names, shapes, places */
@@ -146,6 +149,11 @@ void phema_sample_clear(struct phema_sample *sample);
 void phema_sample_measure(const struct phema_sample *sample, struct phema_distance *distances,
                           size_t n_distances);
 
+/* "motion": {...}: amplitudes of the series' motion by interval, and the rounding of its snapshots;
+ * nothing where no motion is known. */
+struct phema_json_out;
+void phema_series_write_motion(struct phema_json_out *out, const struct phema_series *series);
+
 /* ---- Plan ---- */
 
 struct pattern;
@@ -197,7 +205,7 @@ struct phema_plan {
     struct phema_series *series;
     struct phema_target *targets; /* [m]: all widths at the first time, then at the next */
     size_t m;
-    const char *metric; /* "walk", "profile", "given" */
+    const char *metric; /* "motion", "walk", "profile", "given" */
     bool has_given_weights;
     struct phema_plan_rule *rules; /* [n_rules] in the order of the options */
     size_t n_rules;

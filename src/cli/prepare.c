@@ -88,6 +88,7 @@ static enum phema_status make_plan(struct cli_prepared *prepared, const struct c
     if (values->is_conversion) {
         options.is_conversion = options.series.is_conversion = options.series.is_alone = true;
         options.series.needs_no_profiles = true;
+        options.series.may_be_sampled = false;
         if (!options.series.key)
             options.series.key = "."; /* all of it */
     }

@@ -24,6 +24,15 @@ static void say(const char *line)
     phema_text_clear(&text);
 }
 
+static void say_prefixed(const char *prefix, const char *sentence)
+{
+    struct phema_text text = {0};
+    phema_text_puts(&text, prefix);
+    phema_text_puts(&text, sentence);
+    say(text.is_failed ? NULL : text.data);
+    phema_text_clear(&text);
+}
+
 static void write_times(struct phema_text *out, const struct phema_series *series)
 {
     size_t n_times = 0;
@@ -170,7 +179,7 @@ static void report_target(const struct phema_plan *plan, const struct phema_targ
                           "%.2f, ",
                           predicted->total, predicted->profile, predicted->rounding,
                           solution->norm2);
-    if (!isnan(predicted->paper_weights) && strcmp(plan->metric, "walk") == 0)
+    if (!isnan(predicted->paper_weights) && strcmp(plan->metric, "profile") != 0)
         phema_text_printf(&text, "paper's weights would give %.1e, ", predicted->paper_weights);
     if (!isnan(target->label_predicted_error))
         phema_text_printf(&text, "believing the labels would give %.1e, ",
@@ -200,14 +209,20 @@ void report_plan(const struct cli_common *common, const struct phema_plan *plan,
 {
     if (common->is_quiet)
         return;
-    if (strcmp(plan->metric, "walk") == 0)
+    if (plan->series->unmoved)
+        say_prefixed("how the parameters moved cannot be seen: ", plan->series->unmoved);
+    const char *ridge =
+        plan->targets[0].solution.ridge > 0 ? ", with a ridge for the rounding of the files" : "";
+    if (strcmp(plan->metric, "motion") == 0)
+        (void)fprintf(stderr,
+                      "metric motion: as a sample of the tensors was seen to move%s (--metric "
+                      "profile gives the paper's weights), solved in %s\n",
+                      ridge, plan->targets[0].solution.solver);
+    else if (strcmp(plan->metric, "walk") == 0)
         (void)fprintf(stderr,
                       "metric walk%s (--metric profile gives the paper's weights), solved "
                       "in %s\n",
-                      plan->targets[0].solution.ridge > 0
-                          ? ", with a ridge for the rounding of the files"
-                          : "",
-                      plan->targets[0].solution.solver);
+                      ridge, plan->targets[0].solution.solver);
     else if (strcmp(plan->metric, "profile") == 0)
         (void)fprintf(stderr, "metric profile: the paper's and EDM2's weights, solved in %s\n",
                       plan->targets[0].solution.solver);
@@ -223,6 +238,8 @@ void report_plan(const struct cli_common *common, const struct phema_plan *plan,
     if (rules.data && !rules.is_failed)
         (void)fputs(rules.data, stderr);
     phema_text_clear(&rules);
+    if (series->doubts)
+        say_prefixed("warning: ", series->doubts);
     for (size_t j = 0; j < plan->m; j++)
         warn(&plan->targets[j]);
     for (size_t j = 0; j < plan->m; j++)
@@ -398,6 +415,7 @@ void report_weights_json(struct phema_text *out, const struct phema_plan *plan)
     for (size_t k = 0; k < plan->series->n; k++)
         report_snapshot_json(&json, &plan->series->snapshots[k]);
     phema_json_out_close(&json, ']');
+    phema_series_write_motion(&json, plan->series);
     phema_json_out_open(&json, "targets", '[');
     for (size_t j = 0; j < plan->m; j++)
         write_target_json(&json, plan, &plan->targets[j]);

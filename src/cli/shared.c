@@ -87,8 +87,11 @@ PHEMA_FALLIBLE cli_plan_options(struct phema_plan_options *out, const struct cli
             err, PHEMA_ERR_USAGE,
             "--weights: weights are used as given; --metric, --ridge and --solver are "
             "about solving for them");
+    out->solve.metric = PHEMA_METRIC_MOTION; /* where it cannot be: walk, and that is said */
     if (target->metric && strcmp(target->metric, "profile") == 0)
         out->solve.metric = PHEMA_METRIC_PROFILE;
+    if (target->metric && strcmp(target->metric, "walk") == 0)
+        out->solve.metric = PHEMA_METRIC_WALK;
     if (target->solver)
         out->solve.solver = strcmp(target->solver, "quad") == 0     ? PHEMA_SOLVER_QUAD
                             : strcmp(target->solver, "lapack") == 0 ? PHEMA_SOLVER_LAPACK
@@ -99,6 +102,7 @@ PHEMA_FALLIBLE cli_plan_options(struct phema_plan_options *out, const struct cli
     if (!status)
         status = cli_series_options(&out->series, common, series, err);
     out->series.needs_no_profiles = target->weights != NULL;
+    out->series.may_be_sampled = true;
     return status;
 }
 

@@ -194,9 +194,9 @@ struct cli_target_values {
          NUMBERS,                                                                                  \
          CLI_CHOICE,                                                                               \
          CLI_ROW(type, via target.metric),                                                         \
-         "walk|profile",                                                                           \
-         "what the least squares measures (default walk);\nprofile gives the paper's and EDM2's "  \
-         "weights",                                                                                \
+         "motion|walk|profile",                                                                    \
+         "what the least squares measures (default motion:\nhow parameters were seen to move, "    \
+         "else walk); profile\ngives the paper's and EDM2's weights",                              \
          CLI_SHAPES_BYTES,                                                                         \
          0},                                                                                       \
         {"ridge",                                                                                  \

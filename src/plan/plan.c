@@ -7,11 +7,12 @@
 #include <string.h>
 
 #include "given.h"
+#include "motion.h"
 #include "phema/memory.h"
 #include "phema/text.h"
 #include "rules.h"
 
-static struct phema_profile profile_of(const struct phema_snapshot *snapshot)
+struct phema_profile plan_profile_of(const struct phema_snapshot *snapshot)
 {
     return (struct phema_profile){.gamma = snapshot->gamma,
                                   .t = snapshot->time,
@@ -99,7 +100,7 @@ static enum phema_status set_problem(struct problem *problem, const struct phema
             continue;
         size_t x = problem->n++;
         problem->index[x] = k;
-        problem->snapshots[x] = profile_of(&series->snapshots[k]);
+        problem->snapshots[x] = plan_profile_of(&series->snapshots[k]);
         problem->rounding[x] = series->snapshots[k].rounding;
         problem->is_true = problem->is_true && problem->snapshots[x].update_every <= 1;
     }
@@ -111,20 +112,22 @@ static enum phema_status set_problem(struct problem *problem, const struct phema
     return PHEMA_OK;
 }
 
-static struct phema_problem as_problem(const struct problem *problem, double run_end)
+static struct phema_problem as_problem(const struct problem *problem,
+                                       const struct phema_series *series)
 {
     return (struct phema_problem){.snapshots = problem->snapshots,
                                   .rounding = problem->rounding,
                                   .n = problem->n,
                                   .targets = problem->mixes,
                                   .m = problem->m,
-                                  .run_end = run_end};
+                                  .run_end = series->snapshots[series->n - 1].time,
+                                  .motion = series->motion};
 }
 
 static enum phema_status rate(struct problem *problem, const struct phema_series *series,
                               struct phema_error *err)
 {
-    struct phema_problem given = as_problem(problem, series->snapshots[series->n - 1].time);
+    struct phema_problem given = as_problem(problem, series);
     return phema_weights_rate(problem->solutions, &given, err);
 }
 
@@ -144,12 +147,14 @@ static enum phema_status rate_labels(struct problem *problem, const struct phema
     }
     for (size_t j = 0; !status && j < labels.m; j++)
         labels.targets[j].t = targets[j].named_time;
-    struct phema_problem given = as_problem(&labels, 0);
+    struct phema_problem given = as_problem(&labels, series);
     given.rounding = NULL;
+    given.motion = NULL;
+    given.run_end = 0;
     if (!status)
         status = phema_weights_solve(labels.solutions, &given, &as_published, err);
     for (size_t k = 0; !status && k < labels.n; k++)
-        labels.snapshots[k] = profile_of(&series->snapshots[k]);
+        labels.snapshots[k] = plan_profile_of(&series->snapshots[k]);
     for (size_t j = 0; !status && j < labels.m; j++)
         labels.targets[j] = problem->targets[j];
     if (!status)
@@ -210,7 +215,7 @@ static enum phema_status solve_group(struct phema_plan *plan, struct phema_targe
         return fail_out_of_range(series, &targets[0], err);
     struct problem problem;
     enum phema_status status = set_problem(&problem, series, n, true, targets, m, err);
-    struct phema_problem given = as_problem(&problem, last);
+    struct phema_problem given = as_problem(&problem, series);
     if (!status)
         status = phema_weights_solve(problem.solutions, &given, options, err);
     if (!status && !problem.is_true)
@@ -246,6 +251,28 @@ static enum phema_status solve_time(struct phema_plan *plan, size_t first, size_
         targets[j].ruled = ruled;
     free(columns);
     return status;
+}
+
+/* The motion of the parameters is looked for whatever the metric: predictions are better with it.
+ */
+static enum phema_status look_for_motion(struct phema_plan *plan,
+                                         const struct phema_plan_options *options,
+                                         struct phema_solve_options *solve, struct phema_error *err)
+{
+    static const char *const names[] = {[PHEMA_METRIC_WALK] = "walk",
+                                        [PHEMA_METRIC_PROFILE] = "profile",
+                                        [PHEMA_METRIC_MOTION] = "motion"};
+    bool is_wanted = solve->metric == PHEMA_METRIC_MOTION;
+    if (options->series.may_be_sampled && plan->series->has_profiles) {
+        enum phema_status status =
+            motion_find(plan->series, is_wanted, options->series.max_ram_bytes, err);
+        if (status)
+            return status;
+    }
+    if (is_wanted && !plan->series->motion)
+        solve->metric = PHEMA_METRIC_WALK;
+    plan->metric = names[solve->metric];
+    return PHEMA_OK;
 }
 
 /* ---- Weights from outside ---- */
@@ -323,6 +350,10 @@ static enum phema_status take_given(struct phema_plan *plan,
     if (!status && options->n_ats) {
         plan->targets[0].named_time = options->ats[0];
         plan->targets[0].time = phema_series_clock(plan->series, options->ats[0]);
+    }
+    if (!status) {
+        struct phema_solve_options none = {0};
+        status = look_for_motion(plan, options, &none, err);
     }
     for (size_t j = 0; !status && j < plan->m; j++) {
         struct phema_target *target = &plan->targets[j];
@@ -417,15 +448,17 @@ static enum phema_status make(struct phema_plan *plan, const struct phema_plan_o
         return take_as_is(plan, err);
     if (options->weights_file)
         return take_given(plan, options, err);
-    plan->metric = options->solve.metric == PHEMA_METRIC_WALK ? "walk" : "profile";
     status = make_targets(plan, options, err);
+    struct phema_solve_options solve = options->solve;
+    if (!status)
+        status = look_for_motion(plan, options, &solve, err);
     if (!status)
         status =
             phema_memory_check(options->series.max_ram_bytes, phema_weights_bytes(plan->series->n),
                                "to solve for the weights of so many snapshots", err);
     size_t n_widths = options->n_sigma_rels + options->n_gammas;
     for (size_t j = 0; !status && j < plan->m; j += n_widths)
-        status = solve_time(plan, j, n_widths, &options->solve, err);
+        status = solve_time(plan, j, n_widths, &solve, err);
     if (!status)
         rules_mark_copies(plan);
     return status;

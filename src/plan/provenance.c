@@ -105,6 +105,7 @@ static void write_provenance(struct phema_text *text, const struct phema_plan *p
     phema_json_out_string(&out, "metric", plan->metric);
     phema_json_out_number(&out, "ridge", solution->ridge);
     phema_json_out_string(&out, "solver", solution->solver);
+    phema_series_write_motion(&out, plan->series);
     phema_json_out_string(&out, "accumulate", options->accumulator);
     write_snapshots(&out, plan, target);
     if (plan->n_rules)

@@ -143,6 +143,11 @@ void phema_series_close(struct phema_series *series)
     free(series->snapshots);
     free(series->root);
     free(series->key);
+    if (series->motion)
+        phema_motion_clear(series->motion);
+    free(series->motion);
+    free(series->unmoved);
+    free(series->doubts);
     phema_arena_clear(&series->memory);
     free(series);
 }

@@ -329,5 +329,5 @@ void phema_solutions_clear(struct phema_solution *solutions, size_t m)
 
 uint64_t phema_weights_bytes(size_t n)
 {
-    return 64 * (uint64_t)n * n;
+    return 96 * (uint64_t)n * n;
 }

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "phema/advice.h"
+#include "phema/profile.h"
 #include "profiles.h"
 
 #define N 24

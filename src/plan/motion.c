@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+/* motion.c - see motion.h. */
+#include "motion.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "phema/json.h"
+#include "phema/text.h"
+
+/* Powers of time alone miss distances by a factor e^0.06 to e^0.36 where update_every is right, and
+ * by e^0.5 to e^2 where it is wrong by ten (docs/numerics.md). */
+#define LARGE_MISFIT 0.4
+#define CLEARLY      0.5 /* of the misfit of what was said */
+
+#define LN_2 0.69314718055994531
+
+static enum phema_status keep_text(char **out, const char *text, struct phema_error *err)
+{
+    *out = strdup(text);
+    return *out ? PHEMA_OK : phema_fail_memory(err);
+}
+
+struct seen {                        /* in the sample */
+    struct phema_profile *snapshots; /* [n] */
+    size_t n;
+    const double *rounding;
+    struct phema_distance *distances;
+    size_t n_distances;
+};
+
+/* A power function that is updated every U steps is nearly one of 1/U of the exponent. Said as an
+ * average that never ends to ramp up, since exponents of a half and less are no profile. */
+static struct phema_profile stretched(const struct phema_profile *profile, double every, double end)
+{
+    double ramp = LN_2 * every / (profile->gamma + 1);
+    return (struct phema_profile){
+        .shape = PHEMA_SHAPE_RAMPED, .t = profile->t, .ramp = ramp, .half_life = 2 * ramp * end};
+}
+
+/* HUGE_VAL when it cannot be told */
+static double misfit_of(const struct seen *seen, struct phema_profile *scratch, double every)
+{
+    struct phema_motion motion = {0};
+    struct phema_error ignored = {""};
+    double end = 0;
+    for (size_t k = 0; k < seen->n; k++)
+        end = fmax(end, seen->snapshots[k].t);
+    for (size_t k = 0; k < seen->n; k++)
+        scratch[k] = stretched(&seen->snapshots[k], every, end);
+    double misfit = HUGE_VAL;
+    if (!phema_motion_fit(&motion, scratch, seen->n, seen->rounding, seen->distances,
+                          seen->n_distances, &ignored))
+        misfit = motion.misfit;
+    phema_motion_clear(&motion);
+    return misfit;
+}
+
+/* The update_every that all snapshots have, as the power functions that they are; 0: none */
+static uint64_t common_every(const struct seen *seen)
+{
+    uint64_t every = 0;
+    for (size_t k = 0; k < seen->n; k++) {
+        const struct phema_profile *profile = &seen->snapshots[k];
+        uint64_t own = profile->update_every > 1 ? profile->update_every : 1;
+        if (profile->shape != PHEMA_SHAPE_POWER || (every && own != every))
+            return 0;
+        every = own;
+    }
+    return every;
+}
+
+/* How parameters move looks wild through profiles that are not what they are said to be. That is a
+ * hint, and never decides. */
+static enum phema_status doubt_updates(struct phema_series *series, const struct seen *seen,
+                                       struct phema_error *err)
+{
+    static const uint64_t candidates[] = {1, 2, 5, 10, 20, 50, 100};
+    uint64_t said = common_every(seen);
+    struct phema_profile *scratch = said ? calloc(seen->n, sizeof(*scratch)) : NULL;
+    if (!scratch)
+        return said ? phema_fail_memory(err) : PHEMA_OK;
+    double misfit = misfit_of(seen, scratch, (double)said);
+    double least = HUGE_VAL;
+    uint64_t best = said;
+    for (size_t i = 0; misfit > LARGE_MISFIT && i < ARRAY_LEN(candidates); i++) {
+        double other = misfit_of(seen, scratch, (double)candidates[i]);
+        if (other < least) {
+            least = other;
+            best = candidates[i];
+        }
+    }
+    free(scratch);
+    if (!(least < CLEARLY * misfit))
+        return PHEMA_OK;
+    struct phema_text text = {0};
+    phema_text_printf(&text,
+                      "the snapshots are apart as if they were averaged with update_every %llu "
+                      "rather than %llu (mean factor %.2f instead of %.2f between seen and "
+                      "modelled distances); if that is so, give --update-every %llu",
+                      (unsigned long long)best, (unsigned long long)said, exp(least),
+                      exp(fmin(misfit, 99)), (unsigned long long)best);
+    enum phema_status status = phema_text_check(&text, err);
+    if (!status)
+        status = keep_text(&series->doubts, text.data, err);
+    phema_text_clear(&text);
+    return status;
+}
+
+static enum phema_status fit(struct phema_series *series, const struct seen *seen,
+                             struct phema_error *err)
+{
+    struct phema_motion *motion = calloc(1, sizeof(*motion));
+    if (!motion)
+        return phema_fail_memory(err);
+    enum phema_status status = phema_motion_fit(motion, seen->snapshots, seen->n, seen->rounding,
+                                                seen->distances, seen->n_distances, err);
+    if (status) {
+        free(motion);
+        return status;
+    }
+    series->motion = motion;
+    return doubt_updates(series, seen, err);
+}
+
+static enum phema_status look(struct phema_series *series, const struct phema_sample *sample,
+                              struct phema_error *err)
+{
+    struct seen seen = {.n = series->n, .rounding = sample->rounding};
+    seen.snapshots = calloc(series->n, sizeof(*seen.snapshots));
+    if (!seen.snapshots)
+        return phema_fail_memory(err);
+    for (size_t k = 0; k < series->n; k++)
+        seen.snapshots[k] = plan_profile_of(&series->snapshots[k]);
+    enum phema_status status =
+        phema_motion_pairs(&seen.distances, &seen.n_distances, seen.snapshots, seen.n, err);
+    if (!status) {
+        phema_sample_measure(sample, seen.distances, seen.n_distances);
+        status = fit(series, &seen, err);
+    }
+    free(seen.distances);
+    free(seen.snapshots);
+    return status;
+}
+
+PHEMA_FALLIBLE motion_find(struct phema_series *series, bool keeps_rounding, uint64_t max_ram_bytes,
+                           struct phema_error *err)
+{
+    struct phema_sample sample = {0};
+    struct phema_error why = {""};
+    enum phema_status status = phema_sample_read(&sample, series, max_ram_bytes, &why);
+    if (!status)
+        status = look(series, &sample, &why);
+    for (size_t k = 0; !status && keeps_rounding && k < series->n; k++)
+        series->snapshots[k].rounding = sample.rounding[k];
+    phema_sample_clear(&sample);
+    if (status == PHEMA_NO)
+        return keep_text(&series->unmoved, why.message, err);
+    return status ? phema_fail(err, status, "%s", why.message) : PHEMA_OK;
+}
+
+static void write_numbers(struct phema_json_out *out, const char *key, const double *numbers,
+                          size_t n)
+{
+    phema_json_out_open(out, key, '[');
+    for (size_t k = 0; k < n; k++)
+        phema_json_out_number(out, NULL, numbers[k]);
+    phema_json_out_close(out, ']');
+}
+
+void phema_series_write_motion(struct phema_json_out *out, const struct phema_series *series)
+{
+    const struct phema_motion *motion = series->motion;
+    if (!motion)
+        return;
+    phema_json_out_open(out, "motion", '{');
+    write_numbers(out, "ends", motion->ends, motion->n_intervals);
+    write_numbers(out, "wander", motion->wander, motion->n_intervals);
+    write_numbers(out, "jitter", motion->jitter, motion->n_intervals);
+    phema_json_out_open(out, "rounding", '[');
+    for (size_t k = 0; k < series->n; k++)
+        phema_json_out_number(out, NULL, series->snapshots[k].rounding);
+    phema_json_out_close(out, ']');
+    phema_json_out_number(out, "misfit", motion->misfit);
+    phema_json_out_close(out, '}');
+}
