@@ -116,3 +116,9 @@ phema_quad phema_pieces_open_bin(const struct phema_pieces *pieces, const struct
         return 0;
     return phema_steps_open_bin(pieces->steps, &pieces->piece, a, b, decay);
 }
+
+phema_quad phema_pieces_bin_end(const struct phema_pieces *pieces)
+{
+    return pieces->steps ? (phema_quad)phema_steps_bin_end(pieces->steps)
+                         : pieces->set->times[pieces->piece.time];
+}

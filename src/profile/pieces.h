@@ -36,6 +36,8 @@ void phema_pieces_close(struct phema_pieces *pieces); /* takes NULL */
  * decay left of what it is then. Step by step only, else 0. */
 phema_quad phema_pieces_open_bin(const struct phema_pieces *pieces, const struct phema_member *a,
                                  const struct phema_member *b, phema_quad decay);
+/* Where that bin ends; a full one counts in the interval in which it does. */
+phema_quad phema_pieces_bin_end(const struct phema_pieces *pieces);
 
 /* recurrence.c: the intervals of a set that is followed step by step */
 struct phema_steps;
@@ -46,6 +48,7 @@ void phema_steps_fill(struct phema_steps *steps, struct phema_piece *piece);
 phema_quad phema_steps_open_bin(const struct phema_steps *steps, const struct phema_piece *piece,
                                 const struct phema_member *a, const struct phema_member *b,
                                 phema_quad decay);
+uint64_t phema_steps_bin_end(const struct phema_steps *steps);
 void phema_steps_close(struct phema_steps *steps); /* takes NULL */
 
 #endif

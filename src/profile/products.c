@@ -178,6 +178,15 @@ static void find_amplitudes(struct sums *sums, phema_quad u, phema_quad *wander,
     *jitter = (phema_quad)motion->jitter[sums->motion_at];
 }
 
+static phema_quad jitter_at(const struct sums *sums, phema_quad t)
+{
+    const struct phema_motion *motion = sums->motion;
+    size_t k = sums->motion_at;
+    while (k + 1 < motion->n_intervals && (phema_quad)motion->ends[k] < t)
+        k++;
+    return (phema_quad)motion->jitter[k];
+}
+
 static void add_piece(struct sums *sums, const struct phema_piece *piece)
 {
     phema_quad wander;
@@ -218,10 +227,9 @@ static void read_pair(phema_quad *product, const struct sums *sums,
                                decay * (sums->singles[b->kind] - sums->both[pair]);
     product[PHEMA_GRAM_MOTION] = 0;
     if (sums->motion)
-        product[PHEMA_GRAM_MOTION] =
-            sums->wandered - sums->moved_single[a->kind] -
-            decay * (sums->moved_single[b->kind] - sums->moved[pair]) +
-            (open != 0 ? open * (phema_quad)sums->motion->jitter[sums->motion_at] : 0);
+        product[PHEMA_GRAM_MOTION] = sums->wandered - sums->moved_single[a->kind] -
+                                     decay * (sums->moved_single[b->kind] - sums->moved[pair]) +
+                                     open * jitter_at(sums, phema_pieces_bin_end(pieces));
 }
 
 /* Products of a member, which ends at this time, with all that end now or later. */

@@ -203,8 +203,6 @@ static void close_bin(struct phema_steps *steps, const struct phema_piece *piece
  * rounded. */
 static void advance(struct phema_steps *steps, const struct phema_piece *piece, uint64_t step)
 {
-    if (steps->resolution <= 1 || (step - 1) % steps->resolution == 0)
-        close_bin(steps, piece);
     for (size_t k = 0; k < steps->set->n_kinds; k++) {
         struct kind_sums *sums = &steps->kinds[k];
         add(&sums->single, 1 - sums->drop - sums->drop * sums->single.value);
@@ -222,6 +220,8 @@ static void advance(struct phema_steps *steps, const struct phema_piece *piece, 
         add(&sums->densities, -drop * sums->densities.value);
         add(&sums->both, 1 - drop - drop * sums->both.value);
     }
+    if (step % steps->resolution == 0)
+        close_bin(steps, piece);
 }
 
 void phema_steps_fill(struct phema_steps *steps, struct phema_piece *piece)
@@ -260,10 +260,14 @@ static phema_quad weight_to_come(const struct phema_steps *steps, const struct p
     if (steps->resolution <= 1 || kind->every > 1 || a->time == b->time ||
         kind->form == PHEMA_FORM_TABLE || kind->form == PHEMA_FORM_RAMPED)
         return 0;
-    uint64_t now = (uint64_t)set->times[a->time];
-    phema_quad bin_end = (phema_quad)(((now - 1) / steps->resolution + 1) * steps->resolution);
+    phema_quad bin_end = (phema_quad)phema_steps_bin_end(steps);
     phema_quad end = set->times[b->time];
     return (bin_end < end ? phema_kind_decay(kind, bin_end, end) : 1) - decay;
+}
+
+uint64_t phema_steps_bin_end(const struct phema_steps *steps)
+{
+    return (steps->step + steps->resolution - 1) / steps->resolution * steps->resolution;
 }
 
 phema_quad phema_steps_open_bin(const struct phema_steps *steps, const struct phema_piece *piece,

@@ -131,6 +131,61 @@ static void one_update_every_sets_the_resolution(void **state)
     check_products(common, ARRAY_LEN(common), targets, ARRAY_LEN(targets), 5);
 }
 
+/* A bin counts with the jitter of where it ends, wherever in it averages end; steps with the wander
+ * of the interval that they are in. */
+static void motions_weigh_bins_and_steps(void **state)
+{
+    (void)state;
+    static const struct phema_profile series[] = {
+        {.gamma = 16.972198602303447, .t = 40, .update_every = 5},
+        {.gamma = 0.16934399376949866, .t = 40, .update_every = 5},
+        {.gamma = 16.972198602303447, .t = 73, .update_every = 5},
+        {.gamma = 6.94, .t = 61, .update_every = 1},
+        {.gamma = 6.94, .t = 90, .update_every = 1},
+    };
+    double ends[] = {40, 61, 73, 90};
+    double wander[] = {1e-3, 2, 0.1, 30};
+    double jitter[] = {500, 0.02, 4, 1};
+    const struct phema_motion motion = {
+        .n_intervals = 4, .ends = ends, .wander = wander, .jitter = jitter};
+    const size_t n = ARRAY_LEN(series);
+    const struct phema_problem problem = {.snapshots = series, .n = n, .motion = &motion};
+    struct phema_grams grams;
+    struct phema_error err = {""};
+    assert_ok(phema_grams_build(&grams, &problem, &err), &err);
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j <= i; j++) {
+            phema_quad *weights[] = {explicit_weights(&series[i]), explicit_weights(&series[j])};
+            phema_quad wanted = 0, before[] = {0, 0}, bins[] = {0, 0};
+            for (uint64_t step = 1; step <= 90; step++) {
+                size_t k = 0, bin_k = 0;
+                while (ends[k] < (double)step)
+                    k++;
+                while (ends[bin_k] < (double)((step + 4) / 5 * 5))
+                    bin_k++;
+                bool counts[] = {(double)step <= series[i].t, (double)step <= series[j].t};
+                if (counts[0] && counts[1])
+                    wanted += (phema_quad)wander[k] * (1 - before[0]) * (1 - before[1]);
+                for (size_t side = 0; side < 2; side++) {
+                    phema_quad weight = counts[side] ? weights[side][step] : 0;
+                    before[side] += weight;
+                    bins[side] += weight;
+                }
+                if (step % 5 == 0) {
+                    wanted += (phema_quad)jitter[bin_k] * bins[0] * bins[1] / 5;
+                    bins[0] = bins[1] = 0;
+                }
+            }
+            assert_close(phema_quad_from_fixed(grams.motion.matrix[i * n + j]) *
+                             grams.motion.lengths[i] * grams.motion.lengths[j],
+                         wanted);
+            free(weights[0]);
+            free(weights[1]);
+        }
+    }
+    phema_grams_clear(&grams);
+}
+
 /* Long after the start an average over steps is one over time; the sum over steps of a smooth
  * function differs from its integral by O(1/t). */
 static void many_steps_approach_the_closed_form(void **state)
@@ -188,6 +243,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_are_those_of_the_steps),
         cmocka_unit_test(one_update_every_sets_the_resolution),
+        cmocka_unit_test(motions_weigh_bins_and_steps),
         cmocka_unit_test(many_steps_approach_the_closed_form),
         cmocka_unit_test(updating_rarely_widens_the_profile),
         cmocka_unit_test(too_many_steps_are_refused),
