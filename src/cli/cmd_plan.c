@@ -92,7 +92,7 @@ static const struct cli_opt rows[] = {
 
 const struct cli_verb cli_plan = {
     .name = "plan",
-    .summary = "what synth would read, write, hold and take; opens no tensor data",
+    .summary = "what synth would read, write, hold and take",
     .options = rows,
     .examples = "  posthoc-ema plan --sigma-rel 0.05:0.25:0.005 ckpts/ sweep/\n"
                 "      bytes, memory and seconds of a sweep before it runs\n"

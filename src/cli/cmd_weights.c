@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cmd_weights.c - the weights and how good they are; no tensor is read. */
+/* cmd_weights.c - the weights and how good they are, and what could be
+ * deleted; of tensors a few elements are looked at. */
 #include "commands.h"
 #include "report.h"
 #include "shared.h"
@@ -47,7 +48,7 @@ static const struct cli_opt rows[] = {
 
 const struct cli_verb cli_weights = {
     .name = "weights",
-    .summary = "print the weights and how good they are; opens no tensor data",
+    .summary = "print the weights and how good they are",
     .options = rows,
     .examples = "  posthoc-ema weights --sigma-rel 0.05,0.1 ckpts/\n"
                 "      a table: one line for each snapshot, one column for each target\n"

@@ -195,8 +195,8 @@ struct cli_target_values {
          CLI_CHOICE,                                                                               \
          CLI_ROW(type, via target.metric),                                                         \
          "motion|walk|profile",                                                                    \
-         "what the least squares measures (default motion:\nhow parameters were seen to move, "    \
-         "else walk); profile\ngives the paper's and EDM2's weights",                              \
+         "what the least squares measures (default motion:\nas parameters were seen to move, "     \
+         "else walk);\nprofile gives the paper's and EDM2's weights",                              \
          CLI_SHAPES_BYTES,                                                                         \
          0},                                                                                       \
         {"ridge",                                                                                  \

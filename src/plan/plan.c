@@ -351,10 +351,12 @@ static enum phema_status take_given(struct phema_plan *plan,
         plan->targets[0].named_time = options->ats[0];
         plan->targets[0].time = phema_series_clock(plan->series, options->ats[0]);
     }
-    if (!status) {
-        struct phema_solve_options none = {0};
-        status = look_for_motion(plan, options, &none, err);
-    }
+    bool has_target = false;
+    for (size_t j = 0; !status && j < plan->m; j++)
+        has_target |= !isnan(plan->targets[j].gamma);
+    struct phema_solve_options unused = {.metric = PHEMA_METRIC_MOTION};
+    if (!status && has_target) /* only for what the weights are worth */
+        status = look_for_motion(plan, options, &unused, err);
     for (size_t j = 0; !status && j < plan->m; j++) {
         struct phema_target *target = &plan->targets[j];
         size_t n = count_until(plan->series, target->time);

@@ -2,7 +2,7 @@
 # decoder each, that is the window of their frames and 1 MiB. Sanitizers keep memory of their own, so
 # there only the runs themselves are tested.
 peak() { # SNAPSHOTS OUT, options
-    "$phema" synth -q --no-sync --json -j2 --sigma-rel 0.08 "$@" >json
+    "$phema" synth -q --no-sync --json -j2 --metric walk --sigma-rel 0.08 "$@" >json
     grep -o '"peak_anonymous_bytes": [0-9]*' json | grep -o '[0-9]*$'
 }
 within() { # what, bytes, limit
@@ -31,6 +31,6 @@ ls many | tail -n 4 | while read -r name; do ln many/$name few/$name; done
 few=$(peak few few.safetensors)
 many=$(peak many many.safetensors)
 within "16 compressed snapshots instead of 4" $((many - few)) $((12 * 2 * mib))
-"$phema" synth -q --no-sync --sigma-rel 0.08 run plain.safetensors >/dev/null
+"$phema" synth -q --no-sync --metric walk --sigma-rel 0.08 run plain.safetensors >/dev/null
 "$phema" diff many.safetensors plain.safetensors
 within "a compressed output" "$(peak run packed.safetensors.zst)" $((64 * mib))

@@ -3,8 +3,9 @@
 shim=$(dirname "$phema")/tests/libreading_shim.so
 export ASAN_OPTIONS=verify_asan_link_order=0:${ASAN_OPTIONS-} # the shim may come before its runtime
 "$phema" gen -q --count 4 --steps 40 --params 100k --tensors 3 --dtype f32 run >/dev/null
-"$phema" synth -q --io mmap --sigma-rel 0.1 run mapped.safetensors >/dev/null
-shimmed() { env "$@" LD_PRELOAD="$shim" "$phema" synth -j1 --sigma-rel 0.1 $io run out.safetensors; }
+for f in run/*.safetensors; do echo "${f#run/} 0.125"; done >weights.txt
+"$phema" synth -q --io mmap --weights weights.txt run mapped.safetensors >/dev/null
+shimmed() { env "$@" LD_PRELOAD="$shim" "$phema" synth -j1 --weights weights.txt $io run out.safetensors; }
 show() { sed -E 's/at offset [0-9]+/at offset N/; s/in [0-9.]+ s: .*/.../'; }
 
 io="-q --io read" && shimmed SHIM_COUNT=count >/dev/null
@@ -23,6 +24,6 @@ ls
 io="-v --io auto" && shimmed SHIM_FILESYSTEM=0x6969 2>&1 | grep "^snapshots"
 cmp out.safetensors mapped.safetensors && echo "the same, and no word of it in the file"
 io="-v --io auto -f" && shimmed SHIM_FILESYSTEM=0xEF53 2>&1 | grep "^snapshots"
-(ulimit -n 40 && "$phema" synth -q -f --io read --sigma-rel 0.1 run out.safetensors)
-(ulimit -n 40 && "$phema" synth -v -f --io auto --sigma-rel 0.1 run out.safetensors 2>&1 | grep "^snapshots")
+(ulimit -n 40 && "$phema" synth -q -f --io read --weights weights.txt run out.safetensors)
+(ulimit -n 40 && "$phema" synth -v -f --io auto --weights weights.txt run out.safetensors 2>&1 | grep "^snapshots")
 io="-q -f --io auto" && (ulimit -n 40 && shimmed SHIM_FILESYSTEM=0x6969)

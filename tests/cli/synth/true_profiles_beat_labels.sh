@@ -11,7 +11,7 @@ for library in ema_pytorch posthoc_ema; do
         awk -v ours="$(number profile_error <ours)" -v theirs="$(number profile_error <theirs)" \
             -v ours_walk="$(predicted <ours)" -v theirs_walk="$(predicted <theirs)" \
             -v library=$library -v sigma=$sigma 'BEGIN {
-                print library, sigma, (ours_walk * 20 < theirs_walk ? "predicted 20 times nearer" : ours_walk " " theirs_walk),
+                print library, sigma, (ours_walk * 5 < theirs_walk ? "predicted 5 times nearer" : ours_walk " " theirs_walk),
                     (ours * 2 < theirs ? "and nearer in profile" : ours " " theirs) }'
     done
 done
