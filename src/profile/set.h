@@ -41,6 +41,10 @@ PHEMA_FALLIBLE phema_set_build(struct phema_set *set, const struct phema_problem
                                struct phema_error *err);
 void phema_set_clear(struct phema_set *set);
 
+/* set_check.c: refuses what is none; sets n_parts and is_stepwise. */
+PHEMA_FALLIBLE phema_set_check(struct phema_set *set, const struct phema_problem *problem,
+                               struct phema_error *err);
+
 /* What the weights of a target add up to: 1, or 0 for a difference. */
 phema_quad phema_set_sum(const struct phema_set *set, size_t target);
 
