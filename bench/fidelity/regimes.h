@@ -1,0 +1,56 @@
+/* regimes.h - ways in which parameters move, step by step in float64: simulated ones and trainings
+ * of small networks. The same numbers on every run; nothing is shared between two of them. */
+#ifndef FIDELITY_REGIMES_H
+#define FIDELITY_REGIMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Parameters on their way. step moves them from step - 1 to step, from 1 on to n_steps. */
+struct movement {
+    const struct regime *regime;
+    double *params; /* [n] */
+    size_t n;
+    uint64_t n_steps;
+    void *state; /* the regime's own */
+};
+
+struct regime {
+    const char *name, *what;
+    bool (*start)(struct movement *movement); /* false: out of memory */
+    void (*step)(struct movement *movement, uint64_t step);
+    void (*end)(struct movement *movement);
+};
+
+/* synthetic.c */
+extern const struct regime regime_white, regime_walk, regime_drift, regime_drop, regime_mixed;
+/* training.c */
+extern const struct regime regime_denoiser, regime_regression, regime_classifier;
+
+/* SplitMix64; the state is any number. */
+static inline uint64_t random_bits(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+}
+
+/* Uniform in [0, 1). */
+static inline double random_unit(uint64_t *state)
+{
+    return (double)(random_bits(state) >> 11) * 0x1p-53;
+}
+
+/* Mean 0, variance 1, a sum of four uniform numbers: averages of many steps, which alone are looked
+ * at, are as normal as can be. */
+static inline double random_normal(uint64_t *state)
+{
+    uint64_t bits = random_bits(state);
+    int64_t sum = (int64_t)(bits & 0xffff) + (int64_t)(bits >> 16 & 0xffff) +
+                  (int64_t)(bits >> 32 & 0xffff) + (int64_t)(bits >> 48);
+    return (double)(sum - 131070) * (1.7320508075688772 / 65536); /* each has 65536^2 / 12 */
+}
+
+#endif

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+/* stored.c - see stored.h. */
+#include "stored.h"
+
+#include <stdlib.h>
+
+#include <lapacke.h>
+
+/* Columns of less than this, of the largest, say nothing: float64 has lost them. */
+#define ORACLE_RANK 1e-14
+
+static double rounded(double x, enum phema_dtype dtype)
+{
+    if (x == 0)
+        return x;
+    int least = dtype == PHEMA_F16 ? -14 : -126; /* exponent of the smallest normal number */
+    int exponent = ilogb(x) > least ? ilogb(x) : least;
+    int unit = exponent - (int)phema_dtype_mantissa_bits(dtype);
+    return ldexp(rint(ldexp(x, -unit)), unit); /* to nearest even, as the machine rounds */
+}
+
+void stored_clear(struct stored *stored)
+{
+    free(stored->values);
+    stored->values = NULL;
+}
+
+enum phema_status stored_make(struct stored *stored, const struct recording *recording,
+                              size_t n_times, enum phema_dtype dtype, struct phema_error *err)
+{
+    size_t n_elems = recording->n_elems;
+    *stored = (struct stored){.recording = recording, .n = n_times * N_WIDTHS};
+    stored->values = malloc(stored->n * n_elems * sizeof(double));
+    if (!stored->values)
+        return phema_fail_memory(err);
+    for (size_t i = 0; i < stored->n; i++) {
+        size_t k = (i / N_WIDTHS + 1) * (recording->n_times / n_times) - 1, width = i % N_WIDTHS;
+        const double *exact = recording->snapshots[k][width];
+        for (size_t e = 0; e < n_elems; e++)
+            stored->values[i * n_elems + e] = rounded(exact[e], dtype);
+        stored->profiles[i] = (struct phema_profile){
+            .gamma = recording->gammas[width],
+            .t = (double)((k + 1) * (recording->n_steps / recording->n_times))};
+        stored->rounding[i] = phema_dtype_rounding(dtype);
+    }
+    return PHEMA_OK;
+}
+
+double stored_error(const struct stored *stored, const double *weights, size_t target,
+                    double *buffer)
+{
+    size_t n_elems = stored->recording->n_elems;
+    const double *truth = stored->recording->truths[target];
+    for (size_t e = 0; e < n_elems; e++)
+        buffer[e] = -truth[e];
+    for (size_t i = 0; i < stored->n; i++) {
+        const double *values = stored->values + i * n_elems;
+        for (size_t e = 0; e < n_elems; e++)
+            buffer[e] += weights[i] * values[e];
+    }
+    double apart = 0, whole = 0;
+    for (size_t e = 0; e < n_elems; e++) {
+        apart += buffer[e] * buffer[e];
+        whole += truth[e] * truth[e];
+    }
+    return sqrt(apart / whole);
+}
+
+/* All but the last snapshot, and the truths, as distances to the last: its weight is what the
+ * others leave of 1. Columns of n_elems, as LAPACK wants them. */
+static void take_differences(double *snapshots, double *truths, const struct stored *stored)
+{
+    size_t n_elems = stored->recording->n_elems;
+    const double *last = stored->values + (stored->n - 1) * n_elems;
+    for (size_t i = 0; i < stored->n - 1; i++) {
+        for (size_t e = 0; e < n_elems; e++)
+            snapshots[i * n_elems + e] = stored->values[i * n_elems + e] - last[e];
+    }
+    for (size_t m = 0; m < N_TARGETS; m++) {
+        for (size_t e = 0; e < n_elems; e++)
+            truths[m * n_elems + e] = stored->recording->truths[m][e] - last[e];
+    }
+}
+
+enum phema_status stored_oracle(double oracles[N_TARGETS], const struct stored *stored,
+                                double *buffer, struct phema_error *err)
+{
+    size_t n_elems = stored->recording->n_elems, n = stored->n;
+    double *snapshots = malloc((n - 1) * n_elems * sizeof(double));
+    double *truths = malloc(N_TARGETS * n_elems * sizeof(double));
+    lapack_int order[MAX_SNAPSHOTS] = {0}, rank = 0, info = -1;
+    if (snapshots && truths) {
+        take_differences(snapshots, truths, stored);
+        info = LAPACKE_dgelsy(LAPACK_COL_MAJOR, (lapack_int)n_elems, (lapack_int)(n - 1), N_TARGETS,
+                              snapshots, (lapack_int)n_elems, truths, (lapack_int)n_elems, order,
+                              ORACLE_RANK, &rank);
+    }
+    for (size_t m = 0; !info && m < N_TARGETS; m++) {
+        double weights[MAX_SNAPSHOTS], rest = 1;
+        for (size_t i = 0; i < n - 1; i++) {
+            weights[i] = truths[m * n_elems + i];
+            rest -= weights[i];
+        }
+        weights[n - 1] = rest;
+        oracles[m] = stored_error(stored, weights, m, buffer);
+    }
+    free(snapshots);
+    free(truths);
+    return info ? phema_fail_memory(err) : PHEMA_OK;
+}

@@ -1,0 +1,32 @@
+/* stored.h - the snapshots of a recording at some of its times, as files of a dtype hold them. */
+#ifndef FIDELITY_STORED_H
+#define FIDELITY_STORED_H
+
+#include "phema/dtype.h"
+#include "recording.h"
+
+#define MAX_SNAPSHOTS (MAX_TIMES * N_WIDTHS)
+
+struct stored {
+    const struct recording *recording;
+    size_t n;
+    double *values; /* [n x n_elems], rounded to nearest even */
+    struct phema_profile profiles[MAX_SNAPSHOTS];
+    double rounding[MAX_SNAPSHOTS]; /* relative rms, as the program assumes it */
+};
+
+/* n_times divides recording->n_times */
+PHEMA_FALLIBLE stored_make(struct stored *stored, const struct recording *recording, size_t n_times,
+                           enum phema_dtype dtype, struct phema_error *err);
+void stored_clear(struct stored *stored);
+
+/* How far a weighted sum of the snapshots is from a truth, relative to its norm. buffer: [n_elems]
+ */
+double stored_error(const struct stored *stored, const double *weights, size_t target,
+                    double *buffer);
+
+/* The least such error of any weights that add up to 1, for every target. */
+PHEMA_FALLIBLE stored_oracle(double oracles[N_TARGETS], const struct stored *stored, double *buffer,
+                             struct phema_error *err);
+
+#endif

@@ -1,0 +1,32 @@
+/* tables.h - what all outcomes together say, in Markdown. */
+#ifndef FIDELITY_TABLES_H
+#define FIDELITY_TABLES_H
+
+#include "tool.h"
+
+#define N_DTYPES 3
+
+extern const enum phema_dtype study_dtypes[N_DTYPES];
+
+struct study_case {
+    size_t regime; /* of names */
+    enum phema_dtype dtype;
+    size_t n_times;
+    struct outcome outcomes[N_TARGETS];
+};
+
+struct study {
+    struct study_case *cases; /* [n_cases] */
+    size_t n_cases;
+    const struct regime *const *regimes; /* [n_regimes] */
+    size_t n_regimes;
+};
+
+/* false: out of memory */
+bool tables_print(const struct study *study);
+
+/* Whether the motion metric is within 10 % of the oracle in the mean, 2.5 times at worst, and
+ * predicts within a factor 2 in 90 % of the cases, with every dtype; prints what it misses. */
+bool tables_check(const struct study *study);
+
+#endif
