@@ -100,7 +100,7 @@ enum phema_status tool_try(struct outcome outcomes[N_TARGETS], const struct stor
                            struct phema_error *err)
 {
     double *buffer = malloc(stored->recording->n_elems * sizeof(double));
-    double oracles[N_TARGETS];
+    double oracles[N_TARGETS] = {0};
     struct phema_motion motion = {0};
     if (!buffer)
         return phema_fail_memory(err);
