@@ -29,7 +29,7 @@ enum phema_status stored_make(struct stored *stored, const struct recording *rec
                               size_t n_times, enum phema_dtype dtype, struct phema_error *err)
 {
     size_t n_elems = recording->n_elems;
-    *stored = (struct stored){.recording = recording, .n = n_times * N_WIDTHS};
+    *stored = (struct stored){.recording = recording, .dtype = dtype, .n = n_times * N_WIDTHS};
     stored->values = malloc(stored->n * n_elems * sizeof(double));
     if (!stored->values)
         return phema_fail_memory(err);

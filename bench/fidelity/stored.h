@@ -9,10 +9,11 @@
 
 struct stored {
     const struct recording *recording;
+    enum phema_dtype dtype;
     size_t n;
     double *values; /* [n x n_elems], rounded to nearest even */
     struct phema_profile profiles[MAX_SNAPSHOTS];
-    double rounding[MAX_SNAPSHOTS]; /* relative rms, as the program assumes it */
+    double rounding[MAX_SNAPSHOTS]; /* relative rms, by the dtype alone */
 };
 
 /* n_times divides recording->n_times */

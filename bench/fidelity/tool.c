@@ -3,7 +3,8 @@
 #include "tool.h"
 
 #include <stdlib.h>
-#include <string.h>
+
+#include "phema/element.h"
 
 /* The sample that says how parameters move: runs of neighbours, as a file gives them cheaply. */
 #define SAMPLE_RUNS 128
@@ -21,40 +22,60 @@ static size_t sampled(const struct stored *stored, size_t sample)
     return first + sample % RUN_LENGTH;
 }
 
-static double mean_square(const struct stored *stored, const struct phema_distance *apart)
+/* What the sample says of the snapshots. */
+struct seen {
+    double rounding[MAX_SNAPSHOTS]; /* relative rms of what rounding has left: spacing / sqrt(12) */
+    double mean_square;             /* of an element of the last snapshot */
+    struct phema_motion motion;
+    bool has_motion;
+};
+
+static void find_rounding(struct seen *seen, const struct stored *stored)
+{
+    const size_t n_samples = SAMPLE_RUNS * RUN_LENGTH;
+    for (size_t i = 0; i < stored->n; i++) {
+        double spacings = 0;
+        seen->mean_square = 0;
+        for (size_t s = 0; s < n_samples; s++) {
+            double x = stored->values[i * stored->recording->n_elems + sampled(stored, s)];
+            double spacing = phema_element_spacing(stored->dtype, x);
+            spacings += spacing * spacing / (double)n_samples;
+            seen->mean_square += x * x / (double)n_samples;
+        }
+        seen->rounding[i] = spacings / 12;
+    }
+    for (size_t i = 0; i < stored->n; i++)
+        seen->rounding[i] = sqrt(seen->rounding[i] / seen->mean_square);
+}
+
+static double mean_square_apart(const struct stored *stored, size_t i, size_t j)
 {
     size_t n_elems = stored->recording->n_elems;
     double sum = 0;
     for (size_t s = 0; s < SAMPLE_RUNS * RUN_LENGTH; s++) {
         size_t e = sampled(stored, s);
-        double x = stored->values[apart->i * n_elems + e];
-        if (apart->i != apart->j)
-            x -= stored->values[apart->j * n_elems + e];
-        sum += x * x;
+        double apart = stored->values[i * n_elems + e] - stored->values[j * n_elems + e];
+        sum += apart * apart;
     }
     return sum / (SAMPLE_RUNS * RUN_LENGTH);
 }
 
-/* PHEMA_NO, with *motion empty, when distances say too little. */
-static enum phema_status find_motion(struct phema_motion *motion, const struct stored *stored,
+static enum phema_status find_motion(struct seen *seen, const struct stored *stored,
                                      struct phema_error *err)
 {
     struct phema_distance *pairs = NULL;
     size_t n_pairs = 0;
-    double size = 0;
-    *motion = (struct phema_motion){0};
     enum phema_status status =
         phema_motion_pairs(&pairs, &n_pairs, stored->profiles, stored->n, err);
     if (status)
         return status;
-    for (size_t i = 0; i < stored->n; i++)
-        size += mean_square(stored, &(struct phema_distance){i, i, 0}) / (double)stored->n;
     for (size_t p = 0; p < n_pairs; p++)
-        pairs[p].square = mean_square(stored, &pairs[p]) / size;
-    status = phema_motion_fit(motion, stored->profiles, stored->n, stored->rounding, pairs, n_pairs,
-                              err);
+        pairs[p].square = mean_square_apart(stored, pairs[p].i, pairs[p].j) / seen->mean_square;
+    status = phema_motion_fit(&seen->motion, stored->profiles, stored->n, seen->rounding, pairs,
+                              n_pairs, err);
     free(pairs);
-    return status;
+    seen->has_motion = !status;
+    return status == PHEMA_NO ? PHEMA_OK : status; /* distances say too little */
 }
 
 static void set_targets(struct targets *targets, const struct recording *recording)
@@ -66,9 +87,10 @@ static void set_targets(struct targets *targets, const struct recording *recordi
     }
 }
 
-/* Where no motion is known its metric is the walk's, as in the program. */
+/* Where no motion is known its metric is the walk's, as in the program; the two others look at no
+ * tensor. */
 static enum phema_status try_metric(struct outcome outcomes[N_TARGETS], const struct stored *stored,
-                                    enum phema_metric metric, const struct phema_motion *motion,
+                                    enum phema_metric metric, const struct seen *seen,
                                     double *buffer, struct phema_error *err)
 {
     struct targets targets;
@@ -81,8 +103,9 @@ static enum phema_status try_metric(struct outcome outcomes[N_TARGETS], const st
     struct phema_solve_options options = {.metric = metric};
     struct phema_solution solutions[N_TARGETS] = {0};
     if (metric == PHEMA_METRIC_MOTION) {
-        problem.motion = motion;
-        options.metric = motion ? metric : PHEMA_METRIC_WALK;
+        problem.rounding = seen->rounding;
+        problem.motion = seen->has_motion ? &seen->motion : NULL;
+        options.metric = seen->has_motion ? metric : PHEMA_METRIC_WALK;
     }
     enum phema_status status = phema_weights_solve(solutions, &problem, &options, err);
     if (status)
@@ -99,25 +122,23 @@ static enum phema_status try_metric(struct outcome outcomes[N_TARGETS], const st
 enum phema_status tool_try(struct outcome outcomes[N_TARGETS], const struct stored *stored,
                            struct phema_error *err)
 {
+    /* the last one says what is predicted */
+    static const enum phema_metric order[N_METRICS] = {PHEMA_METRIC_PROFILE, PHEMA_METRIC_WALK,
+                                                       PHEMA_METRIC_MOTION};
     double *buffer = malloc(stored->recording->n_elems * sizeof(double));
     double oracles[N_TARGETS] = {0};
-    struct phema_motion motion = {0};
-    if (!buffer)
-        return phema_fail_memory(err);
-    enum phema_status status = stored_oracle(oracles, stored, buffer, err);
-    if (!status)
-        status = find_motion(&motion, stored, err);
-    bool is_known = !status;
-    if (status == PHEMA_NO)
-        status = PHEMA_OK;
+    struct seen seen = {.has_motion = false};
+    enum phema_status status =
+        buffer ? stored_oracle(oracles, stored, buffer, err) : phema_fail_memory(err);
     for (size_t m = 0; m < N_TARGETS; m++)
         outcomes[m] = (struct outcome){.oracle = oracles[m]};
-    /* the last one says what is predicted */
-    const enum phema_metric order[N_METRICS] = {PHEMA_METRIC_PROFILE, PHEMA_METRIC_WALK,
-                                                PHEMA_METRIC_MOTION};
+    if (!status) {
+        find_rounding(&seen, stored);
+        status = find_motion(&seen, stored, err);
+    }
     for (size_t k = 0; !status && k < N_METRICS; k++)
-        status = try_metric(outcomes, stored, order[k], is_known ? &motion : NULL, buffer, err);
-    phema_motion_clear(&motion);
+        status = try_metric(outcomes, stored, order[k], &seen, buffer, err);
+    phema_motion_clear(&seen.motion);
     free(buffer);
     return status;
 }
