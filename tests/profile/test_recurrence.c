@@ -210,7 +210,7 @@ static void many_steps_approach_the_closed_form(void **state)
 }
 
 /* ema-pytorch's widths are not what they say: at update_every 10 sigma_rel 0.05 is really 0.245
- * (docs/solver.md), measured by the mean and variance of the steps it weighs. */
+ * (docs/numerics.md), measured by the mean and variance of the steps it weighs. */
 static void updating_rarely_widens_the_profile(void **state)
 {
     (void)state;
