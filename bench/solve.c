@@ -56,8 +56,8 @@ static enum phema_status prepare(struct bench *bench, size_t n, enum phema_dtype
     for (size_t i = 0; !status && i < 2; i++)
         status = phema_gamma_from_sigma_rel(&gammas[i], widths[i], err);
     for (size_t i = 0; !status && i < n; i++) {
-        bench->snapshots[i] =
-            (struct phema_profile){.gamma = gammas[i % 2], .t = (double)(SPACING * (i / 2 + 1))};
+        size_t step = SPACING * (i / 2 + 1);
+        bench->snapshots[i] = (struct phema_profile){.gamma = gammas[i % 2], .t = (double)step};
         bench->rounding[i] = phema_dtype_rounding(dtype);
     }
     for (size_t m = 0; !status && m < N_TARGETS; m++) {
@@ -152,6 +152,6 @@ int main(int argc, char **argv)
             status = measure(n, PHEMA_BF16, &err);
     }
     if (status)
-        fprintf(stderr, "bench_solve: %s\n", err.message);
+        (void)fprintf(stderr, "bench_solve: %s\n", err.message);
     return (int)status;
 }

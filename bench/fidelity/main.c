@@ -69,7 +69,7 @@ int main(int argc, char **argv)
 {
     bool is_quick = argc == 2 && strcmp(argv[1], "--quick") == 0;
     if (argc > 1 && !is_quick) {
-        fprintf(stderr, "usage: bench_fidelity [--quick]\n");
+        (void)fprintf(stderr, "usage: bench_fidelity [--quick]\n");
         return PHEMA_ERR_USAGE;
     }
     const struct extent *extent = is_quick ? &quick : &whole;
@@ -88,7 +88,7 @@ int main(int argc, char **argv)
     if (!status && !tables_print(&study))
         status = phema_fail_memory(&err);
     if (status)
-        fprintf(stderr, "bench_fidelity: %s\n", err.message);
+        (void)fprintf(stderr, "bench_fidelity: %s\n", err.message);
     else if (!tables_check(&study))
         status = PHEMA_NO;
     free(study.cases);

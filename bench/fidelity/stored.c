@@ -35,12 +35,12 @@ enum phema_status stored_make(struct stored *stored, const struct recording *rec
         return phema_fail_memory(err);
     for (size_t i = 0; i < stored->n; i++) {
         size_t k = (i / N_WIDTHS + 1) * (recording->n_times / n_times) - 1, width = i % N_WIDTHS;
+        uint64_t step = (k + 1) * (recording->n_steps / recording->n_times);
         const double *exact = recording->snapshots[k][width];
         for (size_t e = 0; e < n_elems; e++)
             stored->values[i * n_elems + e] = rounded(exact[e], dtype);
-        stored->profiles[i] = (struct phema_profile){
-            .gamma = recording->gammas[width],
-            .t = (double)((k + 1) * (recording->n_steps / recording->n_times))};
+        stored->profiles[i] =
+            (struct phema_profile){.gamma = recording->gammas[width], .t = (double)step};
         stored->rounding[i] = phema_dtype_rounding(dtype);
     }
     return PHEMA_OK;

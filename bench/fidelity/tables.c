@@ -159,12 +159,13 @@ bool tables_check(const struct study *study)
         if (mean <= GOAL_MEAN && worst <= GOAL_WORST && share >= GOAL_PREDICTED)
             continue;
         is_reached = false;
-        fprintf(stderr,
-                "bench_fidelity: %s: expected errors of at most %.2f times the oracle's in the "
-                "mean and %.1f times at worst, and predictions within a factor 2 in %.0f %% of the "
-                "cases, found %.3f, %.2f and %.1f %%\n",
-                phema_dtype_name(study_dtypes[d]), GOAL_MEAN, GOAL_WORST, 100 * GOAL_PREDICTED,
-                mean, worst, 100 * share);
+        (void)fprintf(
+            stderr,
+            "bench_fidelity: %s: expected errors of at most %.2f times the oracle's in the "
+            "mean and %.1f times at worst, and predictions within a factor 2 in %.0f %% of the "
+            "cases, found %.3f, %.2f and %.1f %%\n",
+            phema_dtype_name(study_dtypes[d]), GOAL_MEAN, GOAL_WORST, 100 * GOAL_PREDICTED, mean,
+            worst, 100 * share);
     }
     free(buffer);
     return is_reached;

@@ -7,7 +7,7 @@
 #include "phema/element.h"
 
 /* The sample that says how parameters move: runs of neighbours, as a file gives them cheaply. */
-#define SAMPLE_RUNS 128
+#define SAMPLE_RUNS ((size_t)128)
 #define RUN_LENGTH  16
 
 struct targets {
@@ -32,15 +32,15 @@ struct seen {
 
 static void find_rounding(struct seen *seen, const struct stored *stored)
 {
-    const size_t n_samples = SAMPLE_RUNS * RUN_LENGTH;
+    const double n_samples = (double)(SAMPLE_RUNS * RUN_LENGTH);
     for (size_t i = 0; i < stored->n; i++) {
         double spacings = 0;
         seen->mean_square = 0;
-        for (size_t s = 0; s < n_samples; s++) {
+        for (size_t s = 0; s < SAMPLE_RUNS * RUN_LENGTH; s++) {
             double x = stored->values[i * stored->recording->n_elems + sampled(stored, s)];
             double spacing = phema_element_spacing(stored->dtype, x);
-            spacings += spacing * spacing / (double)n_samples;
-            seen->mean_square += x * x / (double)n_samples;
+            spacings += spacing * spacing / n_samples;
+            seen->mean_square += x * x / n_samples;
         }
         seen->rounding[i] = spacings / 12;
     }
@@ -57,7 +57,7 @@ static double mean_square_apart(const struct stored *stored, size_t i, size_t j)
         double apart = stored->values[i * n_elems + e] - stored->values[j * n_elems + e];
         sum += apart * apart;
     }
-    return sum / (SAMPLE_RUNS * RUN_LENGTH);
+    return sum / (double)(SAMPLE_RUNS * RUN_LENGTH);
 }
 
 static enum phema_status find_motion(struct seen *seen, const struct stored *stored,
