@@ -1,14 +1,14 @@
 /* profile.h - averaging profiles over training time, and the weights that reach them.
  * No files, no globals, no tensors; safe from any thread. Inner products and solve are in quad
- * precision (113 bits). Eq. and Alg. are of arXiv:2312.02696. */
+ * precision (113 bits). Eq. and Alg. are of arXiv:2312.02696, (N1) ... of docs/numerics.md. */
 #ifndef PHEMA_PROFILE_H
 #define PHEMA_PROFILE_H
 
 #include "phema/error.h"
 #include "phema/span.h"
 
-/* The shapes of averaging profiles. T is the end of the profile, F(t) the weight on the parameters
- * before t, F(0) what of it is on those before training. */
+/* The shapes of averaging profiles (N1), (N2). T is the end of the profile, F(t) the weight on the
+ * parameters before t, F(0) what of it is on those before training. */
 enum phema_shape {
     PHEMA_SHAPE_POWER,  /* gamma: F = (t/T)^(gamma+1) (eq. 123) */
     PHEMA_SHAPE_EMA,    /* half_life: F = 2^-((T-t)/half_life); beta = 2^(-1/half_life) a step */
@@ -21,8 +21,8 @@ enum phema_shape {
     PHEMA_SHAPE_TABLE       /* betas: e = beta e + (1 - beta) theta at the steps that are listed */
 };
 
-/* A recurrence step by step; steps ascending from 1 on, betas in [0, 1]. Nothing happens at steps
- * that are not listed; before the first, e is what the parameters were before training. */
+/* A recurrence step by step (N19); steps ascending from 1 on, betas in [0, 1]. Nothing happens at
+ * steps that are not listed; before the first, e is what the parameters were before training. */
 struct phema_betas {
     const uint64_t *steps; /* [n] */
     const double *betas;   /* [n] */
@@ -31,10 +31,10 @@ struct phema_betas {
 
 /* How a snapshot or a target weighs the past. A power-function EMA that is updated at every step:
  * p(tau) = (gamma+1) tau^gamma / t^(gamma+1) on [0, t] (eq. 123). With update_every U > 1: the
- * average is touched at steps 1, 1+U, 1+2U, ... only, with beta = (c/(c+1))^(gamma+1) at step c,
- * and starts as a copy of the parameters of step 1 (ema-pytorch, pytorch-posthoc-ema). t must then
- * be a whole number of steps. As soon as one profile of a set has U > 1, or is a table, the whole
- * set is treated step by step; a power function with U = 1 by the exact beta(c) =
+ * average is touched at steps 1, 1+U, 1+2U, ... only, with beta = (c/(c+1))^(gamma+1) at step c
+ * (N18), and starts as a copy of the parameters of step 1 (ema-pytorch, pytorch-posthoc-ema). t
+ * must then be a whole number of steps. As soon as one profile of a set has U > 1, or is a table,
+ * the whole set is treated step by step; a power function with U = 1 by the exact beta(c) =
  * ((c-1)/c)^(gamma+1), the other shapes by beta(c) = F(c-1)/F(c). Where all that have U > 1 have
  * the same, densities are compared at a resolution of U steps: an average that is touched every U
  * steps is a comb, which no weights make smooth. A raw snapshot has no density; step by step, and
@@ -52,7 +52,7 @@ struct phema_profile {
 };
 
 /* What is wanted: a sum of profiles, each times its factor. Factors add up to 1, or to 0 for the
- * difference of two averages (a task vector): then so do the weights. */
+ * difference of two averages (a task vector): then so do the weights (N7). */
 struct phema_mix {
     const struct phema_profile *parts; /* [n_parts] */
     const double *factors;             /* [n_parts]; NULL: one part, once */
@@ -102,16 +102,16 @@ struct phema_solve_options {
  * walk of variance rate wander(t) with white jitter on top, whose variance times its correlation
  * time is jitter(t). Both are constant within an interval; interval k is (ends[k-1], ends[k]], the
  * first one from 0. With d the difference of two profiles and D its tail integral, the averages are
- * integral wander D^2 + integral jitter d^2 apart (docs/numerics.md). */
+ * integral wander D^2 + integral jitter d^2 apart (N8). */
 struct phema_motion {
     size_t n_intervals;
     double *ends, *wander, *jitter; /* [n_intervals] */
-    double misfit;    /* mean |log(seen / modelled)| of the distances, by powers of t alone */
+    double misfit;    /* mean |log(seen / modelled)| of the distances, by powers of t alone (N21) */
     int wander_power; /* q of wander = b t^-q, before every interval was scaled for itself */
     int jitter_power;
 };
 
-/* How far two snapshots were seen apart. */
+/* How far two snapshots were seen apart (N20). */
 struct phema_distance {
     size_t i, j;
     double square; /* mean over elements of (x_i - x_j)^2, in mean squares of a parameter */
@@ -134,7 +134,7 @@ void phema_motion_clear(struct phema_motion *motion);
 
 /* Relative L2 error to expect, of |theta|: what the profiles leave, and the rounding of the stored
  * snapshots. Where no motion is known: a data-free model (random walk such that EMA 0.05 and 0.10
- * differ by 3 %). */
+ * differ by 3 %, N24). */
 struct phema_prediction {
     double total, profile, rounding;
     double paper_weights; /* total, had the weights been those of the profile metric */
@@ -165,7 +165,7 @@ struct phema_problem {
     const struct phema_motion *motion; /* NULL: not known */
 };
 
-/* Weights that combine n snapshots into each of m targets (eq. 151, Alg. 3), all at once.
+/* Weights that combine n snapshots into each of m targets (eq. 151, Alg. 3; N10), all at once.
  *   solutions  out: [m]; weights are allocated: phema_solutions_clear
  * PHEMA_ERR_USAGE     the metric is motion, and none is known
  * PHEMA_ERR_INPUTS    n = 0; a time or shape out of range; two snapshots are the same average

@@ -46,8 +46,8 @@ void phema_grams_clear(struct phema_grams *grams);
 PHEMA_FALLIBLE phema_products_find(struct phema_products *products, const struct phema_set *set,
                                    const struct phema_motion *motion, struct phema_error *err);
 
-/* Closed forms for power functions of exponents a_power - 1 and b_power - 1; ta <= tb, and
- * decay = (ta/tb)^b_power. */
+/* Closed forms (N14), (N15) for power functions of exponents a_power - 1 and b_power - 1; ta <= tb,
+ * and decay = (ta/tb)^b_power. */
 phema_quad phema_white_product(phema_quad a_power, phema_quad b_power, phema_quad ta,
                                phema_quad decay);
 phema_quad phema_walk_product(phema_quad a_power, phema_quad b_power, phema_quad ta,

@@ -1,7 +1,8 @@
 /* kind.h - what averages of one kind have in common, and integrals of their profiles.
- * F(t; T) is the weight of an average that ends at T on the parameters before t. Averages of one
- * kind differ by their end alone: F(t; T) = F(t; u) F(u; T) for t <= u <= T, so that everything
- * can be told for u, the end of an interval, and scaled by the decay F(u; T) later on. */
+ * (N1), (N2): F(t; T) is the weight of an average that ends at T on the parameters before t.
+ * Averages of one kind differ by their end alone: F(t; T) = F(t; u) F(u; T) for t <= u <= T, so
+ * that everything can be told for u, the end of an interval, and scaled by the decay F(u; T) later
+ * on. */
 #ifndef PHEMA_PROFILE_KIND_H
 #define PHEMA_PROFILE_KIND_H
 
@@ -57,15 +58,16 @@ struct phema_local {
 };
 struct phema_local phema_kind_local(const struct phema_kind *kind, phema_quad l, phema_quad u);
 
-/* Integrals over the interval; p is the density, dF/dt. A raw profile's is one unit of time wide,
- * and one that begins like a square root is even within the first one. */
+/* Integrals over the interval (docs/numerics.md, section 4); p is the density, dF/dt. A raw
+ * profile's is one unit of time wide, and one that begins like a square root is even within the
+ * first one. */
 phema_quad phema_local_single(const struct phema_local *a, const struct phema_quadrature *rule);
 phema_quad phema_local_both(const struct phema_local *a, const struct phema_local *b,
                             const struct phema_quadrature *rule);
 phema_quad phema_local_densities(const struct phema_local *a, const struct phema_local *b,
                                  const struct phema_quadrature *rule);
 
-/* 1F1(1; a+1; -x) = a integral_0^1 s^(a-1) e^(-x (1-s)) ds (DLMF 13.4.1); a > 0, x >= 0 */
+/* 1F1(1; a+1; -x) = a integral_0^1 s^(a-1) e^(-x (1-s)) ds (N16, DLMF 13.4.1); a > 0, x >= 0 */
 phema_quad phema_phi(phema_quad a, phema_quad x);
 
 #endif

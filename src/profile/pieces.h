@@ -1,4 +1,5 @@
-/* pieces.h - inner products of profiles, interval by interval between the times of a set.
+/* pieces.h - inner products of profiles, interval by interval between the times of a set (N11 to
+ * N13).
  * Everything is normalised at the end u of the interval: what an average that ends later has of it
  * is scaled by phema_set_decay from there. */
 #ifndef PHEMA_PROFILE_PIECES_H
