@@ -213,9 +213,10 @@ static enum phema_status choose(struct choice *choice, struct row *row, struct p
     while (block < LONGEST_BLOCK && n_snapshots * (wanted / block) > MAX_READS)
         block *= 2;
     set_blocks(row, block);
-    size_t n = (size_t)row->n_blocks; /* all of a small model */
+    uint64_t n = row->n_blocks; /* all of a small model */
     if (row->n_numbers > wanted)
-        n = (size_t)((row->n_blocks * wanted + row->n_numbers - 1) / row->n_numbers);
+        n = row->n_blocks * wanted / row->n_numbers;
+    n = n ? n : 1;
     uint64_t *blocks = calloc(n, sizeof(*blocks));
     choice->stretches = calloc(n, sizeof(*choice->stretches));
     if (!blocks || !choice->stretches) {
@@ -223,10 +224,10 @@ static enum phema_status choose(struct choice *choice, struct row *row, struct p
         return phema_fail_memory(err);
     }
     if (is_compressed(row->series) && row->n_blocks > N_WINDOWS * (WINDOW_NUMBERS / block))
-        draw_windows(blocks, n, row);
+        draw_windows(blocks, (size_t)n, row);
     else
-        draw_blocks(blocks, n, 0, row->n_blocks, 0);
-    add_blocks(choice, row, blocks, n);
+        draw_blocks(blocks, (size_t)n, 0, row->n_blocks, 0);
+    add_blocks(choice, row, blocks, (size_t)n);
     free(blocks);
     return PHEMA_OK;
 }
