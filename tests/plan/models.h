@@ -187,7 +187,7 @@ static inline void write_torch(const char *path, const struct model *model)
 {
     struct phema_text pickle = {0}, file = {0};
     struct zip_record records[MAX_ENTRIES + 2] = {{0}};
-    char names[MAX_ENTRIES][16];
+    char names[MAX_ENTRIES][32];
     size_t headers[MAX_ENTRIES + 2];
     put(&pickle, "\x80\x02}(", 4);
     for (size_t i = 0; i < model->n; i++) {
