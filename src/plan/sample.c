@@ -159,19 +159,19 @@ static bool lies_in_one_run(const struct phema_tensor *tensor)
 }
 
 /* What is not in the page cache is asked for all at once, as disks and servers like it. Whether
- * anything is missing, the first stretch tells. */
+ * anything is missing, a stretch in the middle tells: the beginning was read when the file was
+ * opened. */
 static void ask(const struct sampling *sampling, size_t k)
 {
-    bool is_missing = false;
-    for (size_t i = 0; i < sampling->choice.n; i++) {
-        const struct stretch *stretch = &sampling->ordered[i];
+    size_t n = sampling->choice.n, middle = n / 2;
+    for (size_t i = 0; i < n; i++) {
+        const struct stretch *stretch = &sampling->ordered[(middle + i) % n];
         struct phema_tensor tensor = phema_series_tensor_in(sampling->series, k, stretch->tensor);
-        uint64_t first = tensor.offset + phema_dtype_bytes(tensor.dtype, stretch->first);
         if (!lies_in_one_run(&tensor))
             continue;
-        if (!is_missing && phema_reader_is_cached(sampling->reader, tensor.file, first))
+        uint64_t first = tensor.offset + phema_dtype_bytes(tensor.dtype, stretch->first);
+        if (i == 0 && phema_reader_is_cached(sampling->reader, tensor.file, first))
             return;
-        is_missing = true;
         phema_reader_ask(sampling->reader, tensor.file, first,
                          phema_dtype_bytes(tensor.dtype, stretch->n));
     }

@@ -21,7 +21,7 @@
  * long blocks cost no more each. */
 #define SHORTEST_BLOCK 16
 #define LONGEST_BLOCK  64
-#define MAX_READS      32768 /* of all snapshots: some 30 ms from the page cache */
+#define MAX_READS      32768 /* of all snapshots: some 40 ms from the page cache */
 
 /* Where snapshots are compressed, blocks lie together in so many windows, which reach over few
  * frames: to get at an element the frame is decompressed from its beginning. */
