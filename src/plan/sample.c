@@ -95,10 +95,10 @@ static enum phema_status allocate(struct sampling *sampling, uint64_t max_ram_by
                            "to look at some elements of the snapshots", err);
     if (status)
         return status;
-    sample->values = calloc(sample->n, sample->n_elems * sizeof(double));
-    sample->rounding = calloc(sample->n, sizeof(double));
-    sampling->dtypes = calloc(sample->n_elems, sizeof(*sampling->dtypes));
-    sampling->ordered = calloc(choice->n, sizeof(*sampling->ordered));
+    sample->values = calloc(sample->n * sample->n_elems + 1, sizeof(double));
+    sample->rounding = calloc(sample->n + 1, sizeof(double));
+    sampling->dtypes = calloc(sample->n_elems + 1, sizeof(*sampling->dtypes));
+    sampling->ordered = calloc(choice->n + 1, sizeof(*sampling->ordered));
     sampling->scratch = aligned_alloc(PHEMA_INPUT_ALIGNMENT, scratch);
     if (!sample->values || !sample->rounding || !sampling->dtypes || !sampling->ordered ||
         !sampling->scratch)
@@ -237,7 +237,7 @@ static bool is_of_use(const struct phema_sample *sample, size_t column)
 static enum phema_status drop_columns(struct sampling *sampling, struct phema_error *err)
 {
     struct phema_sample *sample = sampling->sample;
-    size_t *kept = calloc(sample->n_elems, sizeof(*kept)), n = 0;
+    size_t *kept = calloc(sample->n_elems + 1, sizeof(*kept)), n = 0;
     if (!kept)
         return phema_fail_memory(err);
     for (size_t i = 0; i < sample->n_elems; i++)

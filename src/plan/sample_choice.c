@@ -124,13 +124,14 @@ static void set_blocks(struct row *row, uint64_t block)
 
 /* ---- Drawing ---- */
 
-/* The finisher of splitmix64: as good as drawn, and the same everywhere. */
-static uint64_t draw(uint64_t number)
+/* One of n; the finisher of splitmix64: as good as drawn, and the same everywhere. */
+static uint64_t draw(uint64_t number, uint64_t n)
 {
     uint64_t x = (number + 1) * 0x9e3779b97f4a7c15;
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
     x = (x ^ x >> 27) * 0x94d049bb133111eb;
-    return x ^ x >> 31;
+    x ^= x >> 31;
+    return n ? x % n : 0;
 }
 
 /* Where part number i of n equal ones of [low, high) begins; n is so small that nothing
@@ -146,7 +147,7 @@ static void draw_blocks(uint64_t *blocks, size_t n, uint64_t low, uint64_t high,
 {
     for (size_t i = 0; i < n; i++) {
         uint64_t first = cut(low, high, n, i), end = cut(low, high, n, i + 1);
-        blocks[i] = first + draw(seed + i) % (end - first);
+        blocks[i] = first + draw(seed + i, end - first);
     }
 }
 
@@ -157,7 +158,7 @@ static void draw_windows(uint64_t *blocks, size_t n, const struct row *row)
     for (size_t w = 0; w < N_WINDOWS; w++) {
         uint64_t first = cut(0, row->n_blocks, N_WINDOWS, w);
         uint64_t room = cut(0, row->n_blocks, N_WINDOWS, w + 1) - first - size;
-        uint64_t low = first + draw(n + w) % (room + 1);
+        uint64_t low = first + draw(n + w, room + 1);
         size_t from = (size_t)cut(0, n, N_WINDOWS, w), end = (size_t)cut(0, n, N_WINDOWS, w + 1);
         draw_blocks(blocks + from, end - from, low, low + size, from);
     }

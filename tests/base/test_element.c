@@ -46,7 +46,7 @@ static void spacing_of_wide_floats_is_the_processors(void **state)
     static const double doubles[] = {0, 0x1p-1074, 0x1p-1022, 0x1p-1000, 1, 1.5, 0x1p1000};
     for (size_t i = 0; i < ARRAY_LEN(doubles); i++)
         assert_true(phema_element_spacing(PHEMA_F64, doubles[i]) ==
-                    nextafter(doubles[i], INFINITY) - doubles[i]);
+                    nextafter(doubles[i], HUGE_VAL) - doubles[i]);
 }
 
 int main(void)
