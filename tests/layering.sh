@@ -19,11 +19,12 @@ declare -A opens=(
     [writer]=""
     [compare]="formats accumulate"
     [gen]="profile formats accumulate writer"
-    [plan]="profile formats"
+    [spec]="profile"
+    [plan]="profile formats spec"
     [synth]="plan profile formats accumulate writer"
-    [cli]="synth plan profile formats accumulate writer compare gen"
+    [cli]="synth plan spec profile formats accumulate writer compare gen"
 )
-base_doors="error span dtype element file input cleanup text json cpu arena memory ledger crc32"
+base_doors="error span dtype element file input cleanup text json cpu arena memory ledger crc32 number"
 
 for room in src/*/; do
     room=$(basename "$room")

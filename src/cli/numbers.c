@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* numbers.c - numbers, sizes and lists of numbers as users write them. The locale has no say: the
- * program never sets one. */
-#include <ctype.h>
+/* numbers.c - sizes and lists of numbers as users write them. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,49 +7,10 @@
 #include <string.h>
 
 #include "opt.h"
+#include "phema/number.h"
 
 /* More than anyone sweeps; a step that is too small must not fill the memory. */
 #define MAX_LIST ((size_t)100000)
-
-static bool read_suffix(double *factor, const char *suffix)
-{
-    static const struct {
-        const char *name;
-        double factor;
-    } known[] = {{"", 1},     {"k", 1e3},     {"K", 1e3},        {"M", 1e6},          {"G", 1e9},
-                 {"T", 1e12}, {"Ki", 1024.0}, {"Mi", 1048576.0}, {"Gi", 1073741824.0}};
-    for (size_t i = 0; i < ARRAY_LEN(known); i++)
-        if (strcmp(suffix, known[i].name) == 0) {
-            *factor = known[i].factor;
-            return true;
-        }
-    return false;
-}
-
-PHEMA_FALLIBLE cli_parse_real(double *out, const char *text, struct phema_error *err)
-{
-    char *end = NULL;
-    double factor = 1;
-    /* strtod would also take hexadecimal and leading space */
-    bool is_plain = isdigit((unsigned char)*text) || strchr("+-.nN", *text);
-    double value = strtod(text, &end);
-    if (!is_plain || end == text || !read_suffix(&factor, end) || strpbrk(text, "xX"))
-        return phema_fail(err, PHEMA_ERR_USAGE, "'%s' is no number; expected one like 0.1 or 20k",
-                          text);
-    *out = value * factor;
-    return PHEMA_OK;
-}
-
-PHEMA_FALLIBLE cli_parse_count(uint64_t *out, const char *text, struct phema_error *err)
-{
-    double value = 0;
-    enum phema_status status = cli_parse_real(&value, text, err);
-    if (status || !(value >= 0) || value != floor(value) || value >= 9007199254740992.0)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "'%s' is no count; expected a whole number like 16 or 20k", text);
-    *out = (uint64_t)value;
-    return PHEMA_OK;
-}
 
 /* 512M, 2GiB, 1e9, 5GB */
 PHEMA_FALLIBLE cli_parse_size(uint64_t *out, const char *text, struct phema_error *err)
@@ -63,7 +22,7 @@ PHEMA_FALLIBLE cli_parse_size(uint64_t *out, const char *text, struct phema_erro
     if (size < sizeof(plain)) {
         memcpy(plain, text, size);
         plain[size] = '\0';
-        if (cli_parse_count(out, plain, err) == PHEMA_OK)
+        if (phema_count_parse(out, plain, err) == PHEMA_OK)
             return PHEMA_OK;
     }
     return phema_fail(err, PHEMA_ERR_USAGE, "'%s' is no size; expected one like 512M, 2GiB or 1e9",
@@ -146,7 +105,7 @@ static enum phema_status add_colons(struct list *list, char *item, struct phema_
             *colon++ = '\0';
         if (n == 3)
             return phema_fail(err, PHEMA_ERR_USAGE, "expected FIRST:LAST:STEP");
-        enum phema_status status = cli_parse_real(&values[n], at, err);
+        enum phema_status status = phema_number_parse(&values[n], at, err);
         if (status)
             return status;
         if (decimals_of(at) > decimals)
@@ -166,7 +125,7 @@ static enum phema_status add_dots(struct list *list, const char *next, int decim
     if (list->reals.n < 2 || !next)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "'...' stands between two numbers and the last one");
-    enum phema_status status = cli_parse_real(&last, next, err);
+    enum phema_status status = phema_number_parse(&last, next, err);
     if (status)
         return status;
     if (decimals_of(next) > decimals)
@@ -195,7 +154,7 @@ static enum phema_status parse_items(struct list *list, char *text, struct phema
             status = add_colons(list, item, err);
         } else {
             double value = 0;
-            status = cli_parse_real(&value, item, err);
+            status = phema_number_parse(&value, item, err);
             if (!status)
                 status = add(list, value, err);
             if (decimals_of(item) > decimals)

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "phema/number.h"
+
 struct parse {
     const struct cli_verb *verb;
     struct cli_common *common;
@@ -148,7 +150,7 @@ static enum phema_status set_value(struct parse *parse, const struct cli_opt *op
         *(const char **)value = text;
         break;
     case CLI_REAL:
-        status = cli_parse_real(value, text, err);
+        status = phema_number_parse(value, text, err);
         if (!status && isnan(*(double *)value))
             status = phema_fail(err, PHEMA_ERR_USAGE, "'%s' is no number", text);
         break;
@@ -158,7 +160,7 @@ static enum phema_status set_value(struct parse *parse, const struct cli_opt *op
     case CLI_COUNT:
     case CLI_SIZE:
         status = option->kind == CLI_SIZE ? cli_parse_size(value, text, err)
-                                          : cli_parse_count(value, text, err);
+                                          : phema_count_parse(value, text, err);
         if (!status && (option->flags & CLI_POSITIVE) && *(uint64_t *)value == 0)
             status = phema_fail(err, PHEMA_ERR_USAGE, "expected at least 1, found '%s'", text);
         break;

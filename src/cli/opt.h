@@ -84,8 +84,6 @@ const char *cli_nearest(const char *word, const char *(*name)(const void *table,
 void cli_shell_quote(struct phema_text *out, const char *word);
 
 /* numbers.c */
-PHEMA_FALLIBLE cli_parse_real(double *out, const char *text, struct phema_error *err);
-PHEMA_FALLIBLE cli_parse_count(uint64_t *out, const char *text, struct phema_error *err);
 PHEMA_FALLIBLE cli_parse_size(uint64_t *out, const char *text, struct phema_error *err);
 PHEMA_FALLIBLE cli_parse_reals(struct cli_reals *out, struct phema_arena *arena, const char *text,
                                struct phema_error *err);

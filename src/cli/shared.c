@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "phema/number.h"
+
 static enum phema_status check_widths(const struct cli_reals *widths, const char *option,
                                       struct phema_error *err)
 {
@@ -60,7 +62,7 @@ static enum phema_status read_ridge(struct phema_solve_options *out, const char 
         return PHEMA_OK;
     }
     out->ridge = PHEMA_RIDGE_VALUE;
-    enum phema_status status = cli_parse_real(&out->ridge_value, text, err);
+    enum phema_status status = phema_number_parse(&out->ridge_value, text, err);
     if (status || !(out->ridge_value >= 0) || !isfinite(out->ridge_value))
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "--ridge: '%s' is not auto, none or a number from 0 on", text);

@@ -6,6 +6,7 @@
 
 #include "fuzz.h"
 #include "opt.h"
+#include "phema/number.h"
 #include "phema/span.h"
 
 /* As documented: more than anyone sweeps. */
@@ -22,7 +23,7 @@ static void check_range(const struct cli_reals *list, const char *text)
     first_text[size] = '\0';
     struct phema_error err = {""};
     double first = 0;
-    fuzz_require(cli_parse_real(&first, first_text, &err) == PHEMA_OK, "its first is a number");
+    fuzz_require(phema_number_parse(&first, first_text, &err) == PHEMA_OK, "its first is a number");
     fuzz_require(list->items[0] == first, "a range begins with its first");
     double last = list->items[list->n - 1];
     double step = list->n > 1 ? (last - first) / (double)(list->n - 1) : 0;
@@ -63,8 +64,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct phema_error err = {""};
     double value = 0;
     uint64_t count = 0;
-    bool is_real = cli_parse_real(&value, text, &err) == PHEMA_OK;
-    bool is_count = cli_parse_count(&count, text, &err) == PHEMA_OK;
+    bool is_real = phema_number_parse(&value, text, &err) == PHEMA_OK;
+    bool is_count = phema_count_parse(&count, text, &err) == PHEMA_OK;
     fuzz_require(!is_count || is_real, "counts are numbers");
     fuzz_require(!is_count || (count < 9007199254740992 && (double)count == value),
                  "counts are what was written");

@@ -1,0 +1,14 @@
+/* number.h - numbers as users write them: with suffixes k K M G T Ki Mi Gi. */
+#ifndef PHEMA_NUMBER_H
+#define PHEMA_NUMBER_H
+
+#include "phema/error.h"
+#include "phema/span.h"
+
+/* "0.1", "20k", "1e9", "inf" only with a sign, "nan". PHEMA_ERR_USAGE names the text. */
+PHEMA_FALLIBLE phema_number_parse(double *out, const char *text, struct phema_error *err);
+
+/* A whole number of 0 or more, below 2^53. */
+PHEMA_FALLIBLE phema_count_parse(uint64_t *out, const char *text, struct phema_error *err);
+
+#endif

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+/* averages.c - what a SPEC stands for once its end is known: a profile, or a sum of several. */
+#include <math.h>
+#include <string.h>
+
+#include "shown.h"
+
+PHEMA_FALLIBLE spec_power(double *sigma_rel, double *gamma, const struct phema_spec_term *term,
+                          struct phema_error *err)
+{
+    double width = spec_value(term, "sigma");
+    if (isnan(width)) {
+        *gamma = spec_value(term, "gamma");
+        *sigma_rel = phema_sigma_rel_from_gamma(*gamma);
+        return PHEMA_OK;
+    }
+    *sigma_rel = width;
+    return phema_gamma_from_sigma_rel(gamma, width, err);
+}
+
+/* ---- One average ---- */
+
+static enum phema_status set_shape(struct phema_profile *profile, struct phema_spec *spec,
+                                   struct phema_spec_term *term, struct phema_error *err)
+{
+    double decay = spec_value(term, "decay"), ignored = 0;
+    profile->half_life = spec_value(term, "half-life");
+    profile->length = spec_value(term, "length");
+    switch (term->kind->build) {
+    case BUILD_POWER:
+        profile->shape = PHEMA_SHAPE_POWER;
+        profile->update_every = (uint64_t)spec_value(term, "update-every");
+        return spec_power(&ignored, &profile->gamma, term, err);
+    case BUILD_EMA:
+        profile->shape = PHEMA_SHAPE_EMA;
+        if (!isnan(decay))
+            profile->half_life = rounded_half_life(decay);
+        return PHEMA_OK;
+    case BUILD_RAMPED:
+        profile->shape = PHEMA_SHAPE_RAMPED;
+        profile->ramp = spec_value(term, "ramp");
+        return PHEMA_OK;
+    case BUILD_WINDOW:
+        profile->shape = PHEMA_SHAPE_WINDOW;
+        return PHEMA_OK;
+    case BUILD_COSINE:
+        profile->shape = PHEMA_SHAPE_COSINE;
+        return PHEMA_OK;
+    case BUILD_MINUS_SQRT:
+        profile->shape = PHEMA_SHAPE_MINUS_SQRT;
+        return PHEMA_OK;
+    case BUILD_RAW:
+        profile->shape = PHEMA_SHAPE_RAW;
+        return PHEMA_OK;
+    default:
+        profile->shape = PHEMA_SHAPE_TABLE;
+        return spec_betas(&profile->betas, term, profile->t, spec->arena, err);
+    }
+}
+
+static enum phema_status make_average(struct phema_profile *out, struct phema_spec *spec,
+                                      struct phema_spec_term *term, double t,
+                                      struct phema_error *err)
+{
+    struct phema_profile profile = {.t = t, .update_every = 1};
+    struct phema_name_buffer length, end;
+    if (!(t > 0 && t < 0x1p53))
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "%s: expected a time above 0 and below 2^53, "
+                          "found %g",
+                          spec->shown, t);
+    enum phema_status status = set_shape(&profile, spec, term, err);
+    if (!status && profile.length > t)
+        status = phema_fail(
+            err, PHEMA_ERR_INPUTS, "reaches %s back from time %s, before the training began",
+            phema_number_shown(&length, profile.length), phema_number_shown(&end, t));
+    if (status)
+        return phema_fail_in(err, status, "%s", spec->shown);
+    /* what a shape does not have is 0, as in a profile that was written down */
+    profile.half_life = isnan(profile.half_life) ? 0 : profile.half_life;
+    profile.length = isnan(profile.length) ? 0 : profile.length;
+    *out = profile;
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE phema_spec_profile(struct phema_profile *out, struct phema_spec *spec, double t,
+                                  struct phema_error *err)
+{
+    if (!spec->is_average)
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "%s: is made of several snapshots; a snapshot is one average",
+                          spec->shown);
+    return make_average(out, spec, &spec->terms[0], t, err);
+}
+
+/* ---- Sums ---- */
+
+struct sum {
+    struct phema_profile *parts;
+    double *factors;
+    size_t n;
+};
+
+static size_t count_until(const double *times, size_t n, double t)
+{
+    size_t count = 0;
+    while (count < n && times[count] <= t)
+        count++;
+    return count;
+}
+
+/* How many parts a term becomes. */
+static enum phema_status count_parts(size_t *n, const struct phema_spec *spec,
+                                     const struct phema_spec_term *term, double t,
+                                     const double *times, size_t n_times, struct phema_error *err)
+{
+    *n = 1;
+    if (!spec_is_merge(term->kind))
+        return PHEMA_OK;
+    double wanted = spec_value(term, "n");
+    size_t found = count_until(times, n_times, t);
+    struct phema_name_buffer end;
+    if (found == 0 || wanted > (double)found)
+        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: there are %zu times of snapshots until %s",
+                          spec->shown, found, phema_number_shown(&end, t));
+    *n = isnan(wanted) ? found : (size_t)wanted;
+    return PHEMA_OK;
+}
+
+static enum phema_status add_term(struct sum *sum, struct phema_spec *spec,
+                                  struct phema_spec_term *term, double t, const double *times,
+                                  size_t n_times, struct phema_error *err)
+{
+    size_t n = 0;
+    enum phema_status status = count_parts(&n, spec, term, t, times, n_times, err);
+    if (!status && !spec_is_merge(term->kind)) {
+        sum->factors[sum->n] = 1;
+        return make_average(&sum->parts[sum->n++], spec, term, t, err);
+    }
+    if (status)
+        return status;
+    size_t first = count_until(times, n_times, t) - n;
+    spec_merge_factors(sum->factors + sum->n, n, term);
+    for (size_t i = 0; i < n; i++)
+        sum->parts[sum->n++] = (struct phema_profile){
+            .t = times[first + i], .update_every = 1, .shape = PHEMA_SHAPE_RAW};
+    return PHEMA_OK;
+}
+
+static enum phema_status make_sum(struct phema_mix *out, struct phema_spec *spec, double t,
+                                  const double *times, size_t n_times, struct phema_error *err)
+{
+    size_t n_parts = 0;
+    for (size_t i = 0; i < spec->n_terms; i++) {
+        size_t n = 0;
+        enum phema_status status = count_parts(&n, spec, &spec->terms[i], t, times, n_times, err);
+        if (status)
+            return status;
+        n_parts += n;
+    }
+    struct sum sum = {.parts = phema_arena_array(spec->arena, n_parts, sizeof(*sum.parts)),
+                      .factors = phema_arena_array(spec->arena, n_parts, sizeof(*sum.factors))};
+    if (!sum.parts || !sum.factors)
+        return phema_fail_memory(err);
+    for (size_t i = 0; i < spec->n_terms; i++) {
+        size_t before = sum.n;
+        enum phema_status status = add_term(&sum, spec, &spec->terms[i], t, times, n_times, err);
+        if (status)
+            return status;
+        for (size_t k = before; i > 0 && k < sum.n; k++)
+            sum.factors[k] = -sum.factors[k];
+    }
+    *out = (struct phema_mix){.parts = sum.parts, .factors = sum.factors, .n_parts = sum.n};
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE phema_spec_mix(struct phema_mix *out, struct phema_spec *spec, double t,
+                              const double *times, size_t n_times, struct phema_error *err)
+{
+    enum phema_status status = make_sum(out, spec, t, times, n_times, err);
+    return status == PHEMA_ERR_INPUTS ? PHEMA_ERR_TARGET : status;
+}

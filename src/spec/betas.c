@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+/* betas.c - recurrences step by step: from a table in a file, and by the rule of diffusers. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "phema/file.h"
+#include "phema/number.h"
+#include "terms.h"
+
+/* A step of 16 digits, a beta of 25, and room for people: what is longer is no line of a table. */
+#define MAX_LINE ((size_t)256)
+
+static enum phema_status add_step(struct phema_spec_term *term, struct phema_arena *arena,
+                                  uint64_t step, double beta, struct phema_error *err)
+{
+    if (term->n == SPEC_MAX_STEPS)
+        return phema_fail(err, PHEMA_ERR_RESOURCE, "has more than %zu steps", SPEC_MAX_STEPS);
+    if (term->n == term->capacity) {
+        size_t capacity = term->capacity ? 2 * term->capacity : 1024;
+        uint64_t *steps = phema_arena_array(arena, capacity, sizeof(*steps));
+        double *betas = phema_arena_array(arena, capacity, sizeof(*betas));
+        if (!steps || !betas)
+            return phema_fail_memory(err);
+        if (term->n) {
+            memcpy(steps, term->steps, term->n * sizeof(*steps));
+            memcpy(betas, term->betas, term->n * sizeof(*betas));
+        }
+        term->steps = steps;
+        term->betas = betas;
+        term->capacity = capacity;
+    }
+    term->steps[term->n] = step;
+    term->betas[term->n++] = beta;
+    return PHEMA_OK;
+}
+
+/* ---- Files ---- */
+
+static enum phema_status read_line(struct phema_spec_term *term, struct phema_arena *arena,
+                                   char *line, struct phema_error *err)
+{
+    char *comment = strchr(line, '#'), *rest = NULL;
+    if (comment)
+        *comment = '\0';
+    const char *first = strtok_r(line, " \t\r", &rest);
+    if (!first)
+        return PHEMA_OK;
+    const char *second = strtok_r(NULL, " \t\r", &rest);
+    if (!second || strtok_r(NULL, " \t\r", &rest))
+        return phema_fail(err, PHEMA_ERR_FILE, "expected a step and its beta");
+    uint64_t step = 0;
+    double beta = 0;
+    enum phema_status status = phema_count_parse(&step, first, err);
+    if (!status)
+        status = phema_number_parse(&beta, second, err);
+    if (status)
+        return PHEMA_ERR_FILE;
+    if (!(beta >= 0 && beta <= 1))
+        return phema_fail(err, PHEMA_ERR_FILE, "expected a beta from 0 to 1, found %g", beta);
+    if (step == 0 || (term->n && step <= term->steps[term->n - 1]))
+        return phema_fail(err, PHEMA_ERR_FILE, "expected a step after %llu, found %llu",
+                          (unsigned long long)(term->n ? term->steps[term->n - 1] : 0),
+                          (unsigned long long)step);
+    return add_step(term, arena, step, beta, err);
+}
+
+static enum phema_status read_lines(struct phema_spec_term *term, struct phema_arena *arena,
+                                    struct phema_span text, struct phema_error *err)
+{
+    size_t number = 1;
+    for (size_t at = 0; at < text.size; number++) {
+        const uint8_t *begin = text.data + at;
+        const uint8_t *end = memchr(begin, '\n', text.size - at);
+        size_t size = end ? (size_t)(end - begin) : text.size - at;
+        char line[MAX_LINE + 1];
+        enum phema_status status = PHEMA_OK;
+        if (size > MAX_LINE || memchr(begin, '\0', size)) {
+            status = phema_fail(err, PHEMA_ERR_FILE,
+                                "is no line of text of at most %zu bytes; expected a step and its "
+                                "beta",
+                                MAX_LINE);
+        } else {
+            memcpy(line, begin, size);
+            line[size] = '\0';
+            status = read_line(term, arena, line, err);
+        }
+        if (status)
+            return phema_fail_in(err, status, "line %zu", number);
+        at += size + 1;
+    }
+    return term->n ? PHEMA_OK : phema_fail(err, PHEMA_ERR_FILE, "has no steps");
+}
+
+PHEMA_FALLIBLE spec_read_table(struct phema_spec_term *term, struct phema_arena *arena,
+                               struct phema_error *err)
+{
+    struct phema_file *file = NULL;
+    enum phema_status status = phema_file_open(&file, term->path, err);
+    if (!status)
+        status = read_lines(term, arena, phema_file_span(file), err);
+    phema_file_close(file);
+    return status ? phema_fail_in(err, status, "%s", term->path) : PHEMA_OK;
+}
+
+/* ---- diffusers ---- */
+
+/* EMAModel.get_decay (src/diffusers/training_utils.py): the optimisation step is counted before it
+ * is asked for, so that the first one copies the parameters. */
+static double diffusers_decay(const struct phema_spec_term *term, uint64_t optimization_step)
+{
+    double step = (double)optimization_step - spec_value(term, "update-after") - 1;
+    if (step <= 0)
+        return 0;
+    double value = spec_value(term, "warmup") != 0
+                       ? rounded_one_minus_power(1 + step / spec_value(term, "inv-gamma"),
+                                                 spec_value(term, "power"))
+                       : (1 + step) / (10 + step);
+    return fmax(fmin(value, spec_value(term, "decay")), spec_value(term, "min-decay"));
+}
+
+static enum phema_status fill_diffusers(struct phema_spec_term *term, double t,
+                                        struct phema_arena *arena, struct phema_error *err)
+{
+    if (t >= (double)SPEC_MAX_STEPS)
+        return phema_fail(err, PHEMA_ERR_RESOURCE,
+                          "would have more than %zu steps until %.0f; diffusers counts steps, not "
+                          "images or tokens",
+                          SPEC_MAX_STEPS, t);
+    while ((double)(term->n + 1) <= t) {
+        uint64_t step = term->n + 1;
+        enum phema_status status = add_step(term, arena, step, diffusers_decay(term, step), err);
+        if (status)
+            return status;
+    }
+    return PHEMA_OK;
+}
+
+/* ---- Together ---- */
+
+/* The first step later than t. */
+static size_t count_until(const struct phema_spec_term *term, double t)
+{
+    size_t low = 0, high = term->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if ((double)term->steps[middle] <= t)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+PHEMA_FALLIBLE spec_betas(const struct phema_betas **out, struct phema_spec_term *term, double t,
+                          struct phema_arena *arena, struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    if (term->kind->build == BUILD_DIFFUSERS)
+        status = fill_diffusers(term, t, arena, err);
+    if (status)
+        return status;
+    size_t n = count_until(term, t);
+    if (n == 0)
+        return phema_fail(err, PHEMA_ERR_INPUTS, "has no step until time %g", t);
+    struct phema_betas *betas = phema_arena_alloc(arena, sizeof(*betas));
+    if (!betas)
+        return phema_fail_memory(err);
+    *betas = (struct phema_betas){.steps = term->steps, .betas = term->betas, .n = n};
+    *out = betas;
+    return PHEMA_OK;
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+/* kinds.c - the kinds of averages and merges, and the keys each of them has. */
+#include "kinds.h"
+
+#include <float.h>
+#include <string.h>
+
+#include "phema/text.h"
+
+#define NONE PHEMA_UNKNOWN
+
+/* Times are below 2^53, where doubles hold whole numbers; what is shorter than this is nothing. */
+#define A_TIME SPEC_NUMBER, 1e-6, 0x1p53, "a time from 1e-6 to 2^53"
+/* What a Gram matrix may have of unknowns. */
+#define A_COUNT SPEC_COUNT, 1, 8192, "a count from 1 to 8192"
+#define A_SHARE SPEC_NUMBER, 0, 1, "a number from 0 to 1"
+
+static const struct spec_kind kinds[] = {
+    {"power",
+     BUILD_POWER,
+     {{"sigma", SPEC_NUMBER, -DBL_MAX, DBL_MAX, "a number", NONE, false},
+      {"gamma", SPEC_NUMBER, -0.5 + 0x1p-54, 1e9, "a number above -0.5 and up to 1e9", NONE, false},
+      {"update-every", SPEC_COUNT, 1, 1e9, "a count from 1 to 1e9", 1, false}},
+     false,
+     false},
+    {"ema",
+     BUILD_EMA,
+     {{"half-life", A_TIME, NONE, false},
+      {"decay", SPEC_NUMBER, DBL_MIN, 1 - 0x1p-53, "a number above 0 and below 1", NONE, false}},
+     false,
+     false},
+    /* EDM and EDM2: ema_halflife_kimg and ema_rampup_ratio, whose default is EDM2's here */
+    {"edm-ema",
+     BUILD_RAMPED,
+     {{"half-life", A_TIME, NONE, true},
+      {"ramp", SPEC_NUMBER, 1e-6, 1e6, "a number from 1e-6 to 1e6", 0.09, false}},
+     false,
+     false},
+    {"diffusers",
+     BUILD_DIFFUSERS,
+     {{"decay", A_SHARE, 0.9999, false},
+      {"warmup", SPEC_YES_NO, 0, 1, "yes or no", 0, false},
+      {"inv-gamma", SPEC_NUMBER, 1e-6, 1e9, "a number from 1e-6 to 1e9", 1, false},
+      {"power", SPEC_NUMBER, 0, 1e3, "a number from 0 to 1000", 2.0 / 3, false},
+      {"update-after", SPEC_COUNT, 0, 1e9, "a count up to 1e9", 0, false},
+      {"min-decay", A_SHARE, 0, false}},
+     false,
+     false},
+    {"window", BUILD_WINDOW, {{"length", A_TIME, NONE, true}}, true, false},
+    /* gradients that a linear decay scales: the uniform average, and shown as that */
+    {"linear", BUILD_WINDOW, {{"length", A_TIME, NONE, true}}, true, false},
+    {"cosine", BUILD_COSINE, {{"length", A_TIME, NONE, true}}, true, false},
+    {"minus-sqrt", BUILD_MINUS_SQRT, {{"length", A_TIME, NONE, true}}, true, false},
+    {"raw", BUILD_RAW, {{NULL, SPEC_NUMBER, 0, 0, NULL, 0, false}}, true, false},
+    {"table", BUILD_TABLE, {{NULL, SPEC_NUMBER, 0, 0, NULL, 0, false}}, true, true},
+    {"sma", BUILD_UNIFORM, {{"n", A_COUNT, NONE, true}}, true, false},
+    {"wma", BUILD_ASCENDING, {{"n", A_COUNT, NONE, true}}, true, false},
+    {"ema-merge",
+     BUILD_RECURSIVE,
+     {{"alpha", SPEC_NUMBER, DBL_MIN, 1, "a number above 0 and up to 1", NONE, true},
+      {"n", A_COUNT, NONE, false}},
+     false,
+     false},
+    {"wsm-linear", BUILD_WSM_LINEAR, {{"n", A_COUNT, NONE, true}}, true, false},
+    {"wsm-cosine", BUILD_WSM_COSINE, {{"n", A_COUNT, NONE, true}}, true, false},
+    {"wsm-minus-sqrt", BUILD_WSM_MINUS_SQRT, {{"n", A_COUNT, NONE, true}}, true, false},
+};
+
+const struct spec_kind *spec_kind_find(const char *name, size_t size)
+{
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        if (strlen(kinds[i].name) == size && memcmp(kinds[i].name, name, size) == 0)
+            return &kinds[i];
+    return NULL;
+}
+
+PHEMA_FALLIBLE spec_kind_fail_unknown(const char *name, size_t size, struct phema_error *err)
+{
+    struct phema_text known = {0};
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        phema_text_printf(&known, "%s%s", i ? ", " : "", kinds[i].name);
+    enum phema_status status = phema_text_check(&known, err);
+    struct phema_name_buffer shown;
+    if (!status)
+        status = phema_fail(err, PHEMA_ERR_USAGE, "unknown profile '%s'; known are %s",
+                            phema_name_shown(&shown, name, size), known.data);
+    phema_text_clear(&known);
+    return status;
+}
+
+size_t spec_n_keys(const struct spec_kind *kind)
+{
+    size_t n = 0;
+    while (n < SPEC_MAX_KEYS && kind->keys[n].name)
+        n++;
+    return n;
+}
+
+double spec_value(const struct phema_spec_term *term, const char *key)
+{
+    for (size_t i = 0; i < spec_n_keys(term->kind); i++)
+        if (strcmp(term->kind->keys[i].name, key) == 0)
+            return term->values[i];
+    return PHEMA_UNKNOWN;
+}

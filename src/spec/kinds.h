@@ -1,0 +1,14 @@
+/* kinds.h - the table of what a SPEC may say. */
+#ifndef SPEC_KINDS_H
+#define SPEC_KINDS_H
+
+#include "terms.h"
+
+/* NULL when there is none of that name. */
+const struct spec_kind *spec_kind_find(const char *name, size_t size);
+/* "power, ema, ...", for messages */
+PHEMA_FALLIBLE spec_kind_fail_unknown(const char *name, size_t size, struct phema_error *err);
+
+size_t spec_n_keys(const struct spec_kind *kind);
+
+#endif

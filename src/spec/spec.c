@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+/* spec.c - reads the texts of spec.h. A term is KIND[:KEY=VALUE,...]; a difference is two of them
+ * with " - " between: bare minus signs are parts of names and numbers. */
+#include "phema/spec.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "kinds.h"
+#include "phema/number.h"
+#include "shown.h"
+
+/* ---- Values ---- */
+
+static enum phema_status fail_keys(const struct spec_kind *kind, const char *found, size_t size,
+                                   struct phema_error *err)
+{
+    struct phema_text known = {0};
+    for (size_t i = 0; i < spec_n_keys(kind); i++)
+        phema_text_printf(&known, "%s%s", i ? ", " : "", kind->keys[i].name);
+    enum phema_status status = phema_text_check(&known, err);
+    struct phema_name_buffer shown;
+    if (!status)
+        status = phema_fail(err, PHEMA_ERR_USAGE, "'%s' is nothing that %s has; known are %s",
+                            phema_name_shown(&shown, found, size), kind->name, known.data);
+    phema_text_clear(&known);
+    return status;
+}
+
+static enum phema_status parse_value(double *out, const struct spec_key *key, const char *text,
+                                     struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    uint64_t count = 0;
+    double value = PHEMA_UNKNOWN;
+    switch (key->type) {
+    case SPEC_NUMBER:
+        status = phema_number_parse(&value, text, err);
+        break;
+    case SPEC_COUNT:
+        status = phema_count_parse(&count, text, err);
+        value = (double)count;
+        break;
+    case SPEC_YES_NO:
+        if (strcmp(text, "yes") == 0 || strcmp(text, "no") == 0)
+            value = text[0] == 'y';
+    }
+    if (!status && !(value >= key->lowest && value <= key->highest)) {
+        struct phema_name_buffer shown;
+        status = phema_fail(err, PHEMA_ERR_USAGE, "expected %s, found '%s'", key->expected,
+                            phema_name_shown(&shown, text, strlen(text)));
+    }
+    if (status)
+        return phema_fail_in(err, status, "%s", key->name);
+    *out = value;
+    return PHEMA_OK;
+}
+
+/* KEY=VALUE, or the bare value of the first key. */
+static enum phema_status parse_item(struct phema_spec_term *term, bool *is_given, char *item,
+                                    bool is_first, struct phema_error *err)
+{
+    const struct spec_kind *kind = term->kind;
+    char *equals = strchr(item, '=');
+    size_t n = spec_n_keys(kind), i = 0;
+    if (n == 0)
+        return phema_fail(err, PHEMA_ERR_USAGE, "%s stands alone; nothing goes behind it",
+                          kind->name);
+    if (!equals && !is_first)
+        return phema_fail(err, PHEMA_ERR_USAGE, "expected KEY=VALUE, found '%s'", item);
+    if (equals) {
+        size_t size = (size_t)(equals - item);
+        while (i < n &&
+               (strlen(kind->keys[i].name) != size || memcmp(kind->keys[i].name, item, size) != 0))
+            i++;
+        if (i == n)
+            return fail_keys(kind, item, size, err);
+    }
+    if (is_given[i])
+        return phema_fail(err, PHEMA_ERR_USAGE, "has two %s", kind->keys[i].name);
+    is_given[i] = true;
+    return parse_value(&term->values[i], &kind->keys[i], equals ? equals + 1 : item, err);
+}
+
+static enum phema_status check_given(const struct phema_spec_term *term, const bool *is_given,
+                                     struct phema_error *err)
+{
+    const struct spec_kind *kind = term->kind;
+    for (size_t i = 0; i < spec_n_keys(kind); i++)
+        if (kind->keys[i].is_needed && !is_given[i])
+            return phema_fail(err, PHEMA_ERR_USAGE, "has no %s; expected %s:%s=VALUE",
+                              kind->keys[i].name, kind->name, kind->keys[i].name);
+    /* one of their first two keys, which are two ways to say the same */
+    bool is_said_twice = kind->build == BUILD_POWER || kind->build == BUILD_EMA;
+    if (is_said_twice && is_given[0] == is_given[1])
+        return phema_fail(err, PHEMA_ERR_USAGE, "expected either %s or %s, found %s",
+                          kind->keys[0].name, kind->keys[1].name, is_given[0] ? "both" : "neither");
+    return PHEMA_OK;
+}
+
+static enum phema_status parse_items(struct phema_spec_term *term, char *items,
+                                     struct phema_error *err)
+{
+    bool is_given[SPEC_MAX_KEYS] = {false};
+    for (size_t i = 0; i < SPEC_MAX_KEYS; i++)
+        term->values[i] = term->kind->keys[i].otherwise;
+    for (char *item = items; item;) {
+        char *comma = strchr(item, ',');
+        if (comma)
+            *comma++ = '\0';
+        enum phema_status status = parse_item(term, is_given, item, item == items, err);
+        if (status)
+            return status;
+        item = comma;
+    }
+    return check_given(term, is_given, err);
+}
+
+/* ---- Terms ---- */
+
+static enum phema_status parse_term(struct phema_spec_term *term, struct phema_arena *arena,
+                                    const char *text, size_t size, struct phema_error *err)
+{
+    char *copy = phema_arena_copy(arena, text, size);
+    if (!copy)
+        return phema_fail_memory(err);
+    char *colon = strchr(copy, ':');
+    size_t name_size = colon ? (size_t)(colon - copy) : size;
+    term->kind = spec_kind_find(copy, name_size);
+    if (!term->kind)
+        return spec_kind_fail_unknown(copy, name_size, err);
+    if (!term->kind->takes_path)
+        return parse_items(term, colon ? colon + 1 : NULL, err);
+    if (!colon || !colon[1])
+        return phema_fail(err, PHEMA_ERR_USAGE, "expected %s:FILE", term->kind->name);
+    term->path = colon + 1;
+    return spec_read_table(term, arena, err);
+}
+
+/* The " - " of a difference, or NULL. In the path of a table it is one only before a term. */
+static const char *find_minus(const char *text)
+{
+    const char *minus = strstr(text, " - ");
+    bool is_path = strncmp(text, "table:", 6) == 0;
+    while (minus && is_path && !spec_kind_find(minus + 3, strcspn(minus + 3, ":")))
+        minus = strstr(minus + 3, " - ");
+    return minus;
+}
+
+static enum phema_status set_power(struct phema_spec *spec, struct phema_error *err)
+{
+    const struct phema_spec_term *term = &spec->terms[0];
+    spec->sigma_rel = spec->gamma = PHEMA_UNKNOWN;
+    if (spec->n_terms > 1 || term->kind->build != BUILD_POWER)
+        return PHEMA_OK;
+    return spec_power(&spec->sigma_rel, &spec->gamma, term, err);
+}
+
+static enum phema_status parse_all(struct phema_spec *spec, const char *text,
+                                   struct phema_error *err)
+{
+    const char *minus = find_minus(text);
+    spec->n_terms = minus ? 2 : 1;
+    spec->terms = phema_arena_array(spec->arena, spec->n_terms, sizeof(*spec->terms));
+    if (!spec->terms)
+        return phema_fail_memory(err);
+    size_t size = minus ? (size_t)(minus - text) : strlen(text);
+    enum phema_status status = parse_term(&spec->terms[0], spec->arena, text, size, err);
+    if (!status && minus)
+        status = parse_term(&spec->terms[1], spec->arena, minus + 3, strlen(minus + 3), err);
+    for (size_t i = 0; !status && i < spec->n_terms; i++) {
+        double ignored[2];
+        spec->reads_file = spec->reads_file || spec->terms[i].path;
+        if (spec->terms[i].kind->build == BUILD_POWER)
+            status = spec_power(&ignored[0], &ignored[1], &spec->terms[i], err);
+    }
+    if (!status)
+        status = set_power(spec, err);
+    if (status)
+        return status;
+    spec->kind = minus ? "difference" : spec->terms[0].kind->name;
+    spec->is_average = !minus && !spec_is_merge(spec->terms[0].kind);
+    spec->is_by_gamma = !isnan(spec->gamma) && isnan(spec_value(&spec->terms[0], "sigma"));
+    return spec_show(spec, err);
+}
+
+PHEMA_FALLIBLE phema_spec_parse(struct phema_spec **out, struct phema_arena *arena,
+                                const char *text, struct phema_error *err)
+{
+    struct phema_name_buffer shown;
+    if (strlen(text) > PHEMA_SPEC_MAX_SIZE)
+        return phema_fail(err, PHEMA_ERR_USAGE, "a profile of %zu bytes is longer than %zu",
+                          strlen(text), PHEMA_SPEC_MAX_SIZE);
+    struct phema_spec *spec = phema_arena_alloc(arena, sizeof(*spec));
+    if (!spec)
+        return phema_fail_memory(err);
+    spec->arena = arena;
+    enum phema_status status = parse_all(spec, text, err);
+    if (status)
+        return phema_fail_in(err, status, "'%s'", phema_name_shown(&shown, text, strlen(text)));
+    *out = spec;
+    return PHEMA_OK;
+}
