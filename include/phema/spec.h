@@ -20,7 +20,8 @@ struct phema_spec {
     bool reads_file;       /* table:FILE: not for texts that come from a file */
     /* power: of the profile; both NaN for all others */
     double sigma_rel, gamma;
-    bool is_by_gamma; /* the exponent was given, the width follows */
+    bool is_by_gamma;      /* the exponent was given, the width follows */
+    uint64_t update_every; /* 0: not said */
     struct phema_spec_term *terms;
     size_t n_terms;
     struct phema_arena *arena;
@@ -37,7 +38,7 @@ struct phema_spec {
 PHEMA_FALLIBLE phema_spec_parse(struct phema_spec **out, struct phema_arena *arena,
                                 const char *text, struct phema_error *err);
 
-/* The average that ends at t.
+/* The average that ends at t. Betas may go on behind it, and are the same for all ends.
  * PHEMA_ERR_INPUTS    it is a merge or a difference; it begins before the training does; a table
  *                     without a step until t
  * PHEMA_ERR_RESOURCE  too many steps to list */

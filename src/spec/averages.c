@@ -29,7 +29,8 @@ static enum phema_status set_shape(struct phema_profile *profile, struct phema_s
     switch (term->kind->build) {
     case BUILD_POWER:
         profile->shape = PHEMA_SHAPE_POWER;
-        profile->update_every = (uint64_t)spec_value(term, "update-every");
+        if (!isnan(spec_value(term, "update-every")))
+            profile->update_every = (uint64_t)spec_value(term, "update-every");
         return spec_power(&ignored, &profile->gamma, term, err);
     case BUILD_EMA:
         profile->shape = PHEMA_SHAPE_EMA;

@@ -14,24 +14,24 @@
 static enum phema_status add_step(struct phema_spec_term *term, struct phema_arena *arena,
                                   uint64_t step, double beta, struct phema_error *err)
 {
-    if (term->n == SPEC_MAX_STEPS)
+    if (term->known.n == SPEC_MAX_STEPS)
         return phema_fail(err, PHEMA_ERR_RESOURCE, "has more than %zu steps", SPEC_MAX_STEPS);
-    if (term->n == term->capacity) {
+    if (term->known.n == term->capacity) {
         size_t capacity = term->capacity ? 2 * term->capacity : 1024;
         uint64_t *steps = phema_arena_array(arena, capacity, sizeof(*steps));
         double *betas = phema_arena_array(arena, capacity, sizeof(*betas));
         if (!steps || !betas)
             return phema_fail_memory(err);
-        if (term->n) {
-            memcpy(steps, term->steps, term->n * sizeof(*steps));
-            memcpy(betas, term->betas, term->n * sizeof(*betas));
+        if (term->known.n) {
+            memcpy(steps, term->steps, term->known.n * sizeof(*steps));
+            memcpy(betas, term->betas, term->known.n * sizeof(*betas));
         }
-        term->steps = steps;
-        term->betas = betas;
+        term->known.steps = term->steps = steps;
+        term->known.betas = term->betas = betas;
         term->capacity = capacity;
     }
-    term->steps[term->n] = step;
-    term->betas[term->n++] = beta;
+    term->steps[term->known.n] = step;
+    term->betas[term->known.n++] = beta;
     return PHEMA_OK;
 }
 
@@ -58,10 +58,10 @@ static enum phema_status read_line(struct phema_spec_term *term, struct phema_ar
         return PHEMA_ERR_FILE;
     if (!(beta >= 0 && beta <= 1))
         return phema_fail(err, PHEMA_ERR_FILE, "expected a beta from 0 to 1, found %g", beta);
-    if (step == 0 || (term->n && step <= term->steps[term->n - 1]))
+    uint64_t last = term->known.n ? term->steps[term->known.n - 1] : 0;
+    if (step <= last)
         return phema_fail(err, PHEMA_ERR_FILE, "expected a step after %llu, found %llu",
-                          (unsigned long long)(term->n ? term->steps[term->n - 1] : 0),
-                          (unsigned long long)step);
+                          (unsigned long long)last, (unsigned long long)step);
     return add_step(term, arena, step, beta, err);
 }
 
@@ -89,7 +89,7 @@ static enum phema_status read_lines(struct phema_spec_term *term, struct phema_a
             return phema_fail_in(err, status, "line %zu", number);
         at += size + 1;
     }
-    return term->n ? PHEMA_OK : phema_fail(err, PHEMA_ERR_FILE, "has no steps");
+    return term->known.n ? PHEMA_OK : phema_fail(err, PHEMA_ERR_FILE, "has no steps");
 }
 
 PHEMA_FALLIBLE spec_read_table(struct phema_spec_term *term, struct phema_arena *arena,
@@ -127,8 +127,8 @@ static enum phema_status fill_diffusers(struct phema_spec_term *term, double t,
                           "would have more than %zu steps until %.0f; diffusers counts steps, not "
                           "images or tokens",
                           SPEC_MAX_STEPS, t);
-    while ((double)(term->n + 1) <= t) {
-        uint64_t step = term->n + 1;
+    while ((double)(term->known.n + 1) <= t) {
+        uint64_t step = term->known.n + 1;
         enum phema_status status = add_step(term, arena, step, diffusers_decay(term, step), err);
         if (status)
             return status;
@@ -138,20 +138,6 @@ static enum phema_status fill_diffusers(struct phema_spec_term *term, double t,
 
 /* ---- Together ---- */
 
-/* The first step later than t. */
-static size_t count_until(const struct phema_spec_term *term, double t)
-{
-    size_t low = 0, high = term->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if ((double)term->steps[middle] <= t)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 PHEMA_FALLIBLE spec_betas(const struct phema_betas **out, struct phema_spec_term *term, double t,
                           struct phema_arena *arena, struct phema_error *err)
 {
@@ -160,13 +146,8 @@ PHEMA_FALLIBLE spec_betas(const struct phema_betas **out, struct phema_spec_term
         status = fill_diffusers(term, t, arena, err);
     if (status)
         return status;
-    size_t n = count_until(term, t);
-    if (n == 0)
+    if (term->known.n == 0 || (double)term->steps[0] > t)
         return phema_fail(err, PHEMA_ERR_INPUTS, "has no step until time %g", t);
-    struct phema_betas *betas = phema_arena_alloc(arena, sizeof(*betas));
-    if (!betas)
-        return phema_fail_memory(err);
-    *betas = (struct phema_betas){.steps = term->steps, .betas = term->betas, .n = n};
-    *out = betas;
+    *out = &term->known;
     return PHEMA_OK;
 }

@@ -20,7 +20,7 @@ static const struct spec_kind kinds[] = {
      BUILD_POWER,
      {{"sigma", SPEC_NUMBER, -DBL_MAX, DBL_MAX, "a number", NONE, false},
       {"gamma", SPEC_NUMBER, -0.5 + 0x1p-54, 1e9, "a number above -0.5 and up to 1e9", NONE, false},
-      {"update-every", SPEC_COUNT, 1, 1e9, "a count from 1 to 1e9", 1, false}},
+      {"update-every", SPEC_COUNT, 1, 1e9, "a count from 1 to 1e9", NONE, false}},
      false,
      false},
     {"ema",

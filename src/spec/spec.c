@@ -153,6 +153,8 @@ static enum phema_status set_power(struct phema_spec *spec, struct phema_error *
     spec->sigma_rel = spec->gamma = PHEMA_UNKNOWN;
     if (spec->n_terms > 1 || term->kind->build != BUILD_POWER)
         return PHEMA_OK;
+    double every = spec_value(term, "update-every");
+    spec->update_every = isnan(every) ? 0 : (uint64_t)every;
     return spec_power(&spec->sigma_rel, &spec->gamma, term, err);
 }
 

@@ -48,10 +48,11 @@ struct phema_spec_term {
     const struct spec_kind *kind;
     double values[SPEC_MAX_KEYS]; /* NaN: neither given nor known otherwise */
     const char *path;             /* table */
-    /* table, diffusers: all steps that are known by now */
+    /* table, diffusers: all steps that are known by now, the same for every end */
+    struct phema_betas known;
     uint64_t *steps;
     double *betas;
-    size_t n, capacity;
+    size_t capacity;
 };
 
 static inline bool spec_is_merge(const struct spec_kind *kind)
@@ -70,7 +71,7 @@ double spec_value(const struct phema_spec_term *term, const char *key);
 /* PHEMA_ERR_FILE when it is no table of steps and betas */
 PHEMA_FALLIBLE spec_read_table(struct phema_spec_term *term, struct phema_arena *arena,
                                struct phema_error *err);
-/* The recurrence until t. */
+/* The recurrence until t, and maybe longer: one for all profiles of the term. */
 PHEMA_FALLIBLE spec_betas(const struct phema_betas **out, struct phema_spec_term *term, double t,
                           struct phema_arena *arena, struct phema_error *err);
 
