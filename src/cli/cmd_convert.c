@@ -2,6 +2,7 @@
 /* cmd_convert.c - the ways to say how long an average is, each in terms of the others. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "commands.h"
 #include "phema/json.h"
@@ -10,14 +11,14 @@
 
 struct convert_values {
     struct cli_common common;
-    struct cli_reals sigma_rel, gamma, half_life, decay;
+    struct cli_reals sigma_rel, gamma, half_life, half_life_share, beta, decay, ema_half_life;
     double at;
 };
 
 /* One average, said in every way; what needs a time is NaN without --at. */
 struct length {
     double sigma_rel, gamma, half_life_share;
-    double at, width, half_life, decay;
+    double at, width, half_life, beta, decay, ema_half_life;
 };
 
 /* The exponential EMA that matches has the same standard deviation in time: 1/k = sigma_rel t, and
@@ -27,19 +28,35 @@ static double decay_from_width(double width)
     return exp(-1 / width);
 }
 
+/* (1 - 1/step)^(gamma+1) (eq. 127), and back. */
+static double beta_from_gamma(double gamma, double step)
+{
+    return step > 1 ? exp((gamma + 1) * log1p(-1 / step)) : 0;
+}
+
+static double gamma_from_beta(double beta, double step)
+{
+    return log(beta) / log1p(-1 / step) - 1;
+}
+
 static enum phema_status from_gamma(struct length *out, double gamma, double at,
                                     struct phema_error *err)
 {
     double sigma_rel = phema_sigma_rel_from_gamma(gamma);
     if (!(gamma > -0.5) || !isfinite(gamma))
-        return phema_fail(err, PHEMA_ERR_TARGET, "gamma %g is not above -0.5", gamma);
+        return phema_fail(err, PHEMA_ERR_TARGET,
+                          "gamma %g is not above -0.5, where power functions cease to be "
+                          "square-integrable",
+                          gamma);
     *out = (struct length){.sigma_rel = sigma_rel,
                            .gamma = gamma,
                            .half_life_share = phema_half_life_from_gamma(gamma, 1),
                            .at = at,
                            .width = sigma_rel * at,
                            .half_life = phema_half_life_from_gamma(gamma, at),
-                           .decay = decay_from_width(sigma_rel * at)};
+                           .beta = isnan(at) ? at : beta_from_gamma(gamma, at),
+                           .decay = decay_from_width(sigma_rel * at),
+                           .ema_half_life = M_LN2 * sigma_rel * at};
     return PHEMA_OK;
 }
 
@@ -48,9 +65,9 @@ static enum phema_status need_at(const struct convert_values *given, const char 
 {
     if (given->at > 0)
         return PHEMA_OK;
-    return phema_fail(err, PHEMA_ERR_USAGE,
-                      "--%s: is a number of steps; --at says at which step of the training",
-                      option);
+    return phema_fail(err, PHEMA_ERR_USAGE, "--%s: is %s; --at says at which step of the training",
+                      option,
+                      strcmp(option, "beta") == 0 ? "that of one step" : "a number of steps");
 }
 
 static enum phema_status add_row(struct phema_text *out, struct phema_json_out *json,
@@ -65,53 +82,89 @@ static enum phema_status add_row(struct phema_text *out, struct phema_json_out *
             phema_json_out_number(json, "time", length->at);
             phema_json_out_number(json, "width", length->width);
             phema_json_out_number(json, "half_life", length->half_life);
+            phema_json_out_number(json, "beta", length->beta);
             phema_json_out_number(json, "decay", length->decay);
+            phema_json_out_number(json, "ema_half_life", length->ema_half_life);
         }
         phema_json_out_close(json, '}');
     } else {
         phema_text_printf(out, "%-12.8g %-12.8g %-*.8g", length->sigma_rel, length->gamma,
                           isnan(length->at) ? 0 : 13, length->half_life_share);
         if (!isnan(length->at))
-            phema_text_printf(out, " %-12.8g %-12.8g %.10g", length->width, length->half_life,
-                              length->decay);
+            phema_text_printf(out, " %-12.8g %-12.8g %-12.10g %-12.10g %.8g", length->width,
+                              length->half_life, length->beta, length->decay,
+                              length->ema_half_life);
         phema_text_puts(out, "\n");
     }
     return phema_text_check(out, err);
 }
 
-enum spelling { SIGMA_REL, GAMMA, HALF_LIFE, DECAY };
+enum spelling { SIGMA_REL, GAMMA, HALF_LIFE, HALF_LIFE_SHARE, BETA, DECAY, EMA_HALF_LIFE };
+
+static const struct {
+    const char *option;
+    bool needs_at;
+} spellings[] = {{"sigma-rel", false},     {"gamma", false}, {"half-life", true},
+                 {"half-life-rel", false}, {"beta", true},   {"decay", true},
+                 {"ema-half-life", true}};
+
+static enum phema_status find_gamma(double *gamma, const struct convert_values *given,
+                                    enum spelling spelling, double value, struct phema_error *err)
+{
+    bool is_share = spelling == BETA || spelling == DECAY;
+    if (is_share && !(value > 0 && value < 1))
+        return phema_fail(err, PHEMA_ERR_USAGE, "--%s: %g is not between 0 and 1",
+                          spellings[spelling].option, value);
+    switch (spelling) {
+    case SIGMA_REL:
+        return phema_gamma_from_sigma_rel(gamma, value, err);
+    case HALF_LIFE:
+        return phema_gamma_from_half_life(gamma, value, given->at, err);
+    case HALF_LIFE_SHARE:
+        return phema_gamma_from_half_life(gamma, value, 1, err);
+    case DECAY:
+        return phema_gamma_from_sigma_rel(gamma, -1 / log(value) / given->at, err);
+    case EMA_HALF_LIFE:
+        return phema_gamma_from_sigma_rel(gamma, value / M_LN2 / given->at, err);
+    case BETA:
+        if (!(given->at > 1))
+            return phema_fail(err, PHEMA_ERR_USAGE,
+                              "--beta: the first step takes the parameters as they are, whatever "
+                              "the width; --at must be above 1");
+        *gamma = gamma_from_beta(value, given->at);
+        return PHEMA_OK;
+    default:
+        *gamma = value;
+        return PHEMA_OK;
+    }
+}
 
 static enum phema_status translate(struct length *out, const struct convert_values *given,
                                    enum spelling spelling, double value, struct phema_error *err)
 {
-    double gamma = value;
+    const char *option = spellings[spelling].option;
+    double gamma = PHEMA_UNKNOWN;
     enum phema_status status = PHEMA_OK;
-    if (spelling == HALF_LIFE || spelling == DECAY)
-        status = need_at(given, spelling == HALF_LIFE ? "half-life" : "decay", err);
-    if (!status && spelling == SIGMA_REL)
-        status = phema_gamma_from_sigma_rel(&gamma, value, err);
-    if (!status && spelling == HALF_LIFE)
-        status = phema_gamma_from_half_life(&gamma, value, given->at, err);
-    if (!status && spelling == DECAY) {
-        if (!(value > 0 && value < 1))
-            status = phema_fail(err, PHEMA_ERR_USAGE, "--decay: %g is not between 0 and 1", value);
-        else
-            status = phema_gamma_from_sigma_rel(&gamma, -1 / log(value) / given->at, err);
-    }
-    static const char *const options[] = {"sigma-rel", "gamma", "half-life", "decay"};
-    struct phema_name_buffer shown; /* of a decay the message shows the sigma_rel that it means */
-    if (status && spelling == DECAY && status != PHEMA_ERR_USAGE)
-        return phema_fail_in(err, status, "--decay %s", phema_number_shown(&shown, value));
+    if (spellings[spelling].needs_at)
+        status = need_at(given, option, err);
+    if (!status)
+        status = find_gamma(&gamma, given, spelling, value, err);
+    if (!status)
+        status = from_gamma(out, gamma, given->at, err);
+    struct phema_name_buffer shown; /* where the message shows the number that it means */
+    bool is_other = spelling == DECAY || spelling == EMA_HALF_LIFE || spelling == BETA;
     if (status && status != PHEMA_ERR_USAGE)
-        return phema_fail_in(err, status, "--%s", options[spelling]);
-    return status ? status : from_gamma(out, gamma, given->at, err);
+        return phema_fail_in(err, status, "--%s%s%s", option, is_other ? " " : "",
+                             is_other ? phema_number_shown(&shown, value) : "");
+    return status;
 }
 
 static enum phema_status write_rows(struct phema_text *text, struct phema_json_out *json,
                                     const struct convert_values *given, struct phema_error *err)
 {
-    const struct cli_reals *const lists[] = {&given->sigma_rel, &given->gamma, &given->half_life,
-                                             &given->decay};
+    const struct cli_reals *const lists[] = {
+        &given->sigma_rel, &given->gamma, &given->half_life,    &given->half_life_share,
+        &given->beta,      &given->decay, &given->ema_half_life};
     size_t n = 0;
     for (size_t l = 0; l < ARRAY_LEN(lists); l++)
         for (size_t i = 0; i < lists[l]->n; i++, n++) {
@@ -125,8 +178,8 @@ static enum phema_status write_rows(struct phema_text *text, struct phema_json_o
         }
     if (n == 0)
         return phema_fail(err, PHEMA_ERR_USAGE,
-                          "convert: nothing to convert; give --sigma-rel, --gamma, --half-life or "
-                          "--decay");
+                          "convert: nothing to convert; give --sigma-rel, --gamma, --half-life, "
+                          "--half-life-rel, --beta, --decay or --ema-half-life");
     return PHEMA_OK;
 }
 
@@ -143,7 +196,10 @@ static enum phema_status run(void *values, struct phema_error *err)
         phema_json_out_open(&json, "lengths", '[');
     } else {
         phema_text_printf(&text, "%-12s %-12s %s", "sigma_rel", "gamma", "half_life_rel");
-        phema_text_puts(&text, isnan(given->at) ? "\n" : " width        half_life    decay\n");
+        phema_text_puts(
+            &text, isnan(given->at)
+                       ? "\n"
+                       : " width        half_life    beta         decay        ema_half_life\n");
     }
     enum phema_status status = write_rows(&text, &json, given, err);
     if (json.text) {
@@ -164,9 +220,15 @@ static const struct cli_opt rows[] = {
      "exponents of power functions", 0, 0},
     {"half-life", TARGET, CLI_REALS, CLI_ROW(convert_values, half_life), "LIST",
      "steps in which half the weight lies (needs --at)", 0, 0},
+    {"half-life-rel", TARGET, CLI_REALS, CLI_ROW(convert_values, half_life_share), "LIST",
+     "the same as shares of the training time", 0, 0},
+    {"beta", TARGET, CLI_REALS, CLI_ROW(convert_values, beta), "LIST",
+     "what a power-function EMA keeps of itself at that\nstep (needs --at)", 0, 0},
     {"decay", TARGET, CLI_REALS, CLI_ROW(convert_values, decay), "LIST",
      "decay of an exponential EMA with the same width\nin steps, such as 0.9999 (needs --at)", 0,
      0},
+    {"ema-half-life", TARGET, CLI_REALS, CLI_ROW(convert_values, ema_half_life), "LIST",
+     "half-life of that exponential EMA (needs --at)", 0, 0},
     {"at", TARGET, CLI_REAL, CLI_ROW(convert_values, at), "TIME",
      "the training time, in steps or whatever it counts", 0, 0},
     CLI_COMMON_ROWS(convert_values),
@@ -180,7 +242,8 @@ const struct cli_verb cli_convert = {
     .examples = "  posthoc-ema convert --sigma-rel 0.05,0.1\n"
                 "      their exponents and half-lives, as shares of the training\n"
                 "  posthoc-ema convert --decay 0.9999 --at 200k\n"
-                "      the sigma_rel that fits an exponential EMA at step 200000\n",
+                "      the sigma_rel that fits an exponential EMA at step 200000, and its own\n"
+                "      half-life\n",
     .values_size = sizeof(struct convert_values),
     .run = run,
 };

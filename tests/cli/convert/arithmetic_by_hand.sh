@@ -5,3 +5,10 @@
 "$phema" convert --gamma 0,1,3 --at 100
 # half of the weight in the last 50 of 100 steps: gamma 0; in the last 29.28932188...: gamma 1
 "$phema" convert --half-life 50,29.289321881345254 --at 100
+# beta of gamma 3 at step 100: 0.99^4 = 0.96059601; of gamma 1 at step 2: 1/4
+"$phema" convert --beta 0.96059601 --at 100
+"$phema" convert --beta 0.25 --at 2
+# a half-life of 100 steps: width 100/ln 2 = 144.2695, decay 2^(-1/100) = 0.99309250
+"$phema" convert --ema-half-life 100 --at 1000 | cut -c 40-
+# half of the weight in the last quarter of the training: 2^(-1/(gamma+1)) = 3/4
+"$phema" convert --half-life-rel 0.25

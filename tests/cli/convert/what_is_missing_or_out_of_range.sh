@@ -21,3 +21,15 @@ echo "$?"
 echo "$?"
 "$phema" convert --half-life 750 --at 1000
 echo "$?"
+"$phema" convert --beta 0.99
+echo "$?"
+for beta in 0 1 0.9999; do
+    "$phema" convert --beta "$beta" --at 100
+    echo "$?"
+done
+"$phema" convert --beta 0.5 --at 1
+echo "$?"
+"$phema" convert --ema-half-life 500 --at 1000
+echo "$?"
+"$phema" convert --half-life-rel 0.75
+echo "$?"
