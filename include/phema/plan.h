@@ -28,10 +28,12 @@ struct phema_snapshot {
     char *key;         /* its subtree, of a file that holds several; NULL: the series' */
     double named_time; /* as its name or the manifest writes it: kimg for EDM2 */
     double time;       /* on the clock of its average: images for EDM2 */
-    double sigma_rel;  /* NaN when unknown (weights given from outside) */
-    double gamma;      /* likewise */
-    uint64_t update_every;
-    double rounding;                     /* relative rms error of its dtypes, 0 when unknown */
+    /* How it was averaged; label is its own. Of no meaning where kind is NULL. */
+    struct phema_profile profile;
+    double sigma_rel, gamma; /* of a power function, else NaN */
+    const char *kind; /* "power", "ema", ...; NULL when unknown (weights given from outside) */
+    const char *spec; /* the profile as text (spec.h); NULL likewise */
+    double rounding;  /* relative rms error of its dtypes, 0 when unknown */
     struct phema_checkpoint *checkpoint; /* mapped, listing forgotten; NULL when never opened */
     bool is_checkpoint_shared;           /* with the snapshot before, which closes it */
     bool is_decoded;                     /* its data are decompressed as they are read */
@@ -71,7 +73,7 @@ struct phema_series {
     const char *unsampled; /* why files that say no more than names are not open; NULL: they are */
     char **notes;          /* [n_notes] sentences: what was recognised, left out, guessed */
     size_t n_notes;
-    bool has_profiles;           /* every sigma_rel is known */
+    bool has_profiles;           /* that of every snapshot is known */
     struct phema_motion *motion; /* how the parameters moved; NULL: not looked at, or unmoved */
     char *unmoved; /* why that cannot be known: what metric walk is used instead of motion for */
     char *doubts;  /* a sentence: the snapshots do not look like averages of update_every */
@@ -87,6 +89,8 @@ struct phema_series_options {
     const char *unit;           /* NULL: the layout's own */
     const double *input_sigmas; /* [n] by index */
     size_t n_input_sigmas;
+    const char *const *input_profiles; /* [n] by index, one for all: SPECs where nothing says it */
+    size_t n_input_profiles;
     uint64_t update_every;       /* 0: not given */
     double from, to;             /* named times, both included; NaN: not given */
     uint64_t every, last;        /* of the times, counted from the newest; 0: not given */
@@ -169,7 +173,11 @@ struct phema_plan_rule {
 
 struct phema_target {
     double named_time, time;
-    double sigma_rel, gamma;        /* NaN when the weights came without a target */
+    double sigma_rel, gamma; /* of a power function, else NaN */
+    struct phema_mix mix;    /* what is wanted; no parts when the weights came without a target */
+    const char *kind;        /* "power", "ema", "sma", "difference", ...; NULL likewise */
+    const char *spec;        /* as text (spec.h); NULL likewise */
+    const char *file_part;   /* of names of files, of other shapes than power; else NULL */
     struct phema_solution solution; /* weights: [series->n], 0 for snapshots left out */
     /* [plan->n_rules] of the tensors that follow a rule, the same for all targets of one time;
      * weights: likewise, NULL for copies */
@@ -180,7 +188,7 @@ struct phema_target {
     size_t n_repeated; /* left out since another one is the same average */
     size_t newest;     /* the last snapshot that is not later: what copies come from */
     /* how the provenance says it again: the exponent was given; a file of weights says both */
-    bool is_by_gamma, is_width_in_file, is_time_in_file;
+    bool is_by_gamma, is_width_in_file, is_time_in_file; /* width: or SPEC */
 };
 
 struct phema_plan_options {
@@ -189,6 +197,8 @@ struct phema_plan_options {
     size_t n_sigma_rels;
     const double *gammas; /* ... or by exponent */
     size_t n_gammas;
+    const char *const *profiles; /* ... or as SPECs of any shape */
+    size_t n_profiles;
     const double *ats; /* [n] named times; none: the newest snapshot */
     size_t n_ats;
     const char *weights_file; /* NULL: solve */
@@ -203,9 +213,10 @@ struct phema_plan_options {
 
 struct phema_plan {
     struct phema_series *series;
-    struct phema_target *targets; /* [m]: all widths at the first time, then at the next */
+    struct phema_target *targets; /* [m]: all averages at the first time, then at the next */
     size_t m;
-    const char *metric; /* "motion", "walk", "profile", "given" */
+    struct phema_arena memory; /* what targets are */
+    const char *metric;        /* "motion", "walk", "profile", "given" */
     bool has_given_weights;
     struct phema_plan_rule *rules; /* [n_rules] in the order of the options */
     size_t n_rules;
@@ -214,10 +225,11 @@ struct phema_plan {
     size_t n_ruled;
 };
 
-/* PHEMA_ERR_USAGE     no target, or weights and a target that do not go together; a rule that is
- * none PHEMA_ERR_INPUTS    a rule that no averaged tensor follows, or that parts tensors of one
- * storage PHEMA_ERR_RESOURCE  more than max_ram_bytes would be needed and what series, profile and
- * formats fail with */
+/* PHEMA_ERR_USAGE     no target, or weights and a target that do not go together; a rule or a SPEC
+ *                     that is none
+ * PHEMA_ERR_INPUTS    a rule that no averaged tensor follows, or that parts tensors of one storage
+ * PHEMA_ERR_RESOURCE  more than max_ram_bytes would be needed
+ * and what series, profile and formats fail with */
 PHEMA_FALLIBLE phema_plan_make(struct phema_plan **out, const struct phema_plan_options *options,
                                struct phema_error *err);
 void phema_plan_free(struct phema_plan *plan); /* takes NULL */

@@ -58,6 +58,7 @@ static void write_paths(struct phema_text *out, const struct synth_values *given
         phema_json_out_u64(&json, "bytes", outputs->items[j].size_bytes);
         phema_json_out_number(&json, "sigma_rel", target->sigma_rel);
         phema_json_out_number(&json, "gamma", target->gamma);
+        report_profile_json(&json, target->kind, target->spec);
         phema_json_out_number(&json, "time", target->time);
         phema_json_out_string(&json, "metric", plan->metric);
         phema_json_out_number(&json, "profile_error", target->solution.profile_error);

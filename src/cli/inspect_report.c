@@ -120,6 +120,9 @@ void inspect_write_checkpoint_json(struct phema_json_out *out,
     phema_json_out_close(out, ']');
     write_fact(out, checkpoint, "time", "posthoc_ema.time");
     write_fact(out, checkpoint, "sigma_rel", "posthoc_ema.sigma_rel");
+    const char *profile = phema_checkpoint_metadatum(checkpoint, "posthoc_ema.profile");
+    if (profile)
+        phema_json_out_bytes(out, "profile", profile, strlen(profile));
     inspect_write_summary_json(out, summary);
     phema_json_out_close(out, '}');
 }
@@ -178,16 +181,27 @@ void inspect_write_series(struct phema_text *out, const struct inspect_summary *
     bool is_renamed = false;
     for (size_t k = 0; k < series->n; k++)
         is_renamed |= series->snapshots[k].time != series->snapshots[k].named_time;
-    phema_text_printf(out, "%-*s %14s %10s%s\n", width, "file", series->unit, "sigma_rel",
-                      is_renamed ? "         named" : "");
+    /* other shapes are said in words, and the widths beside them as well */
+    int profile_width = 10;
+    bool has_shapes = false;
+    for (size_t k = 0; k < series->n; k++)
+        has_shapes |= series->snapshots[k].kind && isnan(series->snapshots[k].gamma);
+    for (size_t k = 0; k < series->n && has_shapes; k++)
+        if (series->snapshots[k].spec && (int)strlen(series->snapshots[k].spec) > profile_width)
+            profile_width = (int)strlen(series->snapshots[k].spec);
+    phema_text_printf(out, "%-*s %14s %*s%s\n", width, "file", series->unit, profile_width,
+                      has_shapes ? "profile" : "sigma_rel", is_renamed ? "         named" : "");
     for (size_t k = 0; k < series->n; k++) {
         const struct phema_snapshot *snapshot = &series->snapshots[k];
         struct phema_name_buffer time, label;
         phema_text_printf(out, "%-*s %14s ", width,
                           phema_name_shown(&label, snapshot->label, strlen(snapshot->label)),
                           phema_number_shown(&time, snapshot->time));
-        if (isnan(snapshot->sigma_rel))
-            phema_text_printf(out, "%10s", "unknown");
+        if (!snapshot->kind)
+            phema_text_printf(out, "%*s", profile_width, "unknown");
+        else if (has_shapes)
+            phema_text_printf(out, "%*s", profile_width,
+                              phema_name_shown(&label, snapshot->spec, strlen(snapshot->spec)));
         else
             phema_text_printf(out, "%10.6g", snapshot->sigma_rel);
         if (is_renamed)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "phema/text.h"
+#include "report.h"
 #include "rule_report.h"
 
 /* What is shown of a long sweep; JSON has all. */
@@ -130,6 +131,7 @@ static void write_outputs_json(struct phema_json_out *out, const struct plan_rep
             phema_json_out_string(out, "file", report->outputs->items[j].path);
         phema_json_out_u64(out, "bytes", report->outputs->items[j].size_bytes);
         phema_json_out_number(out, "sigma_rel", target->sigma_rel);
+        report_profile_json(out, target->kind, target->spec);
         phema_json_out_number(out, "time", target->time);
         phema_json_out_number(out, "predicted_error", target->solution.predicted.total);
         rule_report_json(out, report->plan, target, false);

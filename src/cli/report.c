@@ -68,6 +68,27 @@ static void write_widths(struct phema_text *out, const struct phema_series *seri
     }
 }
 
+/* Those that are no power functions, each once. */
+static void write_shapes(struct phema_text *out, const struct phema_series *series)
+{
+    const char *shown[8];
+    size_t n = 0;
+    for (size_t k = 0; k < series->n; k++) {
+        const struct phema_snapshot *snapshot = &series->snapshots[k];
+        bool is_new = snapshot->spec && isnan(snapshot->gamma);
+        for (size_t i = 0; i < n && is_new; i++)
+            is_new = strcmp(shown[i], snapshot->spec) != 0;
+        if (!is_new)
+            continue;
+        if (n == ARRAY_LEN(shown)) {
+            phema_text_puts(out, ", ...");
+            return;
+        }
+        shown[n++] = snapshot->spec;
+        phema_text_printf(out, "%s%s", n == 1 ? "; " : ", ", snapshot->spec);
+    }
+}
+
 static uint64_t bytes_of_tensors(const struct phema_series *series, size_t *n_averaged)
 {
     uint64_t bytes = 0;
@@ -88,9 +109,10 @@ void report_series(const struct cli_common *common, const struct phema_series *s
                       series->n == 1 ? "" : "s", series->layout);
     write_times(&text, series);
     write_widths(&text, series);
-    if (series->n && series->snapshots[0].update_every > 1)
+    if (series->n && series->snapshots[0].profile.update_every > 1)
         phema_text_printf(&text, ", updated every %llu steps",
-                          (unsigned long long)series->snapshots[0].update_every);
+                          (unsigned long long)series->snapshots[0].profile.update_every);
+    write_shapes(&text, series);
     size_t n_averaged = 0;
     struct phema_name_buffer shown;
     uint64_t bytes = bytes_of_tensors(series, &n_averaged);
@@ -125,9 +147,13 @@ void report_conversion(const struct cli_common *common, const struct phema_serie
 
 static void write_target(struct phema_text *out, const struct phema_target *target)
 {
-    struct phema_name_buffer at;
-    if (isnan(target->sigma_rel))
+    struct phema_name_buffer at, spec;
+    if (!target->kind)
         phema_text_printf(out, "given weights at %s", phema_number_shown(&at, target->named_time));
+    else if (isnan(target->sigma_rel))
+        phema_text_printf(out, "%s at %s",
+                          phema_name_shown(&spec, target->spec, strlen(target->spec)),
+                          phema_number_shown(&at, target->named_time));
     else
         phema_text_printf(out, "sigma_rel %.6g at %s", target->sigma_rel,
                           phema_number_shown(&at, target->named_time));
@@ -188,7 +214,8 @@ static void report_target(const struct phema_plan *plan, const struct phema_targ
         phema_text_printf(&text, "profile error %.2e, ", solution->profile_error);
     if (written_error > 0)
         phema_text_printf(&text, "the dtype written adds %.1e, ", written_error);
-    if (fabs(solution->sum - 1) > 1e-9)
+    double wanted_sum = strcmp(target->kind ? target->kind : "", "difference") == 0 ? 0 : 1;
+    if (fabs(solution->sum - wanted_sum) > 1e-9)
         phema_text_printf(&text, "weights sum to %.9g, ", solution->sum);
     if (target->n_left_out)
         phema_text_printf(&text, "%zu later snapshot%s left out, ", target->n_left_out,
@@ -355,6 +382,16 @@ void report_synth(const struct cli_common *common, const struct phema_plan *plan
 
 /* ---- weights ---- */
 
+void report_profile_json(struct phema_json_out *out, const char *kind, const char *spec)
+{
+    if (kind)
+        phema_json_out_string(out, "profile", kind);
+    else
+        phema_json_out_null(out, "profile");
+    if (spec)
+        phema_json_out_string(out, "spec", spec);
+}
+
 void report_snapshot_json(struct phema_json_out *out, const struct phema_snapshot *snapshot)
 {
     phema_json_out_open(out, NULL, '{');
@@ -362,9 +399,9 @@ void report_snapshot_json(struct phema_json_out *out, const struct phema_snapsho
     phema_json_out_number(out, "time", snapshot->time);
     phema_json_out_number(out, "sigma_rel", snapshot->sigma_rel);
     phema_json_out_number(out, "gamma", snapshot->gamma);
-    phema_json_out_string(out, "profile", "power");
-    if (snapshot->update_every > 1)
-        phema_json_out_u64(out, "update_every", snapshot->update_every);
+    report_profile_json(out, snapshot->kind, snapshot->spec);
+    if (snapshot->profile.update_every > 1)
+        phema_json_out_u64(out, "update_every", snapshot->profile.update_every);
     phema_json_out_close(out, '}');
 }
 
@@ -378,7 +415,7 @@ static void write_target_json(struct phema_json_out *out, const struct phema_pla
     phema_json_out_number(out, "time", target->time);
     if (target->named_time != target->time)
         phema_json_out_number(out, "named_time", target->named_time);
-    phema_json_out_string(out, "profile", "power");
+    report_profile_json(out, target->kind, target->spec);
     phema_json_out_open(out, "weights", '[');
     for (size_t k = 0; k < plan->series->n; k++)
         phema_json_out_number(out, NULL, solution->weights[k]);
@@ -424,6 +461,21 @@ void report_weights_json(struct phema_text *out, const struct phema_plan *plan)
     phema_text_puts(out, "\n");
 }
 
+/* sigma_rel, or the text of another shape: 13 characters or more. */
+static int write_title(struct phema_text *out, const struct phema_target *target)
+{
+    char width[32] = "weight";
+    if (!isnan(target->sigma_rel))
+        (void)snprintf(width, sizeof(width), "%.6g", target->sigma_rel);
+    struct phema_name_buffer spec;
+    const char *title = target->kind && isnan(target->sigma_rel)
+                            ? phema_name_shown(&spec, target->spec, strlen(target->spec))
+                            : width;
+    if (out)
+        phema_text_printf(out, " %13s", title);
+    return strlen(title) > 13 ? (int)strlen(title) : 13;
+}
+
 void report_weights_table(struct phema_text *out, const struct phema_plan *plan)
 {
     const struct phema_series *series = plan->series;
@@ -432,12 +484,8 @@ void report_weights_table(struct phema_text *out, const struct phema_plan *plan)
         if ((int)strlen(series->snapshots[k].label) > width)
             width = (int)strlen(series->snapshots[k].label);
     phema_text_printf(out, "%-*s", width, "file");
-    for (size_t j = 0; j < plan->m; j++) {
-        char title[32] = "weight";
-        if (!isnan(plan->targets[j].sigma_rel))
-            (void)snprintf(title, sizeof(title), "%.6g", plan->targets[j].sigma_rel);
-        phema_text_printf(out, " %13s", title);
-    }
+    for (size_t j = 0; j < plan->m; j++)
+        (void)write_title(out, &plan->targets[j]);
     rule_report_titles(out, plan);
     phema_text_puts(out, "\n");
     for (size_t k = 0; k < series->n; k++) {
@@ -446,7 +494,8 @@ void report_weights_table(struct phema_text *out, const struct phema_plan *plan)
                           phema_name_shown(&label, series->snapshots[k].label,
                                            strlen(series->snapshots[k].label)));
         for (size_t j = 0; j < plan->m; j++)
-            phema_text_printf(out, " %13.6e", plan->targets[j].solution.weights[k]);
+            phema_text_printf(out, " %*.6e", write_title(NULL, &plan->targets[j]),
+                              plan->targets[j].solution.weights[k]);
         rule_report_weights(out, plan, k);
         phema_text_puts(out, "\n");
     }

@@ -19,6 +19,9 @@ void report_into(const struct cli_common *common, const char *into,
 void report_synth(const struct cli_common *common, const struct phema_plan *plan,
                   const struct phema_outputs *outputs, const struct phema_synth_result *result);
 
+/* Members "profile": what kind of average, null when nobody says it, and "spec": its text. */
+void report_profile_json(struct phema_json_out *out, const char *kind, const char *spec);
+
 /* One snapshot of a series as a member of an array: file, time, widths. */
 void report_snapshot_json(struct phema_json_out *out, const struct phema_snapshot *snapshot);
 

@@ -33,6 +33,8 @@ PHEMA_FALLIBLE cli_series_options(struct phema_series_options *out, const struct
         .unit = values->unit,
         .input_sigmas = values->input_sigma.items,
         .n_input_sigmas = values->input_sigma.n,
+        .input_profiles = values->input_profile.items,
+        .n_input_profiles = values->input_profile.n,
         .update_every = values->update_every,
         .from = isnan(values->from) ? -HUGE_VAL : values->from,
         .to = isnan(values->to) ? HUGE_VAL : values->to,
@@ -78,6 +80,8 @@ PHEMA_FALLIBLE cli_plan_options(struct phema_plan_options *out, const struct cli
         .n_sigma_rels = target->sigma_rel.n,
         .gammas = target->gamma.items,
         .n_gammas = target->gamma.n,
+        .profiles = target->profile.items,
+        .n_profiles = target->profile.n,
         .ats = target->at.items,
         .n_ats = target->at.n,
         .weights_file = target->weights,
@@ -135,19 +139,19 @@ PHEMA_FALLIBLE cli_check_error(const struct phema_plan *plan, double max_error,
     for (size_t j = 0; j < plan->m; j++) {
         const struct phema_target *target = &plan->targets[j];
         double predicted = target->solution.predicted.total;
-        struct phema_name_buffer at;
+        struct phema_name_buffer at, width;
         (void)phema_number_shown(&at, target->named_time);
+        bool is_power = !isnan(target->sigma_rel);
+        (void)snprintf(width.text, sizeof(width.text), "sigma_rel %g", target->sigma_rel);
         if (isnan(predicted))
             return phema_fail(err, PHEMA_NO,
                               "--max-error: the error of these weights cannot be predicted; "
-                              "--sigma-rel says what they are meant for, and the snapshots' widths "
-                              "must be known");
+                              "--sigma-rel or --profile says what they are meant for, and the "
+                              "snapshots' widths must be known");
         if (predicted > max_error)
-            return phema_fail(
-                err, PHEMA_NO,
-                "target sigma_rel %g at %s: predicted error %.2g is above --max-error "
-                "%g",
-                target->sigma_rel, at.text, predicted, max_error);
+            return phema_fail(err, PHEMA_NO,
+                              "target %s at %s: predicted error %.2g is above --max-error %g",
+                              is_power ? width.text : target->spec, at.text, predicted, max_error);
         if (check_rules(plan, target, max_error, err))
             return PHEMA_NO;
     }

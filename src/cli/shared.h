@@ -11,12 +11,12 @@ struct cli_series_values {
     struct cli_reals input_sigma;
     uint64_t update_every, every, last;
     double from, to;
-    struct cli_texts include, exclude, allow_global;
+    struct cli_texts include, exclude, allow_global, input_profile;
 };
 
 struct cli_target_values {
     struct cli_reals sigma_rel, gamma, at;
-    struct cli_texts rule;
+    struct cli_texts profile, rule;
     const char *weights, *metric, *ridge, *solver;
     double max_error;
 };
@@ -77,6 +77,15 @@ struct cli_target_values {
          CLI_ROW(type, via series.input_sigma),                                                    \
          "LIST",                                                                                   \
          "sigma_rel of the snapshots by index, where names\nand metadata do not say it",           \
+         CLI_SHAPES_BYTES,                                                                         \
+         0},                                                                                       \
+        {"input-profile",                                                                          \
+         INPUT,                                                                                    \
+         CLI_TEXTS,                                                                                \
+         CLI_ROW(type, via series.input_profile),                                                  \
+         "SPEC",                                                                                   \
+         "how snapshots were averaged, where nothing says\nit: raw, ema:decay=0.9999 "             \
+         "(repeatable: by index)",                                                                 \
          CLI_SHAPES_BYTES,                                                                         \
          0},                                                                                       \
         {"update-every",                                                                           \
@@ -168,6 +177,16 @@ struct cli_target_values {
          CLI_REALS, CLI_ROW(type, via target.gamma),                                               \
          "LIST",    "the same as exponents of the power function",                                 \
          0,         0},                                                                            \
+        {"profile",                                                                                \
+         TARGET,                                                                                   \
+         CLI_TEXTS,                                                                                \
+         CLI_ROW(type, via target.profile),                                                        \
+         "SPEC",                                                                                   \
+         "averages of other shapes: ema:half-life=2000,\nwindow:20k, raw, sma:10, 'raw - "         \
+         "ema:2000', "                                                                             \
+         "...\n(repeatable; see posthoc-ema(1))",                                                  \
+         0,                                                                                        \
+         0},                                                                                       \
         {"at",      TARGET,                                                                        \
          CLI_REALS, CLI_ROW(type, via target.at),                                                  \
          "TIME",    "times of the averages, as names write them\n(default: the newest snapshot)",  \

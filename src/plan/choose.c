@@ -32,7 +32,7 @@ static enum phema_status look_inside(struct scan *scan, const struct phema_serie
         return status;
     bool is_output = false;
     const char *unit = NULL;
-    status = facts_read(candidate, &is_output, &unit, checkpoint, err);
+    status = facts_read(candidate, &is_output, &unit, scan->kept, checkpoint, err);
     phema_checkpoint_close(checkpoint);
     if (status)
         return phema_fail_in(err, status, "%s", candidate->path);
@@ -177,12 +177,14 @@ static enum phema_status choose_times(struct scan *scan, const struct phema_seri
 
 static bool has_width(const struct candidate *candidate)
 {
-    return !isnan(candidate->sigma_rel) || !isnan(candidate->gamma);
+    return !isnan(candidate->sigma_rel) || !isnan(candidate->gamma) ||
+           (candidate->spec && !candidate->is_raw_inside);
 }
 
 /* Raw parameters stand beside the averages in some directories: their names say a time and no
- * width. Where nothing says a width it may come from --input-sigma, and where that is given it is
- * for all. */
+ * width, or their metadata that they are raw. Where nothing says a width it may come from
+ * --input-sigma or --input-profile, and where one is given it is for all; those that say they are
+ * raw are asked for by that name. */
 static void leave_out_raw(struct scan *scan, const struct phema_series_options *options)
 {
     bool is_any = false;
@@ -190,17 +192,21 @@ static void leave_out_raw(struct scan *scan, const struct phema_series_options *
         is_any = is_any || (!scan->items[i].is_left_out && has_width(&scan->items[i]));
     size_t n = 0;
     const char *first = NULL;
-    for (size_t i = 0; is_any && !options->n_input_sigmas && i < scan->n; i++) {
+    bool is_said = options->n_input_sigmas || options->n_input_profiles;
+    for (size_t i = 0; is_any && i < scan->n; i++) {
         struct candidate *candidate = &scan->items[i];
-        if (candidate->is_left_out || has_width(candidate))
+        bool is_asked_for = candidate->is_raw_inside ? scan->asks_for_raw : is_said;
+        if (candidate->is_left_out || has_width(candidate) || is_asked_for)
             continue;
         candidate->is_left_out = true;
         first = first ? first : candidate->label;
         n++;
     }
     if (n)
-        scan_note(scan, "left out: '%s'%s, whose width nothing says", first,
-                  n > 1 ? " and others" : "");
+        scan_note(scan,
+                  "left out: '%s'%s, whose width nothing says; raw parameters are taken with "
+                  "--input-profile raw",
+                  first, n > 1 ? " and others" : "");
 }
 
 PHEMA_FALLIBLE choose_candidates(struct scan *scan, const struct phema_series_options *options,

@@ -71,8 +71,48 @@ static enum phema_status reconcile_gamma(struct candidate *candidate, double ins
     return PHEMA_OK;
 }
 
+/* A file says how it was averaged: a power function by its numbers, as they always are beside it.
+ */
+static enum phema_status read_profile(struct candidate *candidate, struct phema_arena *kept,
+                                      const struct phema_checkpoint *checkpoint,
+                                      struct phema_error *err)
+{
+    static const char key[] = "posthoc_ema.profile";
+    const char *text = phema_checkpoint_metadatum(checkpoint, key);
+    if (!text || strncmp(text, "power:", 6) == 0)
+        return PHEMA_OK;
+    struct phema_name_buffer shown;
+    if (strncmp(text, "table:", 6) == 0) { /* no path is followed out of a checkpoint */
+        if (candidate->spec)
+            return PHEMA_OK;
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "metadata %s is '%s', a file that is not looked for; name it with "
+                          "--input-profile or in a manifest",
+                          key, phema_name_shown(&shown, text, strlen(text)));
+    }
+    struct phema_spec *spec = NULL;
+    enum phema_status status = phema_spec_parse(&spec, kept, text, err);
+    if (!status && (!spec->is_average || spec->reads_file))
+        status = phema_fail(err, PHEMA_ERR_INPUTS, "'%s': is no average of one training",
+                            phema_name_shown(&shown, text, strlen(text)));
+    if (status)
+        return phema_fail_in(err, status == PHEMA_ERR_RESOURCE ? status : PHEMA_ERR_INPUTS,
+                             "metadata %s", key);
+    bool is_width_named = !isnan(candidate->sigma_rel) || !isnan(candidate->gamma);
+    if (is_width_named || (candidate->spec && strcmp(candidate->spec->shown, spec->shown) != 0))
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "its name or manifest says %s, its metadata profile %s; mend what is "
+                          "wrong",
+                          is_width_named ? "the width of a power function" : candidate->spec->shown,
+                          spec->shown);
+    candidate->is_raw_inside = !candidate->spec && strcmp(spec->kind, "raw") == 0;
+    candidate->spec = spec;
+    return PHEMA_OK;
+}
+
 PHEMA_FALLIBLE facts_read(struct candidate *candidate, bool *is_output, const char **unit,
-                          const struct phema_checkpoint *checkpoint, struct phema_error *err)
+                          struct phema_arena *kept, const struct phema_checkpoint *checkpoint,
+                          struct phema_error *err)
 {
     *is_output = phema_checkpoint_metadatum(checkpoint, "posthoc_ema.provenance") != NULL;
     if (*is_output)
@@ -87,6 +127,13 @@ PHEMA_FALLIBLE facts_read(struct candidate *candidate, bool *is_output, const ch
         status = read_number(&update_every, checkpoint, "posthoc_ema.update_every", err);
     if (!status)
         status = reconcile(&candidate->named_time, time, 0, "time", err);
+    if (!status)
+        status = read_profile(candidate, kept, checkpoint, err);
+    if (!status && candidate->spec && (!isnan(sigma_rel) || !isnan(gamma)))
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "is said to be %s, but its metadata have the width of a power function; "
+                          "mend what is wrong",
+                          candidate->spec->shown);
     if (!status && isnan(candidate->gamma))
         status =
             reconcile(&candidate->sigma_rel, sigma_rel, candidate->sigma_slack, "sigma_rel", err);

@@ -6,10 +6,12 @@
 #include "scan.h"
 
 /* Metadata of our own (posthoc_ema.*) against what the name said; fills in what it did not.
+ *   kept       where the profile of another shape than power goes
  *   is_output  out: the file was made by synth, and is no snapshot
  * PHEMA_ERR_INPUTS when name and metadata disagree. Messages do not name the file. */
 PHEMA_FALLIBLE facts_read(struct candidate *candidate, bool *is_output, const char **unit,
-                          const struct phema_checkpoint *checkpoint, struct phema_error *err);
+                          struct phema_arena *kept, const struct phema_checkpoint *checkpoint,
+                          struct phema_error *err);
 
 /* An element of a tensor in C order; NaN when there is none (tensor may be NULL), or its dtype
  * holds no numbers that can be trusted. */

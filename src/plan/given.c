@@ -12,6 +12,7 @@
 #include "phema/file.h"
 #include "phema/json.h"
 #include "phema/text.h"
+#include "targets.h"
 
 /* Each has a weight for every snapshot, whatever little of it stands in the file: 10000 of them for
  * 8192 snapshots are 0.6 GiB. */
@@ -144,10 +145,26 @@ static enum phema_status read_list(struct phema_plan *plan, struct phema_span te
 
 /* ---- the JSON of weights --json ---- */
 
-static enum phema_status read_target(struct phema_target *target, const struct phema_json *value,
-                                     const size_t *indices, size_t n,
-                                     const struct phema_series *series, struct phema_error *err)
+/* What the weights are meant for: a width, or the SPEC of another shape. */
+static enum phema_status read_wanted(struct phema_target *target, struct phema_plan *plan,
+                                     const struct phema_json *value, struct phema_error *err)
 {
+    const char *spec = phema_json_string(phema_json_get(value, "spec"), NULL);
+    double sigma_rel = 0;
+    enum phema_status status = PHEMA_OK;
+    if (phema_json_number(&sigma_rel, phema_json_get(value, "sigma_rel")))
+        status = target_take_width(target, plan, sigma_rel, err);
+    else if (spec)
+        status = target_take_spec(target, plan, spec, err);
+    target->is_width_in_file = target->kind != NULL;
+    return status;
+}
+
+static enum phema_status read_target(struct phema_target *target, const struct phema_json *value,
+                                     const size_t *indices, size_t n, struct phema_plan *plan,
+                                     struct phema_error *err)
+{
+    const struct phema_series *series = plan->series;
     const struct phema_json *weights = phema_json_get(value, "weights");
     double *taken = target->solution.weights;
     if (!taken)
@@ -169,13 +186,6 @@ static enum phema_status read_target(struct phema_target *target, const struct p
         if (indices[i] != SIZE_MAX)
             taken[indices[i]] = weight;
     }
-    if (phema_json_number(&target->sigma_rel, phema_json_get(value, "sigma_rel"))) {
-        enum phema_status status =
-            phema_gamma_from_sigma_rel(&target->gamma, target->sigma_rel, err);
-        if (status)
-            return status;
-    }
-    target->is_width_in_file = !isnan(target->gamma);
     if (phema_json_number(&target->time, phema_json_get(value, "time"))) {
         target->is_time_in_file = true;
         target->named_time = target->time + series->named_ahead;
@@ -185,7 +195,7 @@ static enum phema_status read_target(struct phema_target *target, const struct p
         /* between two snapshots, where a name cannot be had from a time */
         (void)phema_json_number(&target->named_time, phema_json_get(value, "named_time"));
     }
-    return PHEMA_OK;
+    return read_wanted(target, plan, value, err);
 }
 
 /* Where each of the file's snapshots stands in the series, SIZE_MAX where it does not. */
@@ -246,8 +256,7 @@ static enum phema_status read_json(struct phema_plan *plan, const struct phema_j
     if (!status)
         status = add_targets(plan, phema_json_length(targets), err);
     for (size_t j = 0; !status && j < plan->m; j++) {
-        status = read_target(&plan->targets[j], phema_json_at(targets, j), indices, n, plan->series,
-                             err);
+        status = read_target(&plan->targets[j], phema_json_at(targets, j), indices, n, plan, err);
         if (status)
             (void)phema_fail_in(err, status, "target %zu", j + 1);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* manifest.c - a series written down as JSON: files, times, widths. Unknown keys are errors, so
+/* manifest.c - a series written down as JSON: files, times, profiles. Unknown keys are errors, so
  * that a misspelt one is not silently without effect. */
 #include <math.h>
 #include <stdio.h>
@@ -36,67 +36,205 @@ static enum phema_status read_number(double *out, const struct phema_json *value
     return PHEMA_OK;
 }
 
-static enum phema_status read_profile(struct candidate *candidate, const struct phema_json *value,
-                                      const char *where, struct phema_error *err)
+/* ---- Profiles ---- */
+
+/* A path beside the manifest, unless it is absolute; the arena's. */
+static enum phema_status resolve_path(char **out, const struct reading *reading, const char *name,
+                                      size_t size, const char *where, struct phema_error *err)
 {
-    if (phema_json_type(value) != PHEMA_JSON_OBJECT)
-        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: 'profile' is no object", where);
-    enum phema_status status = PHEMA_OK;
-    bool has_kind = false;
+    struct phema_text path = {0};
+    if (!name || size == 0 || memchr(name, '\0', size))
+        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: 'file' is no path", where);
+    if (name[0] != '/')
+        phema_text_append(&path, reading->path, reading->directory_size);
+    phema_text_append(&path, name, size);
+    enum phema_status status = phema_text_check(&path, err);
+    *out = status ? NULL : phema_arena_copy(reading->scan->arena, path.data, path.size);
+    phema_text_clear(&path);
+    return status || *out ? status : phema_fail_memory(err);
+}
+
+static enum phema_status read_power(struct candidate *candidate, const char *key, size_t size,
+                                    const struct phema_json *item, const char *where,
+                                    struct phema_error *err)
+{
+    if (is_key(key, size, "gamma"))
+        return read_number(&candidate->gamma, item, where, "gamma", err);
+    if (is_key(key, size, "sigma_rel")) {
+        if (!isnan(candidate->sigma_rel))
+            return phema_fail(err, PHEMA_ERR_INPUTS, "%s: has two sigma_rel", where);
+        return read_number(&candidate->sigma_rel, item, where, "sigma_rel", err);
+    }
+    if (!is_key(key, size, "update_every"))
+        return unknown_key(where, key, size, "kind, gamma, sigma_rel, update_every", err);
+    if (!phema_json_u64(&candidate->update_every, item) || candidate->update_every == 0)
+        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: 'update_every' is no whole number of steps",
+                          where);
+    return PHEMA_OK;
+}
+
+/* A key and its value as they stand in a SPEC: half_life is half-life there. */
+static enum phema_status add_key(struct phema_text *spec, const char *key, size_t size,
+                                 const struct phema_json *item, const char *where,
+                                 struct phema_error *err)
+{
+    struct phema_name_buffer shown;
+    (void)phema_name_shown(&shown, key, size);
+    if (strpbrk(shown.text, ",=:"))
+        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: unknown key '%s'", where, shown.text);
+    bool has_keys = memchr(spec->data, ':', spec->size) != NULL;
+    double number = 0;
+    size_t at = spec->size + 1;
+    phema_text_printf(spec, "%c%s=", has_keys ? ',' : ':', shown.text);
+    for (; !spec->is_failed && at < spec->size; at++)
+        if (spec->data[at] == '_')
+            spec->data[at] = '-';
+    if (phema_json_type(item) == PHEMA_JSON_BOOL)
+        phema_text_puts(spec, phema_json_boolean(item) ? "yes" : "no");
+    else if (phema_json_number(&number, item))
+        phema_text_puts(spec, phema_number_shown(&shown, number));
+    else
+        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: '%s' is no number", where, shown.text);
+    return phema_text_check(spec, err);
+}
+
+/* What does not exist is not a target here, but what the manifest says. */
+static enum phema_status take_spec(struct candidate *candidate, struct reading *reading,
+                                   const char *text, const char *where, struct phema_error *err)
+{
+    struct phema_spec *spec = NULL;
+    enum phema_status status = phema_spec_parse(&spec, reading->scan->kept, text, err);
+    if (!status && !spec->is_average)
+        status = phema_fail(err, PHEMA_ERR_INPUTS,
+                            "'%s': is made of several snapshots; a snapshot is one average",
+                            spec->shown);
+    if (status == PHEMA_ERR_USAGE || status == PHEMA_ERR_TARGET)
+        status = PHEMA_ERR_INPUTS;
+    if (status)
+        return phema_fail_in(err, status, "%s: profile", where);
+    if (strcmp(spec->kind, "power") != 0) {
+        candidate->spec = spec;
+        return PHEMA_OK;
+    }
+    if (!spec->is_by_gamma && !isnan(candidate->sigma_rel))
+        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: has two sigma_rel", where);
+    if (spec->is_by_gamma)
+        candidate->gamma = spec->gamma;
+    else
+        candidate->sigma_rel = spec->sigma_rel;
+    candidate->update_every = spec->update_every;
+    return PHEMA_OK;
+}
+
+static enum phema_status add_path(struct phema_text *spec, struct reading *reading, const char *key,
+                                  size_t size, const struct phema_json *item, const char *where,
+                                  struct phema_error *err)
+{
+    char *path = NULL;
+    if (!is_key(key, size, "file"))
+        return unknown_key(where, key, size, "kind, file", err);
+    size_t name_size = 0;
+    const char *name = phema_json_string(item, &name_size);
+    enum phema_status status = resolve_path(&path, reading, name, name_size, where, err);
+    if (!status)
+        phema_text_printf(spec, ":%s", path);
+    return status;
+}
+
+static enum phema_status read_kind(const char **out, const struct phema_json *profile,
+                                   const char *where, struct phema_error *err)
+{
+    size_t size = 0;
+    const struct phema_json *kind = phema_json_get(profile, "kind");
+    if (!kind)
+        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: profile without a kind", where);
+    *out = phema_json_string(kind, &size);
+    if (!*out || strlen(*out) != size || strpbrk(*out, ": "))
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "%s: profile kind is none; expected one such as \"power\" or \"ema\"",
+                          where);
+    return PHEMA_OK;
+}
+
+/* {"kind": "ema", "half_life": 2000} is the SPEC "ema:half-life=2000". */
+static enum phema_status read_object(struct candidate *candidate, struct reading *reading,
+                                     const struct phema_json *value, const char *where,
+                                     struct phema_error *err)
+{
+    const char *kind = NULL;
+    enum phema_status status = read_kind(&kind, value, where, err);
+    if (status)
+        return status;
+    bool is_power = strcmp(kind, "power") == 0, is_table = strcmp(kind, "table") == 0;
+    struct phema_text spec = {0};
+    phema_text_puts(&spec, kind);
+    status = phema_text_check(&spec, err);
     for (struct phema_json_field *f = phema_json_first(value); f && !status;
          f = phema_json_next(value, f)) {
         size_t size = 0;
         const char *key = phema_json_key(f, &size);
+        if (is_key(key, size, "kind"))
+            continue;
         const struct phema_json *item = phema_json_value(f);
-        if (is_key(key, size, "kind")) {
-            const char *kind = phema_json_string(item, NULL);
-            has_kind = kind && strcmp(kind, "power") == 0;
-            if (!has_kind)
-                status = phema_fail(err, PHEMA_ERR_INPUTS,
-                                    "%s: profile kind is not known to this version; expected "
-                                    "\"power\"",
-                                    where);
-        } else if (is_key(key, size, "gamma")) {
-            status = read_number(&candidate->gamma, item, where, "gamma", err);
-        } else if (is_key(key, size, "sigma_rel") && isnan(candidate->sigma_rel)) {
-            status = read_number(&candidate->sigma_rel, item, where, "sigma_rel", err);
-        } else if (is_key(key, size, "sigma_rel")) {
-            status = phema_fail(err, PHEMA_ERR_INPUTS, "%s: has two sigma_rel", where);
-        } else if (is_key(key, size, "update_every")) {
-            if (!phema_json_u64(&candidate->update_every, item) || candidate->update_every == 0)
-                status = phema_fail(err, PHEMA_ERR_INPUTS,
-                                    "%s: 'update_every' is no whole number of steps", where);
-        } else {
-            status = unknown_key(where, key, size, "kind, gamma, sigma_rel, update_every", err);
-        }
+        status = is_power   ? read_power(candidate, key, size, item, where, err)
+                 : is_table ? add_path(&spec, reading, key, size, item, where, err)
+                            : add_key(&spec, key, size, item, where, err);
     }
-    if (!status && !has_kind)
-        status = phema_fail(err, PHEMA_ERR_INPUTS, "%s: profile without a kind", where);
+    if (!status && !is_power)
+        status = take_spec(candidate, reading, spec.data, where, err);
+    phema_text_clear(&spec);
     return status;
 }
+
+static const char table[] = "table:";
+
+static enum phema_status take_table(struct candidate *candidate, struct reading *reading,
+                                    const char *name, const char *where, struct phema_error *err)
+{
+    char *path = NULL;
+    enum phema_status status = resolve_path(&path, reading, name, strlen(name), where, err);
+    if (status)
+        return status;
+    struct phema_text spec = {0};
+    phema_text_printf(&spec, "%s%s", table, path);
+    status = phema_text_check(&spec, err);
+    if (!status)
+        status = take_spec(candidate, reading, spec.data, where, err);
+    phema_text_clear(&spec);
+    return status;
+}
+
+static enum phema_status read_profile(struct candidate *candidate, struct reading *reading,
+                                      const struct phema_json *value, const char *where,
+                                      struct phema_error *err)
+{
+    size_t size = 0;
+    const char *text = phema_json_string(value, &size);
+    if (text && strlen(text) == size && strncmp(text, table, strlen(table)) == 0)
+        return take_table(candidate, reading, text + strlen(table), where, err);
+    if (text && strlen(text) == size)
+        return take_spec(candidate, reading, text, where, err);
+    if (phema_json_type(value) != PHEMA_JSON_OBJECT)
+        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: 'profile' is no object and no SPEC", where);
+    return read_object(candidate, reading, value, where, err);
+}
+
+/* ---- Snapshots ---- */
 
 static enum phema_status read_file_name(struct reading *reading, struct candidate *candidate,
                                         const struct phema_json *value, const char *where,
                                         struct phema_error *err)
 {
+    char *path = NULL;
     size_t size = 0;
     const char *name = phema_json_string(value, &size);
-    if (!name || size == 0 || memchr(name, '\0', size))
-        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: 'file' is no path", where);
-    struct phema_text path = {0};
-    if (name[0] != '/')
-        phema_text_append(&path, reading->path, reading->directory_size);
-    phema_text_append(&path, name, size);
-    enum phema_status status = phema_text_check(&path, err);
-    if (!status) {
-        candidate->path = phema_arena_copy(reading->scan->arena, path.data, path.size);
-        candidate->label = phema_arena_copy(reading->scan->arena, name, size);
-        candidate->base = candidate->label;
-        if (!candidate->path || !candidate->label)
-            status = phema_fail_memory(err);
-    }
-    phema_text_clear(&path);
-    return status;
+    enum phema_status status = resolve_path(&path, reading, name, size, where, err);
+    if (status)
+        return status;
+    candidate->path = path;
+    candidate->label = phema_arena_copy(reading->scan->arena, name, size);
+    candidate->base = candidate->label;
+    return candidate->label ? PHEMA_OK : phema_fail_memory(err);
 }
 
 static enum phema_status read_snapshot(struct reading *reading, const struct phema_json *value,
@@ -131,7 +269,7 @@ static enum phema_status read_snapshot(struct reading *reading, const struct phe
         else if (is_key(key, size, "sigma_rel"))
             status = read_number(&candidate->sigma_rel, item, where, "sigma_rel", err);
         else if (is_key(key, size, "profile"))
-            status = read_profile(candidate, item, where, err);
+            status = read_profile(candidate, reading, item, where, err);
         else
             status = unknown_key(where, key, size, "file, time, sigma_rel, profile", err);
     }
@@ -139,6 +277,9 @@ static enum phema_status read_snapshot(struct reading *reading, const struct phe
         status = phema_fail(err, PHEMA_ERR_INPUTS, "%s: has no 'time'", where);
     if (!status && !isnan(candidate->sigma_rel) && !isnan(candidate->gamma))
         status = phema_fail(err, PHEMA_ERR_INPUTS, "%s: has both sigma_rel and gamma", where);
+    if (!status && candidate->spec && !isnan(candidate->sigma_rel))
+        status = phema_fail(err, PHEMA_ERR_INPUTS, "%s: has both sigma_rel and the profile %s",
+                            where, candidate->spec->shown);
     return status;
 }
 

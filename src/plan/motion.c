@@ -132,7 +132,7 @@ static enum phema_status look(struct phema_series *series, const struct phema_sa
     if (!seen.snapshots)
         return phema_fail_memory(err);
     for (size_t k = 0; k < series->n; k++)
-        seen.snapshots[k] = plan_profile_of(&series->snapshots[k]);
+        seen.snapshots[k] = series->snapshots[k].profile;
     enum phema_status status =
         phema_motion_pairs(&seen.distances, &seen.n_distances, seen.snapshots, seen.n, err);
     if (!status) {

@@ -4,8 +4,6 @@
 
 #include "phema/plan.h"
 
-struct phema_profile plan_profile_of(const struct phema_snapshot *snapshot);
-
 /* Sets series->motion, or series->unmoved to the reason why it cannot be known; and warns in
  * series->doubts where another update_every fits what was seen better. With keeps_rounding the
  * snapshots' rounding becomes what was seen in the sample.

@@ -50,8 +50,7 @@ static enum phema_status choose_subtree(struct opening *opening, struct phema_er
     opening->series->key = strdup(opening->subtree.key);
     if (!opening->series->key)
         return phema_fail_memory(err);
-    if (scan->layout->is_labelled_only && !options->needs_no_profiles &&
-        (!options->n_input_sigmas || !options->update_every))
+    if (scan->layout->is_labelled_only && !options->needs_no_profiles && !profile_is_said(opening))
         return widths_fail_unsaid(opening, err);
     return PHEMA_OK;
 }
@@ -185,9 +184,8 @@ static enum phema_status add_snapshot(struct opening *opening, struct candidate 
         snapshot->time = layout->clock(candidate->named_time);
     if (!status)
         status = widths_find(opening, candidate, err);
-    snapshot->sigma_rel = candidate->sigma_rel;
-    snapshot->gamma = candidate->gamma;
-    snapshot->update_every = candidate->update_every ? candidate->update_every : 1;
+    if (!status)
+        status = profile_set(opening, snapshot, candidate, err);
     series->n++; /* from here on close frees what it holds */
     return status;
 }
@@ -262,7 +260,8 @@ static enum phema_status add_file(struct opening *opening, struct candidate *can
     bool is_output = false;
     bool is_read = !opening->options->is_conversion; /* what it says is not used there */
     if (is_read)
-        status = facts_read(candidate, &is_output, &unit, opening->checkpoint, err);
+        status =
+            facts_read(candidate, &is_output, &unit, opening->scan.kept, opening->checkpoint, err);
     if (!status && is_read)
         status = facts_check_counter(candidate, opening->scan.layout, opening->checkpoint, err);
     if (status)
@@ -298,6 +297,21 @@ static enum phema_status add_candidate(struct opening *opening, struct candidate
     return add_snapshot(opening, candidate, NULL, err);
 }
 
+/* NaN for what is no power function, or not known. */
+static double width_of(const struct candidate *candidate)
+{
+    bool is_by_gamma = isnan(candidate->sigma_rel) && candidate->gamma > -0.5;
+    return is_by_gamma ? phema_sigma_rel_from_gamma(candidate->gamma) : candidate->sigma_rel;
+}
+
+/* Raw parameters come before averages, and what has no number before what has one. */
+static int compare_numbers(double left, double right)
+{
+    if (isnan(left) || isnan(right))
+        return !isnan(left) - !isnan(right);
+    return (left > right) - (left < right);
+}
+
 static int compare_snapshots(const void *a, const void *b)
 {
     const struct candidate *left = a, *right = b;
@@ -305,11 +319,9 @@ static int compare_snapshots(const void *a, const void *b)
         return left->named_time < right->named_time ? -1 : 1;
     if (left->index != right->index)
         return left->index < right->index ? -1 : 1;
-    if (left->sigma_rel != right->sigma_rel)
-        return left->sigma_rel < right->sigma_rel ? -1 : 1;
-    if (left->gamma != right->gamma) /* a larger exponent is a narrower average */
-        return left->gamma > right->gamma ? -1 : 1;
-    return 0;
+    int order = compare_numbers(width_of(left), width_of(right));
+    const char *spec = left->spec ? left->spec->shown : "";
+    return order ? order : strcmp(spec, right->spec ? right->spec->shown : "");
 }
 
 static enum phema_status fail_none(const struct opening *opening, struct phema_error *err)

@@ -17,6 +17,7 @@ struct opening {
     struct agreement agreement;
     size_t capacity;   /* of the series' snapshots */
     bool looks_inside; /* files that say no more than their names are opened as well */
+    struct phema_spec **input_profiles; /* [options->n_input_profiles] */
     bool is_subtree_chosen;
     struct subtree subtree;
     /* The file at hand, with its listing, and whether a snapshot owns it already. */
@@ -36,6 +37,23 @@ void opening_release(struct opening *opening);
 
 /* Closes the files of all snapshots; there are none afterwards. */
 void series_clear_snapshots(struct phema_series *series);
+
+/* ---- profiles.c ---- */
+
+/* --input-profile, before names and files are read.
+ * PHEMA_ERR_USAGE, PHEMA_ERR_INPUTS, PHEMA_ERR_FILE: none of spec.h, or no average */
+PHEMA_FALLIBLE profiles_read(struct opening *opening, struct phema_error *err);
+
+/* Whether the options say all that a library's files do not. */
+bool profile_is_said(const struct opening *opening);
+
+/* What --input-profile says of a candidate of which nothing else says it. */
+PHEMA_FALLIBLE profile_find(const struct opening *opening, struct candidate *candidate,
+                            struct phema_error *err);
+
+/* How the snapshot was averaged, by what widths_find has found; its time is known. */
+PHEMA_FALLIBLE profile_set(struct opening *opening, struct phema_snapshot *snapshot,
+                           const struct candidate *candidate, struct phema_error *err);
 
 /* ---- widths.c ---- */
 

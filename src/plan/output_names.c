@@ -54,13 +54,15 @@ static void show_sigma(char *buffer, size_t size, double sigma_rel)
     (void)snprintf(buffer, size, "%.6f", sigma_rel); /* a width that came from a gamma */
 }
 
-/* path: out, the caller's, also after a failure */
+/* {sigma} and {profile} are the same: a width, or what another shape is called.
+ *   path  out, the caller's, also after a failure */
 static enum phema_status fill_template(char **path, const char *template,
                                        const struct phema_target *target, struct phema_error *err)
 {
     char time[64], sigma[64];
     show_time(time, sizeof(time), target->named_time);
     show_sigma(sigma, sizeof(sigma), target->sigma_rel);
+    const char *profile = target->file_part ? target->file_part : sigma;
     struct phema_text text = {0};
     enum phema_status status = PHEMA_OK;
     for (const char *at = template; *at && !status;) {
@@ -68,11 +70,15 @@ static enum phema_status fill_template(char **path, const char *template,
             phema_text_puts(&text, time);
             at += 6;
         } else if (strncmp(at, "{sigma}", 7) == 0) {
-            phema_text_puts(&text, sigma);
+            phema_text_puts(&text, profile);
             at += 7;
+        } else if (strncmp(at, "{profile}", 9) == 0) {
+            phema_text_puts(&text, profile);
+            at += 9;
         } else if (*at == '{') {
-            status = phema_fail(err, PHEMA_ERR_USAGE,
-                                "%s: a template may hold {time} and {sigma} alone", template);
+            status =
+                phema_fail(err, PHEMA_ERR_USAGE,
+                           "%s: a template may hold {time}, {sigma} and {profile} alone", template);
         } else {
             phema_text_append(&text, at++, 1);
         }

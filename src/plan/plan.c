@@ -11,14 +11,7 @@
 #include "phema/memory.h"
 #include "phema/text.h"
 #include "rules.h"
-
-struct phema_profile plan_profile_of(const struct phema_snapshot *snapshot)
-{
-    return (struct phema_profile){.gamma = snapshot->gamma,
-                                  .t = snapshot->time,
-                                  .update_every = snapshot->update_every,
-                                  .label = snapshot->label};
-}
+#include "targets.h"
 
 /* Snapshots come by time, so those not later than a target are a prefix. */
 static size_t count_until(const struct phema_series *series, double time)
@@ -38,17 +31,39 @@ static size_t count_used(const struct phema_series *series, double time)
     return is_between ? series->n : n;
 }
 
-/* With updates every U steps only, snapshots between two updates are one and the same average, and
- * up to the second update all widths are: the parameters of the first step. Only the last of them
- * can be solved for. Averages that are updated at every step never coincide by themselves. */
-static bool repeats(const struct phema_snapshot *a, const struct phema_snapshot *b)
+/* How often an average was touched until its end, as far as that tells it from another one: power
+ * functions that are updated every U steps, and tables. */
+static double count_updates(const struct phema_profile *profile)
 {
-    if (a->update_every <= 1 || a->update_every != b->update_every)
+    if (profile->shape != PHEMA_SHAPE_TABLE)
+        return floor((profile->t - 1) / (double)profile->update_every);
+    const struct phema_betas *betas = profile->betas;
+    size_t low = 0, high = betas->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if ((double)betas->steps[middle] <= profile->t)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return (double)low;
+}
+
+/* With updates every U steps only, snapshots between two updates are one and the same average, and
+ * up to the second update all widths are: the parameters of the first step. So are those between
+ * two steps of a table. Only the last of them can be solved for. Averages that are updated at every
+ * step never coincide by themselves. */
+static bool repeats(const struct phema_snapshot *first, const struct phema_snapshot *second)
+{
+    const struct phema_profile *a = &first->profile, *b = &second->profile;
+    if (a->shape != b->shape || a->betas != b->betas)
         return false;
-    double updates_a = floor((a->time - 1) / (double)a->update_every);
-    double updates_b = floor((b->time - 1) / (double)b->update_every);
-    return updates_a == updates_b &&
-           (updates_a == 0 || (a->gamma == b->gamma && a->time != b->time));
+    if (a->shape == PHEMA_SHAPE_TABLE)
+        return a->t != b->t && count_updates(a) == count_updates(b);
+    if (a->shape != PHEMA_SHAPE_POWER || a->update_every <= 1 || a->update_every != b->update_every)
+        return false;
+    double updates = count_updates(a);
+    return updates == count_updates(b) && (updates == 0 || (a->gamma == b->gamma && a->t != b->t));
 }
 
 /* What the solver works on for targets of one time. */
@@ -100,12 +115,14 @@ static enum phema_status set_problem(struct problem *problem, const struct phema
             continue;
         size_t x = problem->n++;
         problem->index[x] = k;
-        problem->snapshots[x] = plan_profile_of(&series->snapshots[k]);
+        problem->snapshots[x] = series->snapshots[k].profile;
         problem->rounding[x] = series->snapshots[k].rounding;
         problem->is_true = problem->is_true && problem->snapshots[x].update_every <= 1;
     }
     for (size_t j = 0; j < m; j++) {
-        problem->mixes[j] = (struct phema_mix){.parts = &problem->targets[j], .n_parts = 1};
+        problem->mixes[j] = isnan(targets[j].gamma)
+                                ? targets[j].mix
+                                : (struct phema_mix){.parts = &problem->targets[j], .n_parts = 1};
         problem->targets[j] = (struct phema_profile){
             .gamma = targets[j].gamma, .t = targets[j].time, .label = "the target"};
     }
@@ -154,7 +171,7 @@ static enum phema_status rate_labels(struct problem *problem, const struct phema
     if (!status)
         status = phema_weights_solve(labels.solutions, &given, &as_published, err);
     for (size_t k = 0; !status && k < labels.n; k++)
-        labels.snapshots[k] = plan_profile_of(&series->snapshots[k]);
+        labels.snapshots[k] = series->snapshots[k].profile;
     for (size_t j = 0; !status && j < labels.m; j++)
         labels.targets[j] = problem->targets[j];
     if (!status)
@@ -203,6 +220,45 @@ static enum phema_status fail_out_of_range(const struct phema_series *series,
                       first.text, last.text);
 }
 
+/* Whether every part of what is wanted is a raw snapshot that is there; weights: [problem->n] 0 */
+static bool is_merge(double *weights, const struct problem *problem, const struct phema_mix *mix)
+{
+    for (size_t i = 0; i < mix->n_parts; i++) {
+        const struct phema_profile *part = &mix->parts[i];
+        size_t x = 0;
+        while (x < problem->n && (problem->snapshots[x].shape != PHEMA_SHAPE_RAW ||
+                                  problem->snapshots[x].t != part->t))
+            x++;
+        if (part->shape != PHEMA_SHAPE_RAW || x == problem->n)
+            return false;
+        weights[x] += mix->factors ? mix->factors[i] : 1;
+    }
+    return mix->n_parts > 0;
+}
+
+/* A merge of snapshots is what it says: neither the solver's last bits nor what a ridge gives away
+ * for less rounding belong into it, and no file that it does not name is read. */
+static enum phema_status take_merges(struct problem *problem, const struct phema_problem *given,
+                                     struct phema_error *err)
+{
+    double *weights = calloc(problem->n + 1, sizeof(*weights));
+    if (!weights)
+        return phema_fail_memory(err);
+    enum phema_status status = PHEMA_OK;
+    for (size_t j = 0; j < problem->m && !status; j++) {
+        memset(weights, 0, problem->n * sizeof(*weights));
+        if (!is_merge(weights, problem, &problem->mixes[j]))
+            continue;
+        struct phema_problem alone = *given;
+        alone.targets = &problem->mixes[j];
+        alone.m = 1;
+        memcpy(problem->solutions[j].weights, weights, problem->n * sizeof(*weights));
+        status = phema_weights_rate(&problem->solutions[j], &alone, err);
+    }
+    free(weights);
+    return status;
+}
+
 /* Targets of one time share the snapshots and so the factorisation. */
 static enum phema_status solve_group(struct phema_plan *plan, struct phema_target *targets,
                                      size_t m, const struct phema_solve_options *options,
@@ -218,6 +274,8 @@ static enum phema_status solve_group(struct phema_plan *plan, struct phema_targe
     struct phema_problem given = as_problem(&problem, series);
     if (!status)
         status = phema_weights_solve(problem.solutions, &given, options, err);
+    if (!status)
+        status = take_merges(&problem, &given, err);
     if (!status && !problem.is_true)
         status = rate_labels(&problem, series, targets, err);
     if (!status)
@@ -299,7 +357,7 @@ static enum phema_status rate_given(struct phema_plan *plan, struct phema_target
     solution->profile_error = solution->walk_error = solution->condition = PHEMA_UNKNOWN;
     solution->predicted =
         (struct phema_prediction){PHEMA_UNKNOWN, PHEMA_UNKNOWN, PHEMA_UNKNOWN, PHEMA_UNKNOWN};
-    if (isnan(target->gamma) || !series->has_profiles)
+    if (!target->mix.n_parts || !series->has_profiles)
         return PHEMA_OK;
     struct problem problem;
     enum phema_status status = set_problem(&problem, series, series->n, false, target, 1, err);
@@ -325,23 +383,14 @@ static enum phema_status take_given(struct phema_plan *plan,
                                     struct phema_error *err)
 {
     enum phema_status status = given_read(plan, options->weights_file, err);
-    size_t n_widths = options->n_sigma_rels + options->n_gammas;
-    if (!status && n_widths > 0) {
-        bool has_own = plan->m > 1 || !isnan(plan->targets[0].gamma);
-        if (has_own || n_widths > 1)
+    size_t n_wanted = targets_per_time(options);
+    if (!status && n_wanted > 0) {
+        bool has_own = plan->m > 1 || plan->targets[0].kind;
+        if (has_own || n_wanted > 1)
             return phema_fail(err, PHEMA_ERR_USAGE,
                               "%s: %s; --sigma-rel says what a plain list of weights is meant for",
                               options->weights_file,
                               has_own ? "has targets of its own" : "is one target");
-        struct phema_target *target = &plan->targets[0];
-        if (options->n_sigma_rels) {
-            target->sigma_rel = options->sigma_rels[0];
-            status = phema_gamma_from_sigma_rel(&target->gamma, target->sigma_rel, err);
-        } else {
-            target->gamma = options->gammas[0];
-            target->is_by_gamma = true;
-            target->sigma_rel = phema_sigma_rel_from_gamma(target->gamma);
-        }
     }
     if (!status && options->n_ats && (options->n_ats > 1 || plan->targets[0].is_time_in_file))
         status = phema_fail(err, PHEMA_ERR_USAGE, "--at: %s",
@@ -351,9 +400,11 @@ static enum phema_status take_given(struct phema_plan *plan,
         plan->targets[0].named_time = options->ats[0];
         plan->targets[0].time = phema_series_clock(plan->series, options->ats[0]);
     }
+    if (!status && n_wanted > 0)
+        status = target_take(&plan->targets[0], plan, options, err);
     bool has_target = false;
     for (size_t j = 0; !status && j < plan->m; j++)
-        has_target |= !isnan(plan->targets[j].gamma);
+        has_target |= plan->targets[j].kind != NULL;
     struct phema_solve_options unused = {.metric = PHEMA_METRIC_MOTION};
     if (!status && has_target) /* only for what the weights are worth */
         status = look_for_motion(plan, options, &unused, err);
@@ -392,46 +443,15 @@ static enum phema_status take_as_is(struct phema_plan *plan, struct phema_error 
 
 /* ---- Together ---- */
 
-static enum phema_status make_targets(struct phema_plan *plan,
-                                      const struct phema_plan_options *options,
-                                      struct phema_error *err)
+/* Room for the weights of rules at every time. */
+static enum phema_status make_ruled(struct phema_plan *plan,
+                                    const struct phema_plan_options *options,
+                                    struct phema_error *err)
 {
-    const struct phema_series *series = plan->series;
-    size_t n_widths = options->n_sigma_rels + options->n_gammas;
-    size_t n_ats = options->n_ats ? options->n_ats : 1;
-    plan->targets = calloc(n_widths * n_ats, sizeof(*plan->targets));
-    if (!plan->targets)
-        return phema_fail_memory(err);
-    plan->m = n_widths * n_ats;
-    plan->ruled = calloc(plan->n_rules * n_ats + 1, sizeof(*plan->ruled));
-    if (!plan->ruled)
-        return phema_fail_memory(err);
-    plan->n_ruled = plan->n_rules * n_ats;
-    for (size_t j = 0; j < plan->m; j++) {
-        struct phema_target *target = &plan->targets[j];
-        target->label_profile_error = target->label_predicted_error = PHEMA_UNKNOWN;
-        target->named_time = options->n_ats ? options->ats[j / n_widths]
-                                            : series->snapshots[series->n - 1].named_time;
-        target->time = phema_series_clock(series, target->named_time);
-        size_t width = j % n_widths;
-        if (width < options->n_sigma_rels) {
-            target->sigma_rel = options->sigma_rels[width];
-            enum phema_status status =
-                phema_gamma_from_sigma_rel(&target->gamma, target->sigma_rel, err);
-            if (status)
-                return status;
-        } else {
-            target->gamma = options->gammas[width - options->n_sigma_rels];
-            target->is_by_gamma = true;
-            target->sigma_rel = phema_sigma_rel_from_gamma(target->gamma);
-            if (!(target->sigma_rel < PHEMA_SIGMA_REL_LIMIT) || !(target->gamma > -0.38))
-                return phema_fail(err, PHEMA_ERR_TARGET,
-                                  "gamma %g has no sigma_rel below %.3f; the widest average that "
-                                  "is accepted has gamma -0.0035",
-                                  target->gamma, PHEMA_SIGMA_REL_LIMIT);
-        }
-    }
-    return PHEMA_OK;
+    size_t n = plan->n_rules * (options->n_ats ? options->n_ats : 1);
+    plan->ruled = calloc(n + 1, sizeof(*plan->ruled));
+    plan->n_ruled = plan->ruled ? n : 0;
+    return plan->ruled ? PHEMA_OK : phema_fail_memory(err);
 }
 
 static enum phema_status make(struct phema_plan *plan, const struct phema_plan_options *options,
@@ -450,7 +470,9 @@ static enum phema_status make(struct phema_plan *plan, const struct phema_plan_o
         return take_as_is(plan, err);
     if (options->weights_file)
         return take_given(plan, options, err);
-    status = make_targets(plan, options, err);
+    status = targets_make(plan, options, err);
+    if (!status)
+        status = make_ruled(plan, options, err);
     struct phema_solve_options solve = options->solve;
     if (!status)
         status = look_for_motion(plan, options, &solve, err);
@@ -458,7 +480,7 @@ static enum phema_status make(struct phema_plan *plan, const struct phema_plan_o
         status =
             phema_memory_check(options->series.max_ram_bytes, phema_weights_bytes(plan->series->n),
                                "to solve for the weights of so many snapshots", err);
-    size_t n_widths = options->n_sigma_rels + options->n_gammas;
+    size_t n_widths = targets_per_time(options);
     for (size_t j = 0; !status && j < plan->m; j += n_widths)
         status = solve_time(plan, j, n_widths, &solve, err);
     if (!status)
@@ -469,19 +491,19 @@ static enum phema_status make(struct phema_plan *plan, const struct phema_plan_o
 PHEMA_FALLIBLE phema_plan_make(struct phema_plan **out, const struct phema_plan_options *options,
                                struct phema_error *err)
 {
-    bool has_width = options->n_sigma_rels || options->n_gammas;
+    bool has_width = targets_per_time(options) > 0;
     if (options->is_conversion &&
         (has_width || options->weights_file || options->n_ats || options->n_rules))
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "--convert: takes one checkpoint as it is; it goes with no --sigma-rel, "
-                          "--gamma, --at, --weights or --rule");
+                          "--gamma, --profile, --at, --weights or --rule");
     if (options->weights_file && options->n_rules)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "--rule: is a width to be solved for; it goes with no --weights, which "
                           "are used as given for every tensor");
     if (!options->is_conversion && !options->weights_file && !has_width)
         return phema_fail(err, PHEMA_ERR_USAGE,
-                          "no target: give --sigma-rel, --gamma or --weights");
+                          "no target: give --sigma-rel, --gamma, --profile or --weights");
     struct phema_plan *plan = calloc(1, sizeof(*plan));
     if (!plan)
         return phema_fail_memory(err);
@@ -503,5 +525,6 @@ void phema_plan_free(struct phema_plan *plan)
     free(plan->targets);
     rules_clear(plan);
     phema_series_close(plan->series);
+    phema_arena_clear(&plan->memory);
     free(plan);
 }

@@ -9,6 +9,15 @@
 
 #include "phema/json.h"
 
+/* For a shell: spaces and paths of any kind are in it. */
+static void write_quoted(struct phema_text *text, const char *word)
+{
+    phema_text_puts(text, "'");
+    for (; *word; word++)
+        phema_text_printf(text, *word == '\'' ? "'\\''" : "%c", *word);
+    phema_text_puts(text, "'");
+}
+
 static void write_command(struct phema_text *text, const struct phema_target *target,
                           const struct phema_outputs_options *options)
 {
@@ -18,6 +27,10 @@ static void write_command(struct phema_text *text, const struct phema_target *ta
         phema_text_printf(text, " --gamma %s", phema_number_shown(&number, target->gamma));
     else if (!isnan(target->sigma_rel) && !target->is_width_in_file)
         phema_text_printf(text, " --sigma-rel %s", phema_number_shown(&number, target->sigma_rel));
+    else if (target->spec && !target->is_width_in_file) {
+        phema_text_puts(text, " --profile ");
+        write_quoted(text, target->spec);
+    }
     if (!target->is_time_in_file)
         phema_text_printf(text, " --at %s", phema_number_shown(&number, target->named_time));
     phema_text_printf(text, "%s%s", *options->command_options ? " " : "", options->command_options);
@@ -35,8 +48,10 @@ static void write_snapshots(struct phema_json_out *out, const struct phema_plan 
         phema_json_out_number(out, "time", snapshot->time);
         phema_json_out_number(out, "sigma_rel", snapshot->sigma_rel);
         phema_json_out_number(out, "gamma", snapshot->gamma);
-        if (snapshot->update_every > 1)
-            phema_json_out_u64(out, "update_every", snapshot->update_every);
+        if (snapshot->spec && isnan(snapshot->gamma))
+            phema_json_out_string(out, "profile", snapshot->spec);
+        if (snapshot->profile.update_every > 1)
+            phema_json_out_u64(out, "update_every", snapshot->profile.update_every);
         phema_json_out_number(out, "weight", target->solution.weights[k]);
         phema_json_out_close(out, '}');
     }
@@ -97,7 +112,9 @@ static void write_provenance(struct phema_text *text, const struct phema_plan *p
     phema_json_out_string(&out, "unit", plan->series->unit);
     phema_json_out_string(&out, "key", plan->series->key ? plan->series->key : "");
     phema_json_out_open(&out, "target", '{');
-    phema_json_out_string(&out, "profile", "power");
+    phema_json_out_string(&out, "profile", target->kind ? target->kind : "power");
+    if (target->spec && isnan(target->gamma))
+        phema_json_out_string(&out, "spec", target->spec);
     phema_json_out_number(&out, "time", target->time);
     phema_json_out_number(&out, "sigma_rel", target->sigma_rel);
     phema_json_out_number(&out, "gamma", target->gamma);
@@ -135,6 +152,8 @@ PHEMA_FALLIBLE provenance_make(struct provenance *out, const struct phema_plan *
     if (!isnan(target->gamma)) {
         add(out, "posthoc_ema.sigma_rel", phema_number_shown(&out->numbers[1], target->sigma_rel));
         add(out, "posthoc_ema.gamma", phema_number_shown(&out->numbers[2], target->gamma));
+    } else if (target->spec) {
+        add(out, "posthoc_ema.profile", target->spec);
     }
     add(out, "posthoc_ema.unit", plan->series->unit);
     write_provenance(&out->text, plan, target, options);

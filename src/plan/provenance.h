@@ -12,9 +12,10 @@ struct provenance {
     struct phema_name_buffer numbers[3];
 };
 
-/* Keys posthoc_ema.time, .sigma_rel, .gamma, .unit, and .provenance: one JSON object with inputs,
- * weights, target, errors, version and the command that makes this output alone. Nothing in it
- * depends on threads, on other targets of the run, or on when and where it was run. */
+/* Keys posthoc_ema.time, .sigma_rel and .gamma, or .profile of other shapes, .unit, and
+ * .provenance: one JSON object with inputs, weights, target, errors, version and the command that
+ * makes this output alone. Nothing in it depends on threads, on other targets of the run, or on
+ * when and where it was run. */
 PHEMA_FALLIBLE provenance_make(struct provenance *out, const struct phema_plan *plan,
                                const struct phema_target *target,
                                const struct phema_outputs_options *options,

@@ -6,6 +6,7 @@
 #include "layouts.h"
 #include "phema/arena.h"
 #include "phema/plan.h"
+#include "phema/spec.h"
 #include "phema/text.h"
 
 struct candidate {
@@ -16,18 +17,23 @@ struct candidate {
     double sigma_slack;                  /* half a unit of the last digit a name shows */
     uint64_t index;                      /* of the width, UINT64_MAX: not said */
     uint64_t update_every;               /* 0: not said */
+    struct phema_spec *spec;             /* of another shape than power; NULL: not said */
+    bool is_raw_inside;                  /* spec is the raw parameters, and the file says so */
     struct phema_span prefix;            /* of the name, to tell series apart */
+    bool is_by_gamma;                    /* the exponent was given, the width follows */
     bool is_left_out;
 };
 
 /* Grows while the series is read; everything lives in the arena. */
 struct scan {
     struct phema_arena *arena;
+    struct phema_arena *kept; /* what the series keeps: profiles borrow from their texts */
     struct candidate *items;
     size_t n, capacity;
     const struct layout *layout;
-    const char *unit; /* from a manifest, or NULL */
-    bool is_numbered; /* INDEX.STEP.pt: which of the two libraries is for the files to say */
+    const char *unit;  /* from a manifest, or NULL */
+    bool asks_for_raw; /* --input-profile raw */
+    bool is_numbered;  /* INDEX.STEP.pt: which of the two libraries is for the files to say */
     struct phema_text *notes; /* sentences, each ended by a NUL */
 };
 

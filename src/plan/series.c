@@ -55,7 +55,7 @@ static enum phema_status finish(struct opening *opening, struct phema_error *err
         struct phema_snapshot *snapshot = &series->snapshots[k];
         if (snapshot->checkpoint)
             snapshot->rounding = rounding;
-        series->has_profiles = series->has_profiles && !isnan(snapshot->gamma);
+        series->has_profiles = series->has_profiles && snapshot->kind;
     }
     if (series->n_tensors) {
         enum phema_status status = agree_ties(&opening->agreement, err);
@@ -78,6 +78,8 @@ static enum phema_status open_series(struct opening *opening, struct phema_error
     const struct phema_series_options *options = opening->options;
     enum phema_status status = compile_selection(opening, err);
     if (!status)
+        status = profiles_read(opening, err);
+    if (!status)
         status = options->is_alone ? scan_alone(&opening->scan, options, err)
                                    : scan_snapshots(&opening->scan, options, err);
     if (!status && !options->is_alone)
@@ -98,6 +100,7 @@ PHEMA_FALLIBLE phema_series_open(struct phema_series **out,
     }
     struct opening opening = {.options = options, .series = series};
     opening.scan.arena = &opening.scratch;
+    opening.scan.kept = &series->memory;
     opening.scan.notes = &opening.notes;
     opening.agreement.arena = &series->memory;
     opening.agreement.selection = &opening.selection;

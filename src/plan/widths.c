@@ -11,7 +11,7 @@ PHEMA_FALLIBLE widths_fail_unsaid(const struct opening *opening, struct phema_er
     const struct layout *layout = opening->scan.layout;
     char every[64] = "";
     char sigmas[64] = "";
-    if (!options->n_input_sigmas)
+    if (!options->n_input_sigmas && !options->n_input_profiles)
         (void)snprintf(sigmas, sizeof(sigmas), " --input-sigma %s", layout->default_sigmas);
     if (!options->update_every)
         (void)snprintf(every, sizeof(every), " --update-every %llu",
@@ -29,6 +29,11 @@ PHEMA_FALLIBLE widths_find(const struct opening *opening, struct candidate *cand
                            struct phema_error *err)
 {
     const struct phema_series_options *options = opening->options;
+    enum phema_status status = profile_find(opening, candidate, err);
+    if (status)
+        return phema_fail_in(err, status, "%s: %s", options->snapshots, candidate->label);
+    if (candidate->spec)
+        return PHEMA_OK;
     if (isnan(candidate->sigma_rel) && isnan(candidate->gamma) && options->n_input_sigmas) {
         uint64_t index = candidate->index == UINT64_MAX ? 0 : candidate->index;
         if (candidate->index == UINT64_MAX && options->n_input_sigmas > 1)
@@ -43,7 +48,7 @@ PHEMA_FALLIBLE widths_find(const struct opening *opening, struct candidate *cand
                               options->n_input_sigmas == 1 ? "" : "s");
         candidate->sigma_rel = options->input_sigmas[index];
     }
-    enum phema_status status = PHEMA_OK;
+    candidate->is_by_gamma = isnan(candidate->sigma_rel);
     if (!isnan(candidate->sigma_rel)) {
         status = phema_gamma_from_sigma_rel(&candidate->gamma, candidate->sigma_rel, err);
         if (status == PHEMA_ERR_TARGET)
@@ -56,7 +61,8 @@ PHEMA_FALLIBLE widths_find(const struct opening *opening, struct candidate *cand
             candidate->sigma_rel = phema_sigma_rel_from_gamma(candidate->gamma);
     } else if (!options->needs_no_profiles) {
         status = phema_fail(err, PHEMA_ERR_INPUTS,
-                            "says no width, in its name or metadata; give --input-sigma");
+                            "says no width, in its name or metadata; give --input-sigma, or "
+                            "--input-profile for another shape");
     }
     if (!status && options->update_every) {
         if (candidate->update_every && candidate->update_every != options->update_every)
@@ -76,7 +82,7 @@ bool width_is_meant(const struct candidate *candidate, double width)
     if (isnan(named) && !isnan(candidate->gamma))
         named = phema_sigma_rel_from_gamma(candidate->gamma);
     slack += 1e-9 * fabs(width); /* of a conversion */
-    return isnan(named) || fabs(named - width) <= slack;
+    return !candidate->spec && (isnan(named) || fabs(named - width) <= slack);
 }
 
 void width_take(struct candidate *candidate, double width)
@@ -90,6 +96,11 @@ PHEMA_FALLIBLE width_fail(const struct candidate *candidate, const char *key,
 {
     struct phema_name_buffer shown;
     bool is_width = !isnan(candidate->sigma_rel);
+    if (candidate->spec)
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "%s: is said to be %s, but the 'stds' of '%s' inside are widths of power "
+                          "functions; mend what is wrong",
+                          candidate->path, candidate->spec->shown, key);
     return phema_fail(
         err, PHEMA_ERR_INPUTS,
         "%s: its name or manifest says %s %s, which is not in the 'stds' of '%s' "

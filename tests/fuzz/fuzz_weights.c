@@ -15,12 +15,15 @@ static void fill_snapshots(struct phema_snapshot *snapshots, char names[][16])
     static const char *const labels[N_SNAPSHOTS] = {"a", "b c", "run-20-0.05", "#4"};
     for (size_t k = 0; k < N_SNAPSHOTS; k++) {
         (void)strcpy(names[k], labels[k]);
-        snapshots[k] = (struct phema_snapshot){.label = names[k],
-                                               .named_time = 10 * (double)(k + 1),
-                                               .time = 10 * (double)(k + 1) - 1,
-                                               .sigma_rel = 0.1,
-                                               .gamma = 6.94,
-                                               .update_every = 1};
+        snapshots[k] = (struct phema_snapshot){
+            .label = names[k],
+            .named_time = 10 * (double)(k + 1),
+            .time = 10 * (double)(k + 1) - 1,
+            .profile = {.gamma = 6.94, .t = 10 * (double)(k + 1) - 1, .update_every = 1},
+            .sigma_rel = 0.1,
+            .gamma = 6.94,
+            .kind = "power",
+            .spec = "power:gamma=6.94"};
     }
 }
 

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+/* targets.c - see targets.h. */
+#include "targets.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "phema/spec.h"
+
+static const char target_label[] = "the target";
+
+size_t targets_per_time(const struct phema_plan_options *options)
+{
+    return options->n_sigma_rels + options->n_gammas + options->n_profiles;
+}
+
+/* ---- Power functions ---- */
+
+static enum phema_status set_power(struct phema_target *target, struct phema_plan *plan,
+                                   struct phema_error *err)
+{
+    struct phema_profile *profile = phema_arena_alloc(&plan->memory, sizeof(*profile));
+    struct phema_text text = {0};
+    phema_spec_put_power(&text, target->is_by_gamma ? PHEMA_UNKNOWN : target->sigma_rel,
+                         target->gamma, 1);
+    char *spec = text.is_failed ? NULL : phema_arena_copy(&plan->memory, text.data, text.size);
+    phema_text_clear(&text);
+    if (!profile || !spec)
+        return phema_fail_memory(err);
+    *profile =
+        (struct phema_profile){.gamma = target->gamma, .t = target->time, .label = target_label};
+    target->mix = (struct phema_mix){.parts = profile, .n_parts = 1};
+    target->kind = "power";
+    target->spec = spec;
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE target_take_width(struct phema_target *target, struct phema_plan *plan,
+                                 double sigma_rel, struct phema_error *err)
+{
+    target->sigma_rel = sigma_rel;
+    enum phema_status status = phema_gamma_from_sigma_rel(&target->gamma, sigma_rel, err);
+    return status ? status : set_power(target, plan, err);
+}
+
+static enum phema_status take_gamma(struct phema_target *target, struct phema_plan *plan,
+                                    double gamma, struct phema_error *err)
+{
+    target->gamma = gamma;
+    target->is_by_gamma = true;
+    target->sigma_rel = phema_sigma_rel_from_gamma(gamma);
+    if (!(target->sigma_rel < PHEMA_SIGMA_REL_LIMIT) || !(gamma > -0.38))
+        return phema_fail(err, PHEMA_ERR_TARGET,
+                          "gamma %g has no sigma_rel below %.3f; the widest average that is "
+                          "accepted has gamma -0.0035",
+                          gamma, PHEMA_SIGMA_REL_LIMIT);
+    return set_power(target, plan, err);
+}
+
+/* ---- Other shapes ---- */
+
+/* Distinct times of snapshots, ascending: of the raw ones where there are any, for these are what
+ * is merged. */
+static enum phema_status list_times(double **times, size_t *n, struct phema_plan *plan,
+                                    struct phema_error *err)
+{
+    const struct phema_series *series = plan->series;
+    *times = phema_arena_array(&plan->memory, series->n, sizeof(**times));
+    if (!*times)
+        return phema_fail_memory(err);
+    bool has_raw = false;
+    for (size_t k = 0; k < series->n; k++)
+        has_raw = has_raw || series->snapshots[k].profile.shape == PHEMA_SHAPE_RAW;
+    *n = 0;
+    for (size_t k = 0; k < series->n; k++) {
+        const struct phema_snapshot *snapshot = &series->snapshots[k];
+        if (has_raw && snapshot->profile.shape != PHEMA_SHAPE_RAW)
+            continue;
+        if (*n == 0 || (*times)[*n - 1] < snapshot->time)
+            (*times)[(*n)++] = snapshot->time;
+    }
+    return PHEMA_OK;
+}
+
+static enum phema_status take_spec(struct phema_target *target, struct phema_plan *plan,
+                                   struct phema_spec *spec, struct phema_error *err)
+{
+    if (strcmp(spec->kind, "power") == 0 && spec->update_every <= 1)
+        return spec->is_by_gamma ? take_gamma(target, plan, spec->gamma, err)
+                                 : target_take_width(target, plan, spec->sigma_rel, err);
+    double *times = NULL;
+    size_t n = 0;
+    enum phema_status status = list_times(&times, &n, plan, err);
+    if (!status)
+        status = phema_spec_mix(&target->mix, spec, target->time, times, n, err);
+    if (status)
+        return status;
+    struct phema_profile *parts =
+        phema_arena_array(&plan->memory, target->mix.n_parts, sizeof(*parts));
+    if (!parts)
+        return phema_fail_memory(err);
+    for (size_t i = 0; i < target->mix.n_parts; i++) {
+        parts[i] = target->mix.parts[i];
+        parts[i].label = target_label;
+    }
+    target->mix.parts = parts;
+    target->kind = spec->kind;
+    target->spec = spec->shown;
+    target->file_part = spec->file_part;
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE target_take_spec(struct phema_target *target, struct phema_plan *plan,
+                                const char *text, struct phema_error *err)
+{
+    struct phema_spec *spec = NULL;
+    enum phema_status status = phema_spec_parse(&spec, &plan->memory, text, err);
+    return status ? status : take_spec(target, plan, spec, err);
+}
+
+/* ---- Together ---- */
+
+/* specs: [options->n_profiles], read once for all times */
+static enum phema_status take_option(struct phema_target *target, struct phema_plan *plan,
+                                     const struct phema_plan_options *options,
+                                     struct phema_spec **specs, size_t index,
+                                     struct phema_error *err)
+{
+    if (index < options->n_sigma_rels)
+        return target_take_width(target, plan, options->sigma_rels[index], err);
+    index -= options->n_sigma_rels;
+    if (index < options->n_gammas)
+        return take_gamma(target, plan, options->gammas[index], err);
+    enum phema_status status = take_spec(target, plan, specs[index - options->n_gammas], err);
+    return status ? phema_fail_in(err, status, "--profile") : PHEMA_OK;
+}
+
+static enum phema_status read_specs(struct phema_spec ***out, struct phema_plan *plan,
+                                    const struct phema_plan_options *options,
+                                    struct phema_error *err)
+{
+    *out = phema_arena_array(&plan->memory, options->n_profiles + 1, sizeof(**out));
+    if (!*out)
+        return phema_fail_memory(err);
+    for (size_t i = 0; i < options->n_profiles; i++) {
+        enum phema_status status =
+            phema_spec_parse(&(*out)[i], &plan->memory, options->profiles[i], err);
+        if (status)
+            return phema_fail_in(err, status, "--profile");
+    }
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE targets_make(struct phema_plan *plan, const struct phema_plan_options *options,
+                            struct phema_error *err)
+{
+    const struct phema_series *series = plan->series;
+    size_t n = targets_per_time(options);
+    size_t n_ats = options->n_ats ? options->n_ats : 1;
+    struct phema_spec **specs = NULL;
+    enum phema_status status = read_specs(&specs, plan, options, err);
+    plan->targets = status ? NULL : calloc(n * n_ats, sizeof(*plan->targets));
+    if (!plan->targets)
+        return status ? status : phema_fail_memory(err);
+    plan->m = n * n_ats;
+    for (size_t j = 0; j < plan->m && !status; j++) {
+        struct phema_target *target = &plan->targets[j];
+        target->label_profile_error = target->label_predicted_error = PHEMA_UNKNOWN;
+        target->sigma_rel = target->gamma = PHEMA_UNKNOWN;
+        target->named_time =
+            options->n_ats ? options->ats[j / n] : series->snapshots[series->n - 1].named_time;
+        target->time = phema_series_clock(series, target->named_time);
+        status = take_option(target, plan, options, specs, j % n, err);
+    }
+    return status;
+}
+
+PHEMA_FALLIBLE target_take(struct phema_target *target, struct phema_plan *plan,
+                           const struct phema_plan_options *options, struct phema_error *err)
+{
+    struct phema_spec **specs = NULL;
+    enum phema_status status = read_specs(&specs, plan, options, err);
+    return status ? status : take_option(target, plan, options, specs, 0, err);
+}
