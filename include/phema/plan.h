@@ -234,6 +234,21 @@ PHEMA_FALLIBLE phema_plan_make(struct phema_plan **out, const struct phema_plan_
                                struct phema_error *err);
 void phema_plan_free(struct phema_plan *plan); /* takes NULL */
 
+/* ---- Advice ---- */
+
+struct phema_plan_advice {
+    size_t *removed; /* [n_removed] snapshots of the series that may go, the least useful first */
+    size_t n_removed, n_considered; /* of how many: later ones than the targets are not */
+    double error_before, error_after;
+    struct phema_saving saving;
+};
+
+/* What could be deleted, and how often to save, for all targets of the plan together (profile.h).
+ * PHEMA_ERR_USAGE  weights were given, targets of several times, no max_error */
+PHEMA_FALLIBLE phema_plan_advise(struct phema_plan_advice *out, const struct phema_plan *plan,
+                                 double max_error, struct phema_error *err);
+void phema_plan_advice_clear(struct phema_plan_advice *advice);
+
 /* ---- Outputs ---- */
 
 enum phema_output_form {

@@ -10,141 +10,14 @@
 #include "motion.h"
 #include "phema/memory.h"
 #include "phema/text.h"
+#include "problem.h"
 #include "rules.h"
 #include "targets.h"
-
-/* Snapshots come by time, so those not later than a target are a prefix. */
-static size_t count_until(const struct phema_series *series, double time)
-{
-    size_t n = 0;
-    while (n < series->n && series->snapshots[n].time <= time)
-        n++;
-    return n;
-}
-
-/* Later snapshots add next to nothing to a target at the time of a snapshot, and are left out, as
- * EDM2 does; between two they make it several times better (docs/solver.md), and are kept. */
-static size_t count_used(const struct phema_series *series, double time)
-{
-    size_t n = count_until(series, time);
-    bool is_between = n > 0 && n < series->n && series->snapshots[n - 1].time < time;
-    return is_between ? series->n : n;
-}
-
-/* How often an average was touched until its end, as far as that tells it from another one: power
- * functions that are updated every U steps, and tables. */
-static double count_updates(const struct phema_profile *profile)
-{
-    if (profile->shape != PHEMA_SHAPE_TABLE)
-        return floor((profile->t - 1) / (double)profile->update_every);
-    const struct phema_betas *betas = profile->betas;
-    size_t low = 0, high = betas->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if ((double)betas->steps[middle] <= profile->t)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return (double)low;
-}
-
-/* With updates every U steps only, snapshots between two updates are one and the same average, and
- * up to the second update all widths are: the parameters of the first step. So are those between
- * two steps of a table. Only the last of them can be solved for. Averages that are updated at every
- * step never coincide by themselves. */
-static bool repeats(const struct phema_snapshot *first, const struct phema_snapshot *second)
-{
-    const struct phema_profile *a = &first->profile, *b = &second->profile;
-    if (a->shape != b->shape || a->betas != b->betas)
-        return false;
-    if (a->shape == PHEMA_SHAPE_TABLE)
-        return a->t != b->t && count_updates(a) == count_updates(b);
-    if (a->shape != PHEMA_SHAPE_POWER || a->update_every <= 1 || a->update_every != b->update_every)
-        return false;
-    double updates = count_updates(a);
-    return updates == count_updates(b) && (updates == 0 || (a->gamma == b->gamma && a->t != b->t));
-}
-
-/* What the solver works on for targets of one time. */
-struct problem {
-    size_t *index;                   /* [n] of each in the series */
-    struct phema_profile *snapshots; /* [n] */
-    double *rounding;                /* [n] */
-    size_t n;
-    struct phema_profile *targets; /* [m] */
-    struct phema_mix *mixes;       /* [m] each of one target */
-    struct phema_solution *solutions;
-    size_t m;
-    bool is_true; /* labels are true: no update_every above 1 */
-};
-
-static void clear_problem(struct problem *problem)
-{
-    if (problem->solutions)
-        phema_solutions_clear(problem->solutions, problem->m);
-    free(problem->index);
-    free(problem->snapshots);
-    free(problem->rounding);
-    free(problem->targets);
-    free(problem->mixes);
-    free(problem->solutions);
-}
-
-/* The first n snapshots of the series, those that repeat others left out when asked. */
-static enum phema_status set_problem(struct problem *problem, const struct phema_series *series,
-                                     size_t n, bool drops_repeats,
-                                     const struct phema_target *targets, size_t m,
-                                     struct phema_error *err)
-{
-    *problem = (struct problem){.m = m, .is_true = true};
-    problem->index = calloc(n + 1, sizeof(*problem->index));
-    problem->snapshots = calloc(n + 1, sizeof(*problem->snapshots));
-    problem->rounding = calloc(n + 1, sizeof(*problem->rounding));
-    problem->targets = calloc(m, sizeof(*problem->targets));
-    problem->mixes = calloc(m, sizeof(*problem->mixes));
-    problem->solutions = calloc(m, sizeof(*problem->solutions));
-    if (!problem->index || !problem->snapshots || !problem->rounding || !problem->targets ||
-        !problem->mixes || !problem->solutions)
-        return phema_fail_memory(err);
-    for (size_t k = 0; k < n; k++) {
-        bool is_repeated = false;
-        for (size_t later = k + 1; drops_repeats && later < n && !is_repeated; later++)
-            is_repeated = repeats(&series->snapshots[k], &series->snapshots[later]);
-        if (is_repeated)
-            continue;
-        size_t x = problem->n++;
-        problem->index[x] = k;
-        problem->snapshots[x] = series->snapshots[k].profile;
-        problem->rounding[x] = series->snapshots[k].rounding;
-        problem->is_true = problem->is_true && problem->snapshots[x].update_every <= 1;
-    }
-    for (size_t j = 0; j < m; j++) {
-        problem->mixes[j] = isnan(targets[j].gamma)
-                                ? targets[j].mix
-                                : (struct phema_mix){.parts = &problem->targets[j], .n_parts = 1};
-        problem->targets[j] = (struct phema_profile){
-            .gamma = targets[j].gamma, .t = targets[j].time, .label = "the target"};
-    }
-    return PHEMA_OK;
-}
-
-static struct phema_problem as_problem(const struct problem *problem,
-                                       const struct phema_series *series)
-{
-    return (struct phema_problem){.snapshots = problem->snapshots,
-                                  .rounding = problem->rounding,
-                                  .n = problem->n,
-                                  .targets = problem->mixes,
-                                  .m = problem->m,
-                                  .run_end = series->snapshots[series->n - 1].time,
-                                  .motion = series->motion};
-}
 
 static enum phema_status rate(struct problem *problem, const struct phema_series *series,
                               struct phema_error *err)
 {
-    struct phema_problem given = as_problem(problem, series);
+    struct phema_problem given = problem_given(problem, series);
     return phema_weights_rate(problem->solutions, &given, err);
 }
 
@@ -156,15 +29,16 @@ static enum phema_status rate_labels(struct problem *problem, const struct phema
     static const struct phema_solve_options as_published = {
         .metric = PHEMA_METRIC_PROFILE, .ridge = PHEMA_RIDGE_NONE, .keeps_sum = true};
     struct problem labels;
-    enum phema_status status = set_problem(&labels, series, count_used(series, targets[0].time),
-                                           false, targets, problem->m, err);
+    enum phema_status status =
+        problem_set(&labels, series, problem_count_used(series, targets[0].time), false, targets,
+                    problem->m, err);
     for (size_t k = 0; !status && k < labels.n; k++) {
         labels.snapshots[k].update_every = 1;
         labels.snapshots[k].t = series->snapshots[k].named_time;
     }
     for (size_t j = 0; !status && j < labels.m; j++)
         labels.targets[j].t = targets[j].named_time;
-    struct phema_problem given = as_problem(&labels, series);
+    struct phema_problem given = problem_given(&labels, series);
     given.rounding = NULL;
     given.motion = NULL;
     given.run_end = 0;
@@ -180,7 +54,7 @@ static enum phema_status rate_labels(struct problem *problem, const struct phema
         targets[j].label_profile_error = labels.solutions[j].profile_error;
         targets[j].label_predicted_error = labels.solutions[j].predicted.total;
     }
-    clear_problem(&labels);
+    problem_clear(&labels);
     return status;
 }
 
@@ -200,7 +74,7 @@ static enum phema_status keep_solutions(struct problem *problem, const struct ph
         targets[j].solution.weights = weights;
         targets[j].n_left_out = series->n - n_considered;
         targets[j].n_repeated = n_considered - problem->n;
-        targets[j].newest = count_until(series, targets[j].time) - 1;
+        targets[j].newest = problem_count_until(series, targets[j].time) - 1;
     }
     return PHEMA_OK;
 }
@@ -265,13 +139,13 @@ static enum phema_status solve_group(struct phema_plan *plan, struct phema_targe
                                      struct phema_error *err)
 {
     const struct phema_series *series = plan->series;
-    size_t n = count_used(series, targets[0].time);
+    size_t n = problem_count_used(series, targets[0].time);
     double last = series->snapshots[series->n - 1].time;
     if (n == 0 || targets[0].time > last)
         return fail_out_of_range(series, &targets[0], err);
     struct problem problem;
-    enum phema_status status = set_problem(&problem, series, n, true, targets, m, err);
-    struct phema_problem given = as_problem(&problem, series);
+    enum phema_status status = problem_set(&problem, series, n, true, targets, m, err);
+    struct phema_problem given = problem_given(&problem, series);
     if (!status)
         status = phema_weights_solve(problem.solutions, &given, options, err);
     if (!status)
@@ -280,7 +154,7 @@ static enum phema_status solve_group(struct phema_plan *plan, struct phema_targe
         status = rate_labels(&problem, series, targets, err);
     if (!status)
         status = keep_solutions(&problem, series, n, targets, err);
-    clear_problem(&problem);
+    problem_clear(&problem);
     return status ? phema_fail_in(err, status, "%s", series->root) : PHEMA_OK;
 }
 
@@ -360,7 +234,7 @@ static enum phema_status rate_given(struct phema_plan *plan, struct phema_target
     if (!target->mix.n_parts || !series->has_profiles)
         return PHEMA_OK;
     struct problem problem;
-    enum phema_status status = set_problem(&problem, series, series->n, false, target, 1, err);
+    enum phema_status status = problem_set(&problem, series, series->n, false, target, 1, err);
     if (!status) {
         problem.solutions[0].weights = calloc(series->n, sizeof(double));
         if (!problem.solutions[0].weights)
@@ -374,7 +248,7 @@ static enum phema_status rate_given(struct phema_plan *plan, struct phema_target
         status = keep_solutions(&problem, series, series->n, target, err);
     if (!status)
         solution->solver = "given";
-    clear_problem(&problem);
+    problem_clear(&problem);
     return status;
 }
 
@@ -410,7 +284,7 @@ static enum phema_status take_given(struct phema_plan *plan,
         status = look_for_motion(plan, options, &unused, err);
     for (size_t j = 0; !status && j < plan->m; j++) {
         struct phema_target *target = &plan->targets[j];
-        size_t n = count_until(plan->series, target->time);
+        size_t n = problem_count_until(plan->series, target->time);
         if (n == 0 || target->time > plan->series->snapshots[plan->series->n - 1].time)
             return fail_out_of_range(plan->series, target, err);
         target->newest = n - 1;
