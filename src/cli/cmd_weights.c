@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_weights.c - the weights and how good they are, and what could be
  * deleted; of tensors a few elements are looked at. */
+#include "advice_report.h"
 #include "commands.h"
 #include "report.h"
 #include "shared.h"
@@ -9,7 +10,38 @@ struct weights_values {
     struct cli_common common;
     struct cli_series_values series;
     struct cli_target_values target;
+    bool is_advice;
 };
+
+/* What is asked for, on stdout. */
+static enum phema_status print_plan(const struct weights_values *given,
+                                    const struct phema_plan *plan,
+                                    const struct phema_plan_advice *advice, struct phema_error *err)
+{
+    struct phema_text text = {0};
+    if (given->common.is_json)
+        report_weights_json(&text, plan, advice, given->target.max_error);
+    else if (advice)
+        advice_report_list(&text, plan, advice);
+    else
+        report_weights_table(&text, plan);
+    enum phema_status status = cli_print(&text, err);
+    phema_text_clear(&text);
+    return status;
+}
+
+static enum phema_status print_advice(const struct weights_values *given,
+                                      const struct phema_plan *plan, struct phema_error *err)
+{
+    struct phema_plan_advice advice;
+    enum phema_status status = phema_plan_advise(&advice, plan, given->target.max_error, err);
+    if (status)
+        return status;
+    advice_report(&given->common, plan, &advice, given->target.max_error);
+    status = print_plan(given, plan, &advice, err);
+    phema_plan_advice_clear(&advice);
+    return status;
+}
 
 static enum phema_status run(void *values, struct phema_error *err)
 {
@@ -26,13 +58,7 @@ static enum phema_status run(void *values, struct phema_error *err)
         return status;
     report_series(&given->common, plan->series);
     report_plan(&given->common, plan, PHEMA_F64, true); /* nothing is written: no rounding of it */
-    struct phema_text text = {0};
-    if (given->common.is_json)
-        report_weights_json(&text, plan);
-    else
-        report_weights_table(&text, plan);
-    status = cli_print(&text, err);
-    phema_text_clear(&text);
+    status = given->is_advice ? print_advice(given, plan, err) : print_plan(given, plan, NULL, err);
     if (!status)
         status = cli_check_error(plan, given->target.max_error, err);
     phema_plan_free(plan);
@@ -42,6 +68,9 @@ static enum phema_status run(void *values, struct phema_error *err)
 static const struct cli_opt rows[] = {
     CLI_SERIES_ROWS(weights_values, ),
     CLI_TARGET_ROWS(weights_values, ),
+    {"advise", TARGET, CLI_FLAG, CLI_ROW(weights_values, is_advice), NULL,
+     "which snapshots could be deleted, and how often to\nsave, for --max-error in all targets", 0,
+     0},
     CLI_COMMON_ROWS(weights_values),
     {0},
 };
@@ -50,12 +79,15 @@ const struct cli_verb cli_weights = {
     .name = "weights",
     .summary = "print the weights and how good they are",
     .options = rows,
-    .examples = "  posthoc-ema weights --sigma-rel 0.05,0.1 ckpts/\n"
-                "      a table: one line for each snapshot, one column for each target\n"
-                "  posthoc-ema weights --sigma-rel 0.1 --json ckpts/ > weights.json\n"
-                "      to look at, to edit, and to use with synth --weights\n"
-                "  posthoc-ema weights --weights theirs.txt --sigma-rel 0.1 ckpts/\n"
-                "      how good weights from elsewhere are\n",
+    .examples =
+        "  posthoc-ema weights --sigma-rel 0.05,0.1 ckpts/\n"
+        "      a table: one line for each snapshot, one column for each target\n"
+        "  posthoc-ema weights --sigma-rel 0.1 --json ckpts/ > weights.json\n"
+        "      to look at, to edit, and to use with synth --weights\n"
+        "  posthoc-ema weights --weights theirs.txt --sigma-rel 0.1 ckpts/\n"
+        "      how good weights from elsewhere are\n"
+        "  posthoc-ema weights --advise --max-error 1e-3 --sigma-rel 0.05:0.25:0.05 ckpts/\n"
+        "      which snapshots could go if 1e-3 is good enough for these widths\n",
     .values_size = sizeof(struct weights_values),
     .run = run,
 };

@@ -2,6 +2,8 @@
 /* report.c - summaries on stderr, tables and JSON for stdout. */
 #include "report.h"
 
+#include "advice_report.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -159,21 +161,48 @@ static void write_target(struct phema_text *out, const struct phema_target *targ
                           phema_number_shown(&at, target->named_time));
 }
 
-static void warn(const struct phema_target *target)
+/* Why it is large, and what would help. */
+static const char *remedy(const struct phema_plan *plan, const struct phema_target *target)
+{
+    const struct phema_series *series = plan->series;
+    const struct phema_solution *solution = &target->solution;
+    double narrowest = HUGE_VAL;
+    bool is_halved = false; /* files of 16 bits or less */
+    for (size_t k = 0; k < series->n; k++) {
+        if (!isnan(series->snapshots[k].sigma_rel))
+            narrowest = fmin(narrowest, series->snapshots[k].sigma_rel);
+        is_halved |= series->snapshots[k].rounding > 1e-5;
+    }
+    if (target->sigma_rel < narrowest)
+        return solution->predicted.rounding > solution->predicted.profile && is_halved
+                   ? "the target is narrower than every snapshot, so that large weights multiply "
+                     "the rounding of the 16-bit files: snapshots of a smaller sigma_rel, or in "
+                     "F32, would help"
+                   : "the target is narrower than every snapshot: snapshots of a smaller "
+                     "sigma_rel, "
+                     "or more times, would help (weights --advise says how many)";
+    if (solution->predicted.rounding > solution->predicted.profile)
+        return is_halved
+                   ? "most of the error is rounding of the 16-bit files: snapshots in F32, or "
+                     "a wider target, would help"
+                   : "most of the error is rounding of the files, which large weights "
+                     "multiply: a wider target would help";
+    return "there are too few snapshots for it: more times, or widths nearer to the target's, "
+           "would "
+           "help (weights --advise says how many times)";
+}
+
+static void warn(const struct phema_plan *plan, const struct phema_target *target)
 {
     const struct phema_solution *solution = &target->solution;
     bool is_wrong = solution->predicted.total > LARGE_ERROR;
     if (!is_wrong && !(solution->norm2 > LARGE_NORM))
         return;
-    bool is_rounding = solution->predicted.rounding > solution->predicted.profile;
     struct phema_text text = {0};
     write_target(&text, target);
-    phema_text_printf(
-        &text, ": %s; %s", is_wrong ? "the error to expect is large" : "the weights are large",
-        is_rounding ? "most of the error is rounding of the files: a wider target, or "
-                      "snapshots in F32, would help"
-                    : "a target nearer to the widths and times of the snapshots, or "
-                      "more snapshots, would help");
+    phema_text_printf(&text, ": %s; %s",
+                      is_wrong ? "the error to expect is large" : "the weights are large",
+                      remedy(plan, target));
     if (!text.is_failed)
         (void)fprintf(stderr, "warning: %s\n", text.data);
     phema_text_clear(&text);
@@ -187,7 +216,7 @@ static void warn_of_rules(const struct phema_plan *plan, const struct phema_targ
         column.sigma_rel = plan->rules[r].sigma_rel;
         column.solution = target->ruled[r];
         if (!plan->rules[r].is_copy)
-            warn(&column);
+            warn(plan, &column);
     }
 }
 
@@ -268,7 +297,7 @@ void report_plan(const struct cli_common *common, const struct phema_plan *plan,
     if (series->doubts)
         say_prefixed("warning: ", series->doubts);
     for (size_t j = 0; j < plan->m; j++)
-        warn(&plan->targets[j]);
+        warn(plan, &plan->targets[j]);
     for (size_t j = 0; j < plan->m; j++)
         if (j == 0 || plan->targets[j].ruled != plan->targets[j - 1].ruled)
             warn_of_rules(plan, &plan->targets[j]);
@@ -442,7 +471,8 @@ static void write_target_json(struct phema_json_out *out, const struct phema_pla
     phema_json_out_close(out, '}');
 }
 
-void report_weights_json(struct phema_text *out, const struct phema_plan *plan)
+void report_weights_json(struct phema_text *out, const struct phema_plan *plan,
+                         const struct phema_plan_advice *advice, double max_error)
 {
     struct phema_json_out json = {.text = out, .is_pretty = true};
     phema_json_out_open(&json, NULL, '{');
@@ -457,6 +487,8 @@ void report_weights_json(struct phema_text *out, const struct phema_plan *plan)
     for (size_t j = 0; j < plan->m; j++)
         write_target_json(&json, plan, &plan->targets[j]);
     phema_json_out_close(&json, ']');
+    if (advice)
+        advice_report_json(&json, plan, advice, max_error);
     phema_json_out_close(&json, '}');
     phema_text_puts(out, "\n");
 }

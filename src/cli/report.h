@@ -26,7 +26,9 @@ void report_profile_json(struct phema_json_out *out, const char *kind, const cha
 void report_snapshot_json(struct phema_json_out *out, const struct phema_snapshot *snapshot);
 
 /* The JSON of weights --json, and its table. */
-void report_weights_json(struct phema_text *out, const struct phema_plan *plan);
+/* advice may be NULL */
+void report_weights_json(struct phema_text *out, const struct phema_plan *plan,
+                         const struct phema_plan_advice *advice, double max_error);
 void report_weights_table(struct phema_text *out, const struct phema_plan *plan);
 
 /* ---- progress.c ---- */
