@@ -25,7 +25,19 @@ struct phema_spec {
     struct phema_spec_term *terms;
     size_t n_terms;
     struct phema_arena *arena;
+    const char *text;        /* as it was given to phema_specs_find */
+    struct phema_spec *next; /* of a list */
 };
+
+/* Those that were read: the same text is the same spec, whose betas are made once for all ends. */
+struct phema_specs {
+    struct phema_arena *arena;
+    struct phema_spec *first;
+    size_t n;
+};
+
+/* As many as there can be snapshots in a solve. */
+#define PHEMA_MAX_SPECS ((size_t)8192)
 
 /* What a text may hold of a path and numbers; longer ones are refused. */
 #define PHEMA_SPEC_MAX_SIZE ((size_t)8192)
@@ -36,6 +48,11 @@ struct phema_spec {
  * PHEMA_ERR_TARGET  a power function that does not exist
  * PHEMA_ERR_FILE    a table that cannot be read, or is none */
 PHEMA_FALLIBLE phema_spec_parse(struct phema_spec **out, struct phema_arena *arena,
+                                const char *text, struct phema_error *err);
+
+/* The spec of that text: one that is there, or a new one. Failures as above, and
+ * PHEMA_ERR_RESOURCE when there are too many. */
+PHEMA_FALLIBLE phema_specs_find(struct phema_spec **out, struct phema_specs *specs,
                                 const char *text, struct phema_error *err);
 
 /* The average that ends at t. Betas may go on behind it, and are the same for all ends.

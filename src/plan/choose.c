@@ -32,7 +32,7 @@ static enum phema_status look_inside(struct scan *scan, const struct phema_serie
         return status;
     bool is_output = false;
     const char *unit = NULL;
-    status = facts_read(candidate, &is_output, &unit, scan->kept, checkpoint, err);
+    status = facts_read(candidate, &is_output, &unit, &scan->specs, checkpoint, err);
     phema_checkpoint_close(checkpoint);
     if (status)
         return phema_fail_in(err, status, "%s", candidate->path);

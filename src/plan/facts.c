@@ -73,7 +73,7 @@ static enum phema_status reconcile_gamma(struct candidate *candidate, double ins
 
 /* A file says how it was averaged: a power function by its numbers, as they always are beside it.
  */
-static enum phema_status read_profile(struct candidate *candidate, struct phema_arena *kept,
+static enum phema_status read_profile(struct candidate *candidate, struct phema_specs *specs,
                                       const struct phema_checkpoint *checkpoint,
                                       struct phema_error *err)
 {
@@ -91,7 +91,7 @@ static enum phema_status read_profile(struct candidate *candidate, struct phema_
                           key, phema_name_shown(&shown, text, strlen(text)));
     }
     struct phema_spec *spec = NULL;
-    enum phema_status status = phema_spec_parse(&spec, kept, text, err);
+    enum phema_status status = phema_specs_find(&spec, specs, text, err);
     if (!status && (!spec->is_average || spec->reads_file))
         status = phema_fail(err, PHEMA_ERR_INPUTS, "'%s': is no average of one training",
                             phema_name_shown(&shown, text, strlen(text)));
@@ -111,7 +111,7 @@ static enum phema_status read_profile(struct candidate *candidate, struct phema_
 }
 
 PHEMA_FALLIBLE facts_read(struct candidate *candidate, bool *is_output, const char **unit,
-                          struct phema_arena *kept, const struct phema_checkpoint *checkpoint,
+                          struct phema_specs *specs, const struct phema_checkpoint *checkpoint,
                           struct phema_error *err)
 {
     *is_output = phema_checkpoint_metadatum(checkpoint, "posthoc_ema.provenance") != NULL;
@@ -128,7 +128,7 @@ PHEMA_FALLIBLE facts_read(struct candidate *candidate, bool *is_output, const ch
     if (!status)
         status = reconcile(&candidate->named_time, time, 0, "time", err);
     if (!status)
-        status = read_profile(candidate, kept, checkpoint, err);
+        status = read_profile(candidate, specs, checkpoint, err);
     if (!status && candidate->spec && (!isnan(sigma_rel) || !isnan(gamma)))
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "is said to be %s, but its metadata have the width of a power function; "

@@ -6,11 +6,11 @@
 #include "scan.h"
 
 /* Metadata of our own (posthoc_ema.*) against what the name said; fills in what it did not.
- *   kept       where the profile of another shape than power goes
+ *   specs      where the profile of another shape than power goes
  *   is_output  out: the file was made by synth, and is no snapshot
  * PHEMA_ERR_INPUTS when name and metadata disagree. Messages do not name the file. */
 PHEMA_FALLIBLE facts_read(struct candidate *candidate, bool *is_output, const char **unit,
-                          struct phema_arena *kept, const struct phema_checkpoint *checkpoint,
+                          struct phema_specs *specs, const struct phema_checkpoint *checkpoint,
                           struct phema_error *err);
 
 /* An element of a tensor in C order; NaN when there is none (tensor may be NULL), or its dtype

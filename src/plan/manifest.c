@@ -103,7 +103,7 @@ static enum phema_status take_spec(struct candidate *candidate, struct reading *
                                    const char *text, const char *where, struct phema_error *err)
 {
     struct phema_spec *spec = NULL;
-    enum phema_status status = phema_spec_parse(&spec, reading->scan->kept, text, err);
+    enum phema_status status = phema_specs_find(&spec, &reading->scan->specs, text, err);
     if (!status && !spec->is_average)
         status = phema_fail(err, PHEMA_ERR_INPUTS,
                             "'%s': is made of several snapshots; a snapshot is one average",

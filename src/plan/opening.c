@@ -260,8 +260,8 @@ static enum phema_status add_file(struct opening *opening, struct candidate *can
     bool is_output = false;
     bool is_read = !opening->options->is_conversion; /* what it says is not used there */
     if (is_read)
-        status =
-            facts_read(candidate, &is_output, &unit, opening->scan.kept, opening->checkpoint, err);
+        status = facts_read(candidate, &is_output, &unit, &opening->scan.specs, opening->checkpoint,
+                            err);
     if (!status && is_read)
         status = facts_check_counter(candidate, opening->scan.layout, opening->checkpoint, err);
     if (status)

@@ -20,7 +20,7 @@ PHEMA_FALLIBLE profiles_read(struct opening *opening, struct phema_error *err)
     for (size_t i = 0; i < n; i++) {
         struct phema_spec **spec = &opening->input_profiles[i];
         enum phema_status status =
-            phema_spec_parse(spec, opening->scan.kept, options->input_profiles[i], err);
+            phema_specs_find(spec, &opening->scan.specs, options->input_profiles[i], err);
         if (!status && !(*spec)->is_average)
             status = phema_fail(err, PHEMA_ERR_USAGE,
                                 "'%s': is made of several snapshots; a snapshot is one average",

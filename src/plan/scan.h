@@ -27,7 +27,7 @@ struct candidate {
 /* Grows while the series is read; everything lives in the arena. */
 struct scan {
     struct phema_arena *arena;
-    struct phema_arena *kept; /* what the series keeps: profiles borrow from their texts */
+    struct phema_specs specs; /* in memory that the series keeps: profiles borrow from them */
     struct candidate *items;
     size_t n, capacity;
     const struct layout *layout;

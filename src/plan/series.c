@@ -100,7 +100,7 @@ PHEMA_FALLIBLE phema_series_open(struct phema_series **out,
     }
     struct opening opening = {.options = options, .series = series};
     opening.scan.arena = &opening.scratch;
-    opening.scan.kept = &series->memory;
+    opening.scan.specs.arena = &series->memory;
     opening.scan.notes = &opening.notes;
     opening.agreement.arena = &series->memory;
     opening.agreement.selection = &opening.selection;

@@ -18,6 +18,9 @@ static enum phema_status add_step(struct phema_spec_term *term, struct phema_are
         return phema_fail(err, PHEMA_ERR_RESOURCE, "has more than %zu steps", SPEC_MAX_STEPS);
     if (term->known.n == term->capacity) {
         size_t capacity = term->capacity ? 2 * term->capacity : 1024;
+        if (arena->total_bytes > SPEC_MAX_BYTES)
+            return phema_fail(err, PHEMA_ERR_RESOURCE,
+                              "the steps of all profiles take more than 2 GiB");
         uint64_t *steps = phema_arena_array(arena, capacity, sizeof(*steps));
         double *betas = phema_arena_array(arena, capacity, sizeof(*betas));
         if (!steps || !betas)

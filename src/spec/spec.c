@@ -203,3 +203,28 @@ PHEMA_FALLIBLE phema_spec_parse(struct phema_spec **out, struct phema_arena *are
     *out = spec;
     return PHEMA_OK;
 }
+
+PHEMA_FALLIBLE phema_specs_find(struct phema_spec **out, struct phema_specs *specs,
+                                const char *text, struct phema_error *err)
+{
+    for (struct phema_spec *spec = specs->first; spec; spec = spec->next)
+        if (strcmp(spec->text, text) == 0) {
+            *out = spec;
+            return PHEMA_OK;
+        }
+    if (specs->n == PHEMA_MAX_SPECS)
+        return phema_fail(err, PHEMA_ERR_RESOURCE, "there are more than %zu different profiles",
+                          PHEMA_MAX_SPECS);
+    struct phema_spec *spec = NULL;
+    enum phema_status status = phema_spec_parse(&spec, specs->arena, text, err);
+    if (status)
+        return status;
+    spec->text = phema_arena_copy(specs->arena, text, strlen(text));
+    if (!spec->text)
+        return phema_fail_memory(err);
+    spec->next = specs->first;
+    specs->first = spec;
+    specs->n++;
+    *out = spec;
+    return PHEMA_OK;
+}

@@ -67,6 +67,8 @@ double spec_value(const struct phema_spec_term *term, const char *key);
 
 /* Files of steps: what a long training needs, and no more than memory bears. */
 #define SPEC_MAX_STEPS ((size_t)1 << 24)
+/* Of all texts of a series or a plan together: a manifest may hold any number of them. */
+#define SPEC_MAX_BYTES ((size_t)2 << 30)
 
 /* PHEMA_ERR_FILE when it is no table of steps and betas */
 PHEMA_FALLIBLE spec_read_table(struct phema_spec_term *term, struct phema_arena *arena,

@@ -59,7 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct phema_arena arena = {0};
     struct phema_text notes = {0};
     struct scan scan = {
-        .arena = &arena, .kept = &arena, .notes = &notes, .layout = &layout_manifest};
+        .arena = &arena, .specs = {.arena = &arena}, .notes = &notes, .layout = &layout_manifest};
     struct phema_error err = {""};
     bool has_files = true;
     if (scan_manifest(&scan, path, &err))

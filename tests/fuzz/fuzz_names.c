@@ -51,7 +51,7 @@ static void read_names(const char *operand, const char *layout, size_t n_lines)
 {
     struct phema_arena arena = {0};
     struct phema_text notes = {0};
-    struct scan scan = {.arena = &arena, .kept = &arena, .notes = &notes};
+    struct scan scan = {.arena = &arena, .specs = {.arena = &arena}, .notes = &notes};
     struct phema_series_options options = {.snapshots = operand, .layout = layout};
     struct phema_error err = {""};
     enum phema_status status = scan_snapshots(&scan, &options, &err);

@@ -35,7 +35,8 @@ static void check_target(const struct phema_target *target)
     fuzz_require(isfinite(target->time) && isfinite(target->named_time), "times are finite");
     fuzz_require(isnan(target->gamma) || (isfinite(target->gamma) && target->gamma > -0.5),
                  "widths are possible");
-    fuzz_require(target->is_width_in_file == !isnan(target->gamma), "a width comes from the file");
+    fuzz_require(target->is_width_in_file == (target->kind != NULL),
+                 "what is wanted is in the file");
     fuzz_require(target->newest < N_SNAPSHOTS, "copies come from a snapshot");
 }
 
@@ -63,5 +64,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t j = 0; j < plan.m; j++)
         free(plan.targets[j].solution.weights);
     free(plan.targets);
+    phema_arena_clear(&plan.memory);
     return 0;
 }

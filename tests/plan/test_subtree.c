@@ -46,7 +46,7 @@ static void check(const char *items, size_t size, const char *asked, const char 
     struct phema_arena arena = {0};
     struct phema_text notes = {0};
     struct scan scan = {
-        .arena = &arena, .kept = &arena, .notes = &notes, .layout = &layout_lightning};
+        .arena = &arena, .specs = {.arena = &arena}, .notes = &notes, .layout = &layout_lightning};
     struct subtree subtree;
     assert_ok(subtree_choose(&subtree, &scan, asked, checkpoint, &err), &err);
     assert_string_equal(subtree.key, key);

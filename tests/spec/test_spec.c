@@ -133,6 +133,13 @@ static void betas_are_the_same_for_every_end(void **state)
     assert_int_equal(late.betas->n, 100000);
     for (size_t i = 0; i < late.betas->n; i++)
         assert_int_equal(late.betas->steps[i], i + 1);
+    struct phema_specs specs = {.arena = &arena};
+    struct phema_spec *first = NULL, *second = NULL;
+    assert_ok(phema_specs_find(&first, &specs, "diffusers", &err), &err);
+    assert_ok(phema_specs_find(&second, &specs, "raw", &err), &err);
+    assert_ptr_not_equal(first, second);
+    assert_ok(phema_specs_find(&second, &specs, "diffusers", &err), &err);
+    assert_ptr_equal(first, second);
     assert_fails(phema_spec_profile(&late, spec, 1e9, &err), PHEMA_ERR_RESOURCE, &err,
                  "more than 16777216 steps");
     phema_arena_clear(&arena);
