@@ -197,7 +197,7 @@ void inspect_write_series(struct phema_text *out, const struct inspect_summary *
         phema_text_printf(out, "%-*s %14s ", width,
                           phema_name_shown(&label, snapshot->label, strlen(snapshot->label)),
                           phema_number_shown(&time, snapshot->time));
-        if (!snapshot->kind)
+        if (!snapshot->spec)
             phema_text_printf(out, "%*s", profile_width, "unknown");
         else if (has_shapes)
             phema_text_printf(out, "%*s", profile_width,

@@ -14,7 +14,7 @@ PHEMA_FALLIBLE profiles_read(struct opening *opening, struct phema_error *err)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "--input-profile: says what --input-sigma says; give one of them");
     opening->input_profiles =
-        phema_arena_array(&opening->scratch, n + 1, sizeof(*opening->input_profiles));
+        phema_arena_array(&opening->scratch, n + 1, sizeof(struct phema_spec *));
     if (!opening->input_profiles)
         return phema_fail_memory(err);
     for (size_t i = 0; i < n; i++) {

@@ -140,7 +140,7 @@ static enum phema_status read_specs(struct phema_spec ***out, struct phema_plan 
                                     const struct phema_plan_options *options,
                                     struct phema_error *err)
 {
-    *out = phema_arena_array(&plan->memory, options->n_profiles + 1, sizeof(**out));
+    *out = phema_arena_array(&plan->memory, options->n_profiles + 1, sizeof(struct phema_spec *));
     if (!*out)
         return phema_fail_memory(err);
     for (size_t i = 0; i < options->n_profiles; i++) {

@@ -21,7 +21,7 @@ static void check_profile(const struct phema_profile *profile)
         return;
     const struct phema_betas *betas = profile->betas;
     fuzz_require(betas && betas->n > 0 && (double)betas->steps[0] <= END, "a table has steps");
-    for (size_t i = 0; i < betas->n; i++) {
+    for (size_t i = 0; betas && i < betas->n; i++) {
         fuzz_require(betas->betas[i] >= 0 && betas->betas[i] <= 1, "betas are shares");
         fuzz_require(betas->steps[i] > (i ? betas->steps[i - 1] : 0), "steps ascend");
     }
