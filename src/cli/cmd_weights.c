@@ -86,7 +86,7 @@ const struct cli_verb cli_weights = {
         "      to look at, to edit, and to use with synth --weights\n"
         "  posthoc-ema weights --weights theirs.txt --sigma-rel 0.1 ckpts/\n"
         "      how good weights from elsewhere are\n"
-        "  posthoc-ema weights --advise --max-error 1e-3 --sigma-rel 0.05:0.25:0.05 ckpts/\n"
+        "  posthoc-ema weights --advise --max-error 1e-3 --sigma-rel 0.05,0.2 ckpts/\n"
         "      which snapshots could go if 1e-3 is good enough for these widths\n",
     .values_size = sizeof(struct weights_values),
     .run = run,
