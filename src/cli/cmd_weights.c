@@ -79,15 +79,14 @@ const struct cli_verb cli_weights = {
     .name = "weights",
     .summary = "print the weights and how good they are",
     .options = rows,
-    .examples =
-        "  posthoc-ema weights --sigma-rel 0.05,0.1 ckpts/\n"
-        "      a table: one line for each snapshot, one column for each target\n"
-        "  posthoc-ema weights --sigma-rel 0.1 --json ckpts/ > weights.json\n"
-        "      to look at, to edit, and to use with synth --weights\n"
-        "  posthoc-ema weights --weights theirs.txt --sigma-rel 0.1 ckpts/\n"
-        "      how good weights from elsewhere are\n"
-        "  posthoc-ema weights --advise --max-error 1e-3 --sigma-rel 0.05,0.2 ckpts/\n"
-        "      which snapshots could go if 1e-3 is good enough for these widths\n",
+    .examples = "  posthoc-ema weights --sigma-rel 0.05,0.1 ckpts/\n"
+                "      a table: one line for each snapshot, one column for each target\n"
+                "  posthoc-ema weights --sigma-rel 0.1 --json ckpts/ > weights.json\n"
+                "      to look at, to edit, and to use with synth --weights\n"
+                "  posthoc-ema weights --weights theirs.txt --sigma-rel 0.1 ckpts/\n"
+                "      how good weights from elsewhere are\n"
+                "  posthoc-ema weights --advise --max-error 1e-3 --sigma-rel 0.05,0.2 ckpts/\n"
+                "      which snapshots could go if 1e-3 is good enough for these widths\n",
     .values_size = sizeof(struct weights_values),
     .run = run,
 };
