@@ -69,6 +69,13 @@ PHEMA_FALLIBLE phema_gamma_from_sigma_rel(double *gamma, double sigma_rel, struc
 double phema_sigma_rel_from_gamma(double gamma);
 /* (1 - 1/step)^(gamma+1) (eq. 127), correctly rounded on every machine (computed in quad). */
 double phema_power_beta(double gamma, uint64_t step);
+/* What the average of this shape keeps of itself at a step, e = beta e + (1 - beta) theta, steps
+ * counted from 1; correctly rounded as above. Power: with the profile's update_every. EMA: at every
+ * step, so that some of the parameters before training stays. Ramped: by the half-life
+ * min(half_life, ramp step), as EDM2 has it. Window, cosine, minus-sqrt: F(step-1)/F(step) with the
+ * end t of the profile, 0 up to their begin, 1 after their end. Table: what is listed, or 1. Raw:
+ * 0. */
+double phema_profile_beta(const struct phema_profile *profile, uint64_t step);
 /* Time back from t in which half of the weight lies: t (1 - 2^(-1/(gamma+1))); and its inverse. */
 double phema_half_life_from_gamma(double gamma, double t);
 PHEMA_FALLIBLE phema_gamma_from_half_life(double *gamma, double half_life, double t,
