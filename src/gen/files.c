@@ -8,18 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "manifest.h"
 #include "phema/cleanup.h"
 #include "phema/formats.h"
-
-/* The shortest decimals that read back as the same number, at least 3: 0.050, 0.0125. */
-static void print_sigma(char *text, size_t size, double sigma_rel)
-{
-    for (int digits = 3; digits <= 40; digits++) {
-        (void)snprintf(text, size, "%.*f", digits, sigma_rel);
-        if (strtod(text, NULL) == sigma_rel)
-            return;
-    }
-}
 
 static void print_shortest(char *text, size_t size, double value)
 {
@@ -32,7 +23,7 @@ static void print_shortest(char *text, size_t size, double value)
 
 struct metadata_text {
     char time[24], sigma_rel[48], gamma[48], update_every[24];
-    struct phema_metadata entries[5];
+    struct phema_metadata entries[6];
     size_t n;
 };
 
@@ -41,67 +32,60 @@ static void add_entry(struct metadata_text *text, const char *key, const char *v
     text->entries[text->n++] = (struct phema_metadata){key, value, strlen(key), strlen(value)};
 }
 
-static void describe(struct metadata_text *text, const struct gen_file *file,
-                     const struct gen_average *averages)
+static void describe_power(struct metadata_text *text, const struct gen_kind *kind)
 {
-    text->n = 0;
-    (void)snprintf(text->time, sizeof(text->time), "%" PRIu64, file->time);
-    add_entry(text, "posthoc_ema.time", text->time);
-    add_entry(text, "posthoc_ema.unit", "steps");
-    if (file->average == GEN_RAW)
-        return;
-    const struct gen_average *average = &averages[file->average];
-    print_shortest(text->sigma_rel, sizeof(text->sigma_rel), average->sigma_rel);
-    (void)snprintf(text->gamma, sizeof(text->gamma), "%.17g", average->gamma);
+    print_shortest(text->sigma_rel, sizeof(text->sigma_rel), kind->sigma_rel);
+    (void)snprintf(text->gamma, sizeof(text->gamma), "%.17g", kind->profile.gamma);
     add_entry(text, "posthoc_ema.sigma_rel", text->sigma_rel);
     add_entry(text, "posthoc_ema.gamma", text->gamma);
-    if (average->update_every == 1)
+    if (kind->profile.update_every == 1 || kind->hides_update_every)
         return;
     (void)snprintf(text->update_every, sizeof(text->update_every), "%" PRIu64,
-                   average->update_every);
+                   kind->profile.update_every);
     add_entry(text, "posthoc_ema.update_every", text->update_every);
 }
 
-static bool name_file(struct gen_file *file, const char *directory, bool is_truth,
-                      const struct gen_average *averages)
+static void describe(struct metadata_text *text, const struct gen_item *item)
 {
-    char width[64] = "raw";
-    if (file->average != GEN_RAW)
-        print_sigma(width, sizeof(width), averages[file->average].sigma_rel);
-    int length = asprintf(&file->path, "%s/%s-%07" PRIu64 "-%s.safetensors", directory,
-                          is_truth ? "truth/truth" : "snapshot", file->time, width);
-    if (length < 0)
-        file->path = NULL;
-    return length >= 0;
+    text->n = 0;
+    (void)snprintf(text->time, sizeof(text->time), "%" PRIu64, item->time);
+    add_entry(text, "posthoc_ema.time", text->time);
+    add_entry(text, "posthoc_ema.unit", "steps");
+    if (item->kind->hides_profile)
+        return;
+    if (item->kind->text)
+        add_entry(text, "posthoc_ema.profile", item->kind->text);
+    else
+        describe_power(text, item->kind);
 }
 
-/* The list of files, by time; truths, at the last time, come last. */
-static bool list_files(struct gen_files *files, const char *directory,
-                       const struct phema_gen_options *options, const struct gen_average *averages,
-                       const size_t *average_of_input, const size_t *average_of_truth)
+static struct gen_file *add_file(struct gen_files *files, const char *directory, const char *name)
 {
-    size_t n_widths = options->n_input_sigmas + options->is_raw;
-    files->files =
-        calloc(options->count * n_widths + options->n_truth_sigmas + 1, sizeof(*files->files));
+    struct gen_file *file = &files->files[files->n + files->n_beside];
+    if (asprintf(&file->path, "%s/%s", directory, name) < 0)
+        file->path = NULL;
+    return file->path ? file : NULL;
+}
+
+static bool list_files(struct gen_files *files, const char *directory,
+                       const struct phema_gen_options *options, const struct gen_request *request)
+{
+    /* behind them the manifest, and a table for each kind at most */
+    files->files = calloc(request->n_items + 1 + request->n_snapshot_kinds, sizeof(*files->files));
     bool is_complete = files->files != NULL;
-    for (uint64_t i = 1; is_complete && i <= options->count; i++) {
-        /* i * steps / count, rounded down, without the product */
-        uint64_t time = options->steps / options->count * i +
-                        options->steps % options->count * i / options->count;
-        for (size_t j = 0; is_complete && j < n_widths; j++) {
-            struct gen_file *file = &files->files[files->n++];
-            file->time = time;
-            file->average = j < options->n_input_sigmas ? average_of_input[j] : GEN_RAW;
-            file->dtype = options->dtype;
-            is_complete = name_file(file, directory, false, averages);
+    for (size_t i = 0; is_complete && i < request->n_items; i++) {
+        const struct gen_item *item = &request->items[i];
+        struct phema_text name = {0};
+        phema_text_puts(&name, item->is_truth ? "truth/" : "");
+        gen_put_file_name(&name, item);
+        struct gen_file *file = name.is_failed ? NULL : add_file(files, directory, name.data);
+        is_complete = file != NULL;
+        if (file) {
+            file->item = item;
+            file->dtype = item->is_truth ? options->truth_dtype : options->dtype;
+            files->n++;
         }
-    }
-    for (size_t j = 0; is_complete && j < options->n_truth_sigmas; j++) {
-        struct gen_file *file = &files->files[files->n++];
-        file->time = options->steps;
-        file->average = average_of_truth[j];
-        file->dtype = options->truth_dtype;
-        is_complete = name_file(file, directory, true, averages);
+        phema_text_clear(&name);
     }
     return is_complete;
 }
@@ -121,10 +105,9 @@ static struct phema_tensor *list_tensors(const struct gen_model *model)
     return tensors;
 }
 
-static enum phema_status open_file(struct gen_file *file, uint64_t *offsets,
-                                   struct phema_tensor *tensors, size_t n,
-                                   const struct phema_gen_options *options,
-                                   const struct gen_average *averages, struct phema_error *err)
+static enum phema_status open_file(struct gen_file *file, const struct gen_item *item,
+                                   uint64_t *offsets, struct phema_tensor *tensors, size_t n,
+                                   const struct phema_gen_options *options, struct phema_error *err)
 {
     uint64_t elem_bytes = phema_dtype_bits(file->dtype) / 8;
     for (size_t i = 0; i < n; i++) {
@@ -132,7 +115,7 @@ static enum phema_status open_file(struct gen_file *file, uint64_t *offsets,
         tensors[i].size_bytes = tensors[i].n_elems * elem_bytes;
     }
     struct metadata_text text;
-    describe(&text, file, averages);
+    describe(&text, item);
     uint8_t *header = NULL;
     size_t header_size = 0;
     uint64_t total = 0;
@@ -151,7 +134,7 @@ static enum phema_status open_file(struct gen_file *file, uint64_t *offsets,
 }
 
 static enum phema_status open_all(struct gen_files *files, const struct phema_gen_options *options,
-                                  const struct gen_model *model, const struct gen_average *averages,
+                                  const struct gen_model *model, const struct gen_request *request,
                                   struct phema_error *err)
 {
     struct phema_tensor *tensors = list_tensors(model);
@@ -163,8 +146,8 @@ static enum phema_status open_all(struct gen_files *files, const struct phema_ge
     enum phema_status status = PHEMA_OK;
     /* one array of offsets for all: the last file's stay */
     for (size_t i = 0; !status && i < files->n; i++)
-        status = open_file(&files->files[i], files->first_elems, tensors, model->n, options,
-                           averages, err);
+        status = open_file(&files->files[i], &request->items[i], files->first_elems, tensors,
+                           model->n, options, err);
     free(tensors);
     if (status || !files->n)
         return status;
@@ -175,20 +158,59 @@ static enum phema_status open_all(struct gen_files *files, const struct phema_ge
     return PHEMA_OK;
 }
 
+/* A file whose text is known already. */
+static enum phema_status open_beside(struct gen_files *files, const char *directory,
+                                     const char *name, const struct phema_text *text,
+                                     const struct phema_gen_options *options,
+                                     struct phema_error *err)
+{
+    struct phema_writer_options writer_options = {.replaces = options->replaces,
+                                                  .syncs = options->syncs};
+    enum phema_status status = phema_text_check(text, err);
+    struct gen_file *file = status ? NULL : add_file(files, directory, name);
+    if (!file)
+        return status ? status : phema_fail_memory(err);
+    files->n_beside++;
+    status = phema_writer_open(&file->writer, file->path, text->size, &writer_options, err);
+    return status ? status : phema_writer_put(file->writer, 0, text->data, text->size, err);
+}
+
+static enum phema_status open_all_beside(struct gen_files *files, const char *directory,
+                                         const struct phema_gen_options *options,
+                                         const struct gen_request *request, struct phema_error *err)
+{
+    if (!gen_needs_manifest(request))
+        return PHEMA_OK;
+    struct phema_text text = {0};
+    gen_write_manifest(&text, request);
+    enum phema_status status = open_beside(files, directory, GEN_MANIFEST, &text, options, err);
+    phema_text_clear(&text);
+    for (size_t k = 0; !status && k < request->n_snapshot_kinds; k++) {
+        const struct gen_kind *kind = &request->kinds[k];
+        if (!gen_has_table(kind))
+            continue;
+        gen_write_table(&text, kind->profile.betas);
+        status = open_beside(files, directory, kind->name, &text, options, err);
+        phema_text_clear(&text);
+    }
+    return status;
+}
+
 enum phema_status gen_files_open(struct gen_files *files, const char *directory,
                                  const struct phema_gen_options *options,
-                                 const struct gen_model *model, const struct gen_average *averages,
-                                 const size_t *average_of_input, const size_t *average_of_truth,
+                                 const struct gen_model *model, const struct gen_request *request,
                                  struct phema_error *err)
 {
-    *files = (struct gen_files){NULL, 0, NULL};
+    *files = (struct gen_files){0};
     enum phema_status status = PHEMA_OK;
-    if (!list_files(files, directory, options, averages, average_of_input, average_of_truth))
+    if (!list_files(files, directory, options, request))
         status = phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory for the list of files");
     if (!status)
-        status = phema_writer_allow(files->n, err);
+        status = phema_writer_allow(files->n + 1 + request->n_snapshot_kinds, err);
     if (!status)
-        status = open_all(files, options, model, averages, err);
+        status = open_all_beside(files, directory, options, request, err);
+    if (!status)
+        status = open_all(files, options, model, request, err);
     if (status)
         gen_files_clear(files);
     return status;
@@ -199,7 +221,7 @@ enum phema_status gen_files_commit(struct gen_files *files, struct phema_error *
     enum phema_status status = PHEMA_OK;
     size_t n_done = 0;
     phema_cleanup_hold(); /* an ending signal waits until the whole series is there */
-    while (!status && n_done < files->n) {
+    while (!status && n_done < files->n + files->n_beside) {
         struct gen_file *file = &files->files[n_done++];
         status = phema_writer_commit(file->writer, err);
         file->writer = NULL;
@@ -213,11 +235,11 @@ enum phema_status gen_files_commit(struct gen_files *files, struct phema_error *
 
 void gen_files_clear(struct gen_files *files)
 {
-    for (size_t i = 0; i < files->n; i++) {
+    for (size_t i = 0; i < files->n + files->n_beside; i++) {
         phema_writer_abandon(files->files[i].writer);
         free(files->files[i].path);
     }
     free(files->files);
     free(files->first_elems);
-    *files = (struct gen_files){NULL, 0, NULL};
+    *files = (struct gen_files){0};
 }

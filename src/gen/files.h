@@ -5,14 +5,11 @@
 
 #include "phema/gen.h"
 #include "phema/writer.h"
+#include "request.h"
 #include "tensors.h"
-#include "train.h"
-
-#define GEN_RAW SIZE_MAX /* the parameters themselves */
 
 struct gen_file {
-    uint64_t time;
-    size_t average; /* index of what is stored, or GEN_RAW */
+    const struct gen_item *item; /* NULL: of what stands beside the snapshots */
     enum phema_dtype dtype;
     uint64_t data_at; /* where the first tensor's data begin */
     struct phema_writer *writer;
@@ -20,16 +17,16 @@ struct gen_file {
 };
 
 struct gen_files {
-    struct gen_file *files; /* [n], by time */
+    struct gen_file *files; /* [n], in the order of the items: by time */
     size_t n;
+    size_t n_beside;       /* more files behind them: manifest.h */
     uint64_t *first_elems; /* [tensors] elements before each in every file: all have one order */
 };
 
-/* Opens every file; on failure none is left. */
+/* Opens every file; on failure none is left. The request is borrowed. */
 PHEMA_FALLIBLE gen_files_open(struct gen_files *files, const char *directory,
                               const struct phema_gen_options *options,
-                              const struct gen_model *model, const struct gen_average *averages,
-                              const size_t *average_of_input, const size_t *average_of_truth,
+                              const struct gen_model *model, const struct gen_request *request,
                               struct phema_error *err);
 
 /* Publishes all or, as far as can be, none. */

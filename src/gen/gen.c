@@ -17,15 +17,14 @@
 #include "files.h"
 #include "phema/accumulate.h"
 #include "phema/cleanup.h"
-#include "phema/profile.h"
+#include "request.h"
 #include "tensors.h"
-#include "train.h"
 
 /* Two doubles and more are held for every step, and a beta takes microseconds. */
 #define MAX_STEPS   100000000u
 #define MAX_PARAMS  (1ULL << 50)
 #define MAX_TENSORS 1000000u
-#define MAX_FILES   1000000u
+#define MAX_TIMES   1000000u
 
 struct work {
     const struct gen_training *training;
@@ -51,7 +50,7 @@ static enum phema_status check_ranges(const struct phema_gen_options *options,
         const char *what;
         uint64_t value, least, most;
     } ranges[] = {
-        {"snapshots (--count)", options->count, 1, MAX_FILES},
+        {"snapshots (--count)", options->count, 1, MAX_TIMES},
         {"steps (--steps)", options->steps, options->count, MAX_STEPS},
         {"tensors (--tensors)", options->n_tensors, 1, MAX_TENSORS},
         {"parameters (--params)", options->n_params, options->n_tensors, MAX_PARAMS},
@@ -68,50 +67,6 @@ static enum phema_status check_ranges(const struct phema_gen_options *options,
         return phema_fail(err, PHEMA_ERR_USAGE, "dtype: expected F16, BF16, F32 or F64, found %s",
                           phema_dtype_name(is_writable_dtype(options->dtype) ? options->truth_dtype
                                                                              : options->dtype));
-    uint64_t n_widths = (uint64_t)options->n_input_sigmas + options->is_raw, n_files;
-    if (!phema_size_mul(&n_files, options->count, n_widths) ||
-        !phema_size_add(&n_files, n_files, options->n_truth_sigmas) || n_files > MAX_FILES)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "%" PRIu64 " snapshots of %" PRIu64 " widths are more than %u files",
-                          options->count, n_widths, MAX_FILES);
-    return PHEMA_OK;
-}
-
-/* The index of an average among the n of the list, which grows when it is new. */
-static enum phema_status find_average(size_t *index, struct gen_average *averages, size_t *n,
-                                      double sigma_rel, uint64_t update_every,
-                                      struct phema_error *err)
-{
-    for (size_t i = 0; i < *n; i++) {
-        if (averages[i].sigma_rel == sigma_rel && averages[i].update_every == update_every) {
-            *index = i;
-            return PHEMA_OK;
-        }
-    }
-    double gamma;
-    enum phema_status status = phema_gamma_from_sigma_rel(&gamma, sigma_rel, err);
-    if (status)
-        return status;
-    averages[*n] = (struct gen_average){sigma_rel, gamma, update_every, NULL};
-    *index = (*n)++;
-    return PHEMA_OK;
-}
-
-/* The averages of a list of widths; two of the same width would be one file. */
-static enum phema_status find_averages(size_t *indices, struct gen_average *averages, size_t *n,
-                                       const double *sigmas, size_t n_sigmas, uint64_t update_every,
-                                       struct phema_error *err)
-{
-    for (size_t i = 0; i < n_sigmas; i++) {
-        for (size_t j = 0; j < i; j++) {
-            if (sigmas[i] == sigmas[j])
-                return phema_fail(err, PHEMA_ERR_USAGE, "sigma_rel %g is given twice", sigmas[i]);
-        }
-        enum phema_status status =
-            find_average(&indices[i], averages, n, sigmas[i], update_every, err);
-        if (status)
-            return status;
-    }
     return PHEMA_OK;
 }
 
@@ -120,9 +75,9 @@ static enum phema_status put_run(const struct work *work, const struct gen_state
                                  size_t n, void *buffer, struct phema_error *err)
 {
     struct phema_narrow_counts counts = {0};
-    const double *source = file->average == GEN_RAW
+    const double *source = file->item->average == GEN_RAW
                                ? state->parameters
-                               : state->averages + file->average * GEN_RUN_ELEMS;
+                               : state->averages + file->item->average * GEN_RUN_ELEMS;
     uint64_t elem_bytes = phema_dtype_bits(file->dtype) / 8;
     phema_narrow(work->backend, buffer, file->dtype, PHEMA_ACCUMULATE_F64, source, n,
                  PHEMA_OVERFLOW_INF, &counts);
@@ -143,7 +98,7 @@ static enum phema_status do_run(const struct work *work, struct gen_state *state
     size_t next = 0;
     for (uint64_t step = 1; next < files->n; step++) {
         gen_run_step(state, work->training, &run, step);
-        for (; next < files->n && files->files[next].time == step; next++) {
+        for (; next < files->n && files->files[next].item->time == step; next++) {
             enum phema_status status =
                 put_run(work, state, &files->files[next], tensor, first_elem, run.n, buffer, err);
             if (status)
@@ -255,12 +210,11 @@ static void leave_directory(struct made_directory *made, bool is_kept)
 static enum phema_status write_series(const char *directory,
                                       const struct phema_gen_options *options,
                                       const struct gen_training *training,
-                                      const struct gen_model *model, const size_t *average_of_input,
-                                      const size_t *average_of_truth, struct phema_error *err)
+                                      const struct gen_model *model,
+                                      const struct gen_request *request, struct phema_error *err)
 {
     struct gen_files files;
-    enum phema_status status = gen_files_open(&files, directory, options, model, training->averages,
-                                              average_of_input, average_of_truth, err);
+    enum phema_status status = gen_files_open(&files, directory, options, model, request, err);
     if (status)
         return status;
     struct work work = {.training = training,
@@ -279,19 +233,17 @@ static enum phema_status write_series(const char *directory,
 /* Directories are made last of all that can fail early, and go again on failure. */
 static enum phema_status write_into(const char *directory, const struct phema_gen_options *options,
                                     const struct gen_training *training,
-                                    const size_t *average_of_input, const size_t *average_of_truth,
-                                    struct phema_error *err)
+                                    const struct gen_request *request, struct phema_error *err)
 {
     struct made_directory outer = {0}, truth = {0};
     struct gen_model model = {0};
     enum phema_status status = gen_model_init(&model, options->n_tensors, options->n_params, err);
     if (!status)
         status = make_directory(&outer, directory, "", err);
-    if (!status && options->n_truth_sigmas)
+    if (!status && request->n_truth_kinds)
         status = make_directory(&truth, directory, "truth", err);
     if (!status)
-        status = write_series(directory, options, training, &model, average_of_input,
-                              average_of_truth, err);
+        status = write_series(directory, options, training, &model, request, err);
     leave_directory(&truth, status == PHEMA_OK);
     leave_directory(&outer, status == PHEMA_OK);
     gen_model_clear(&model);
@@ -304,28 +256,16 @@ enum phema_status phema_gen(const char *directory, const struct phema_gen_option
     enum phema_status status = check_ranges(options, err);
     if (status)
         return status;
-    size_t n_most = options->n_input_sigmas + options->n_truth_sigmas + 1, n = 0;
-    struct gen_average *averages = calloc(n_most, sizeof(*averages));
-    size_t *indices = calloc(n_most, sizeof(*indices));
-    struct gen_training training = {0};
-    if (!averages || !indices) {
-        status = phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory for the averages");
-        goto done;
-    }
-    size_t *average_of_truth = indices + options->n_input_sigmas;
-    status = find_averages(indices, averages, &n, options->input_sigmas, options->n_input_sigmas,
-                           options->update_every, err);
+    struct gen_request request;
+    status = gen_request_init(&request, options, err);
+    if (status)
+        return status;
+    struct gen_training training;
+    status = gen_training_init(&training, options->seed, options->steps, request.averages,
+                               request.n_averages, err);
     if (!status)
-        status = find_averages(average_of_truth, averages, &n, options->truth_sigmas,
-                               options->n_truth_sigmas, 1, err);
-    if (!status)
-        status = gen_training_init(&training, options->seed, options->steps, averages, n, err);
-    if (!status)
-        status = write_into(directory, options, &training, indices, average_of_truth, err);
-
-done:
+        status = write_into(directory, options, &training, &request, err);
     gen_training_clear(&training);
-    free(averages);
-    free(indices);
+    gen_request_clear(&request);
     return status;
 }

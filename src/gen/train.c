@@ -6,8 +6,7 @@
 
 #include <math.h>
 #include <stdlib.h>
-
-#include "phema/profile.h"
+#include <string.h>
 
 /* Of parameters of scale 1 at the end of training. The random walk is as fast there as makes the
  * averages of sigma_rel 0.05 and 0.10 differ by 3 %: integral (Q_.05 - Q_.10)^2 dt is 0.0120 T, so
@@ -43,20 +42,35 @@ static inline void draw(double *first, double *second, uint64_t key, uint64_t pa
     *second = (double)((int32_t)(bits >> 32 & 0xffff) + (int32_t)(bits >> 48) - 65535);
 }
 
-/* Every step from the first; ema-pytorch's copy of the first parameters is a beta of 0. */
-static void fill_betas(const struct gen_average *average, uint64_t steps)
+/* Betas of a shape that ends at a step are those of any other end, moved. */
+static double *betas_of_like(const struct gen_average *averages, size_t i)
 {
-    uint64_t every = average->update_every;
-    for (uint64_t step = 1; step <= steps; step++) {
-        if (step == 1)
-            average->betas[step] = 0;
-        else if (every == 1)
-            average->betas[step] = phema_power_beta(average->gamma, step);
-        else if ((step - 1) % every == 0)
-            average->betas[step] = phema_power_beta(average->gamma, step + 1);
-        else
-            average->betas[step] = 1;
+    const struct phema_profile *profile = &averages[i].profile;
+    for (size_t j = 0; gen_has_begin(profile) && j < i; j++) {
+        const struct phema_profile *other = &averages[j].profile;
+        if (other->shape == profile->shape && other->length == profile->length)
+            return averages[j].betas;
     }
+    return NULL;
+}
+
+static bool fill_betas(struct gen_average *averages, size_t i)
+{
+    struct gen_average *average = &averages[i];
+    average->betas = betas_of_like(averages, i);
+    average->borrows_betas = average->betas != NULL;
+    if (average->borrows_betas)
+        return true;
+    average->betas = calloc(average->last - average->first + 1, sizeof(double));
+    for (uint64_t step = average->first; average->betas && step <= average->last; step++)
+        average->betas[step - average->first] = phema_profile_beta(&average->profile, step);
+    return average->betas != NULL;
+}
+
+bool gen_has_begin(const struct phema_profile *profile)
+{
+    return profile->shape == PHEMA_SHAPE_WINDOW || profile->shape == PHEMA_SHAPE_COSINE ||
+           profile->shape == PHEMA_SHAPE_MINUS_SQRT;
 }
 
 enum phema_status gen_training_init(struct gen_training *training, uint64_t seed, uint64_t steps,
@@ -65,10 +79,8 @@ enum phema_status gen_training_init(struct gen_training *training, uint64_t seed
     *training = (struct gen_training){seed, steps, NULL, averages, n};
     training->walk_sizes = calloc(steps + 1, sizeof(double));
     bool is_complete = training->walk_sizes != NULL;
-    for (size_t i = 0; i < n; i++) {
-        averages[i].betas = calloc(steps + 1, sizeof(double));
-        is_complete = is_complete && averages[i].betas;
-    }
+    for (size_t i = 0; is_complete && i < n; i++)
+        is_complete = fill_betas(averages, i);
     if (!is_complete) {
         gen_training_clear(training);
         return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory for %llu steps",
@@ -78,8 +90,6 @@ enum phema_status gen_training_init(struct gen_training *training, uint64_t seed
     for (uint64_t step = 1; step <= steps; step++)
         training->walk_sizes[step] =
             WALK_AT_END * sqrt((end + early) / (((double)step + early) * end));
-    for (size_t i = 0; i < n; i++)
-        fill_betas(&averages[i], steps);
     return PHEMA_OK;
 }
 
@@ -88,7 +98,8 @@ void gen_training_clear(struct gen_training *training)
     free(training->walk_sizes);
     training->walk_sizes = NULL;
     for (size_t i = 0; i < training->n_averages; i++) {
-        free(training->averages[i].betas);
+        if (!training->averages[i].borrows_betas)
+            free(training->averages[i].betas);
         training->averages[i].betas = NULL;
     }
 }
@@ -124,8 +135,9 @@ void gen_run_start(struct gen_state *state, const struct gen_training *training,
         draw(&noise, &unused, key, run->first_param + i);
         state->drift[i] = run->mean + size * noise;
     }
-    for (size_t i = 0; i < training->n_averages * GEN_RUN_ELEMS; i++)
-        state->averages[i] = 0;
+    /* what was before training is part of exponential averages */
+    for (size_t j = 0; j < training->n_averages; j++)
+        memcpy(state->averages + j * GEN_RUN_ELEMS, state->drift, run->n * sizeof(double));
 }
 
 static void move(struct gen_state *state, const struct gen_run *run, uint64_t key, double walk)
@@ -155,7 +167,10 @@ void gen_run_step(struct gen_state *state, const struct gen_training *training,
 {
     move(state, run, step_key(training, step), training->walk_sizes[step]);
     for (size_t j = 0; j < training->n_averages; j++) {
-        double beta = training->averages[j].betas[step];
+        const struct gen_average *at = &training->averages[j];
+        if (step < at->first || step > at->last)
+            continue;
+        double beta = at->betas[step - at->first];
         if (beta != 1)
             average(state->averages + j * GEN_RUN_ELEMS, state->parameters, run->n, beta);
     }

@@ -5,6 +5,7 @@
 #define PHEMA_GEN_TRAIN_H
 
 #include "phema/error.h"
+#include "phema/profile.h"
 #include "phema/span.h"
 
 /* Parameters that are simulated together: the working set (four arrays or so) stays in the
@@ -12,10 +13,14 @@
 #define GEN_RUN_ELEMS 8192
 
 struct gen_average {
-    double sigma_rel, gamma;
-    uint64_t update_every;
-    double *betas; /* [steps + 1] by step; 1 where the average is not touched */
+    struct phema_profile profile;
+    uint64_t first, last; /* steps at which it is touched */
+    double *betas;        /* [last - first + 1] from step first on; 1: not touched */
+    bool borrows_betas;
 };
+
+/* Shapes that weigh nothing before a begin of their own: one average for each end. */
+bool gen_has_begin(const struct phema_profile *profile);
 
 struct gen_training {
     uint64_t seed, steps;
@@ -24,7 +29,8 @@ struct gen_training {
     size_t n_averages;
 };
 
-/* averages: [n], sigma_rel, gamma and update_every filled in; borrowed, their betas owned. */
+/* averages: [n], profile, first and last filled in; borrowed, their betas owned. Those of the same
+ * shape with different ends, all at whole steps, have the same betas back from there. */
 PHEMA_FALLIBLE gen_training_init(struct gen_training *training, uint64_t seed, uint64_t steps,
                                  struct gen_average *averages, size_t n, struct phema_error *err);
 void gen_training_clear(struct gen_training *training); /* takes the half-built */

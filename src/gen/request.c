@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+/* request.c - see request.h. */
+#include "request.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kinds.h"
+
+#define MAX_FILES 1000000u
+/* Each takes a row of GEN_RUN_ELEMS doubles in every thread, 64 KiB, and time at every step: */
+#define MAX_AVERAGES 4096u
+
+struct kinds_asked { /* for snapshots, or for truths */
+    const double *sigmas;
+    size_t n_sigmas;
+    const struct phema_gen_profile *profiles;
+    size_t n_profiles;
+    uint64_t update_every;
+    bool hides_update_every;
+    bool is_raw;
+};
+
+static size_t count_kinds(const struct kinds_asked *asked)
+{
+    return asked->n_sigmas + asked->n_profiles + asked->is_raw;
+}
+
+static enum phema_status resolve_kind(struct gen_kind *kind, const struct kinds_asked *asked,
+                                      size_t i, struct phema_error *err)
+{
+    static const struct phema_gen_profile raw = {
+        .profile = {.shape = PHEMA_SHAPE_RAW}, .text = "raw", .name = "raw"};
+    if (i < asked->n_sigmas)
+        return gen_kind_of_width(kind, asked->sigmas[i], asked->update_every, err);
+    i -= asked->n_sigmas;
+    const struct phema_gen_profile *profile = i < asked->n_profiles ? &asked->profiles[i] : &raw;
+    enum phema_status status = gen_kind_of_profile(kind, profile, asked->update_every, err);
+    kind->hides_profile = profile == &raw;
+    return status;
+}
+
+/* Two kinds of one name would be one file. */
+static enum phema_status resolve_kinds(struct gen_kind *kinds, const struct kinds_asked *asked,
+                                       struct phema_error *err)
+{
+    for (size_t i = 0; i < count_kinds(asked); i++) {
+        enum phema_status status = resolve_kind(&kinds[i], asked, i, err);
+        if (status)
+            return status;
+        kinds[i].hides_update_every = asked->hides_update_every;
+        for (size_t j = 0; j < i; j++) {
+            if (strcmp(kinds[i].name, kinds[j].name) != 0)
+                continue;
+            if (kinds[i].profile.shape == PHEMA_SHAPE_POWER)
+                return phema_fail(err, PHEMA_ERR_USAGE, "sigma_rel %g is given twice",
+                                  kinds[i].sigma_rel);
+            return phema_fail(err, PHEMA_ERR_USAGE, "profile %s is given twice", kinds[i].text);
+        }
+    }
+    return PHEMA_OK;
+}
+
+static bool is_same_average(const struct phema_profile *a, const struct phema_profile *b)
+{
+    return a->shape == b->shape && a->t == b->t && a->gamma == b->gamma &&
+           a->update_every == b->update_every && a->half_life == b->half_life &&
+           a->ramp == b->ramp && a->length == b->length && a->betas == b->betas;
+}
+
+/* The index of an average, which is new or is there already. */
+static enum phema_status find_average(size_t *index, struct gen_request *request,
+                                      const struct phema_profile *profile, uint64_t first,
+                                      uint64_t last, struct phema_error *err)
+{
+    for (size_t i = 0; i < request->n_averages; i++) {
+        if (is_same_average(&request->averages[i].profile, profile)) {
+            *index = i;
+            return PHEMA_OK;
+        }
+    }
+    if (request->n_averages == MAX_AVERAGES)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "more than %u averages to track at once; windows and the like are one "
+                          "for each of their times",
+                          MAX_AVERAGES);
+    *index = request->n_averages++;
+    request->averages[*index] =
+        (struct gen_average){.profile = *profile, .first = first, .last = last};
+    return PHEMA_OK;
+}
+
+/* What a shape with a begin stores at a time is an average of its own. */
+static enum phema_status find_average_at(size_t *index, struct gen_request *request,
+                                         const struct gen_kind *kind, uint64_t time,
+                                         struct phema_error *err)
+{
+    if (!gen_has_begin(&kind->profile)) {
+        *index = kind->average;
+        return PHEMA_OK;
+    }
+    struct phema_profile profile = kind->profile;
+    profile.t = (double)time;
+    if (!(profile.length <= profile.t))
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "%s: is longer than the training at step %" PRIu64
+                          "; use a shorter length, or later times",
+                          kind->text, time);
+    uint64_t first = (uint64_t)floor(profile.t - profile.length) + 1;
+    return find_average(index, request, &profile, first, time, err);
+}
+
+static enum phema_status add_item(struct gen_request *request, const struct gen_kind *kind,
+                                  uint64_t time, bool is_truth, struct phema_error *err)
+{
+    struct gen_item *item = &request->items[request->n_items];
+    *item = (struct gen_item){.time = time, .kind = kind, .is_truth = is_truth};
+    enum phema_status status = find_average_at(&item->average, request, kind, time, err);
+    request->n_items += status == PHEMA_OK;
+    return status;
+}
+
+/* i * steps / count, rounded down, without the product */
+static uint64_t time_of(const struct phema_gen_options *options, uint64_t i)
+{
+    return options->steps / options->count * i +
+           options->steps % options->count * i / options->count;
+}
+
+static int compare_items(const void *a, const void *b)
+{
+    const struct gen_item *x = a, *y = b;
+    if (x->time != y->time)
+        return x->time < y->time ? -1 : 1;
+    if (x->is_truth != y->is_truth)
+        return x->is_truth ? 1 : -1;
+    return (x->kind > y->kind) - (x->kind < y->kind);
+}
+
+static enum phema_status list_items(struct gen_request *request,
+                                    const struct phema_gen_options *options,
+                                    struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    for (uint64_t i = 1; !status && i <= options->count; i++) {
+        for (size_t k = 0; !status && k < request->n_snapshot_kinds; k++)
+            status = add_item(request, &request->kinds[k], time_of(options, i), false, err);
+    }
+    const uint64_t *times = options->n_truth_times ? options->truth_times : &options->steps;
+    size_t n_times = options->n_truth_times ? options->n_truth_times : 1;
+    for (size_t i = 0; !status && i < n_times; i++) {
+        for (size_t k = 0; !status && k < request->n_truth_kinds; k++)
+            status = add_item(request, &request->kinds[request->n_snapshot_kinds + k], times[i],
+                              true, err);
+    }
+    if (!status && request->n_items)
+        qsort(request->items, request->n_items, sizeof(*request->items), compare_items);
+    return status;
+}
+
+static enum phema_status check_truth_times(const struct phema_gen_options *options,
+                                           struct phema_error *err)
+{
+    for (size_t i = 0; i < options->n_truth_times; i++) {
+        uint64_t time = options->truth_times[i];
+        if (time < 1 || time > options->steps)
+            return phema_fail(err, PHEMA_ERR_USAGE,
+                              "exact averages at (--truth-at): expected steps from 1 to %" PRIu64
+                              ", found %" PRIu64,
+                              options->steps, time);
+        for (size_t j = 0; j < i; j++) {
+            if (options->truth_times[j] == time)
+                return phema_fail(err, PHEMA_ERR_USAGE,
+                                  "exact averages at (--truth-at): step %" PRIu64 " is given twice",
+                                  time);
+        }
+    }
+    return PHEMA_OK;
+}
+
+static enum phema_status count_files(uint64_t *n_files, const struct phema_gen_options *options,
+                                     uint64_t n_snapshot_kinds, uint64_t n_truth_kinds,
+                                     struct phema_error *err)
+{
+    if (n_snapshot_kinds > MAX_AVERAGES || n_truth_kinds > MAX_AVERAGES)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "expected at most %u widths and profiles, found "
+                          "%" PRIu64,
+                          MAX_AVERAGES,
+                          n_truth_kinds > n_snapshot_kinds ? n_truth_kinds : n_snapshot_kinds);
+    uint64_t n_truth_times = options->n_truth_times ? options->n_truth_times : 1, n_truths;
+    if (!phema_size_mul(n_files, options->count, n_snapshot_kinds) ||
+        !phema_size_mul(&n_truths, n_truth_times, n_truth_kinds) ||
+        !phema_size_add(n_files, *n_files, n_truths) || *n_files > MAX_FILES)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "%" PRIu64 " snapshots of %" PRIu64 " widths are more than %u files",
+                          options->count, n_snapshot_kinds, MAX_FILES);
+    return PHEMA_OK;
+}
+
+static enum phema_status allocate(struct gen_request *request, uint64_t n_files,
+                                  struct phema_error *err)
+{
+    size_t n_kinds = request->n_snapshot_kinds + request->n_truth_kinds;
+    request->kinds = calloc(n_kinds + 1, sizeof(*request->kinds));
+    request->averages = calloc(MAX_AVERAGES, sizeof(*request->averages));
+    request->items = calloc(n_files + 1, sizeof(*request->items));
+    if (request->kinds && request->averages && request->items)
+        return PHEMA_OK;
+    return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory for the list of files");
+}
+
+/* The averages of kinds that have one for all times. */
+static enum phema_status find_averages(struct gen_request *request, uint64_t steps,
+                                       struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    for (size_t k = 0; !status && k < request->n_snapshot_kinds + request->n_truth_kinds; k++) {
+        struct gen_kind *kind = &request->kinds[k];
+        if (kind->profile.shape == PHEMA_SHAPE_RAW)
+            kind->average = GEN_RAW;
+        else if (!gen_has_begin(&kind->profile))
+            status = find_average(&kind->average, request, &kind->profile, 1, steps, err);
+    }
+    return status;
+}
+
+enum phema_status gen_request_init(struct gen_request *request,
+                                   const struct phema_gen_options *options, struct phema_error *err)
+{
+    const struct kinds_asked snapshots = {.sigmas = options->input_sigmas,
+                                          .n_sigmas = options->n_input_sigmas,
+                                          .profiles = options->input_profiles,
+                                          .n_profiles = options->n_input_profiles,
+                                          .update_every = options->update_every,
+                                          .hides_update_every = options->hides_update_every,
+                                          .is_raw = options->is_raw};
+    const struct kinds_asked truths = {.sigmas = options->truth_sigmas,
+                                       .n_sigmas = options->n_truth_sigmas,
+                                       .profiles = options->truth_profiles,
+                                       .n_profiles = options->n_truth_profiles,
+                                       .update_every = 1};
+    *request = (struct gen_request){.n_snapshot_kinds = count_kinds(&snapshots),
+                                    .n_truth_kinds = count_kinds(&truths)};
+    uint64_t n_files = 0;
+    enum phema_status status = check_truth_times(options, err);
+    if (!status)
+        status =
+            count_files(&n_files, options, request->n_snapshot_kinds, request->n_truth_kinds, err);
+    if (!status)
+        status = allocate(request, n_files, err);
+    if (!status)
+        status = resolve_kinds(request->kinds, &snapshots, err);
+    if (!status)
+        status = resolve_kinds(request->kinds + request->n_snapshot_kinds, &truths, err);
+    if (!status)
+        status = find_averages(request, options->steps, err);
+    if (!status)
+        status = list_items(request, options, err);
+    if (status)
+        gen_request_clear(request);
+    return status;
+}
+
+void gen_request_clear(struct gen_request *request)
+{
+    free(request->kinds);
+    free(request->averages);
+    free(request->items);
+    *request = (struct gen_request){0};
+}
