@@ -125,7 +125,8 @@ struct phema_distance {
 };
 
 /* The pairs of snapshots whose distances say how parameters move: those of one time, and of
- * neighbouring times. pairs: allocated, [*n_pairs], square 0. PHEMA_ERR_RESOURCE */
+ * neighbouring times; where no two are of one time, those two times apart as well. pairs:
+ * allocated, [*n_pairs], square 0. PHEMA_ERR_RESOURCE */
 PHEMA_FALLIBLE phema_motion_pairs(struct phema_distance **pairs, size_t *n_pairs,
                                   const struct phema_profile *snapshots, size_t n,
                                   struct phema_error *err);

@@ -17,12 +17,16 @@
 /* Keeps intervals that hardly show in any distance near the powers of time. */
 #define RELUCTANCE 0.3
 
+/* Of what a random walk alone leaves, jitter must leave less than this. */
+#define EARNED 0.8
+
 struct fit {
-    const struct phema_shares *shares; /* of the distances that are used */
-    double *seen;                      /* [n_pairs] squared distances without the rounding */
-    double *modelled;                  /* [n_pairs] */
-    double *walked, *jittered;         /* [n_pairs] for an amplitude of 1 t^-q */
-    double *pulls, *loads;             /* [n_intervals] */
+    const struct phema_shares *shares;   /* of the distances that are used */
+    double *seen;                        /* [n_pairs] squared distances without the rounding */
+    double *modelled;                    /* [n_pairs] */
+    double *walked, *jittered;           /* [n_pairs] for an amplitude of 1 t^-q */
+    double *pulls, *loads;               /* [n_intervals] */
+    double *wander_alone, *jitter_alone; /* [n_intervals] */
 };
 
 /* ---- Logarithms that are the same on every machine: + - * / alone ---- */
@@ -86,7 +90,7 @@ static void sum_powers(double *sums, const struct phema_shares *shares, bool of_
 }
 
 /* Least squares of b x + c y against 1, where x and y are relative to what was seen; b, c >= 0. */
-static void fit_two(double *b, double *c, const struct fit *fit)
+static void fit_two(double *b, double *c, const struct fit *fit, bool only_wanders)
 {
     double xx = 0, xy = 0, yy = 0, x1 = 0, y1 = 0;
     for (size_t p = 0; p < fit->shares->n_pairs; p++) {
@@ -98,6 +102,8 @@ static void fit_two(double *b, double *c, const struct fit *fit)
         x1 += x;
         y1 += y;
     }
+    if (only_wanders)
+        yy = xy = y1 = 0;
     double determinant = xx * yy - xy * xy;
     *b = determinant > 0 ? (x1 * yy - y1 * xy) / determinant : -1;
     *c = determinant > 0 ? (y1 * xx - x1 * xy) / determinant : -1;
@@ -121,7 +127,7 @@ static double misfit_of(const struct fit *fit, double b, double c)
     return sum / (double)fit->shares->n_pairs;
 }
 
-static void fit_powers(struct phema_motion *motion, struct fit *fit)
+static void fit_powers(struct phema_motion *motion, struct fit *fit, bool only_wanders)
 {
     double best_b = 0, best_c = 0;
     motion->misfit = HUGE_VAL;
@@ -130,7 +136,7 @@ static void fit_powers(struct phema_motion *motion, struct fit *fit)
         for (int r = 0; r < N_POWERS; r++) {
             double b, c;
             sum_powers(fit->jittered, fit->shares, false, r);
-            fit_two(&b, &c, fit);
+            fit_two(&b, &c, fit, only_wanders);
             double misfit = misfit_of(fit, b, c);
             if (misfit < motion->misfit) {
                 motion->misfit = misfit;
@@ -183,6 +189,50 @@ static void scale_intervals(struct phema_motion *motion, struct fit *fit)
     }
 }
 
+/* Mean |log(seen / modelled)| of what the intervals make of it. */
+static double final_misfit(const struct phema_motion *motion, const struct fit *fit)
+{
+    const struct phema_shares *shares = fit->shares;
+    double sum = 0;
+    for (size_t p = 0; p < shares->n_pairs; p++) {
+        double modelled = 0;
+        for (size_t s = shares->starts[p]; s < shares->starts[p + 1]; s++)
+            modelled += part_of(motion, &shares->items[s]);
+        if (!(modelled > 0))
+            return HUGE_VAL;
+        sum += fabs(log_of(fit->seen[p] / modelled));
+    }
+    return sum / (double)shares->n_pairs;
+}
+
+static void fit_intervals(struct phema_motion *motion, struct fit *fit)
+{
+    for (int round = 0; round < N_ROUNDS; round++)
+        scale_intervals(motion, fit);
+}
+
+/* Powers of time fit no motion quite, and jitter makes up for that where it can; what it says is
+ * wrong then, by far for targets of which it is a large part. So it has to earn its place: a random
+ * walk alone, whose intervals are scaled as well, must leave clearly more. */
+static void keep_simpler(struct phema_motion *motion, struct fit *fit)
+{
+    size_t n = motion->n_intervals;
+    double both = final_misfit(motion, fit);
+    struct phema_motion walk = *motion;
+    walk.wander = fit->wander_alone;
+    walk.jitter = fit->jitter_alone;
+    fit_powers(&walk, fit, true);
+    if (!isfinite(walk.misfit))
+        return;
+    fit_intervals(&walk, fit);
+    if (both < EARNED * final_misfit(&walk, fit))
+        return;
+    memcpy(motion->wander, walk.wander, n * sizeof(double));
+    memcpy(motion->jitter, walk.jitter, n * sizeof(double));
+    motion->wander_power = walk.wander_power;
+    motion->jitter_power = walk.jitter_power;
+}
+
 /* ---- Together ---- */
 
 static enum phema_status make_motion(struct phema_motion *motion, struct fit *fit,
@@ -198,16 +248,18 @@ static enum phema_status make_motion(struct phema_motion *motion, struct fit *fi
     fit->jittered = calloc(n_pairs, sizeof(double));
     fit->pulls = calloc(n_intervals, sizeof(double));
     fit->loads = calloc(n_intervals, sizeof(double));
+    fit->wander_alone = calloc(n_intervals, sizeof(double));
+    fit->jitter_alone = calloc(n_intervals, sizeof(double));
     if (!motion->ends || !motion->wander || !motion->jitter || !fit->walked || !fit->jittered ||
-        !fit->pulls || !fit->loads)
+        !fit->pulls || !fit->loads || !fit->wander_alone || !fit->jitter_alone)
         return phema_fail_memory(err);
     memcpy(motion->ends, fit->shares->ends, n_intervals * sizeof(double));
-    fit_powers(motion, fit);
+    fit_powers(motion, fit, false);
     if (!isfinite(motion->misfit))
         return phema_fail(err, PHEMA_NO,
                           "the distances between the snapshots do not say how parameters moved");
-    for (int round = 0; round < N_ROUNDS; round++)
-        scale_intervals(motion, fit);
+    fit_intervals(motion, fit);
+    keep_simpler(motion, fit);
     return PHEMA_OK;
 }
 
@@ -267,6 +319,8 @@ PHEMA_FALLIBLE phema_motion_fit(struct phema_motion *out, const struct phema_pro
     free(fit.jittered);
     free(fit.pulls);
     free(fit.loads);
+    free(fit.wander_alone);
+    free(fit.jitter_alone);
     return status;
 }
 
@@ -303,6 +357,16 @@ static size_t group_end(const struct timed *order, size_t n, size_t i)
     return end;
 }
 
+/* One snapshot at each time: distances of neighbours alone do not tell a random walk, which leads
+ * away, from jitter, which does not. */
+static bool is_single(const struct timed *order, size_t n)
+{
+    for (size_t i = 1; i < n; i++)
+        if (order[i].t == order[i - 1].t)
+            return false;
+    return true;
+}
+
 PHEMA_FALLIBLE phema_motion_pairs(struct phema_distance **pairs, size_t *n_pairs,
                                   const struct phema_profile *snapshots, size_t n,
                                   struct phema_error *err)
@@ -314,6 +378,7 @@ PHEMA_FALLIBLE phema_motion_pairs(struct phema_distance **pairs, size_t *n_pairs
         order[i] = (struct timed){snapshots[i].t, i};
     if (order)
         qsort(order, n, sizeof(*order), compare_timed);
+    bool is_alone = order && is_single(order, n);
     /* first counted, then made */
     for (int pass = 0; order && pass < 2; pass++) {
         if (pass && !(made = calloc(count + 1, sizeof(*made))))
@@ -321,6 +386,8 @@ PHEMA_FALLIBLE phema_motion_pairs(struct phema_distance **pairs, size_t *n_pairs
         count = 0;
         for (size_t i = 0; i < n; i++) {
             size_t end = group_end(order, n, group_end(order, n, i));
+            if (is_alone)
+                end = group_end(order, n, end);
             for (size_t j = i + 1; j < end; j++, count++)
                 if (pass)
                     made[count] = (struct phema_distance){.i = order[i].index, .j = order[j].index};

@@ -194,6 +194,41 @@ static void sudden_changes_are_found(void **state)
     free(distances);
 }
 
+/* A walk whose rate is no power of time, seen by averages of one width: neighbours look as if they
+ * jittered, but twice the distance in time is further away. */
+static double slowing(double t)
+{
+    return 1e-4 / (t + 40);
+}
+
+static double none(double t)
+{
+    (void)t;
+    return 0;
+}
+
+static void a_walk_is_no_jitter(void **state)
+{
+    (void)state;
+    struct phema_profile snapshots[N];
+    for (size_t i = 0; i < N; i++)
+        snapshots[i] =
+            (struct phema_profile){.gamma = 16.97219860230345, .t = 50.0 * (double)(i + 1)};
+    size_t n_pairs = 0;
+    struct phema_distance *distances = distances_of(snapshots, &n_pairs, slowing, none);
+    assert_int_equal(n_pairs, N - 1 + N - 2);
+    struct phema_motion motion;
+    struct phema_error err = {""};
+    assert_ok(phema_motion_fit(&motion, snapshots, N, NULL, distances, n_pairs, &err), &err);
+    for (size_t k = 2; k < N; k++) { /* the first ones hardly show */
+        double ratio = motion.wander[k] / slowing(motion.ends[k] - 25);
+        if (!(ratio > 0.7 && ratio < 1.4) || motion.jitter[k] != 0)
+            fail_msg("interval %zu: %g times the truth, jitter %g", k, ratio, motion.jitter[k]);
+    }
+    phema_motion_clear(&motion);
+    free(distances);
+}
+
 static void too_little_is_said(void **state)
 {
     (void)state;
@@ -327,6 +362,7 @@ int main(void)
         cmocka_unit_test(shares_are_integrals),
         cmocka_unit_test(powers_of_time_are_found),
         cmocka_unit_test(sudden_changes_are_found),
+        cmocka_unit_test(a_walk_is_no_jitter),
         cmocka_unit_test(too_little_is_said),
         cmocka_unit_test(the_metric_is_the_expected_error),
         cmocka_unit_test(without_a_motion_there_is_no_such_metric),
