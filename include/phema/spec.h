@@ -17,7 +17,6 @@ struct phema_spec {
     const char *shown;     /* canonical: reads back as the same average */
     const char *file_part; /* the same as a part of a file's name: "ema2000", "window20000" */
     bool is_average;       /* an average itself, not a merge of snapshots or a difference */
-    bool reads_file;       /* table:FILE: not for texts that come from a file */
     /* power: of the profile; both NaN for all others */
     double sigma_rel, gamma;
     bool is_by_gamma;      /* the exponent was given, the width follows */

@@ -71,8 +71,18 @@ static enum phema_status reconcile_gamma(struct candidate *candidate, double ins
     return PHEMA_OK;
 }
 
+static enum phema_status fail_other_profile(const struct candidate *candidate, const char *inside,
+                                            struct phema_error *err)
+{
+    struct phema_name_buffer shown;
+    return phema_fail(err, PHEMA_ERR_INPUTS,
+                      "its name or manifest says %s, its metadata profile '%s'; mend what is wrong",
+                      candidate->spec ? candidate->spec->shown : "the width of a power function",
+                      phema_name_shown(&shown, inside, strlen(inside)));
+}
+
 /* A file says how it was averaged: a power function by its numbers, as they always are beside it.
- */
+ * No path is followed out of a checkpoint: a table is named by the user, or nothing is said. */
 static enum phema_status read_profile(struct candidate *candidate, struct phema_specs *specs,
                                       const struct phema_checkpoint *checkpoint,
                                       struct phema_error *err)
@@ -81,31 +91,23 @@ static enum phema_status read_profile(struct candidate *candidate, struct phema_
     const char *text = phema_checkpoint_metadatum(checkpoint, key);
     if (!text || strncmp(text, "power:", 6) == 0)
         return PHEMA_OK;
-    struct phema_name_buffer shown;
-    if (strncmp(text, "table:", 6) == 0) { /* no path is followed out of a checkpoint */
-        if (candidate->spec)
-            return PHEMA_OK;
-        return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "metadata %s is '%s', a file that is not looked for; name it with "
-                          "--input-profile or in a manifest",
-                          key, phema_name_shown(&shown, text, strlen(text)));
-    }
+    if (!isnan(candidate->sigma_rel) || !isnan(candidate->gamma))
+        return fail_other_profile(candidate, text, err);
+    if (strstr(text, "table:"))
+        return PHEMA_OK;
     struct phema_spec *spec = NULL;
+    struct phema_name_buffer shown;
     enum phema_status status = phema_specs_find(&spec, specs, text, err);
-    if (!status && (!spec->is_average || spec->reads_file))
+    if (!status && !spec->is_average)
         status = phema_fail(err, PHEMA_ERR_INPUTS, "'%s': is no average of one training",
                             phema_name_shown(&shown, text, strlen(text)));
     if (status)
         return phema_fail_in(err, status == PHEMA_ERR_RESOURCE ? status : PHEMA_ERR_INPUTS,
                              "metadata %s", key);
-    bool is_width_named = !isnan(candidate->sigma_rel) || !isnan(candidate->gamma);
-    if (is_width_named || (candidate->spec && strcmp(candidate->spec->shown, spec->shown) != 0))
-        return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "its name or manifest says %s, its metadata profile %s; mend what is "
-                          "wrong",
-                          is_width_named ? "the width of a power function" : candidate->spec->shown,
-                          spec->shown);
-    candidate->is_raw_inside = !candidate->spec && strcmp(spec->kind, "raw") == 0;
+    if (candidate->spec && strcmp(candidate->spec->shown, spec->shown) != 0)
+        return fail_other_profile(candidate, spec->shown, err);
+    if (!candidate->spec)
+        candidate->is_raw_inside = strcmp(spec->kind, "raw") == 0;
     candidate->spec = spec;
     return PHEMA_OK;
 }

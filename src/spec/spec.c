@@ -172,7 +172,6 @@ static enum phema_status parse_all(struct phema_spec *spec, const char *text,
         status = parse_term(&spec->terms[1], spec->arena, minus + 3, strlen(minus + 3), err);
     for (size_t i = 0; !status && i < spec->n_terms; i++) {
         double ignored[2];
-        spec->reads_file = spec->reads_file || spec->terms[i].path;
         if (spec->terms[i].kind->build == BUILD_POWER)
             status = spec_power(&ignored[0], &ignored[1], &spec->terms[i], err);
     }

@@ -167,7 +167,6 @@ static void tables_are_read(void **state)
     assert_int_equal(betas->steps[1], 10);
     assert_true(betas->betas[0] == 0 && betas->betas[1] == 0.5);
     struct phema_spec *spec = parse(&arena, text.data);
-    assert_true(spec->reads_file);
     assert_string_equal(spec->shown, text.data);
     assert_string_equal(spec->file_part, "table-betas.txt");
     struct phema_profile profile;
