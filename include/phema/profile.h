@@ -125,8 +125,8 @@ struct phema_distance {
 };
 
 /* The pairs of snapshots whose distances say how parameters move: those of one time, and of
- * neighbouring times; where no two are of one time, those two times apart as well. pairs:
- * allocated, [*n_pairs], square 0. PHEMA_ERR_RESOURCE */
+ * neighbouring times among at most 64, evenly chosen; where no two are of one time, those two times
+ * apart as well. pairs: allocated, [*n_pairs], square 0. PHEMA_ERR_RESOURCE */
 PHEMA_FALLIBLE phema_motion_pairs(struct phema_distance **pairs, size_t *n_pairs,
                                   const struct phema_profile *snapshots, size_t n,
                                   struct phema_error *err);
@@ -153,7 +153,8 @@ struct phema_solution {
     double sum;           /* of the weights */
     double norm1, norm2;  /* of the weights */
     double profile_error; /* sqrt(int (p - target)^2 / int target^2); NaN where there is none */
-    double walk_error;    /* the same of the cumulative profiles */
+    double walk_error;    /* the same of the cumulative profiles; NaN beside a known motion, unless
+                           * walk is the metric */
     double condition;     /* of the Gram matrix with its ridge, in the 2-norm; inf: singular */
     double ridge;         /* lambda that was used, 0 for none */
     const char *solver;   /* "quad" or "lapack" */

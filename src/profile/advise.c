@@ -219,7 +219,7 @@ static enum phema_status advise(struct phema_advice *advice, const struct phema_
         return PHEMA_OK; /* nothing can go */
     struct phema_model model = phema_model_of(problem);
     struct phema_grams grams;
-    enum phema_status status = phema_grams_build(&grams, problem, err);
+    enum phema_status status = phema_grams_build(&grams, problem, false, err);
     if (status)
         return status;
     struct elimination elimination;

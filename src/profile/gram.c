@@ -22,10 +22,12 @@ phema_quad phema_walk_product(phema_quad a_power, phema_quad b_power, phema_quad
     return ta * (a_power / (a_power + 1) - lost);
 }
 
-static bool alloc_products(struct phema_products *products, size_t n, size_t m, bool has_motion)
+static bool alloc_products(struct phema_products *products, size_t n, size_t m, const bool *wanted)
 {
     *products = (struct phema_products){0};
-    for (size_t g = 0; g < (has_motion ? PHEMA_N_GRAMS : PHEMA_GRAM_MOTION); g++) {
+    for (size_t g = 0; g < PHEMA_N_GRAMS; g++) {
+        if (!wanted[g])
+            continue;
         products->with[g] = calloc((n + m) * n, sizeof(phema_quad));
         products->self[g] = calloc(n + m, sizeof(phema_quad));
         if (!products->with[g] || !products->self[g])
@@ -97,7 +99,7 @@ static bool build_gram(struct phema_gram *gram, const struct phema_set *set,
 }
 
 enum phema_status phema_grams_build(struct phema_grams *grams, const struct phema_problem *problem,
-                                    struct phema_error *err)
+                                    bool needs_walk, struct phema_error *err)
 {
     *grams = (struct phema_grams){0};
     enum phema_status status = phema_set_build(&grams->set, problem, err);
@@ -105,12 +107,16 @@ enum phema_status phema_grams_build(struct phema_grams *grams, const struct phem
         return status;
 
     struct phema_gram *const all[PHEMA_N_GRAMS] = {&grams->white, &grams->walk, &grams->motion};
+    const bool wanted[PHEMA_N_GRAMS] = {[PHEMA_GRAM_WHITE] = true,
+                                        [PHEMA_GRAM_WALK] = needs_walk || !problem->motion,
+                                        [PHEMA_GRAM_MOTION] = problem->motion != NULL};
     struct phema_products products;
-    bool has_memory = alloc_products(&products, problem->n, problem->m, problem->motion != NULL);
+    bool has_memory = alloc_products(&products, problem->n, problem->m, wanted);
     if (has_memory)
         status = phema_products_find(&products, &grams->set, problem->motion, err);
-    for (size_t g = 0; has_memory && !status && g < PHEMA_N_GRAMS && products.with[g]; g++)
-        has_memory = build_gram(all[g], &grams->set, &products, (enum phema_gram_metric)g);
+    for (size_t g = 0; has_memory && !status && g < PHEMA_N_GRAMS; g++)
+        if (wanted[g])
+            has_memory = build_gram(all[g], &grams->set, &products, (enum phema_gram_metric)g);
     if (!has_memory)
         status =
             phema_fail(err, PHEMA_ERR_RESOURCE, "no memory to solve for %zu snapshots", problem->n);

@@ -27,7 +27,7 @@ struct phema_gram { /* one metric */
 struct phema_grams { /* stays where it was built */
     struct phema_set set;
     struct phema_gram white;
-    struct phema_gram walk;
+    struct phema_gram walk;   /* empty where it is not needed */
     struct phema_gram motion; /* empty where no motion is known */
 };
 
@@ -38,8 +38,9 @@ struct phema_products {
     phema_quad *self[PHEMA_N_GRAMS]; /* [n + m] with itself */
 };
 
+/* Without a motion walk is always there; beside one only when needed. */
 PHEMA_FALLIBLE phema_grams_build(struct phema_grams *grams, const struct phema_problem *problem,
-                                 struct phema_error *err);
+                                 bool needs_walk, struct phema_error *err);
 void phema_grams_clear(struct phema_grams *grams);
 
 /* products.c: fills in what is wanted; motion may be NULL where that metric is not */

@@ -285,6 +285,38 @@ static size_t choose(struct phema_distance *chosen, double *seen,
     return n;
 }
 
+/* Intervals lie between the times of the snapshots that distances name: the others are left out,
+ * and the indices of the chosen distances follow. NULL: no memory */
+static struct phema_profile *compact(size_t *n_left, const struct phema_profile *snapshots,
+                                     size_t n, const struct phema_distance *distances,
+                                     size_t n_distances, struct phema_distance *chosen,
+                                     size_t n_chosen)
+{
+    size_t *places = calloc(n + 1, sizeof(*places)); /* 1 + index among those left */
+    struct phema_profile *left = calloc(n + 1, sizeof(*left));
+    *n_left = 0;
+    if (places && left) {
+        for (size_t d = 0; d < n_distances; d++)
+            places[distances[d].i] = places[distances[d].j] = 1;
+        for (size_t i = 0; i < n; i++) {
+            if (!places[i])
+                continue;
+            left[*n_left] = snapshots[i];
+            places[i] = ++*n_left;
+        }
+        for (size_t d = 0; d < n_chosen; d++) {
+            chosen[d].i = places[chosen[d].i] - 1;
+            chosen[d].j = places[chosen[d].j] - 1;
+        }
+    }
+    bool has_memory = places && left;
+    free(places);
+    if (has_memory)
+        return left;
+    free(left);
+    return NULL;
+}
+
 PHEMA_FALLIBLE phema_motion_fit(struct phema_motion *out, const struct phema_profile *snapshots,
                                 size_t n, const double *rounding,
                                 const struct phema_distance *distances, size_t n_distances,
@@ -304,8 +336,13 @@ PHEMA_FALLIBLE phema_motion_fit(struct phema_motion *out, const struct phema_pro
                             "%zu of %zu distances between snapshots are more than their rounding; "
                             "expected at least %d",
                             n_chosen, n_distances, LEAST_DISTANCES);
-    if (!status)
-        status = phema_shares_find(&shares, snapshots, n, chosen, n_chosen, err);
+    size_t n_left = 0;
+    struct phema_profile *left = NULL;
+    if (!status) {
+        left = compact(&n_left, snapshots, n, distances, n_distances, chosen, n_chosen);
+        status = left ? phema_shares_find(&shares, left, n_left, chosen, n_chosen, err)
+                      : phema_fail_memory(err);
+    }
     if (!status)
         status = make_motion(&motion, &fit, err);
     if (status)
@@ -313,6 +350,7 @@ PHEMA_FALLIBLE phema_motion_fit(struct phema_motion *out, const struct phema_pro
     else
         *out = motion;
     phema_shares_clear(&shares);
+    free(left);
     free(chosen);
     free(fit.seen);
     free(fit.walked);

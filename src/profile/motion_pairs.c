@@ -3,6 +3,12 @@
 #include "phema/profile.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+/* More times, or pairs, tell no more than they cost: some 1e-2 s. */
+#define MAX_TIMES  64
+#define MIN_TIMES  8
+#define MANY_PAIRS 3000
 
 struct timed {
     double t;
@@ -37,20 +43,60 @@ static bool is_single(const struct timed *order, size_t n)
     return true;
 }
 
+/* Where each time begins: starts [n_times + 1]. Returns n_times. */
+static size_t find_groups(size_t *starts, const struct timed *order, size_t n)
+{
+    size_t n_times = 0;
+    for (size_t i = 0; i < n; i = group_end(order, n, i))
+        starts[n_times++] = i;
+    starts[n_times] = n;
+    return n_times;
+}
+
+/* So many times are looked at, evenly chosen, the last one among them. */
+static size_t count_chosen(size_t n_times, size_t n)
+{
+    size_t per_time = n_times ? (n + n_times - 1) / n_times : 1;
+    size_t affordable = MANY_PAIRS / (per_time * (per_time - 1) / 2 + per_time * per_time);
+    size_t most = affordable < MIN_TIMES   ? MIN_TIMES
+                  : affordable > MAX_TIMES ? MAX_TIMES
+                                           : affordable;
+    return n_times < most ? n_times : most;
+}
+
+/* Keeps the snapshots of the chosen times at the front of the order; returns how many. */
+static size_t choose_times(struct timed *order, const size_t *starts, size_t n_times, size_t n)
+{
+    size_t n_chosen = count_chosen(n_times, n);
+    size_t kept = 0;
+    for (size_t c = 0; c < n_chosen; c++) {
+        size_t t = (c + 1) * n_times / n_chosen - 1;
+        size_t size = starts[t + 1] - starts[t];
+        memmove(order + kept, order + starts[t], size * sizeof(*order));
+        kept += size;
+    }
+    return kept;
+}
+
 PHEMA_FALLIBLE phema_motion_pairs(struct phema_distance **pairs, size_t *n_pairs,
                                   const struct phema_profile *snapshots, size_t n,
                                   struct phema_error *err)
 {
     struct timed *order = calloc(n + 1, sizeof(*order));
+    size_t *starts = calloc(n + 1, sizeof(*starts));
     struct phema_distance *made = NULL;
     size_t count = 0;
+    bool is_alone = false;
     for (size_t i = 0; order && i < n; i++)
         order[i] = (struct timed){snapshots[i].t, i};
-    if (order)
+    if (order && starts) {
         qsort(order, n, sizeof(*order), compare_timed);
-    bool is_alone = order && is_single(order, n);
+        is_alone = is_single(order, n);
+        size_t n_times = find_groups(starts, order, n);
+        n = choose_times(order, starts, n_times, n);
+    }
     /* first counted, then made */
-    for (int pass = 0; order && pass < 2; pass++) {
+    for (int pass = 0; order && starts && pass < 2; pass++) {
         if (pass && !(made = calloc(count + 1, sizeof(*made))))
             break;
         count = 0;
@@ -64,6 +110,7 @@ PHEMA_FALLIBLE phema_motion_pairs(struct phema_distance **pairs, size_t *n_pairs
         }
     }
     free(order);
+    free(starts);
     if (!made)
         return phema_fail_memory(err);
     *pairs = made;

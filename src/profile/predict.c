@@ -85,7 +85,7 @@ enum phema_status phema_solution_rate(struct phema_solution *solution,
     phema_quad moved = 0;
     enum phema_status status =
         phema_gram_error(&white, &grams->white, target, solution->weights, err);
-    if (!status)
+    if (!status && grams->walk.n)
         status = phema_gram_error(&walk, &grams->walk, target, solution->weights, err);
     if (!status)
         status = phema_gram_error(&moved, moving, target, solution->weights, err);
@@ -93,7 +93,7 @@ enum phema_status phema_solution_rate(struct phema_solution *solution,
         return status;
     phema_quad length = moving->lengths[n + target];
     solution->profile_error = relative_error(&grams->white, target, white);
-    solution->walk_error = relative_error(&grams->walk, target, walk);
+    solution->walk_error = grams->walk.n ? relative_error(&grams->walk, target, walk) : (double)NAN;
     rate_weights(solution, n);
     predict(solution, model, n, moved * length * length * (model->has_motion ? 1 : model->wander),
             phema_set_sum(&grams->set, target));

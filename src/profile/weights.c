@@ -237,14 +237,15 @@ static enum phema_status solve_problem(struct phema_solution *solutions,
     return status;
 }
 
-static enum phema_status open_problem(struct problem *problem, struct phema_error *err)
+static enum phema_status open_problem(struct problem *problem, bool needs_walk,
+                                      struct phema_error *err)
 {
     problem->model = phema_model_of(problem->given);
     enum phema_status status = check_numbers(problem, err);
     if (!status && problem->options->metric == PHEMA_METRIC_MOTION && !problem->given->motion)
         status = phema_fail(err, PHEMA_ERR_USAGE,
                             "the motion metric needs to know how the parameters moved");
-    return status ? status : phema_grams_build(&problem->grams, problem->given, err);
+    return status ? status : phema_grams_build(&problem->grams, problem->given, needs_walk, err);
 }
 
 enum phema_status phema_weights_solve(struct phema_solution *solutions,
@@ -253,7 +254,7 @@ enum phema_status phema_weights_solve(struct phema_solution *solutions,
                                       struct phema_error *err)
 {
     struct problem problem = {.given = given, .options = options};
-    enum phema_status status = open_problem(&problem, err);
+    enum phema_status status = open_problem(&problem, options->metric == PHEMA_METRIC_WALK, err);
     if (status)
         return status;
 
@@ -303,7 +304,7 @@ enum phema_status phema_weights_rate(struct phema_solution *solutions,
     struct problem problem = {.given = given, .options = &options};
     enum phema_status status = check_weights(solutions, given->n, given->m, err);
     if (!status)
-        status = open_problem(&problem, err);
+        status = open_problem(&problem, false, err);
     if (status)
         return status;
 

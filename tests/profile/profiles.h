@@ -58,7 +58,7 @@ static inline enum phema_status build_grams(struct phema_grams *grams,
 {
     struct phema_mix *mixes = mixes_of(targets, m);
     const struct phema_problem problem = {.snapshots = snapshots, .n = n, .targets = mixes, .m = m};
-    enum phema_status status = phema_grams_build(grams, &problem, err);
+    enum phema_status status = phema_grams_build(grams, &problem, true, err);
     free(mixes);
     return status;
 }

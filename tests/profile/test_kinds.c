@@ -233,7 +233,7 @@ static void mixes_are_sums(void **state)
     const struct phema_problem problem = {.snapshots = snapshots, .n = 3, .targets = &mix, .m = 1};
     struct phema_grams grams;
     struct phema_error err = {""};
-    assert_ok(phema_grams_build(&grams, &problem, &err), &err);
+    assert_ok(phema_grams_build(&grams, &problem, true, &err), &err);
     phema_quad self = 0;
     for (size_t p = 0; p < 3; p++)
         for (size_t q = 0; q < 3; q++)

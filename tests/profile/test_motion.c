@@ -65,6 +65,36 @@ static void pairs_are_of_one_time_or_neighbours(void **state)
     free(pairs);
 }
 
+/* Of many times a few are looked at, the first stretch and the last time among them. */
+static void many_times_are_thinned(void **state)
+{
+    (void)state;
+    enum { N_TIMES = 300 };
+    static struct phema_profile many[2 * N_TIMES];
+    for (size_t i = 0; i < ARRAY_LEN(many); i++)
+        many[i] = (struct phema_profile){.gamma = i % 2 ? 3 : 9, .t = (double)(i / 2 + 1)};
+    struct phema_distance *pairs = NULL;
+    size_t n_pairs = 0;
+    struct phema_error err = {""};
+    assert_ok(phema_motion_pairs(&pairs, &n_pairs, many, ARRAY_LEN(many), &err), &err);
+    assert_int_equal(n_pairs, 64 + 63 * 4);
+    double first = HUGE_VAL, last = 0, widest = 0;
+    for (size_t p = 0; p < n_pairs; p++) {
+        double a = many[pairs[p].i].t, b = many[pairs[p].j].t;
+        first = fmin(first, fmin(a, b));
+        last = fmax(last, fmax(a, b));
+        widest = fmax(widest, fabs(a - b));
+        pairs[p].square = 1e-3 * (1 + fabs(a - b));
+    }
+    assert_true(first <= 5 && last == N_TIMES && widest <= 5);
+    struct phema_motion motion;
+    assert_ok(phema_motion_fit(&motion, many, ARRAY_LEN(many), NULL, pairs, n_pairs, &err), &err);
+    assert_int_equal(motion.n_intervals, 64);
+    assert_near(motion.ends[63], N_TIMES, 0);
+    phema_motion_clear(&motion);
+    free(pairs);
+}
+
 static void shares_are_integrals(void **state)
 {
     (void)state;
@@ -359,6 +389,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pairs_are_of_one_time_or_neighbours),
+        cmocka_unit_test(many_times_are_thinned),
         cmocka_unit_test(shares_are_integrals),
         cmocka_unit_test(powers_of_time_are_found),
         cmocka_unit_test(sudden_changes_are_found),

@@ -152,7 +152,7 @@ static void motions_weigh_bins_and_steps(void **state)
     const struct phema_problem problem = {.snapshots = series, .n = n, .motion = &motion};
     struct phema_grams grams;
     struct phema_error err = {""};
-    assert_ok(phema_grams_build(&grams, &problem, &err), &err);
+    assert_ok(phema_grams_build(&grams, &problem, true, &err), &err);
     for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; j <= i; j++) {
             phema_quad *weights[] = {explicit_weights(&series[i]), explicit_weights(&series[j])};
