@@ -11,6 +11,9 @@
 #define MAX_STEPS 1e9    /* to follow one by one: minutes */
 #define MAX_PARTS 65536  /* of all targets */
 
+/* Of the time: where a window begins would be rounded away. */
+#define LEAST_LENGTH 1e-9
+
 const char *phema_profile_shown(struct phema_name_buffer *buffer,
                                 const struct phema_profile *profiles, size_t index)
 {
@@ -65,6 +68,11 @@ static enum phema_status check_shape(const struct phema_profile *profile, struct
         if (!(length > 0 && length <= profile->t))
             return phema_fail(err, PHEMA_ERR_INPUTS,
                               "expected a length above 0 and at most the time %.17g, found %.17g",
+                              profile->t, length);
+        if (!(length >= LEAST_LENGTH * profile->t))
+            return phema_fail(err, PHEMA_ERR_INPUTS,
+                              "expected a length of 1e-9 of the time %.17g or more, found %.17g; "
+                              "so short an average is the raw parameters",
                               profile->t, length);
         return PHEMA_OK;
     case PHEMA_SHAPE_RAW:

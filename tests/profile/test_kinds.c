@@ -398,6 +398,7 @@ static void what_is_no_profile_is_refused(void **state)
         {{.shape = PHEMA_SHAPE_WINDOW, .t = 10}, "expected a length"},
         {{.shape = PHEMA_SHAPE_COSINE, .t = 10, .length = 11}, "at most the time 10"},
         {{.shape = PHEMA_SHAPE_MINUS_SQRT, .t = 10, .length = -1}, "expected a length"},
+        {{.shape = PHEMA_SHAPE_WINDOW, .t = 10, .length = 1e-300}, "is the raw parameters"},
         {{.shape = PHEMA_SHAPE_TABLE, .t = 10}, "is empty"},
         {{.shape = PHEMA_SHAPE_TABLE, .t = 10, .betas = &none}, "is empty"},
         {{.shape = PHEMA_SHAPE_TABLE, .t = 10, .betas = &falling}, "ascending steps"},
