@@ -22,8 +22,8 @@ static enum phema_status keep_text(char **out, const char *text, struct phema_er
     return *out ? PHEMA_OK : phema_fail_memory(err);
 }
 
-struct seen {                        /* in the sample */
-    struct phema_profile *snapshots; /* [n] */
+struct seen {                              /* in the sample */
+    const struct phema_profile *snapshots; /* [n] */
     size_t n;
     const double *rounding;
     struct phema_distance *distances;
@@ -127,20 +127,20 @@ static enum phema_status fit(struct phema_series *series, const struct seen *see
 static enum phema_status look(struct phema_series *series, const struct phema_sample *sample,
                               struct phema_error *err)
 {
-    struct seen seen = {.n = series->n, .rounding = sample->rounding};
-    seen.snapshots = calloc(series->n, sizeof(*seen.snapshots));
-    if (!seen.snapshots)
+    struct phema_profile *profiles = calloc(series->n + 1, sizeof(*profiles));
+    if (!profiles)
         return phema_fail_memory(err);
     for (size_t k = 0; k < series->n; k++)
-        seen.snapshots[k] = series->snapshots[k].profile;
+        profiles[k] = series->snapshots[k].profile;
+    struct seen seen = {.snapshots = profiles, .n = series->n, .rounding = sample->rounding};
     enum phema_status status =
-        phema_motion_pairs(&seen.distances, &seen.n_distances, seen.snapshots, seen.n, err);
+        phema_motion_pairs(&seen.distances, &seen.n_distances, profiles, series->n, err);
     if (!status) {
         phema_sample_measure(sample, seen.distances, seen.n_distances);
         status = fit(series, &seen, err);
+        free(seen.distances);
     }
-    free(seen.distances);
-    free(seen.snapshots);
+    free(profiles);
     return status;
 }
 

@@ -280,8 +280,8 @@ static enum phema_status rate_times(double *worst, const struct saving *saving, 
                                     struct phema_error *err)
 {
     size_t n = n_times * saving->n_kinds;
-    struct phema_profile *snapshots = calloc(n, sizeof(*snapshots));
-    double *rounding = calloc(n, sizeof(*rounding));
+    struct phema_profile *snapshots = calloc(n + 1, sizeof(*snapshots)); /* never of size 0 */
+    double *rounding = calloc(n + 1, sizeof(*rounding));
     struct phema_solution *solutions = calloc(saving->problem->m, sizeof(*solutions));
     enum phema_status status = PHEMA_OK;
     if (!snapshots || !rounding || !solutions)
@@ -289,7 +289,8 @@ static enum phema_status rate_times(double *worst, const struct saving *saving, 
     for (size_t i = 0; !status && i < n; i++) {
         struct phema_profile *snapshot = &snapshots[i];
         *snapshot = saving->kinds[i % saving->n_kinds];
-        snapshot->t = saving->end * (double)(i / saving->n_kinds + 1) / (double)n_times;
+        size_t nth = i / saving->n_kinds + 1;
+        snapshot->t = saving->end * (double)nth / (double)n_times;
         if (snapshot->update_every > 1 || snapshot->shape == PHEMA_SHAPE_TABLE)
             snapshot->t = fmax(1, floor(snapshot->t));
         snapshot->length = fmin(snapshot->length, snapshot->t);

@@ -149,10 +149,10 @@ static bool init_sums(struct sums *sums, const struct phema_set *set,
     if (!sums->pair_at)
         return false;
     sums->n_pairs = mark_pairs(sums->pair_at, set);
-    sums->pairs = calloc(sums->n_pairs, sizeof(*sums->pairs));
-    sums->densities = calloc(sums->n_pairs, sizeof(*sums->densities));
-    sums->both = calloc(sums->n_pairs, sizeof(*sums->both));
-    sums->moved = calloc(sums->n_pairs, sizeof(*sums->moved));
+    sums->pairs = calloc(sums->n_pairs + 1, sizeof(*sums->pairs));
+    sums->densities = calloc(sums->n_pairs + 1, sizeof(*sums->densities));
+    sums->both = calloc(sums->n_pairs + 1, sizeof(*sums->both));
+    sums->moved = calloc(sums->n_pairs + 1, sizeof(*sums->moved));
     sums->singles = calloc(n_kinds, sizeof(*sums->singles));
     sums->moved_single = calloc(n_kinds, sizeof(*sums->moved_single));
     sums->by_time = calloc(set->n + set->n_parts, sizeof(*sums->by_time));
