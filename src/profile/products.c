@@ -145,7 +145,7 @@ static bool init_sums(struct sums *sums, const struct phema_set *set,
 {
     size_t n_kinds = set->n_kinds;
     *sums = (struct sums){.set = set, .motion = motion};
-    sums->pair_at = calloc(n_kinds * n_kinds, sizeof(*sums->pair_at));
+    sums->pair_at = calloc(n_kinds * n_kinds + 1, sizeof(*sums->pair_at));
     if (!sums->pair_at)
         return false;
     sums->n_pairs = mark_pairs(sums->pair_at, set);
@@ -153,9 +153,9 @@ static bool init_sums(struct sums *sums, const struct phema_set *set,
     sums->densities = calloc(sums->n_pairs + 1, sizeof(*sums->densities));
     sums->both = calloc(sums->n_pairs + 1, sizeof(*sums->both));
     sums->moved = calloc(sums->n_pairs + 1, sizeof(*sums->moved));
-    sums->singles = calloc(n_kinds, sizeof(*sums->singles));
-    sums->moved_single = calloc(n_kinds, sizeof(*sums->moved_single));
-    sums->by_time = calloc(set->n + set->n_parts, sizeof(*sums->by_time));
+    sums->singles = calloc(n_kinds + 1, sizeof(*sums->singles));
+    sums->moved_single = calloc(n_kinds + 1, sizeof(*sums->moved_single));
+    sums->by_time = calloc(set->n + set->n_parts + 1, sizeof(*sums->by_time));
     if (!sums->pairs || !sums->densities || !sums->both || !sums->moved || !sums->singles ||
         !sums->moved_single || !sums->by_time || !sort_members(sums))
         return false;
