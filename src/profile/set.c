@@ -154,9 +154,9 @@ static bool build_decays(struct phema_set *set)
     bool needs_trails = false;
     for (size_t k = 0; k < set->n_kinds; k++)
         needs_trails |= has_trail(set, &set->kinds[k]);
-    set->kept = calloc(set->n_kinds * set->n_times, sizeof(*set->kept));
+    set->kept = calloc(set->n_kinds * set->n_times + 1, sizeof(*set->kept));
     if (needs_trails)
-        set->trails = calloc(set->n_kinds * set->n_times, sizeof(*set->trails));
+        set->trails = calloc(set->n_kinds * set->n_times + 1, sizeof(*set->trails));
     if (!set->kept || (needs_trails && !set->trails))
         return false;
     for (size_t k = 0; k < set->n_kinds; k++) {
