@@ -196,6 +196,16 @@ PHEMA_FALLIBLE phema_weights_rate(struct phema_solution *solutions,
 
 void phema_solutions_clear(struct phema_solution *solutions, size_t m);
 
+/* ---- Profiles as curves ---- */
+
+/* The weight F of a profile on the parameters before each of n times, ascending; of one that a
+ * problem was solved or rated with. 1 from the end on; before 0, what lies before training. The
+ * mean density between two times is their difference over the time between them, which even a raw
+ * snapshot has. Where an average is followed step by step, F is linear between the steps at which
+ * it changes: a comb becomes the even weight that densities are compared by. */
+void phema_profile_cumulative(double *out, const struct phema_profile *profile, const double *times,
+                              size_t n);
+
 /* ---- Advice: which snapshots a series could do without, and how many it should have had ---- */
 
 /* Errors are those that are predicted: of the motion where it is known, else of the data-free

@@ -75,9 +75,7 @@ static void index_kinds(struct phema_set *set, const struct phema_profile *profi
 
 /* ---- Decays ---- */
 
-/* log of the product of Gamma(j + 1 + 1/U) / Gamma(j + 1 + 2/U): differences of it are the logs of
- * products of (1 + j U) / (2 + j U), the ratio in beta at step c = 1 + j U. */
-static phema_quad log_updates(uint64_t every, phema_quad t)
+phema_quad phema_log_updates(uint64_t every, phema_quad t)
 {
     uint64_t updates = ((uint64_t)t - 1) / every;
     phema_quad part = 1 / (phema_quad)every;
@@ -104,8 +102,8 @@ static phema_quad decay_between(const struct phema_set *set, size_t k, size_t fr
         return is_kept ? phema_quad_exp(trail[to].log - trail[from].log) : 0;
     }
     if (kind->every > 1)
-        return phema_quad_exp(kind->power *
-                              (log_updates(kind->every, end) - log_updates(kind->every, begin)));
+        return phema_quad_exp(kind->power * (phema_log_updates(kind->every, end) -
+                                             phema_log_updates(kind->every, begin)));
     return phema_kind_decay(kind, begin, end);
 }
 

@@ -48,6 +48,10 @@ PHEMA_FALLIBLE phema_set_check(struct phema_set *set, const struct phema_problem
 /* What the weights of a target add up to: 1, or 0 for a difference. */
 phema_quad phema_set_sum(const struct phema_set *set, size_t target);
 
+/* log of the product of Gamma(j + 1 + 1/U) / Gamma(j + 1 + 2/U): differences of it are the logs of
+ * products of (1 + j U) / (2 + j U), the ratio in beta at step c = 1 + j U. t >= 1. */
+phema_quad phema_log_updates(uint64_t every, phema_quad t);
+
 /* What an average of this kind keeps at times[to] of its state at times[from], from <= to: the
  * product of its betas between, F(from; to). */
 phema_quad phema_set_decay(const struct phema_set *set, size_t kind, size_t from, size_t to);

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+/* test_evaluate.c - cumulative profiles against their definitions and against products of betas. */
+#include "support.h"
+
+#include <math.h>
+
+#include "phema/profile.h"
+
+static double at(const struct phema_profile *profile, double t)
+{
+    double found = -1;
+    phema_profile_cumulative(&found, profile, &t, 1);
+    return found;
+}
+
+static void continuous_shapes_are_their_definitions(void **state)
+{
+    (void)state;
+    struct phema_profile power = {.gamma = 6.94, .t = 1000};
+    assert_near(at(&power, 500), pow(0.5, 7.94), 1e-15);
+    assert_near(at(&power, 0), 0, 0);
+    struct phema_profile ema = {.shape = PHEMA_SHAPE_EMA, .half_life = 100, .t = 1000};
+    assert_near(at(&ema, 900), 0.5, 1e-15);
+    assert_near(at(&ema, 0), 0x1p-10, 1e-18); /* on what was before training */
+    struct phema_profile window = {.shape = PHEMA_SHAPE_WINDOW, .length = 400, .t = 1000};
+    assert_near(at(&window, 700), 0.25, 1e-15);
+    assert_near(at(&window, 500), 0, 0);
+    struct phema_profile cosine = {.shape = PHEMA_SHAPE_COSINE, .length = 400, .t = 1000};
+    assert_near(at(&cosine, 800), 0.5, 1e-15);
+    struct phema_profile root = {.shape = PHEMA_SHAPE_MINUS_SQRT, .length = 400, .t = 1000};
+    assert_near(at(&root, 700), 0.5, 1e-15);
+    /* half-life 0.1 t up to 50 at t = 500: (1/2)^10 from 500 to 1000, before that (t/500)^(10 ln 2)
+     */
+    struct phema_profile ramped = {
+        .shape = PHEMA_SHAPE_RAMPED, .half_life = 50, .ramp = 0.1, .t = 1000};
+    assert_near(at(&ramped, 500), 0x1p-10, 1e-18);
+    assert_near(at(&ramped, 250), 0x1p-10 * pow(0.5, 10 * log(2)), 1e-18);
+}
+
+static void all_of_it_lies_before_the_end(void **state)
+{
+    (void)state;
+    for (int shape = PHEMA_SHAPE_POWER; shape < PHEMA_SHAPE_TABLE; shape++) {
+        struct phema_profile profile = {.gamma = 3,
+                                        .t = 1000,
+                                        .half_life = 20,
+                                        .ramp = 0.1,
+                                        .length = 300,
+                                        .shape = (enum phema_shape)shape};
+        assert_true(at(&profile, 1000) == 1);
+        assert_true(at(&profile, 5000) == 1);
+        assert_true(at(&profile, 999) < 1);
+    }
+    struct phema_profile raw = {.shape = PHEMA_SHAPE_RAW, .t = 1000};
+    assert_true(at(&raw, 999.999) == 0);
+}
+
+/* beta = (c/(c+1))^(gamma+1) at the steps c = 1, 11, 21, ..., and 0 at the first */
+static void updates_are_a_product_of_betas(void **state)
+{
+    (void)state;
+    struct phema_profile comb = {.gamma = 5, .update_every = 10, .t = 1000};
+    for (int from = 1; from <= 1000; from += 10) {
+        double wanted = 1;
+        for (int c = from + 10; c <= 1000; c += 10)
+            wanted *= pow(c / (c + 1.0), 6);
+        assert_near(at(&comb, from), wanted, 1e-14);
+    }
+    assert_near(at(&comb, 0.5), at(&comb, 1) / 2, 1e-18);
+    assert_near(at(&comb, 504), 0.7 * at(&comb, 501) + 0.3 * at(&comb, 511), 1e-15);
+    assert_true(at(&comb, 995) == 1); /* the last update was at 991 */
+}
+
+static void tables_are_a_product_of_betas(void **state)
+{
+    (void)state;
+    static const uint64_t steps[] = {10, 20, 30, 50, 70};
+    static const double betas[] = {0.5, 0.8, 0.25, 0.5, 0.1};
+    const struct phema_betas list = {steps, betas, ARRAY_LEN(steps)};
+    struct phema_profile table = {.shape = PHEMA_SHAPE_TABLE, .betas = &list, .t = 60};
+    static const double times[] = {0, 9, 9.5, 10, 15, 20, 30, 45, 50, 55, 60};
+    double found[ARRAY_LEN(times)];
+    phema_profile_cumulative(found, &table, times, ARRAY_LEN(times));
+    assert_near(found[0], 0.5 * 0.8 * 0.25 * 0.5, 1e-17);
+    assert_near(found[1], 0.05, 1e-17);
+    assert_near(found[2], (0.05 + 0.1) / 2, 1e-17);
+    assert_near(found[3], 0.1, 1e-17);
+    assert_near(found[4], (0.1 + 0.125) / 2, 1e-17);
+    assert_near(found[5], 0.125, 1e-17);
+    assert_near(found[6], 0.5, 1e-17);
+    assert_near(found[7], 0.5 + 0.75 * 0.5, 1e-16);
+    for (size_t i = 8; i < ARRAY_LEN(times); i++)
+        assert_true(found[i] == 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(continuous_shapes_are_their_definitions),
+        cmocka_unit_test(all_of_it_lies_before_the_end),
+        cmocka_unit_test(updates_are_a_product_of_betas),
+        cmocka_unit_test(tables_are_a_product_of_betas),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
