@@ -22,7 +22,8 @@ declare -A opens=(
     [spec]="profile"
     [plan]="profile formats spec"
     [synth]="plan profile formats accumulate writer"
-    [cli]="synth plan spec profile formats accumulate writer compare gen"
+    [plot]="profile"
+    [cli]="plot synth plan spec profile formats accumulate writer compare gen"
 )
 base_doors="error span dtype element file input cleanup text json cpu arena memory ledger crc32 number"
 
@@ -60,6 +61,7 @@ only_in 'lapacke\.h' src/profile/solve.c src/profile/wide.c src/profile/conditio
 only_in 'cblas\.h' src/accumulate/blas.c
 only_in 'pcre2\.h' src/plan/pattern.c
 only_in 'zstd' src/formats/zstd_content.c src/writer/zstd.c
+only_in 'cairo.*' src/plot/cairo.c
 only_in 'cuda|cublas' src/accumulate/cuda.c
 grep -nE '^\s*(abort|exit|_exit)\(' -r src --include='*.c' | grep -v '^src/base/cleanup.c' &&
     fail "only main ends the program"

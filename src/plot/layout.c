@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+/* layout.c - see layout.h. Widths of texts are estimates that suit all fonts (canvas.h), so that a
+ * picture is laid out alike in every format and on every machine. */
+#include "layout.h"
+
+#include <string.h>
+
+#define ROW 12.0 /* of words at marks */
+
+double axis_share(const struct axis *axis, double value)
+{
+    if (axis->is_log)
+        return value > 0 ? log(value / axis->min) / log(axis->max / axis->min) : PHEMA_UNKNOWN;
+    return (value - axis->min) / (axis->max - axis->min);
+}
+
+struct ticks layout_ticks_x(const struct panel *panel)
+{
+    return ticks_linear(panel->x.min, panel->x.max, 9);
+}
+
+struct ticks layout_ticks_y(const struct panel *panel)
+{
+    size_t most = panel->height < 120 ? 5 : 7;
+    if (panel->y.is_log)
+        return ticks_log(panel->y.min, panel->y.max, most + 2);
+    return ticks_linear(panel->y.min, panel->y.max, most);
+}
+
+static double widest_number(const struct panel *panel)
+{
+    struct ticks ticks = layout_ticks_y(panel);
+    double widest = 0;
+    for (size_t i = 0; i < ticks.n; i++) {
+        char label[TICKS_LABEL_SIZE];
+        ticks_label(label, &ticks, i, panel->y.has_suffixes);
+        widest = fmax(widest, text_width(label, SIZE_SMALL, false));
+    }
+    return widest;
+}
+
+struct layout layout_begin(const struct phema_picture *picture)
+{
+    double widest = 0;
+    for (const struct panel *panel = picture->panels; panel; panel = panel->next)
+        widest = fmax(widest, widest_number(panel));
+    struct legend legend = legend_begin(picture);
+    double below = legend.y - LINE_HEIGHT; /* of the title, where there is no legend */
+    const struct series *series;
+    struct point at;
+    while (legend_next(&legend, &series, &at))
+        below = at.y;
+    return (struct layout){.left = floor(EDGE + SIZE_LABEL + 10 + widest + 7),
+                           .right = PICTURE_WIDTH - EDGE - 4,
+                           .below = below};
+}
+
+static size_t mark_rows(const struct panel *panel, const struct layout *layout)
+{
+    size_t rows = 0;
+    for (const struct mark *mark = panel->marks; mark; mark = mark->next)
+        if (mark->is_vertical && mark->label) {
+            size_t row = layout_mark_row(panel, mark, layout) + 1;
+            rows = row > rows ? row : rows;
+        }
+    return rows;
+}
+
+struct place layout_next(struct layout *layout, const struct panel *panel)
+{
+    struct place place = {0};
+    double width = layout->right - layout->left;
+    double y = layout->below + (panel->heading ? 14 : 8);
+    if (panel->heading) {
+        y += LINE_HEIGHT;
+        place.heading = y;
+    }
+    const char *rest = panel->note;
+    char line[FITTED_SIZE];
+    place.note = y + LINE_HEIGHT;
+    for (int i = 0; rest && i < MOST_NOTES && layout_line(line, &rest, width); i++)
+        y += LINE_HEIGHT;
+    y += ROW * (double)mark_rows(panel, layout);
+    place.marks = y + 4;
+    y += 8;
+    place.box = (struct box){layout->left, y, width, panel->height};
+    y += panel->height;
+    if (panel->x.label) {
+        y += LINE_HEIGHT;
+        place.numbers = y;
+        if (panel->x.notes) {
+            y += LINE_HEIGHT - 2;
+            place.notes = y;
+        }
+        y += *panel->x.label ? LINE_HEIGHT + 3 : 0;
+        place.label = y;
+    }
+    layout->below = y + 4;
+    return place;
+}
+
+double picture_height(const struct phema_picture *picture)
+{
+    struct layout layout = layout_begin(picture);
+    for (const struct panel *panel = picture->panels; panel; panel = panel->next)
+        (void)layout_next(&layout, panel);
+    return ceil(layout.below + EDGE / 2);
+}
+
+bool layout_line(char line[FITTED_SIZE], const char **rest, double width)
+{
+    const char *text = *rest;
+    size_t used = 0;
+    if (!*text)
+        return false;
+    for (size_t i = 1; i < FITTED_SIZE; i++) { /* up to the last space before it gets too wide */
+        bool is_end = !text[i - 1];
+        if (!is_end && text[i] != ' ' && text[i])
+            continue;
+        memcpy(line, text, i);
+        line[i] = '\0';
+        if (text_width(line, SIZE_SMALL, false) > width)
+            break;
+        used = i;
+        if (!text[i])
+            break;
+    }
+    if (used == 0) { /* one word that does not fit */
+        (void)text_fitted(line, text, SIZE_SMALL, false, width);
+        *rest = text + strlen(text);
+        return true;
+    }
+    memcpy(line, text, used);
+    line[used] = '\0';
+    *rest = text + used + strspn(text + used, " ");
+    return true;
+}
+
+/* ---- The legend ---- */
+
+struct legend legend_begin(const struct phema_picture *picture)
+{
+    return (struct legend){.picture = picture,
+                           .panel = picture->panels,
+                           .series = picture->panels ? picture->panels->series : NULL,
+                           .x = EDGE,
+                           .y = EDGE + SIZE_TITLE - 3 + LINE_HEIGHT + 8};
+}
+
+static bool is_repeated(const struct legend *legend)
+{
+    for (const struct panel *panel = legend->picture->panels; panel; panel = panel->next)
+        for (const struct series *series = panel->series; series; series = series->next) {
+            if (series == legend->series)
+                return false;
+            if (series->legend && strcmp(series->legend, legend->series->legend) == 0)
+                return true;
+        }
+    return false;
+}
+
+static void step(struct legend *legend)
+{
+    legend->series = legend->series->next;
+    while (!legend->series && legend->panel->next) {
+        legend->panel = legend->panel->next;
+        legend->series = legend->panel->series;
+    }
+}
+
+bool legend_next(struct legend *legend, const struct series **series, struct point *at)
+{
+    while (legend->series && (!legend->series->legend || is_repeated(legend)))
+        step(legend);
+    if (!legend->series)
+        return false;
+    double width = LEGEND_SAMPLE + 6 + text_width(legend->series->legend, SIZE_LABEL, false);
+    if (legend->x > EDGE && legend->x + width > PICTURE_WIDTH - EDGE) {
+        legend->x = EDGE;
+        legend->y += LINE_HEIGHT + 2;
+    }
+    *series = legend->series;
+    *at = (struct point){legend->x, legend->y};
+    legend->x += width + 18;
+    step(legend);
+    return true;
+}
+
+/* ---- Marks ---- */
+
+double layout_mark_x(const struct panel *panel, const struct mark *mark,
+                     const struct layout *layout)
+{
+    double x = layout->left + axis_share(&panel->x, mark->at) * (layout->right - layout->left);
+    double half = text_width(mark->label, SIZE_SMALL, false) / 2;
+    return fmin(fmax(x, layout->left + half), PICTURE_WIDTH - 4 - half);
+}
+
+/* The lowest row in which none of the marks before is in the way. */
+size_t layout_mark_row(const struct panel *panel, const struct mark *mark,
+                       const struct layout *layout)
+{
+    double edges[MARK_ROWS]; /* where the row's last word ends */
+    for (size_t row = 0; row < MARK_ROWS; row++)
+        edges[row] = -HUGE_VAL;
+    for (const struct mark *other = panel->marks;; other = other->next) {
+        if (!other->is_vertical || !other->label)
+            continue;
+        double x = layout_mark_x(panel, other, layout);
+        double half = text_width(other->label, SIZE_SMALL, false) / 2 + 4;
+        size_t row = 0;
+        while (row + 1 < MARK_ROWS && x - half < edges[row])
+            row++;
+        edges[row] = x + half;
+        if (other == mark)
+            return row;
+    }
+}

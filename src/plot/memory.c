@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+/* memory.c - what a run held, stage by stage: from the lines of --profile-memory. */
+#include <string.h>
+
+#include "figure.h"
+#include "phema/json.h"
+
+#define MEMORY_BOX 320
+
+/* Kinds of memory as the lines name them; those that no stage has are not drawn. */
+static const struct {
+    const char *key, *legend;
+    uint32_t color;
+} levels[] = {
+    {"rss_anon", "anonymous memory (RSS), peak", COLOR_BLUE},
+    {"rss_file", "mapped files (RSS), peak", COLOR_SKY},
+    {"allocated", "allocated (ledger), peak", COLOR_ORANGE},
+    {"device", "device memory, peak", COLOR_GREEN},
+};
+#define N_LEVELS ARRAY_LEN(levels)
+
+struct level {
+    bool is_known;
+    uint64_t peak, now;
+};
+
+struct stage {
+    const char *name;
+    double elapsed_s;
+    struct level levels[N_LEVELS];
+};
+
+struct reading {
+    struct phema_picture *picture;
+    struct stage *stages; /* [PHEMA_PLOT_MAX_STAGES] */
+    size_t n;
+};
+
+static enum phema_status read_level(struct level *out, const struct phema_json *line,
+                                    const char *key, struct phema_error *err)
+{
+    const struct phema_json *level = phema_json_get(line, key);
+    if (!level)
+        return PHEMA_OK;
+    out->is_known = true;
+    if (!phema_json_u64(&out->peak, phema_json_get(level, "peak")))
+        return phema_fail(err, PHEMA_ERR_FILE, "'%s' has no peak in bytes", key);
+    if (!phema_json_u64(&out->now, phema_json_get(level, "now")))
+        return phema_fail(err, PHEMA_ERR_FILE, "'%s' does not say how much it is now", key);
+    return PHEMA_OK;
+}
+
+static enum phema_status read_stage(struct reading *reading, const struct phema_json *line,
+                                    struct phema_error *err)
+{
+    size_t size = 0;
+    const char *name = phema_json_string(phema_json_get(line, "stage"), &size);
+    if (!name)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "expected a line of --profile-memory with a 'stage'");
+    if (reading->n == PHEMA_PLOT_MAX_STAGES)
+        return phema_fail(err, PHEMA_ERR_FILE, "has more than %d stages", PHEMA_PLOT_MAX_STAGES);
+    struct stage *stage = &reading->stages[reading->n];
+    struct phema_name_buffer shown;
+    stage->name = picture_text(reading->picture, "%s", phema_name_shown(&shown, name, size));
+    if (!phema_json_number(&stage->elapsed_s, phema_json_get(line, "elapsed_seconds")))
+        return phema_fail(err, PHEMA_ERR_FILE, "has no elapsed_seconds");
+    for (size_t i = 0; i < N_LEVELS; i++) {
+        enum phema_status status = read_level(&stage->levels[i], line, levels[i].key, err);
+        if (status)
+            return status;
+    }
+    reading->n++;
+    return PHEMA_OK;
+}
+
+static enum phema_status read_lines(struct reading *reading, struct phema_span text,
+                                    struct phema_error *err)
+{
+    for (size_t number = 1; text.size; number++) {
+        const uint8_t *end = memchr(text.data, '\n', text.size);
+        size_t size = end ? (size_t)(end - text.data) : text.size;
+        struct phema_json *line = NULL;
+        enum phema_status status = PHEMA_OK;
+        if (size > 0) {
+            status = phema_json_parse(&line, (struct phema_span){text.data, size}, err);
+            if (!status)
+                status = read_stage(reading, line, err);
+            phema_json_free(line);
+        }
+        if (status)
+            return phema_fail_in(err, status, "line %zu", number);
+        size += end != NULL;
+        text.data += size;
+        text.size -= size;
+    }
+    if (reading->n == 0)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "expected a line of JSON for each stage, found none");
+    return PHEMA_OK;
+}
+
+static bool is_level_known(const struct reading *reading, size_t level)
+{
+    for (size_t i = 0; i < reading->n; i++)
+        if (reading->stages[i].levels[level].is_known)
+            return true;
+    return false;
+}
+
+/* The unit in which the largest number is some tens or hundreds. */
+static double choose_unit(const char **name, const struct reading *reading, uint64_t cap_bytes)
+{
+    static const char *const names[] = {"memory [KiB]", "memory [MiB]", "memory [GiB]",
+                                        "memory [TiB]"};
+    double most = (double)cap_bytes;
+    for (size_t i = 0; i < reading->n; i++)
+        for (size_t level = 0; level < N_LEVELS; level++)
+            most = fmax(most, (double)reading->stages[i].levels[level].peak);
+    double unit = 1024;
+    size_t k = 0;
+    for (; most / unit >= 4096 && k + 1 < ARRAY_LEN(names); k++)
+        unit *= 1024;
+    *name = names[k];
+    return unit;
+}
+
+/* Bars stand beside each other in each stage. */
+struct columns {
+    size_t next, n;
+};
+
+static void add_level(const struct reading *reading, struct panel *panel, size_t level,
+                      struct columns *columns, bool of_ends, double unit)
+{
+    struct phema_picture *picture = reading->picture;
+    struct series *series = panel_series(
+        picture, panel, of_ends ? SERIES_ENDS : SERIES_BARS,
+        picture_text(picture, "%s %s", levels[level].key, of_ends ? "now" : "peak"), reading->n);
+    if (!series)
+        return;
+    for (size_t i = 0; i < reading->n; i++) {
+        const struct level *found = &reading->stages[i].levels[level];
+        double bytes = (double)(of_ends ? found->now : found->peak);
+        series->x[i] = (double)i;
+        series->y[i] = found->is_known ? bytes / unit : PHEMA_UNKNOWN;
+    }
+    series->legend = of_ends ? "at the end of the stage" : levels[level].legend;
+    series->pen = (struct pen){
+        .color = of_ends ? COLOR_BLACK : levels[level].color, .width = 2, .opacity = 1};
+    series->has_values = !of_ends;
+    series->column = columns->next++;
+    series->n_columns = columns->n;
+}
+
+static void add_levels(const struct reading *reading, struct panel *panel, bool of_ends,
+                       double unit)
+{
+    struct columns columns = {0};
+    for (size_t level = 0; level < N_LEVELS; level++)
+        columns.n += is_level_known(reading, level);
+    for (size_t level = 0; level < N_LEVELS; level++)
+        if (is_level_known(reading, level))
+            add_level(reading, panel, level, &columns, of_ends, unit);
+}
+
+static const char *name_time(struct phema_picture *picture, double elapsed_s)
+{
+    if (elapsed_s < 1e-3)
+        return picture_text(picture, "%.3g us", elapsed_s * 1e6);
+    if (elapsed_s < 1)
+        return picture_text(picture, "%.3g ms", elapsed_s * 1e3);
+    return picture_text(picture, elapsed_s < 1000 ? "%.3g s" : "%.0f s", elapsed_s);
+}
+
+static void add_stages(const struct reading *reading, struct axis *axis)
+{
+    struct phema_arena *arena = &reading->picture->arena;
+    axis->categories = phema_arena_array(arena, reading->n, sizeof(*axis->categories));
+    axis->notes = phema_arena_array(arena, reading->n, sizeof(*axis->notes));
+    reading->picture->is_failed |= !axis->categories || !axis->notes;
+    if (reading->picture->is_failed)
+        return;
+    for (size_t i = 0; i < reading->n; i++) {
+        axis->categories[i] = reading->stages[i].name;
+        axis->notes[i] = name_time(reading->picture, reading->stages[i].elapsed_s);
+    }
+    axis->n_categories = reading->n;
+    axis->max = (double)reading->n;
+    axis->label = "stage of the run, and how long it took";
+}
+
+static void draw(const struct reading *reading, uint64_t cap_bytes)
+{
+    struct panel *panel = picture_panel(reading->picture, "memory", MEMORY_BOX);
+    if (!panel)
+        return;
+    double unit = choose_unit(&panel->y.label, reading, cap_bytes);
+    add_levels(reading, panel, false, unit);
+    add_levels(reading, panel, true, unit);
+    add_stages(reading, &panel->x);
+    struct phema_name_buffer shown;
+    struct mark cap = {
+        .at = (double)cap_bytes / unit,
+        .pen = {.color = COLOR_RED, .width = 1.6, .opacity = 1, .dash = 6, .gap = 4}};
+    if (cap_bytes) {
+        cap.label = picture_text(reading->picture, "limit %s", phema_size_shown(&shown, cap_bytes));
+        panel_mark(reading->picture, panel, &cap);
+    }
+    panel_fit_y(panel);
+}
+
+PHEMA_FALLIBLE phema_plot_memory(struct phema_picture **out, const char *title,
+                                 struct phema_span lines, uint64_t cap_bytes,
+                                 struct phema_error *err)
+{
+    struct reading reading = {.picture = picture_new(title)};
+    if (!reading.picture)
+        return phema_fail_memory(err);
+    reading.stages =
+        phema_arena_array(&reading.picture->arena, PHEMA_PLOT_MAX_STAGES, sizeof(*reading.stages));
+    enum phema_status status =
+        reading.stages ? read_lines(&reading, lines, err) : phema_fail_memory(err);
+    if (!status && !reading.picture->is_failed)
+        draw(&reading, cap_bytes);
+    return picture_finish(out, reading.picture, status, err);
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+/* profiles.c - densities over the training: of snapshots, of what is wanted, of what the weights
+ * make of the snapshots; and ten times what is missing. A point of a curve is the mean density over
+ * one of CELLS equal stretches, which every profile has. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "figure.h"
+
+#define CELLS        720 /* about one a unit of the picture */
+#define MOST_INPUTS  96  /* curves of snapshots; of more, every so many of each kind */
+#define TENFOLD      10
+#define DENSITY_BOX  260
+#define RESIDUAL_BOX 96
+
+struct work {
+    const struct phema_plot_series *series;
+    struct phema_picture *picture;
+    struct kinds kinds;
+    double end;         /* the last time that is drawn */
+    double factor;      /* densities are weights per so many steps */
+    double *edges;      /* [CELLS + 1] */
+    double *cumulative; /* [CELLS + 1] scratch */
+    double *densities;  /* [series->n x CELLS] */
+};
+
+static void add_density(double *sums, struct work *work, const struct phema_profile *profile,
+                        double factor)
+{
+    phema_profile_cumulative(work->cumulative, profile, work->edges, CELLS + 1);
+    for (size_t i = 0; i < CELLS; i++)
+        sums[i] += factor * (work->cumulative[i + 1] - work->cumulative[i]) /
+                   (work->edges[i + 1] - work->edges[i]);
+}
+
+static enum phema_status prepare(struct work *work, struct phema_error *err)
+{
+    const struct phema_plot_series *series = work->series;
+    work->edges = calloc(CELLS + 1, sizeof(*work->edges));
+    work->cumulative = calloc(CELLS + 1, sizeof(*work->cumulative));
+    work->densities = calloc(series->n + 1, CELLS * sizeof(*work->densities));
+    if (!work->picture || !work->edges || !work->cumulative || !work->densities ||
+        !kinds_find(&work->kinds, &work->picture->arena, series))
+        return phema_fail_memory(err);
+    for (size_t i = 0; i <= CELLS; i++)
+        work->edges[i] = work->end * (double)i / CELLS;
+    for (size_t k = 0; k < series->n; k++)
+        add_density(work->densities + k * CELLS, work, &series->snapshots[k], 1);
+    return PHEMA_OK;
+}
+
+static void clear(struct work *work)
+{
+    free(work->edges);
+    free(work->cumulative);
+    free(work->densities);
+}
+
+static struct series *add_curve(struct work *work, struct panel *panel, const char *name,
+                                const double *densities, double factor)
+{
+    struct series *series = panel_series(work->picture, panel, SERIES_LINE, name, CELLS);
+    for (size_t i = 0; series && i < CELLS; i++) {
+        series->x[i] = (work->edges[i] + work->edges[i + 1]) / 2;
+        series->y[i] = densities[i] * factor;
+    }
+    return series;
+}
+
+/* Up to its end, and not beyond: a curve that falls to 0 there would cross all others. */
+static struct series *add_input(struct work *work, struct panel *panel, size_t k)
+{
+    const struct phema_profile *profile = &work->series->snapshots[k];
+    struct series *curve = add_curve(
+        work, panel,
+        picture_text(work->picture, "input %s at %.17g", work->series->kinds[k], profile->t),
+        work->densities + k * CELLS, work->factor);
+    while (curve && curve->n > 1 && work->edges[curve->n - 1] >= profile->t)
+        curve->n--;
+    if (!curve || profile->shape == PHEMA_SHAPE_RAW)
+        return curve;
+    size_t last = curve->n - 1; /* of this stretch it may fill a part only */
+    double part = profile->t - work->edges[last];
+    double whole = work->edges[last + 1] - work->edges[last];
+    if (part < whole) {
+        curve->x[last] = work->edges[last] + part / 2;
+        curve->y[last] *= whole / part;
+    }
+    return curve;
+}
+
+/* Of every kind the newest snapshot, and every so many before it. */
+static void add_inputs(struct work *work, struct panel *panel, size_t kind)
+{
+    const struct phema_plot_series *series = work->series;
+    size_t every = (series->n + MOST_INPUTS - 1) / MOST_INPUTS;
+    size_t seen = 0;
+    for (size_t k = series->n; k-- > 0;) {
+        if (work->kinds.of[k] != kind || seen++ % every != 0 || series->snapshots[k].t > work->end)
+            continue;
+        struct series *curve = add_input(work, panel, k);
+        if (!curve)
+            return;
+        curve->legend = every == 1 ? picture_text(work->picture, "snapshots, %s", series->kinds[k])
+                                   : picture_text(work->picture, "snapshots, %s (one of %zu)",
+                                                  series->kinds[k], every);
+        curve->pen =
+            (struct pen){.color = palette_color(kind, work->kinds.n), .width = 1, .opacity = 0.5};
+    }
+}
+
+struct range {
+    double min, max;
+};
+
+static struct range range_of(const double *densities)
+{
+    struct range range = {0, 0};
+    for (size_t i = 0; i < CELLS; i++) {
+        range.min = fmin(range.min, densities[i]);
+        range.max = fmax(range.max, densities[i]);
+    }
+    return range;
+}
+
+/* All of the target, and of what is made as much again on either side: where averages begin they
+ * may be many times as high, as snapshots of early times are. */
+static void fit_panel(struct panel *panel, const double *wanted, const double *made, double factor)
+{
+    struct range target = range_of(wanted);
+    struct range result = range_of(made);
+    double span = target.max - target.min;
+    if (span > 0) {
+        result.min = fmax(result.min, target.min - span / 2);
+        result.max = fmin(result.max, target.max + span);
+    }
+    double bounds[] = {1.15 * factor * fmin(target.min, result.min),
+                       1.15 * factor * fmax(target.max, result.max)};
+    struct series *all = panel->series;
+    struct series both = {.x = (double[]){0, 0}, .y = bounds, .n = ARRAY_LEN(bounds)};
+    panel->series = &both;
+    panel_fit_y(panel);
+    panel->series = all;
+}
+
+/* The same units of weight to a unit of the picture as above, where ten times the difference has
+ * room for that; else as much as it takes for what is in the picture above. */
+static void fit_residual(struct panel *panel, const struct panel *above, const double *made)
+{
+    double half = (above->y.max - above->y.min) / above->height * panel->height / 2;
+    const struct series *rest = panel->series;
+    for (size_t i = 0; i < CELLS; i++)
+        if (made[i] >= above->y.min && made[i] <= above->y.max)
+            half = fmax(half, fabs(rest->y[i]) * 1.05);
+    panel->y.max = half;
+    panel->y.min = -half;
+}
+
+/* [CELLS] each: what is wanted, and what the weights make. */
+struct densities {
+    double *wanted, *made;
+};
+
+static bool find_densities(struct densities *out, struct work *work,
+                           const struct phema_plot_target *target)
+{
+    struct phema_arena *arena = &work->picture->arena;
+    out->wanted = phema_arena_array(arena, CELLS, sizeof(*out->wanted));
+    out->made = phema_arena_array(arena, CELLS, sizeof(*out->made));
+    if (!out->wanted || !out->made)
+        return false;
+    for (size_t p = 0; p < target->mix.n_parts; p++)
+        add_density(out->wanted, work, &target->mix.parts[p],
+                    target->mix.factors ? target->mix.factors[p] : 1);
+    for (size_t k = 0; k < work->series->n; k++)
+        for (size_t i = 0; target->weights[k] != 0 && i < CELLS; i++)
+            out->made[i] += target->weights[k] * work->densities[k * CELLS + i];
+    return true;
+}
+
+/* Weights per 1, 1000, 1000000, ... units of time: so that numbers begin before the point. */
+static const char *choose_factor(struct work *work, const struct densities *densities)
+{
+    double most = 0;
+    for (size_t i = 0; i < CELLS; i++)
+        most = fmax(most, fmax(fabs(densities->wanted[i]), fabs(densities->made[i])));
+    size_t power = 0;
+    for (work->factor = 1; most > 0 && most * work->factor < 0.5 && power < 4; power++)
+        work->factor *= 1000;
+    static const char *const thousands[] = {"1000", "1M", "1G", "1T"};
+    if (work->factor == 1)
+        return picture_text(work->picture, "weight per %s",
+                            unit_of_one(work->picture, work->series->unit));
+    return picture_text(work->picture, "weight per %s %s", thousands[power - 1],
+                        work->series->unit);
+}
+
+/* Solid below dashed: where they agree both are seen. */
+static bool add_result(struct work *work, struct panel *panel, struct panel *below,
+                       const struct densities *densities)
+{
+    struct series *made = add_curve(work, panel, "made", densities->made, work->factor);
+    struct series *wanted = add_curve(work, panel, "target", densities->wanted, work->factor);
+    struct series *rest = add_curve(work, below, "10 x (made - target)", densities->made, 1);
+    if (!made || !wanted || !rest)
+        return false;
+    for (size_t i = 0; i < CELLS; i++)
+        rest->y[i] = TENFOLD * work->factor * (densities->made[i] - densities->wanted[i]);
+    made->legend = "what the weights make";
+    made->pen = (struct pen){.color = COLOR_RED, .width = 2.4, .opacity = 1};
+    wanted->legend = "target";
+    wanted->pen =
+        (struct pen){.color = COLOR_BLACK, .width = 1.2, .opacity = 1, .dash = 5, .gap = 4};
+    rest->pen = (struct pen){.color = COLOR_RED, .width = 1.4, .opacity = 1};
+    fit_panel(panel, densities->wanted, densities->made, work->factor);
+    fit_residual(below, panel, made->y);
+    return true;
+}
+
+static enum phema_status add_target(struct work *work, const struct phema_plot_target *target,
+                                    struct phema_error *err)
+{
+    struct phema_picture *picture = work->picture;
+    const char *title = picture_text(picture, "%s", target->title);
+    struct panel *panel = picture_panel(picture, title, DENSITY_BOX);
+    struct panel *below = picture_panel(picture, title, RESIDUAL_BOX);
+    struct densities densities;
+    if (!panel || !below || !find_densities(&densities, work, target))
+        return phema_fail_memory(err);
+    panel->heading = title;
+    panel->note = target->note ? picture_text(picture, "%s", target->note) : NULL;
+    panel->x = (struct axis){.max = work->end, .has_suffixes = true};
+    below->x = panel->x;
+    below->x.label = unit_label(picture, work->series->unit);
+    panel->y.label = choose_factor(work, &densities);
+    below->y.label = "10 x residual";
+    for (size_t kind = 0; kind < work->kinds.n; kind++)
+        add_inputs(work, panel, kind);
+    return add_result(work, panel, below, &densities) ? PHEMA_OK : phema_fail_memory(err);
+}
+
+/* The last snapshot that is used, or the end of a target that lies behind it. */
+static double last_time(const struct phema_plot_series *series,
+                        const struct phema_plot_target *targets, size_t m)
+{
+    double last = 0;
+    for (size_t j = 0; j < m; j++) {
+        for (size_t k = 0; k < series->n; k++)
+            if (targets[j].weights[k] != 0)
+                last = fmax(last, series->snapshots[k].t);
+        for (size_t p = 0; p < targets[j].mix.n_parts; p++)
+            last = fmax(last, targets[j].mix.parts[p].t);
+    }
+    return last > 0 ? last : 1;
+}
+
+PHEMA_FALLIBLE phema_plot_profiles(struct phema_picture **out,
+                                   const struct phema_plot_series *series,
+                                   const struct phema_plot_target *targets, size_t m,
+                                   struct phema_error *err)
+{
+    enum phema_status status = plot_check_targets("profiles", m, err);
+    if (status)
+        return status;
+    struct work work = {.series = series,
+                        .picture = picture_new(series->title),
+                        .end = last_time(series, targets, m)};
+    status = prepare(&work, err);
+    for (size_t j = 0; j < m && !status; j++)
+        status = add_target(&work, &targets[j], err);
+    clear(&work);
+    return picture_finish(out, work.picture, status, err);
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+/* svg.c - pictures as SVG 1.1, written as text: cairo would turn letters into shapes, so that
+ * nobody could search or edit them, and its bytes change with fonts and versions. No ids, scripts
+ * or references: it can stand inside an HTML file as it is. */
+#include "canvas.h"
+#include "figure.h"
+
+struct svg {
+    struct canvas canvas;
+    struct phema_text *out;
+};
+
+/* Up to two digits behind the point, none that are 0. */
+static void put_number(struct phema_text *out, double value)
+{
+    double hundredths = floor(value * 100 + 0.5);
+    long long whole = (long long)fmax(-1e9, fmin(1e9, hundredths));
+    unsigned long long size = (unsigned long long)(whole < 0 ? -whole : whole);
+    phema_text_printf(out, "%s%llu", whole < 0 ? "-" : "", size / 100);
+    if (size % 100)
+        phema_text_printf(out, size % 10 ? ".%02llu" : ".%llu",
+                          size % 10 ? size % 100 : size % 100 / 10);
+}
+
+static void put_attribute(struct phema_text *out, const char *name, double value)
+{
+    phema_text_printf(out, " %s=\"", name);
+    put_number(out, value);
+    phema_text_puts(out, "\"");
+}
+
+/* Control characters are no XML, whatever stands for them. */
+static void put_escaped(struct phema_text *out, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '<')
+            phema_text_puts(out, "&lt;");
+        else if (*text == '>')
+            phema_text_puts(out, "&gt;");
+        else if (*text == '&')
+            phema_text_puts(out, "&amp;");
+        else if (*text == '"')
+            phema_text_puts(out, "&quot;");
+        else if ((unsigned char)*text < ' ' || *text == 0x7F)
+            phema_text_puts(out, "?");
+        else
+            phema_text_append(out, text, 1);
+    }
+}
+
+static void put_points(struct phema_text *out, const struct point *points, size_t n)
+{
+    phema_text_puts(out, " points=\"");
+    for (size_t i = 0; i < n; i++) {
+        if (i)
+            phema_text_puts(out, " ");
+        put_number(out, points[i].x);
+        phema_text_puts(out, ",");
+        put_number(out, points[i].y);
+    }
+    phema_text_puts(out, "\"");
+}
+
+static void svg_line(struct canvas *canvas, const struct point *points, size_t n,
+                     const struct pen *pen)
+{
+    struct phema_text *out = ((struct svg *)canvas)->out;
+    phema_text_puts(out, "<polyline");
+    put_points(out, points, n);
+    phema_text_printf(out, " fill=\"none\" stroke=\"#%06X\"", (unsigned)pen->color);
+    put_attribute(out, "stroke-width", pen->width);
+    if (pen->opacity < 1)
+        put_attribute(out, "stroke-opacity", pen->opacity);
+    if (pen->dash > 0) {
+        phema_text_puts(out, " stroke-dasharray=\"");
+        put_number(out, pen->dash);
+        phema_text_puts(out, " ");
+        put_number(out, pen->gap);
+        phema_text_puts(out, "\"");
+    }
+    phema_text_puts(out, "/>\n");
+}
+
+static void put_box(struct phema_text *out, struct box box)
+{
+    put_attribute(out, "x", box.x);
+    put_attribute(out, "y", box.y);
+    put_attribute(out, "width", box.width);
+    put_attribute(out, "height", box.height);
+}
+
+static void svg_fill(struct canvas *canvas, struct box box, uint32_t color, double opacity)
+{
+    struct phema_text *out = ((struct svg *)canvas)->out;
+    phema_text_puts(out, "<rect");
+    put_box(out, box);
+    phema_text_printf(out, " fill=\"#%06X\"", (unsigned)color);
+    if (opacity < 1)
+        put_attribute(out, "fill-opacity", opacity);
+    phema_text_puts(out, "/>\n");
+}
+
+static void svg_mark(struct canvas *canvas, enum marker marker, struct point at, double radius,
+                     const struct pen *pen)
+{
+    struct phema_text *out = ((struct svg *)canvas)->out;
+    struct point corners[MARKER_MOST_CORNERS];
+    size_t n = marker_corners(corners, marker, at, radius);
+    if (n) {
+        phema_text_puts(out, "<polygon");
+        put_points(out, corners, n);
+    } else {
+        phema_text_puts(out, "<circle");
+        put_attribute(out, "cx", at.x);
+        put_attribute(out, "cy", at.y);
+        put_attribute(out, "r", radius);
+    }
+    phema_text_printf(out, " fill=\"#%06X\"", (unsigned)pen->color);
+    if (pen->opacity < 1)
+        put_attribute(out, "fill-opacity", pen->opacity);
+    phema_text_puts(out, "/>\n");
+}
+
+static void svg_text(struct canvas *canvas, struct point at, const struct type *type,
+                     const char *text)
+{
+    static const char *const anchors[] = {
+        [ANCHOR_MIDDLE] = "middle", [ANCHOR_END] = "end", [ANCHOR_START] = "start"};
+    struct phema_text *out = ((struct svg *)canvas)->out;
+    phema_text_puts(out, "<text");
+    put_attribute(out, "x", at.x);
+    put_attribute(out, "y", at.y);
+    put_attribute(out, "font-size", type->size);
+    phema_text_printf(out, " fill=\"#%06X\"", (unsigned)type->color);
+    if (type->anchor != ANCHOR_START)
+        phema_text_printf(out, " text-anchor=\"%s\"", anchors[type->anchor]);
+    if (type->is_bold)
+        phema_text_puts(out, " font-weight=\"bold\"");
+    if (type->is_upward) {
+        phema_text_puts(out, " transform=\"rotate(-90 ");
+        put_number(out, at.x);
+        phema_text_puts(out, " ");
+        put_number(out, at.y);
+        phema_text_puts(out, ")\"");
+    }
+    phema_text_puts(out, ">");
+    put_escaped(out, text);
+    phema_text_puts(out, "</text>\n");
+}
+
+/* A picture in the picture shows nothing beyond its frame; a clip path would need an id. */
+static void svg_clip(struct canvas *canvas, struct box box)
+{
+    struct phema_text *out = ((struct svg *)canvas)->out;
+    phema_text_puts(out, "<svg");
+    put_box(out, box);
+    phema_text_puts(out, " viewBox=\"");
+    put_number(out, box.x);
+    phema_text_puts(out, " ");
+    put_number(out, box.y);
+    phema_text_puts(out, " ");
+    put_number(out, box.width);
+    phema_text_puts(out, " ");
+    put_number(out, box.height);
+    phema_text_puts(out, "\">\n");
+}
+
+static void svg_unclip(struct canvas *canvas)
+{
+    phema_text_puts(((struct svg *)canvas)->out, "</svg>\n");
+}
+
+PHEMA_FALLIBLE svg_write(struct phema_text *out, const struct phema_picture *picture,
+                         struct phema_error *err)
+{
+    struct svg svg = {
+        .canvas = {svg_line, svg_fill, svg_mark, svg_text, svg_clip, svg_unclip},
+        .out = out,
+    };
+    int height = (int)picture_height(picture);
+    phema_text_printf(out,
+                      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"800\" height=\"%d\" "
+                      "viewBox=\"0 0 800 %d\" role=\"img\" font-family=\"'DejaVu Sans', Verdana, "
+                      "Helvetica, Arial, sans-serif\">\n<title>",
+                      height, height);
+    put_escaped(out, picture->title);
+    phema_text_puts(out, "</title>\n");
+    picture_draw(picture, &svg.canvas);
+    phema_text_puts(out, "</svg>\n");
+    return phema_text_check(out, err);
+}
