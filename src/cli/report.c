@@ -35,12 +35,17 @@ static void say_prefixed(const char *prefix, const char *sentence)
     phema_text_clear(&text);
 }
 
+const char *report_named_unit(const struct phema_series *series)
+{
+    return strcmp(series->layout, "edm2") == 0 ? "kimg" : series->unit;
+}
+
 static void write_times(struct phema_text *out, const struct phema_series *series)
 {
     size_t n_times = 0;
     for (size_t k = 0; k < series->n; k++)
         n_times += k == 0 || series->snapshots[k].named_time != series->snapshots[k - 1].named_time;
-    const char *named_in = strcmp(series->layout, "edm2") == 0 ? "kimg" : series->unit;
+    const char *named_in = report_named_unit(series);
     struct phema_name_buffer from, to;
     (void)phema_number_shown(&from, series->snapshots[0].named_time);
     (void)phema_number_shown(&to, series->snapshots[series->n - 1].named_time);
@@ -147,7 +152,7 @@ void report_conversion(const struct cli_common *common, const struct phema_serie
         say(series->notes[i]);
 }
 
-static void write_target(struct phema_text *out, const struct phema_target *target)
+void report_target_name(struct phema_text *out, const struct phema_target *target)
 {
     struct phema_name_buffer at, spec;
     if (!target->kind)
@@ -199,7 +204,7 @@ static void warn(const struct phema_plan *plan, const struct phema_target *targe
     if (!is_wrong && !(solution->norm2 > LARGE_NORM))
         return;
     struct phema_text text = {0};
-    write_target(&text, target);
+    report_target_name(&text, target);
     phema_text_printf(&text, ": %s; %s",
                       is_wrong ? "the error to expect is large" : "the weights are large",
                       remedy(plan, target));
@@ -226,7 +231,7 @@ static void report_target(const struct phema_plan *plan, const struct phema_targ
     const struct phema_solution *solution = &target->solution;
     const struct phema_prediction *predicted = &solution->predicted;
     struct phema_text text = {0};
-    write_target(&text, target);
+    report_target_name(&text, target);
     phema_text_puts(&text, ": ");
     if (!isnan(predicted->total))
         phema_text_printf(&text,

@@ -13,6 +13,10 @@ void report_series(const struct cli_common *common, const struct phema_series *s
 void report_conversion(const struct cli_common *common, const struct phema_series *series);
 void report_plan(const struct cli_common *common, const struct phema_plan *plan,
                  enum phema_dtype output_dtype, bool has_dtype);
+/* What named times count: kimg for EDM2, whose clock counts images. */
+const char *report_named_unit(const struct phema_series *series);
+/* "sigma_rel 0.1 at 4096" */
+void report_target_name(struct phema_text *out, const struct phema_target *target);
 /* Where in the file of --into the average goes. */
 void report_into(const struct cli_common *common, const char *into,
                  const struct phema_outputs *outputs);

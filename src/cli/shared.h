@@ -164,7 +164,8 @@ struct cli_target_values {
          0},                                                                                       \
         CLI_PICKLE_ROWS(type, via series.allow_global)
 
-#define CLI_TARGET_ROWS(type, via)                                                                 \
+/* The averages that are wanted, and how their weights are found. */
+#define CLI_AVERAGE_ROWS(type, via)                                                                \
     {"sigma-rel",                                                                                  \
      TARGET,                                                                                       \
      CLI_REALS,                                                                                    \
@@ -187,28 +188,21 @@ struct cli_target_values {
          "...\n(repeatable; see posthoc-ema(1))",                                                  \
          0,                                                                                        \
          0},                                                                                       \
-        {"at",      TARGET,                                                                        \
-         CLI_REALS, CLI_ROW(type, via target.at),                                                  \
-         "TIME",    "times of the averages, as names write them\n(default: the newest snapshot)",  \
-         0,         0},                                                                            \
-        {"rule",                                                                                   \
-         TARGET,                                                                                   \
-         CLI_TEXTS,                                                                                \
-         CLI_ROW(type, via target.rule),                                                           \
-         "RE=SIGMA",                                                                               \
-         "another width for tensors whose names match, or\nRE=copy: the newest snapshot's "        \
-         "(repeatable, the\nfirst one that matches)",                                              \
-         CLI_SHAPES_BYTES,                                                                         \
-         0},                                                                                       \
-        {"weights",                                                                                \
-         TARGET,                                                                                   \
-         CLI_TEXT,                                                                                 \
-         CLI_ROW(type, via target.weights),                                                        \
-         "FILE",                                                                                   \
-         "use these weights, exactly as given: the JSON of\nweights --json, or 'file weight' "     \
-         "lines",                                                                                  \
-         CLI_SHAPES_BYTES,                                                                         \
-         0},                                                                                       \
+    {                                                                                              \
+        "at", TARGET, CLI_REALS, CLI_ROW(type, via target.at), "TIME",                             \
+            "times of the averages, as names write them\n(default: the newest snapshot)", 0, 0     \
+    }
+
+#define CLI_SOLVE_ROWS(type, via)                                                                  \
+    {"weights",                                                                                    \
+     TARGET,                                                                                       \
+     CLI_TEXT,                                                                                     \
+     CLI_ROW(type, via target.weights),                                                            \
+     "FILE",                                                                                       \
+     "use these weights, exactly as given: the JSON of\nweights --json, or 'file weight' "         \
+     "lines",                                                                                      \
+     CLI_SHAPES_BYTES,                                                                             \
+     0},                                                                                           \
         {"metric",                                                                                 \
          NUMBERS,                                                                                  \
          CLI_CHOICE,                                                                               \
@@ -226,10 +220,23 @@ struct cli_target_values {
          "how much large weights cost (default auto: what\nrounding of the files makes of them)",  \
          CLI_SHAPES_BYTES,                                                                         \
          0},                                                                                       \
-        {"solver",           NUMBERS,                                                              \
-         CLI_CHOICE,         CLI_ROW(type, via target.solver),                                     \
-         "auto|quad|lapack", "quad precision, or LAPACK in float64",                               \
-         CLI_SHAPES_BYTES,   0},                                                                   \
+    {                                                                                              \
+        "solver", NUMBERS, CLI_CHOICE, CLI_ROW(type, via target.solver), "auto|quad|lapack",       \
+            "quad precision, or LAPACK in float64", CLI_SHAPES_BYTES, 0                            \
+    }
+
+#define CLI_TARGET_ROWS(type, via)                                                                 \
+    CLI_AVERAGE_ROWS(type, via),                                                                   \
+        {"rule",                                                                                   \
+         TARGET,                                                                                   \
+         CLI_TEXTS,                                                                                \
+         CLI_ROW(type, via target.rule),                                                           \
+         "RE=SIGMA",                                                                               \
+         "another width for tensors whose names match, or\nRE=copy: the newest snapshot's "        \
+         "(repeatable, the\nfirst one that matches)",                                              \
+         CLI_SHAPES_BYTES,                                                                         \
+         0},                                                                                       \
+        CLI_SOLVE_ROWS(type, via),                                                                 \
     {                                                                                              \
         "max-error", NUMBERS, CLI_REAL, CLI_ROW(type, via target.max_error), "E",                  \
             "end with status 1, nothing written, when the\npredicted error is above E", 0, 0       \

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_plot.c - pictures of a series and its averages, of a run's memory, of a sweep's scores. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "commands.h"
+#include "phema/file.h"
+#include "phema/json.h"
+#include "phema/plot.h"
+#include "phema/writer.h"
+#include "plot_series.h"
+#include "report.h"
+
+struct plot_values {
+    struct cli_common common;
+    const char *kind, *output, *csv;
+    struct cli_series_values series;
+    struct cli_target_values target;
+    uint64_t max_ram;
+    bool maximizes, is_forced;
+};
+
+enum kind { PROFILES, WEIGHTS, ERROR, MEMORY, SWEEP, N_KINDS };
+
+static const char *const kind_names[N_KINDS] = {"profiles", "weights", "error", "memory", "sweep"};
+
+/* A record of stages or of scores is some KiB; what is larger is something else. */
+#define MOST_RECORD ((size_t)16 << 20)
+
+/* ---- Which options go with which kind ---- */
+
+static bool is_given(const void *values, const struct cli_opt *option)
+{
+    const void *value = (const char *)values + option->offset;
+    switch (option->kind) {
+    case CLI_FLAG:
+        return *(const bool *)value;
+    case CLI_REAL:
+        return !isnan(*(const double *)value);
+    case CLI_REALS:
+        return ((const struct cli_reals *)value)->n > 0;
+    case CLI_OPERANDS:
+    case CLI_TEXTS:
+        return ((const struct cli_texts *)value)->n > 0;
+    case CLI_COUNT:
+    case CLI_SIZE:
+        return *(const uint64_t *)value > 0;
+    case CLI_OPERAND:
+    case CLI_TEXT:
+    case CLI_CHOICE:
+        break;
+    }
+    return *(const char *const *)value != NULL;
+}
+
+static bool is_known_to(enum kind kind, const struct cli_opt *option)
+{
+    if (option->kind == CLI_OPERAND || option->group == OUTPUT || option->group == MESSAGES)
+        return true;
+    if (strcmp(option->name, "max-ram") == 0)
+        return kind == MEMORY;
+    if (strcmp(option->name, "maximize") == 0)
+        return kind == SWEEP;
+    if (strcmp(option->name, "profile") == 0 || strcmp(option->name, "weights") == 0)
+        return kind == PROFILES || kind == WEIGHTS;
+    return kind == PROFILES || kind == WEIGHTS || kind == ERROR;
+}
+
+static enum phema_status find_kind(enum kind *out, const struct plot_values *given,
+                                   struct phema_error *err)
+{
+    size_t kind = 0;
+    while (kind < N_KINDS && strcmp(kind_names[kind], given->kind) != 0)
+        kind++;
+    if (kind == N_KINDS)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "plot: '%s' is no picture; expected profiles, weights, error, memory or "
+                          "sweep before what it is of",
+                          given->kind);
+    *out = (enum kind)kind;
+    for (const struct cli_opt *option = given->common.verb->options; option->name; option++)
+        if (is_given(given, option) && !is_known_to(*out, option))
+            return phema_fail(err, PHEMA_ERR_USAGE, "--%s: is nothing to plot %s", option->name,
+                              given->kind);
+    if (*out == ERROR && given->target.at.n > 1)
+        return phema_fail(err, PHEMA_ERR_USAGE, "--at: plot error is of one time, found %zu",
+                          given->target.at.n);
+    return PHEMA_OK;
+}
+
+/* ---- Pictures ---- */
+
+static enum phema_status draw_plan(struct phema_picture **out, const struct plot_values *given,
+                                   enum kind kind, struct phema_error *err)
+{
+    struct cli_target_values target = given->target;
+    struct phema_arena arena = {0};
+    struct phema_plan_options options;
+    struct phema_plan *plan = NULL;
+    enum phema_status status = PHEMA_OK;
+    if (kind == ERROR)
+        status = plot_error_widths(&target, &given->target, &arena, err);
+    if (!status)
+        status = cli_plan_options(&options, &given->common, &given->series, &target, err);
+    if (!status) {
+        options.series.needs_no_tensors = true;
+        status = phema_plan_make(&plan, &options, err);
+    }
+    if (!status)
+        report_series(&given->common, plan->series);
+    if (!status && kind != ERROR)
+        report_plan(&given->common, plan, PHEMA_F64, true);
+    if (!status)
+        status = kind == ERROR ? plot_errors(out, plan, &given->target, err)
+                               : plot_targets(out, plan, kind == PROFILES, err);
+    phema_plan_free(plan);
+    phema_arena_clear(&arena);
+    return status;
+}
+
+static void report_left_out(const struct plot_values *given, size_t n)
+{
+    if (n && !given->common.is_quiet)
+        (void)fprintf(stderr, "%s: %zu line%s without a finite score left out\n",
+                      given->series.snapshots, n, n == 1 ? "" : "s");
+}
+
+static enum phema_status draw_record(struct phema_picture **out, const struct plot_values *given,
+                                     enum kind kind, struct phema_error *err)
+{
+    const char *path = given->series.snapshots;
+    struct phema_file *file = NULL;
+    struct phema_name_buffer name;
+    char title[sizeof(name.text) + 32];
+    (void)snprintf(title, sizeof(title), "%s: %s", phema_name_shown(&name, path, strlen(path)),
+                   kind == MEMORY ? "memory of a run" : "scores of averages");
+    enum phema_status status = phema_file_open(&file, path, err);
+    struct phema_span text = {0};
+    if (!status)
+        text = phema_file_span(file);
+    if (!status && text.size > MOST_RECORD)
+        status = phema_fail(err, PHEMA_ERR_FILE, "expected at most %zu bytes, found %zu",
+                            MOST_RECORD, text.size);
+    size_t n_left_out = 0;
+    if (!status && kind == MEMORY)
+        status = phema_plot_memory(out, title, text, given->max_ram, err);
+    else if (!status)
+        status = phema_plot_sweep(
+            out, &n_left_out,
+            &(struct phema_plot_sweep){.title = title, .csv = text, .maximizes = given->maximizes},
+            err);
+    phema_file_close(file);
+    if (status)
+        return phema_fail_in(err, status, "%s", path);
+    report_left_out(given, n_left_out);
+    return PHEMA_OK;
+}
+
+/* ---- Files ---- */
+
+/* -o and --csv: at most two. */
+struct files {
+    const char *paths[2];
+    enum phema_picture_format formats[2];
+    struct phema_writer *writers[2];
+    size_t n;
+};
+
+static enum phema_status check_files(struct files *files, const struct plot_values *given,
+                                     struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    if (!given->output && !given->csv)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "plot: no file to draw into; give -o FILE.svg, .png, .pdf or .csv");
+    if (given->output && given->csv && strcmp(given->output, given->csv) == 0)
+        return phema_fail(err, PHEMA_ERR_USAGE, "--csv: is the file of --output");
+    if (given->output) {
+        status = phema_picture_format(&files->formats[0], given->output, err);
+        if (status)
+            return phema_fail_in(err, status, "--output");
+        files->paths[files->n++] = given->output;
+    }
+    if (given->csv) {
+        files->formats[files->n] = PHEMA_PICTURE_CSV;
+        files->paths[files->n++] = given->csv;
+    }
+    for (size_t i = 0; i < files->n && !status && !given->is_forced; i++)
+        status = phema_writer_check_absent(files->paths[i], err);
+    return status;
+}
+
+static enum phema_status write_file(struct files *files, size_t i,
+                                    const struct phema_picture *picture, bool replaces,
+                                    struct phema_error *err)
+{
+    struct phema_text bytes = {0};
+    struct phema_writer_options options = {.replaces = replaces, .syncs = true};
+    enum phema_status status = phema_picture_write(&bytes, picture, files->formats[i], err);
+    if (status)
+        status = phema_fail_in(err, status, "%s", files->paths[i]);
+    if (!status)
+        status = phema_writer_open(&files->writers[i], files->paths[i], bytes.size, &options, err);
+    if (!status)
+        status = phema_writer_put(files->writers[i], 0, bytes.data, bytes.size, err);
+    phema_text_clear(&bytes);
+    return status;
+}
+
+/* Both are whole before the first one appears. */
+static enum phema_status write_files(struct files *files, const struct phema_picture *picture,
+                                     bool replaces, struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    for (size_t i = 0; i < files->n && !status; i++)
+        status = write_file(files, i, picture, replaces, err);
+    for (size_t i = 0; i < files->n; i++) {
+        if (!status)
+            status = phema_writer_commit(files->writers[i], err);
+        else
+            phema_writer_abandon(files->writers[i]);
+    }
+    return status;
+}
+
+static enum phema_status print_files(const struct files *files, const struct plot_values *given,
+                                     struct phema_error *err)
+{
+    struct phema_text text = {0};
+    struct phema_json_out out = {.text = &text};
+    if (given->common.is_json) {
+        phema_json_out_open(&out, NULL, '{');
+        phema_json_out_u64(&out, "version", 1);
+        phema_json_out_string(&out, "kind", given->kind);
+        phema_json_out_open(&out, "files", '[');
+        for (size_t i = 0; i < files->n; i++)
+            phema_json_out_string(&out, NULL, files->paths[i]);
+        phema_json_out_close(&out, ']');
+        phema_json_out_close(&out, '}');
+        phema_text_puts(&text, "\n");
+    }
+    for (size_t i = 0; i < files->n && !given->common.is_json; i++)
+        phema_text_printf(&text, "%s\n", files->paths[i]);
+    enum phema_status status = cli_print(&text, err);
+    phema_text_clear(&text);
+    return status;
+}
+
+static enum phema_status run(void *values, struct phema_error *err)
+{
+    const struct plot_values *given = values;
+    enum kind kind = PROFILES;
+    struct files files = {0};
+    struct phema_picture *picture = NULL;
+    enum phema_status status = find_kind(&kind, given, err);
+    if (!status)
+        status = check_files(&files, given, err);
+    if (!status)
+        status = kind == MEMORY || kind == SWEEP ? draw_record(&picture, given, kind, err)
+                                                 : draw_plan(&picture, given, kind, err);
+    if (!status)
+        status = write_files(&files, picture, given->is_forced, err);
+    if (!status)
+        status = print_files(&files, given, err);
+    phema_picture_free(picture);
+    return status;
+}
+
+static const struct cli_opt rows[] = {
+    {"KIND", INPUT, CLI_OPERAND, CLI_ROW(plot_values, kind), NULL,
+     "profiles, weights or error of SNAPSHOTS; or memory\nor sweep of the file that stands there",
+     0, 0},
+    CLI_SERIES_ROWS(plot_values, ),
+    CLI_AVERAGE_ROWS(plot_values, ),
+    CLI_SOLVE_ROWS(plot_values, ),
+    {"maximize", NUMBERS, CLI_FLAG, CLI_ROW(plot_values, maximizes), NULL,
+     "sweep: the highest score is the best (default: the\nlowest)", 0, 0},
+    {"max-ram", RESOURCES, CLI_SIZE, CLI_ROW(plot_values, max_ram), "SIZE",
+     "memory: a limit to draw, such as that of the run", CLI_POSITIVE, 0},
+    {"output", OUTPUT, CLI_TEXT, CLI_ROW(plot_values, output), "FILE",
+     "the picture: .svg, .png or .pdf; .csv: its numbers", 0, 'o'},
+    {"csv", OUTPUT, CLI_TEXT, CLI_ROW(plot_values, csv), "FILE",
+     "the numbers that are drawn, as well", 0, 0},
+    {"force", OUTPUT, CLI_FLAG, CLI_ROW(plot_values, is_forced), NULL, "replace existing outputs",
+     0, 'f'},
+    CLI_COMMON_ROWS(plot_values),
+    {0},
+};
+
+const struct cli_verb cli_plot = {
+    .name = "plot",
+    .summary = "draw averages, their errors, a run's memory or a sweep",
+    .options = rows,
+    .examples = "  posthoc-ema plot profiles --sigma-rel 0.1 ckpts/ -o profiles.svg\n"
+                "      what is wanted, what the weights make of the snapshots, what is missing\n"
+                "  posthoc-ema plot weights --sigma-rel 0.05,0.15 ckpts/ -o weights.pdf\n"
+                "      a stem for each weight, one panel for each target\n"
+                "  posthoc-ema plot error ckpts/ -o error.png --csv error.csv\n"
+                "      how good averages of any width would be, and the numbers of it\n"
+                "  posthoc-ema plot memory --max-ram 1GiB memory.jsonl -o memory.svg\n"
+                "      what synth --profile-memory memory.jsonl wrote\n"
+                "  posthoc-ema plot sweep scores.csv -o sweep.svg\n"
+                "      lines of sigma_rel,score, and the best of them\n",
+    .values_size = sizeof(struct plot_values),
+    .run = run,
+};

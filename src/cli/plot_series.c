@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+/* plot_series.c - what pictures need of a plan, and how they name it. */
+#include "plot_series.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "report.h"
+
+/* Names of pictures and curves; marked as failed where there is no memory. */
+struct names {
+    struct phema_arena arena;
+    bool is_failed;
+};
+
+static char *keep(struct names *names, struct phema_text *text)
+{
+    char *kept = text->is_failed ? NULL : phema_arena_copy(&names->arena, text->data, text->size);
+    names->is_failed = names->is_failed || !kept;
+    phema_text_clear(text);
+    return kept;
+}
+
+static char *name_series(struct names *names, const struct phema_series *series)
+{
+    struct phema_text text = {0};
+    struct phema_name_buffer root, first, last;
+    const char *begin = phema_number_shown(&first, series->snapshots[0].time);
+    const char *end = phema_number_shown(&last, series->snapshots[series->n - 1].time);
+    phema_text_printf(&text, "%s: %zu snapshots, ",
+                      phema_name_shown(&root, series->root, strlen(series->root)), series->n);
+    if (series->snapshots[0].time == series->snapshots[series->n - 1].time)
+        phema_text_printf(&text, "%s %s", begin, series->unit);
+    else
+        phema_text_printf(&text, "%s to %s %s", begin, end, series->unit);
+    return keep(names, &text);
+}
+
+static char *name_kind(struct names *names, const struct phema_snapshot *snapshot)
+{
+    struct phema_text text = {0};
+    struct phema_name_buffer spec;
+    if (!snapshot->kind)
+        phema_text_puts(&text, "of unknown width");
+    else if (isnan(snapshot->sigma_rel))
+        phema_text_puts(&text, phema_name_shown(&spec, snapshot->spec, strlen(snapshot->spec)));
+    else
+        phema_text_printf(&text, "sigma_rel %.6g", snapshot->sigma_rel);
+    if (snapshot->kind && snapshot->profile.update_every > 1)
+        phema_text_printf(&text, " every %llu", (unsigned long long)snapshot->profile.update_every);
+    return keep(names, &text);
+}
+
+static char *note_target(struct names *names, const struct phema_plan *plan,
+                         const struct phema_target *target)
+{
+    const struct phema_solution *solution = &target->solution;
+    struct phema_text text = {0};
+    phema_text_printf(&text, "metric %s", plan->metric);
+    if (!isnan(solution->predicted.total))
+        phema_text_printf(&text, "; predicted error %.1e of |theta| (profile %.0e, rounding %.0e)",
+                          solution->predicted.total, solution->predicted.profile,
+                          solution->predicted.rounding);
+    if (!isnan(solution->profile_error))
+        phema_text_printf(&text, "; profile error %.2e", solution->profile_error);
+    phema_text_printf(&text, "; gain %.2f", solution->norm2);
+    if (fabs(solution->sum - 1) > 1e-9)
+        phema_text_printf(&text, "; weights add up to %.6g",
+                          fabs(solution->sum) > 1e-9 ? solution->sum : 0);
+    return keep(names, &text);
+}
+
+/* ---- profiles, weights ---- */
+
+struct arrays {
+    struct names names;
+    struct phema_plot_series series;
+    struct phema_profile *profiles;    /* [series.n] */
+    const char **kinds;                /* [series.n] */
+    struct phema_plot_target *targets; /* [plan->m] */
+};
+
+static void clear(struct arrays *arrays)
+{
+    phema_arena_clear(&arrays->names.arena);
+    free(arrays->profiles);
+    free(arrays->kinds);
+    free(arrays->targets);
+}
+
+static enum phema_status fill(struct arrays *arrays, const struct phema_plan *plan,
+                              struct phema_error *err)
+{
+    const struct phema_series *series = plan->series;
+    struct names *names = &arrays->names;
+    arrays->profiles = calloc(series->n, sizeof(*arrays->profiles));
+    arrays->kinds = calloc(series->n, sizeof(*arrays->kinds));
+    arrays->targets = calloc(plan->m, sizeof(*arrays->targets));
+    if (!arrays->profiles || !arrays->kinds || !arrays->targets)
+        return phema_fail_memory(err);
+    for (size_t k = 0; k < series->n; k++) {
+        arrays->profiles[k] = series->snapshots[k].profile;
+        arrays->profiles[k].t = series->snapshots[k].time; /* also where the rest is not known */
+        arrays->kinds[k] = name_kind(names, &series->snapshots[k]);
+    }
+    arrays->series = (struct phema_plot_series){.title = name_series(names, series),
+                                                .unit = series->unit,
+                                                .snapshots = arrays->profiles,
+                                                .kinds = arrays->kinds,
+                                                .n = series->n};
+    for (size_t j = 0; j < plan->m; j++) {
+        const struct phema_target *target = &plan->targets[j];
+        struct phema_text title = {0};
+        report_target_name(&title, target);
+        phema_text_printf(&title, " %s", report_named_unit(series));
+        arrays->targets[j] = (struct phema_plot_target){.title = keep(names, &title),
+                                                        .note = note_target(names, plan, target),
+                                                        .mix = target->mix,
+                                                        .weights = target->solution.weights};
+    }
+    return names->is_failed ? phema_fail_memory(err) : PHEMA_OK;
+}
+
+static enum phema_status check_profiles(const struct phema_plan *plan, struct phema_error *err)
+{
+    if (!plan->series->has_profiles)
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "plot profiles: nothing says how the snapshots were averaged; "
+                          "--input-sigma or --input-profile does, and plot weights needs no "
+                          "profiles");
+    for (size_t j = 0; j < plan->m; j++)
+        if (plan->targets[j].mix.n_parts == 0)
+            return phema_fail(err, PHEMA_ERR_USAGE,
+                              "plot profiles: nothing says what these weights are meant for; "
+                              "--sigma-rel or --profile does");
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE plot_targets(struct phema_picture **out, const struct phema_plan *plan,
+                            bool of_profiles, struct phema_error *err)
+{
+    struct arrays arrays = {0};
+    enum phema_status status = of_profiles ? check_profiles(plan, err) : PHEMA_OK;
+    if (!status)
+        status = fill(&arrays, plan, err);
+    if (!status && of_profiles)
+        status = phema_plot_profiles(out, &arrays.series, arrays.targets, plan->m, err);
+    else if (!status)
+        status = phema_plot_weights(out, &arrays.series, arrays.targets, plan->m, err);
+    clear(&arrays);
+    return status;
+}
+
+/* ---- error ---- */
+
+/* A curve of so many straight pieces looks round; all widths are one factorisation. */
+#define FIRST_WIDTH    5     /* thousandths */
+#define LAST_WIDTH     287.5 /* short of where no average is accepted */
+#define BETWEEN_WIDTHS 2.5
+
+static int by_size(const void *a, const void *b)
+{
+    const double *first = a, *second = b;
+    return (*first > *second) - (*first < *second);
+}
+
+static bool is_asked_for(const struct cli_target_values *given, double sigma_rel)
+{
+    for (size_t i = 0; i < given->sigma_rel.n; i++)
+        if (given->sigma_rel.items[i] == sigma_rel)
+            return true;
+    for (size_t i = 0; i < given->gamma.n; i++)
+        if (phema_sigma_rel_from_gamma(given->gamma.items[i]) == sigma_rel)
+            return true;
+    return false;
+}
+
+PHEMA_FALLIBLE plot_error_widths(struct cli_target_values *out,
+                                 const struct cli_target_values *given, struct phema_arena *arena,
+                                 struct phema_error *err)
+{
+    size_t n_even = (size_t)((LAST_WIDTH - FIRST_WIDTH) / BETWEEN_WIDTHS) + 1;
+    size_t n = n_even + given->sigma_rel.n + given->gamma.n;
+    double *all = phema_arena_array(arena, n, sizeof(*all));
+    if (!all)
+        return phema_fail_memory(err);
+    for (size_t i = 0; i < n_even; i++)
+        all[i] = (FIRST_WIDTH + (double)i * BETWEEN_WIDTHS) / 1000;
+    for (size_t i = 0; i < given->sigma_rel.n; i++)
+        all[n_even + i] = given->sigma_rel.items[i];
+    for (size_t i = 0; i < given->gamma.n; i++)
+        all[n_even + given->sigma_rel.n + i] = phema_sigma_rel_from_gamma(given->gamma.items[i]);
+    qsort(all, n, sizeof(*all), by_size);
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++)
+        if (kept == 0 || all[i] != all[kept - 1])
+            all[kept++] = all[i];
+    *out = *given;
+    out->sigma_rel = (struct cli_reals){all, kept};
+    out->gamma = (struct cli_reals){0};
+    return PHEMA_OK;
+}
+
+/* The widths of the snapshots, ascending, each once. */
+static size_t find_inputs(double *inputs, const struct phema_series *series)
+{
+    size_t n = 0;
+    for (size_t k = 0; k < series->n; k++)
+        if (!isnan(series->snapshots[k].sigma_rel))
+            inputs[n++] = series->snapshots[k].sigma_rel;
+    qsort(inputs, n, sizeof(*inputs), by_size);
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++)
+        if (kept == 0 || inputs[i] != inputs[kept - 1])
+            inputs[kept++] = inputs[i];
+    return kept;
+}
+
+static char *note_errors(struct names *names, const struct phema_plan *plan)
+{
+    struct phema_text text = {0};
+    struct phema_name_buffer at;
+    phema_text_printf(&text, "averages at %s %s, metric %s; |theta| is the norm of the parameters",
+                      phema_number_shown(&at, plan->targets[0].named_time),
+                      report_named_unit(plan->series), plan->metric);
+    return keep(names, &text);
+}
+
+PHEMA_FALLIBLE plot_errors(struct phema_picture **out, const struct phema_plan *plan,
+                           const struct cli_target_values *given, struct phema_error *err)
+{
+    struct names names = {0};
+    struct phema_plot_error *widths = calloc(plan->m, sizeof(*widths));
+    double *inputs = calloc(plan->series->n, sizeof(*inputs));
+    struct phema_plot_errors errors = {.title = name_series(&names, plan->series),
+                                       .note = note_errors(&names, plan),
+                                       .widths = widths,
+                                       .n = plan->m,
+                                       .inputs = inputs};
+    enum phema_status status = PHEMA_OK;
+    if (!widths || !inputs || names.is_failed)
+        status = phema_fail_memory(err);
+    for (size_t j = 0; j < plan->m && !status; j++) {
+        const struct phema_target *target = &plan->targets[j];
+        widths[j] = (struct phema_plot_error){target->sigma_rel, target->solution.predicted.total,
+                                              target->solution.predicted.rounding,
+                                              target->solution.profile_error,
+                                              is_asked_for(given, target->sigma_rel)};
+    }
+    if (!status) {
+        errors.n_inputs = find_inputs(inputs, plan->series);
+        status = phema_plot_errors(out, &errors, err);
+    }
+    free(widths);
+    free(inputs);
+    phema_arena_clear(&names.arena);
+    return status;
+}

@@ -1,0 +1,20 @@
+/* plot_series.h - from a plan to the pictures of it. */
+#ifndef CLI_PLOT_SERIES_H
+#define CLI_PLOT_SERIES_H
+
+#include "phema/plot.h"
+#include "shared.h"
+
+/* Weights of the targets, as stems; or their profiles. */
+PHEMA_FALLIBLE plot_targets(struct phema_picture **out, const struct phema_plan *plan,
+                            bool of_profiles, struct phema_error *err);
+
+/* The widths from 0.005 to 0.2875 and those that are asked for, ascending, in place of them. */
+PHEMA_FALLIBLE plot_error_widths(struct cli_target_values *out,
+                                 const struct cli_target_values *given, struct phema_arena *arena,
+                                 struct phema_error *err);
+/* plan: of those widths; given: what was asked for */
+PHEMA_FALLIBLE plot_errors(struct phema_picture **out, const struct phema_plan *plan,
+                           const struct cli_target_values *given, struct phema_error *err);
+
+#endif

@@ -1,0 +1,8 @@
+# Whatever a directory is called, the picture is well-formed and shows it.
+name=$'<b>&"\e[31m\xff'
+"$phema" gen --quiet --count 2 "./$name" >/dev/null
+"$phema" plot --quiet weights --sigma-rel 0.1 "./$name" -o weights.svg
+python3 -c "import xml.dom.minidom as m
+print(m.parse('weights.svg').getElementsByTagName('title')[0].firstChild.data)"
+"$phema" plot --quiet weights --sigma-rel 0.1 "./$name" -o weights.pdf
+"$phema" plot --quiet weights --sigma-rel 0.1 "./$name" -o weights.png
