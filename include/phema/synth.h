@@ -51,6 +51,7 @@ struct phema_synth_result {
     size_t n_averaged, n_copied, n_constant; /* tensors; constant: equal in all snapshots, copied */
     uint64_t peak_anonymous_bytes;     /* sampled; of the whole process where a ledger was given */
     uint64_t peak_resident_bytes;      /* with mapped pages of files, as the kernel counted it */
+    size_t n_leftovers;                /* outputs that a killed run had begun, and are made anew */
     size_t n_mapped, n_read, n_direct; /* files of snapshots */
     const char *filesystem;            /* of one that is read because of it, or NULL */
     const char *backend;

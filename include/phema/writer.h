@@ -18,6 +18,7 @@ struct phema_writer_options {
     /* A copy shares no blocks with its source and has all of its own before the first is changed:
      * for files that are written through a mapping, where a full disk cannot be reported. */
     bool owns_blocks;
+    bool *is_published; /* NULL, or set when PATH is the new file, whatever fails afterwards */
 };
 
 /* size_bytes: of the whole file. Messages name the path.
@@ -72,9 +73,21 @@ uint64_t phema_writer_zstd_bytes(uint64_t *n_frames, int level, uint64_t content
 PHEMA_FALLIBLE phema_writer_try_zstd(int level, const void *data, size_t size,
                                      struct phema_error *err);
 
+/* What of publishing takes long or can fail for want of space: on disk and closed, not under its
+ * name. On failure it is to be abandoned. */
+PHEMA_FALLIBLE phema_writer_finish(struct phema_writer *writer, struct phema_error *err);
+
+/* Under its name, and commit makes it stay so, while abandon brings back what was there before,
+ * where the filesystem can exchange files, and else leaves it. In between ending signals have to be
+ * held (phema/cleanup.h). For two files that belong together. */
+PHEMA_FALLIBLE phema_writer_publish(struct phema_writer *writer, struct phema_error *err);
+
 /* Publish and close. On failure the partial file is removed as well. */
 PHEMA_FALLIBLE phema_writer_commit(struct phema_writer *writer, struct phema_error *err);
 void phema_writer_abandon(struct phema_writer *writer); /* takes NULL */
+
+/* PATH.partial was there: the leftover of a run that was killed, and is taken over. */
+bool phema_writer_took_over(const struct phema_writer *writer);
 
 const char *phema_writer_path(const struct phema_writer *writer);
 
@@ -103,6 +116,9 @@ PHEMA_FALLIBLE phema_writer_directory_open(struct phema_writer_directory **out, 
 /* Only whether PATH is free or may be replaced: for refusing before any work is done. */
 PHEMA_FALLIBLE phema_writer_directory_check(const char *path, bool replaces,
                                             struct phema_error *err);
+
+/* As phema_writer_took_over. */
+bool phema_writer_directory_took_over(const struct phema_writer_directory *directory);
 
 /* A new file of the directory; name has no slash and was not added before. phema_writer_commit
  * finishes it, and must have done so before the directory is published. Messages name PATH/name. */

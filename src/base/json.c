@@ -33,8 +33,10 @@ PHEMA_FALLIBLE phema_json_parse(struct phema_json **out, struct phema_span text,
                                 struct phema_error *err)
 {
     json_error_t error;
-    json_t *root = json_loadb((const char *)text.data, text.size,
-                              JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+    const char *data = (const char *)text.data;
+    json_t *root = json_loadb(data, text.size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+    if (!root) /* the library says of some allocations that failed that the text is not valid */
+        root = json_loadb(data, text.size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
     if (!root) {
         if (json_error_code(&error) == json_error_out_of_memory)
             return phema_fail_memory(err);

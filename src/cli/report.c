@@ -386,6 +386,10 @@ void report_synth(const struct cli_common *common, const struct phema_plan *plan
     if (result->n_overflow)
         (void)fprintf(stderr, "warning: %llu averages were too large for the dtype\n",
                       (unsigned long long)result->n_overflow);
+    if (result->n_leftovers)
+        (void)fprintf(stderr, "%zu output%s begun by a run that was killed, and %s made anew\n",
+                      result->n_leftovers, result->n_leftovers == 1 ? " was" : "s were",
+                      result->n_leftovers == 1 ? "is" : "are");
     double worst = 0;
     for (size_t j = 0; j < plan->m; j++)
         worst = fmax(worst, plan->targets[j].solution.profile_error);

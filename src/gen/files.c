@@ -124,7 +124,8 @@ static enum phema_status open_file(struct gen_file *file, const struct gen_item 
     if (status)
         return phema_fail_in(err, status, "%s", file->path);
     struct phema_writer_options writer_options = {.replaces = options->replaces,
-                                                  .syncs = options->syncs};
+                                                  .syncs = options->syncs,
+                                                  .is_published = &file->is_published};
     status = phema_writer_open(&file->writer, file->path, total, &writer_options, err);
     if (!status)
         status = phema_writer_put(file->writer, 0, header, header_size, err);
@@ -164,13 +165,14 @@ static enum phema_status open_beside(struct gen_files *files, const char *direct
                                      const struct phema_gen_options *options,
                                      struct phema_error *err)
 {
-    struct phema_writer_options writer_options = {.replaces = options->replaces,
-                                                  .syncs = options->syncs};
     enum phema_status status = phema_text_check(text, err);
     struct gen_file *file = status ? NULL : add_file(files, directory, name);
     if (!file)
         return status ? status : phema_fail_memory(err);
     files->n_beside++;
+    struct phema_writer_options writer_options = {.replaces = options->replaces,
+                                                  .syncs = options->syncs,
+                                                  .is_published = &file->is_published};
     status = phema_writer_open(&file->writer, file->path, text->size, &writer_options, err);
     return status ? status : phema_writer_put(file->writer, 0, text->data, text->size, err);
 }
@@ -219,16 +221,17 @@ enum phema_status gen_files_open(struct gen_files *files, const char *directory,
 enum phema_status gen_files_commit(struct gen_files *files, struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
-    size_t n_done = 0;
     phema_cleanup_hold(); /* an ending signal waits until the whole series is there */
-    while (!status && n_done < files->n + files->n_beside) {
-        struct gen_file *file = &files->files[n_done++];
+    size_t n = files->n + files->n_beside;
+    for (size_t i = 0; i < n && !status; i++) {
+        struct gen_file *file = &files->files[i];
         status = phema_writer_commit(file->writer, err);
         file->writer = NULL;
     }
-    /* half a series under its names would look like a whole one; the last file was not published */
-    for (size_t i = 0; status && i + 1 < n_done; i++)
-        (void)unlink(files->files[i].path);
+    /* half a series under its names would look like a whole one */
+    for (size_t i = 0; i < n && status; i++)
+        if (files->files[i].is_published)
+            (void)unlink(files->files[i].path);
     phema_cleanup_resume();
     return status;
 }

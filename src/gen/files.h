@@ -13,6 +13,7 @@ struct gen_file {
     enum phema_dtype dtype;
     uint64_t data_at; /* where the first tensor's data begin */
     struct phema_writer *writer;
+    bool is_published;
     char *path; /* kept after the writer is gone */
 };
 

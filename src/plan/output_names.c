@@ -179,8 +179,8 @@ static enum phema_status choose_template(struct phema_text *template, struct dra
     phema_text_append(template, out, size);
     /* one sharded checkpoint is OUT itself; all else in a directory has names */
     if (!is_file && !is_template && !(is_sharded && m == 1))
-        phema_text_printf(template, "%sphema-{time}-{sigma}%s",
-                          template->data[template->size - 1] == '/' ? "" : "/", end);
+        phema_text_printf(template, "%sphema-{time}-{sigma}%s", out[size - 1] == '/' ? "" : "/",
+                          end);
     else if (!is_file && is_template && !is_sharded)
         phema_text_printf(template, "phema-{time}-{sigma}%s", end);
     return phema_text_check(template, err);

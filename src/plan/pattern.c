@@ -29,6 +29,8 @@ PHEMA_FALLIBLE pattern_compile(struct pattern **out, const char *expression,
         PCRE2_UCHAR text[256];
         (void)pcre2_get_error_message(code, text, sizeof(text));
         pattern_free(pattern);
+        if (code == PCRE2_ERROR_HEAP_FAILED)
+            return phema_fail_memory(err);
         return phema_fail(err, PHEMA_ERR_USAGE, "regular expression '%s': %s at character %zu",
                           expression, (const char *)text, (size_t)at);
     }
@@ -62,6 +64,8 @@ PHEMA_FALLIBLE pattern_match(struct pattern *pattern, const char *subject, size_
     *is_match = result > 0;
     if (result > 0 || result == PCRE2_ERROR_NOMATCH)
         return PHEMA_OK;
+    if (result == PCRE2_ERROR_NOMEMORY)
+        return phema_fail_memory(err);
     PCRE2_UCHAR text[256];
     (void)pcre2_get_error_message(result, text, sizeof(text));
     struct phema_name_buffer shown;

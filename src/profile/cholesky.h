@@ -40,7 +40,8 @@ void phema_cholesky_solve(const struct phema_cholesky *cholesky, phema_quad *x, 
                           phema_fixed *scratch);
 
 /* Condition number in the 2-norm of D L L^T D, from float64 L [n x n], row-major, upper part
- * ignored, and the diagonal D [n]. Some six digits; 0 when there is no memory. */
-double phema_condition(const double *lower, const double *diagonal, size_t n);
+ * ignored, and the diagonal D [n]. Some six digits. */
+PHEMA_FALLIBLE phema_condition(double *out, const double *lower, const double *diagonal, size_t n,
+                               struct phema_error *err);
 
 #endif

@@ -154,19 +154,20 @@ static double largest_eigenvalue(struct lanczos *l, bool is_inverse)
     return value;
 }
 
-double phema_condition(const double *lower, const double *diagonal, size_t n)
+PHEMA_FALLIBLE phema_condition(double *out, const double *lower, const double *diagonal, size_t n,
+                               struct phema_error *err)
 {
     struct lanczos *l = calloc(1, sizeof(*l));
-    double condition = 0;
     if (!l)
-        return 0;
+        return phema_fail_memory(err);
     l->lower = lower;
     l->scale = diagonal;
     l->n = n;
     l->basis = calloc((MAX_STEPS + 1) * n, sizeof(*l->basis));
     if (l->basis)
-        condition = largest_eigenvalue(l, false) * largest_eigenvalue(l, true);
+        *out = largest_eigenvalue(l, false) * largest_eigenvalue(l, true);
+    enum phema_status status = l->basis ? PHEMA_OK : phema_fail_memory(err);
     free(l->basis);
     free(l);
-    return condition;
+    return status;
 }

@@ -59,18 +59,22 @@ static enum phema_status fail_dependent(const struct phema_system *system, size_
 
 /* Of the Gram matrix as it is, ridge and all, not of the scaled one that is factorised: users know
  * it from other programs. Only ratios of the diagonal matter. */
-static void find_condition(struct phema_system *system)
+static enum phema_status find_condition(struct phema_system *system, struct phema_error *err)
 {
     size_t n = system->gram->n;
-    double *diagonal = calloc(n, sizeof(*diagonal));
     system->condition = (double)INFINITY;
-    for (size_t i = 0; diagonal && i < n; i++) {
+    if (system->cholesky.leaves_out)
+        return PHEMA_OK;
+    double *diagonal = calloc(n, sizeof(*diagonal));
+    if (!diagonal)
+        return fail_memory(system, err);
+    for (size_t i = 0; i < n; i++) {
         phema_quad length = system->gram->lengths[i] / system->gram->lengths[0];
         diagonal[i] = (double)(system->shrink ? length / system->shrink[i] : length);
     }
-    if (diagonal && !system->cholesky.leaves_out)
-        system->condition = phema_condition(system->lower, diagonal, n);
+    enum phema_status status = phema_condition(&system->condition, system->lower, diagonal, n, err);
     free(diagonal);
+    return status;
 }
 
 /* Step-by-step products have no more digits to give, a ridge hides them, and lenient solves are
@@ -100,12 +104,12 @@ static enum phema_status factor_quad(struct phema_system *system, struct phema_e
         return status;
     for (size_t i = 0; i < gram->n * gram->n; i++)
         system->lower[i] = (double)phema_quad_from_fixed(system->cholesky.factor[i]);
-    find_condition(system);
-    return widen(system, err);
+    status = find_condition(system, err);
+    return status ? status : widen(system, err);
 }
 
-/* false when a pivot fails: float64 cannot tell the matrix from a singular one */
-static bool factor_lapack(struct phema_system *system)
+/* PHEMA_NO when a pivot fails: float64 cannot tell the matrix from a singular one */
+static enum phema_status factor_lapack(struct phema_system *system, struct phema_error *err)
 {
     size_t n = system->gram->n;
     for (size_t i = 0; i < n; i++) {
@@ -116,28 +120,26 @@ static bool factor_lapack(struct phema_system *system)
     /* row-major lower is column-major upper, and that needs no transposed copy */
     lapack_int order = (lapack_int)n;
     if (LAPACKE_dpotrf(LAPACK_COL_MAJOR, 'U', order, system->lower, order) != 0)
-        return false;
-    find_condition(system);
-    return true;
+        return PHEMA_NO;
+    return find_condition(system, err);
 }
 
 static enum phema_status factor(struct phema_system *system, enum phema_solver solver,
                                 struct phema_error *err)
 {
     size_t n = system->gram->n;
-    if (solver == PHEMA_SOLVER_LAPACK) {
-        if (factor_lapack(system))
-            return PHEMA_OK;
+    if (solver == PHEMA_SOLVER_QUAD || (solver == PHEMA_SOLVER_AUTO && n <= MAX_QUAD_UNKNOWNS))
+        return factor_quad(system, err);
+    enum phema_status status = factor_lapack(system, err);
+    if (status == PHEMA_NO && solver == PHEMA_SOLVER_AUTO)
+        return factor_quad(system, err);
+    if (status == PHEMA_NO)
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "float64 cannot tell these %zu snapshots apart (Cholesky meets a pivot "
                           "that is not positive); use --solver quad",
                           n);
-    }
-    if (solver == PHEMA_SOLVER_AUTO && n > MAX_QUAD_UNKNOWNS && factor_lapack(system)) {
-        system->refines = true;
-        return PHEMA_OK;
-    }
-    return factor_quad(system, err);
+    system->refines = !status && solver == PHEMA_SOLVER_AUTO;
+    return status;
 }
 
 enum phema_status phema_system_open(struct phema_system *system, const struct phema_gram *gram,

@@ -54,6 +54,7 @@ struct run {
     uint64_t total_bytes;
     _Atomic size_t tensor; /* that is being worked on */
     _Atomic bool is_stopped;
+    size_t n_leftovers; /* outputs that a killed run had begun */
 };
 
 void run_init(struct run *run, const struct phema_plan *plan, struct phema_outputs *outputs,

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "mend.h"
+#include "phema/cleanup.h"
 #include "phema/text.h"
 #include "phema/writer.h"
 
@@ -29,7 +29,8 @@ struct sink {
     struct phema_writer_part_options part_options;
     struct phema_writer_part_file *part_files;
     char digest[PHEMA_PART_DIGEST];
-    uint8_t *map; /* of a copy with strided tensors */
+    uint8_t *map;      /* of a copy with strided tensors */
+    bool is_published; /* a copy is under its name */
     uint64_t size_bytes;
 };
 
@@ -212,12 +213,14 @@ static enum phema_status open_copy(struct sink *sink, struct phema_error *err)
     struct phema_writer_options options = writing(sink);
     enum phema_status status = PHEMA_OK;
     if (sink->output->sidecar)
-        status = open_beside(&sink->sidecar, sink, ".json", strlen(sink->output->sidecar),
-                             sink->options.replaces, err);
+        status =
+            open_beside(&sink->sidecar, sink, ".json", strlen(sink->output->sidecar),
+                        sink->options.replaces || sink_is_sidecar_left(sink->output->path), err);
     if (!status && sink->output->sidecar)
         status = phema_writer_put(sink->sidecar, 0, sink->output->sidecar,
                                   strlen(sink->output->sidecar), err);
     options.owns_blocks = is_strided; /* scattered through a mapping */
+    options.is_published = &sink->is_published;
     if (!status)
         status = phema_writer_open_copy(
             &sink->writers[0], sink->output->path,
@@ -256,6 +259,17 @@ PHEMA_FALLIBLE sink_open(struct sink **out, const struct phema_plan *plan,
     }
     *out = sink;
     return PHEMA_OK;
+}
+
+bool sink_took_over(const struct sink *sink)
+{
+    if (sink->part)
+        return false;
+    if (sink->directory)
+        return phema_writer_directory_took_over(sink->directory);
+    return phema_writer_took_over(sink->writers[0]) ||
+           (sink->compressed && phema_writer_took_over(sink->compressed)) ||
+           (sink->sidecar && phema_writer_took_over(sink->sidecar));
 }
 
 /* ---- Tensors ---- */
@@ -363,25 +377,41 @@ uint64_t sink_size_bytes(const struct sink *sink)
     return sink->size_bytes;
 }
 
-static void remove_sidecar(const struct sink *sink)
-{
-    char *path = NULL;
-    if (asprintf(&path, "%s.json", sink->output->path) >= 0)
-        (void)unlink(path);
-    free(path);
-}
-
-/* The provenance appears first: a checkpoint without it would be taken for a snapshot. */
+/* The provenance appears first: a checkpoint without it would be taken for a snapshot. Where the
+ * copy cannot follow, that of the one before it is there again. */
 static enum phema_status commit_copy(struct sink *sink, struct phema_error *err)
 {
-    bool has_sidecar = sink->sidecar != NULL;
-    enum phema_status status = has_sidecar ? commit(&sink->sidecar, err) : PHEMA_OK;
+    if (!sink->sidecar)
+        return commit(&sink->writers[0], err);
+    enum phema_status status = phema_writer_finish(sink->sidecar, err);
+    if (!status)
+        status = phema_writer_finish(sink->writers[0], err);
     if (status)
         return status;
-    status = commit(&sink->writers[0], err);
-    if (status && has_sidecar)
-        remove_sidecar(sink);
+    phema_cleanup_hold();
+    status = phema_writer_publish(sink->sidecar, err);
+    if (!status)
+        status = commit(&sink->writers[0], err);
+    if (sink->is_published) { /* also where its directory could not be synced */
+        struct phema_error later;
+        enum phema_status kept = commit(&sink->sidecar, status ? &later : err);
+        status = status ? status : kept;
+    }
+    phema_writer_abandon(sink->sidecar);
+    sink->sidecar = NULL;
+    phema_cleanup_resume();
     return status;
+}
+
+/* The plain file goes first: behind the rename nothing would remove it where the run is killed. */
+static enum phema_status commit_compressed(struct sink *sink, struct phema_error *err)
+{
+    enum phema_status status = phema_writer_finish(sink->compressed, err);
+    if (status)
+        return status;
+    phema_writer_abandon(sink->writers[0]);
+    sink->writers[0] = NULL;
+    return commit(&sink->compressed, err);
 }
 
 PHEMA_FALLIBLE sink_commit(struct sink *sink, struct phema_error *err)
@@ -400,7 +430,7 @@ PHEMA_FALLIBLE sink_commit(struct sink *sink, struct phema_error *err)
     } else if (sink->outputs->form == PHEMA_FORM_TEMPLATE) {
         status = commit_copy(sink, err);
     } else {
-        status = commit(sink->compressed ? &sink->compressed : &sink->writers[0], err);
+        status = sink->compressed ? commit_compressed(sink, err) : commit(&sink->writers[0], err);
     }
     sink_abandon(sink);
     return status;

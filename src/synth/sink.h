@@ -22,6 +22,10 @@ PHEMA_FALLIBLE sink_check(const struct phema_plan *plan, const struct phema_outp
                           size_t output, const struct sink_options *options,
                           struct phema_error *err);
 
+/* PATH.json is there, PATH is not, and PATH.partial is: a run was killed after it had published the
+ * first, which the next one may replace. */
+bool sink_is_sidecar_left(const char *path);
+
 /* Files that one output has open at a time, at most. */
 size_t sink_n_files(const struct phema_outputs *outputs);
 
@@ -32,6 +36,9 @@ PHEMA_FALLIBLE sink_watch_files(const struct phema_outputs *outputs, size_t outp
 PHEMA_FALLIBLE sink_open(struct sink **out, const struct phema_plan *plan,
                          const struct phema_outputs *outputs, size_t output,
                          const struct sink_options *options, struct phema_error *err);
+
+/* Whether a run that was killed had begun it: what it has left is taken over. */
+bool sink_took_over(const struct sink *sink);
 
 /* Elements [first, first + n) of tensor i, in C order and the output's dtype. */
 PHEMA_FALLIBLE sink_put(struct sink *sink, size_t i, uint64_t first, uint64_t n, const void *data,

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* sink_check.c - what is asked of an output before anything of it is made. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "phema/writer.h"
 #include "sink.h"
@@ -55,6 +57,37 @@ static enum phema_status check_absent(const char *path, const char *end, struct 
     return status;
 }
 
+static bool is_there(const char *path, const char *end)
+{
+    char *full = NULL;
+    struct stat st;
+    bool is_found = asprintf(&full, "%s%s", path, end) >= 0 && lstat(full, &st) == 0;
+    free(full);
+    return is_found;
+}
+
+/* Ours begins with what describes the checkpoint. */
+static bool is_provenance(const char *path)
+{
+    char *full = NULL;
+    char begin[32] = "";
+    if (asprintf(&full, "%s.json", path) < 0)
+        return false;
+    int descriptor = open(full, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    free(full);
+    if (descriptor < 0)
+        return false;
+    bool is_ours = pread(descriptor, begin, sizeof(begin) - 1, 0) > 0 &&
+                   strstr(begin, "\"posthoc_ema.") != NULL;
+    (void)close(descriptor);
+    return is_ours;
+}
+
+bool sink_is_sidecar_left(const char *path)
+{
+    return is_there(path, ".partial") && !is_there(path, "") && is_provenance(path);
+}
+
 PHEMA_FALLIBLE sink_check(const struct phema_plan *plan, const struct phema_outputs *outputs,
                           size_t output, const struct sink_options *options,
                           struct phema_error *err)
@@ -65,7 +98,7 @@ PHEMA_FALLIBLE sink_check(const struct phema_plan *plan, const struct phema_outp
         status = phema_writer_directory_check(wanted->path, options->replaces, err);
     else if (!status && !options->replaces)
         status = check_absent(wanted->path, "", err);
-    if (!status && !options->replaces && wanted->sidecar)
+    if (!status && !options->replaces && wanted->sidecar && !sink_is_sidecar_left(wanted->path))
         status = check_absent(wanted->path, ".json", err);
     return status;
 }

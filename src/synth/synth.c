@@ -67,6 +67,7 @@ static enum phema_status open_outputs(struct run *run, struct phema_error *err)
             identity = identity_of_output(&inputs, run->outputs, j);
         options.digest = identity.digest;
         status = sink_open(&run->sinks[j], run->plan, run->outputs, j, &options, err);
+        run->n_leftovers += !status && sink_took_over(run->sinks[j]);
     }
     return status;
 }
@@ -141,6 +142,7 @@ static void count_tensors(const struct run *run, struct phema_synth_result *resu
         for (size_t j = 0; j < run->outputs->m; j++)
             result->written_bytes += run->outputs->items[j].size_bytes;
     }
+    result->n_leftovers = run->n_leftovers;
     result->n_mapped = run->n_mapped;
     result->n_read = run->n_read;
     result->n_direct = run->n_direct;

@@ -3,6 +3,7 @@
  * of, tile by tile as snapshots in the page cache are; the outputs go to another one. */
 #include "trial.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -65,6 +66,29 @@ static void clear(struct trial *trial)
     free(trial->weights);
 }
 
+/* All of it. */
+static bool store(int descriptor, const uint8_t *data, size_t size, uint64_t at)
+{
+    for (size_t done = 0; done < size;) {
+        ssize_t n = pwrite(descriptor, data + done, size - done, (off_t)(at + done));
+        if (n <= 0 && !(n < 0 && errno == EINTR))
+            return false;
+        done += n > 0 ? (size_t)n : 0;
+    }
+    return true;
+}
+
+static bool load(int descriptor, uint8_t *data, size_t size, uint64_t at)
+{
+    for (size_t done = 0; done < size;) {
+        ssize_t n = pread(descriptor, data + done, size - done, (off_t)(at + done));
+        if (n <= 0 && !(n < 0 && errno == EINTR))
+            return false;
+        done += n > 0 ? (size_t)n : 0;
+    }
+    return true;
+}
+
 /* Small numbers in every dtype, and inputs that differ from one another. */
 static bool fill(const struct trial *trial)
 {
@@ -73,7 +97,8 @@ static bool fill(const struct trial *trial)
     for (size_t k = 0; k < trial->n_inputs && is_filled; k++) {
         memset(tile, (int)(0x20 + k % 8), trial->tile_bytes);
         for (size_t t = 0; t < trial->n_tiles && is_filled; t++)
-            is_filled = write(trial->input, tile, trial->tile_bytes) == (ssize_t)trial->tile_bytes;
+            is_filled = store(trial->input, tile, trial->tile_bytes,
+                              (k * trial->n_tiles + t) * trial->tile_bytes);
     }
     free(tile);
     return is_filled;
@@ -155,8 +180,8 @@ static bool add_some(const struct trial *trial, struct hand *hand, size_t t, siz
     for (size_t x = 0; x < n; x++) {
         size_t at = ((first + x) * trial->n_tiles + t) * trial->tile_bytes;
         hand->inputs[x] = hand->slots ? hand->slots + x * trial->tile_bytes : trial->data + at;
-        if (hand->slots && pread(trial->input, hand->slots + x * trial->tile_bytes,
-                                 trial->tile_bytes, (off_t)at) < 0)
+        if (hand->slots &&
+            !load(trial->input, hand->slots + x * trial->tile_bytes, trial->tile_bytes, at))
             return false;
     }
     struct phema_tile tile = {.inputs = hand->inputs,
@@ -189,7 +214,7 @@ static bool do_tile(const struct trial *trial, struct hand *hand, size_t t, uint
         phema_narrow(trial->run->backend, hand->written, trial->dtype, trial->accumulator,
                      hand->sums + m * row, trial->tile_elems, PHEMA_OVERFLOW_INF, &counts);
         uint64_t at = (place * trial->n_targets + m) * trial->tile_bytes % trial->output_bytes;
-        if (pwrite(trial->output, hand->written, trial->tile_bytes, (off_t)at) < 0)
+        if (!store(trial->output, hand->written, trial->tile_bytes, at))
             return false;
     }
     return true;

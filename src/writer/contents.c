@@ -20,13 +20,14 @@ static DIR *list(int descriptor)
     return stream;
 }
 
-/* The next entry besides "." and "..", or NULL. */
+/* The next entry besides "." and "..", or NULL; errno is 0 then, unless it cannot be read. */
 static const char *next_name(DIR *stream)
 {
     const struct dirent *found = NULL;
-    do
+    do {
+        errno = 0;
         found = readdir(stream);
-    while (found && (strcmp(found->d_name, ".") == 0 || strcmp(found->d_name, "..") == 0));
+    } while (found && (strcmp(found->d_name, ".") == 0 || strcmp(found->d_name, "..") == 0));
     return found ? found->d_name : NULL;
 }
 
@@ -36,37 +37,56 @@ static bool is_plain_file(int descriptor, const char *name)
     return fstatat(descriptor, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
 }
 
-enum phema_status writer_check_files_alone(bool *is_empty, int descriptor, const char *path,
-                                           struct phema_error *err)
+PHEMA_FALLIBLE writer_check_listed(bool *is_empty, DIR *stream, const char *path,
+                                   struct phema_error *err)
 {
-    DIR *stream = list(descriptor);
-    if (!stream)
-        return writer_fail_errno(err, path, "cannot be listed", errno);
     enum phema_status status = PHEMA_OK;
+    const char *name = NULL;
     *is_empty = true;
-    for (const char *name = NULL; !status && (name = next_name(stream));) {
+    rewinddir(stream);
+    while (!status && (name = next_name(stream))) {
         struct phema_name_buffer shown;
         *is_empty = false;
-        if (!is_plain_file(descriptor, name))
+        if (!is_plain_file(dirfd(stream), name))
             status = phema_fail(err, PHEMA_ERR_OUTPUT,
                                 "%s: holds '%s', which is not a regular file; a directory is "
                                 "replaced only where it holds nothing else",
                                 path, phema_name_shown(&shown, name, strlen(name)));
     }
+    if (!status && errno)
+        status = writer_fail_errno(err, path, "cannot be listed", errno);
+    return status;
+}
+
+PHEMA_FALLIBLE writer_check_files_alone(bool *is_empty, int descriptor, const char *path,
+                                        struct phema_error *err)
+{
+    DIR *stream = list(descriptor);
+    if (!stream)
+        return writer_fail_errno(err, path, "cannot be listed", errno);
+    enum phema_status status = writer_check_listed(is_empty, stream, path, err);
     (void)closedir(stream);
     return status;
 }
 
 /* Goes on while entries are found: names may be passed over while others are removed. */
-void writer_remove_files(int descriptor)
+void writer_remove_listed(DIR *stream)
 {
+    int descriptor = dirfd(stream);
     for (bool has_removed = true; has_removed;) {
-        DIR *stream = list(descriptor);
         has_removed = false;
-        for (const char *name = NULL; stream && (name = next_name(stream));)
+        rewinddir(stream);
+        for (const char *name = NULL; (name = next_name(stream));)
             if (is_plain_file(descriptor, name) && unlinkat(descriptor, name, 0) == 0)
                 has_removed = true;
-        if (stream)
-            (void)closedir(stream);
     }
+}
+
+void writer_remove_files(int descriptor)
+{
+    DIR *stream = list(descriptor);
+    if (!stream)
+        return;
+    writer_remove_listed(stream);
+    (void)closedir(stream);
 }

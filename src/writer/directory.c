@@ -10,18 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "partial.h"
+#include "directory.h"
 #include "phema/cleanup.h"
 #include "phema/text.h"
-
-struct phema_writer_directory {
-    char *path, *partial_path;
-    int descriptor; /* of PATH.partial, which it locks */
-    bool is_ours;   /* PATH.partial is: it may be removed */
-    struct phema_writer_options options;
-    struct phema_cleanup_entry *entry, **files;
-    size_t n_files, files_capacity;
-};
 
 static enum phema_status check_old(int descriptor, const char *path, bool replaces,
                                    struct phema_error *err)
@@ -68,7 +59,8 @@ static enum phema_status open_locked(struct phema_writer_directory *directory,
                                      struct phema_error *err)
 {
     for (int attempt = 0; attempt < 16; attempt++) {
-        if (mkdir(directory->partial_path, 0777) && errno != EEXIST)
+        bool is_new = mkdir(directory->partial_path, 0777) == 0;
+        if (!is_new && errno != EEXIST)
             return writer_fail_errno(err, directory->path, "cannot be made", errno);
         int descriptor =
             open(directory->partial_path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -77,16 +69,38 @@ static enum phema_status open_locked(struct phema_writer_directory *directory,
         if (descriptor < 0 && (errno == ENOTDIR || errno == ELOOP))
             return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: is not a directory; remove it",
                               directory->partial_path);
-        if (descriptor < 0)
-            return writer_fail_errno(err, directory->path, "cannot be written", errno);
+        if (descriptor < 0) {
+            int number = errno;
+            if (is_new)
+                (void)rmdir(directory->partial_path);
+            return writer_fail_errno(err, directory->path, "cannot be written", number);
+        }
         directory->descriptor = descriptor;
-        enum phema_status status = writer_lock(descriptor, directory->path, err);
+        bool is_held = false;
+        enum phema_status status = writer_lock(&is_held, descriptor, directory->path, err);
+        directory->is_ours = is_new && !is_held;
+        directory->took_over = !is_new;
         if (status || writer_is_still_named(descriptor, directory->partial_path))
             return status;
+        directory->is_ours = false;
         (void)close(descriptor);
         directory->descriptor = -1;
     }
     return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: other runs keep writing it", directory->path);
+}
+
+/* What a dead run has left in it must not be published. */
+static enum phema_status empty(struct phema_writer_directory *directory, struct phema_error *err)
+{
+    bool is_empty = false;
+    writer_remove_files(directory->descriptor);
+    enum phema_status status =
+        writer_check_files_alone(&is_empty, directory->descriptor, directory->partial_path, err);
+    if (!status && !is_empty)
+        status = phema_fail(err, PHEMA_ERR_OUTPUT,
+                            "%s: what an ended run has left in it cannot be removed",
+                            directory->partial_path);
+    return status;
 }
 
 /* Made, locked, empty and on the list of what goes when the program dies. */
@@ -102,7 +116,9 @@ static enum phema_status take(struct phema_writer_directory *directory, struct p
         status = writer_check_no_parts(directory->path, err);
     if (!status) {
         directory->is_ours = true;
-        writer_remove_files(directory->descriptor);
+        status = is_empty ? PHEMA_OK : empty(directory, err);
+    }
+    if (!status) {
         status = phema_cleanup_add_partial(&directory->entry, directory->partial_path, true, err);
         if (status)
             (void)phema_fail_in(err, status, "%s", directory->path);
@@ -122,6 +138,7 @@ static enum phema_status new_directory(struct phema_writer_directory **out, cons
     if (!directory)
         return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
     directory->descriptor = -1;
+    directory->parent = -1;
     directory->options = *options;
     directory->path = strndup(path, size);
     if (!directory->path || asprintf(&directory->partial_path, "%s.partial", directory->path) < 0) {
@@ -163,6 +180,11 @@ PHEMA_FALLIBLE writer_directory_adopt(struct phema_writer_directory **out, const
     return status;
 }
 
+bool phema_writer_directory_took_over(const struct phema_writer_directory *directory)
+{
+    return directory->took_over;
+}
+
 /* An empty file of the directory, on the list of what goes. */
 static enum phema_status begin_file(struct phema_writer **out,
                                     struct phema_writer_directory *directory, const char *path,
@@ -170,24 +192,27 @@ static enum phema_status begin_file(struct phema_writer **out,
 {
     if (directory->n_files == directory->files_capacity) {
         size_t capacity = directory->files_capacity ? 2 * directory->files_capacity : 16;
-        struct phema_cleanup_entry **larger =
-            realloc(directory->files, capacity * sizeof(struct phema_cleanup_entry *));
+        struct directory_file *larger = realloc(directory->files, capacity * sizeof(*larger));
         if (!larger)
             return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
         directory->files = larger;
         directory->files_capacity = capacity;
     }
     struct phema_writer *writer = NULL;
+    struct directory_file file = {.name = strdup(strrchr(path, '/') + 1)};
+    if (!file.name)
+        return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
     phema_cleanup_hold();
     enum phema_status status =
         writer_begin_inside(&writer, path, partial_path, &directory->options, err);
     if (!status)
-        status = phema_cleanup_add_partial(&directory->files[directory->n_files], partial_path,
-                                           false, err);
-    if (!status)
-        directory->n_files++;
-    else if (writer)
+        status = phema_cleanup_add_partial(&file.entry, partial_path, false, err);
+    if (!status) {
+        directory->files[directory->n_files++] = file;
+    } else {
         phema_writer_abandon(writer);
+        free(file.name);
+    }
     phema_cleanup_resume();
     if (!status)
         *out = writer;
@@ -260,126 +285,4 @@ PHEMA_FALLIBLE phema_writer_directory_copy_file(struct phema_writer_directory *d
     enum phema_status status =
         phema_writer_directory_add_copy(&writer, directory, name, source, err);
     return status ? status : phema_writer_commit(writer, err);
-}
-
-int writer_move_aside(const char *path, const char *partial_path, const char *aside_path)
-{
-    if (rename(path, aside_path))
-        return -1;
-    if (rename(partial_path, path) == 0)
-        return 0;
-    int number = errno;
-    (void)rename(aside_path, path);
-    errno = number;
-    return -1;
-}
-
-/* Puts the new directory in the old one's place; where the old one is then comes out. */
-static int exchange(char **old_path, const struct phema_writer_directory *directory)
-{
-    char *aside_path = NULL;
-    char *partial_path = strdup(directory->partial_path);
-    if (!partial_path || asprintf(&aside_path, "%s.replaced", directory->path) < 0) {
-        free(partial_path);
-        errno = ENOMEM;
-        return -1;
-    }
-    int result = renameat2(AT_FDCWD, partial_path, AT_FDCWD, directory->path, RENAME_EXCHANGE);
-    bool moves_aside = result && (errno == EINVAL || errno == ENOSYS);
-    if (moves_aside)
-        result = writer_move_aside(directory->path, partial_path, aside_path);
-    int number = errno;
-    *old_path = moves_aside ? aside_path : partial_path;
-    free(moves_aside ? partial_path : aside_path);
-    errno = number;
-    return result;
-}
-
-static void forget_entries(struct phema_writer_directory *directory)
-{
-    for (size_t i = 0; i < directory->n_files; i++)
-        phema_cleanup_remove(directory->files[i]);
-    directory->n_files = 0;
-    phema_cleanup_remove(directory->entry);
-    directory->entry = NULL;
-}
-
-/* Of directories, rename replaces empty ones alone. */
-static enum phema_status publish(char **old_path, struct phema_writer_directory *directory,
-                                 struct phema_error *err)
-{
-    phema_cleanup_hold();
-    int result = rename(directory->partial_path, directory->path);
-    int number = errno;
-    if (result && (number == ENOTEMPTY || number == EEXIST) && directory->options.replaces) {
-        result = exchange(old_path, directory);
-        number = errno;
-    }
-    if (!result) {
-        directory->is_ours = false;
-        forget_entries(directory);
-    }
-    phema_cleanup_resume();
-    if (!result)
-        return PHEMA_OK;
-    if (number == ENOTEMPTY || number == EEXIST || number == ENOTDIR)
-        return phema_fail(err, PHEMA_ERR_OUTPUT,
-                          "%s: appeared while this run was writing; it was left as it is "
-                          "(--force replaces directories of files)",
-                          directory->path);
-    return writer_fail_errno(err, directory->path, "cannot be renamed into place", number);
-}
-
-static enum phema_status remove_old(const char *path, const char *old_path, struct phema_error *err)
-{
-    bool is_empty = false;
-    int descriptor = open(old_path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    enum phema_status status = descriptor < 0
-                                   ? writer_fail_errno(err, old_path, "cannot be opened", errno)
-                                   : writer_check_files_alone(&is_empty, descriptor, old_path, err);
-    if (!status) {
-        writer_remove_files(descriptor);
-        if (rmdir(old_path))
-            status = writer_fail_errno(err, old_path, "cannot be removed", errno);
-    }
-    if (descriptor >= 0)
-        (void)close(descriptor);
-    if (status)
-        (void)phema_fail_in(err, status, "%s: is in place, but what it replaced is left", path);
-    return status;
-}
-
-PHEMA_FALLIBLE phema_writer_directory_commit(struct phema_writer_directory *directory,
-                                             struct phema_error *err)
-{
-    char *old_path = NULL;
-    enum phema_status status = PHEMA_OK;
-    if (directory->options.syncs && fsync(directory->descriptor) && errno != EINVAL)
-        status = writer_fail_errno(err, directory->path, "cannot be synced", errno);
-    if (!status)
-        status = publish(&old_path, directory, err);
-    if (!status && directory->options.syncs)
-        status = phema_writer_sync_entry(directory->path, err);
-    if (!status && old_path)
-        status = remove_old(directory->path, old_path, err);
-    free(old_path);
-    phema_writer_directory_abandon(directory);
-    return status;
-}
-
-void phema_writer_directory_abandon(struct phema_writer_directory *directory)
-{
-    if (!directory)
-        return;
-    if (directory->is_ours && directory->partial_path) {
-        writer_remove_files(directory->descriptor);
-        (void)rmdir(directory->partial_path);
-    }
-    forget_entries(directory);
-    if (directory->descriptor >= 0)
-        (void)close(directory->descriptor);
-    free(directory->files);
-    free(directory->partial_path);
-    free(directory->path);
-    free(directory);
 }

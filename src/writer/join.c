@@ -22,6 +22,8 @@ struct phema_writer_join {
     uint64_t n_parts, size_bytes;
     struct marker first; /* what all of them say */
     int descriptor;      /* of PATH.partial, or -1 */
+    bool is_begun;       /* a part is being written, or was when its run ended */
+    bool is_published;   /* an earlier join was stopped behind that */
 };
 
 /* ---- Whether all is there ---- */
@@ -131,6 +133,7 @@ static enum phema_status check_markers(struct phema_writer_join *join, struct ph
             break;
         if (marker.state != MARKER_DONE) {
             are_all_done = false;
+            join->is_begun |= marker.state != MARKER_ABSENT;
             add_number(&states[marker.state], part);
         } else if (!join->first.files) {
             join->first = marker;
@@ -190,7 +193,7 @@ static enum phema_status check_file_inside(struct phema_writer_join *join,
         return phema_fail(err, PHEMA_ERR_OUTPUT, "%s/%s: cannot be opened: %s", join->partial_path,
                           file->name, strerror(errno));
     enum phema_status status = check_size(join, descriptor, file, err);
-    if (!status && join->options.syncs && fsync(descriptor))
+    if (!status && join->options.syncs && writer_sync(descriptor))
         status = writer_fail_errno(err, join->path, "cannot be synced", errno);
     (void)close(descriptor);
     join->size_bytes += file->size_bytes;
@@ -208,7 +211,8 @@ static enum phema_status check_no_strangers(const struct phema_writer_join *join
         return writer_fail_errno(err, join->partial_path, "cannot be listed", errno);
     }
     enum phema_status status = PHEMA_OK;
-    for (const struct dirent *entry = NULL; !status && (entry = readdir(stream));) {
+    const struct dirent *entry = NULL;
+    while (!status && (errno = 0, entry = readdir(stream))) {
         bool is_known = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
         for (size_t f = 0; f < join->first.n_files && !is_known; f++)
             is_known = strcmp(join->first.files[f].name, entry->d_name) == 0;
@@ -218,6 +222,8 @@ static enum phema_status check_no_strangers(const struct phema_writer_join *join
                 err, PHEMA_ERR_OUTPUT, "%s: holds '%s', which no part has written; remove it",
                 join->partial_path, phema_name_shown(&shown, entry->d_name, strlen(entry->d_name)));
     }
+    if (!status && errno)
+        status = writer_fail_errno(err, join->partial_path, "cannot be listed", errno);
     (void)closedir(stream);
     return status;
 }
@@ -249,6 +255,21 @@ static enum phema_status check_partial(struct phema_writer_join *join, struct ph
     return status ? status : check_no_strangers(join, err);
 }
 
+/* Whether PATH is what an earlier join has made of PATH.partial: it then only has to be finished,
+ * and may have removed some of the markers. A directory that PATH has replaced may be at
+ * PATH.partial, and must not be taken for its parts. */
+static bool is_already_published(const struct phema_writer_join *join)
+{
+    struct stat st;
+    const struct marker *wanted = &join->first;
+    if (join->is_begun || !wanted->inode || lstat(join->path, &st) ||
+        (uint64_t)st.st_ino != wanted->inode)
+        return false;
+    return wanted->is_directory
+               ? S_ISDIR(st.st_mode)
+               : S_ISREG(st.st_mode) && (uint64_t)st.st_size == wanted->files[0].size_bytes;
+}
+
 static enum phema_status check_all(struct phema_writer_join *join, struct phema_error *err)
 {
     bool is_locked = false;
@@ -257,8 +278,14 @@ static enum phema_status check_all(struct phema_writer_join *join, struct phema_
         status = open_partial(&is_locked, join, err);
     if (!status)
         status = check_markers(join, err);
+    join->is_published = (!status || status == PHEMA_NO) && is_locked && is_already_published(join);
     if (!status && !is_locked)
         status = writer_fail_locked(join->path, err);
+    if (join->is_published) {
+        for (size_t f = 0; f < join->first.n_files; f++)
+            join->size_bytes += join->first.files[f].size_bytes;
+        return PHEMA_OK;
+    }
     if (!status)
         status = check_partial(join, err);
     if (!status && join->first.is_directory)
@@ -311,7 +338,7 @@ uint64_t phema_writer_join_n_parts(const struct phema_writer_join *join)
 
 static enum phema_status publish_file(const struct phema_writer_join *join, struct phema_error *err)
 {
-    if (join->options.syncs && fsync(join->descriptor))
+    if (join->options.syncs && writer_sync(join->descriptor))
         return writer_fail_errno(err, join->path, "cannot be synced", errno);
     if (writer_publish(join->partial_path, join->path, join->options.replaces))
         return writer_fail_publish(join->path, errno, err);
@@ -328,10 +355,20 @@ static enum phema_status publish_directory(struct phema_writer_join *join, struc
     return status ? status : phema_writer_directory_commit(directory, err);
 }
 
+static enum phema_status publish(struct phema_writer_join *join, struct phema_error *err)
+{
+    if (!join->is_published)
+        return join->first.is_directory ? publish_directory(join, err) : publish_file(join, err);
+    enum phema_status status =
+        join->options.syncs ? phema_writer_sync_entry(join->path, err) : PHEMA_OK;
+    if (!status && join->first.is_directory && join->descriptor >= 0)
+        status = writer_remove_replaced(join->path, join->partial_path, err);
+    return status;
+}
+
 PHEMA_FALLIBLE phema_writer_join_commit(struct phema_writer_join *join, struct phema_error *err)
 {
-    enum phema_status status =
-        join->first.is_directory ? publish_directory(join, err) : publish_file(join, err);
+    enum phema_status status = publish(join, err);
     for (uint64_t part = 1; part <= join->n_parts && !status; part++) {
         char *path = marker_path(join->path, part, join->n_parts);
         if (!path)

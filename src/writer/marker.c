@@ -47,44 +47,74 @@ PHEMA_FALLIBLE parts_lock(bool *is_locked, int descriptor, int operation, const 
 
 /* ---- What is in them ---- */
 
-static bool read_files(struct marker *marker, const struct phema_json *files)
+/* PHEMA_NO: not all of it is there. */
+static enum phema_status read_files(struct marker *marker, const struct phema_json *files,
+                                    struct phema_error *err)
 {
     size_t n = phema_json_length(files);
     marker->files = calloc(n + 1, sizeof(*marker->files));
-    for (size_t f = 0; marker->files && f < n; f++) {
+    if (!marker->files)
+        return phema_fail_memory(err);
+    for (size_t f = 0; f < n; f++) {
         const struct phema_json *item = phema_json_at(files, f);
         struct marker_file *file = &marker->files[marker->n_files++];
         size_t size = 0;
         const char *name = phema_json_string(phema_json_get(item, "name"), &size);
         if (!phema_json_u64(&file->size_bytes, phema_json_get(item, "bytes")) ||
             (marker->is_directory && (!name || strlen(name) != size || strchr(name, '/'))))
-            return false;
+            return PHEMA_NO;
         file->name = name ? strdup(name) : NULL;
         if (name && !file->name)
-            return false;
+            return phema_fail_memory(err);
     }
-    return marker->files && (marker->is_directory || n == 1);
+    return marker->is_directory || n == 1 ? PHEMA_OK : PHEMA_NO;
 }
 
-/* false: not all of it is there. */
-static bool read_text(struct marker *marker, struct phema_span text)
+static enum phema_status read_document(struct marker *marker, const struct phema_json *document,
+                                       struct phema_error *err)
 {
-    struct phema_error ignored;
-    struct phema_json *document = NULL;
-    if (phema_json_parse(&document, text, &ignored))
-        return false;
     size_t size = 0;
     const char *digest = phema_json_string(phema_json_get(document, "digest"), &size);
-    bool is_whole = digest && size + 1 == PHEMA_PART_DIGEST && strlen(digest) == size;
-    if (is_whole) {
-        memcpy(marker->digest, digest, size + 1);
-        marker->is_directory = phema_json_boolean(phema_json_get(document, "directory"));
-        is_whole = read_files(marker, phema_json_get(document, "files"));
-    }
-    if (is_whole && phema_json_boolean(phema_json_get(document, "done")))
+    if (!digest || size + 1 != PHEMA_PART_DIGEST || strlen(digest) != size)
+        return PHEMA_NO;
+    memcpy(marker->digest, digest, size + 1);
+    marker->is_directory = phema_json_boolean(phema_json_get(document, "directory"));
+    if (!phema_json_u64(&marker->inode, phema_json_get(document, "inode")))
+        marker->inode = 0;
+    enum phema_status status = read_files(marker, phema_json_get(document, "files"), err);
+    if (!status && phema_json_boolean(phema_json_get(document, "done")))
         marker->state = MARKER_DONE;
+    return status;
+}
+
+/* PHEMA_NO: not all of it is there. */
+static enum phema_status read_text(struct marker *marker, struct phema_span text,
+                                   struct phema_error *err)
+{
+    struct phema_json *document = NULL;
+    enum phema_status status = phema_json_parse(&document, text, err);
+    if (!status)
+        status = read_document(marker, document, err);
     phema_json_free(document);
-    return is_whole;
+    return status == PHEMA_ERR_FILE ? PHEMA_NO : status;
+}
+
+/* As much of it as there is; it may be written right now, and be larger or smaller than it was. */
+static enum phema_status read_bytes(size_t *size, int descriptor, uint8_t *data, size_t capacity,
+                                    const char *path, struct phema_error *err)
+{
+    *size = 0;
+    while (*size < capacity) {
+        ssize_t n = pread(descriptor, data + *size, capacity - *size, (off_t)*size);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return writer_fail_errno(err, path, "cannot be read", errno);
+        if (n == 0)
+            break;
+        *size += (size_t)n;
+    }
+    return PHEMA_OK;
 }
 
 static enum phema_status read_open(struct marker *marker, int descriptor, const char *path,
@@ -98,17 +128,18 @@ static enum phema_status read_open(struct marker *marker, int descriptor, const 
                           "%s: expected what a part of an output leaves, found something else; "
                           "remove it",
                           path);
-    /* it may be written right now, and be larger or smaller when it is read */
     uint8_t *data = malloc((size_t)st.st_size + 1);
     if (!data)
         return phema_fail_memory(err);
-    ssize_t n = pread(descriptor, data, (size_t)st.st_size, 0);
-    enum phema_status status =
-        n < 0 ? writer_fail_errno(err, path, "cannot be read", errno) : PHEMA_OK;
+    size_t size = 0;
+    enum phema_status status = read_bytes(&size, descriptor, data, (size_t)st.st_size, path, err);
     marker->state = MARKER_UNFINISHED;
-    if (n > 0 && !read_text(marker, (struct phema_span){data, (size_t)n})) {
+    if (!status && size)
+        status = read_text(marker, (struct phema_span){data, size}, err);
+    if (status == PHEMA_NO) {
         marker_clear(marker);
         marker->state = MARKER_UNFINISHED;
+        status = PHEMA_OK;
     }
     free(data);
     if (!status && flock(descriptor, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK)
@@ -142,7 +173,7 @@ void marker_clear(struct marker *marker)
 }
 
 static void write_text(struct phema_text *text, const struct phema_writer_part_options *options,
-                       bool is_done)
+                       uint64_t inode, bool is_done)
 {
     struct phema_json_out out = {.text = text, .is_pretty = true};
     phema_json_out_open(&out, NULL, '{');
@@ -153,6 +184,8 @@ static void write_text(struct phema_text *text, const struct phema_writer_part_o
     phema_json_out_bool(&out, "done", is_done);
     phema_json_out_string(&out, "digest", options->digest);
     phema_json_out_bool(&out, "directory", options->is_directory);
+    if (inode <= INT64_MAX) /* what a reader of JSON takes */
+        phema_json_out_u64(&out, "inode", inode);
     phema_json_out_open(&out, "files", '[');
     for (size_t f = 0; f < options->n_files; f++) {
         phema_json_out_open(&out, NULL, '{');
@@ -167,13 +200,13 @@ static void write_text(struct phema_text *text, const struct phema_writer_part_o
 }
 
 PHEMA_FALLIBLE marker_write(int descriptor, const char *path,
-                            const struct phema_writer_part_options *options, bool is_done,
-                            struct phema_error *err)
+                            const struct phema_writer_part_options *options, uint64_t inode,
+                            bool is_done, struct phema_error *err)
 {
     struct phema_text text = {0};
-    write_text(&text, options, is_done);
+    write_text(&text, options, inode, is_done);
     enum phema_status status = phema_text_check(&text, err);
-    if (!status && ftruncate(descriptor, 0))
+    if (!status && writer_truncate(descriptor, 0))
         status = writer_fail_errno(err, path, "cannot be emptied", errno);
     for (size_t done = 0; !status && done < text.size;) {
         ssize_t n = pwrite(descriptor, text.data + done, text.size - done, (off_t)done);
@@ -184,7 +217,7 @@ PHEMA_FALLIBLE marker_write(int descriptor, const char *path,
         else
             done += (size_t)n;
     }
-    if (!status && options->syncs && fsync(descriptor))
+    if (!status && options->syncs && writer_sync(descriptor))
         status = writer_fail_errno(err, path, "cannot be synced", errno);
     phema_text_clear(&text);
     return status;

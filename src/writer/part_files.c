@@ -20,16 +20,15 @@ static enum phema_status bring_to_size(struct phema_writer *writer, uint64_t siz
         return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: larger than any file can be", writer->path);
     if (fstat(writer->descriptor, &st))
         return writer_fail_errno(err, writer->path, "cannot be examined", errno);
-    if ((uint64_t)st.st_size > size_bytes && ftruncate(writer->descriptor, (off_t)size_bytes))
+    if ((uint64_t)st.st_size > size_bytes && writer_truncate(writer->descriptor, size_bytes))
         return writer_fail_errno(err, writer->path, "cannot be cut to its size", errno);
     int result = 0;
     do
         result = size_bytes ? fallocate(writer->descriptor, 0, 0, (off_t)size_bytes) : 0;
     while (result && errno == EINTR);
     if (result && (errno == EOPNOTSUPP || errno == ENOSYS))
-        result = (uint64_t)st.st_size < size_bytes
-                     ? ftruncate(writer->descriptor, (off_t)size_bytes)
-                     : 0;
+        result =
+            (uint64_t)st.st_size < size_bytes ? writer_truncate(writer->descriptor, size_bytes) : 0;
     return result ? writer_fail_size(writer, errno, err) : PHEMA_OK;
 }
 

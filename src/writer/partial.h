@@ -2,20 +2,32 @@
 #ifndef PHEMA_WRITER_PARTIAL_H
 #define PHEMA_WRITER_PARTIAL_H
 
+#include <dirent.h>
 #include <stdatomic.h>
 
 #include "phema/writer.h"
+
+enum writer_published {
+    WRITER_HIDDEN,    /* at its partial path */
+    WRITER_NEW,       /* under its name, where nothing was */
+    WRITER_EXCHANGED, /* what was there is at the partial path now */
+    WRITER_REPLACED   /* what was there is gone: the filesystem cannot exchange files */
+};
 
 struct phema_writer {
     char *path, *partial_path;
     bool is_inside; /* a directory's: stays where it is, the directory has the cleanup entry */
     int descriptor, lock; /* lock: -1 where the directory is locked */
+    int parent;           /* its directory, opened by finish, to be synced; or -1 */
+    bool is_finished, took_over;
+    enum writer_published published;
     uint64_t size_bytes;
     uint8_t *map; /* NULL until asked for */
     struct phema_writer_options options;
     struct phema_cleanup_entry *entry, *map_entry;
     bool is_fresh; /* of a known size, and what was not put reads as zeros */
     _Atomic uint64_t put_bytes;
+    _Atomic int lost; /* the errno with which what was put did not reach the disk, or 0 */
 };
 
 enum phema_status writer_fail_errno(struct phema_error *err, const char *path, const char *what,
@@ -55,11 +67,24 @@ enum phema_status writer_hand_over(struct phema_writer **out, struct phema_write
 PHEMA_FALLIBLE writer_allocate(struct phema_writer *writer, uint64_t size_bytes,
                                struct phema_error *err);
 
+/* The directory of path: -1 where it cannot be opened or synced and need not be. To be opened
+ * before what is synced with it. */
+PHEMA_FALLIBLE writer_open_parent(int *out, const char *path, struct phema_error *err);
+PHEMA_FALLIBLE writer_sync_parent(int parent, const char *path, struct phema_error *err);
+
+void writer_drop_cache(struct phema_writer *writer);
+
 /* So many bytes have come: from time to time they are handed to the disk. */
 void writer_note_written(struct phema_writer *writer, uint64_t size);
 
-/* Locks a descriptor against other runs; PHEMA_ERR_OUTPUT when one has it. path: for messages. */
-PHEMA_FALLIBLE writer_lock(int descriptor, const char *path, struct phema_error *err);
+/* Locks a descriptor against other runs; PHEMA_ERR_OUTPUT when one has it (is_held), and when it
+ * cannot be locked. path: for messages. */
+PHEMA_FALLIBLE writer_lock(bool *is_held, int descriptor, const char *path,
+                           struct phema_error *err);
+
+/* ftruncate and fsync, as often as they are interrupted. */
+int writer_truncate(int descriptor, uint64_t size_bytes);
+int writer_sync(int descriptor);
 
 /* true when the descriptor's file is what stands under the name: a run that ended between our open
  * and our lock has renamed or removed it. */
@@ -77,13 +102,21 @@ PHEMA_FALLIBLE writer_copy(struct phema_writer *writer, int source_descriptor, c
 PHEMA_FALLIBLE writer_check_files_alone(bool *is_empty, int descriptor, const char *path,
                                         struct phema_error *err);
 
+PHEMA_FALLIBLE writer_check_listed(bool *is_empty, DIR *stream, const char *path,
+                                   struct phema_error *err);
+
 /* Its plain files go; what else there is stays. */
 void writer_remove_files(int descriptor);
+void writer_remove_listed(DIR *stream);
 
 /* One that is whole in PATH.partial, opened and locked as descriptor, which it takes: for commit.
  * Whatever fails, it stays. */
 PHEMA_FALLIBLE writer_directory_adopt(struct phema_writer_directory **out, const char *path,
                                       int descriptor, const struct phema_writer_options *options,
+                                      struct phema_error *err);
+
+/* The directory old_path, which path has replaced, goes, where it holds plain files alone. */
+PHEMA_FALLIBLE writer_remove_replaced(const char *path, const char *old_path,
                                       struct phema_error *err);
 
 /* Where directories cannot be exchanged: path moves to aside_path, partial_path to path. 0; or -1

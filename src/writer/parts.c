@@ -79,6 +79,16 @@ static enum phema_status open_marker(struct phema_writer_part *part, struct phem
     return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: other runs keep writing this part", part->path);
 }
 
+static enum phema_status write_marker(const struct phema_writer_part *part, bool is_done,
+                                      struct phema_error *err)
+{
+    struct stat st;
+    if (fstat(part->descriptor, &st))
+        return writer_fail_errno(err, part->path, "cannot be examined", errno);
+    return marker_write(part->marker, part->marker_path, part->options, (uint64_t)st.st_ino,
+                        is_done, err);
+}
+
 /* From here on what the marker said before is void. */
 static enum phema_status begin_marker(struct phema_writer_part *part, struct phema_error *err)
 {
@@ -88,7 +98,7 @@ static enum phema_status begin_marker(struct phema_writer_part *part, struct phe
         status = phema_cleanup_add_partial(&part->entry, part->marker_path, false, err);
     if (!status) {
         part->is_ours = true;
-        status = marker_write(part->marker, part->marker_path, part->options, false, err);
+        status = write_marker(part, false, err);
     }
     phema_cleanup_resume();
     return status;
@@ -331,14 +341,14 @@ static enum phema_status check_partial(const struct phema_writer_part *part,
 PHEMA_FALLIBLE phema_writer_part_finish(struct phema_writer_part *part, struct phema_error *err)
 {
     enum phema_status status = check_partial(part, err);
-    if (!status && part->options->syncs && part->options->is_directory && fsync(part->descriptor) &&
-        errno != EINVAL)
+    if (!status && part->options->syncs && part->options->is_directory &&
+        writer_sync(part->descriptor) && errno != EINVAL)
         status = writer_fail_errno(err, part->path, "cannot be synced", errno);
     if (!status && part->options->syncs)
         status = phema_writer_sync_entry(part->path, err);
     if (!status) {
         phema_cleanup_hold();
-        status = marker_write(part->marker, part->marker_path, part->options, true, err);
+        status = write_marker(part, true, err);
         if (!status) {
             phema_cleanup_remove(part->entry);
             part->entry = NULL;

@@ -62,6 +62,7 @@ struct marker {
     bool is_directory;
     struct marker_file *files; /* [n_files] by name; of a file one without a name */
     size_t n_files;
+    uint64_t inode; /* of PATH.partial, by which PATH is known to be what it became; 0: unknown */
 };
 
 /* PHEMA_ERR_OUTPUT when it cannot be read or is no marker of this program. */
@@ -70,8 +71,8 @@ void marker_clear(struct marker *marker);
 
 /* Replaces what is in it. */
 PHEMA_FALLIBLE marker_write(int descriptor, const char *path,
-                            const struct phema_writer_part_options *options, bool is_done,
-                            struct phema_error *err);
+                            const struct phema_writer_part_options *options, uint64_t inode,
+                            bool is_done, struct phema_error *err);
 
 /* Locks, waiting a moment for those who only look: flock's LOCK_SH or LOCK_EX. false: somebody else
  * holds it. Where there are no locks, true. */

@@ -81,33 +81,61 @@ enum phema_status writer_fail_locked(const char *path, struct phema_error *err)
                       "%s: another run is writing it; wait for it or choose another name", path);
 }
 
-PHEMA_FALLIBLE writer_lock(int descriptor, const char *path, struct phema_error *err)
+PHEMA_FALLIBLE writer_lock(bool *is_held, int descriptor, const char *path, struct phema_error *err)
 {
+    *is_held = false;
     if (flock(descriptor, LOCK_EX | LOCK_NB) == 0)
         return PHEMA_OK;
-    if (errno == EWOULDBLOCK)
+    if (errno == EWOULDBLOCK) {
+        *is_held = true;
         return writer_fail_locked(path, err);
+    }
     if (errno != ENOLCK && errno != EOPNOTSUPP) /* filesystems without locks */
         return writer_fail_errno(err, path, "cannot be locked", errno);
     return PHEMA_OK;
 }
 
+/* Where a partial file was published by a link and the run was killed before it went: emptying it
+ * would empty what was published. */
+static bool is_published_too(int descriptor)
+{
+    struct stat st;
+    return fstat(descriptor, &st) == 0 && st.st_nlink > 1;
+}
+
+/* One that is locked is ours, new or the leftover of a dead run. */
+static enum phema_status lock_partial(bool *is_held, struct phema_writer *writer,
+                                      struct phema_error *err)
+{
+    struct stat st;
+    if (fstat(writer->descriptor, &st))
+        return writer_fail_errno(err, writer->path, "cannot be examined", errno);
+    if (!S_ISREG(st.st_mode))
+        return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: is not a regular file; remove it",
+                          writer->partial_path);
+    return writer_lock(is_held, writer->descriptor, writer->path, err);
+}
+
 static enum phema_status open_locked(struct phema_writer *writer, struct phema_error *err)
 {
     for (int attempt = 0; attempt < 16; attempt++) {
-        int descriptor = open(writer->partial_path,
-                              O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
-        if (descriptor < 0)
+        int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+        writer->descriptor = open(writer->partial_path, flags | O_EXCL, 0666);
+        bool is_new = writer->descriptor >= 0;
+        if (!is_new && errno == EEXIST)
+            writer->descriptor = open(writer->partial_path, flags, 0666);
+        if (writer->descriptor < 0)
             return writer_fail_errno(err, writer->path, "cannot be written", errno);
-        writer->descriptor = descriptor;
-        struct stat st;
-        if (fstat(descriptor, &st) || !S_ISREG(st.st_mode))
-            return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: is not a regular file; remove it",
-                              writer->partial_path);
-        enum phema_status status = writer_lock(descriptor, writer->path, err);
-        if (status || writer_is_still_named(descriptor, writer->partial_path))
+        writer->took_over = !is_new;
+        bool is_held = false;
+        enum phema_status status = lock_partial(&is_held, writer, err);
+        if (status && is_new && !is_held)
+            (void)unlink(writer->partial_path);
+        if (!status && is_published_too(writer->descriptor))
+            (void)unlink(writer->partial_path);
+        if (status || writer_is_still_named(writer->descriptor, writer->partial_path))
             return status;
-        (void)close(descriptor);
+        (void)close(writer->descriptor);
         writer->descriptor = -1;
     }
     return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: other runs keep writing it", writer->path);
@@ -121,19 +149,28 @@ enum phema_status writer_fail_size(const struct phema_writer *writer, int number
                       strerror(number), phema_size_shown(&shown, writer->size_bytes));
 }
 
+int writer_truncate(int descriptor, uint64_t size_bytes)
+{
+    int result = 0;
+    do
+        result = ftruncate(descriptor, (off_t)size_bytes);
+    while (result && errno == EINTR);
+    return result;
+}
+
 PHEMA_FALLIBLE writer_allocate(struct phema_writer *writer, uint64_t size_bytes,
                                struct phema_error *err)
 {
     writer->size_bytes = size_bytes;
     if (size_bytes > INT64_MAX)
         return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: larger than any file can be", writer->path);
-    if (ftruncate(writer->descriptor, 0))
+    if (writer_truncate(writer->descriptor, 0))
         return writer_fail_errno(err, writer->path, "cannot be emptied", errno);
     int result = 0;
     /* blocks of a file in memory are pages, which many threads allocate faster than one */
     struct statfs filesystem;
     if (fstatfs(writer->descriptor, &filesystem) == 0 && filesystem.f_type == TMPFS_MAGIC)
-        return ftruncate(writer->descriptor, (off_t)size_bytes)
+        return writer_truncate(writer->descriptor, size_bytes)
                    ? writer_fail_size(writer, errno, err)
                    : PHEMA_OK;
     do
@@ -141,7 +178,7 @@ PHEMA_FALLIBLE writer_allocate(struct phema_writer *writer, uint64_t size_bytes,
     while (result && errno == EINTR);
     /* filesystems that cannot preallocate find out about a full disk later */
     if (result && (errno == EOPNOTSUPP || errno == ENOSYS))
-        result = ftruncate(writer->descriptor, (off_t)size_bytes);
+        result = writer_truncate(writer->descriptor, size_bytes);
     return result ? writer_fail_size(writer, errno, err) : PHEMA_OK;
 }
 
@@ -152,6 +189,7 @@ struct phema_writer *writer_new(const char *path, const struct phema_writer_opti
         return NULL;
     writer->descriptor = -1;
     writer->lock = -1;
+    writer->parent = -1;
     writer->options = *options;
     writer->path = strdup(path);
     if (!writer->path) {
@@ -270,12 +308,15 @@ static bool crosses(uint64_t before, uint64_t size, uint64_t step)
     return before / step != (before + size) / step;
 }
 
-/* All of it, when it is clean. */
-static void drop_cache(const struct phema_writer *writer)
+/* All of it, when it is clean. The kernel tells once that it could not write: to who waits first,
+ * and then not to fsync any more. */
+void writer_drop_cache(struct phema_writer *writer)
 {
-    (void)sync_file_range(writer->descriptor, 0, 0,
-                          SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
-                              SYNC_FILE_RANGE_WAIT_AFTER);
+    if (sync_file_range(writer->descriptor, 0, 0,
+                        SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+                            SYNC_FILE_RANGE_WAIT_AFTER) &&
+        (errno == EIO || errno == ENOSPC || errno == EDQUOT))
+        atomic_store(&writer->lost, errno);
     (void)posix_fadvise(writer->descriptor, 0, 0, POSIX_FADV_DONTNEED);
 }
 
@@ -284,7 +325,7 @@ void writer_note_written(struct phema_writer *writer, uint64_t size)
     uint64_t before = atomic_fetch_add_explicit(&writer->put_bytes, size, memory_order_relaxed);
     bool drops = writer->options.drops_cache;
     if (drops && crosses(before, size, DROP_STEP_BYTES))
-        drop_cache(writer);
+        writer_drop_cache(writer);
     else if ((drops || writer->options.syncs) && crosses(before, size, WRITEBACK_STEP_BYTES))
         (void)sync_file_range(writer->descriptor, 0, 0, SYNC_FILE_RANGE_WRITE); /* a hint alone */
 }
@@ -358,111 +399,9 @@ PHEMA_FALLIBLE phema_writer_put(struct phema_writer *writer, uint64_t offset, co
     return status ? status : write_all(writer, offset + done, bytes + done, size - done, err);
 }
 
-PHEMA_FALLIBLE phema_writer_sync_entry(const char *path, struct phema_error *err)
+bool phema_writer_took_over(const struct phema_writer *writer)
 {
-    size_t size = strlen(path);
-    while (size > 1 && path[size - 1] == '/')
-        size--;
-    const char *slash = memrchr(path, '/', size);
-    char *directory = slash == path ? strdup("/")
-                      : slash       ? strndup(path, (size_t)(slash - path))
-                                    : strdup(".");
-    if (!directory)
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
-    int descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    free(directory);
-    int result = descriptor < 0 ? -1 : fsync(descriptor);
-    int number = errno;
-    if (descriptor >= 0)
-        (void)close(descriptor);
-    /* some filesystems cannot sync a directory, and have nothing to sync then */
-    if (result && number != EINVAL && number != EROFS && number != EACCES)
-        return writer_fail_errno(err, path, "its directory cannot be synced", number);
-    return PHEMA_OK;
-}
-
-static void unmap(struct phema_writer *writer)
-{
-    phema_cleanup_remove(writer->map_entry);
-    writer->map_entry = NULL;
-    if (writer->map)
-        (void)munmap(writer->map, writer->size_bytes);
-    writer->map = NULL;
-}
-
-int writer_publish(const char *partial_path, const char *path, bool replaces)
-{
-    if (replaces)
-        return rename(partial_path, path);
-    if (renameat2(AT_FDCWD, partial_path, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
-        return 0;
-    if (errno != EINVAL && errno != ENOSYS)
-        return -1;
-    /* no such rename on this filesystem: a link never replaces either */
-    if (link(partial_path, path))
-        return -1;
-    (void)unlink(partial_path);
-    return 0;
-}
-
-enum phema_status writer_fail_publish(const char *path, int number, struct phema_error *err)
-{
-    if (number == EEXIST)
-        return phema_fail(err, PHEMA_ERR_OUTPUT,
-                          "%s: appeared while this run was writing; it was "
-                          "left as it is (--force replaces it)",
-                          path);
-    return writer_fail_errno(err, path, "cannot be renamed into place", number);
-}
-
-PHEMA_FALLIBLE phema_writer_commit(struct phema_writer *writer, struct phema_error *err)
-{
-    enum phema_status status = PHEMA_OK;
-    unmap(writer);
-    if (writer->options.syncs && fsync(writer->descriptor)) {
-        status = writer_fail_errno(err, writer->path, "cannot be synced", errno);
-        goto done;
-    }
-    if (writer->options.drops_cache)
-        drop_cache(writer);
-    int closed = close(writer->descriptor);
-    writer->descriptor = -1;
-    if (closed && errno != EINTR) {
-        status = writer_fail_errno(err, writer->path, "cannot be written", errno);
-        goto done;
-    }
-    if (!writer->is_inside &&
-        writer_publish(writer->partial_path, writer->path, writer->options.replaces)) {
-        status = writer_fail_publish(writer->path, errno, err);
-        goto done;
-    }
-    free(writer->partial_path);
-    writer->partial_path = NULL;
-    phema_cleanup_remove(writer->entry);
-    writer->entry = NULL;
-    if (writer->options.syncs && !writer->is_inside)
-        status = phema_writer_sync_entry(writer->path, err);
-
-done:
-    phema_writer_abandon(writer);
-    return status;
-}
-
-void phema_writer_abandon(struct phema_writer *writer)
-{
-    if (!writer)
-        return;
-    unmap(writer);
-    if (writer->partial_path && (writer->descriptor >= 0 || writer->lock >= 0))
-        (void)unlink(writer->partial_path);
-    phema_cleanup_remove(writer->entry);
-    if (writer->descriptor >= 0)
-        (void)close(writer->descriptor);
-    if (writer->lock >= 0)
-        (void)close(writer->lock);
-    free(writer->partial_path);
-    free(writer->path);
-    free(writer);
+    return writer->took_over;
 }
 
 const char *phema_writer_path(const struct phema_writer *writer)

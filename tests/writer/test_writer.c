@@ -114,6 +114,66 @@ static void an_existing_file_is_refused_and_kept_unless_replacing(void **state)
     free(path);
 }
 
+/* What is published for now goes again, and what it replaced is back; once committed it stays. */
+static void what_is_published_for_now_can_be_taken_back(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    static const struct phema_writer_options forced = {.replaces = true, .syncs = true};
+    char *path = support_tmp_path("for_now");
+    char *partial = support_tmp_path("for_now.partial");
+    static const char *const before[] = {NULL, "old"};
+    for (size_t i = 0; i < 2; i++)
+        for (int commits = 0; commits < 2; commits++) {
+            (void)unlink(path);
+            if (before[i])
+                support_write(path, before[i], 3);
+            struct phema_writer *writer = NULL;
+            assert_ok(phema_writer_open(&writer, path, 3, &forced, &err), &err);
+            assert_ok(phema_writer_put(writer, 0, "new", 3, &err), &err);
+            assert_ok(phema_writer_finish(writer, &err), &err);
+            assert_true(exists(partial));
+            assert_ok(phema_writer_publish(writer, &err), &err);
+            size_t size = 0;
+            uint8_t *data = support_read(path, &size);
+            assert_memory_equal(data, "new", 3);
+            free(data);
+            if (commits)
+                assert_ok(phema_writer_commit(writer, &err), &err);
+            else
+                phema_writer_abandon(writer);
+            assert_false(exists(partial));
+            assert_int_equal(exists(path), commits || before[i]);
+            if (!exists(path))
+                continue;
+            data = support_read(path, &size);
+            assert_memory_equal(data, commits ? "new" : "old", 3);
+            free(data);
+        }
+    free(path);
+    free(partial);
+}
+
+/* Only what was there before is taken over. */
+static void a_leftover_is_known_as_such(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    char *path = support_tmp_path("left");
+    char *partial = support_tmp_path("left.partial");
+    for (int is_left = 0; is_left < 2; is_left++) {
+        if (is_left)
+            support_write(partial, "left", 4);
+        struct phema_writer *writer = NULL;
+        assert_ok(phema_writer_open(&writer, path, 3, &quick, &err), &err);
+        assert_int_equal(phema_writer_took_over(writer), is_left);
+        phema_writer_abandon(writer);
+        assert_false(exists(partial));
+    }
+    free(path);
+    free(partial);
+}
+
 static void a_file_that_appears_meanwhile_is_not_replaced(void **state)
 {
     (void)state;
@@ -220,6 +280,8 @@ int main(void)
         cmocka_unit_test(zeros_are_left_out),
         cmocka_unit_test(abandon_leaves_nothing),
         cmocka_unit_test(an_existing_file_is_refused_and_kept_unless_replacing),
+        cmocka_unit_test(what_is_published_for_now_can_be_taken_back),
+        cmocka_unit_test(a_leftover_is_known_as_such),
         cmocka_unit_test(a_file_that_appears_meanwhile_is_not_replaced),
         cmocka_unit_test(a_second_run_is_refused_and_a_leftover_taken_over),
         cmocka_unit_test(a_missing_directory_is_named),

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+/* publish.c - the end of a new file: safe on disk, then under its name; or gone. What can fail for
+ * want of space, memory or descriptors comes before the rename, so that little is left to fail
+ * behind it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "partial.h"
+#include "phema/cleanup.h"
+
+int writer_sync(int descriptor)
+{
+    int result = 0;
+    do
+        result = fsync(descriptor);
+    while (result && errno == EINTR);
+    return result;
+}
+
+/* ---- The directory of a path ---- */
+
+/* Some filesystems cannot sync a directory, and have nothing to sync then. */
+static bool is_no_matter(int number)
+{
+    return number == EINVAL || number == EROFS || number == EACCES;
+}
+
+static enum phema_status fail_parent(const char *path, int number, struct phema_error *err)
+{
+    return writer_fail_errno(err, path, "its directory cannot be synced", number);
+}
+
+PHEMA_FALLIBLE writer_open_parent(int *out, const char *path, struct phema_error *err)
+{
+    size_t size = strlen(path);
+    while (size > 1 && path[size - 1] == '/')
+        size--;
+    const char *slash = memrchr(path, '/', size);
+    char *directory = slash == path ? strdup("/")
+                      : slash       ? strndup(path, (size_t)(slash - path))
+                                    : strdup(".");
+    if (!directory)
+        return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
+    *out = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int number = errno;
+    free(directory);
+    return *out >= 0 || is_no_matter(number) ? PHEMA_OK : fail_parent(path, number, err);
+}
+
+PHEMA_FALLIBLE writer_sync_parent(int parent, const char *path, struct phema_error *err)
+{
+    if (parent >= 0 && writer_sync(parent) && !is_no_matter(errno))
+        return fail_parent(path, errno, err);
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE phema_writer_sync_entry(const char *path, struct phema_error *err)
+{
+    int parent = -1;
+    enum phema_status status = writer_open_parent(&parent, path, err);
+    if (!status)
+        status = writer_sync_parent(parent, path, err);
+    if (parent >= 0)
+        (void)close(parent);
+    return status;
+}
+
+/* ---- Under its name ---- */
+
+int writer_publish(const char *partial_path, const char *path, bool replaces)
+{
+    if (replaces)
+        return rename(partial_path, path);
+    if (renameat2(AT_FDCWD, partial_path, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return -1;
+    /* no such rename on this filesystem: a link never replaces either */
+    if (link(partial_path, path))
+        return -1;
+    (void)unlink(partial_path);
+    return 0;
+}
+
+enum phema_status writer_fail_publish(const char *path, int number, struct phema_error *err)
+{
+    if (number == EEXIST)
+        return phema_fail(err, PHEMA_ERR_OUTPUT,
+                          "%s: appeared while this run was writing; it was "
+                          "left as it is (--force replaces it)",
+                          path);
+    return writer_fail_errno(err, path, "cannot be renamed into place", number);
+}
+
+static void unmap(struct phema_writer *writer)
+{
+    phema_cleanup_remove(writer->map_entry);
+    writer->map_entry = NULL;
+    if (writer->map)
+        (void)munmap(writer->map, writer->size_bytes);
+    writer->map = NULL;
+}
+
+PHEMA_FALLIBLE phema_writer_finish(struct phema_writer *writer, struct phema_error *err)
+{
+    if (writer->descriptor < 0)
+        return PHEMA_OK;
+    unmap(writer);
+    if (writer->options.syncs && writer_sync(writer->descriptor))
+        return writer_fail_errno(err, writer->path, "cannot be synced", errno);
+    if (writer->options.drops_cache)
+        writer_drop_cache(writer);
+    int lost = atomic_load(&writer->lost);
+    if (lost)
+        return writer_fail_errno(err, writer->path, "cannot be written", lost);
+    if (writer->options.syncs && !writer->is_inside) {
+        enum phema_status status = writer_open_parent(&writer->parent, writer->path, err);
+        if (status)
+            return status;
+    }
+    int closed = close(writer->descriptor);
+    writer->descriptor = -1;
+    writer->is_finished = true;
+    if (closed && errno != EINTR)
+        return writer_fail_errno(err, writer->path, "cannot be written", errno);
+    return PHEMA_OK;
+}
+
+static bool is_there(const char *path, bool *is_file)
+{
+    struct stat st;
+    if (lstat(path, &st))
+        return false;
+    *is_file = S_ISREG(st.st_mode);
+    return true;
+}
+
+PHEMA_FALLIBLE phema_writer_publish(struct phema_writer *writer, struct phema_error *err)
+{
+    enum phema_status status = phema_writer_finish(writer, err);
+    if (status)
+        return status;
+    bool is_file = false;
+    bool was_there = is_there(writer->path, &is_file);
+    if (writer->options.replaces && is_file &&
+        renameat2(AT_FDCWD, writer->partial_path, AT_FDCWD, writer->path, RENAME_EXCHANGE) == 0)
+        writer->published = WRITER_EXCHANGED;
+    else if (writer_publish(writer->partial_path, writer->path, writer->options.replaces) == 0)
+        writer->published = was_there ? WRITER_REPLACED : WRITER_NEW;
+    else
+        return writer_fail_publish(writer->path, errno, err);
+    phema_cleanup_remove(writer->entry);
+    writer->entry = NULL;
+    return writer_sync_parent(writer->parent, writer->path, err);
+}
+
+static enum phema_status commit(struct phema_writer *writer, struct phema_error *err)
+{
+    enum phema_status status = phema_writer_finish(writer, err);
+    if (status)
+        return status;
+    if (writer->published == WRITER_EXCHANGED)
+        (void)unlink(writer->partial_path);
+    else if (writer->published == WRITER_HIDDEN && !writer->is_inside &&
+             writer_publish(writer->partial_path, writer->path, writer->options.replaces))
+        return writer_fail_publish(writer->path, errno, err);
+    if (writer->options.is_published)
+        *writer->options.is_published = true;
+    free(writer->partial_path);
+    writer->partial_path = NULL;
+    phema_cleanup_remove(writer->entry);
+    writer->entry = NULL;
+    return writer_sync_parent(writer->parent, writer->path, err);
+}
+
+PHEMA_FALLIBLE phema_writer_commit(struct phema_writer *writer, struct phema_error *err)
+{
+    enum phema_status status = commit(writer, err);
+    phema_writer_abandon(writer);
+    return status;
+}
+
+/* ---- Gone ---- */
+
+/* What was there before phema_writer_publish is there again, where that can be. */
+static void take_back(const struct phema_writer *writer)
+{
+    switch (writer->published) {
+    case WRITER_HIDDEN:
+        if (writer->descriptor >= 0 || writer->is_finished || writer->lock >= 0)
+            (void)unlink(writer->partial_path);
+        break;
+    case WRITER_NEW:
+        (void)unlink(writer->path);
+        break;
+    case WRITER_EXCHANGED:
+        (void)rename(writer->partial_path, writer->path);
+        break;
+    case WRITER_REPLACED:
+        break;
+    }
+}
+
+void phema_writer_abandon(struct phema_writer *writer)
+{
+    if (!writer)
+        return;
+    unmap(writer);
+    if (writer->partial_path)
+        take_back(writer);
+    phema_cleanup_remove(writer->entry);
+    const int descriptors[] = {writer->descriptor, writer->lock, writer->parent};
+    for (size_t i = 0; i < ARRAY_LEN(descriptors); i++)
+        if (descriptors[i] >= 0)
+            (void)close(descriptors[i]);
+    free(writer->partial_path);
+    free(writer->path);
+    free(writer);
+}

@@ -1,0 +1,48 @@
+# Killed behind the rename, join is run again: it knows by the number of its inode what it has published,
+# and finishes. A directory that it has replaced is not taken for the parts.
+[[ $sanitize = *thread* ]] && echo "the thread sanitizer does not take the shim" >&2 && exit 77
+faults="env LD_PRELOAD=$(dirname "$phema")/tests/libfaults.so"
+export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:${ASAN_OPTIONS-}
+exec 2>&1
+"$phema" gen -q --count 2 --params 100 --no-sync run >/dev/null
+"$phema" synth -q --sigma-rel 0.1 run whole.safetensors >/dev/null
+"$phema" synth -q --sigma-rel 0.1 --shard-size 200 run whole >/dev/null
+killed() { { $faults FAULT_CALLS="$1" FAULT_WITH=KILL FAULT_AT="$2" "$phema" join -q "${@:3}" >/dev/null; } 2>/dev/null; }
+for call in rename,renameat2 unlink; do
+    for n in 1 2; do
+        [ $call$n = rename,renameat22 ] && continue
+        for i in 1 2; do "$phema" synth -q --part $i/2 --sigma-rel 0.1 run out.safetensors; done
+        killed $call $n out.safetensors
+        echo "killed before $call $n: $(ls -d out* | tr "\n" " ")"
+        "$phema" join -q out.safetensors >/dev/null
+        cmp whole.safetensors out.safetensors && echo "joined: $(ls -d out*)"
+        rm out*
+    done
+done
+echo "- a directory in the place of another one with the same names"
+for n in 1 2; do
+    "$phema" synth -q --sigma-rel 0.2 --shard-size 200 run out >/dev/null
+    for i in 1 2; do "$phema" synth -q --part $i/2 --sigma-rel 0.1 --shard-size 200 --force run out; done
+    killed unlinkat,rmdir $n -f out
+    echo "killed: $(ls -d out* | tr "\n" " ")"
+    "$phema" join -q -f out >/dev/null
+    diff -r whole out && echo "joined: $(ls -d out*)"
+    rm -r out*
+done
+echo "- no memory to read what parts have left: they are not said to be unfinished"
+both() { rm -f out*; for i in 1 2; do "$phema" synth -q --part $i/2 --sigma-rel 0.1 run out.safetensors; done; }
+both
+for ((n = 1; n < 1000; n++)); do
+    $faults FAULT_CALLS=malloc,calloc,realloc FAULT_WITH=ENOMEM FAULT_AT=$n FAULT_TOLD=told "$phema" join -q out.safetensors >/dev/null 2>err
+    status=$?
+    grep -q calls told && break
+    # CHECK failed: the sanitizer itself had no memory
+    [ $status = 7 ] || [ $status = 0 ] || grep -q 'CHECK failed' err || echo "allocation $n: status $status: $(cat err)"
+    [ -e out.safetensors.partial ] || both
+done
+[ $n -gt 50 ] && [ $status = 0 ] && echo "each allocation"
+echo "- short and interrupted reads of it"
+both
+$faults FAULT_CALLS=pread FAULT_WITH=short FAULT_AT=1 FAULT_STAYS=1 "$phema" join -q out.safetensors
+both
+$faults FAULT_CALLS=pread FAULT_WITH=EINTR FAULT_AT=1 "$phema" join -q out.safetensors

@@ -1,0 +1,23 @@
+# Of two runs with the same output the second one is refused, and the first one's is right; in every form.
+[[ $sanitize = *thread* ]] && echo "the thread sanitizer does not take the shim" >&2 && exit 77
+faults="env LD_PRELOAD=$(dirname "$phema")/tests/libfaults.so"
+export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:${ASAN_OPTIONS-}
+"$phema" gen -q --count 2 --params 100 --no-sync run >/dev/null
+both() {
+    $faults FAULT_CALLS=fsync FAULT_WITH=STOP FAULT_AT=1 "$phema" synth -q -j1 "$@" >/dev/null 2>first &
+    pid=$!
+    while read -r _ _ state _ <"/proc/$pid/stat" && [ "$state" != T ]; do sleep 0.01; done
+    "$phema" synth -q "$@" 2>&1
+    echo "status $?"
+    kill -CONT $pid
+    wait $pid
+    echo "the first: status $?"
+    cat first
+    rm -r out*
+    ls
+}
+both --sigma-rel 0.1 run out.safetensors
+both --sigma-rel 0.1 run out.safetensors.zst
+both --sigma-rel 0.1 --shard-size 200 run out
+both --sigma-rel 0.1 --into run/snapshot-0004096-0.100.safetensors run out.safetensors
+both --sigma-rel 0.1,0.2 run out/

@@ -1,0 +1,26 @@
+# Allocations that fail inside libraries, and in text that is being put together, are a want of memory
+# (status 7): no error of the expression that was to be compiled or the JSON that was to be read, and no
+# end by a signal.
+[[ $sanitize = *thread* ]] && echo "the thread sanitizer does not take the shim" >&2 && exit 77
+faults="env LD_PRELOAD=$(dirname "$phema")/tests/libfaults.so FAULT_CALLS=malloc,calloc,realloc,reallocarray,aligned_alloc FAULT_WITH=ENOMEM FAULT_TOLD=told"
+export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:${ASAN_OPTIONS-}
+"$phema" gen -q --count 2 --params 100 --no-sync run >/dev/null
+every() { # arguments: each allocation in turn, until there are no more
+    local n status
+    for ((n = 1; n < 3000; n++)); do
+        rm -rf out
+        $faults FAULT_AT=$n "$phema" "$@" >answer 2>err
+        status=$?
+        grep -q calls told && break
+        grep -q 'CHECK failed' err && continue # the sanitizer itself had no memory
+        if [ $status = 0 ]; then # it was not needed
+            [ $1 = synth ] || cmp -s wanted answer || echo "$1, allocation $n: another answer"
+            continue
+        fi
+        [ $status = 7 ] && [ "$(grep -c '^posthoc-ema: ' err)" = 1 ] || echo "$1, allocation $n: status $status: $(cat err)"
+    done
+    echo "$1: $([ $n -gt 100 ] && [ $n -lt 3000 ] && echo "every one")"
+}
+every synth -q -j1 --no-sync --sigma-rel 0.1,0.2 run out/
+"$phema" weights -q --json --sigma-rel 0.1 run >wanted
+every weights -q --json --sigma-rel 0.1 run

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Preloaded into a program (LD_PRELOAD): one of its calls, or all from that one on, fails. Calls
+ * are counted over all threads, from main on, in whatever library they are made. From the
+ * environment: FAULT_CALLS  which functions, separated by commas, as the manual names them:
+ * "pwrite,write" FAULT_AT     the call of this number, from 1, is the one; 0 or absent: none, they
+ * are counted FAULT_WITH   an errno: "ENOSPC"; or "short": half of what was asked for is read or
+ * written FAULT_STAYS  set: so do all later ones FAULT_PATH   only calls whose path, or the path of
+ * whose descriptor, has this in it FAULT_TOLD   a file to which the first failing call is written
+ * when it fails, and to which, at the end of main, the number of calls is written where none has
+ * failed */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static const struct {
+    const char *name;
+    int number;
+} errors[] = {
+    {"ENOSPC", ENOSPC}, {"EDQUOT", EDQUOT}, {"EIO", EIO},       {"EINTR", EINTR},
+    {"ENOMEM", ENOMEM}, {"EMFILE", EMFILE}, {"ENFILE", ENFILE}, {"EACCES", EACCES},
+    {"EROFS", EROFS},   {"EAGAIN", EAGAIN}, {"ENOLCK", ENOLCK}, {"EOPNOTSUPP", EOPNOTSUPP},
+    {"EPERM", EPERM},   {"ENOENT", ENOENT}, {"ESTALE", ESTALE}, {"EINVAL", EINVAL},
+    {"EXDEV", EXDEV},   {"ENOSYS", ENOSYS}, {"EEXIST", EEXIST}};
+
+static const struct {
+    const char *name;
+    int number;
+} signals[] = {
+    {"KILL", SIGKILL}, {"TERM", SIGTERM}, {"INT", SIGINT}, {"HUP", SIGHUP}, {"STOP", SIGSTOP}};
+
+static struct {
+    const char *calls, *path, *told;
+    long at;
+    int number, signal; /* neither: short */
+    bool stays;
+} fault;
+
+static _Atomic bool is_armed, has_struck;
+static _Atomic long n_calls;
+
+/* Past all that is replaced here. */
+static void tell(const char *call, long n)
+{
+    char text[128];
+    if (!fault.told)
+        return;
+    long descriptor = syscall(SYS_openat, AT_FDCWD, fault.told, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    int size = snprintf(text, sizeof(text), "%s %ld\n", call, n);
+    (void)syscall(SYS_write, descriptor, text, (size_t)size);
+    (void)syscall(SYS_close, descriptor);
+}
+
+static bool is_chosen(const char *call)
+{
+    size_t size = strlen(call);
+    for (const char *at = fault.calls; (at = strstr(at, call)); at += size)
+        if ((at == fault.calls || at[-1] == ',') && (!at[size] || at[size] == ','))
+            return true;
+    return false;
+}
+
+static bool is_on_path(int descriptor, const char *path)
+{
+    char name[64], found[4096];
+    if (!fault.path)
+        return true;
+    if (path && path[0])
+        return strstr(path, fault.path) != NULL;
+    (void)snprintf(name, sizeof(name), "/proc/self/fd/%d", descriptor);
+    long size = syscall(SYS_readlinkat, AT_FDCWD, name, found, sizeof(found) - 1);
+    if (size < 0)
+        return false;
+    found[size] = 0;
+    return strstr(found, fault.path) != NULL;
+}
+
+/* Whether this call is to fail; errno is set then. */
+static bool strikes(const char *call, int descriptor, const char *path)
+{
+    if (!atomic_load(&is_armed) || !is_chosen(call) || !is_on_path(descriptor, path))
+        return false;
+    long n = ++n_calls;
+    if (!fault.at || n < fault.at || (n > fault.at && !fault.stays))
+        return false;
+    if (!atomic_exchange(&has_struck, true))
+        tell(call, n);
+    if (fault.signal) {
+        (void)kill(getpid(), fault.signal);
+        return false;
+    }
+    errno = fault.number;
+    return true;
+}
+
+/* ISO C has no conversion from an object pointer to a function's. */
+static void find(void *function, const char *name)
+{
+    void *found = dlsym(RTLD_NEXT, name);
+    memcpy(function, &found, sizeof(found));
+}
+
+/* A call that gives -1 when it fails. With offsets of 64 bits the names here and in the program
+ * stand for those of the library that end in 64, which symbol is. */
+#define REPLACE(type, call, symbol, parameters, arguments, descriptor, path, failed)               \
+    type call parameters                                                                           \
+    {                                                                                              \
+        static type(*_Atomic next) parameters;                                                     \
+        if (!next) {                                                                               \
+            type(*found) parameters = NULL;                                                        \
+            find(&found, symbol);                                                                  \
+            next = found;                                                                          \
+        }                                                                                          \
+        if (strikes(#call, descriptor, path))                                                      \
+            return failed;                                                                         \
+        return next arguments;                                                                     \
+    }
+
+/* The same where a call may do less than it was asked for. */
+#define REPLACE_SHORT(call, symbol, parameters, arguments)                                         \
+    ssize_t call parameters                                                                        \
+    {                                                                                              \
+        static ssize_t(*_Atomic next) parameters;                                                  \
+        if (!next) {                                                                               \
+            ssize_t(*found) parameters = NULL;                                                     \
+            find(&found, symbol);                                                                  \
+            next = found;                                                                          \
+        }                                                                                          \
+        if (strikes(#call, descriptor, NULL)) {                                                    \
+            if (fault.number)                                                                      \
+                return -1;                                                                         \
+            size = (size + 1) / 2;                                                                 \
+        }                                                                                          \
+        return next arguments;                                                                     \
+    }
+
+/* clang-format off */
+REPLACE_SHORT(read, "read", (int descriptor, void *data, size_t size), (descriptor, data, size))
+REPLACE_SHORT(write, "write", (int descriptor, const void *data, size_t size),
+              (descriptor, data, size))
+REPLACE_SHORT(pread, "pread64", (int descriptor, void *data, size_t size, off_t offset),
+              (descriptor, data, size, offset))
+REPLACE_SHORT(pwrite, "pwrite64", (int descriptor, const void *data, size_t size, off_t offset),
+              (descriptor, data, size, offset))
+REPLACE_SHORT(copy_file_range, "copy_file_range",
+              (int from, off_t *from_offset, int descriptor, off_t *offset, size_t size,
+               unsigned flags),
+              (from, from_offset, descriptor, offset, size, flags))
+
+REPLACE(int, fsync, "fsync", (int descriptor), (descriptor), descriptor, NULL, -1)
+REPLACE(int, fdatasync, "fdatasync", (int descriptor), (descriptor), descriptor, NULL, -1)
+REPLACE(int, syncfs, "syncfs", (int descriptor), (descriptor), descriptor, NULL, -1)
+REPLACE(int, ftruncate, "ftruncate64", (int descriptor, off_t size), (descriptor, size), descriptor,
+        NULL, -1)
+REPLACE(int, fallocate, "fallocate64", (int descriptor, int mode, off_t offset, off_t size),
+        (descriptor, mode, offset, size), descriptor, NULL, -1)
+REPLACE(int, posix_fallocate, "posix_fallocate64", (int descriptor, off_t offset, off_t size),
+        (descriptor, offset, size), descriptor, NULL, errno)
+REPLACE(int, posix_fadvise, "posix_fadvise64",
+        (int descriptor, off_t offset, off_t size, int advice), (descriptor, offset, size, advice),
+        descriptor, NULL, errno)
+REPLACE(int, sync_file_range, "sync_file_range",
+        (int descriptor, off_t offset, off_t size, unsigned flags),
+        (descriptor, offset, size, flags), descriptor, NULL, -1)
+REPLACE(int, flock, "flock", (int descriptor, int operation), (descriptor, operation), descriptor,
+        NULL, -1)
+
+REPLACE(int, rename, "rename", (const char *path, const char *to), (path, to), -1, path, -1)
+REPLACE(int, renameat2, "renameat2",
+        (int from, const char *path, int to, const char *name, unsigned flags),
+        (from, path, to, name, flags), -1, path, -1)
+REPLACE(int, link, "link", (const char *path, const char *to), (path, to), -1, path, -1)
+REPLACE(int, unlink, "unlink", (const char *path), (path), -1, path, -1)
+REPLACE(int, unlinkat, "unlinkat", (int descriptor, const char *path, int flags),
+        (descriptor, path, flags), descriptor, path, -1)
+REPLACE(int, rmdir, "rmdir", (const char *path), (path), -1, path, -1)
+REPLACE(int, mkdir, "mkdir", (const char *path, mode_t mode), (path, mode), -1, path, -1)
+
+REPLACE(FILE *, fopen, "fopen64", (const char *path, const char *mode), (path, mode), -1, path,
+        NULL)
+REPLACE(DIR *, opendir, "opendir", (const char *path), (path), -1, path, NULL)
+REPLACE(DIR *, fdopendir, "fdopendir", (int descriptor), (descriptor), descriptor, NULL, NULL)
+REPLACE(struct dirent *, readdir, "readdir64", (DIR *directory), (directory), dirfd(directory),
+        NULL, NULL)
+
+REPLACE(int, stat, "stat64", (const char *path, struct stat *out), (path, out), -1, path, -1)
+REPLACE(int, lstat, "lstat64", (const char *path, struct stat *out), (path, out), -1, path, -1)
+REPLACE(int, fstat, "fstat64", (int descriptor, struct stat *out), (descriptor, out), descriptor,
+        NULL, -1)
+REPLACE(int, fstatat, "fstatat64",
+        (int descriptor, const char *path, struct stat *out, int flags),
+        (descriptor, path, out, flags), descriptor, path, -1)
+REPLACE(int, faccessat, "faccessat", (int descriptor, const char *path, int mode, int flags),
+        (descriptor, path, mode, flags), descriptor, path, -1)
+REPLACE(int, statx, "statx",
+        (int descriptor, const char *path, int flags, unsigned mask, struct statx *out),
+        (descriptor, path, flags, mask, out), descriptor, path, -1)
+
+REPLACE(void *, mmap, "mmap64",
+        (void *at, size_t size, int protection, int flags, int descriptor, off_t offset),
+        (at, size, protection, flags, descriptor, offset), descriptor, NULL, MAP_FAILED)
+REPLACE(int, madvise, "madvise", (void *data, size_t size, int advice), (data, size, advice), -1,
+        NULL, -1)
+REPLACE(int, memfd_create, "memfd_create", (const char *name, unsigned flags), (name, flags), -1,
+        name, -1)
+REPLACE(int, pthread_create, "pthread_create",
+        (pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *),
+         void *argument),
+        (thread, attributes, start, argument), -1, NULL, errno)
+
+REPLACE(void *, malloc, "malloc", (size_t size), (size), -1, NULL, NULL)
+REPLACE(void *, calloc, "calloc", (size_t n, size_t size), (n, size), -1, NULL, NULL)
+REPLACE(void *, realloc, "realloc", (void *data, size_t size), (data, size), -1, NULL, NULL)
+REPLACE(void *, reallocarray, "reallocarray", (void *data, size_t n, size_t size), (data, n, size),
+        -1, NULL, NULL)
+REPLACE(void *, aligned_alloc, "aligned_alloc", (size_t alignment, size_t size), (alignment, size),
+        -1, NULL, NULL)
+REPLACE(int, posix_memalign, "posix_memalign", (void **out, size_t alignment, size_t size),
+        (out, alignment, size), -1, NULL, errno)
+/* clang-format on */
+
+/* ---- What the macros cannot say ---- */
+
+static mode_t mode_of(int flags, va_list arguments)
+{
+    return flags & (O_CREAT | __O_TMPFILE) ? va_arg(arguments, mode_t) : 0;
+}
+
+int open(const char *path, int flags, ...)
+{
+    int (*next)(const char *, int, ...) = NULL;
+    find(&next, "open64");
+    va_list arguments;
+    va_start(arguments, flags);
+    mode_t mode = mode_of(flags, arguments);
+    va_end(arguments);
+    return strikes("open", -1, path) ? -1 : next(path, flags, mode);
+}
+
+int openat(int descriptor, const char *path, int flags, ...)
+{
+    int (*next)(int, const char *, int, ...) = NULL;
+    find(&next, "openat64");
+    va_list arguments;
+    va_start(arguments, flags);
+    mode_t mode = mode_of(flags, arguments);
+    va_end(arguments);
+    return strikes("openat", descriptor, path) ? -1 : next(descriptor, path, flags, mode);
+}
+
+/* Descriptors are copied with it, and all others of its commands pass. */
+int fcntl(int descriptor, int command, ...)
+{
+    int (*next)(int, int, ...) = NULL;
+    find(&next, "fcntl64");
+    va_list arguments;
+    va_start(arguments, command);
+    void *argument = va_arg(arguments, void *);
+    va_end(arguments);
+    bool copies = command == F_DUPFD_CLOEXEC || command == F_DUPFD;
+    return copies && strikes("fcntl", descriptor, NULL) ? -1 : next(descriptor, command, argument);
+}
+
+/* The descriptor is gone all the same. */
+int close(int descriptor)
+{
+    int (*next)(int) = NULL;
+    find(&next, "close");
+    bool fails = strikes("close", descriptor, NULL);
+    int result = next(descriptor);
+    if (!fails)
+        return result;
+    errno = fault.number;
+    return -1;
+}
+
+/* ---- From main on ---- */
+
+static int (*real_main)(int, char **, char **);
+
+static void read_environment(void)
+{
+    const char *at = getenv("FAULT_AT"), *with = getenv("FAULT_WITH");
+    fault.calls = getenv("FAULT_CALLS");
+    fault.path = getenv("FAULT_PATH");
+    fault.told = getenv("FAULT_TOLD");
+    fault.stays = getenv("FAULT_STAYS") != NULL;
+    fault.at = at ? strtol(at, NULL, 10) : 0;
+    for (size_t i = 0; with && i < sizeof(errors) / sizeof(errors[0]); i++)
+        if (strcmp(errors[i].name, with) == 0)
+            fault.number = errors[i].number;
+    for (size_t i = 0; with && i < sizeof(signals) / sizeof(signals[0]); i++)
+        if (strcmp(signals[i].name, with) == 0)
+            fault.signal = signals[i].number;
+    if (with && !fault.number && !fault.signal && strcmp(with, "short") != 0) {
+        (void)fprintf(stderr,
+                      "faults: FAULT_WITH: expected an errno, a signal or 'short', found '%s'\n",
+                      with);
+        _exit(99);
+    }
+}
+
+static int main_with_faults(int argc, char **argv, char **environment)
+{
+    read_environment();
+    atomic_store(&is_armed, fault.calls != NULL);
+    int status = real_main(argc, argv, environment);
+    atomic_store(&is_armed, false);
+    if (!atomic_load(&has_struck))
+        tell("calls", atomic_load(&n_calls));
+    return status;
+}
+
+int __libc_start_main(int (*main)(int, char **, char **), int argc, char **argv,
+                      void (*begin)(void), void (*end)(void), void (*end_linker)(void),
+                      void *stack_end);
+
+int __libc_start_main(int (*main)(int, char **, char **), int argc, char **argv,
+                      void (*begin)(void), void (*end)(void), void (*end_linker)(void),
+                      void *stack_end)
+{
+    int (*next)(int (*)(int, char **, char **), int, char **, void (*)(void), void (*)(void),
+                void (*)(void), void *) = NULL;
+    find(&next, "__libc_start_main");
+    real_main = main;
+    return next(main_with_faults, argc, argv, begin, end, end_linker, stack_end);
+}
