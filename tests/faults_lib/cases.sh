@@ -1,0 +1,81 @@
+# The commands that faults happen to. Each is run in a directory of its own, in which `in` leads to the
+# inputs and outputs go to `out`; what is in case/NAME/old is there before, case/NAME/new is what an
+# undisturbed run leaves.
+#   args     the command
+#   form     file: any file of out may be new or old by itself; directory: out is all old or all new;
+#            part: parts of one output, which are completed and joined by finish; answer: on stdout
+describe_case() { # NAME; sets args, form, also sets old_from (a case whose output is there before)
+    form=file old_from='' finish=''
+    local synth=(synth -q -j2) width=(--sigma-rel 0.1 in/run)
+    local torch=(--input-sigma 0.05,0.28 --update-every 5 --sigma-rel 0.1 in/ema_pytorch)
+    case $1 in
+        fresh) args=("${synth[@]}" "${width[@]}" out/o.safetensors) ;;
+        fresh_old) args=("${synth[@]}" -f "${width[@]}" out/o.safetensors) old_from=other ;;
+        other) args=("${synth[@]}" --sigma-rel 0.2 in/run out/o.safetensors) ;;
+        mapped) args=("${synth[@]}" --io mmap "${width[@]}" out/o.safetensors) ;;
+        direct) args=("${synth[@]}" --io direct --drop-cache "${width[@]}" out/o.safetensors) ;;
+        sharded) args=("${synth[@]}" --shard-size 100k "${width[@]}" out/o) form=directory ;;
+        sharded_old) args=("${synth[@]}" -f --shard-size 100k "${width[@]}" out/o) form=directory old_from=sharded_other ;;
+        sharded_other) args=("${synth[@]}" --shard-size 50k --sigma-rel 0.2 in/run out/o) form=directory ;;
+        zst) args=("${synth[@]}" "${width[@]}" out/o.safetensors.zst) ;;
+        from_zst) args=("${synth[@]}" --sigma-rel 0.1 in/zst out/o.safetensors) ;;
+        pt) args=("${synth[@]}" "${torch[@]}" out/o.pt) form=pair ;;
+        pt_old) args=("${synth[@]}" -f "${torch[@]}" out/o.pt) form=pair old_from=pt_other ;;
+        pt_other) args=("${synth[@]}" "${torch[@]/0.1/0.2}" out/o.pt) form=pair ;;
+        pkl) args=("${synth[@]}" --sigma-rel 0.1 in/edm2 out/o.pkl) form=pair ;;
+        strided) args=("${synth[@]}" --name-regex '(?<time>\d+)' --weights in/views/weights in/views out/o.pt) form=pair ;;
+        several) args=("${synth[@]}" --sigma-rel 0.05,0.1,0.2 in/run out/many/) ;;
+        several_old) args=("${synth[@]}" -f --sigma-rel 0.05,0.1,0.2 in/run out/many/) old_from=several ;;
+        large) args=("${synth[@]}" --sigma-rel 0.1 in/large out/o.safetensors) ;;
+        large_sharded) args=("${synth[@]}" --shard-size 1M --sigma-rel 0.1 in/large out/o) form=directory ;;
+        large_zst) args=("${synth[@]}" --sigma-rel 0.1 in/large out/o.safetensors.zst) ;;
+        large_several) args=("${synth[@]}" --sigma-rel 0.05,0.1,0.2 in/large out/many/) ;;
+        part) args=("${synth[@]}" --part 2/2 "${width[@]}" out/o.safetensors) form=part old_from=part_one ;;
+        part_one) args=("${synth[@]}" --part 1/2 "${width[@]}" out/o.safetensors) ;;
+        join) args=(join -q out/o.safetensors) form=part old_from=part ;;
+        gen) args=(gen -q --count 2 --steps 40 --params 20k --tensors 4 --seed 1 out/run) form=directory ;;
+        weights) args=(weights -q --json "${width[@]}") form=answer ;;
+        plan) args=(plan -q "${width[@]}" out/o.safetensors) form=changing_answer ;;
+        inspect) args=(inspect -q in/run) form=answer ;;
+        diff) args=(diff -q in/run/snapshot-0000040-0.100.safetensors in/run/snapshot-0000040-0.050.safetensors) form=answer ;;
+    esac
+}
+cases="fresh fresh_old mapped direct sharded sharded_old zst from_zst pt pt_old pkl strided several several_old part join gen weights plan inspect diff"
+
+kill_cases="large large_sharded large_zst large_several pt pkl part gen"
+
+make_inputs() {
+    "$phema" gen -q --count 4 --steps 40 --params 200k --tensors 6 --dtype f32 --no-sync in/run >/dev/null
+    "$phema" gen -q --count 8 --steps 80 --params 1M --tensors 12 --dtype f32 --no-sync in/large >/dev/null
+    mkdir in/zst in/views
+    local file
+    for file in in/run/*.safetensors; do
+        "$phema" synth -q --no-sync --convert "$file" "in/zst/$(basename "$file").zst" >/dev/null
+    done
+    cp -r "$fixtures/edm2/snapshots" in/edm2
+    cp -r "$fixtures/ema_pytorch/snapshots" in/ema_pytorch
+    cp "$fixtures/torch/views.pt" in/views/a.1.pt
+    cp "$fixtures/torch/views.pt" in/views/a.2.pt
+    printf 'a.1.pt 0.5\na.2.pt 0.25\n' >in/views/weights
+}
+
+inputs_sum() { find in -type f | sort | xargs sha256sum | sha256sum; }
+
+make_reference() { # NAME: what it leaves, and what it says
+    local name=$1 old_from
+    [ -e "case/$name/status" ] && return
+    describe_case "$name"
+    [ "$old_from" ] && make_reference "$old_from"
+    describe_case "$name"
+    mkdir -p "case/$name/run"
+    cp -rT "case/${old_from:-none}/new" "case/$name/old" 2>/dev/null || mkdir "case/$name/old"
+    ln -s ../../../in "case/$name/run/in"
+    cp -r "case/$name/old" "case/$name/run/out"
+    (cd "case/$name/run" && "$phema" "${args[@]}") >"case/$name/answer" 2>"case/$name/err"
+    echo $? >"case/$name/status"
+    mv "case/$name/run/out" "case/$name/new"
+    if [ "$(cat "case/$name/status")" -gt 1 ] || [ -s "case/$name/err" ]; then
+        echo "tests/faults: $name: $(cat "case/$name/err")" >&2
+        exit 2
+    fi
+}

@@ -1,0 +1,108 @@
+# What an attempt may leave. A finding is a line of results/UNIT.wrong.
+wrong() { # UNIT, what
+    printf '%s: %s\n' "$1" "$2" >>"results/${1//\//_}.wrong"
+}
+
+# One attempt, in the current directory: `out` is made as it was before, the command run with the
+# environment given. Sets status; its stdout is in answer, its stderr in err.
+attempt() { # VARIABLE=VALUE...
+    put_old
+    run_now "$@"
+}
+
+put_old() {
+    rm -rf out told
+    cp -r "$case_dir/old" out
+    if [ $form = part ]; then # by which join knows what it has published
+        sed -i -E "s/(\"inode\": )[0-9]+/\1$(stat -c %i out/o.safetensors.partial)/" out/*.part-*
+    fi
+}
+
+run_now() {
+    {
+        timeout -k 5 "$longest" env --default-signal=INT,PIPE,HUP,TERM "$@" "$phema" "${args[@]}" >answer 2>err
+        status=$?
+    } 2>/dev/null # the shell's own word on who was killed
+}
+
+# One line on stderr where it failed, none where it did not.
+said() {
+    local lines
+    mapfile -t lines <err
+    case $status in
+        0 | 1 | 129 | 130 | 137 | 143) [ ${#lines[@]} -eq 0 ] || echo "status $status and says ${lines[*]}" ;;
+        *) [ ${#lines[@]} -eq 1 ] && [[ ${lines[0]} = 'posthoc-ema: '* ]] || echo "${#lines[@]} lines on stderr: ${lines[*]}" ;;
+    esac
+}
+
+# Every file of out is the one that was there before or the whole new one, and none that was there is gone.
+each_is_whole() { # [pattern of names that may be left]
+    local path
+    while read -r path; do
+        [[ -n ${1:-} && $path = $1 ]] && continue
+        cmp -s "out/$path" "$case_dir/new/$path" || cmp -s "out/$path" "$case_dir/old/$path" || echo "left $path"
+    done < <(cd out && find . -type f | sed 's|^\./||')
+    while read -r path; do
+        [ -e "out/$path" ] || echo "$path is gone"
+    done < <(cd "$case_dir/old" && find . | sed 's|^\./||')
+    while read -r path; do
+        [[ -n ${1:-} && $path = $1 ]] || [ -d "$case_dir/new/$path" ] || [ -d "$case_dir/old/$path" ] || echo "left $path/"
+    done < <(cd out && find . -type d | sed 's|^\./||')
+}
+
+all_old_or_all_new() {
+    diff -rq "$case_dir/old" out >/dev/null || diff -rq "$case_dir/new" out >/dev/null || echo "neither old nor new: $(cd out && find . -type f | xargs ls -l --time-style=+ | tr '\n' ' ')"
+}
+
+# A part that failed is run again, the parts are joined.
+parts_come_right() {
+    local found
+    [[ ${args[0]} = join ]] || "$phema" "${args[@]}" >again 2>&1 || echo "run again: $(cat again)"
+    local parts=(out/*.part-*)
+    if [ ${#parts[@]} -gt 0 ] || ! [ -e out/o.safetensors ]; then
+        found=$("$phema" join -q out/o.safetensors 2>&1 >/dev/null) || echo "joined: $found"
+    fi
+    diff -rq "$work/case/fresh/new" out || true
+}
+
+# After a failure that the program has seen.
+out_is_right() { # may_litter
+    local litter=
+    [ "${1:-}" ] && litter='*.partial*'
+    if [ "$status" -le 1 ] && [ -z "$litter" ]; then
+        [ "$status" = "$(cat "$case_dir/status")" ] || echo "status $status"
+        [ $form = answer ] && ! cmp -s answer "$case_dir/answer" && echo "another answer"
+        if [ $form = part ]; then parts_come_right; else diff -rq "$case_dir/new" out; fi
+        return
+    fi
+    case $form in
+        part) parts_come_right ;;
+        pair | directory) if [ "$litter" ]; then each_is_whole "$litter"; else all_old_or_all_new; fi ;;
+        *) each_is_whole "$litter" ;;
+    esac
+}
+
+# After a kill: whole files under the names of outputs, leftovers under their own; the same command makes
+# all of it, and takes the leftovers away.
+comes_right_after_kill() {
+    if [ $form = part ]; then
+        parts_come_right
+        return
+    fi
+    if [ $form != directory ] || [[ ${args[0]} = gen ]]; then
+        each_is_whole '*.partial*'
+    else
+        { diff -rq -x '*.partial' "$case_dir/old" out >/dev/null || diff -rq -x '*.partial' "$case_dir/new" out >/dev/null || echo "torn"; }
+    fi
+    # what was published before the kill is not replaced without being asked to
+    local again=("${args[@]}") path
+    case $form in
+        *answer) ;;
+        pair) [ -e out/o.pt ] || [ -e out/o.pkl ] && again+=(-f) ;;
+        *) for path in $(cd "$case_dir/new" && find . -type f); do
+            [ -e "out/$path" ] && again+=(-f) && break
+        done ;;
+    esac
+    "$phema" "${again[@]}" >answer 2>again || { [ $? -gt 1 ] && echo "run again: $(cat again)"; }
+    diff -rq "$case_dir/new" out
+}

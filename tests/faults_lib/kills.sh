@@ -1,0 +1,42 @@
+# kill -9 at random moments; the same command then makes all of it. Seeds are fixed, moments differ with
+# the machine.
+list_kills() {
+    local case
+    for case in $kill_cases; do echo "kill/$case/random/KILL"; done
+}
+
+seconds_of() { # what an undisturbed run takes; sets duration [us]
+    local start=${EPOCHREALTIME/./}
+    attempt
+    duration=$((${EPOCHREALTIME/./} - start))
+}
+
+run_kill() { # UNIT
+    local unit=$1 name duration pid found moment number
+    IFS=/ read -r _ name _ <<<"$unit"
+    describe_case "$name"
+    local case_dir=$work/case/$name
+    declare -A statuses=()
+    RANDOM=$((1 + ${#name}))
+    seconds_of # once to warm up
+    seconds_of
+    for ((number = 1; number <= n_kills; number++)); do
+        moment=$(((RANDOM * 32768 + RANDOM) % (duration * 11 / 10)))
+        put_old
+        {
+            "$phema" "${args[@]}" >answer 2>err &
+            pid=$!
+            sleep "$((moment / 1000000)).$(printf %06d $((moment % 1000000)))"
+            kill -KILL $pid
+            wait $pid
+            status=$?
+        } 2>/dev/null
+        statuses[$status]=$((${statuses[$status]:-0} + 1))
+        found=$(
+            [ $status = 0 ] || [ $status = 137 ] || echo "status $status: $(cat err)"
+            if [ $status = 137 ]; then comes_right_after_kill; else out_is_right; fi
+        )
+        [ "$found" ] && wrong_here "$found" "kill -9 after $moment us: ${args[*]}" "$unit"
+    done
+    row "$unit" random "$name" $n_kills
+}
