@@ -25,7 +25,7 @@ declare -A opens=(
     [plot]="profile"
     [cli]="plot synth plan spec profile formats accumulate writer compare gen"
 )
-base_doors="error span dtype element file input cleanup text json cpu arena memory ledger crc32 number"
+base_doors="error span dtype element file input cleanup text json cpu arena memory ledger crc32 hash number"
 
 for room in src/*/; do
     room=$(basename "$room")
@@ -57,6 +57,7 @@ only_in() { # an include, the files that may have it
 }
 only_in 'jansson\.h' src/base/json.c
 only_in 'zlib\.h' src/base/crc32.c
+only_in 'xxhash\.h' src/base/hash.c
 only_in 'lapacke\.h' src/profile/solve.c src/profile/wide.c src/profile/condition.c
 only_in 'cblas\.h' src/accumulate/blas.c
 only_in 'pcre2\.h' src/plan/pattern.c

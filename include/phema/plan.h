@@ -8,6 +8,7 @@
 #include "phema/arena.h"
 #include "phema/error.h"
 #include "phema/formats.h"
+#include "phema/hash.h"
 #include "phema/ledger.h"
 #include "phema/profile.h"
 
@@ -40,6 +41,7 @@ struct phema_snapshot {
     bool is_one_of_many;                 /* its file holds several snapshots */
     const struct phema_place *places;    /* [n_tensors]; tables are shared where files look alike */
     uint64_t shift;                      /* added to every offset of places */
+    char digest[PHEMA_DIGEST];           /* by what it is known again; "": not identified */
 };
 
 enum phema_rule {
@@ -122,6 +124,16 @@ double phema_series_clock(const struct phema_series *series, double named_time);
 
 /* The tensor as it lies in snapshot k: for phema_reader_read. */
 struct phema_tensor phema_series_tensor_in(const struct phema_series *series, size_t k, size_t i);
+
+/* Of the files of a snapshot; 0 where it has none that are open. */
+uint64_t phema_snapshot_bytes(const struct phema_snapshot *snapshot);
+
+/* By what each snapshot is known again, for provenances, beside the size of its files: the XXH3 of
+ * its tensors' names, dtypes and shapes and of some of their bytes. These are all of them where the
+ * series has at most 262144 elements, else those of 256 windows of up to 1024 elements, evenly over
+ * the model (16 windows of a compressed snapshot; none where it has no seek table of small frames).
+ * PHEMA_ERR_FILE, PHEMA_ERR_RESOURCE */
+PHEMA_FALLIBLE phema_series_identify(struct phema_series *series, struct phema_error *err);
 
 /* ---- Sample ---- */
 
@@ -328,5 +340,68 @@ PHEMA_FALLIBLE phema_outputs_make(struct phema_outputs *out, const struct phema_
                                   const struct phema_outputs_options *options,
                                   struct phema_error *err);
 void phema_outputs_clear(struct phema_outputs *outputs);
+
+/* An output that is there already needs not be made: it and its target leave plan and outputs. */
+void phema_outputs_leave_out(struct phema_outputs *outputs, struct phema_plan *plan, size_t output);
+
+/* ---- What an output says of how it was made ---- */
+
+struct phema_recorded_input {
+    const char *file; /* label of the snapshot */
+    double weight;
+    uint64_t bytes;
+    const char *digest; /* NULL: made by a version that did not identify its inputs */
+};
+
+struct phema_recorded_rule {
+    const char *pattern;
+    bool is_copy;
+    double *weights; /* [n_inputs], NULL for copies */
+};
+
+struct phema_recorded {
+    struct phema_checkpoint *checkpoint; /* the output */
+    const char *program, *command, *accumulator;
+    double time, sigma_rel, gamma; /* of the target, NaN where there is none */
+    const char *spec;              /* likewise NULL */
+    struct phema_recorded_input *inputs;
+    size_t n_inputs;
+    struct phema_recorded_rule *rules;
+    size_t n_rules;
+    struct phema_arena memory; /* all of it */
+};
+
+/* Opens an output and reads its provenance, from PATH.json where that is there, else from its
+ * metadata. Nothing that it names is opened.
+ * PHEMA_ERR_FILE    it cannot be read, or the provenance is damaged
+ * PHEMA_ERR_INPUTS  it has none */
+PHEMA_FALLIBLE phema_recorded_open(struct phema_recorded **out, const char *path,
+                                   const struct phema_checkpoint_options *options,
+                                   struct phema_error *err);
+/* Of the provenance alone: checkpoint is NULL. */
+PHEMA_FALLIBLE phema_recorded_parse(struct phema_recorded **out, struct phema_span text,
+                                    struct phema_error *err);
+void phema_recorded_close(struct phema_recorded *recorded); /* takes NULL */
+
+/* The target of the plan that it was made for; SIZE_MAX when there is none. */
+size_t phema_recorded_target(const struct phema_recorded *recorded, const struct phema_plan *plan);
+
+/* Whether the snapshots that the target may use, whose series is identified, are those of the
+ * record: else PHEMA_ERR_INPUTS names the first that has changed, is missing or was added. Where
+ * the record does not identify them, by their names. */
+PHEMA_FALLIBLE phema_recorded_check_inputs(const struct phema_recorded *recorded,
+                                           const struct phema_plan *plan, size_t target,
+                                           struct phema_error *err);
+
+/* Whether weights and rules are those of the record, to the last bit: else PHEMA_NO says what is
+ * not. The inputs are. */
+PHEMA_FALLIBLE phema_recorded_check_weights(const struct phema_recorded *recorded,
+                                            const struct phema_plan *plan, size_t target,
+                                            struct phema_error *err);
+
+/* The plan becomes what was recorded: one target with those weights. Its rules are those recorded,
+ * and so are its inputs. PHEMA_ERR_INPUTS the rules are others */
+PHEMA_FALLIBLE phema_recorded_take(const struct phema_recorded *recorded, struct phema_plan *plan,
+                                   size_t target, struct phema_error *err);
 
 #endif

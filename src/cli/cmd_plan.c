@@ -56,7 +56,9 @@ static enum phema_status foretell(const struct plan_values *given, struct phema_
                                                  : "phema-{time}-{sigma}.safetensors";
     struct cli_prepared prepared;
     enum phema_status status =
-        cli_prepare(&prepared, &given->common, &given->run, out, ledger, err);
+        cli_prepare_plan(&prepared, &given->common, &given->run, ledger, err);
+    if (!status)
+        status = cli_prepare_outputs(&prepared, &given->common, &given->run, out, err);
     phema_ledger_end(ledger);
     struct phema_forecast forecast;
     struct phema_forecast_options timing = {(double)given->assumed_bandwidth,

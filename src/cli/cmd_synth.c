@@ -122,8 +122,11 @@ static enum phema_status run(void *values, struct phema_error *err)
     if (status)
         return status;
     struct cli_prepared prepared;
-    status =
-        cli_prepare(&prepared, &given->common, &given->run, given->run.out, memory.ledger, err);
+    status = cli_prepare_plan(&prepared, &given->common, &given->run, memory.ledger, err);
+    if (!status && !given->run.is_conversion)
+        status = phema_series_identify(prepared.plan->series, err);
+    if (!status)
+        status = cli_prepare_outputs(&prepared, &given->common, &given->run, given->run.out, err);
     prepared.options.part = part;
     prepared.options.n_parts = n_parts;
     if (!status)

@@ -95,9 +95,9 @@ static enum phema_status make_plan(struct cli_prepared *prepared, const struct c
     return phema_plan_make(&prepared->plan, &options, err);
 }
 
-PHEMA_FALLIBLE cli_prepare(struct cli_prepared *prepared, const struct cli_common *common,
-                           const struct cli_run_values *values, const char *out,
-                           struct phema_ledger *ledger, struct phema_error *err)
+PHEMA_FALLIBLE cli_prepare_plan(struct cli_prepared *prepared, const struct cli_common *common,
+                                const struct cli_run_values *values, struct phema_ledger *ledger,
+                                struct phema_error *err)
 {
     *prepared = (struct cli_prepared){.options = synth_options(values, ledger)};
     if (values->threads > 1024)
@@ -107,16 +107,22 @@ PHEMA_FALLIBLE cli_prepare(struct cli_prepared *prepared, const struct cli_commo
     enum phema_status status = make_plan(prepared, common, values, ledger, err);
     if (status)
         return status;
-    struct phema_outputs_options naming = outputs_options(common, values, out);
+    struct phema_outputs_options naming = outputs_options(common, values, NULL);
     if (values->is_conversion) {
         report_conversion(common, prepared->plan->series);
     } else {
         report_series(common, prepared->plan->series);
         report_plan(common, prepared->plan, naming.dtype, naming.has_dtype);
     }
-    status = cli_check_error(prepared->plan, values->target.max_error, err);
-    if (!status)
-        status = phema_outputs_make(&prepared->outputs, prepared->plan, &naming, err);
+    return cli_check_error(prepared->plan, values->target.max_error, err);
+}
+
+PHEMA_FALLIBLE cli_prepare_outputs(struct cli_prepared *prepared, const struct cli_common *common,
+                                   const struct cli_run_values *values, const char *out,
+                                   struct phema_error *err)
+{
+    struct phema_outputs_options naming = outputs_options(common, values, out);
+    enum phema_status status = phema_outputs_make(&prepared->outputs, prepared->plan, &naming, err);
     if (!status)
         report_into(common, values->into, &prepared->outputs);
     return status;

@@ -116,10 +116,14 @@ struct cli_prepared {
     struct phema_synth_options options;
 };
 
-/* out: OUT, or what stands for it. ledger: NULL for none. Clear after a failure as well. */
-PHEMA_FALLIBLE cli_prepare(struct cli_prepared *prepared, const struct cli_common *common,
-                           const struct cli_run_values *values, const char *out,
-                           struct phema_ledger *ledger, struct phema_error *err);
+/* One after the other. out: OUT, or what stands for it. ledger: NULL for none. Clear after a
+ * failure as well. */
+PHEMA_FALLIBLE cli_prepare_plan(struct cli_prepared *prepared, const struct cli_common *common,
+                                const struct cli_run_values *values, struct phema_ledger *ledger,
+                                struct phema_error *err);
+PHEMA_FALLIBLE cli_prepare_outputs(struct cli_prepared *prepared, const struct cli_common *common,
+                                   const struct cli_run_values *values, const char *out,
+                                   struct phema_error *err);
 void cli_prepared_clear(struct cli_prepared *prepared);
 
 #endif

@@ -94,6 +94,18 @@ static void clear_output(struct phema_output *output)
     free(output->path);
 }
 
+void phema_outputs_leave_out(struct phema_outputs *outputs, struct phema_plan *plan, size_t output)
+{
+    clear_output(&outputs->items[output]);
+    free(plan->targets[output].solution.weights);
+    size_t n_behind = outputs->m - output - 1;
+    memmove(&outputs->items[output], &outputs->items[output + 1],
+            n_behind * sizeof(*outputs->items));
+    memmove(&plan->targets[output], &plan->targets[output + 1], n_behind * sizeof(*plan->targets));
+    outputs->m--;
+    plan->m--;
+}
+
 void phema_outputs_clear(struct phema_outputs *outputs)
 {
     for (size_t j = 0; outputs->items && j < outputs->m; j++)

@@ -36,6 +36,8 @@ static void write_command(struct phema_text *text, const struct phema_target *ta
     phema_text_printf(text, "%s%s", *options->command_options ? " " : "", options->command_options);
 }
 
+static const char no_digest[PHEMA_DIGEST] = "00000000000000000000000000000000";
+
 static void write_snapshots(struct phema_json_out *out, const struct phema_plan *plan,
                             const struct phema_target *target)
 {
@@ -53,6 +55,9 @@ static void write_snapshots(struct phema_json_out *out, const struct phema_plan 
         if (snapshot->profile.update_every > 1)
             phema_json_out_u64(out, "update_every", snapshot->profile.update_every);
         phema_json_out_number(out, "weight", target->solution.weights[k]);
+        phema_json_out_u64(out, "bytes", phema_snapshot_bytes(snapshot));
+        /* always as long, so that a forecast, which identifies nothing, knows the size */
+        phema_json_out_string(out, "xxh3", *snapshot->digest ? snapshot->digest : no_digest);
         phema_json_out_close(out, '}');
     }
     phema_json_out_close(out, ']');

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+/* recorded.c - the provenance of an output, read again: nothing in it is believed before it was
+ * looked at, and nothing that it names is opened here. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "phema/json.h"
+#include "phema/plan.h"
+
+/* A provenance has a line for each snapshot: far less than this, and what is more is none. */
+#define MAX_TEXT ((size_t)64 << 20)
+
+/* ---- Reading ---- */
+
+static const char *keep(struct phema_recorded *recorded, const struct phema_json *value)
+{
+    size_t size = 0;
+    const char *text = phema_json_string(value, &size);
+    if (!text || strlen(text) != size) /* a NUL inside */
+        return NULL;
+    return phema_arena_copy(&recorded->memory, text, size);
+}
+
+static double number_or_nan(const struct phema_json *value)
+{
+    double number = 0;
+    return phema_json_number(&number, value) ? number : PHEMA_UNKNOWN;
+}
+
+static bool is_finite_number(double *out, const struct phema_json *value)
+{
+    return phema_json_number(out, value) && isfinite(*out);
+}
+
+static enum phema_status read_input(struct phema_recorded *recorded, size_t k,
+                                    const struct phema_json *value, struct phema_error *err)
+{
+    struct phema_recorded_input *input = &recorded->inputs[k];
+    input->file = keep(recorded, phema_json_get(value, "file"));
+    input->digest = keep(recorded, phema_json_get(value, "xxh3"));
+    bool is_whole =
+        input->file && is_finite_number(&input->weight, phema_json_get(value, "weight")) &&
+        (!input->digest || phema_json_u64(&input->bytes, phema_json_get(value, "bytes")));
+    if (!is_whole)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "snapshot %zu: expected a file, its weight, its bytes and its xxh3",
+                          k + 1);
+    return PHEMA_OK;
+}
+
+static enum phema_status read_inputs(struct phema_recorded *recorded, const struct phema_json *list,
+                                     struct phema_error *err)
+{
+    size_t n = phema_json_length(list);
+    if (!list || phema_json_type(list) != PHEMA_JSON_ARRAY || n == 0)
+        return phema_fail(err, PHEMA_ERR_FILE, "expected a list of snapshots");
+    recorded->inputs = phema_arena_array(&recorded->memory, n, sizeof(*recorded->inputs));
+    if (!recorded->inputs)
+        return phema_fail_memory(err);
+    recorded->n_inputs = n;
+    enum phema_status status = PHEMA_OK;
+    for (size_t k = 0; k < n && !status; k++)
+        status = read_input(recorded, k, phema_json_at(list, k), err);
+    return status;
+}
+
+static enum phema_status read_rule(struct phema_recorded *recorded, size_t r,
+                                   const struct phema_json *value, struct phema_error *err)
+{
+    struct phema_recorded_rule *rule = &recorded->rules[r];
+    const struct phema_json *weights = phema_json_get(value, "weights");
+    rule->pattern = keep(recorded, phema_json_get(value, "pattern"));
+    rule->is_copy = phema_json_boolean(phema_json_get(value, "copy"));
+    bool is_whole = rule->pattern != NULL;
+    if (is_whole && !rule->is_copy) {
+        rule->weights = phema_arena_array(&recorded->memory, recorded->n_inputs, sizeof(double));
+        if (!rule->weights)
+            return phema_fail_memory(err);
+        is_whole = weights && phema_json_type(weights) == PHEMA_JSON_ARRAY &&
+                   phema_json_length(weights) == recorded->n_inputs;
+        for (size_t k = 0; is_whole && k < recorded->n_inputs; k++)
+            is_whole = is_finite_number(&rule->weights[k], phema_json_at(weights, k));
+    }
+    if (!is_whole)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "rule %zu: expected a pattern, and a weight for each snapshot", r + 1);
+    return PHEMA_OK;
+}
+
+static enum phema_status read_rules(struct phema_recorded *recorded, const struct phema_json *list,
+                                    struct phema_error *err)
+{
+    size_t n = phema_json_length(list);
+    if (!list)
+        return PHEMA_OK;
+    if (phema_json_type(list) != PHEMA_JSON_ARRAY)
+        return phema_fail(err, PHEMA_ERR_FILE, "expected a list of rules");
+    recorded->rules = phema_arena_array(&recorded->memory, n + 1, sizeof(*recorded->rules));
+    if (!recorded->rules)
+        return phema_fail_memory(err);
+    recorded->n_rules = n;
+    enum phema_status status = PHEMA_OK;
+    for (size_t r = 0; r < n && !status; r++)
+        status = read_rule(recorded, r, phema_json_at(list, r), err);
+    return status;
+}
+
+static enum phema_status read_record(struct phema_recorded *recorded,
+                                     const struct phema_json *record, struct phema_error *err)
+{
+    uint64_t version = 0;
+    const struct phema_json *target = phema_json_get(record, "target");
+    if (!phema_json_u64(&version, phema_json_get(record, "version")) || version != 1)
+        return phema_fail(err, PHEMA_ERR_FILE, "expected version 1");
+    recorded->program = keep(recorded, phema_json_get(record, "program"));
+    recorded->command = keep(recorded, phema_json_get(record, "command"));
+    recorded->accumulator = keep(recorded, phema_json_get(record, "accumulate"));
+    if (!recorded->program || !recorded->command || !recorded->accumulator)
+        return phema_fail(err, PHEMA_ERR_FILE, "expected program, command and accumulate");
+    recorded->time = number_or_nan(phema_json_get(target, "time"));
+    recorded->sigma_rel = number_or_nan(phema_json_get(target, "sigma_rel"));
+    recorded->gamma = number_or_nan(phema_json_get(target, "gamma"));
+    recorded->spec = keep(recorded, phema_json_get(target, "spec"));
+    enum phema_status status = read_inputs(recorded, phema_json_get(record, "snapshots"), err);
+    if (!status)
+        status = read_rules(recorded, phema_json_get(record, "rules"), err);
+    return status;
+}
+
+static enum phema_status read_text(struct phema_recorded *recorded, struct phema_span text,
+                                   struct phema_error *err)
+{
+    struct phema_json *root = NULL;
+    enum phema_status status = phema_json_parse(&root, text, err);
+    if (!status) {
+        /* of PATH.json it is a member */
+        const struct phema_json *member = phema_json_get(root, "posthoc_ema.provenance");
+        status = read_record(recorded, member ? member : root, err);
+    }
+    phema_json_free(root);
+    return status ? phema_fail_in(err, status, "provenance") : PHEMA_OK;
+}
+
+PHEMA_FALLIBLE phema_recorded_parse(struct phema_recorded **out, struct phema_span text,
+                                    struct phema_error *err)
+{
+    struct phema_recorded *recorded = calloc(1, sizeof(*recorded));
+    if (!recorded)
+        return phema_fail_memory(err);
+    enum phema_status status = read_text(recorded, text, err);
+    if (status)
+        phema_recorded_close(recorded);
+    else
+        *out = recorded;
+    return status;
+}
+
+/* What stands beside an output in formats without metadata. */
+static enum phema_status open_beside(struct phema_file **out, const char *path,
+                                     struct phema_error *err)
+{
+    struct phema_text name = {0};
+    phema_text_printf(&name, "%s.json", path);
+    enum phema_status status = phema_text_check(&name, err);
+    struct phema_error ignored = {""};
+    struct phema_file *file = NULL;
+    if (!status && phema_file_open(&file, name.data, &ignored) == PHEMA_OK &&
+        phema_file_span(file).size > MAX_TEXT)
+        status = phema_fail(err, PHEMA_ERR_FILE,
+                            "%s: is larger than 64 MiB, which no provenance is", name.data);
+    phema_text_clear(&name);
+    if (status)
+        phema_file_close(file);
+    else
+        *out = file;
+    return status;
+}
+
+PHEMA_FALLIBLE phema_recorded_open(struct phema_recorded **out, const char *path,
+                                   const struct phema_checkpoint_options *options,
+                                   struct phema_error *err)
+{
+    struct phema_checkpoint *checkpoint = NULL;
+    struct phema_file *beside = NULL;
+    struct phema_recorded *recorded = NULL;
+    enum phema_status status = phema_checkpoint_open(&checkpoint, path, options, err);
+    if (status)
+        return status;
+    status = open_beside(&beside, path, err);
+    const char *inside = phema_checkpoint_metadatum(checkpoint, "posthoc_ema.provenance");
+    struct phema_span text = {(const uint8_t *)inside, inside ? strlen(inside) : 0};
+    if (beside)
+        text = phema_file_span(beside);
+    if (!status && !text.data)
+        status =
+            phema_fail(err, PHEMA_ERR_INPUTS,
+                       "%s: says nothing of how it was made, inside or in %s.json; was it made "
+                       "by synth?",
+                       path, path);
+    else if (!status) {
+        status = phema_recorded_parse(&recorded, text, err);
+        if (status)
+            status = phema_fail_in(err, status, "%s%s", path, beside ? ".json" : "");
+    }
+    phema_file_close(beside);
+    if (status) {
+        phema_checkpoint_close(checkpoint);
+        return status;
+    }
+    recorded->checkpoint = checkpoint;
+    *out = recorded;
+    return PHEMA_OK;
+}
+
+void phema_recorded_close(struct phema_recorded *recorded)
+{
+    if (!recorded)
+        return;
+    phema_checkpoint_close(recorded->checkpoint);
+    phema_arena_clear(&recorded->memory);
+    free(recorded);
+}
+
+/* ---- Held against a plan ---- */
+
+static bool is_same_number(double a, double b)
+{
+    return a == b || (isnan(a) && isnan(b));
+}
+
+size_t phema_recorded_target(const struct phema_recorded *recorded, const struct phema_plan *plan)
+{
+    for (size_t j = 0; j < plan->m; j++) {
+        const struct phema_target *target = &plan->targets[j];
+        const char *spec = isnan(target->gamma) ? target->spec : NULL;
+        if (is_same_number(target->time, recorded->time) &&
+            is_same_number(target->sigma_rel, recorded->sigma_rel) &&
+            is_same_number(target->gamma, recorded->gamma) && !spec == !recorded->spec &&
+            (!spec || strcmp(spec, recorded->spec) == 0))
+            return j;
+    }
+    return SIZE_MAX;
+}
+
+/* Snapshots that the record of a target lists. */
+static size_t n_listed(const struct phema_plan *plan, size_t target)
+{
+    return plan->series->n - plan->targets[target].n_left_out;
+}
+
+static bool is_recorded(const struct phema_recorded *recorded, const char *label)
+{
+    for (size_t k = 0; k < recorded->n_inputs; k++)
+        if (strcmp(recorded->inputs[k].file, label) == 0)
+            return true;
+    return false;
+}
+
+static enum phema_status check_input(const struct phema_recorded_input *input,
+                                     const struct phema_snapshot *snapshot, struct phema_error *err)
+{
+    uint64_t bytes = phema_snapshot_bytes(snapshot);
+    if (input->digest && bytes != input->bytes)
+        return phema_fail(
+            err, PHEMA_ERR_INPUTS, "snapshot '%s' has changed: it had %llu bytes, and has %llu",
+            snapshot->label, (unsigned long long)input->bytes, (unsigned long long)bytes);
+    if (input->digest && strcmp(input->digest, snapshot->digest) != 0)
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "snapshot '%s' has changed: its tensors are others than they were",
+                          snapshot->label);
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE phema_recorded_check_inputs(const struct phema_recorded *recorded,
+                                           const struct phema_plan *plan, size_t target,
+                                           struct phema_error *err)
+{
+    size_t n = n_listed(plan, target);
+    for (size_t k = 0; k < n || k < recorded->n_inputs; k++) {
+        const struct phema_snapshot *snapshot = k < n ? &plan->series->snapshots[k] : NULL;
+        const struct phema_recorded_input *input =
+            k < recorded->n_inputs ? &recorded->inputs[k] : NULL;
+        if (input && snapshot && strcmp(input->file, snapshot->label) == 0) {
+            enum phema_status status = check_input(input, snapshot, err);
+            if (status)
+                return status;
+        } else if (snapshot && !is_recorded(recorded, snapshot->label)) {
+            return phema_fail(err, PHEMA_ERR_INPUTS,
+                              "snapshot '%s' was added: it was not there when the average was made",
+                              snapshot->label);
+        } else if (input) {
+            return phema_fail(err, PHEMA_ERR_INPUTS, "snapshot '%s' is missing, or was renamed",
+                              input->file);
+        }
+    }
+    return PHEMA_OK;
+}
+
+static enum phema_status check_rules(const struct phema_recorded *recorded,
+                                     const struct phema_plan *plan, struct phema_error *err)
+{
+    bool are_same = recorded->n_rules == plan->n_rules;
+    for (size_t r = 0; are_same && r < plan->n_rules; r++)
+        are_same = strcmp(plan->rules[r].expression, recorded->rules[r].pattern) == 0 &&
+                   plan->rules[r].is_copy == recorded->rules[r].is_copy;
+    return are_same ? PHEMA_OK : phema_fail(err, PHEMA_NO, "its rules are others");
+}
+
+static bool are_same_weights(const struct phema_recorded *recorded, const double *weights,
+                             const double *of_rule)
+{
+    for (size_t k = 0; k < recorded->n_inputs; k++)
+        if (weights[k] != (of_rule ? of_rule[k] : recorded->inputs[k].weight))
+            return false;
+    return true;
+}
+
+PHEMA_FALLIBLE phema_recorded_check_weights(const struct phema_recorded *recorded,
+                                            const struct phema_plan *plan, size_t target,
+                                            struct phema_error *err)
+{
+    const struct phema_target *wanted = &plan->targets[target];
+    enum phema_status status = check_rules(recorded, plan, err);
+    if (!status && !are_same_weights(recorded, wanted->solution.weights, NULL))
+        status = phema_fail(err, PHEMA_NO, "its weights are others");
+    for (size_t r = 0; r < plan->n_rules && !status; r++)
+        if (!plan->rules[r].is_copy &&
+            !are_same_weights(recorded, wanted->ruled[r].weights, recorded->rules[r].weights))
+            status = phema_fail(err, PHEMA_NO, "the weights of its rule '%s' are others",
+                                plan->rules[r].expression);
+    return status;
+}
+
+PHEMA_FALLIBLE phema_recorded_take(const struct phema_recorded *recorded, struct phema_plan *plan,
+                                   size_t target, struct phema_error *err)
+{
+    if (check_rules(recorded, plan, err) || recorded->n_inputs != n_listed(plan, target))
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "the provenance has other rules or snapshots than its command");
+    struct phema_target wanted = plan->targets[target];
+    plan->targets[target] = plan->targets[0]; /* freed with the others */
+    plan->targets[0] = wanted;
+    for (; plan->m > 1; plan->m--)
+        free(plan->targets[plan->m - 1].solution.weights);
+    for (size_t k = 0; k < recorded->n_inputs; k++)
+        wanted.solution.weights[k] = recorded->inputs[k].weight;
+    struct phema_solution *ruled = plan->n_rules ? &plan->ruled[wanted.ruled - plan->ruled] : NULL;
+    for (size_t r = 0; r < plan->n_rules; r++)
+        for (size_t k = 0; !plan->rules[r].is_copy && k < recorded->n_inputs; k++)
+            ruled[r].weights[k] = recorded->rules[r].weights[k];
+    return PHEMA_OK;
+}
