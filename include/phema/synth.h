@@ -38,6 +38,9 @@ struct phema_synth_options {
     /* This process' part of the outputs, from 1: PATH.partial and its marker (writer.h), which
      * phema_writer_join_commit publishes; 0 of 0: outputs are written whole. */
     uint64_t part, n_parts;
+    bool refuses_nan; /* an average that is NaN or infinite ends the run */
+    /* verify: of the tiles only so many, evenly over all of them; 0: all */
+    uint64_t sample;
     /* Called from the calling thread about ten times a second; NULL for none. */
     void (*report)(void *context, const struct phema_progress *progress);
     void *context;
@@ -63,11 +66,39 @@ struct phema_synth_result {
 /* Sizes of compressed outputs are not known before, and put into outputs.
  * PHEMA_ERR_USAGE     outputs of this form are not written in parts
  * PHEMA_ERR_OUTPUT    an output exists, cannot be written, or a sum does not fit its dtype
- * PHEMA_ERR_FILE      a snapshot changed while it was read
+ * PHEMA_ERR_FILE      a snapshot changed while it was read; an average is no number
  * PHEMA_ERR_RESOURCE  memory, threads; max_ram_bytes is below what the run needs */
 PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct phema_plan *plan,
                                struct phema_outputs *outputs,
                                const struct phema_synth_options *options, struct phema_error *err);
+
+/* ---- Whether an output is what a run would make ---- */
+
+struct phema_unequal {
+    size_t tensor; /* of the series */
+    uint64_t n_elems;
+};
+
+struct phema_verification {
+    struct phema_unequal *differences; /* [n] tensors that are not what they should be */
+    size_t n;
+    uint64_t n_other_bytes; /* of a copy, that are no replaced tensor's and differ */
+    uint64_t n_elems;       /* that were compared */
+    uint64_t n_taken, n_tiles;
+    uint64_t read_bytes; /* of snapshots */
+    double elapsed_s;
+};
+
+/* Carries out a plan of one target and compares with its output, which is open, instead of writing.
+ * With options->sample what is no tensor is not looked at.
+ * PHEMA_NO  tensors are missing or of other dtypes or shapes, or there are others; all else as
+ *           phema_synth_run */
+PHEMA_FALLIBLE phema_synth_verify(struct phema_verification *out, const struct phema_plan *plan,
+                                  struct phema_outputs *outputs,
+                                  const struct phema_synth_options *options,
+                                  const struct phema_checkpoint *checkpoint,
+                                  struct phema_error *err);
+void phema_verification_clear(struct phema_verification *verification);
 
 /* ---- What a run will be ---- */
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_synth.c - make averaged checkpoints. */
+#include <string.h>
+
 #include "commands.h"
 #include "memory_report.h"
 #include "phema/json.h"
@@ -7,12 +9,7 @@
 #include "prepare.h"
 #include "report.h"
 #include "rule_report.h"
-
-struct synth_values {
-    struct cli_common common;
-    struct cli_run_values run;
-    const char *profile_memory, *part;
-};
+#include "skip.h"
 
 /* "2/8" */
 static enum phema_status read_part(uint64_t *part, uint64_t *n_parts, const char *text,
@@ -38,7 +35,7 @@ static enum phema_status read_part(uint64_t *part, uint64_t *n_parts, const char
     return PHEMA_OK;
 }
 
-static void write_paths(struct phema_text *out, const struct synth_values *given,
+static void write_paths(struct phema_text *out, const struct cli_synth_values *given,
                         const struct phema_plan *plan, const struct phema_outputs *outputs,
                         const struct phema_synth_result *result)
 {
@@ -89,20 +86,24 @@ static void write_paths(struct phema_text *out, const struct synth_values *given
     phema_text_puts(out, "\n");
 }
 
-static enum phema_status carry_out(const struct synth_values *given, struct cli_prepared *prepared,
-                                   struct phema_error *err)
+static enum phema_status carry_out(const struct cli_synth_values *given,
+                                   struct cli_prepared *prepared, struct phema_error *err)
 {
     struct progress progress;
     progress_init(&progress, &given->common);
     prepared->options.report = progress_report;
     prepared->options.context = &progress;
-    struct phema_synth_result result;
-    enum phema_status status =
-        phema_synth_run(&result, prepared->plan, &prepared->outputs, &prepared->options, err);
+    struct phema_synth_result result = {0};
+    bool is_any = prepared->outputs.m > 0; /* that is not up to date */
+    enum phema_status status = PHEMA_OK;
+    if (is_any)
+        status =
+            phema_synth_run(&result, prepared->plan, &prepared->outputs, &prepared->options, err);
     progress_finish(&progress);
     if (status)
         return status;
-    report_synth(&given->common, prepared->plan, &prepared->outputs, &result);
+    if (is_any)
+        report_synth(&given->common, prepared->plan, &prepared->outputs, &result);
     struct phema_text text = {0};
     write_paths(&text, given, prepared->plan, &prepared->outputs, &result);
     status = cli_print(&text, err);
@@ -112,7 +113,7 @@ static enum phema_status carry_out(const struct synth_values *given, struct cli_
 
 static enum phema_status run(void *values, struct phema_error *err)
 {
-    const struct synth_values *given = values;
+    const struct cli_synth_values *given = values;
     uint64_t part = 0, n_parts = 0;
     struct memory_report memory;
     enum phema_status status = read_part(&part, &n_parts, given->part, err);
@@ -129,6 +130,9 @@ static enum phema_status run(void *values, struct phema_error *err)
         status = cli_prepare_outputs(&prepared, &given->common, &given->run, given->run.out, err);
     prepared.options.part = part;
     prepared.options.n_parts = n_parts;
+    prepared.options.refuses_nan = given->nan && strcmp(given->nan, "error") == 0;
+    if (!status && given->skips_existing)
+        status = cli_skip_existing(&prepared, given, err);
     if (!status)
         status = carry_out(given, &prepared, err);
     cli_prepared_clear(&prepared);
@@ -136,14 +140,21 @@ static enum phema_status run(void *values, struct phema_error *err)
 }
 
 static const struct cli_opt rows[] = {
-    CLI_RUN_ROWS(synth_values, 0),
-    {"part", OUTPUT, CLI_TEXT, CLI_ROW(synth_values, part), "I/N",
+    CLI_RUN_ROWS(cli_synth_values, 0),
+    {"part", OUTPUT, CLI_TEXT, CLI_ROW(cli_synth_values, part), "I/N",
      "write part I of N only; join publishes OUT when\nall N processes are done", 0, 0},
-    {"profile-memory", RESOURCES, CLI_TEXT, CLI_ROW(synth_values, profile_memory), "FILE",
+    {"skip-existing", OUTPUT, CLI_FLAG, CLI_ROW(cli_synth_values, skips_existing), NULL,
+     "leave outputs alone that are there and were made\nof the same snapshots in the same way", 0,
+     0},
+    {"nan", OUTPUT, CLI_CHOICE, CLI_ROW(cli_synth_values, nan), "error|keep",
+     "averages that are NaN or infinite, since elements\nof snapshots are (default keep: counted "
+     "and said)",
+     0, 0},
+    {"profile-memory", RESOURCES, CLI_TEXT, CLI_ROW(cli_synth_values, profile_memory), "FILE",
      "write what each stage holds, as JSON lines (-v\nprints it as a table)", 0, 0},
-    {"progress", MESSAGES, CLI_CHOICE, CLI_ROW(synth_values, common.progress),
+    {"progress", MESSAGES, CLI_CHOICE, CLI_ROW(cli_synth_values, common.progress),
      "auto|bar|plain|json|none", "how progress is shown", 0, 0},
-    CLI_COMMON_ROWS(synth_values),
+    CLI_COMMON_ROWS(cli_synth_values),
     {0},
 };
 
@@ -167,6 +178,6 @@ const struct cli_verb cli_synth = {
                 "      one checkpoint in another format\n"
                 "  posthoc-ema synth --part 2/8 --sigma-rel 0.1 ckpts/ out.safetensors\n"
                 "      the second of eight processes; posthoc-ema join out.safetensors ends it\n",
-    .values_size = sizeof(struct synth_values),
+    .values_size = sizeof(struct cli_synth_values),
     .run = run,
 };

@@ -109,6 +109,13 @@ struct cli_run_values {
             CLI_POSITIVE, 0                                                                         \
     }
 
+struct cli_synth_values {
+    struct cli_common common;
+    struct cli_run_values run;
+    const char *profile_memory, *part, *nan;
+    bool skips_existing;
+};
+
 /* From values to a plan and its outputs, reported on stderr as they come to be. */
 struct cli_prepared {
     struct phema_plan *plan;

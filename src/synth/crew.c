@@ -142,6 +142,33 @@ PHEMA_FALLIBLE crew_employ(struct run *run, struct phema_synth_result *result, d
     return status;
 }
 
+PHEMA_FALLIBLE crew_accumulate(struct run *run, struct phema_synth_result *result, double start_s,
+                               struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    for (size_t pass = 0; pass < run->budget.n_passes && !status; pass++) {
+        status = run_begin_pass(run, pass, err);
+        if (!status)
+            status = crew_employ(run, result, start_s, err);
+        if (!status)
+            status = run_end_pass(run, err);
+    }
+    return status;
+}
+
+PHEMA_FALLIBLE crew_check_inputs(const struct run *run, struct phema_error *err)
+{
+    const struct phema_series *series = run->plan->series;
+    enum phema_status status = PHEMA_OK;
+    for (size_t k = 0; !status && k < series->n; k++) {
+        const struct phema_checkpoint *checkpoint = series->snapshots[k].checkpoint;
+        status = phema_checkpoint_check_unchanged(checkpoint, err);
+    }
+    for (size_t t = 0; !status && t < run->outputs->n_templates; t++)
+        status = phema_checkpoint_check_unchanged(run->outputs->templates[t], err);
+    return status;
+}
+
 /* ---- What is left when all tensors are written ---- */
 
 struct finishing {

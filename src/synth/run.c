@@ -205,6 +205,15 @@ PHEMA_FALLIBLE run_end_pass(struct run *run, struct phema_error *err)
     return status;
 }
 
+bool run_takes(const struct run *run, uint64_t tile)
+{
+    uint64_t n = run->options.sample, n_tiles = cut_n_tiles(&run->cut);
+    if (n == 0 || n >= n_tiles)
+        return true;
+    /* below 2^32 both, up to tensors of 4 TiB of bytes in the smallest tiles */
+    return (tile + 1) * n / n_tiles != tile * n / n_tiles;
+}
+
 void run_clear(struct run *run)
 {
     for (size_t j = 0; run->sinks && j < run->outputs->m; j++)

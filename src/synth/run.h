@@ -33,7 +33,8 @@ struct run {
     struct phema_outputs *outputs;
     struct phema_synth_options options;
     const struct phema_backend *backend;
-    struct sink **sinks;               /* [outputs->m] */
+    struct sink **sinks;     /* [outputs->m] */
+    struct against *against; /* what tiles are compared with instead of written; NULL: written */
     struct phema_reader **readers;     /* [series->n] */
     struct turns *turns;               /* NULL when no snapshot is decoded */
     bool maps_local;                   /* there are not descriptors enough to read them */
@@ -70,6 +71,9 @@ PHEMA_FALLIBLE run_end_pass(struct run *run, struct phema_error *err);
 
 /* What a tensor follows; copies come from the newest whatever the rule. */
 const struct ruled *run_ruled(const struct run *run, size_t tensor);
+
+/* Whether a tile is in the sample, if one is asked for: of n of N tiles the last of each n-th. */
+bool run_takes(const struct run *run, uint64_t tile);
 
 /* Whether some inputs have to be copied before they are added up: strided, in parts, decoded,
  * read. */

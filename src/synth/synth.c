@@ -72,24 +72,11 @@ static enum phema_status open_outputs(struct run *run, struct phema_error *err)
     return status;
 }
 
-static enum phema_status check_inputs(const struct run *run, struct phema_error *err)
-{
-    const struct phema_series *series = run->plan->series;
-    enum phema_status status = PHEMA_OK;
-    for (size_t k = 0; !status && k < series->n; k++) {
-        const struct phema_checkpoint *checkpoint = series->snapshots[k].checkpoint;
-        status = phema_checkpoint_check_unchanged(checkpoint, err);
-    }
-    for (size_t t = 0; !status && t < run->outputs->n_templates; t++)
-        status = phema_checkpoint_check_unchanged(run->outputs->templates[t], err);
-    return status;
-}
-
 static enum phema_status publish(struct run *run, bool is_directory_made,
                                  struct phema_synth_result *result, double start_s,
                                  struct phema_error *err)
 {
-    enum phema_status status = check_inputs(run, err);
+    enum phema_status status = crew_check_inputs(run, err);
     phema_ledger_enter(run->options.ledger, PHEMA_STAGE_WRITE);
     if (!status)
         status = crew_finish(run, result, start_s, err);
@@ -149,21 +136,6 @@ static void count_tensors(const struct run *run, struct phema_synth_result *resu
     result->filesystem = run->filesystem;
     result->read_bytes = atomic_load(&run->done_bytes);
     result->peak_resident_bytes = phema_memory_peak_resident();
-}
-
-/* All passes through the snapshots. */
-static enum phema_status accumulate(struct run *run, struct phema_synth_result *result,
-                                    double start_s, struct phema_error *err)
-{
-    enum phema_status status = PHEMA_OK;
-    for (size_t pass = 0; pass < run->budget.n_passes && !status; pass++) {
-        status = run_begin_pass(run, pass, err);
-        if (!status)
-            status = crew_employ(run, result, start_s, err);
-        if (!status)
-            status = run_end_pass(run, err);
-    }
-    return status;
 }
 
 static enum phema_status watch_files(const struct run *run, struct phema_error *err)
@@ -238,7 +210,7 @@ PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct p
         status = open_outputs(&run, err);
     bool is_begun = !status;
     if (!status)
-        status = accumulate(&run, result, start_s, err);
+        status = crew_accumulate(&run, result, start_s, err);
     if (!status)
         status = publish(&run, made != NULL, result, start_s, err);
     if (!status)

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "against.h"
 #include "blocks.h"
 #include "phema/text.h"
 #include "worker.h"
@@ -83,11 +84,26 @@ static enum phema_status take(const uint8_t **data, struct worker *worker, size_
 
 /* ---- Writing ---- */
 
+static enum phema_status compare(const struct worker *worker, const struct piece *piece,
+                                 const void *data, struct phema_error *err)
+{
+    const struct run *run = worker->run;
+    if (piece->n_tensors > 1)
+        return against_compare_stretch(run->against, piece->tensors, piece->n_tensors, piece->first,
+                                       piece->n_elems, data, err);
+    enum phema_status status = PHEMA_OK;
+    for (size_t i = piece->tensor; i != SIZE_MAX && !status; i = run->next_alias[i])
+        status = against_compare(run->against, i, piece->first, piece->n_elems, data, err);
+    return status;
+}
+
 /* To the tensors' places in the output, or to that of the only one and those of its aliases. */
 static enum phema_status put(const struct worker *worker, size_t output, const struct piece *piece,
                              const void *data, struct phema_error *err)
 {
     const struct run *run = worker->run;
+    if (run->against)
+        return compare(worker, piece, data, err);
     if (piece->n_tensors > 1)
         return sink_put_stretch(run->sinks[output], piece->tensors, piece->n_tensors, piece->first,
                                 piece->n_elems, data, err);
@@ -112,6 +128,20 @@ static enum phema_status fail_overflow(const struct worker *worker, size_t outpu
                       phema_name_shown(&shown, tensor->name, tensor->name_size),
                       (unsigned long long)n, phema_dtype_name(dtype),
                       is_widened_by_f32 ? "write --dtype f32, or " : "");
+}
+
+static enum phema_status fail_nan(const struct worker *worker, size_t output, size_t i,
+                                  const struct phema_narrow_counts *counts, struct phema_error *err)
+{
+    const struct run *run = worker->run;
+    const struct phema_tensor *tensor = &run->plan->series->tensors[i].tensor;
+    struct phema_name_buffer shown;
+    return phema_fail(err, PHEMA_ERR_FILE,
+                      "%s: tensor '%s': %llu averages are NaN and %llu infinite, as elements of "
+                      "snapshots are; --nan keep writes them",
+                      run->outputs->items[output].path,
+                      phema_name_shown(&shown, tensor->name, tensor->name_size),
+                      (unsigned long long)counts->n_nan, (unsigned long long)counts->n_inf);
 }
 
 /* Elements [first, first + n) of a row, to their places in worker->written. */
@@ -147,6 +177,8 @@ static enum phema_status blame(struct worker *worker, size_t output, const struc
             counts = narrow_elems(worker, dtype, accumulator, row, part.first, part.n_elems);
         if ((counts.n_nan || counts.n_inf) && part.tensor < worker->nan_tensor)
             worker->nan_tensor = part.tensor;
+        if ((counts.n_nan || counts.n_inf) && run->options.refuses_nan)
+            return fail_nan(worker, output, part.tensor, &counts, err);
         if (counts.n_overflow && run->options.overflow == PHEMA_OVERFLOW_IS_ERROR)
             return fail_overflow(worker, output, part.tensor, counts.n_overflow, err);
     }
@@ -414,6 +446,17 @@ static bool are_views(const struct run *run, size_t i)
             return false;
     }
     return true;
+}
+
+PHEMA_FALLIBLE tile_pass(struct worker *worker, uint64_t tile, struct phema_error *err)
+{
+    const struct phema_series *series = worker->run->plan->series;
+    enum phema_status status = PHEMA_OK;
+    const uint8_t *data = NULL;
+    for (size_t k = 0; k < series->n && !status && !worker->is_abandoned; k++)
+        if (series->snapshots[k].is_decoded)
+            status = take(&data, worker, k, tile, false, NULL, 0, err);
+    return status;
 }
 
 PHEMA_FALLIBLE tile_do(struct worker *worker, uint64_t tile, const struct piece *piece,

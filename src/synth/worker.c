@@ -94,16 +94,21 @@ static enum phema_status do_job(struct worker *worker, uint64_t job, struct phem
     uint64_t read_bytes = 0;               /* of all snapshots */
     uint64_t held = first, held_bytes = 0; /* of one: since this tile */
     size_t hint = 0;
-    ask_ahead(worker, job);
+    if (!run->options.sample) /* of which little would be used */
+        ask_ahead(worker, job);
     for (uint64_t t = first; t < end && !worker->is_abandoned; t++) {
         struct piece piece = cut_tile(&run->cut, t, &hint);
-        enum phema_status status = tile_do(worker, t, &piece, err);
+        const struct phema_series_tensor *entry = &series->tensors[piece.tensor];
+        bool is_taken = run_takes(run, t);
+        enum phema_status status =
+            is_taken ? tile_do(worker, t, &piece, err) : tile_pass(worker, t, err);
         if (status)
             return status;
-        const struct phema_series_tensor *entry = &series->tensors[piece.tensor];
-        uint64_t size = phema_dtype_bytes(entry->tensor.dtype, piece.n_elems);
-        read_bytes +=
-            size * (entry->rule == PHEMA_RULE_COPY ? run->n_newest : worker->ruled->n_used);
+        uint64_t size = is_taken ? phema_dtype_bytes(entry->tensor.dtype, piece.n_elems) : 0;
+        size_t n_read = !is_taken                        ? 0
+                        : entry->rule == PHEMA_RULE_COPY ? run->n_newest
+                                                         : worker->ruled->n_used;
+        read_bytes += size * n_read;
         held_bytes += size;
         if (t + 1 == end || held_bytes + size > run->held_bytes) {
             inputs_release(run, held, t + 1, t + 1 == end);

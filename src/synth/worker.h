@@ -52,6 +52,9 @@ void worker_run(struct worker *worker);
 PHEMA_FALLIBLE tile_do(struct worker *worker, uint64_t tile, const struct piece *piece,
                        struct phema_error *err);
 
+/* One that is not taken: others wait for its turn at decompressed snapshots. */
+PHEMA_FALLIBLE tile_pass(struct worker *worker, uint64_t tile, struct phema_error *err);
+
 /* Complex numbers are averaged part by part. */
 static inline enum phema_dtype part_dtype(enum phema_dtype dtype)
 {

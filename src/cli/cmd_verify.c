@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_verify.c - a checkpoint that synth has made is recomputed from its provenance and compared.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "again.h"
+#include "commands.h"
+#include "phema/json.h"
+#include "report.h"
+
+/* So many tensors are named where people read. */
+#define MAX_NAMED 10
+
+struct verify_values {
+    struct cli_common common;
+    const char *out, *snapshots, *io;
+    struct cli_texts allow_global;
+    uint64_t threads, max_ram, sample;
+};
+
+struct verifying {
+    const struct verify_values *given;
+    struct phema_recorded *recorded;
+    struct cli_synth_values *again;
+    struct cli_prepared prepared;
+    char *moved; /* SNAPSHOTS beside OUT */
+    bool are_weights_same;
+    struct phema_verification found;
+};
+
+/* ---- The run again ---- */
+
+static bool exists(const char *snapshots)
+{
+    return access(snapshots + (*snapshots == '@'), F_OK) == 0;
+}
+
+/* As the command has it, or the same from where the output is. */
+static enum phema_status find_snapshots(struct verifying *verifying, struct phema_error *err)
+{
+    const struct verify_values *given = verifying->given;
+    const char **snapshots = &verifying->again->run.series.snapshots;
+    if (given->snapshots) {
+        *snapshots = given->snapshots;
+        return PHEMA_OK;
+    }
+    const char *name = *snapshots + (**snapshots == '@');
+    if (exists(*snapshots))
+        return PHEMA_OK;
+    size_t size = strlen(given->out); /* "model/" as well */
+    while (size > 1 && given->out[size - 1] == '/')
+        size--;
+    while (size && given->out[size - 1] != '/')
+        size--;
+    if (asprintf(&verifying->moved, "%s%.*s%s", **snapshots == '@' ? "@" : "", (int)size,
+                 given->out, name) < 0) {
+        verifying->moved = NULL;
+        return phema_fail_memory(err);
+    }
+    if (*name == '/' || !exists(verifying->moved))
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "%s: was made of the snapshots in '%s', which are neither there nor "
+                          "beside it; --snapshots names them",
+                          given->out, *snapshots);
+    *snapshots = verifying->moved;
+    return PHEMA_OK;
+}
+
+static enum phema_status read_record(struct verifying *verifying, struct phema_error *err)
+{
+    const struct verify_values *given = verifying->given;
+    const struct phema_checkpoint_options options = {.allow_globals = given->allow_global.items,
+                                                     .n_allow_globals = given->allow_global.n};
+    enum phema_status status = phema_recorded_open(&verifying->recorded, given->out, &options, err);
+    if (status)
+        return status;
+    status = cli_again_read(&verifying->again, verifying->recorded->command, given->out, err);
+    if (status)
+        return phema_fail_in(err, status, "%s: provenance", given->out);
+    struct cli_synth_values *again = verifying->again;
+    again->common.is_quiet = !given->common.is_verbose;
+    again->run.threads = given->threads;
+    again->run.max_ram = given->max_ram;
+    again->run.io = given->io;
+    again->run.series.allow_global = given->allow_global;
+    return find_snapshots(verifying, err);
+}
+
+/* PHEMA_NO is that of the weights, which are the user's to know: what follows is done with those
+ * recorded. */
+static enum phema_status check_weights(struct verifying *verifying, size_t target,
+                                       struct phema_error *err)
+{
+    struct phema_error why = {""};
+    enum phema_status status =
+        phema_recorded_check_weights(verifying->recorded, verifying->prepared.plan, target, &why);
+    verifying->are_weights_same = !status;
+    if (status)
+        (void)fprintf(stderr,
+                      "warning: %s: %s than solving for them again gives; going on with those in "
+                      "the provenance, of %s\n",
+                      verifying->given->out, why.message, verifying->recorded->program);
+    return phema_recorded_take(verifying->recorded, verifying->prepared.plan, target, err);
+}
+
+static enum phema_status make_plan(struct verifying *verifying, struct phema_error *err)
+{
+    struct cli_synth_values *again = verifying->again;
+    struct cli_prepared *prepared = &verifying->prepared;
+    const struct phema_recorded *recorded = verifying->recorded;
+    enum phema_status status = cli_prepare_plan(prepared, &again->common, &again->run, NULL, err);
+    if (status)
+        return status;
+    prepared->options.sample = verifying->given->sample;
+    size_t target = phema_recorded_target(recorded, prepared->plan);
+    if (target == SIZE_MAX)
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "%s: its provenance has another target than its command",
+                          verifying->given->out);
+    if (recorded->inputs[0].digest)
+        status = phema_series_identify(prepared->plan->series, err);
+    if (!status)
+        status = phema_recorded_check_inputs(recorded, prepared->plan, target, err);
+    if (status)
+        return phema_fail_in(err, status, "%s", verifying->given->out);
+    if (!recorded->inputs[0].digest)
+        (void)fprintf(stderr,
+                      "warning: %s: its provenance does not say what its inputs were like\n",
+                      verifying->given->out);
+    status = check_weights(verifying, target, err);
+    if (!status)
+        status = cli_prepare_outputs(prepared, &again->common, &again->run, again->run.out, err);
+    return status;
+}
+
+/* ---- What was found ---- */
+
+static bool is_equal(const struct phema_verification *found)
+{
+    return found->n == 0 && found->n_other_bytes == 0;
+}
+
+static void write_json(struct phema_text *text, const struct verifying *verifying)
+{
+    const struct phema_verification *found = &verifying->found;
+    const struct phema_series *series = verifying->prepared.plan->series;
+    struct phema_json_out json = {.text = text, .is_pretty = true};
+    phema_json_out_open(&json, NULL, '{');
+    phema_json_out_u64(&json, "version", 1);
+    phema_json_out_string(&json, "file", verifying->given->out);
+    phema_json_out_bool(&json, "equal", is_equal(found));
+    phema_json_out_bool(&json, "same_weights", verifying->are_weights_same);
+    phema_json_out_u64(&json, "snapshots", verifying->recorded->n_inputs);
+    phema_json_out_u64(&json, "elements", found->n_elems);
+    phema_json_out_u64(&json, "tiles", found->n_tiles);
+    phema_json_out_u64(&json, "tiles_compared", found->n_taken);
+    phema_json_out_open(&json, "differences", '[');
+    for (size_t x = 0; x < found->n; x++) {
+        const struct phema_tensor *tensor = &series->tensors[found->differences[x].tensor].tensor;
+        phema_json_out_open(&json, NULL, '{');
+        phema_json_out_bytes(&json, "name", tensor->name, tensor->name_size);
+        phema_json_out_u64(&json, "elements", found->differences[x].n_elems);
+        phema_json_out_close(&json, '}');
+    }
+    phema_json_out_close(&json, ']');
+    phema_json_out_u64(&json, "other_bytes", found->n_other_bytes);
+    phema_json_out_u64(&json, "read_bytes", found->read_bytes);
+    phema_json_out_number(&json, "seconds", found->elapsed_s);
+    phema_json_out_close(&json, '}');
+    phema_text_puts(text, "\n");
+}
+
+static void write_lines(struct phema_text *text, const struct verifying *verifying)
+{
+    const struct phema_verification *found = &verifying->found;
+    const struct phema_series *series = verifying->prepared.plan->series;
+    const char *out = verifying->given->out;
+    if (is_equal(found))
+        phema_text_printf(text, "%s: equal", out);
+    else
+        phema_text_printf(text, "%s: differs", out);
+    phema_text_printf(text, ": %llu elements compared, recomputed from %zu snapshots",
+                      (unsigned long long)found->n_elems, verifying->recorded->n_inputs);
+    if (found->n_taken < found->n_tiles)
+        phema_text_printf(text, " (%llu of %llu tiles)", (unsigned long long)found->n_taken,
+                          (unsigned long long)found->n_tiles);
+    phema_text_puts(text, "\n");
+    for (size_t x = 0; x < found->n && x < MAX_NAMED; x++) {
+        const struct phema_tensor *tensor = &series->tensors[found->differences[x].tensor].tensor;
+        struct phema_name_buffer shown;
+        phema_text_printf(text, "  tensor '%s': %llu of %llu elements differ\n",
+                          phema_name_shown(&shown, tensor->name, tensor->name_size),
+                          (unsigned long long)found->differences[x].n_elems,
+                          (unsigned long long)tensor->n_elems);
+    }
+    if (found->n > MAX_NAMED)
+        phema_text_printf(text, "  and %zu more tensors\n", found->n - MAX_NAMED);
+    if (found->n_other_bytes)
+        phema_text_printf(text, "  %llu bytes differ that are no replaced tensor's\n",
+                          (unsigned long long)found->n_other_bytes);
+}
+
+/* ---- The verb ---- */
+
+static enum phema_status carry_out(struct verifying *verifying, struct phema_error *err)
+{
+    struct cli_prepared *prepared = &verifying->prepared;
+    struct progress progress;
+    progress_init(&progress, &verifying->given->common);
+    prepared->options.report = progress_report;
+    prepared->options.context = &progress;
+    enum phema_status status =
+        phema_synth_verify(&verifying->found, prepared->plan, &prepared->outputs,
+                           &prepared->options, verifying->recorded->checkpoint, err);
+    progress_finish(&progress);
+    if (status == PHEMA_NO)
+        return phema_fail_in(err, status, "%s", verifying->given->out);
+    if (status)
+        return status;
+    struct phema_text text = {0};
+    if (verifying->given->common.is_json)
+        write_json(&text, verifying);
+    else
+        write_lines(&text, verifying);
+    status = cli_print(&text, err);
+    phema_text_clear(&text);
+    return status || is_equal(&verifying->found) ? status : PHEMA_NO;
+}
+
+static enum phema_status run(void *values, struct phema_error *err)
+{
+    struct verifying verifying = {.given = values};
+    enum phema_status status = read_record(&verifying, err);
+    if (!status)
+        status = make_plan(&verifying, err);
+    if (!status)
+        status = carry_out(&verifying, err);
+    phema_verification_clear(&verifying.found);
+    cli_prepared_clear(&verifying.prepared);
+    cli_again_free(verifying.again);
+    phema_recorded_close(verifying.recorded);
+    free(verifying.moved);
+    return status;
+}
+
+static const struct cli_opt rows[] = {
+    {"OUT", INPUT, CLI_OPERAND, CLI_ROW(verify_values, out), NULL,
+     "what synth has made: a file, or a directory of shards", 0, 0},
+    {"snapshots", INPUT, CLI_TEXT, CLI_ROW(verify_values, snapshots), "PATH",
+     "the snapshots, where they have moved: directory,\nmanifest (*.json) or @list.txt", 0, 0},
+    CLI_PICKLE_ROWS(verify_values, allow_global),
+    {"sample", NUMBERS, CLI_COUNT, CLI_ROW(verify_values, sample), "N",
+     "compare N tiles only, evenly over all of them", CLI_POSITIVE, 0},
+    {"threads", RESOURCES, CLI_COUNT, CLI_ROW(verify_values, threads), "N",
+     "default: the processors this process may use", CLI_POSITIVE, 'j'},
+    {"io", RESOURCES, CLI_CHOICE, CLI_ROW(verify_values, io), "auto|mmap|read|direct",
+     "how snapshots are read, as in synth", 0, 0},
+    {"max-ram", RESOURCES, CLI_SIZE, CLI_ROW(verify_values, max_ram), "SIZE",
+     "anonymous memory this process may have", CLI_POSITIVE, 0},
+    {"progress", MESSAGES, CLI_CHOICE, CLI_ROW(verify_values, common.progress),
+     "auto|bar|plain|json|none", "how progress is shown", 0, 0},
+    CLI_COMMON_ROWS(verify_values),
+    {0},
+};
+
+const struct cli_verb cli_verify = {
+    .name = "verify",
+    .summary = "recompute what synth has made from its provenance and compare",
+    .options = rows,
+    .examples = "  posthoc-ema verify out.safetensors\n"
+                "      status 1 names the tensors that are not what they should be, 4 the\n"
+                "      snapshot that has changed since\n"
+                "  posthoc-ema verify --snapshots /archive/ckpts --sample 100 out.safetensors\n"
+                "      a quick look, with snapshots that have moved\n",
+    .values_size = sizeof(struct verify_values),
+    .run = run,
+};

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+/* against.c - see against.h. New files are looked into by name, whatever else their headers say; a
+ * copy has the places of its template, and the rest of its bytes. */
+#include "against.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "phema/crc32.h"
+#include "phema/text.h"
+
+struct against {
+    const struct phema_plan *plan;
+    const struct phema_outputs *outputs;
+    const struct phema_checkpoint *checkpoint;
+    struct phema_reader *reader;
+    struct phema_tensor *tensors;  /* [n_tensors] where they lie in the output */
+    _Atomic uint64_t *n_different; /* [n_tensors] */
+    _Atomic uint64_t n_compared;
+    uint64_t n_other_bytes;
+};
+
+/* ---- Where tensors lie ---- */
+
+static bool is_copy(const struct against *against)
+{
+    return against->outputs->form == PHEMA_FORM_TEMPLATE;
+}
+
+static bool is_alike(const struct phema_tensor *a, const struct phema_tensor *b,
+                     enum phema_dtype dtype)
+{
+    bool is_same = a->dtype == dtype && a->rank == b->rank;
+    for (unsigned d = 0; is_same && d < b->rank; d++)
+        is_same = a->shape[d] == b->shape[d];
+    return is_same;
+}
+
+static enum phema_status find_tensors(struct against *against, struct phema_error *err)
+{
+    const struct phema_series *series = against->plan->series;
+    for (size_t i = 0; i < series->n_tensors; i++) {
+        const struct phema_tensor *tensor = &series->tensors[i].tensor;
+        const struct phema_tensor *found =
+            phema_checkpoint_find(against->checkpoint, tensor->name, tensor->name_size);
+        struct phema_name_buffer shown;
+        (void)phema_name_shown(&shown, tensor->name, tensor->name_size);
+        if (!found)
+            return phema_fail(err, PHEMA_NO, "tensor '%s' is missing", shown.text);
+        if (!is_alike(found, tensor, against->outputs->dtypes[i]))
+            return phema_fail(err, PHEMA_NO,
+                              "tensor '%s' has another dtype or shape than it should", shown.text);
+        against->tensors[i] = *found;
+    }
+    size_t n = phema_checkpoint_n_tensors(against->checkpoint);
+    if (n != series->n_tensors)
+        return phema_fail(err, PHEMA_NO, "holds %zu tensors, expected %zu", n, series->n_tensors);
+    return PHEMA_OK;
+}
+
+/* All places lie in the template, and the copy is as large. */
+static enum phema_status place_tensors(struct against *against, struct phema_error *err)
+{
+    const struct phema_series *series = against->plan->series;
+    const struct phema_output *output = &against->outputs->items[0];
+    uint64_t size = phema_file_span(phema_checkpoint_file(against->checkpoint, 0)).size;
+    if (size != output->size_bytes)
+        return phema_fail(err, PHEMA_NO, "has %llu bytes, expected %llu as the file that it copies",
+                          (unsigned long long)size, (unsigned long long)output->size_bytes);
+    for (size_t i = 0; i < series->n_tensors; i++) {
+        struct phema_tensor *tensor = &against->tensors[i];
+        *tensor = series->tensors[i].tensor;
+        tensor->dtype = against->outputs->dtypes[i];
+        tensor->size_bytes = phema_dtype_bytes(tensor->dtype, tensor->n_elems);
+        tensor->stride = output->places[i].stride;
+        tensor->offset = output->places[i].offset + output->shift;
+        tensor->file = 0;
+        tensor->is_decoded = false;
+        tensor->parts = NULL;
+        tensor->n_parts = 0;
+    }
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE against_open(struct against **out, const struct phema_plan *plan,
+                            const struct phema_outputs *outputs,
+                            const struct phema_checkpoint *checkpoint, struct phema_error *err)
+{
+    struct against *against = calloc(1, sizeof(*against));
+    if (!against)
+        return phema_fail_memory(err);
+    *against = (struct against){.plan = plan, .outputs = outputs, .checkpoint = checkpoint};
+    size_t n = plan->series->n_tensors;
+    against->tensors = calloc(n + 1, sizeof(*against->tensors));
+    against->n_different = calloc(n + 1, sizeof(*against->n_different));
+    enum phema_status status =
+        against->tensors && against->n_different ? PHEMA_OK : phema_fail_memory(err);
+    if (!status)
+        status = phema_reader_open(&against->reader, checkpoint, err);
+    if (!status)
+        status = is_copy(against) ? place_tensors(against, err) : find_tensors(against, err);
+    if (status) {
+        against_close(against);
+        return status;
+    }
+    *out = against;
+    return PHEMA_OK;
+}
+
+void against_close(struct against *against)
+{
+    if (!against)
+        return;
+    phema_reader_close(against->reader);
+    free(against->tensors);
+    free(against->n_different);
+    free(against);
+}
+
+/* ---- Tensors ---- */
+
+/* Elements of less than a byte are counted by bytes. */
+static uint64_t count_different(const uint8_t *a, const uint8_t *b, size_t size, size_t elem)
+{
+    uint64_t n = 0;
+    for (size_t at = 0; at < size; at += elem)
+        n += memcmp(a + at, b + at, elem) != 0;
+    return n;
+}
+
+PHEMA_FALLIBLE against_compare(struct against *against, size_t i, uint64_t first, uint64_t n,
+                               const void *data, struct phema_error *err)
+{
+    if (against->outputs->is_replaced && !against->outputs->is_replaced[i])
+        return PHEMA_OK; /* among the other bytes */
+    const struct phema_tensor *tensor = &against->tensors[i];
+    size_t size = (size_t)phema_dtype_bytes(tensor->dtype, n);
+    bool is_view = !tensor->is_decoded && !tensor->stride && !tensor->parts;
+    uint8_t *scratch = is_view ? NULL : malloc(size);
+    if (!is_view && !scratch)
+        return phema_fail_memory(err);
+    const uint8_t *there = NULL;
+    enum phema_status status =
+        phema_reader_read(&there, against->reader, tensor, first, n, scratch, err);
+    if (!status && memcmp(there, data, size) != 0) {
+        uint64_t elem = phema_dtype_bytes(tensor->dtype, 1);
+        atomic_fetch_add(&against->n_different[i],
+                         count_different(there, data, size, elem ? (size_t)elem : 1));
+    }
+    if (!status)
+        atomic_fetch_add_explicit(&against->n_compared, n, memory_order_relaxed);
+    if (!status && is_view)
+        phema_tensor_release(against->checkpoint, tensor, first, n);
+    free(scratch);
+    return status;
+}
+
+PHEMA_FALLIBLE against_compare_stretch(struct against *against, const size_t *tensors,
+                                       size_t n_tensors, uint64_t first, uint64_t n,
+                                       const void *data, struct phema_error *err)
+{
+    const uint8_t *bytes = data;
+    enum phema_status status = PHEMA_OK;
+    for (size_t t = 0; t < n_tensors && n && !status; t++) {
+        uint64_t n_elems = against->plan->series->tensors[tensors[t]].tensor.n_elems;
+        if (first >= n_elems) { /* in other tiles */
+            first -= n_elems;
+            continue;
+        }
+        uint64_t n_here = n < n_elems - first ? n : n_elems - first;
+        status = against_compare(against, tensors[t], first, n_here, bytes, err);
+        bytes += phema_dtype_bytes(against->outputs->dtypes[tensors[t]], n_here);
+        n -= n_here;
+        first = 0;
+    }
+    return status;
+}
+
+/* ---- What is no replaced tensor's, in a copy ---- */
+
+struct extent {
+    uint64_t start, end;
+};
+
+static int compare_extents(const void *a, const void *b)
+{
+    uint64_t left = ((const struct extent *)a)->start, right = ((const struct extent *)b)->start;
+    return (left > right) - (left < right);
+}
+
+/* From the first byte to the last: of a tensor with strides also what lies between. */
+static struct extent extent_of(const struct phema_tensor *tensor)
+{
+    uint64_t n = tensor->n_elems;
+    if (tensor->stride) {
+        n = 1;
+        for (unsigned d = 0; d < tensor->rank; d++)
+            n += (tensor->shape[d] - 1) * tensor->stride[d];
+    }
+    return (struct extent){tensor->offset, tensor->offset + phema_dtype_bytes(tensor->dtype, n)};
+}
+
+static uint64_t count_bytes(const uint8_t *a, const uint8_t *b, uint64_t start, uint64_t end)
+{
+    uint64_t n = 0;
+    if (start < end && memcmp(a + start, b + start, (size_t)(end - start)) != 0)
+        n = count_different(a + start, b + start, (size_t)(end - start), 1);
+    return n;
+}
+
+/* A record whose tensors were replaced has a checksum of its own: of what is there. */
+static uint64_t check_record(const struct phema_record *record, const struct phema_record *before,
+                             struct phema_span content, struct phema_span template)
+{
+    uint32_t wanted = before->crc;
+    if (!phema_record_is_switched_off(before, template))
+        wanted = phema_crc32(0, content.data + record->offset, (size_t)record->size_bytes);
+    return record->crc == wanted ? 0 : (uint64_t)4 * record->n_crc;
+}
+
+struct others {
+    struct against *against;
+    struct extent *items;
+    size_t n;
+    struct phema_span content, template;
+};
+
+static bool holds_replaced(const struct others *others, size_t n_tensors,
+                           const struct phema_record *record)
+{
+    for (size_t x = 0; x < n_tensors; x++)
+        if (others->items[x].start >= record->offset &&
+            others->items[x].start - record->offset < record->size_bytes)
+            return true;
+    return false;
+}
+
+static enum phema_status add_checksums(struct others *others, struct phema_error *err)
+{
+    struct against *against = others->against;
+    const struct phema_checkpoint *template = against->outputs->items[0].template;
+    struct phema_record *records = NULL, *before = NULL;
+    size_t n = 0, n_before = 0, n_tensors = others->n;
+    enum phema_status status = phema_checkpoint_records(&records, &n, against->checkpoint, err);
+    if (!status)
+        status = phema_checkpoint_records(&before, &n_before, template, err);
+    struct extent *items = NULL;
+    if (!status) {
+        items = realloc(others->items, (n_tensors + 2 * n + 1) * sizeof(*items));
+        if (!items)
+            status = phema_fail_memory(err);
+        else
+            others->items = items;
+    }
+    bool are_same = n == n_before; /* else the bytes between differ */
+    for (size_t r = 0; r < n && !status && are_same; r++) {
+        are_same = records[r].offset == before[r].offset &&
+                   records[r].size_bytes == before[r].size_bytes &&
+                   records[r].n_crc == before[r].n_crc;
+        if (!are_same || !holds_replaced(others, n_tensors, &records[r]))
+            continue;
+        for (unsigned c = 0; c < records[r].n_crc; c++)
+            others->items[others->n++] =
+                (struct extent){before[r].crc_at[c], before[r].crc_at[c] + 4};
+        against->n_other_bytes +=
+            check_record(&records[r], &before[r], others->content, others->template);
+    }
+    free(records);
+    free(before);
+    return status;
+}
+
+static enum phema_status compare_others(struct against *against, struct phema_error *err)
+{
+    size_t n_tensors = against->plan->series->n_tensors;
+    struct others others = {
+        .against = against,
+        .content = phema_file_span(phema_checkpoint_file(against->checkpoint, 0)),
+        .template = phema_file_span(phema_checkpoint_file(against->outputs->items[0].template, 0))};
+    others.items = calloc(n_tensors + 1, sizeof(*others.items));
+    if (!others.items)
+        return phema_fail_memory(err);
+    for (size_t i = 0; i < n_tensors; i++)
+        if (against->outputs->is_replaced[i])
+            others.items[others.n++] = extent_of(&against->tensors[i]);
+    enum phema_status status = add_checksums(&others, err);
+    qsort(others.items, others.n, sizeof(*others.items), compare_extents);
+    uint64_t at = 0;
+    for (size_t x = 0; x < others.n && !status; x++) {
+        against->n_other_bytes +=
+            count_bytes(others.content.data, others.template.data, at, others.items[x].start);
+        at = others.items[x].end > at ? others.items[x].end : at;
+    }
+    if (!status)
+        against->n_other_bytes +=
+            count_bytes(others.content.data, others.template.data, at, others.content.size);
+    free(others.items);
+    return status;
+}
+
+PHEMA_FALLIBLE against_finish(struct against *against, struct phema_error *err)
+{
+    return is_copy(against) ? compare_others(against, err)
+                            : phema_reader_finish(against->reader, err);
+}
+
+uint64_t against_n_different(const struct against *against, size_t i)
+{
+    return atomic_load(&against->n_different[i]);
+}
+
+uint64_t against_n_compared(const struct against *against)
+{
+    return atomic_load(&against->n_compared);
+}
+
+uint64_t against_n_other_bytes(const struct against *against)
+{
+    return against->n_other_bytes;
+}

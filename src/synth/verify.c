@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+/* verify.c - a plan carried out without writing: every tile is held against the output. */
+#include <stdlib.h>
+
+#include "against.h"
+#include "crew.h"
+#include "phema/synth.h"
+
+static enum phema_status check_unchanged(const struct run *run,
+                                         const struct phema_checkpoint *checkpoint,
+                                         struct phema_error *err)
+{
+    enum phema_status status = crew_check_inputs(run, err);
+    return status ? status : phema_checkpoint_check_unchanged(checkpoint, err);
+}
+
+static enum phema_status count(struct phema_verification *out, const struct run *run,
+                               struct phema_error *err)
+{
+    size_t n = run->plan->series->n_tensors;
+    out->differences = calloc(n + 1, sizeof(*out->differences));
+    if (!out->differences)
+        return phema_fail_memory(err);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t n_elems = against_n_different(run->against, i);
+        if (n_elems)
+            out->differences[out->n++] = (struct phema_unequal){i, n_elems};
+    }
+    out->n_elems = against_n_compared(run->against);
+    out->n_other_bytes = against_n_other_bytes(run->against);
+    out->n_tiles = cut_n_tiles(&run->cut);
+    out->n_taken = run->options.sample && run->options.sample < out->n_tiles ? run->options.sample
+                                                                             : out->n_tiles;
+    out->read_bytes = atomic_load(&run->done_bytes);
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE phema_synth_verify(struct phema_verification *out, const struct phema_plan *plan,
+                                  struct phema_outputs *outputs,
+                                  const struct phema_synth_options *options,
+                                  const struct phema_checkpoint *checkpoint,
+                                  struct phema_error *err)
+{
+    double start_s = clock_now_s();
+    struct phema_verification found = {0};
+    struct phema_synth_result result = {.nan_tensor = SIZE_MAX};
+    struct run run;
+    run_init(&run, plan, outputs, options);
+    if (phema_checkpoint_is_decoded(checkpoint)) /* read by one thread at a time */
+        run.options.n_threads = 1;
+    enum phema_status status = run_prepare(&run, err);
+    if (!status)
+        status = against_open(&run.against, plan, outputs, checkpoint, err);
+    if (!status)
+        status = crew_accumulate(&run, &result, start_s, err);
+    if (!status)
+        status = check_unchanged(&run, checkpoint, err);
+    if (!status && !run.options.sample)
+        status = against_finish(run.against, err);
+    if (!status)
+        status = count(&found, &run, err);
+    against_close(run.against);
+    run_clear(&run);
+    if (status)
+        return status;
+    found.elapsed_s = clock_now_s() - start_s;
+    *out = found;
+    return PHEMA_OK;
+}
+
+void phema_verification_clear(struct phema_verification *verification)
+{
+    free(verification->differences);
+    *verification = (struct phema_verification){0};
+}
