@@ -38,6 +38,7 @@ struct phema_synth_options {
     /* This process' part of the outputs, from 1: PATH.partial and its marker (writer.h), which
      * phema_writer_join_commit publishes; 0 of 0: outputs are written whole. */
     uint64_t part, n_parts;
+    bool verifies;    /* outputs are read back before they are published */
     bool refuses_nan; /* an average that is NaN or infinite ends the run */
     /* verify: of the tiles only so many, evenly over all of them; 0: all */
     uint64_t sample;
@@ -64,10 +65,11 @@ struct phema_synth_result {
 };
 
 /* Sizes of compressed outputs are not known before, and put into outputs.
- * PHEMA_ERR_USAGE     outputs of this form are not written in parts
- * PHEMA_ERR_OUTPUT    an output exists, cannot be written, or a sum does not fit its dtype
- * PHEMA_ERR_FILE      a snapshot changed while it was read; an average is no number
- * PHEMA_ERR_RESOURCE  memory, threads; max_ram_bytes is below what the run needs */
+ * PHEMA_ERR_USAGE     outputs of this form are not written in parts, or cannot be read back
+ * PHEMA_ERR_OUTPUT    an output exists, cannot be written, a sum does not fit its dtype, or what
+ * was read back is not what was written PHEMA_ERR_FILE      a snapshot changed while it was read;
+ * an average is no number PHEMA_ERR_RESOURCE  memory, threads; max_ram_bytes is below what the run
+ * needs */
 PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct phema_plan *plan,
                                struct phema_outputs *outputs,
                                const struct phema_synth_options *options, struct phema_error *err);

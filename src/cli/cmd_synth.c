@@ -130,6 +130,7 @@ static enum phema_status run(void *values, struct phema_error *err)
         status = cli_prepare_outputs(&prepared, &given->common, &given->run, given->run.out, err);
     prepared.options.part = part;
     prepared.options.n_parts = n_parts;
+    prepared.options.verifies = given->verifies;
     prepared.options.refuses_nan = given->nan && strcmp(given->nan, "error") == 0;
     if (!status && given->skips_existing)
         status = cli_skip_existing(&prepared, given, err);
@@ -150,6 +151,8 @@ static const struct cli_opt rows[] = {
      "averages that are NaN or infinite, since elements\nof snapshots are (default keep: counted "
      "and said)",
      0, 0},
+    {"verify", OUTPUT, CLI_FLAG, CLI_ROW(cli_synth_values, verifies), NULL,
+     "read outputs back before they get their names", 0, 0},
     {"profile-memory", RESOURCES, CLI_TEXT, CLI_ROW(cli_synth_values, profile_memory), "FILE",
      "write what each stage holds, as JSON lines (-v\nprints it as a table)", 0, 0},
     {"progress", MESSAGES, CLI_CHOICE, CLI_ROW(cli_synth_values, common.progress),

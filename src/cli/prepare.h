@@ -113,7 +113,7 @@ struct cli_synth_values {
     struct cli_common common;
     struct cli_run_values run;
     const char *profile_memory, *part, *nan;
-    bool skips_existing;
+    bool skips_existing, verifies;
 };
 
 /* From values to a plan and its outputs, reported on stderr as they come to be. */

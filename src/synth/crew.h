@@ -15,6 +15,10 @@ PHEMA_FALLIBLE crew_employ(struct run *run, struct phema_synth_result *result, d
 PHEMA_FALLIBLE crew_accumulate(struct run *run, struct phema_synth_result *result, double start_s,
                                struct phema_error *err);
 
+/* Where options.verifies: PHEMA_ERR_OUTPUT names an output, and a tensor in it, that is not what
+ * was written. */
+PHEMA_FALLIBLE crew_read_back(struct run *run, struct phema_error *err);
+
 /* Snapshots and templates are the files that were opened: PHEMA_ERR_FILE names one that is not. */
 PHEMA_FALLIBLE crew_check_inputs(const struct run *run, struct phema_error *err);
 

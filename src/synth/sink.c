@@ -14,25 +14,9 @@
 #include "phema/cleanup.h"
 #include "phema/text.h"
 #include "phema/writer.h"
+#include "sink_inside.h"
 
 #define DEFAULT_LEVEL 3
-
-struct sink {
-    const struct phema_plan *plan;
-    const struct phema_outputs *outputs;
-    const struct phema_output *output;
-    struct sink_options options;
-    struct phema_writer **writers;             /* [output->n_files] that tensors go to */
-    struct phema_writer *compressed, *sidecar; /* where there is one */
-    struct phema_writer_directory *directory;
-    struct phema_writer_part *part; /* NULL: the output is written whole */
-    struct phema_writer_part_options part_options;
-    struct phema_writer_part_file *part_files;
-    char digest[PHEMA_PART_DIGEST];
-    uint8_t *map;      /* of a copy with strided tensors */
-    bool is_published; /* a copy is under its name */
-    uint64_t size_bytes;
-};
 
 /* ---- Opening ---- */
 
@@ -244,7 +228,10 @@ PHEMA_FALLIBLE sink_open(struct sink **out, const struct phema_plan *plan,
                           .options = *options,
                           .size_bytes = outputs->items[output].size_bytes};
     sink->writers = calloc(sink->output->n_files + 1, sizeof(struct phema_writer *));
-    enum phema_status status = sink->writers ? PHEMA_OK : phema_fail_memory(err);
+    if (options->verifies)
+        sink->sums = calloc(plan->series->n_tensors + 1, sizeof(*sink->sums));
+    bool has_memory = sink->writers && (sink->sums || !options->verifies);
+    enum phema_status status = has_memory ? PHEMA_OK : phema_fail_memory(err);
     if (!status && options->n_parts)
         status = open_part(sink, err);
     else if (!status && outputs->form == PHEMA_FORM_SHARDED)
@@ -283,6 +270,14 @@ PHEMA_FALLIBLE sink_put(struct sink *sink, size_t i, uint64_t first, uint64_t n,
     enum phema_dtype dtype = sink->outputs->dtypes[i];
     const struct phema_output_file *file = &sink->output->files[place->file];
     uint64_t offset = file->header_size + place->offset + sink->output->shift;
+    size_t size = (size_t)phema_dtype_bytes(dtype, n);
+    if (!place->stride)
+        offset += phema_dtype_bytes(dtype, first);
+    if (sink->is_read_back)
+        return sink_read_back(sink, i, offset, first, n, err);
+    if (sink->sums)
+        atomic_fetch_add_explicit(&sink->sums[i], phema_hash_at(data, size, first),
+                                  memory_order_relaxed);
     if (place->stride) {
         struct phema_tensor tensor = sink->plan->series->tensors[i].tensor;
         tensor.dtype = dtype;
@@ -290,8 +285,7 @@ PHEMA_FALLIBLE sink_put(struct sink *sink, size_t i, uint64_t first, uint64_t n,
         phema_tensor_write(sink->map + offset, &tensor, first, n, data);
         return PHEMA_OK;
     }
-    return phema_writer_put(sink->writers[place->file], offset + phema_dtype_bytes(dtype, first),
-                            data, (size_t)phema_dtype_bytes(dtype, n), err);
+    return phema_writer_put(sink->writers[place->file], offset, data, size, err);
 }
 
 /* Whether tensor b follows a in the file, so that their data can be put as one. */
@@ -325,7 +319,8 @@ PHEMA_FALLIBLE sink_put_stretch(struct sink *sink, const size_t *tensors, size_t
         }
         uint64_t n_put = n < n_elems - first ? n : n_elems - first;
         status = sink_put(sink, tensors[head], first, n_put, bytes, err);
-        bytes += phema_dtype_bytes(sink->outputs->dtypes[tensors[head]], n_put);
+        if (bytes) /* nothing is given where it is read back */
+            bytes += phema_dtype_bytes(sink->outputs->dtypes[tensors[head]], n_put);
         n -= n_put;
         first = 0;
     }
@@ -448,5 +443,7 @@ void sink_abandon(struct sink *sink)
     phema_writer_abandon(sink->compressed);
     phema_writer_abandon(sink->sidecar);
     free(sink->writers);
+    free(sink->sums);
+    free(sink->scratch);
     free(sink);
 }

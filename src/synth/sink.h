@@ -14,6 +14,7 @@ struct sink_options {
     uint64_t part, n_parts; /* 0 of 0: the output is written whole */
     const char *digest;     /* of what the part is of; borrowed while the sink is opened */
     bool drops_cache;
+    bool verifies; /* what is put will be read back */
 };
 
 /* Before anything is made: PHEMA_ERR_OUTPUT when a file exists that may not be replaced, or is one
@@ -53,6 +54,13 @@ PHEMA_FALLIBLE sink_put_stretch(struct sink *sink, const size_t *tensors, size_t
 
 /* When all tensors are written: what can only be done then. */
 PHEMA_FALLIBLE sink_finish(struct sink *sink, struct phema_error *err);
+
+/* When it is finished: from here on sink_put and sink_put_stretch, with no data, read back what
+ * they were given before, in the same pieces and by one thread. Files leave the page cache first
+ * where that can be. PHEMA_ERR_OUTPUT  a header is not what was written */
+PHEMA_FALLIBLE sink_begin_read_back(struct sink *sink, struct phema_error *err);
+/* PHEMA_ERR_OUTPUT names a tensor that is not what was written, in pieces or compressed. */
+PHEMA_FALLIBLE sink_end_read_back(struct sink *sink, struct phema_error *err);
 
 /* Of the output, known for certain when it is finished. */
 uint64_t sink_size_bytes(const struct sink *sink);

@@ -53,7 +53,8 @@ static enum phema_status open_outputs(struct run *run, struct phema_error *err)
                                        run->budget.n_finishers ? run->budget.n_finishers : 1,
                                    .part = run->options.part,
                                    .n_parts = run->options.n_parts,
-                                   .drops_cache = run->options.drops_cache};
+                                   .drops_cache = run->options.drops_cache,
+                                   .verifies = run->options.verifies};
     struct identity inputs = {0};
     enum phema_status status =
         phema_writer_allow(run->outputs->m * sink_n_files(run->outputs), err);
@@ -80,6 +81,8 @@ static enum phema_status publish(struct run *run, bool is_directory_made,
     phema_ledger_enter(run->options.ledger, PHEMA_STAGE_WRITE);
     if (!status)
         status = crew_finish(run, result, start_s, err);
+    if (!status)
+        status = crew_read_back(run, err);
     phema_ledger_enter(run->options.ledger, PHEMA_STAGE_PUBLISH);
     for (size_t j = 0; !status && j < run->outputs->m; j++)
         run->outputs->items[j].size_bytes = sink_size_bytes(run->sinks[j]);
@@ -171,6 +174,12 @@ static enum phema_status check_form(const struct phema_outputs *outputs,
                           "--part: %s is a copy of a checkpoint, which one process changes; write "
                           ".safetensors in parts, join them, and put that into a copy with synth "
                           "--convert --into",
+                          path);
+    if (options->verifies && outputs->is_in_order)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "--verify: %s is a copy of a checkpoint in which elements have several "
+                          "places, so that not all that is written stays; posthoc-ema verify "
+                          "compares it afterwards",
                           path);
     return PHEMA_OK;
 }

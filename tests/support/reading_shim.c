@@ -5,6 +5,7 @@
  *   SHIM_SHORT       no pread gives more bytes than this, and every second one is interrupted first
  *   SHIM_FAIL_AT     the pread of this number, from 1, fails (EIO)
  *   SHIM_END_AT      from the pread of this number on the file has ended
+ *   SHIM_WRONG_AT    the pread of this number gives another first byte than the file has
  *   SHIM_FILESYSTEM  what statfs gives as f_type, hexadecimal */
 #include <dlfcn.h>
 #include <errno.h>
@@ -49,7 +50,10 @@ ssize_t pread(int descriptor, void *data, size_t size, off_t offset)
         errno = EINTR;
         return -1;
     }
-    return next(descriptor, data, most && size > (size_t)most ? (size_t)most : size, offset);
+    ssize_t got = next(descriptor, data, most && size > (size_t)most ? (size_t)most : size, offset);
+    if (got > 0 && n == number("SHIM_WRONG_AT"))
+        *(unsigned char *)data ^= 1;
+    return got;
 }
 
 int statfs(const char *path, struct statfs *out)

@@ -1,0 +1,39 @@
+/* sink_inside.h - what sink.c and sink_read_back.c share. */
+#ifndef SYNTH_SINK_INSIDE_H
+#define SYNTH_SINK_INSIDE_H
+
+#include <stdatomic.h>
+
+#include "phema/hash.h"
+#include "phema/writer.h"
+#include "sink.h"
+
+struct sink {
+    const struct phema_plan *plan;
+    const struct phema_outputs *outputs;
+    const struct phema_output *output;
+    struct sink_options options;
+    struct phema_writer **writers;             /* [output->n_files] that tensors go to */
+    struct phema_writer *compressed, *sidecar; /* where there is one */
+    struct phema_writer_directory *directory;
+    struct phema_writer_part *part; /* NULL: the output is written whole */
+    struct phema_writer_part_options part_options;
+    struct phema_writer_part_file *part_files;
+    char digest[PHEMA_PART_DIGEST];
+    uint8_t *map;      /* of a copy with strided tensors */
+    bool is_published; /* a copy is under its name */
+    uint64_t size_bytes;
+    /* [n_tensors] of what was put to each, less what was read back of it: in any order. NULL:
+     * nothing will be read back */
+    _Atomic uint64_t *sums;
+    bool is_read_back;
+    uint8_t *scratch; /* [scratch_size] for what is read back */
+    size_t scratch_size;
+};
+
+/* What sink_put does instead when it reads back.
+ *   offset  in the file, of element first, or of the tensor where it is strided */
+PHEMA_FALLIBLE sink_read_back(struct sink *sink, size_t i, uint64_t offset, uint64_t first,
+                              uint64_t n, struct phema_error *err);
+
+#endif
