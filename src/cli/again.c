@@ -87,8 +87,9 @@ static enum phema_status parse(struct cli_synth_values *values, const char *comm
                       : phema_fail_memory(err);
         if (status == PHEMA_ERR_USAGE)
             status = phema_fail_in(err, PHEMA_ERR_FILE, "its command");
-        if (!status && (values->common.is_help || !values->run.out))
-            status = phema_fail(err, PHEMA_ERR_FILE, "its command names no snapshots");
+        if (!status && (values->common.is_help || !values->run.out || values->run.is_conversion))
+            status = phema_fail(err, PHEMA_ERR_FILE, "its command makes no average");
+        values->run.target.max_error = PHEMA_UNKNOWN; /* a gate is no part of what was made */
     }
     words_clear(&words);
     return status;

@@ -18,16 +18,16 @@ static enum phema_status compare(const struct phema_recorded *recorded,
         return phema_fail(err, PHEMA_NO, "is another average");
     if (!recorded->inputs[0].digest)
         return phema_fail(err, PHEMA_NO, "does not say which snapshots it was made of");
-    enum phema_status status = phema_recorded_check_inputs(recorded, plan, output, err);
-    if (!status)
-        status = phema_recorded_check_weights(recorded, plan, output, err);
     struct cli_synth_values *again = NULL;
-    if (!status)
-        status = cli_again_read(&again, recorded->command, path, err);
+    enum phema_status status = cli_again_read(&again, recorded->command, path, err);
     const char *option = status ? NULL : cli_again_differs(&again->run, &values->run);
-    if (option)
+    if (option) /* said first: which tensors there are may follow from it */
         status = phema_fail(err, PHEMA_NO, "was made with another --%s", option);
     cli_again_free(again);
+    if (!status)
+        status = phema_recorded_check_inputs(recorded, plan, output, err);
+    if (!status)
+        status = phema_recorded_check_weights(recorded, plan, output, err);
     return status;
 }
 

@@ -1,3 +1,3 @@
-for verb in synth join weights inspect diff gen convert; do
+for verb in synth join weights inspect diff verify gen convert; do
     "$phema" "$verb" --help | sed -n '1,/^$/p; /^Examples/,/^$/p'
 done
