@@ -13,10 +13,11 @@
 /* Windows begin at multiples of as many elements of a tensor: on bytes, whatever the dtype. */
 #define WINDOW_ELEMS ((uint64_t)1024)
 
-/* So few are looked at all: half a MiB of F16, a millisecond. Of more, as many windows as would
- * hold these, evenly over the model. */
+/* So few are all looked at: half a MiB of F16, less than a millisecond. Of more, windows evenly
+ * over the model: another training, another time or an edited tensor shows in any of them; each is
+ * a seek where files are on a disk. */
 #define ALL_ELEMS ((uint64_t)256 * WINDOW_ELEMS)
-#define N_WINDOWS ((uint64_t)256)
+#define N_WINDOWS ((uint64_t)64)
 
 /* For each one a frame is decompressed from its beginning, of up to some MiB. */
 #define N_DECODED_WINDOWS ((uint64_t)16)
@@ -172,6 +173,24 @@ static void release(const struct phema_checkpoint *checkpoint)
     }
 }
 
+/* What is not in the page cache is asked for all at once, as disks and servers like it; whether
+ * anything is missing a window in the middle tells. */
+static void ask(const struct identifying *identifying, size_t k, const struct windows *windows,
+                const struct phema_reader *reader)
+{
+    for (size_t w = 0; w < windows->n; w++) {
+        const struct window *window = &windows->items[(windows->n / 2 + w) % windows->n];
+        struct phema_tensor tensor = phema_series_tensor_in(identifying->series, k, window->tensor);
+        if (tensor.is_decoded || tensor.stride || tensor.parts)
+            continue;
+        uint64_t first = tensor.offset + phema_dtype_bytes(tensor.dtype, window->first);
+        if (w == 0 && phema_reader_is_cached(reader, tensor.file, first))
+            return;
+        phema_reader_ask(reader, tensor.file, first,
+                         phema_dtype_bytes(tensor.dtype, window->n_elems));
+    }
+}
+
 static enum phema_status hash_windows(struct identifying *identifying, size_t k,
                                       struct phema_error *err)
 {
@@ -180,6 +199,8 @@ static enum phema_status hash_windows(struct identifying *identifying, size_t k,
         snapshot->is_decoded ? &identifying->decoded : &identifying->mapped;
     struct phema_reader *reader = NULL;
     enum phema_status status = open_reader(&reader, snapshot->checkpoint, windows->is_all, err);
+    if (!status)
+        ask(identifying, k, windows, reader);
     for (size_t w = 0; w < windows->n && !status; w++) {
         const struct window *window = &windows->items[w];
         struct phema_tensor tensor = phema_series_tensor_in(identifying->series, k, window->tensor);
