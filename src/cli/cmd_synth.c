@@ -100,6 +100,7 @@ static enum phema_status carry_out(const struct cli_synth_values *given,
         status =
             phema_synth_run(&result, prepared->plan, &prepared->outputs, &prepared->options, err);
     progress_finish(&progress);
+    prepared->options.context = NULL;
     if (status)
         return status;
     if (is_any)

@@ -216,6 +216,7 @@ static enum phema_status carry_out(struct verifying *verifying, struct phema_err
         phema_synth_verify(&verifying->found, prepared->plan, &prepared->outputs,
                            &prepared->options, verifying->recorded->checkpoint, err);
     progress_finish(&progress);
+    prepared->options.context = NULL;
     if (status == PHEMA_NO)
         return phema_fail_in(err, status, "%s", verifying->given->out);
     if (status)

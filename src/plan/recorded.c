@@ -276,22 +276,22 @@ PHEMA_FALLIBLE phema_recorded_check_inputs(const struct phema_recorded *recorded
                                            const struct phema_plan *plan, size_t target,
                                            struct phema_error *err)
 {
+    const struct phema_snapshot *snapshots = plan->series->snapshots;
+    const struct phema_recorded_input *inputs = recorded->inputs;
     size_t n = n_listed(plan, target);
     for (size_t k = 0; k < n || k < recorded->n_inputs; k++) {
-        const struct phema_snapshot *snapshot = k < n ? &plan->series->snapshots[k] : NULL;
-        const struct phema_recorded_input *input =
-            k < recorded->n_inputs ? &recorded->inputs[k] : NULL;
-        if (input && snapshot && strcmp(input->file, snapshot->label) == 0) {
-            enum phema_status status = check_input(input, snapshot, err);
+        bool is_listed = k < n, is_input = k < recorded->n_inputs;
+        if (is_listed && is_input && strcmp(inputs[k].file, snapshots[k].label) == 0) {
+            enum phema_status status = check_input(&inputs[k], &snapshots[k], err);
             if (status)
                 return status;
-        } else if (snapshot && !is_recorded(recorded, snapshot->label)) {
+        } else if (is_listed && !is_recorded(recorded, snapshots[k].label)) {
             return phema_fail(err, PHEMA_ERR_INPUTS,
                               "snapshot '%s' was added: it was not there when the average was made",
-                              snapshot->label);
-        } else if (input) {
+                              snapshots[k].label);
+        } else if (is_input) {
             return phema_fail(err, PHEMA_ERR_INPUTS, "snapshot '%s' is missing, or was renamed",
-                              input->file);
+                              inputs[k].file);
         }
     }
     return PHEMA_OK;
