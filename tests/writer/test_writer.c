@@ -218,6 +218,32 @@ static void a_second_run_is_refused_and_a_leftover_taken_over(void **state)
     free(partial);
 }
 
+/* Nothing is made or emptied where a link in the partial file's place points to. */
+static void a_link_in_the_partials_place_is_not_followed(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    char *path = support_tmp_path("linked");
+    char *partial = support_tmp_path("linked.partial");
+    char *elsewhere = support_tmp_path("elsewhere");
+    struct phema_writer *writer = NULL;
+    assert_int_equal(symlink(elsewhere, partial), 0);
+    assert_fails(phema_writer_open(&writer, path, 10, &quick, &err), PHEMA_ERR_OUTPUT, &err,
+                 "linked: cannot be written");
+    assert_false(exists(elsewhere));
+    support_write(elsewhere, "kept", 4);
+    assert_fails(phema_writer_open(&writer, path, 10, &quick, &err), PHEMA_ERR_OUTPUT, &err,
+                 "linked: cannot be written");
+    size_t size = 0;
+    uint8_t *data = support_read(elsewhere, &size);
+    assert_int_equal(size, 4);
+    assert_false(exists(path));
+    free(data);
+    free(path);
+    free(partial);
+    free(elsewhere);
+}
+
 static void a_missing_directory_is_named(void **state)
 {
     (void)state;
@@ -284,6 +310,7 @@ int main(void)
         cmocka_unit_test(a_leftover_is_known_as_such),
         cmocka_unit_test(a_file_that_appears_meanwhile_is_not_replaced),
         cmocka_unit_test(a_second_run_is_refused_and_a_leftover_taken_over),
+        cmocka_unit_test(a_link_in_the_partials_place_is_not_followed),
         cmocka_unit_test(a_missing_directory_is_named),
         cmocka_unit_test(a_size_beyond_the_disk_is_refused_at_once),
         cmocka_unit_test(a_signal_removes_the_partial_file),
