@@ -247,7 +247,7 @@ static void nothing_behind_a_file_is_released(void **state)
 /* ---- Cut while mapped ---- */
 
 /* In the child: maps, cuts, touches what is gone. Ends with 99 when it survives that. */
-static void touch_what_was_cut(const char *path, const char *partial, int messages)
+static void touch_what_was_cut(const char *path, const char *partial, bool is_all, int messages)
 {
     struct phema_error err = {""};
     struct phema_file *file = NULL;
@@ -256,16 +256,15 @@ static void touch_what_was_cut(const char *path, const char *partial, int messag
         _exit(98);
     phema_cleanup_install_handlers();
     if (phema_cleanup_add_partial(&entry, partial, false, &err) ||
-        phema_file_open(&file, path, &err) || truncate(path, 1))
+        phema_file_open(&file, path, &err) || truncate(path, is_all ? 0 : 1))
         _exit(98);
     volatile const uint8_t *bytes = phema_file_span(file).data;
-    (void)bytes[phema_file_span(file).size - 1];
+    (void)bytes[is_all ? 0 : phema_file_span(file).size - 1];
     _exit(99);
 }
 
-static void a_file_cut_while_mapped_ends_with_a_sentence(void **state)
+static void check_cut_while_mapped(bool is_all)
 {
-    (void)state;
     char *path = support_tmp_path("cut.bin"), *partial = support_tmp_path("out.partial");
     uint8_t *data = calloc(8, 65536);
     assert_non_null(data);
@@ -277,7 +276,7 @@ static void a_file_cut_while_mapped_ends_with_a_sentence(void **state)
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0)
-        touch_what_was_cut(path, partial, ends[1]);
+        touch_what_was_cut(path, partial, is_all, ends[1]);
     (void)close(ends[1]);
     char message[4096];
     size_t size = 0;
@@ -299,6 +298,14 @@ static void a_file_cut_while_mapped_ends_with_a_sentence(void **state)
     assert_int_equal(access(path, F_OK), 0); /* the input is not ours to remove */
     free(path);
     free(partial);
+}
+
+/* Of all that is gone the first byte counts as well as the last. */
+static void a_file_cut_while_mapped_ends_with_a_sentence(void **state)
+{
+    (void)state;
+    check_cut_while_mapped(false);
+    check_cut_while_mapped(true);
 }
 
 int main(void)
