@@ -193,6 +193,29 @@ static enum phema_status open_directory(struct phema_checkpoint **out, const cha
     return status;
 }
 
+/* A shard is taken for what the index says, and its header is not looked at before. */
+static void headers_of_shards_end_inside_them(void **state)
+{
+    (void)state;
+    static const char json[] = "{" U8("c", "[0,0]") "}";
+    for (uint64_t beyond = 0; beyond < 3; beyond++) {
+        struct phema_text file = {0};
+        put_int(&file, strlen(json) + beyond, 8);
+        put_text(&file, json);
+        make_directory("long");
+        support_write(in_directory("long", "two.safetensors"), file.data, file.size);
+        phema_text_clear(&file);
+        const char *index = in_directory("long", "m.index.json");
+        support_write(index, MAP("\"c\":\"two.safetensors\""),
+                      strlen(MAP("\"c\":\"two.safetensors\"")));
+        struct phema_error err = {""};
+        struct phema_checkpoint *checkpoint = NULL;
+        assert_fails(phema_checkpoint_open(&checkpoint, index, NULL, &err), PHEMA_ERR_FILE, &err,
+                     beyond ? "expected a safetensors header of at most"
+                            : "expected 1 elements of 8 bits, found 0 bytes");
+    }
+}
+
 static void directories_hold_exactly_one_checkpoint(void **state)
 {
     (void)state;
@@ -285,6 +308,7 @@ int main(void)
         cmocka_unit_test(indices_and_shards_must_agree),
         cmocka_unit_test(a_name_in_two_shards_is_refused),
         cmocka_unit_test(shards_may_be_links_and_no_pipes),
+        cmocka_unit_test(headers_of_shards_end_inside_them),
         cmocka_unit_test(directories_hold_exactly_one_checkpoint),
         cmocka_unit_test(content_decides_and_not_the_extension),
         cmocka_unit_test(forgetting_the_listing_keeps_the_files),

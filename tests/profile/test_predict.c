@@ -182,6 +182,41 @@ static void no_rounding_is_no_ridge(void **state)
     phema_solutions_clear(solutions, 3);
 }
 
+/* All ends at 20, where a bin of 10 steps ends as well; what parameters do behind it shows in
+ * nothing, though snapshots and the target end within bins. */
+static void what_comes_after_the_last_step_counts_for_nothing(void **state)
+{
+    (void)state;
+    static const struct phema_profile series[] = {
+        {.gamma = GAMMA_05, .t = 14, .update_every = 10},
+        {.gamma = GAMMA_10, .t = 20, .update_every = 10},
+        {.gamma = GAMMA_10, .t = 17},
+        {.gamma = GAMMA_05, .t = 20},
+    };
+    const struct phema_profile target = {.gamma = 3, .t = 16};
+    const struct phema_mix mix = {.parts = &target, .n_parts = 1};
+    const struct phema_solve_options options = {.metric = PHEMA_METRIC_MOTION};
+    double ends[] = {14, 20, 30}, wander[] = {2, 1, 1};
+    struct phema_solution solutions[2];
+    struct phema_error err = {""};
+    for (size_t i = 0; i < 2; i++) {
+        double jitter[] = {5, 3, i ? 1000 : 0};
+        struct phema_motion motion = {
+            .n_intervals = 3, .ends = ends, .wander = wander, .jitter = jitter};
+        const struct phema_problem problem = {.snapshots = series,
+                                              .n = ARRAY_LEN(series),
+                                              .targets = &mix,
+                                              .m = 1,
+                                              .run_end = 20,
+                                              .motion = &motion};
+        assert_ok(phema_weights_solve(&solutions[i], &problem, &options, &err), &err);
+    }
+    assert_memory_equal(solutions[0].weights, solutions[1].weights,
+                        ARRAY_LEN(series) * sizeof(double));
+    assert_true(solutions[0].predicted.total == solutions[1].predicted.total);
+    phema_solutions_clear(solutions, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +225,7 @@ int main(void)
         cmocka_unit_test(paper_weights_are_the_profile_metrics),
         cmocka_unit_test(given_weights_are_rated_as_they_are),
         cmocka_unit_test(no_rounding_is_no_ridge),
+        cmocka_unit_test(what_comes_after_the_last_step_counts_for_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
