@@ -6,10 +6,13 @@
  *   SHIM_FAIL_AT     the pread of this number, from 1, fails (EIO)
  *   SHIM_END_AT      from the pread of this number on the file has ended
  *   SHIM_WRONG_AT    the pread of this number gives another first byte than the file has
- *   SHIM_FILESYSTEM  what statfs gives as f_type, hexadecimal */
+ *   SHIM_FILESYSTEM  what statfs gives as f_type, hexadecimal
+ *   SHIM_CGROUPS     a directory that stands for /: what is opened as /proc/self/cgroup and below
+ *                    /sys/fs/cgroup is looked for there */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,6 +57,18 @@ ssize_t pread(int descriptor, void *data, size_t size, off_t offset)
     if (got > 0 && n == number("SHIM_WRONG_AT"))
         *(unsigned char *)data ^= 1;
     return got;
+}
+
+FILE *fopen(const char *path, const char *mode)
+{
+    FILE *(*next)(const char *, const char *) = NULL;
+    find(&next, "fopen64");
+    const char *root = getenv("SHIM_CGROUPS");
+    bool is_other = root && (strcmp(path, "/proc/self/cgroup") == 0 ||
+                             strncmp(path, "/sys/fs/cgroup/", 15) == 0);
+    char other[4096];
+    int size = is_other ? snprintf(other, sizeof(other), "%s%s", root, path) : 0;
+    return next(size > 0 && (size_t)size < sizeof(other) ? other : path, mode);
 }
 
 int statfs(const char *path, struct statfs *out)
