@@ -143,6 +143,7 @@ static void data_are_covered_exactly(void **state)
     refuse("{" T("a", "[0,18446744073709551615]") "}", 2, "inside");
     refuse("{" T("a", "[18446744073709551614,0]") "}", 2, "in order");
     refuse(F("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,2]"), 2, "found 2 bytes");
+    refuse(F("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,8]"), 8, "found 8 bytes");
     refuse(F("\"dtype\":\"F4\",\"shape\":[3],\"data_offsets\":[0,1]"), 1, "of 4 bits");
     refuse(F("\"dtype\":\"F4\",\"shape\":[3],\"data_offsets\":[0,2]"), 2, "of 4 bits");
     /* 2^32 * 2^32 and 2^61 * 64 bits are 0 modulo 2^64 */

@@ -286,6 +286,41 @@ static void what_does_not_go_together_is_refused(void **state)
     free(path);
 }
 
+/* In the marker of a part that is done, a text by another one. */
+static void change_marker(const char *path, uint64_t part, const char *from, const char *to)
+{
+    char *marker = marker_path(path, part, N_PARTS);
+    size_t size = 0;
+    char *text = (char *)support_read(marker, &size);
+    assert_int_equal(strlen(from), strlen(to));
+    char *at = memmem(text, size, from, strlen(from));
+    assert_non_null(at);
+    memcpy(at, to, strlen(to));
+    support_write(marker, text, size);
+    free(text);
+    free(marker);
+}
+
+/* Parts that were written where they could not see each other, and brought together later. */
+static void parts_that_are_unlike_are_not_joined(void **state)
+{
+    (void)state;
+    static const char *const changes[][2] = {{digest, other_digest},
+                                             {"\"bytes\": 100", "\"bytes\": 101"}};
+    struct phema_error err = {""};
+    char *path = support_tmp_path("brought");
+    write_parts(path);
+    for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
+        change_marker(path, 3, changes[i][0], changes[i][1]);
+        assert_fails(join(path, &quick, &err), PHEMA_ERR_OUTPUT, &err,
+                     "part 3 does not go with part 1");
+        change_marker(path, 3, changes[i][1], changes[i][0]);
+    }
+    assert_false(exists(path));
+    assert_joined(path);
+    free(path);
+}
+
 static void a_leftover_of_a_killed_run_is_brought_to_its_size(void **state)
 {
     (void)state;
@@ -311,6 +346,8 @@ static void parts_whose_file_is_gone_are_void(void **state)
     char *path = support_tmp_path("gone");
     char *partial = with_end(path, ".partial");
     write_parts(path);
+    assert_int_equal(truncate(partial, SIZE + 1), 0);
+    assert_fails(join(path, &quick, &err), PHEMA_ERR_OUTPUT, &err, "found 101");
     assert_int_equal(truncate(partial, SIZE - 1), 0);
     assert_fails(join(path, &quick, &err), PHEMA_ERR_OUTPUT, &err, "expected a file of 100 bytes");
     assert_fails(write_part(path, 2, &err), PHEMA_ERR_OUTPUT, &err, "is not what it has left");
@@ -537,6 +574,7 @@ int main(void)
         cmocka_unit_test(a_part_that_is_interrupted_takes_its_marker_along),
         cmocka_unit_test(a_part_has_one_run_at_a_time_and_ordinary_runs_keep_off),
         cmocka_unit_test(what_does_not_go_together_is_refused),
+        cmocka_unit_test(parts_that_are_unlike_are_not_joined),
         cmocka_unit_test(a_leftover_of_a_killed_run_is_brought_to_its_size),
         cmocka_unit_test(parts_whose_file_is_gone_are_void),
         cmocka_unit_test(a_marker_that_is_not_whole_says_nothing),
