@@ -303,7 +303,7 @@ static void zip64_records_are_read_and_must_agree(void **state)
 static void saturated_entries_take_their_zip64_field(void **state)
 {
     (void)state;
-    for (int is_wrong = 0; is_wrong < 2; is_wrong++) {
+    for (int is_wrong = 0; is_wrong < 3; is_wrong++) { /* 2: the field ends before the place */
         struct phema_text file = {0};
         size_t header = 0;
         struct zip_record others[] = {plain[DATA], plain[VERSION]};
@@ -325,7 +325,7 @@ static void saturated_entries_take_their_zip64_field(void **state)
         put_int(&file, 0x08074b50, 4);
         put_int(&file, 0, 4);
         put_int(&file, 8, 8);
-        put_int(&file, is_wrong ? 9 : 8, 8);
+        put_int(&file, is_wrong == 1 ? 9 : 8, 8);
         size_t directory = file.size;
         put(&file, central.data, central.size);
         put_int(&file, 0x02014b50, 4);
@@ -340,19 +340,61 @@ static void saturated_entries_take_their_zip64_field(void **state)
         put_int(&file, UINT32_MAX, 4);
         put_text(&file, "a/data/0");
         put_int(&file, 0x00004246, 4); /* an empty FB field first */
-        put_int(&file, 0x001C0001, 4);
+        put_int(&file, is_wrong == 2 ? 0x00100001 : 0x001C0001, 4);
         put_int(&file, 8, 8);
         put_int(&file, 8, 8);
         put_int(&file, header, 8);
         put_int(&file, 0, 4);
         put_plain_end(&file, 3, file.size - directory, directory);
         if (is_wrong)
-            assert_refused(file.data, file.size, "descriptor behind the data disagrees");
+            assert_refused(file.data, file.size,
+                           is_wrong == 1 ? "descriptor behind the data disagrees"
+                                         : "a saturated size without its zip64 field");
         else
             accept_file(&file);
         phema_text_clear(&central);
         phema_text_clear(&file);
     }
+}
+
+/* The last record ends where the directory begins, whose first header reads as its descriptor: a
+ * signature for a CRC, then 8 and 0 as versions for the stored size, and the flags 8 and the method
+ * 0 for the size. */
+static void a_descriptor_does_not_lie_in_the_directory(void **state)
+{
+    (void)state;
+    struct phema_text file = {0};
+    struct zip_record others[] = {plain[DATA], plain[VERSION]};
+    struct layout layout = put_archive(&file, others, 2);
+    struct phema_text central = {0};
+    put(&central, file.data + layout.directory, layout.end - layout.directory);
+    file.size = layout.directory;
+    size_t header = file.size;
+    put_int(&file, 0x04034b50, 4);
+    put_int(&file, 0, 2);
+    put_int(&file, 0x0008, 2);
+    put_int(&file, 0, 18);
+    put_int(&file, 8, 2);
+    put_int(&file, 0, 2);
+    put_text(&file, "a/data/0");
+    put(&file, storage, 8);
+    size_t directory = file.size;
+    put_int(&file, 0x02014b50, 4);
+    put_int(&file, 8, 4);
+    put_int(&file, 0x0008, 2);
+    put_int(&file, 0, 10);
+    put_int(&file, 8, 4);
+    put_int(&file, 8, 4);
+    put_int(&file, 8, 2);
+    put_int(&file, 0, 12);
+    put_int(&file, header, 4);
+    put_text(&file, "a/data/0");
+    put(&file, central.data, central.size);
+    put_plain_end(&file, 3, file.size - directory, directory);
+    assert_refused(file.data, file.size,
+                   "'a/data/0': damaged zip file: the data do not end before");
+    phema_text_clear(&central);
+    phema_text_clear(&file);
 }
 
 /* A dict of n tensors, each with a storage of its own. */
@@ -437,6 +479,7 @@ int main(void)
         cmocka_unit_test(records_of_torch_are_checked),
         cmocka_unit_test(zip64_records_are_read_and_must_agree),
         cmocka_unit_test(saturated_entries_take_their_zip64_field),
+        cmocka_unit_test(a_descriptor_does_not_lie_in_the_directory),
         cmocka_unit_test(many_tensors_open_quickly),
         cmocka_unit_test(no_change_of_a_byte_crashes),
     };
