@@ -78,6 +78,33 @@ static void zeros_are_left_out(void **state)
     free(path);
 }
 
+/* One byte among zeros is kept, wherever in its block it stands. */
+static void a_byte_among_zeros_is_kept(void **state)
+{
+    (void)state;
+    enum { BLOCK = 4096, SIZE = 64 * BLOCK };
+    static const size_t places[] = {0, 1, BLOCK / 2, BLOCK - 2, BLOCK - 1};
+    struct phema_error err = {""};
+    char *path = support_tmp_path("lone");
+    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+        uint8_t *data = calloc(1, SIZE);
+        assert_non_null(data);
+        data[(size_t)20 * BLOCK + places[i]] = 1;
+        struct phema_writer *writer = NULL;
+        assert_ok(phema_writer_open(&writer, path, SIZE, &quick, &err), &err);
+        assert_ok(phema_writer_put(writer, 0, data, SIZE, &err), &err);
+        assert_ok(phema_writer_commit(writer, &err), &err);
+        size_t size = 0;
+        uint8_t *read = support_read(path, &size);
+        assert_int_equal(size, SIZE);
+        assert_memory_equal(read, data, SIZE);
+        assert_int_equal(unlink(path), 0);
+        free(read);
+        free(data);
+    }
+    free(path);
+}
+
 static void abandon_leaves_nothing(void **state)
 {
     (void)state;
@@ -304,6 +331,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(commit_publishes_what_was_put_in_any_order),
         cmocka_unit_test(zeros_are_left_out),
+        cmocka_unit_test(a_byte_among_zeros_is_kept),
         cmocka_unit_test(abandon_leaves_nothing),
         cmocka_unit_test(an_existing_file_is_refused_and_kept_unless_replacing),
         cmocka_unit_test(what_is_published_for_now_can_be_taken_back),
