@@ -170,6 +170,29 @@ static void a_changed_file_is_noticed(void **state)
     free(path);
 }
 
+/* What is read beside the mapping must be the file that is mapped, and not one that looks like it.
+ */
+static void another_file_of_the_same_size_and_date_is_noticed(void **state)
+{
+    (void)state;
+    char *path = support_tmp_path("mapped.bin"), *other = support_tmp_path("other.bin");
+    struct phema_error err = {""};
+    support_write(path, "0123456789", 10);
+    support_write(other, "9876543210", 10);
+    set_mtime(path, 1000000000, 5);
+    set_mtime(other, 1000000000, 5);
+    struct phema_file *file = open_ok(path);
+    int same = open(path, O_RDONLY | O_CLOEXEC), unlike = open(other, O_RDONLY | O_CLOEXEC);
+    assert_true(same >= 0 && unlike >= 0);
+    assert_ok(phema_file_check_same(file, same, &err), &err);
+    assert_fails(phema_file_check_same(file, unlike, &err), PHEMA_ERR_FILE, &err, "changed");
+    (void)close(same);
+    (void)close(unlike);
+    phema_file_close(file);
+    free(path);
+    free(other);
+}
+
 static void released_pages_are_read_again(void **state)
 {
     (void)state;
@@ -317,6 +340,7 @@ int main(void)
         cmocka_unit_test(an_unreadable_file_is_refused),
         cmocka_unit_test(mappings_hold_no_descriptors),
         cmocka_unit_test(a_changed_file_is_noticed),
+        cmocka_unit_test(another_file_of_the_same_size_and_date_is_noticed),
         cmocka_unit_test(released_pages_are_read_again),
         cmocka_unit_test(nothing_behind_a_file_is_released),
         cmocka_unit_test(a_file_cut_while_mapped_ends_with_a_sentence),
