@@ -7,4 +7,7 @@ for tolerance in 0 1e-5 5e-4 1; do
     echo "$tolerance: $?"
     "$phema" diff --json --tolerance $tolerance a/$name b/$name | grep '"equal"'
 done
+# a distance that is the tolerance, to the last digit, is within it
+most=$("$phema" diff --json a/$name b/$name | sed -n 's/.*"name".*"rel_l2": \([^}]*\)}.*/\1/p' | sort -g | tail -n 1)
+"$phema" diff -q --tolerance "$most" a/$name b/$name && echo "its own distance: 0"
 "$phema" diff --tolerance -1 a/$name b/$name
