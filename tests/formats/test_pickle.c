@@ -277,6 +277,9 @@ static void views_stay_inside_their_storage(void **state)
                         "\x8A\6\0\0\0\0\0\1"
                         "2\x86") ".",
            "overflows");
+    /* 4 steps of 2^62 are none, modulo 2^64 */
+    REFUSE(PROTO TENSOR(INT("\0"), INT("\5") "\x85", "\x8A\x08\0\0\0\0\0\0\0\x40\x85") ".",
+           "overflows");
     REFUSE(PROTO TENSOR("J\xFF\xFF\xFF\xFF", INT("\1") "\x85", INT("\1") "\x85") ".",
            "offset of 0");
     REFUSE(PROTO TENSOR("\x88", INT("\1") "\x85", INT("\1") "\x85") ".", "offset of 0");
