@@ -116,15 +116,20 @@ static void refinement_reaches_quad(void **state)
     (void)state;
     size_t n = 704;
     struct phema_profile *snapshots = edm2_snapshots(n / 2, 1e6, 1);
-    struct phema_solve_options options = {.metric = PHEMA_METRIC_PROFILE};
-    struct phema_solution refined = solve_one(snapshots, NULL, n, target_of(0.15, 1e6), options);
-    options.solver = PHEMA_SOLVER_QUAD;
-    struct phema_solution quad = solve_one(snapshots, NULL, n, target_of(0.15, 1e6), options);
-    assert_string_equal(refined.solver, "lapack");
-    assert_string_equal(quad.solver, "quad");
-    assert_same_weights(&refined, &quad, n, 1e-15);
-    phema_solutions_clear(&refined, 1);
-    phema_solutions_clear(&quad, 1);
+    for (int has_ridge = 0; has_ridge < 2; has_ridge++) {
+        struct phema_solve_options options = {.metric = PHEMA_METRIC_PROFILE,
+                                              .ridge = PHEMA_RIDGE_VALUE,
+                                              .ridge_value = has_ridge ? 1e-3 : 0};
+        struct phema_solution refined =
+            solve_one(snapshots, NULL, n, target_of(0.15, 1e6), options);
+        options.solver = PHEMA_SOLVER_QUAD;
+        struct phema_solution quad = solve_one(snapshots, NULL, n, target_of(0.15, 1e6), options);
+        assert_string_equal(refined.solver, "lapack");
+        assert_string_equal(quad.solver, "quad");
+        assert_same_weights(&refined, &quad, n, 1e-15);
+        phema_solutions_clear(&refined, 1);
+        phema_solutions_clear(&quad, 1);
+    }
     free(snapshots);
 }
 
