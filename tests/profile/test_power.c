@@ -77,6 +77,7 @@ static void no_width_exceeds_the_supremum(void **state)
 static void beta_is_the_correctly_rounded_power(void **state)
 {
     (void)state;
+    assert_true(phema_power_beta(0, 2) == 0.5);
     assert_true(phema_power_beta(0, 4) == 0.75);
     assert_true(phema_power_beta(1, 4) == 0.5625);
     assert_true(phema_power_beta(2, 10) == 0.729);
