@@ -5,12 +5,14 @@
  *   SHIM_SHORT       no pread gives more bytes than this, and every second one is interrupted first
  *   SHIM_FAIL_AT     the pread of this number, from 1, fails (EIO)
  *   SHIM_END_AT      from the pread of this number on the file has ended
+ *   SHIM_GROW_AT     before the pread of this number a byte is put behind the file SHIM_GROW
  *   SHIM_WRONG_AT    the pread of this number gives another first byte than the file has
  *   SHIM_FILESYSTEM  what statfs gives as f_type, hexadecimal
  *   SHIM_CGROUPS     a directory that stands for /: what is opened as /proc/self/cgroup and below
  *                    /sys/fs/cgroup is looked for there */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,6 +40,13 @@ static void find(void *function, const char *name)
     memcpy(function, &found, sizeof(found));
 }
 
+static void grow(const char *path)
+{
+    int descriptor = path ? open(path, O_WRONLY | O_APPEND | O_CLOEXEC) : -1;
+    if (descriptor < 0 || write(descriptor, "x", 1) != 1 || close(descriptor))
+        abort();
+}
+
 ssize_t pread(int descriptor, void *data, size_t size, off_t offset)
 {
     ssize_t (*next)(int, void *, size_t, off_t) = NULL;
@@ -47,6 +56,8 @@ ssize_t pread(int descriptor, void *data, size_t size, off_t offset)
         errno = EIO;
         return -1;
     }
+    if (n == number("SHIM_GROW_AT"))
+        grow(getenv("SHIM_GROW"));
     if (number("SHIM_END_AT") && n >= number("SHIM_END_AT"))
         return 0;
     if (most && n % 2) {
