@@ -18,6 +18,7 @@ for from in run packed ruled; do
     spare=$(($(number sums plan.json) * 2 / 5 / 64)) # of the smallest tiles that all targets need
     [ "$from" != packed ] || spare=$((spare + $(number decoders plan.json)))
     limit=$(($(number baseline plan.json) + spare + 1100000))
+    [ -z "${sanitize-}" ] || limit=$((limit + 32000000)) # what was freed is kept a while
     "$phema" plan -q -j3 --max-ram $limit --json --sigma-rel $widths "${rules[@]}" $snapshots >plan.json
     "$phema" synth -q -j3 --no-sync --max-ram $limit --json --sigma-rel $widths "${rules[@]}" $snapshots $from.tight/ >synth.json
     for file in "$from".all/*; do
