@@ -65,7 +65,7 @@ static void weights_of_any_size(void **state)
                                         {1e308, -1e308, 1e308, -1e308},
                                         {1e-308, 0, 0, 0},
                                         {0.5, -0.5, 1, 0},
-                                        {INFINITY, 0, 0, NAN}};
+                                        {(double)INFINITY, 0, 0, (double)NAN}};
     for (size_t i = 0; i < ARRAY_LEN(weights); i++)
         for (size_t n = 1; n <= ARRAY_LEN(snapshots); n++)
             draw_targets(snapshots, weights[i], n, &snapshots[0]);
@@ -86,9 +86,9 @@ static void as_many_kinds_as_snapshots(void **state)
 static void errors_of_any_size(void **state)
 {
     (void)state;
-    static const struct phema_plot_error widths[] = {{0.05, 0, 0, NAN, true},
-                                                     {0.10, 1e-320, NAN, 1e300, true},
-                                                     {0.15, 1e-3, 1e-30, INFINITY, false}};
+    static const struct phema_plot_error widths[] = {{0.05, 0, 0, (double)NAN, true},
+                                                     {0.10, 1e-320, (double)NAN, 1e300, true},
+                                                     {0.15, 1e-3, 1e-30, (double)INFINITY, false}};
     static const double inputs[] = {0.01, 0.0101, 0.0102, 0.0103, 0.0104, 0.0105, 0.3};
     for (size_t n = 0; n <= ARRAY_LEN(widths); n++) {
         struct phema_plot_errors errors = {
