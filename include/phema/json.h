@@ -60,6 +60,9 @@ void phema_json_out_string(struct phema_json_out *out, const char *key, const ch
 void phema_json_out_bytes(struct phema_json_out *out, const char *key, const char *value,
                           size_t size); /* invalid UTF-8 becomes U+FFFD */
 void phema_json_out_number(struct phema_json_out *out, const char *key, double value);
+/* A list of them. */
+void phema_json_out_numbers(struct phema_json_out *out, const char *key, const double *values,
+                            size_t n);
 void phema_json_out_u64(struct phema_json_out *out, const char *key, uint64_t value);
 void phema_json_out_bool(struct phema_json_out *out, const char *key, bool value);
 void phema_json_out_null(struct phema_json_out *out, const char *key);

@@ -101,6 +101,15 @@ void phema_json_out_number(struct phema_json_out *out, const char *key, double v
     phema_text_printf(out->text, "%.17g", value);
 }
 
+void phema_json_out_numbers(struct phema_json_out *out, const char *key, const double *values,
+                            size_t n)
+{
+    phema_json_out_open(out, key, '[');
+    for (size_t i = 0; i < n; i++)
+        phema_json_out_number(out, NULL, values[i]);
+    phema_json_out_close(out, ']');
+}
+
 void phema_json_out_u64(struct phema_json_out *out, const char *key, uint64_t value)
 {
     begin_value(out, key);

@@ -61,12 +61,7 @@ static void write_paths(struct phema_text *out, const struct cli_synth_values *g
         phema_json_out_number(&json, "profile_error", target->solution.profile_error);
         phema_json_out_number(&json, "norm1", target->solution.norm1);
         phema_json_out_number(&json, "norm2", target->solution.norm2);
-        phema_json_out_open(&json, "predicted_error", '{');
-        phema_json_out_number(&json, "total", target->solution.predicted.total);
-        phema_json_out_number(&json, "profile", target->solution.predicted.profile);
-        phema_json_out_number(&json, "rounding", target->solution.predicted.rounding);
-        phema_json_out_number(&json, "paper_weights", target->solution.predicted.paper_weights);
-        phema_json_out_close(&json, '}');
+        report_prediction_json(&json, &target->solution.predicted);
         rule_report_json(&json, plan, target, false);
         phema_json_out_close(&json, '}');
     }

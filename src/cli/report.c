@@ -443,6 +443,16 @@ void report_snapshot_json(struct phema_json_out *out, const struct phema_snapsho
     phema_json_out_close(out, '}');
 }
 
+void report_prediction_json(struct phema_json_out *out, const struct phema_prediction *predicted)
+{
+    phema_json_out_open(out, "predicted_error", '{');
+    phema_json_out_number(out, "total", predicted->total);
+    phema_json_out_number(out, "profile", predicted->profile);
+    phema_json_out_number(out, "rounding", predicted->rounding);
+    phema_json_out_number(out, "paper_weights", predicted->paper_weights);
+    phema_json_out_close(out, '}');
+}
+
 static void write_target_json(struct phema_json_out *out, const struct phema_plan *plan,
                               const struct phema_target *target)
 {
@@ -454,10 +464,7 @@ static void write_target_json(struct phema_json_out *out, const struct phema_pla
     if (target->named_time != target->time)
         phema_json_out_number(out, "named_time", target->named_time);
     report_profile_json(out, target->kind, target->spec);
-    phema_json_out_open(out, "weights", '[');
-    for (size_t k = 0; k < plan->series->n; k++)
-        phema_json_out_number(out, NULL, solution->weights[k]);
-    phema_json_out_close(out, ']');
+    phema_json_out_numbers(out, "weights", solution->weights, plan->series->n);
     phema_json_out_number(out, "sum", solution->sum);
     phema_json_out_number(out, "profile_error", solution->profile_error);
     if (!isnan(target->label_profile_error)) {
@@ -470,12 +477,7 @@ static void write_target_json(struct phema_json_out *out, const struct phema_pla
     phema_json_out_string(out, "metric", plan->metric);
     phema_json_out_number(out, "ridge", solution->ridge);
     phema_json_out_string(out, "solver", solution->solver);
-    phema_json_out_open(out, "predicted_error", '{');
-    phema_json_out_number(out, "total", solution->predicted.total);
-    phema_json_out_number(out, "profile", solution->predicted.profile);
-    phema_json_out_number(out, "rounding", solution->predicted.rounding);
-    phema_json_out_number(out, "paper_weights", solution->predicted.paper_weights);
-    phema_json_out_close(out, '}');
+    report_prediction_json(out, &solution->predicted);
     rule_report_json(out, plan, target, true);
     phema_json_out_close(out, '}');
 }

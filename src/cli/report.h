@@ -26,6 +26,9 @@ void report_synth(const struct cli_common *common, const struct phema_plan *plan
 /* Members "profile": what kind of average, null when nobody says it, and "spec": its text. */
 void report_profile_json(struct phema_json_out *out, const char *kind, const char *spec);
 
+/* "predicted_error": {...} */
+void report_prediction_json(struct phema_json_out *out, const struct phema_prediction *predicted);
+
 /* One snapshot of a series as a member of an array: file, time, widths. */
 void report_snapshot_json(struct phema_json_out *out, const struct phema_snapshot *snapshot);
 

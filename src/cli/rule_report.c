@@ -2,6 +2,8 @@
 /* rule_report.c - see rule_report.h. */
 #include "rule_report.h"
 
+#include "report.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -52,15 +54,6 @@ void rule_report_write(struct phema_text *out, const struct phema_plan *plan)
     }
 }
 
-static void write_weights_json(struct phema_json_out *out, const struct phema_plan *plan,
-                               const struct phema_solution *solution)
-{
-    phema_json_out_open(out, "weights", '[');
-    for (size_t k = 0; k < plan->series->n; k++)
-        phema_json_out_number(out, NULL, solution->weights[k]);
-    phema_json_out_close(out, ']');
-}
-
 static void write_solution_json(struct phema_json_out *out, const struct phema_solution *solution)
 {
     phema_json_out_number(out, "profile_error", solution->profile_error);
@@ -68,12 +61,7 @@ static void write_solution_json(struct phema_json_out *out, const struct phema_s
     phema_json_out_number(out, "norm2", solution->norm2);
     phema_json_out_number(out, "condition", solution->condition);
     phema_json_out_number(out, "ridge", solution->ridge);
-    phema_json_out_open(out, "predicted_error", '{');
-    phema_json_out_number(out, "total", solution->predicted.total);
-    phema_json_out_number(out, "profile", solution->predicted.profile);
-    phema_json_out_number(out, "rounding", solution->predicted.rounding);
-    phema_json_out_number(out, "paper_weights", solution->predicted.paper_weights);
-    phema_json_out_close(out, '}');
+    report_prediction_json(out, &solution->predicted);
 }
 
 void rule_report_json(struct phema_json_out *out, const struct phema_plan *plan,
@@ -94,7 +82,7 @@ void rule_report_json(struct phema_json_out *out, const struct phema_plan *plan,
             phema_json_out_number(out, "sigma_rel", rule->sigma_rel);
             phema_json_out_number(out, "gamma", rule->gamma);
             if (has_weights)
-                write_weights_json(out, plan, &target->ruled[r]);
+                phema_json_out_numbers(out, "weights", target->ruled[r].weights, plan->series->n);
             write_solution_json(out, &target->ruled[r]);
         }
         phema_json_out_close(out, '}');

@@ -160,24 +160,15 @@ PHEMA_FALLIBLE motion_find(struct phema_series *series, bool keeps_rounding, uin
     return status ? phema_fail(err, status, "%s", why.message) : PHEMA_OK;
 }
 
-static void write_numbers(struct phema_json_out *out, const char *key, const double *numbers,
-                          size_t n)
-{
-    phema_json_out_open(out, key, '[');
-    for (size_t k = 0; k < n; k++)
-        phema_json_out_number(out, NULL, numbers[k]);
-    phema_json_out_close(out, ']');
-}
-
 void phema_series_write_motion(struct phema_json_out *out, const struct phema_series *series)
 {
     const struct phema_motion *motion = series->motion;
     if (!motion)
         return;
     phema_json_out_open(out, "motion", '{');
-    write_numbers(out, "ends", motion->ends, motion->n_intervals);
-    write_numbers(out, "wander", motion->wander, motion->n_intervals);
-    write_numbers(out, "jitter", motion->jitter, motion->n_intervals);
+    phema_json_out_numbers(out, "ends", motion->ends, motion->n_intervals);
+    phema_json_out_numbers(out, "wander", motion->wander, motion->n_intervals);
+    phema_json_out_numbers(out, "jitter", motion->jitter, motion->n_intervals);
     phema_json_out_open(out, "rounding", '[');
     for (size_t k = 0; k < series->n; k++)
         phema_json_out_number(out, NULL, series->snapshots[k].rounding);

@@ -88,10 +88,8 @@ static void write_rules(struct phema_json_out *out, const struct phema_plan *pla
         } else {
             phema_json_out_number(out, "sigma_rel", rule->sigma_rel);
             phema_json_out_number(out, "gamma", rule->gamma);
-            phema_json_out_open(out, "weights", '[');
-            for (size_t k = 0; k < plan->series->n - target->n_left_out; k++)
-                phema_json_out_number(out, NULL, solution->weights[k]);
-            phema_json_out_close(out, ']');
+            phema_json_out_numbers(out, "weights", solution->weights,
+                                   plan->series->n - target->n_left_out);
             phema_json_out_number(out, "profile_error", solution->profile_error);
             phema_json_out_number(out, "norm2", solution->norm2);
             write_prediction(out, solution);

@@ -28,7 +28,9 @@ solve_profiles(struct phema_solution *solutions, const struct phema_profile *sna
                                           .targets = mixes,
                                           .m = m,
                                           .run_end = run_end};
-    enum phema_status status = phema_weights_solve(solutions, &problem, options, err);
+    /* weights that are there are rated, else solved for */
+    enum phema_status status = options ? phema_weights_solve(solutions, &problem, options, err)
+                                       : phema_weights_rate(solutions, &problem, err);
     free(mixes);
     return status;
 }
@@ -39,16 +41,7 @@ static inline enum phema_status rate_profiles(struct phema_solution *solutions,
                                               const struct phema_profile *targets, size_t m,
                                               double run_end, struct phema_error *err)
 {
-    struct phema_mix *mixes = mixes_of(targets, m);
-    const struct phema_problem problem = {.snapshots = snapshots,
-                                          .rounding = rounding,
-                                          .n = n,
-                                          .targets = mixes,
-                                          .m = m,
-                                          .run_end = run_end};
-    enum phema_status status = phema_weights_rate(solutions, &problem, err);
-    free(mixes);
-    return status;
+    return solve_profiles(solutions, snapshots, rounding, n, targets, m, run_end, NULL, err);
 }
 
 static inline enum phema_status build_grams(struct phema_grams *grams,

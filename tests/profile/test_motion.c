@@ -167,13 +167,20 @@ static struct phema_distance *distances_of(const struct phema_profile *snapshots
     return pairs;
 }
 
+/* The series, and its distances under a motion that is known. */
+static struct phema_distance *make_known(struct phema_profile *snapshots, size_t *n_pairs,
+                                         double wander_of(double), double jitter_of(double))
+{
+    make_series(snapshots);
+    return distances_of(snapshots, n_pairs, wander_of, jitter_of);
+}
+
 static void powers_of_time_are_found(void **state)
 {
     (void)state;
     struct phema_profile snapshots[N];
-    make_series(snapshots);
     size_t n_pairs = 0;
-    struct phema_distance *distances = distances_of(snapshots, &n_pairs, falling, even);
+    struct phema_distance *distances = make_known(snapshots, &n_pairs, falling, even);
     struct phema_motion motion;
     struct phema_error err = {""};
     assert_ok(phema_motion_fit(&motion, snapshots, N, NULL, distances, n_pairs, &err), &err);
@@ -206,9 +213,8 @@ static void sudden_changes_are_found(void **state)
 {
     (void)state;
     struct phema_profile snapshots[N];
-    make_series(snapshots);
     size_t n_pairs = 0;
-    struct phema_distance *distances = distances_of(snapshots, &n_pairs, dropping, even);
+    struct phema_distance *distances = make_known(snapshots, &n_pairs, dropping, even);
     for (size_t p = 0; p < n_pairs; p++)
         distances[p].square =
             square_of(&snapshots[distances[p].i], &snapshots[distances[p].j], dropping, dropping);
@@ -263,9 +269,8 @@ static void too_little_is_said(void **state)
 {
     (void)state;
     struct phema_profile snapshots[N];
-    make_series(snapshots);
     size_t n_pairs = 0;
-    struct phema_distance *distances = distances_of(snapshots, &n_pairs, falling, even);
+    struct phema_distance *distances = make_known(snapshots, &n_pairs, falling, even);
     struct phema_motion motion;
     struct phema_error err = {""};
     double coarse[N];
@@ -287,9 +292,8 @@ static void the_metric_is_the_expected_error(void **state)
 {
     (void)state;
     struct phema_profile snapshots[N];
-    make_series(snapshots);
     size_t n_pairs = 0;
-    struct phema_distance *distances = distances_of(snapshots, &n_pairs, falling, even);
+    struct phema_distance *distances = make_known(snapshots, &n_pairs, falling, even);
     struct phema_motion motion;
     struct phema_error err = {""};
     assert_ok(phema_motion_fit(&motion, snapshots, N, NULL, distances, n_pairs, &err), &err);
