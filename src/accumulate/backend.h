@@ -13,6 +13,11 @@
 #define PHEMA_GROUP_INPUTS  32
 #define PHEMA_GROUP_TARGETS 13
 
+/* To which cache a kernel asks for its inputs ahead. Files that are laid out alike begin alike in
+ * their pages, so that lines of many inputs compete for the same few places of the first one, and
+ * push each other out before they are used. */
+enum phema_prefetch { PHEMA_PREFETCH_NONE, PHEMA_PREFETCH_L1, PHEMA_PREFETCH_L2 };
+
 /* sums[m] += sum_k weights[k][m] * inputs[k] for a whole number of steps, in the order of k */
 struct phema_block {
     uint8_t *sums; /* n_targets rows, row_bytes apart */
@@ -20,7 +25,7 @@ struct phema_block {
     const uint8_t *const *inputs; /* [n_inputs] */
     const void *weights;          /* row-major [n_inputs x n_targets], of the accumulator's type */
     size_t n_inputs, n_targets, n_elems;
-    bool is_panel; /* inputs are in the first-level cache already */
+    enum phema_prefetch prefetch;
 };
 
 /* The kernels of one instruction set for one accumulator. dtype: F16, BF16, F32 or F64. */

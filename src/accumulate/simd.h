@@ -23,10 +23,14 @@ SIMD_INLINE size_t phema_wide_bytes(enum phema_dtype dtype)
 #define SIMD_PREFETCH_BYTES 512
 
 /* The address may lie behind the end of the input: a prefetch cannot fault. */
-SIMD_INLINE void phema_prefetch_ahead(const uint8_t *p, size_t size)
+SIMD_INLINE void phema_prefetch_ahead(const uint8_t *p, size_t size, enum phema_prefetch to)
 {
-    for (size_t i = 0; i < size; i += 64)
-        __builtin_prefetch(p + SIMD_PREFETCH_BYTES + i, 0, 3);
+    for (size_t i = 0; i < size; i += 64) {
+        if (to == PHEMA_PREFETCH_L1)
+            __builtin_prefetch(p + SIMD_PREFETCH_BYTES + i, 0, 3);
+        else if (to == PHEMA_PREFETCH_L2)
+            __builtin_prefetch(p + SIMD_PREFETCH_BYTES + i, 0, 1);
+    }
 }
 
 /* Sums below this in magnitude round to finite numbers: half a step beyond the largest one. */

@@ -22,8 +22,9 @@
 /* Targets whose weights are laid out at a time: three sets of the widest kernels. */
 #define SPAN_TARGETS ((size_t)3 * PHEMA_GROUP_TARGETS)
 
-/* For so few targets memory is the limit, and a few inputs at a time are read fastest. */
-#define FEW_TARGETS 9
+/* For so few targets memory is the limit, and a few inputs at a time are read fastest: as many as
+ * have places in the first-level cache when all of them compete for the same. */
+#define FEW_TARGETS 6
 #define FEW_INPUTS  8
 /* Shorter runs of an input are read slowly. */
 #define MIN_BLOCK_ELEMS ((size_t)1024)
@@ -134,7 +135,7 @@ static void add_panel(const struct pass *pass, const struct group *group, size_t
         look_up(pass, panel + k * row_bytes, group->inputs[k] + first * bits / 8, end - first);
         rows[k] = panel + k * row_bytes;
     }
-    struct phema_block block = {.inputs = rows, .n_elems = end - first, .is_panel = true};
+    struct phema_block block = {.inputs = rows, .n_elems = end - first};
     enum phema_dtype wide = pass->accumulator == PHEMA_ACCUMULATE_F64 ? PHEMA_F64 : PHEMA_F32;
     for (size_t set = 0; set < group->n_sets; set++)
         add_set(pass, group, set, first, wide, &block);
@@ -148,7 +149,9 @@ static void add_files(const struct pass *pass, const struct group *group, size_t
         inputs[k] = group->inputs[k] + first * phema_dtype_bits(pass->tile->dtype) / 8;
     struct phema_block block = {.inputs = inputs, .n_elems = end - first};
     for (size_t set = 0; set < group->n_sets; set++) {
-        block.is_panel = set > 0;
+        block.prefetch = set > 0                        ? PHEMA_PREFETCH_NONE
+                         : group->n_inputs > FEW_INPUTS ? PHEMA_PREFETCH_L2
+                                                        : PHEMA_PREFETCH_L1;
         add_set(pass, group, set, first, pass->tile->dtype, &block);
     }
 }

@@ -20,6 +20,8 @@
 /* Sums of a worker, which should not leave the L2 cache: many targets make smaller tiles. */
 #define MAX_SUM_BYTES ((size_t)2 << 20)
 
+#define CACHE_LINE ((size_t)64)
+
 /* For writers, messages and what libc keeps beside all that is counted. */
 #define SMALL_BYTES ((uint64_t)192 << 10)
 
@@ -68,15 +70,16 @@ static struct demands demands_of(const struct run *run)
 
 static size_t rounded_up(size_t bytes)
 {
-    return (bytes + 63) / 64 * 64;
+    return (bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
 }
 
-/* Of a tile, begun and ended on blocks where it is read past the page cache. */
+/* Of a tile, begun and ended on blocks where it is read past the page cache. Other slots begin at
+ * different places in their pages, so that they do not compete for the same ones in the cache. */
 static size_t slot_bytes(const struct run *run, size_t tile_bytes)
 {
     size_t page = PHEMA_INPUT_ALIGNMENT;
     size_t whole = (tile_bytes + page - 1) / page * page;
-    return run->n_direct ? whole + PHEMA_INPUT_ROOM : whole;
+    return whole + (run->n_direct ? PHEMA_INPUT_ROOM : CACHE_LINE);
 }
 
 /* The most that a pass of n targets needs. */
