@@ -7,19 +7,30 @@
 #include <stdlib.h>
 
 /* A B/(A+B-1) (ta/tb)^(B-1) / tb */
+phema_quad phema_white_term(phema_quad a_power, phema_quad b_power)
+{
+    return a_power * b_power / (a_power + b_power - 1);
+}
+
 phema_quad phema_white_product(phema_quad a_power, phema_quad b_power, phema_quad ta,
                                phema_quad decay)
 {
-    return a_power * b_power * decay / ((a_power + b_power - 1) * ta);
+    return phema_white_term(a_power, b_power) * decay / ta;
 }
 
 /* ta (1 - 1/(A+1) - r/(B+1) + r/(A+B+1)) with r the decay; the last two terms over one denominator,
  * since they nearly cancel for large A */
+struct phema_walk_terms phema_walk_terms(phema_quad a_power, phema_quad b_power)
+{
+    return (struct phema_walk_terms){a_power / (a_power + 1),
+                                     a_power / ((b_power + 1) * (a_power + b_power + 1))};
+}
+
 phema_quad phema_walk_product(phema_quad a_power, phema_quad b_power, phema_quad ta,
                               phema_quad decay)
 {
-    phema_quad lost = decay * a_power / ((b_power + 1) * (a_power + b_power + 1));
-    return ta * (a_power / (a_power + 1) - lost);
+    struct phema_walk_terms terms = phema_walk_terms(a_power, b_power);
+    return ta * (terms.begun - decay * terms.lost);
 }
 
 static bool alloc_products(struct phema_products *products, size_t n, size_t m, const bool *wanted)

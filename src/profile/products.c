@@ -15,13 +15,16 @@ static void keep_product(struct phema_products *products, const struct phema_set
     size_t n = set->n;
     size_t row = set->owners[i] > set->owners[j] ? set->owners[i] : set->owners[j];
     size_t column = set->owners[i] > set->owners[j] ? set->owners[j] : set->owners[i];
-    phema_quad factor = set->factors[i] * set->factors[j];
+    bool is_plain = i < n && j < n; /* the factors are 1 */
+    phema_quad factor = is_plain ? 1 : set->factors[i] * set->factors[j];
     for (size_t g = 0; g < PHEMA_N_GRAMS; g++) {
         if (!products->with[g])
             continue;
+        if (is_plain)
+            products->with[g][row * n + column] = product[g];
         if (row == column)
             products->self[g][row] += (i == j ? 1 : 2) * factor * product[g];
-        if (column < n)
+        if (column < n && !is_plain)
             products->with[g][row * n + column] += factor * product[g];
     }
 }
@@ -33,25 +36,74 @@ static bool is_wanted(const struct phema_set *set, size_t i, size_t j)
 
 /* ---- Closed forms ---- */
 
-static void find_plain(struct phema_products *products, const struct phema_set *set)
+struct closed {
+    size_t *by_kind; /* [n + n_parts] members, kind by kind */
+    size_t *starts;  /* [n_kinds + 1] of each in by_kind */
+    phema_quad *inverse_times;
+};
+
+static void free_closed(struct closed *closed)
 {
-    for (size_t i = 0; i < set->n + set->n_parts; i++) {
-        for (size_t j = 0; j <= i; j++) {
-            if (!is_wanted(set, i, j))
+    free(closed->by_kind);
+    free(closed->starts);
+    free(closed->inverse_times);
+}
+
+/* Counting sort. */
+static bool init_closed(struct closed *closed, const struct phema_set *set)
+{
+    size_t n_members = set->n + set->n_parts;
+    closed->by_kind = calloc(n_members + 1, sizeof(*closed->by_kind));
+    closed->starts = calloc(set->n_kinds + 2, sizeof(*closed->starts));
+    closed->inverse_times = calloc(set->n_times + 1, sizeof(*closed->inverse_times));
+    if (!closed->by_kind || !closed->starts || !closed->inverse_times)
+        return false;
+    for (size_t t = 0; t < set->n_times; t++)
+        closed->inverse_times[t] = 1 / set->times[t];
+    size_t *ends = closed->starts + 1; /* while they fill, kind k's is one place further */
+    for (size_t i = 0; i < n_members; i++)
+        ends[set->members[i].kind + 1]++;
+    for (size_t k = 0; k < set->n_kinds; k++)
+        ends[k + 1] += ends[k];
+    for (size_t i = 0; i < n_members; i++)
+        closed->by_kind[ends[set->members[i].kind]++] = i;
+    return true;
+}
+
+/* Of the members of two kinds, those where the first ends before the second. Divisions are slow in
+ * quad: there is none for each of them. */
+static void find_of_kinds(struct phema_products *products, const struct phema_set *set,
+                          const struct closed *closed, size_t x, size_t y)
+{
+    const struct phema_walk_terms walk = phema_walk_terms(set->kinds[x].power, set->kinds[y].power);
+    const phema_quad white = phema_white_term(set->kinds[x].power, set->kinds[y].power);
+    for (size_t p = closed->starts[x]; p < closed->starts[x + 1]; p++) {
+        size_t i = closed->by_kind[p];
+        const struct phema_member *a = &set->members[i];
+        for (size_t q = closed->starts[y]; q < closed->starts[y + 1]; q++) {
+            size_t j = closed->by_kind[q];
+            const struct phema_member *b = &set->members[j];
+            bool is_before = a->time < b->time || (a->time == b->time && i <= j);
+            if (!is_before || !is_wanted(set, i, j))
                 continue;
-            bool is_later = set->members[i].time > set->members[j].time;
-            const struct phema_member *a = &set->members[is_later ? j : i];
-            const struct phema_member *b = &set->members[is_later ? i : j];
-            phema_quad ta = set->times[a->time];
             phema_quad decay = phema_set_decay(set, b->kind, a->time, b->time);
-            phema_quad a_power = set->kinds[a->kind].power;
-            phema_quad b_power = set->kinds[b->kind].power;
-            const phema_quad product[PHEMA_N_GRAMS] = {
-                phema_white_product(a_power, b_power, ta, decay),
-                phema_walk_product(a_power, b_power, ta, decay), 0};
+            phema_quad product[PHEMA_N_GRAMS] = {white * decay * closed->inverse_times[a->time]};
+            if (products->with[PHEMA_GRAM_WALK])
+                product[PHEMA_GRAM_WALK] = set->times[a->time] * (walk.begun - decay * walk.lost);
             keep_product(products, set, i, j, product);
         }
     }
+}
+
+static bool find_plain(struct phema_products *products, const struct phema_set *set)
+{
+    struct closed closed = {0};
+    bool has_memory = init_closed(&closed, set);
+    for (size_t x = 0; has_memory && x < set->n_kinds; x++)
+        for (size_t y = 0; y < set->n_kinds; y++)
+            find_of_kinds(products, set, &closed, x, y);
+    free_closed(&closed);
+    return has_memory;
 }
 
 /* ---- Over intervals ---- */
@@ -214,19 +266,20 @@ static void add_piece(struct sums *sums, const struct phema_piece *piece)
 }
 
 /* <Q_a, Q_b> = integral (1 - F_a)(1 - F_b) up to the end of a; b ends there or later. */
-static void read_pair(phema_quad *product, const struct sums *sums,
-                      const struct phema_pieces *pieces, const struct phema_member *a,
-                      const struct phema_member *b)
+static void read_pair(phema_quad *product, const struct phema_products *wanted,
+                      const struct sums *sums, const struct phema_pieces *pieces,
+                      const struct phema_member *a, const struct phema_member *b)
 {
     const struct phema_set *set = sums->set;
     size_t pair = sums->pair_at[a->kind * set->n_kinds + b->kind];
     phema_quad decay = phema_set_decay(set, b->kind, a->time, b->time);
     phema_quad open = phema_pieces_open_bin(pieces, a, b, decay);
-    product[PHEMA_GRAM_WHITE] = decay * sums->densities[pair] + open;
-    product[PHEMA_GRAM_WALK] = set->times[a->time] - sums->singles[a->kind] -
-                               decay * (sums->singles[b->kind] - sums->both[pair]);
-    product[PHEMA_GRAM_MOTION] = 0;
-    if (sums->motion)
+    if (wanted->with[PHEMA_GRAM_WHITE])
+        product[PHEMA_GRAM_WHITE] = decay * sums->densities[pair] + open;
+    if (wanted->with[PHEMA_GRAM_WALK])
+        product[PHEMA_GRAM_WALK] = set->times[a->time] - sums->singles[a->kind] -
+                                   decay * (sums->singles[b->kind] - sums->both[pair]);
+    if (wanted->with[PHEMA_GRAM_MOTION])
         product[PHEMA_GRAM_MOTION] = sums->wandered - sums->moved_single[a->kind] -
                                      decay * (sums->moved_single[b->kind] - sums->moved[pair]) +
                                      open * jitter_at(sums, phema_pieces_bin_end(pieces));
@@ -242,8 +295,8 @@ static void read_member(struct phema_products *products, const struct sums *sums
         size_t j = sums->by_time[later];
         if (!is_wanted(set, i, j))
             continue;
-        phema_quad product[PHEMA_N_GRAMS];
-        read_pair(product, sums, pieces, &set->members[i], &set->members[j]);
+        phema_quad product[PHEMA_N_GRAMS] = {0};
+        read_pair(product, products, sums, pieces, &set->members[i], &set->members[j]);
         keep_product(products, set, i, j, product);
     }
 }
@@ -273,7 +326,8 @@ PHEMA_FALLIBLE phema_products_find(struct phema_products *products, const struct
 {
     if (!set->is_plain)
         return sum_pieces(products, set, motion, err);
-    find_plain(products, set);
+    if (!find_plain(products, set))
+        return phema_fail_memory(err);
     if (!motion)
         return PHEMA_OK;
     /* the others are there, in closed form */

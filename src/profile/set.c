@@ -112,7 +112,7 @@ phema_quad phema_set_decay(const struct phema_set *set, size_t kind, size_t from
     const phema_quad *kept = set->kept + kind * set->n_times;
     /* a denormal has lost digits, and 0 / 0 is none */
     if (kept[from] > (phema_quad)LDBL_MIN * 4)
-        return kept[from] / kept[to];
+        return kept[from] * set->inverse_kept[kind * set->n_times + to];
     return decay_between(set, kind, from, to);
 }
 
@@ -147,15 +147,23 @@ static void follow_ramp(struct phema_trail *trail, const struct phema_set *set,
     }
 }
 
+static void keep_decay(struct phema_set *set, size_t k, size_t t)
+{
+    phema_quad kept = decay_between(set, k, t, set->n_times - 1);
+    set->kept[k * set->n_times + t] = kept;
+    set->inverse_kept[k * set->n_times + t] = kept > 0 ? 1 / kept : 0;
+}
+
 static bool build_decays(struct phema_set *set)
 {
     bool needs_trails = false;
     for (size_t k = 0; k < set->n_kinds; k++)
         needs_trails |= has_trail(set, &set->kinds[k]);
     set->kept = calloc(set->n_kinds * set->n_times + 1, sizeof(*set->kept));
+    set->inverse_kept = calloc(set->n_kinds * set->n_times + 1, sizeof(*set->inverse_kept));
     if (needs_trails)
         set->trails = calloc(set->n_kinds * set->n_times + 1, sizeof(*set->trails));
-    if (!set->kept || (needs_trails && !set->trails))
+    if (!set->kept || !set->inverse_kept || (needs_trails && !set->trails))
         return false;
     for (size_t k = 0; k < set->n_kinds; k++) {
         const struct phema_kind *kind = &set->kinds[k];
@@ -164,7 +172,7 @@ static bool build_decays(struct phema_set *set)
         else if (has_trail(set, kind))
             follow_ramp(set->trails + k * set->n_times, set, kind);
         for (size_t t = 0; t < set->n_times; t++)
-            set->kept[k * set->n_times + t] = decay_between(set, k, t, set->n_times - 1);
+            keep_decay(set, k, t);
     }
     return true;
 }
@@ -238,6 +246,7 @@ void phema_set_clear(struct phema_set *set)
     free(set->kinds);
     free(set->times);
     free(set->kept);
+    free(set->inverse_kept);
     free(set->trails);
     *set = (struct phema_set){0};
 }

@@ -32,7 +32,7 @@ struct phema_set {
     size_t n_times;
     bool is_stepwise; /* some profile can be followed step by step only */
     bool is_plain;    /* power functions from 0 on, one a target: products in closed form */
-    phema_quad *kept; /* [n_kinds x n_times], see phema_set_decay */
+    phema_quad *kept, *inverse_kept; /* [n_kinds x n_times], see phema_set_decay */
     struct phema_trail *trails; /* [n_kinds x n_times] of kinds without a closed decay, or NULL */
 };
 
