@@ -268,7 +268,7 @@ static enum phema_status run(void *values, struct phema_error *err)
 }
 
 static const struct cli_opt rows[] = {
-    {"KIND", INPUT, CLI_OPERAND, CLI_ROW(plot_values, kind), NULL,
+    {"KIND", INPUT, CLI_OPERAND, CLI_ROW(plot_values, kind), "profiles|weights|error|memory|sweep",
      "profiles, weights or error of SNAPSHOTS; or memory\nor sweep of the file that stands there",
      0, 0},
     CLI_SERIES_ROWS(plot_values, ),

@@ -250,7 +250,7 @@ static enum phema_status run(void *values, struct phema_error *err)
 static const struct cli_opt rows[] = {
     {"OUT", INPUT, CLI_OPERAND, CLI_ROW(verify_values, out), NULL,
      "what synth has made: a file, or a directory of\nshards", 0, 0},
-    {"snapshots", INPUT, CLI_TEXT, CLI_ROW(verify_values, snapshots), "PATH",
+    {"snapshots", INPUT, CLI_TEXT, CLI_ROW(verify_values, snapshots), "FILE|DIR",
      "the snapshots, where they have moved: directory,\nmanifest (*.json) or @list.txt", 0, 0},
     CLI_PICKLE_ROWS(verify_values, allow_global),
     {"sample", NUMBERS, CLI_COUNT, CLI_ROW(verify_values, sample), "N",

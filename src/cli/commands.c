@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "completions.h"
 #include "phema/cleanup.h"
 #include "phema/cli.h"
 #include "shared.h"
@@ -75,6 +76,19 @@ static enum phema_status print_help(const char *name, struct phema_error *err)
     return status;
 }
 
+/* What help was asked: "help", "help VERB" or "help --completions SHELL". */
+static enum phema_status help(int argc, char **argv, struct phema_error *err)
+{
+    if (argc < 3 || strcmp(argv[2], "--completions") != 0)
+        return print_help(argc > 2 ? argv[2] : NULL, err);
+    struct phema_text text = {0};
+    enum phema_status status = cli_write_completions(&text, argc > 3 ? argv[3] : NULL, err);
+    if (!status)
+        status = cli_print(&text, err);
+    phema_text_clear(&text);
+    return status;
+}
+
 static enum phema_status run_verb(const struct cli_verb *verb, int argc, char **argv,
                                   struct phema_error *err)
 {
@@ -100,7 +114,7 @@ static enum phema_status run(int argc, char **argv, struct phema_error *err)
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
         return print_help(NULL, err);
     if (strcmp(word, "help") == 0)
-        return print_help(argc > 2 ? argv[2] : NULL, err);
+        return help(argc, argv, err);
     if (strcmp(word, "--version") == 0) {
         struct phema_text text = {0};
         phema_text_puts(&text, "posthoc-ema " PHEMA_VERSION "\n");

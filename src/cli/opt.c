@@ -375,9 +375,7 @@ static void write_option(struct phema_text *out, const struct cli_opt *option)
         phema_text_printf(out, "  -%c, --%s", option->letter, option->name);
     else
         phema_text_printf(out, "      --%s", option->name);
-    if (option->value && option->kind != CLI_CHOICE)
-        phema_text_printf(out, " %s", option->value);
-    if (option->kind == CLI_CHOICE)
+    if (option->value && !is_operand(option))
         phema_text_printf(out, " %s", option->value);
     size_t width = out->size - start;
     if (width + 2 > HELP_COLUMN)

@@ -44,7 +44,9 @@ struct cli_opt {
     enum cli_group group;
     enum cli_kind kind;
     size_t offset;
-    const char *value; /* what help shows for the value; the choices of CLI_CHOICE */
+    /* What help shows for the value: the choices of CLI_CHOICE; FILE and DIR are names of files. Of
+     * an operand, which it does not show it for: the words it may be, NULL for names of files. */
+    const char *value;
     const char *help;
     unsigned flags;
     char letter; /* -j */

@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# Completions, held against the program's own help in bash, zsh and fish: every verb, every option of
+# it, every word a value may be, names of files where files are meant and nothing elsewhere.
+#   tests/completions.sh PROGRAM
+# A shell that is not installed is named and left out.
+set -u
+program=$(readlink -f "$1") || exit 1
+here=$(cd "$(dirname "$0")/completions" && pwd)
+failed=0
+fail() {
+    echo "completions: $*" >&2
+    failed=1
+}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/in" "$work/bin"
+export TMPDIR=$work LC_ALL=C.UTF-8 HOME=$work TERM=dumb
+cd "$work/in" || exit 1
+touch 'a-file.pt'
+verbs=$("$program" --help | sed -nE '/^Verbs/,$s/^  ([a-z]+) .*/\1/p' | grep -vx help)
+[ -n "$verbs" ] || fail "the program names no verbs"
+
+sorted() { # words of all lines as one line
+    tr -s ' \n' '\n' | grep . | LC_ALL=C sort | paste -sd ' '
+}
+options() { # "-x --name|VALUE" of a verb, one a line
+    "$program" "$1" --help | sed -nE \
+        -e 's/^  (-.), (--[a-z-]+)( ([^ ]+))?($|  .*)/\1 \2 \4/p' \
+        -e 's/^      (--[a-z-]+)( ([^ ]+))?($|  .*)/\1 \3/p' | sed -E 's/ *$//'
+}
+operands() {
+    "$program" "$1" --help | sed -nE 's/^  ([A-Z][A-Z|]*)  .*/\1/p'
+}
+words_of() { # a placeholder: "auto none" of auto|none|VALUE, "a-file.pt" of FILE
+    local part
+    for part in ${1//|/ }; do
+        case $part in
+        FILE | DIR) echo a-file.pt ;;
+        [a-z0-9]*) echo "$part" ;;
+        esac
+    done | sort -u | sorted
+}
+
+# Lines, and what is to be offered for each.
+ask() { # expected words, line
+    sorted <<<"$1" >>"$work/wanted"
+    printf '%s\n' "$2" >>"$work/lines"
+}
+ask "$verbs help" "posthoc-ema "
+ask "synth" "posthoc-ema sy"
+ask "--help --version" "posthoc-ema -"
+ask "$verbs" "posthoc-ema help "
+ask "bash zsh fish" "posthoc-ema help --completions "
+ask "profiles weights error memory sweep" "posthoc-ema plot "
+ask "a-file.pt" "posthoc-ema plot profiles a"
+ask "a-file.pt" "posthoc-ema plot -o out.svg --metric walk profiles a"
+n_values=0
+for verb in $verbs; do
+    ask "$(options "$verb" | grep -oE -- '(^| )--?[a-z-]+')" "posthoc-ema $verb -"
+    [ "$verb" = plot ] || [ -z "$(operands "$verb")" ] || ask "a-file.pt" "posthoc-ema $verb a"
+    while read -r names; do
+        value=${names##* }
+        [[ $value == -* ]] && continue
+        name=$(grep -oE -- '--[a-z-]+' <<<"$names")
+        ask "$(words_of "$value")" "posthoc-ema $verb $name "
+        n_values=$((n_values + 1))
+    done < <(options "$verb")
+done
+[ "$n_values" -gt 100 ] || fail "only $n_values values found in the help of all verbs"
+
+for shell in bash zsh fish; do
+    "$program" help --completions $shell >"$work/script.$shell" || fail "no script for $shell"
+    command -v $shell >/dev/null || {
+        echo "completions: $shell is not installed; its script was not tried" >&2
+        continue
+    }
+    options=()
+    [ $shell = zsh ] && options=(-f)
+    $shell "${options[@]}" "$here/complete.$shell" "$work/script.$shell" <"$work/lines" |
+        while IFS= read -r line; do sorted <<<"$line"; done >"$work/offered"
+    paste -d : "$work/lines" "$work/wanted" >"$work/expected"
+    paste -d : "$work/lines" "$work/offered" >"$work/found"
+    diff -u --label "expected of $shell" "$work/expected" --label "$shell" "$work/found" >&2 ||
+        fail "$shell offers something else"
+done
+
+# Readline itself: a command line is completed by TAB in an interactive bash, and run.
+printf '#!/bin/sh\necho "$@" >"%s"\n' "$work/typed" >"$work/bin/posthoc-ema"
+chmod +x "$work/bin/posthoc-ema"
+# shellcheck disable=SC2016 # for that shell to expand
+printf 'PATH=%q:$PATH\nsource %q\n' "$work/bin" "$work/script.bash" >"$work/rc"
+printf 'posthoc-ema sy\t--metr\tw\ta-f\t --ridge=n\t\nexit\n' |
+    script -qec "bash --noprofile --rcfile $work/rc -i" /dev/null >/dev/null 2>&1
+[ "$(cat "$work/typed" 2>/dev/null)" = "synth --metric walk a-file.pt --ridge=none" ] ||
+    fail "TAB in bash makes '$(cat "$work/typed" 2>/dev/null)'"
+exit $failed

@@ -1,0 +1,43 @@
+#!/usr/bin/env zsh
+# What zsh offers for command lines: an interactive zsh is given each of them and a TAB; compadd, which
+# all completion ends in, notes what it adds.
+#   zsh -f tests/completions/complete.zsh SCRIPT <LINES     a line of words, sorted, for each
+zmodload zsh/zpty
+typeset dump=${TMPDIR:-/tmp}/zcompdump.$$ answer
+cat >$dump.rc <<'END'
+PROMPT= RPROMPT=
+autoload -U compinit
+END
+print "compinit -u -d $dump" >>$dump.rc
+print "source ${(q)1}" >>$dump.rc
+cat >>$dump.rc <<'END'
+bindkey '^I' complete-word
+zstyle ':completion:*' list-grouped false
+zstyle ':completion:*' insert-tab false
+typeset -ga seen
+compadd() {
+    if [[ ${@[1,(i)(-|--)]} == *-(O|A|D)\ * ]]; then
+        builtin compadd "$@"
+        return $?
+    fi
+    typeset -a hits
+    builtin compadd -A hits "$@"
+    seen+=($hits)
+    builtin compadd "$@"
+}
+begin() { seen=() }
+finish() { print -r -- "<<<${(ou)seen}>>>"; exit }
+compprefuncs=(begin)
+comppostfuncs=(finish)
+END
+while IFS= read -r line; do
+    zpty shell zsh -f -i
+    zpty -w shell "source $dump.rc; print started\$((1))"
+    zpty -r shell answer $'*started1*' || exit 2
+    zpty -w -n shell "$line"$'\t'
+    zpty -r shell answer $'*<<<*>>>*' || exit 2
+    answer=${answer#*<<<}
+    print -r -- ${answer%%>>>*}
+    zpty -d shell
+done
+rm -f $dump $dump.rc
