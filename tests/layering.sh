@@ -68,7 +68,7 @@ grep -nE '^\s*(abort|exit|_exit)\(' -r src --include='*.c' | grep -v '^src/base/
     fail "only main ends the program"
 grep -nE '\.\./shared' -r . --include='*' --exclude-dir=.git --exclude-dir=build \
     --exclude=layering.sh -I | head -n 3 | grep . && fail "a file names a path outside the project"
-for file in $(find src tests bench -name '*.c'); do
+while IFS= read -r file; do
     head -n 1 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' || fail "$file has no SPDX line"
-done
+done < <(find src tests bench include -name '*.c')
 exit $failed

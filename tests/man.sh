@@ -68,9 +68,9 @@ for page in "$pages"/*.1; do
     name=$(basename "$page" .1)
     verb=${name#posthoc-ema}
     grep -qx -- "${verb#-}" <<<"$verbs"$'\n' || fail "$name.1: the program has no such verb"
-    for other in $(sed -nE 's/^\.Xr (posthoc-ema[a-z-]*) 1.*/\1/p' "$page"); do
+    while read -r other; do
         [ -e "$pages/$other.1" ] || fail "$name.1: refers to $other, which has no page"
-    done
+    done < <(sed -nE 's/^\.Xr (posthoc-ema[a-z-]*) 1.*/\1/p' "$page")
     run_examples "$name"
 done
 

@@ -5,9 +5,9 @@
 #   form     file: any file of out may be new or old by itself; directory: out is all old or all new;
 #            part: parts of one output, which are completed and joined by finish; answer: on stdout
 describe_case() { # NAME; sets args, form, also sets old_from (a case whose output is there before)
-    form=file old_from='' finish=''
+    form=file old_from=''
     local synth=(synth -q -j2) width=(--sigma-rel 0.1 in/run)
-    local torch=(--input-sigma 0.05,0.28 --update-every 5 --sigma-rel 0.1 in/ema_pytorch)
+    local torch=(--input-sigma "0.05,0.28" --update-every 5 --sigma-rel 0.1 in/ema_pytorch)
     case $1 in
         fresh) args=("${synth[@]}" "${width[@]}" out/o.safetensors) ;;
         fresh_old) args=("${synth[@]}" -f "${width[@]}" out/o.safetensors) old_from=other ;;
@@ -24,12 +24,12 @@ describe_case() { # NAME; sets args, form, also sets old_from (a case whose outp
         pt_other) args=("${synth[@]}" "${torch[@]/0.1/0.2}" out/o.pt) form=pair ;;
         pkl) args=("${synth[@]}" --sigma-rel 0.1 in/edm2 out/o.pkl) form=pair ;;
         strided) args=("${synth[@]}" --name-regex '(?<time>\d+)' --weights in/views/weights in/views out/o.pt) form=pair ;;
-        several) args=("${synth[@]}" --sigma-rel 0.05,0.1,0.2 in/run out/many/) ;;
-        several_old) args=("${synth[@]}" -f --sigma-rel 0.05,0.1,0.2 in/run out/many/) old_from=several ;;
+        several) args=("${synth[@]}" --sigma-rel "0.05,0.1,0.2" in/run out/many/) ;;
+        several_old) args=("${synth[@]}" -f --sigma-rel "0.05,0.1,0.2" in/run out/many/) old_from=several ;;
         large) args=("${synth[@]}" --sigma-rel 0.1 in/large out/o.safetensors) ;;
         large_sharded) args=("${synth[@]}" --shard-size 1M --sigma-rel 0.1 in/large out/o) form=directory ;;
         large_zst) args=("${synth[@]}" --sigma-rel 0.1 in/large out/o.safetensors.zst) ;;
-        large_several) args=("${synth[@]}" --sigma-rel 0.05,0.1,0.2 in/large out/many/) ;;
+        large_several) args=("${synth[@]}" --sigma-rel "0.05,0.1,0.2" in/large out/many/) ;;
         part) args=("${synth[@]}" --part 2/2 "${width[@]}" out/o.safetensors) form=part old_from=part_one ;;
         part_one) args=("${synth[@]}" --part 1/2 "${width[@]}" out/o.safetensors) ;;
         join) args=(join -q out/o.safetensors) form=part old_from=part ;;

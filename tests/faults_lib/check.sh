@@ -13,7 +13,7 @@ attempt() { # VARIABLE=VALUE...
 put_old() {
     rm -rf out told
     cp -r "$case_dir/old" out
-    if [ $form = part ]; then # by which join knows what it has published
+    if [ "$form" = part ]; then # by which join knows what it has published
         sed -i -E "s/(\"inode\": )[0-9]+/\1$(stat -c %i out/o.safetensors.partial)/" out/*.part-*
     fi
 }
@@ -39,6 +39,7 @@ said() {
 each_is_whole() { # [pattern of names that may be left]
     local path
     while read -r path; do
+        # shellcheck disable=SC2053 # a pattern
         [[ -n ${1:-} && $path = $1 ]] && continue
         cmp -s "out/$path" "$case_dir/new/$path" || cmp -s "out/$path" "$case_dir/old/$path" || echo "left $path"
     done < <(cd out && find . -type f | sed 's|^\./||')
@@ -46,12 +47,13 @@ each_is_whole() { # [pattern of names that may be left]
         [ -e "out/$path" ] || echo "$path is gone"
     done < <(cd "$case_dir/old" && find . | sed 's|^\./||')
     while read -r path; do
+        # shellcheck disable=SC2053 # a pattern
         [[ -n ${1:-} && $path = $1 ]] || [ -d "$case_dir/new/$path" ] || [ -d "$case_dir/old/$path" ] || echo "left $path/"
     done < <(cd out && find . -type d | sed 's|^\./||')
 }
 
 all_old_or_all_new() {
-    diff -rq "$case_dir/old" out >/dev/null || diff -rq "$case_dir/new" out >/dev/null || echo "neither old nor new: $(cd out && find . -type f | xargs ls -l --time-style=+ | tr '\n' ' ')"
+    diff -rq "$case_dir/old" out >/dev/null || diff -rq "$case_dir/new" out >/dev/null || echo "neither old nor new: $(cd out && find . -type f -exec ls -l --time-style=+ {} + | tr '\n' ' ')"
 }
 
 # A part that failed is run again, the parts are joined.
@@ -71,8 +73,8 @@ out_is_right() { # may_litter
     [ "${1:-}" ] && litter='*.partial*'
     if [ "$status" -le 1 ] && [ -z "$litter" ]; then
         [ "$status" = "$(cat "$case_dir/status")" ] || echo "status $status"
-        [ $form = answer ] && ! cmp -s answer "$case_dir/answer" && echo "another answer"
-        if [ $form = part ]; then parts_come_right; else diff -rq "$case_dir/new" out; fi
+        [ "$form" = answer ] && ! cmp -s answer "$case_dir/answer" && echo "another answer"
+        if [ "$form" = part ]; then parts_come_right; else diff -rq "$case_dir/new" out; fi
         return
     fi
     case $form in
@@ -85,11 +87,11 @@ out_is_right() { # may_litter
 # After a kill: whole files under the names of outputs, leftovers under their own; the same command makes
 # all of it, and takes the leftovers away.
 comes_right_after_kill() {
-    if [ $form = part ]; then
+    if [ "$form" = part ]; then
         parts_come_right
         return
     fi
-    if [ $form != directory ] || [[ ${args[0]} = gen ]]; then
+    if [ "$form" != directory ] || [[ ${args[0]} = gen ]]; then
         each_is_whole '*.partial*'
     else
         { diff -rq -x '*.partial' "$case_dir/old" out >/dev/null || diff -rq -x '*.partial' "$case_dir/new" out >/dev/null || echo "torn"; }

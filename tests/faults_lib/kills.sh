@@ -38,5 +38,5 @@ run_kill() { # UNIT
         )
         [ "$found" ] && wrong_here "$found" "kill -9 after $moment us: ${args[*]}" "$unit"
     done
-    row "$unit" random "$name" $n_kills
+    row "$unit" random "$name" "$n_kills"
 }

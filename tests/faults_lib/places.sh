@@ -43,12 +43,13 @@ try_stream() { # redirect: a function that runs its arguments with another stdou
     local given=("${args[@]}") verb
     for verb in "synth -q --json --sigma-rel 0.1 in/run out/o.safetensors" "weights -q --json --sigma-rel 0.1 in/run" "inspect -q in/run" "synth --help" "--version"; do
         put_old
+        # shellcheck disable=SC2206 # words
         args=($verb)
         { "$1" env "${2:---default-signal=PIPE}" "$phema" "${args[@]}" 2>err; } 2>/dev/null
         tried=$((tried + 1))
         statuses[$status]=$((${statuses[$status]:-0} + 1))
         [ "$status" = "$3" ] || wrong_here "status $status, expected $3" "$1: $verb" "$unit"
-        [ $status = 141 ] || [ "$(grep -c '^posthoc-ema: ' err)" = 1 ] || wrong_here "says $(cat err)" "$1: $verb" "$unit"
+        [ "$status" = 141 ] || [ "$(grep -c '^posthoc-ema: ' err)" = 1 ] || wrong_here "says $(cat err)" "$1: $verb" "$unit"
         status=141 && found=$(each_is_whole) && [ "$found" ] && wrong_here "$found" "$1: $verb" "$unit"
     done
     args=("${given[@]}")
@@ -63,6 +64,7 @@ try_full_stdout() { try_stream into_full --default-signal=PIPE 6; }
 try_closed_stdout() { try_stream into_closed --default-signal=PIPE 6; }
 into_gone() { # nobody reads: the reader has gone before the program starts
     mkfifo pipe 2>/dev/null
+    # shellcheck disable=SC2217 # holds the pipe open
     sleep 10 <pipe &
     local reader=$!
     exec 5>pipe
@@ -92,19 +94,19 @@ start_stopped() { # N
         [ "$state" = Z ] && break
         sleep 0.002
     done
-    wait $pid
+    wait "$pid"
     status=$?
     return 1
 }
 
 go_on() {
-    kill -CONT $pid
-    { wait $pid; } 2>/dev/null
+    kill -CONT "$pid"
+    { wait "$pid"; } 2>/dev/null
     status=$?
 }
 
 # At a few of the calls that write.
-stops() { if [ $quick ]; then echo 1 3; else seq 12; fi; }
+stops() { if [ "$quick" ]; then echo 1 3; else seq 12; fi; }
 
 try_directory_removed() {
     local n pid
@@ -125,6 +127,7 @@ try_two_at_once() {
         "$phema" "${args[@]}" >/dev/null 2>second
         status=$?
         statuses[$status]=$((${statuses[$status]:-0} + 1))
+        # shellcheck disable=SC2015
         [ $status = 6 ] && grep -q 'another run is writing it' second ||
             wrong_here "status $status: $(cat second)" "a second run: ${args[*]}" "$unit"
         go_on
@@ -145,7 +148,7 @@ try_change() { # function
         "$1" "${files[0]}"
         go_on
         # a copy is mended, and its provenance written, behind the last look at the snapshots
-        if [ $status = 0 ] && [ $name = pt ] && cmp -s out/o.pt "$case_dir/new/o.pt"; then
+        if [ $status = 0 ] && [ "$name" = pt ] && cmp -s out/o.pt "$case_dir/new/o.pt"; then
             tried=$((tried + 1))
             statuses[0]=$((${statuses[0]:-0} + 1))
             continue
@@ -166,7 +169,7 @@ try_snapshot_deleted() { try_change rm; }
 
 try_descriptors() {
     local n
-    for n in $(seq 8 "$([ $quick ] && echo 8 || echo 1)" 80); do
+    for n in $(seq 8 "$([ "$quick" ] && echo 8 || echo 1)" 80); do
         put_old
         { (ulimit -n "$n" && exec "$phema" "${args[@]}" >answer 2>err); } 2>/dev/null
         status=$?
@@ -195,6 +198,7 @@ try_small_disk() {
     unshare -m true 2>/dev/null || { skip "small_disk: this user may not mount one"; return; }
     for kib in 4 40 400 800; do
         put_old
+        # shellcheck disable=SC2016 # for that shell to expand
         unshare -m bash -c 'mount -t tmpfs -o size='$kib'k none out && cp -r '"$case_dir"'/old/. out &&
             { "$@" >answer 2>err; status=$?; rm -rf seen; cp -r out seen; exit $status; }' - "$phema" "${args[@]}"
         status=$?

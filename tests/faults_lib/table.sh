@@ -56,6 +56,7 @@ write_table() {
     echo
     echo "| what happens | times | exit statuses |"
     echo "|---|---:|---|"
+    # shellcheck disable=SC2016,SC2001 # signs of a table of Markdown
     while IFS='|' read -r group calls with rest title; do
         [ "$group" ] && write_rows "$group" "$with" "$title$([[ $with != *[a-z]* ]] && echo " (${with%+})")"
     done < <(sed 's/`/\\`/g' <<<"$faults")

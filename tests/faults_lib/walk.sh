@@ -73,15 +73,16 @@ list_walks() {
 
 # The numbers of the calls to try: all, or so many of them spread evenly, the first and the last among them.
 numbers() { # how many calls there are
-    if [ "$1" -le $most ]; then
+    if [ "$1" -le "$most" ]; then
         seq "$1"
     else
-        awk -v n="$1" -v m=$most 'BEGIN { for (i = 0; i < m; i++) print 1 + int(i * (n - 1) / (m - 1) + 0.5) }'
+        awk -v n="$1" -v m="$most" 'BEGIN { for (i = 0; i < m; i++) print 1 + int(i * (n - 1) / (m - 1) + 0.5) }'
     fi
 }
 
 # How many there are in an undisturbed run; counted once for each set of calls.
 count_calls() { # calls, FAULT_...
+    # shellcheck disable=SC2155
     local counted=$case_dir/calls.${1//,/_}.$([[ $* = *FAULT_PATH* ]] && echo out) n
     if ! [ -s "$counted" ]; then
         attempt LD_PRELOAD="$shim" "${@:2}" FAULT_AT=0
@@ -100,7 +101,7 @@ judge() { # UNIT, number, allowed statuses
         said
         if [ "$status" = 137 ]; then
             comes_right_after_kill
-        elif [ $group = removals ] || [[ $group = lists && $(cat err) = *'is in place, but what it replaced is left'* ]]; then
+        elif [ "$group" = removals ] || [[ $group = lists && $(cat err) = *'is in place, but what it replaced is left'* ]]; then
             out_is_right may_litter # what cannot be removed is left, and was said
         else
             out_is_right
@@ -128,6 +129,7 @@ run_walk() { # UNIT
     local tried=0
     for number in $(numbers "$n"); do
         attempt LD_PRELOAD="$shim" "${fault[@]}" "FAULT_AT=$number"
+        # shellcheck disable=SC2094 # the variable is another than the file
         read -r told _ 2>/dev/null <told || told=
         [ "$told" = calls ] && continue # threads have made fewer of them this time
         grep -q 'Sanitizer: CHECK failed' err && continue # the sanitizer itself had no memory

@@ -15,7 +15,7 @@ echo "$?"
 echo "$?"
 "$phema" synth -j 5k --sigma-rel 0.1 a b
 echo "$?"
-"$phema" weights --from then a
+"$phema" weights --from "then" a
 echo "$?"
 "$phema" weights --sigma-rel 0x1p-4 a
 echo "$?"

@@ -40,7 +40,7 @@ for ((n = 1; n < 1000; n++)); do
     [ $status = 7 ] || [ $status = 0 ] || grep -q 'CHECK failed' err || echo "allocation $n: status $status: $(cat err)"
     [ -e out.safetensors.partial ] || both
 done
-[ $n -gt 50 ] && [ $status = 0 ] && echo "each allocation"
+[ $n -gt 50 ] && [ "$status" = 0 ] && echo "each allocation"
 echo "- short and interrupted reads of it"
 both
 $faults FAULT_CALLS=pread FAULT_WITH=short FAULT_AT=1 FAULT_STAYS=1 "$phema" join -q out.safetensors

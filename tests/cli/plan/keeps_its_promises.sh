@@ -38,5 +38,5 @@ compare "rules" --sigma-rel 0.05:0.25:0.01 --rule 'blocks\.0=copy' --rule '\.bia
 compare "rules for all" --sigma-rel 0.05:0.25:0.01 --rule 'weight=0.07' --rule '.=0.2' run ruled/
 compare "rules, compressed snapshots" -j2 --sigma-rel 0.1 --rule 'weight=0.07' packed out.safetensors
 compare "compressed snapshots" -j2 --sigma-rel 0.07 packed out.safetensors
-compare "tight" --max-ram $((${sanitize:+4000 +} 6))M --sigma-rel 0.05:0.25:0.01 run tight/
+compare "tight" --max-ram "$((6 + ${sanitize:+400}0))M" --sigma-rel 0.05:0.25:0.01 run tight/
 compare "EDM2" --sigma-rel 0.1 "$fixtures/edm2/snapshots" out.pkl

@@ -25,4 +25,4 @@ truncate -s 17M large.csv
 "$phema" plot sweep large.csv -o a.svg 2>&1
 "$phema" plot sweep missing.csv -o a.svg 2>&1
 "$phema" plot sweep . -o a.svg 2>&1
-ls *.svg* 2>&1
+ls -- *.svg* 2>&1

@@ -40,7 +40,7 @@ again() { # name, options: the same bytes as before
 again threads -j3
 again mapped --io mmap
 again direct --io direct
-again tight --max-ram $((${sanitize:+4000 +} 6))M
+again tight --max-ram "$((6 + ${sanitize:+400}0))M"
 PHEMA_CPU=ref again plainly
 synth -j2 --sigma-rel 0.1 "${rules[@]}" run alone.safetensors
 cmp alone.safetensors one/phema-0000500-0.100.safetensors && echo "alone: same"

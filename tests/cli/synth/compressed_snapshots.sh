@@ -6,15 +6,15 @@
 mkdir stream frames table mixed
 for f in run/*.safetensors; do
     name=${f#run/}
-    zstd -q1 <$f >stream/$name.zst                      # one frame that does not say its size
+    zstd -q1 <"$f" >stream/"$name".zst                      # one frame that does not say its size
     for part in 0 1 2; do                               # frames that end within tensors, no table
-        dd if=$f bs=200000 skip=$part count=$((part == 2 ? 9 : 1)) status=none | zstd -q --no-check
-    done >frames/$name.zst
-    "$phema" synth -q --no-sync --convert $f table/$name.zst >/dev/null
+        dd if="$f" bs=200000 skip=$part count=$((part == 2 ? 9 : 1)) status=none | zstd -q --no-check
+    done >frames/"$name".zst
+    "$phema" synth -q --no-sync --convert "$f" table/"$name".zst >/dev/null
     case $name in
-    *-0.050*) cp table/$name.zst mixed ;;
-    *-0004096-*) cp stream/$name.zst mixed ;;
-    *) cp $f mixed ;;
+    *-0.050*) cp table/"$name".zst mixed ;;
+    *-0004096-*) cp stream/"$name".zst mixed ;;
+    *) cp "$f" mixed ;;
     esac
 done
 for kind in stream frames table mixed; do
@@ -28,11 +28,11 @@ for kind in stream frames table mixed; do
 done
 echo "- tensors in another order in one of two files"
 mkdir order
-entry() { printf '"%s":{"dtype":"F32","shape":[4],"data_offsets":[%d,%d]}' $1 $2 $(($2 + 16)); }
+entry() { printf '"%s":{"dtype":"F32","shape":[4],"data_offsets":[%d,%d]}' "$1" "$2" $(($2 + 16)); }
 write() { # file, header
-    printf '%b' "\\x$(printf %02x ${#2})\\0\\0\\0\\0\\0\\0\\0" >$1
-    printf '%s' "$2" >>$1
-    printf 'abcdefghijklmnopqrstuvwxyz012345' >>$1
+    printf '%b' "\\x$(printf %02x ${#2})\\0\\0\\0\\0\\0\\0\\0" >"$1"
+    printf '%s' "$2" >>"$1"
+    printf 'abcdefghijklmnopqrstuvwxyz012345' >>"$1"
 }
 write order/snapshot-0000001-0.050.safetensors "{$(entry a 0),$(entry b 16)}"
 write order/snapshot-0000002-0.050.safetensors "{$(entry a 16),$(entry b 0)}"
@@ -62,8 +62,8 @@ echo "- damage in the middle, and a file that ends too early"
 for kind in stream table; do
     cp -r $kind bad
     f=$(ls bad/*-0.050* | sed -n 2p)
-    size=$(stat -c %s $f)
-    yes damage | head -c 64 | dd of=$f bs=1 seek=$((size / 2)) conv=notrunc status=none
+    size=$(stat -c %s "$f")
+    yes damage | head -c 64 | dd of="$f" bs=1 seek=$((size / 2)) conv=notrunc status=none
     "$phema" synth -q --no-sync -j8 --sigma-rel 0.07 bad bad.safetensors 2>message
     echo "  $kind $?"
     grep -c "^posthoc-ema: $f: tensor '[a-z.0-9]*': " message

@@ -6,7 +6,7 @@ cases=("$fixtures"/safetensors/*.safetensors "$fixtures"/torch/*.{pt,pth,ckpt}
     "$fixtures"/sharded{,/*.index.json} "$fixtures"/dcp/{one,two}_rank{,s}
     "$fixtures"/edm2/snapshots/*-0000004-0.050.pkl "$fixtures"/edm2/reconstructed/*-0.070.pkl
     "$fixtures"/{ema_pytorch,posthoc_ema}/snapshots/0.100.pt "$fixtures"/edm2_state/*-0000004.pt
-    "$fixtures"/lightning/*/*=100.ckpt)
+    "$fixtures"/lightning/*/*"=100.ckpt")
 for from in "${cases[@]}"; do
     [ -e "$from" ] || continue
     exclude=()

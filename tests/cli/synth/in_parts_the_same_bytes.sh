@@ -3,10 +3,10 @@ parts() { # N OUT ARGUMENTS...: all at once; part i on 1 + i % 3 threads
     local n=$1 out=$2 pids=() i failed=0
     shift 2
     for ((i = 1; i <= n; i++)); do
-        "$phema" synth -q --part $i/$n -j$((1 + i % 3)) "$@" "$out" &
+        "$phema" synth -q --part $i/"$n" -j$((1 + i % 3)) "$@" "$out" &
         pids+=($!)
     done
-    for i in "${pids[@]}"; do wait $i || failed=1; done
+    for i in "${pids[@]}"; do wait "$i" || failed=1; done
     [ $failed = 0 ] && "$phema" join -q "$out"
 }
 "$phema" gen -q --count 5 --steps 300 --params 300k --tensors 9 --dtype f16 --no-sync run >/dev/null
@@ -34,7 +34,7 @@ limit=4M
 diff -r many less && echo "same"
 echo "- snapshots that are decompressed, with and without an index"
 mkdir zst
-for f in run/*.safetensors; do zstd -q $f -o zst/${f#run/}.zst; done
+for f in run/*.safetensors; do zstd -q "$f" -o zst/"${f#run/}".zst; done
 "$phema" synth -q --sigma-rel 0.15 zst zst.safetensors
 parts 3 zst3.safetensors --sigma-rel 0.15 zst
 cmp zst.safetensors zst3.safetensors && echo "same"
@@ -51,7 +51,7 @@ for file in views.pt module_state_dict.pth dtypes.pt; do
 done
 echo "- blocks that are equal in all snapshots, the bits of NaNs among them, and integers"
 mkdir frozen
-bytes() { head -c $1 /dev/zero | tr '\0' "\\$2"; }
+bytes() { head -c "$1" /dev/zero | tr '\0' "\\$2"; }
 for time in 1 2 3; do
     header='{"same":{"dtype":"F16","shape":[5000],"data_offsets":[0,10000]},'
     header+='"half":{"dtype":"F16","shape":[6000],"data_offsets":[10000,22000]},'

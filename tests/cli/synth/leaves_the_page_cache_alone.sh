@@ -7,8 +7,8 @@ if ! command -v fincore >/dev/null; then
     echo "no fincore: nothing is known about the page cache" >&2
     exit 77
 fi
-dd of=run/$(ls run | head -n 1) oflag=nocache conv=notrunc,fdatasync count=0 status=none
-if [ "$(resident run/$(ls run | head -n 1))" -gt 100000 ]; then
+dd of="run/$(ls run | head -n 1)" oflag=nocache conv=notrunc,fdatasync count=0 status=none
+if [ "$(resident "run/$(ls run | head -n 1)")" -gt 100000 ]; then
     echo "files cannot be dropped from the page cache here" >&2
     exit 77
 fi

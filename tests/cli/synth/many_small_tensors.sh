@@ -6,10 +6,10 @@ same() { "$phema" diff "$1" plain/phema-0000400-0.070.safetensors; }
 mkdir zst mixed shards
 for f in run/*.safetensors; do
     name=${f#run/}
-    zstd -q1 <$f >zst/$name.zst
+    zstd -q1 <"$f" >zst/"$name".zst
     case $name in
-    *-0.050*) cp $f mixed ;;
-    *) cp zst/$name.zst mixed ;;
+    *-0.050*) cp "$f" mixed ;;
+    *) cp zst/"$name".zst mixed ;;
     esac
 done
 for kind in run zst mixed; do

@@ -25,9 +25,9 @@ within "pickles, 40 of them instead of 4" $((pkl_40 - pkl_4)) $((2 * mib))
 mkdir few many
 for f in run/*.safetensors; do
     name=${f#run/}
-    zstd -q1 --zstd=wlog=20 <$f >many/$name.zst # a window of 1 MiB, content of 8
+    zstd -q1 --zstd=wlog=20 <"$f" >many/"$name".zst # a window of 1 MiB, content of 8
 done
-ls many | tail -n 4 | while read -r name; do ln many/$name few/$name; done
+ls many | tail -n 4 | while read -r name; do ln many/"$name" few/"$name"; done
 few=$(peak few few.safetensors)
 many=$(peak many many.safetensors)
 within "16 compressed snapshots instead of 4" $((many - few)) $((12 * 2 * mib))

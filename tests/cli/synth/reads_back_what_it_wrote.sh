@@ -14,7 +14,7 @@ for out in out.safetensors out.safetensors.zst; do
     rm $out
     found=0
     for at in $(seq $((before + 1)) "$last"); do
-        env LD_PRELOAD="$shim" SHIM_WRONG_AT=$at "$phema" synth -q --io mmap --verify \
+        env LD_PRELOAD="$shim" SHIM_WRONG_AT="$at" "$phema" synth -q --io mmap --verify \
             --weights weights.txt run $out 2>message >/dev/null
         [ $? = 6 ] && [ ! -e $out ] && found=$((found + 1))
     done

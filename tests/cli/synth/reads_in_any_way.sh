@@ -1,5 +1,6 @@
 # The bytes do not depend on how snapshots are read: mapped, read or past the page cache, by one thread
 # or three; from plain files whose data lie at odd offsets, from shards and from PyTorch's.
+# shellcheck disable=SC2086 # options are several words
 "$phema" gen -q --count 6 --steps 60 --params 700k --tensors 9 --dtype f16 even >/dev/null
 mkdir odd shards torch
 le64() { for i in 0 8 16 24 32 40 48 56; do printf "\\x$(printf %02x $(($1 >> i & 255)))"; done; }
@@ -12,7 +13,7 @@ for file in even/*.safetensors; do # one more space behind the header
 done
 cp "$fixtures"/ema_pytorch/snapshots/*.pt torch
 direct=direct # where the directory's filesystem can
-"$phema" synth -q --io direct --sigma-rel 0.1 even probe.safetensors >/dev/null 2>probe || direct=read
+"$phema" synth -q --io direct --sigma-rel 0.1 even probe.safetensors >/dev/null 2>probe || direct="read"
 for run in even odd "shards --name-regex (?<time>[0-9]+)-(?<sigma>[0-9.]+)" torch; do
     name=${run%% *} dir=${run%% *} how=${run#"$name"}
     extra=

@@ -1,5 +1,6 @@
 # With --io read the data are read, not mapped: short and interrupted reads are completed, what fails
 # ends the run with a sentence and leaves nothing. --io auto maps where there are not descriptors enough.
+# shellcheck disable=SC2086 # options are several words
 shim=$(dirname "$phema")/tests/libreading_shim.so
 export ASAN_OPTIONS=verify_asan_link_order=0:${ASAN_OPTIONS-} # the shim may come before its runtime
 "$phema" gen -q --count 4 --steps 40 --params 100k --tensors 3 --dtype f32 run >/dev/null

@@ -4,6 +4,7 @@ touch before
 newest=run/snapshot-0004096-0.100.safetensors
 ema=$fixtures/ema_pytorch/snapshots
 say() { # what synth says, and its status
+    # shellcheck disable=SC2069 # what it says, not what it prints
     "$phema" synth -q "$@" 2>&1 >/dev/null
     echo "  $?"
 }

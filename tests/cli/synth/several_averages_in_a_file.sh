@@ -1,7 +1,8 @@
 # Every file holds averages of two widths; expected/ was computed by torch, 1/4 of the first time and
 # 3/4 of the second. Optimizer and raw parameters are no part of it.
 try() { # snapshots, key of the average, expected
-    set -- "$@" $(cd "$1" && ls -d *.*)
+    mapfile -t names < <(cd "$1" && ls -d -- *.*)
+    set -- "$@" "${names[@]}"
     printf '%s:%s 0.25\n%s:%s 0.75\n' "$4" "$2" "$1/$5" "$2" >weights.txt
     "$phema" synth --no-sync --force --weights weights.txt "$1" out.safetensors 2>notes
     sed -n '/averages/p' notes

@@ -16,7 +16,7 @@ echo "- shards of a size"
 ls sharded
 "$phema" diff sharded plain.safetensors
 for shard in sharded/model-*; do
-    "$phema" inspect $shard | head -n 1 | sed 's/ [0-9]* elements,//'
+    "$phema" inspect "$shard" | head -n 1 | sed 's/ [0-9]* elements,//'
 done
 "$phema" inspect --json sharded | tr -d ' \n' | grep -o '"format":"[a-z]*"'
 echo "- every tensor in a shard of its own, all in one, and a file that is there already"
@@ -59,7 +59,7 @@ diff -r at-0.050 sweep/phema-0004096-0.050 && diff -r at-0.100 sweep/phema-00040
 "$phema" diff at-0.050-0004096.safetensors.zst one.safetensors
 echo "- a directory of compressed snapshots gives compressed ones"
 mkdir zst
-for f in run/*.safetensors; do zstd -q $f -o zst/${f#run/}.zst; done
+for f in run/*.safetensors; do zstd -q "$f" -o zst/"${f#run/}".zst; done
 "$phema" synth -q --sigma-rel 0.05,0.1 zst unzipped/
 zstd -qdc unzipped/phema-0004096-0.050.safetensors.zst >plain.again
 "$phema" synth -q --convert unzipped/phema-0004096-0.050.safetensors.zst from_zst.safetensors

@@ -30,7 +30,7 @@ echo "- copies, shards and compressed ones"
 edm2="$fixtures/edm2/snapshots"
 synth --sigma-rel 0.1 "$edm2" copy.pkl
 synth --sigma-rel 0.1 "$edm2" copy.pkl
-for i in 1 2; do
+for _ in 1 2; do
     synth --shard-size 10k --sigma-rel 0.1 run shards/
     synth --level 9 --sigma-rel 0.1 run out.safetensors.zst
 done

@@ -4,7 +4,7 @@ series() {
     name=$1
     shift
     "$phema" gen --count 20 --steps 4000 --truth-dtype f64 --truth 0.075,0.25 \
-        --truth-profile ema:half-life=400 --truth-profile window:1000 --truth-profile raw "$@" $name \
+        --truth-profile ema:half-life=400 --truth-profile window:1000 --truth-profile raw "$@" "$name" \
         >/dev/null
     echo "$name"
 }

@@ -7,7 +7,8 @@ error_of() { # options of synth
     "$phema" diff --json out.safetensors "$truth" | sed -n 's/^ "rel_l2": \(.*\),$/\1/p'
 }
 for truth in run/truth/*; do
-    sigma=$(sed 's/.*-\([0-9.]*\)\.safetensors/\1/' <<<"$truth")
+    sigma=${truth##*-}
+    sigma=${sigma%.safetensors}
     right=$(error_of --sigma-rel "$sigma" --update-every 10 --metric walk)
     wrong=$(error_of --sigma-rel "$sigma" --metric profile)
     awk -v sigma="$sigma" -v right="$right" -v wrong="$wrong" 'BEGIN {

@@ -1,5 +1,6 @@
 # Transposed, stepped, expanded and shared tensors of PyTorch files: an average of them is the average
 # of the same tensors written out plainly.
+# shellcheck disable=SC2086 # options are several words
 for file in views.pt module_state_dict.pth nested.pt dtypes.pt; do
     mkdir torch plain
     for t in 1 2; do cp "$fixtures/torch/$file" torch/x-$t.pt; done

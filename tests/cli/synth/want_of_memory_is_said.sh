@@ -14,7 +14,7 @@ every() { # arguments: each allocation in turn, until there are no more
         grep -q calls told && break
         grep -q 'CHECK failed' err && continue # the sanitizer itself had no memory
         if [ $status = 0 ]; then # it was not needed
-            [ $1 = synth ] || cmp -s wanted answer || echo "$1, allocation $n: another answer"
+            [ "$1" = synth ] || cmp -s wanted answer || echo "$1, allocation $n: another answer"
             continue
         fi
         [ $status = 7 ] && [ "$(grep -c '^posthoc-ema: ' err)" = 1 ] || echo "$1, allocation $n: status $status: $(cat err)"

@@ -4,9 +4,11 @@ mkdir run
 header='{"w":{"dtype":"F32","shape":[4096],"data_offsets":[0,16384]}}'
 for n in 1 2 3; do
     f=run/snapshot-000000$n-0.050.safetensors
-    printf '%b' "\\x$(printf %02x ${#header})\\0\\0\\0\\0\\0\\0\\0" >$f
-    printf '%s' "$header" >>$f
-    head -c 8192 /dev/zero >>$f
+    {
+        printf '%b' "\\x$(printf %02x ${#header})\\0\\0\\0\\0\\0\\0\\0"
+        printf '%s' "$header"
+        head -c 8192 /dev/zero
+    } >$f
     for ((i = 0; i < 2048; i++)); do
         if [ $n = 2 ]; then printf '\0\0\200\77'; else printf '\0\0\0\0'; fi
     done >>$f

@@ -7,7 +7,7 @@ for step in 100 200; do
         run/s-$step-0.10.safetensors
 done
 into=$fixtures/lightning/ema_state_dict/epoch=0-step=100.ckpt
-for file in run/*; do echo "$(basename $file) 0.5"; done >half.txt
+for file in run/*; do echo "$(basename "$file") 0.5"; done >half.txt
 replaced() { # copy
     "$phema" diff -v "$1" "$into" | awk '$1 + 0 > 0 && $NF ~ /net/ { print $NF }'
 }

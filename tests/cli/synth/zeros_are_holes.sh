@@ -17,7 +17,7 @@ if [ $(($(stat -c %b probe) * 512)) -gt $((zeros)) ]; then
     echo "this filesystem has no holes" >&2
     exit 77
 fi
-[ $size -gt $((4 * zeros)) ] && [ $room -lt $((zeros)) ] && echo "holes"
+[ "$size" -gt $((4 * zeros)) ] && [ $room -lt $((zeros)) ] && echo "holes"
 tail -c +9 out.safetensors | head -c $((4 * zeros)) | tail -c $((4 * zeros - 65536)) | tr -d '\0' | wc -c
 "$phema" synth -q --name-regex 'x-(?<time>[0-9]+)' --shard-size 8M --weights weights run shards >/dev/null
 [ $(($(stat -c %b shards/model-00001-of-00001.safetensors) * 512)) -lt $zeros ] && echo "holes in shards"

@@ -1,5 +1,6 @@
 # What synth has made is what its provenance says, in every form, on one thread and on several, read in
 # any way; one byte that is another is found, and the tensor it is in is named.
+# shellcheck disable=SC2086 # options are several words
 flip() { # file, offset from the end
     local at=$(($(stat -c %s "$1") - $2)) byte
     byte=$(od -An -tu1 -j $at -N1 "$1")

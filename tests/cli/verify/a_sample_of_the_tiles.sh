@@ -8,7 +8,7 @@ for n in 1 2 7 1000; do
     "$phema" verify -q --json --sample $n -j1 out.safetensors | show
     "$phema" verify -q --json --sample $n -j3 --io mmap out.safetensors | show
 done
-for f in run/*.safetensors; do zstd -q --rm $f; done
+for f in run/*.safetensors; do zstd -q --rm "$f"; done
 "$phema" verify -q --json --sample 7 -j3 --snapshots run out.safetensors 2>&1
 echo "status $?"
 "$phema" synth -q -f --sigma-rel 0.1 run out.safetensors >/dev/null

@@ -8,6 +8,6 @@ targets() {
 }
 targets 10000 >most
 "$phema" weights -q --json --weights most run | grep -c '"weights"'
-targets 10001 >more
+targets 10001 >"more"
 "$phema" weights -q --weights more run
 echo $?

@@ -1,6 +1,7 @@
 # The same weights to 9 digits from quad and from LAPACK, whose sum is 1 after the paper's division.
 "$phema" gen --count 8 run >/dev/null
 for solver in quad lapack; do
+    # shellcheck disable=SC2094 # names of files, which are other files
     "$phema" weights -q --json --metric profile --solver $solver --sigma-rel 0.15 run |
         sed -n '/"targets"/,$p' | grep -o '"weights": \[[^]]*\]' | tr -d '[],' | tr ' ' '\n' | sed 1d >$solver
 done
