@@ -23,6 +23,7 @@ declare -A opens=(
     [plan]="profile formats spec"
     [synth]="plan profile formats accumulate writer"
     [plot]="profile"
+    [api]="synth plan profile formats accumulate"
     [cli]="plot synth plan spec profile formats accumulate writer compare gen"
 )
 base_doors="error span dtype element file input cleanup text json cpu arena memory ledger crc32 hash number"

@@ -44,6 +44,9 @@ struct phema_synth_options {
     uint64_t sample;
     /* Called from the calling thread about ten times a second; NULL for none. */
     void (*report)(void *context, const struct phema_progress *progress);
+    /* Asked behind it, NULL for never: true ends the run with PHEMA_NO, as long as tensors are
+     * added up. */
+    bool (*is_stopped)(void *context);
     void *context;
 };
 

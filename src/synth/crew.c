@@ -87,6 +87,8 @@ static void tell(struct run *run, double start_s, uint64_t *peak_bytes)
         .tensor_size = tensor->name_size,
     };
     run->options.report(run->options.context, &progress);
+    if (run->options.is_stopped && run->options.is_stopped(run->options.context))
+        run_stop(run);
 }
 
 /* Wait for all, telling how far they are ten times a second. */
@@ -139,6 +141,8 @@ PHEMA_FALLIBLE crew_employ(struct run *run, struct phema_synth_result *result, d
     }
     free(crew.workers);
     free(crew.threads);
+    if (!status && atomic_load(&run->is_stopped))
+        status = phema_fail(err, PHEMA_NO, "was stopped before all tensors had been added up");
     return status;
 }
 

@@ -1,0 +1,46 @@
+# libposthoc-ema: the rooms behind include/posthoc-ema.h as one shared and one static library. All
+# symbols are hidden but those of that header, in the static one too.
+set(rooms api synth writer plan spec accumulate profile formats base)
+set(objects "")
+foreach(room ${rooms})
+    list(APPEND objects $<TARGET_OBJECTS:phema_${room}>)
+endforeach()
+
+# While the major version is 0 a minor one may change the interface.
+set(PHEMA_SOVERSION ${PROJECT_VERSION_MAJOR})
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+    set(PHEMA_SOVERSION 0.${PROJECT_VERSION_MINOR})
+endif()
+
+add_library(libposthoc-ema SHARED ${objects})
+target_link_libraries(libposthoc-ema PRIVATE PkgConfig::JANSSON PkgConfig::ZLIB PkgConfig::XXHASH
+    PkgConfig::ZSTD PkgConfig::LAPACKE PkgConfig::OPENBLAS PkgConfig::MPFR PkgConfig::PCRE2
+    Threads::Threads m)
+set_target_properties(libposthoc-ema PROPERTIES OUTPUT_NAME posthoc-ema LINKER_LANGUAGE C
+    VERSION ${PROJECT_VERSION} SOVERSION ${PHEMA_SOVERSION})
+
+# One object, in which hidden symbols are local: names of the rooms meet nobody else's.
+set(archive ${PROJECT_BINARY_DIR}/libposthoc-ema.a)
+set(object ${PROJECT_BINARY_DIR}/posthoc-ema.o)
+add_custom_command(OUTPUT ${archive}
+    COMMAND ${CMAKE_C_COMPILER} -r -nostdlib -o ${object} ${objects}
+    COMMAND ${CMAKE_OBJCOPY} --localize-hidden ${object}
+    COMMAND ${CMAKE_COMMAND} -E rm -f ${archive}
+    COMMAND ${CMAKE_AR} rcs ${archive} ${object}
+    DEPENDS ${objects} VERBATIM COMMAND_EXPAND_LISTS)
+add_custom_target(libposthoc-ema-static ALL DEPENDS ${archive})
+foreach(room ${rooms})
+    add_dependencies(libposthoc-ema-static phema_${room})
+endforeach()
+
+file(RELATIVE_PATH PHEMA_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" PHEMA_PC_PREFIX "${PHEMA_PC_PREFIX}")
+configure_file(${PROJECT_SOURCE_DIR}/cmake/posthoc-ema.pc.in ${PROJECT_BINARY_DIR}/posthoc-ema.pc @ONLY)
+
+install(TARGETS libposthoc-ema LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library
+    NAMELINK_COMPONENT development)
+install(FILES ${archive} DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+install(FILES ${PROJECT_SOURCE_DIR}/include/posthoc-ema.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+    COMPONENT development)
+install(FILES ${PROJECT_BINARY_DIR}/posthoc-ema.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
+    COMPONENT development)

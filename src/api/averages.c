@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+/* averages.c - what a trainer needs while it trains, and weights without files. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "call.h"
+#include "phema/profile.h"
+
+enum posthoc_ema_status posthoc_ema_gamma(double *gamma, double sigma_rel,
+                                          struct posthoc_ema_error *error)
+{
+    struct call call = call_begin();
+    struct phema_error err = {""};
+    enum phema_status status = phema_gamma_from_sigma_rel(gamma, sigma_rel, &err);
+    return call_end(&call, status, &err, error);
+}
+
+double posthoc_ema_sigma_rel(double gamma)
+{
+    return phema_sigma_rel_from_gamma(gamma);
+}
+
+double posthoc_ema_beta(double gamma, uint64_t step)
+{
+    return phema_power_beta(gamma, step ? step : 1);
+}
+
+/* Profiles as the solver has them, with names for its messages; one block, or NULL. */
+struct named {
+    struct phema_profile profile;
+    char name[32];
+};
+
+static struct named *named_profiles(const struct posthoc_ema_profile *given, size_t n,
+                                    const char *what)
+{
+    struct named *named = calloc(n + 1, sizeof(*named));
+    for (size_t i = 0; named && i < n; i++) {
+        (void)snprintf(named[i].name, sizeof(named[i].name), "%s %zu", what, i);
+        named[i].profile = (struct phema_profile){.shape = PHEMA_SHAPE_POWER,
+                                                  .gamma = given[i].gamma,
+                                                  .t = given[i].t,
+                                                  .update_every = given[i].update_every,
+                                                  .label = named[i].name};
+    }
+    return named;
+}
+
+static enum phema_status solve(double *weights, const struct posthoc_ema_profile *snapshots,
+                               size_t n, const struct posthoc_ema_profile *targets, size_t m,
+                               const struct phema_solve_options *options, struct phema_error *err)
+{
+    struct named *wanted = named_profiles(targets, m, "target");
+    struct named *stored = named_profiles(snapshots, n, "snapshot");
+    struct phema_profile *profiles = calloc(n + 1, sizeof(*profiles));
+    struct phema_mix *mixes = calloc(m + 1, sizeof(*mixes));
+    struct phema_solution *solutions = calloc(m + 1, sizeof(*solutions));
+    enum phema_status status = PHEMA_OK;
+    if (!wanted || !stored || !profiles || !mixes || !solutions)
+        status = phema_fail_memory(err);
+    for (size_t k = 0; !status && k < n; k++)
+        profiles[k] = stored[k].profile;
+    for (size_t j = 0; !status && j < m; j++)
+        mixes[j] = (struct phema_mix){.parts = &wanted[j].profile, .n_parts = 1};
+    struct phema_problem problem = {.snapshots = profiles, .n = n, .targets = mixes, .m = m};
+    if (!status && m)
+        status = phema_weights_solve(solutions, &problem, options, err);
+    for (size_t j = 0; !status && j < m; j++)
+        for (size_t k = 0; k < n; k++)
+            weights[k * m + j] = solutions[j].weights[k];
+    if (solutions)
+        phema_solutions_clear(solutions, m);
+    free(solutions);
+    free(mixes);
+    free(profiles);
+    free(stored);
+    free(wanted);
+    return status;
+}
+
+enum posthoc_ema_status posthoc_ema_weights(double *weights,
+                                            const struct posthoc_ema_profile *snapshots, size_t n,
+                                            const struct posthoc_ema_profile *targets, size_t m,
+                                            const char *metric, struct posthoc_ema_error *error)
+{
+    static const char *const names[] = {"walk", "profile", NULL};
+    static const enum phema_metric metrics[] = {PHEMA_METRIC_WALK, PHEMA_METRIC_PROFILE};
+    struct call call = call_begin();
+    struct phema_error err = {""};
+    size_t chosen = 0;
+    enum phema_status status = call_choose(&chosen, metric, names, "metric", &err);
+    struct phema_solve_options options = {.metric = metrics[chosen]};
+    if (!status && (n > 8192 || m > 8192)) /* before anything is allocated for them */
+        status = phema_fail(&err, PHEMA_ERR_RESOURCE,
+                            "at most 8192 snapshots and targets, found %zu and %zu", n, m);
+    if (!status)
+        status = solve(weights, snapshots, n, targets, m, &options, &err);
+    return call_end(&call, status, &err, error);
+}

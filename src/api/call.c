@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+/* call.c - see call.h. */
+#include "call.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "phema/cleanup.h"
+#include "phema/text.h"
+
+struct call call_begin(void)
+{
+    struct call call = {.during = newlocale(LC_ALL_MASK, "C", (locale_t)0)};
+    if (call.during)
+        call.before = uselocale(call.during);
+    return call;
+}
+
+enum posthoc_ema_status call_end(struct call *call, enum phema_status status,
+                                 const struct phema_error *err, struct posthoc_ema_error *error)
+{
+    if (status && error) {
+        int needed = snprintf(error->message, sizeof(error->message), "%s", err->message);
+        if (needed >= (int)sizeof(error->message))
+            memcpy(error->message + sizeof(error->message) - 4, "...", 4);
+    }
+    if (call->during) {
+        (void)uselocale(call->before);
+        freelocale(call->during);
+    }
+    return (enum posthoc_ema_status)status;
+}
+
+static size_t size_of(const void *given)
+{
+    size_t size = 0;
+    memcpy(&size, given, sizeof(size)); /* the first member of every struct */
+    return size;
+}
+
+static enum phema_status fail_size(const void *given, size_t known_size, const char *name,
+                                   struct phema_error *err)
+{
+    return phema_fail(err, PHEMA_ERR_USAGE,
+                      "struct %s: expected size to be sizeof (%zu), found %zu", name, known_size,
+                      size_of(given));
+}
+
+PHEMA_FALLIBLE call_take(void *known, size_t known_size, const void *given, const char *name,
+                         struct phema_error *err)
+{
+    memset(known, 0, known_size);
+    if (!given)
+        return PHEMA_OK;
+    size_t size = size_of(given);
+    if (size < sizeof(size) || size > 4096)
+        return fail_size(given, known_size, name, err);
+    for (size_t i = known_size; i < size; i++)
+        if (((const char *)given)[i])
+            return phema_fail(err, PHEMA_ERR_USAGE,
+                              "struct %s: has options of a newer version than " PHEMA_VERSION,
+                              name);
+    memcpy(known, given, size < known_size ? size : known_size);
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE call_give(void *given, const void *known, size_t known_size, const char *name,
+                         struct phema_error *err)
+{
+    size_t size = size_of(given), head = sizeof(size);
+    if (size < head || size > 4096)
+        return fail_size(given, known_size, name, err);
+    size_t common = size < known_size ? size : known_size;
+    memset((char *)given + head, 0, size - head);
+    memcpy((char *)given + head, (const char *)known + head, common - head);
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE call_choose(size_t *index, const char *word, const char *const *names,
+                           const char *option, struct phema_error *err)
+{
+    *index = 0;
+    struct phema_text known = {0};
+    for (size_t i = 0; word && names[i]; i++) {
+        if (strcmp(word, names[i]) == 0) {
+            *index = i;
+            word = NULL;
+        } else {
+            phema_text_printf(&known, "%s%s", i ? "|" : "", names[i]);
+        }
+    }
+    enum phema_status status = PHEMA_OK;
+    if (word)
+        status = phema_fail(err, PHEMA_ERR_USAGE, "%s: '%.100s' is not one of %s", option, word,
+                            known.data ? known.data : "");
+    phema_text_clear(&known);
+    return status;
+}
+
+const char *posthoc_ema_version(void)
+{
+    return PHEMA_VERSION;
+}
+
+void posthoc_ema_handle_signals(void)
+{
+    phema_cleanup_install_handlers();
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+/* run.c - a plan carried out. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "phema/cpu.h"
+#include "phema/synth.h"
+#include "plan.h"
+
+/* What a run is watched with. */
+struct watch {
+    const struct posthoc_ema_run_options *options;
+    locale_t callers; /* what callbacks run in */
+    bool is_stopped;
+};
+
+static void report(void *context, const struct phema_progress *progress)
+{
+    struct watch *watch = context;
+    struct posthoc_ema_progress known = {
+        .size = sizeof(known),
+        .done_bytes = progress->done_bytes,
+        .total_bytes = progress->total_bytes,
+        .elapsed_s = progress->elapsed_s,
+        .tensor = progress->tensor,
+        .tensor_size = progress->tensor_size,
+    };
+    if (watch->is_stopped)
+        return;
+    locale_t own = uselocale(watch->callers);
+    watch->is_stopped = watch->options->progress(watch->options->context, &known) != 0;
+    (void)uselocale(own);
+}
+
+static bool is_stopped(void *context)
+{
+    return ((const struct watch *)context)->is_stopped;
+}
+
+/* ---- Options ---- */
+
+static const char *const dtype_names[] = {"same", "f32", "f16", "bf16", NULL};
+static const enum phema_dtype dtypes[] = {PHEMA_F32, PHEMA_F32, PHEMA_F16, PHEMA_BF16};
+static const char *const overflow_names[] = {"error", "saturate", "inf", NULL};
+static const enum phema_overflow_rule overflows[] = {
+    PHEMA_OVERFLOW_IS_ERROR, PHEMA_OVERFLOW_SATURATES, PHEMA_OVERFLOW_BECOMES_INF};
+static const char *const io_names[] = {"auto", "mmap", "read", "direct", NULL};
+static const enum phema_io ios[] = {PHEMA_IO_AUTO, PHEMA_IO_MMAP, PHEMA_IO_READ, PHEMA_IO_DIRECT};
+
+/* Indices into the above. */
+struct choices {
+    size_t dtype, overflow, io;
+};
+
+static enum phema_status choose(struct choices *choices, const struct posthoc_ema_run_options *o,
+                                struct phema_error *err)
+{
+    enum phema_status status = call_choose(&choices->dtype, o->dtype, dtype_names, "dtype", err);
+    if (!status)
+        status = call_choose(&choices->overflow, o->overflow, overflow_names, "overflow", err);
+    if (!status)
+        status = call_choose(&choices->io, o->io, io_names, "io", err);
+    if (!status && o->threads > 1024)
+        status = phema_fail(err, PHEMA_ERR_USAGE, "threads: at most 1024, found %u", o->threads);
+    if (!status && (o->level < 0 || o->level > 22))
+        status = phema_fail(err, PHEMA_ERR_USAGE, "level: from 1 to 22, found %d", o->level);
+    return status;
+}
+
+/* The command that makes these bytes again, but for its target. */
+static void write_command(struct phema_text *out, const struct posthoc_ema_plan *plan,
+                          const struct posthoc_ema_run_options *o)
+{
+    phema_text_puts(out, plan->wishes.command + 1); /* which begins with a space */
+    wishes_add(out, "--metric", plan->metric);
+    for (size_t i = 0; i < plan->n_rules; i++)
+        wishes_add(out, "--rule", plan->rules[i]);
+    wishes_add(out, "--into", o->into);
+    wishes_add(out, "--dtype", o->dtype);
+    wishes_add(out, "--overflow", o->overflow);
+    if (o->shard_bytes)
+        phema_text_printf(out, " --shard-size %llu", (unsigned long long)o->shard_bytes);
+}
+
+static enum phema_status make_outputs(struct phema_outputs *outputs,
+                                      const struct posthoc_ema_plan *plan, const char *out,
+                                      const struct posthoc_ema_run_options *o,
+                                      const struct choices *choices, struct phema_error *err)
+{
+    struct phema_text command = {0};
+    write_command(&command, plan, o);
+    struct phema_outputs_options options = {
+        .out = out,
+        .into = o->into,
+        .key = plan->wishes.options.key,
+        .shard_bytes = o->shard_bytes,
+        .level = o->level,
+        .checkpoint = plan->wishes.options.checkpoint,
+        .has_dtype = choices->dtype > 0,
+        .dtype = dtypes[choices->dtype],
+        .accumulator = "f64",
+        .command_options = command.data,
+    };
+    enum phema_status status = phema_text_check(&command, err);
+    if (!status)
+        status = phema_outputs_make(outputs, plan->plan, &options, err);
+    phema_text_clear(&command);
+    return status;
+}
+
+/* ---- Together ---- */
+
+static enum phema_status carry_out(struct posthoc_ema_plan *plan, struct phema_outputs *outputs,
+                                   const struct posthoc_ema_run_options *o,
+                                   const struct choices *choices, struct watch *watch,
+                                   struct phema_synth_result *result, struct phema_error *err)
+{
+    struct phema_synth_options options = {
+        .n_threads = o->threads ? o->threads : phema_cpu_threads(),
+        .accumulator = PHEMA_ACCUMULATE_F64,
+        .overflow = overflows[choices->overflow],
+        .replaces = o->replaces != 0,
+        .syncs = !o->skips_sync,
+        .io = ios[choices->io],
+        .drops_cache = o->drops_cache != 0,
+        .max_ram_bytes = plan->max_ram_bytes,
+        .verifies = o->verifies != 0,
+        .refuses_nan = o->refuses_nan != 0,
+        .report = o->progress ? report : NULL,
+        .is_stopped = o->progress ? is_stopped : NULL,
+        .context = watch,
+    };
+    return phema_synth_run(result, plan->plan, outputs, &options, err);
+}
+
+static enum phema_status give_result(struct posthoc_ema_result *out,
+                                     const struct phema_synth_result *r, struct phema_error *err)
+{
+    struct posthoc_ema_result known = {
+        .read_bytes = r->read_bytes,
+        .written_bytes = r->written_bytes,
+        .elapsed_s = r->elapsed_s,
+        .n_nan = r->n_nan,
+        .n_inf = r->n_inf,
+        .n_overflow = r->n_overflow,
+        .n_averaged = r->n_averaged,
+        .n_copied = r->n_copied,
+        .n_constant = r->n_constant,
+        .peak_anonymous_bytes = r->peak_anonymous_bytes,
+    };
+    return out ? call_give(out, &known, sizeof(known), "posthoc_ema_result", err) : PHEMA_OK;
+}
+
+static enum phema_status run(struct posthoc_ema_plan *plan, const char *out,
+                             const struct posthoc_ema_run_options *o, struct watch *watch,
+                             struct posthoc_ema_result *result, struct phema_error *err)
+{
+    struct choices choices;
+    struct phema_outputs outputs = {0};
+    struct phema_synth_result counts = {0};
+    enum phema_status status = choose(&choices, o, err);
+    if (!status && !out)
+        status = phema_fail(err, PHEMA_ERR_USAGE, "out: expected a path, found NULL");
+    if (!status) /* a size that is none is found before anything is written */
+        status = give_result(result, &counts, err);
+    if (!status)
+        status = phema_series_identify(plan->plan->series, err);
+    if (!status)
+        status = make_outputs(&outputs, plan, out, o, &choices, err);
+    if (!status)
+        status = carry_out(plan, &outputs, o, &choices, watch, &counts, err);
+    if (status) {
+        phema_outputs_clear(&outputs);
+        return status;
+    }
+    phema_outputs_clear(&plan->outputs);
+    plan->outputs = outputs;
+    return give_result(result, &counts, err);
+}
+
+enum posthoc_ema_status posthoc_ema_run(struct posthoc_ema_plan *plan, const char *out,
+                                        const struct posthoc_ema_run_options *options,
+                                        struct posthoc_ema_result *result,
+                                        struct posthoc_ema_error *error)
+{
+    struct call call = call_begin();
+    struct phema_error err = {""};
+    struct posthoc_ema_run_options o;
+    struct watch watch = {.options = &o, .callers = call.before};
+    enum phema_status status = call_take(&o, sizeof(o), options, "posthoc_ema_run_options", &err);
+    if (!status)
+        status = run(plan, out, &o, &watch, result, &err);
+    enum posthoc_ema_status given = call_end(&call, status, &err, error);
+    return given == POSTHOC_EMA_NO && watch.is_stopped ? POSTHOC_EMA_CANCELLED : given;
+}

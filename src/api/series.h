@@ -1,0 +1,18 @@
+/* series.h - what plans need of a series. */
+#ifndef API_SERIES_H
+#define API_SERIES_H
+
+#include "wishes.h"
+
+struct posthoc_ema_series {
+    struct wishes wishes;
+    struct phema_series *series;
+    size_t n_averaged;
+};
+
+/* Snapshot k of a series, as the caller's struct has it. */
+PHEMA_FALLIBLE series_give_snapshot(struct posthoc_ema_snapshot *out,
+                                    const struct phema_series *series, size_t k,
+                                    struct phema_error *err);
+
+#endif

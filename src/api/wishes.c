@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+/* wishes.c - see wishes.h. */
+#include "wishes.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Copies ---- */
+
+static bool keep_text(struct phema_arena *arena, const char **text)
+{
+    if (*text)
+        *text = phema_arena_copy(arena, *text, strlen(*text));
+    else
+        return true;
+    return *text != NULL;
+}
+
+static bool keep_texts(struct phema_arena *arena, const char *const **texts, size_t n)
+{
+    const char **copy = phema_arena_array(arena, n + 1, sizeof(*copy));
+    bool is_kept = copy != NULL;
+    for (size_t i = 0; is_kept && i < n; i++) {
+        copy[i] = (*texts)[i];
+        is_kept = keep_text(arena, &copy[i]);
+    }
+    *texts = copy;
+    return is_kept;
+}
+
+static bool keep_numbers(struct phema_arena *arena, const double **numbers, size_t n)
+{
+    double *copy = phema_arena_array(arena, n + 1, sizeof(*copy));
+    if (copy && n)
+        memcpy(copy, *numbers, n * sizeof(*copy));
+    *numbers = copy;
+    return copy != NULL;
+}
+
+static enum phema_status keep(struct wishes *wishes, struct phema_error *err)
+{
+    struct phema_arena *arena = &wishes->arena;
+    struct phema_series_options *o = &wishes->options;
+    bool is_kept = keep_text(arena, &o->snapshots) && keep_text(arena, &o->layout) &&
+                   keep_text(arena, &o->name_regex) && keep_text(arena, &o->unit) &&
+                   keep_text(arena, &o->key) &&
+                   keep_numbers(arena, &o->input_sigmas, o->n_input_sigmas) &&
+                   keep_texts(arena, &o->input_profiles, o->n_input_profiles) &&
+                   keep_texts(arena, &o->includes, o->n_includes) &&
+                   keep_texts(arena, &o->excludes, o->n_excludes) &&
+                   keep_texts(arena, &o->checkpoint.allow_globals, o->checkpoint.n_allow_globals) &&
+                   keep_text(arena, &wishes->command) && keep_text(arena, &o->command_tail);
+    return is_kept ? PHEMA_OK : phema_fail_memory(err);
+}
+
+/* ---- The command that wishes the same ---- */
+
+static void put_quoted(struct phema_text *out, const char *word)
+{
+    phema_text_puts(out, "'");
+    for (; *word; word++)
+        phema_text_printf(out, *word == '\'' ? "'\\''" : "%c", *word);
+    phema_text_puts(out, "'");
+}
+
+void wishes_add(struct phema_text *command, const char *name, const char *value)
+{
+    if (!value)
+        return;
+    phema_text_printf(command, " %s ", name);
+    put_quoted(command, value);
+}
+
+static void add_number(struct phema_text *command, const char *name, double value)
+{
+    struct phema_name_buffer shown;
+    phema_text_printf(command, " %s %s", name, phema_number_shown(&shown, value));
+}
+
+static void add_texts(struct phema_text *command, const char *name, const char *const *texts,
+                      size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        wishes_add(command, name, texts[i]);
+}
+
+static void write_command(struct phema_text *out, const struct phema_series_options *o)
+{
+    struct phema_name_buffer shown;
+    wishes_add(out, "--layout", o->layout);
+    wishes_add(out, "--name-regex", o->name_regex);
+    wishes_add(out, "--unit", o->unit);
+    wishes_add(out, "--key", o->key);
+    for (size_t i = 0; i < o->n_input_sigmas; i++)
+        phema_text_printf(out, "%s%s", i ? "," : " --input-sigma ",
+                          phema_number_shown(&shown, o->input_sigmas[i]));
+    add_texts(out, "--input-profile", o->input_profiles, o->n_input_profiles);
+    if (o->update_every)
+        add_number(out, "--update-every", (double)o->update_every);
+    if (isfinite(o->from))
+        add_number(out, "--from", o->from);
+    if (isfinite(o->to))
+        add_number(out, "--to", o->to);
+    if (o->every)
+        add_number(out, "--every", (double)o->every);
+    if (o->last)
+        add_number(out, "--last", (double)o->last);
+    add_texts(out, "--include", o->includes, o->n_includes);
+    add_texts(out, "--exclude", o->excludes, o->n_excludes);
+    add_texts(out, "--allow-global", o->checkpoint.allow_globals, o->checkpoint.n_allow_globals);
+    phema_text_puts(out, *o->snapshots == '-' ? " ./" : " "); /* which is no option */
+    put_quoted(out, o->snapshots);
+}
+
+/* ---- Options ---- */
+
+static enum phema_status take(struct phema_series_options *out, const char *snapshots,
+                              const struct posthoc_ema_series_options *given,
+                              struct phema_error *err)
+{
+    struct posthoc_ema_series_options o;
+    enum phema_status status = call_take(&o, sizeof(o), given, "posthoc_ema_series_options", err);
+    if (!status && !snapshots)
+        status = phema_fail(err, PHEMA_ERR_USAGE, "snapshots: expected a path, found NULL");
+    for (size_t i = 0; !status && i < o.n_input_sigmas; i++) {
+        double unused = 0;
+        if (phema_gamma_from_sigma_rel(&unused, o.input_sigmas[i], err))
+            status = phema_fail_in(err, PHEMA_ERR_INPUTS, "--input-sigma");
+    }
+    *out = (struct phema_series_options){
+        .snapshots = snapshots,
+        .layout = o.layout,
+        .name_regex = o.name_regex,
+        .unit = o.unit,
+        .key = o.key,
+        .input_sigmas = o.input_sigmas,
+        .n_input_sigmas = o.n_input_sigmas,
+        .input_profiles = o.input_profiles,
+        .n_input_profiles = o.n_input_profiles,
+        .update_every = o.update_every,
+        .from = o.from != 0 ? o.from : -HUGE_VAL,
+        .to = o.to != 0 ? o.to : HUGE_VAL,
+        .every = o.every,
+        .last = o.last,
+        .includes = o.includes,
+        .n_includes = o.n_includes,
+        .excludes = o.excludes,
+        .n_excludes = o.n_excludes,
+        .checkpoint = {.allow_globals = o.allow_globals, .n_allow_globals = o.n_allow_globals},
+        .command = "posthoc-ema synth",
+    };
+    return status;
+}
+
+PHEMA_FALLIBLE wishes_keep(struct wishes *wishes, const char *snapshots,
+                           const struct posthoc_ema_series_options *given, struct phema_error *err)
+{
+    enum phema_status status = take(&wishes->options, snapshots, given, err);
+    if (status)
+        return status;
+    struct phema_text command = {0};
+    write_command(&command, &wishes->options);
+    status = phema_text_check(&command, err);
+    wishes->command = wishes->options.command_tail = command.data;
+    if (!status)
+        status = keep(wishes, err);
+    phema_text_clear(&command);
+    return status;
+}
+
+PHEMA_FALLIBLE wishes_copy(struct wishes *copy, const struct wishes *wishes,
+                           struct phema_error *err)
+{
+    copy->options = wishes->options;
+    copy->command = wishes->command;
+    return keep(copy, err);
+}
+
+void wishes_clear(struct wishes *wishes)
+{
+    phema_arena_clear(&wishes->arena);
+}

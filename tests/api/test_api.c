@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The installed interface as its callers see it: EDM2's files from the fixtures in, averages out.
+ * What averages are right is tested where they are made; here: that wishes arrive, that failures
+ * are statuses and sentences, and that the process stays the caller's. */
+#include <fcntl.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <posthoc-ema.h>
+
+#include "support.h"
+
+#define assert_fine(status, error)                                                                 \
+    do {                                                                                           \
+        if (status)                                                                                \
+            fail_msg("status %d: %s", (int)(status), (error).message);                             \
+    } while (0)
+
+static struct posthoc_ema_series *open_fixture(void)
+{
+    struct posthoc_ema_series *series = NULL;
+    struct posthoc_ema_error error = {""};
+    char *path = support_fixture("edm2/snapshots");
+    enum posthoc_ema_status status = posthoc_ema_series_open(&series, path, NULL, &error);
+    assert_fine(status, error);
+    free(path);
+    return series;
+}
+
+static struct posthoc_ema_plan *plan_for(const struct posthoc_ema_series *series, double sigma_rel,
+                                         const char *metric)
+{
+    struct posthoc_ema_plan *plan = NULL;
+    struct posthoc_ema_error error = {""};
+    struct posthoc_ema_plan_options options = {
+        .size = sizeof(options), .sigma_rels = &sigma_rel, .n_sigma_rels = 1, .metric = metric};
+    enum posthoc_ema_status status = posthoc_ema_plan_make(&plan, series, &options, &error);
+    assert_fine(status, error);
+    return plan;
+}
+
+static bool is_there(const char *path)
+{
+    struct stat unused;
+    return stat(path, &unused) == 0;
+}
+
+/* ---- Numbers ---- */
+
+/* arXiv:2312.02696, sec. 3.2: 0.05 and 0.10 are 16.97 and 6.94; eq. 127: beta = (1 - 1/t)^(g+1). */
+static void trainers_find_their_betas(void **state)
+{
+    (void)state;
+    struct posthoc_ema_error error = {""};
+    double gamma = 0;
+    enum posthoc_ema_status status = posthoc_ema_gamma(&gamma, 0.05, &error);
+    assert_fine(status, error);
+    assert_near(gamma, 16.97, 0.005);
+    assert_near(posthoc_ema_sigma_rel(gamma), 0.05, 1e-15);
+    assert_near(posthoc_ema_beta(6.94, 1), 0, 0);
+    assert_near(posthoc_ema_beta(1, 4), 0.5625, 1e-16);
+    assert_int_equal(posthoc_ema_gamma(&gamma, 0.4, &error), POSTHOC_EMA_ERR_TARGET);
+    assert_non_null(strstr(error.message, "0.4"));
+    assert_near(gamma, 16.97, 0.005); /* only success changes it */
+    assert_int_equal(posthoc_ema_gamma(&gamma, 0.4, NULL), POSTHOC_EMA_ERR_TARGET);
+}
+
+static void weights_without_files_add_up(void **state)
+{
+    (void)state;
+    struct posthoc_ema_error error = {""};
+    struct posthoc_ema_profile snapshots[8], targets[2] = {{10, 400, 0}, {6.94, 400, 1}};
+    for (size_t k = 0; k < 8; k++)
+        snapshots[k] =
+            (struct posthoc_ema_profile){k % 2 ? 6.94 : 16.97, 100 * (double)(k / 2 + 1), 0};
+    double weights[8 * 2];
+    enum posthoc_ema_status status =
+        posthoc_ema_weights(weights, snapshots, 8, targets, 2, NULL, &error);
+    assert_fine(status, error);
+    double sums[2] = {0, 0};
+    for (size_t i = 0; i < 16; i++)
+        sums[i % 2] += weights[i];
+    assert_near(sums[0], 1, 1e-12);
+    assert_near(sums[1], 1, 1e-12);
+    for (size_t k = 0; k < 8; k++) /* the second target is the last snapshot */
+        assert_near(weights[2 * k + 1], k == 7, 1e-9);
+    targets[0].t = 500;
+    assert_int_equal(posthoc_ema_weights(weights, snapshots, 8, targets, 2, "profile", &error),
+                     POSTHOC_EMA_ERR_TARGET);
+    assert_int_equal(posthoc_ema_weights(weights, snapshots, 8, targets, 2, "motion", &error),
+                     POSTHOC_EMA_ERR_USAGE);
+    assert_string_equal(error.message, "metric: 'motion' is not one of walk|profile");
+}
+
+/* ---- Series and plan ---- */
+
+static void a_series_says_what_it_holds(void **state)
+{
+    (void)state;
+    struct posthoc_ema_series *series = open_fixture();
+    struct posthoc_ema_error error = {""};
+    struct posthoc_ema_series_info info = {.size = sizeof(info)};
+    assert_int_equal(posthoc_ema_series_info(series, &info, &error), POSTHOC_EMA_OK);
+    assert_string_equal(info.layout, "edm2");
+    assert_int_equal(info.n_snapshots, 8);
+    assert_int_equal(info.n_tensors, 8);
+    assert_int_equal(info.n_averaged, 6);
+    struct posthoc_ema_snapshot snapshot = {.size = sizeof(snapshot)};
+    assert_int_equal(posthoc_ema_series_snapshot(series, 7, &snapshot, &error), POSTHOC_EMA_OK);
+    assert_string_equal(snapshot.file, "network-snapshot-0000016-0.100.pkl");
+    assert_near(snapshot.named_time, 16, 0);
+    assert_near(snapshot.time, 16384, 0); /* (16 * 1000 + 999) / 1024 * 1024 images */
+    assert_near(snapshot.sigma_rel, 0.1, 0);
+    assert_true(snapshot.bytes > 1000);
+    assert_int_equal(posthoc_ema_series_snapshot(series, 8, &snapshot, &error),
+                     POSTHOC_EMA_ERR_USAGE);
+    assert_string_equal(error.message, "snapshot 8: there are 8, from 0");
+    posthoc_ema_series_close(series);
+    posthoc_ema_series_close(NULL);
+}
+
+static void options_of_a_series_arrive(void **state)
+{
+    (void)state;
+    struct posthoc_ema_series *series = NULL;
+    struct posthoc_ema_error error = {""};
+    char *path = support_fixture("edm2/snapshots"),
+         *ema_pytorch = support_fixture("ema_pytorch/snapshots");
+    const char *excludes[] = {"conv"};
+    struct posthoc_ema_series_options options = {.size = sizeof(options),
+                                                 .from = 8,
+                                                 .to = 12,
+                                                 .last = 1,
+                                                 .excludes = excludes,
+                                                 .n_excludes = 0};
+    assert_int_equal(posthoc_ema_series_open(&series, path, &options, &error), POSTHOC_EMA_OK);
+    struct posthoc_ema_series_info info = {.size = sizeof(info)};
+    assert_int_equal(posthoc_ema_series_info(series, &info, &error), POSTHOC_EMA_OK);
+    assert_int_equal(info.n_snapshots, 2);
+    posthoc_ema_series_close(series);
+
+    struct posthoc_ema_series *unopened = NULL;
+    assert_int_equal(posthoc_ema_series_open(&unopened, ema_pytorch, NULL, &error),
+                     POSTHOC_EMA_ERR_INPUTS); /* whose settings are in no file */
+    assert_null(unopened);
+    assert_non_null(strstr(error.message, "update_every"));
+    static const double sigmas[] = {0.05, 0.28};
+    options = (struct posthoc_ema_series_options){
+        .size = sizeof(options), .input_sigmas = sigmas, .n_input_sigmas = 2, .update_every = 5};
+    enum posthoc_ema_status status =
+        posthoc_ema_series_open(&unopened, ema_pytorch, &options, &error);
+    assert_fine(status, error);
+    posthoc_ema_series_close(unopened);
+    assert_int_equal(posthoc_ema_series_open(&unopened, "/nowhere", NULL, &error),
+                     POSTHOC_EMA_ERR_FILE);
+    assert_int_equal(posthoc_ema_series_open(&unopened, NULL, NULL, &error), POSTHOC_EMA_ERR_USAGE);
+    free(path);
+    free(ema_pytorch);
+}
+
+static void a_plan_has_weights_and_what_they_are_worth(void **state)
+{
+    (void)state;
+    struct posthoc_ema_series *series = open_fixture();
+    struct posthoc_ema_plan *plan = plan_for(series, 0.1, "profile");
+    posthoc_ema_series_close(series); /* which a plan does not need any longer */
+    struct posthoc_ema_error error = {""};
+    struct posthoc_ema_plan_info info = {.size = sizeof(info)};
+    struct posthoc_ema_target target = {.size = sizeof(target)};
+    struct posthoc_ema_snapshot snapshot = {.size = sizeof(snapshot)};
+    assert_int_equal(posthoc_ema_plan_info(plan, &info, &error), POSTHOC_EMA_OK);
+    assert_string_equal(info.metric, "profile");
+    assert_int_equal(info.n_targets, 1);
+    assert_int_equal(posthoc_ema_plan_target(plan, 0, &target, &error), POSTHOC_EMA_OK);
+    assert_int_equal(posthoc_ema_plan_snapshot(plan, 7, &snapshot, &error), POSTHOC_EMA_OK);
+    for (size_t k = 0; k < info.n_snapshots; k++) /* it is snapshot 7 itself */
+        assert_near(target.weights[k], k == 7, 1e-9);
+    assert_near(target.profile_error, 0, 1e-9);
+    assert_true(target.predicted_error >= 0);
+    assert_int_equal(posthoc_ema_plan_target(plan, 1, &target, &error), POSTHOC_EMA_ERR_USAGE);
+    assert_null(posthoc_ema_output(plan, 0));
+    posthoc_ema_plan_free(plan);
+    posthoc_ema_plan_free(NULL);
+}
+
+static void a_plan_above_its_error_is_none(void **state)
+{
+    (void)state;
+    struct posthoc_ema_series *series = open_fixture();
+    struct posthoc_ema_plan *plan = NULL;
+    struct posthoc_ema_error error = {""};
+    double sigma_rel = 0.2;
+    struct posthoc_ema_plan_options options = {
+        .size = sizeof(options), .sigma_rels = &sigma_rel, .n_sigma_rels = 1, .max_error = 1e-9};
+    assert_int_equal(posthoc_ema_plan_make(&plan, series, &options, &error), POSTHOC_EMA_NO);
+    assert_non_null(strstr(error.message, "is above 1e-09"));
+    assert_null(plan);
+    options.max_error = 0;
+    options.metric = "walks";
+    assert_int_equal(posthoc_ema_plan_make(&plan, series, &options, &error), POSTHOC_EMA_ERR_USAGE);
+    options.metric = NULL;
+    sigma_rel = 0.3;
+    assert_int_equal(posthoc_ema_plan_make(&plan, series, &options, &error),
+                     POSTHOC_EMA_ERR_TARGET);
+    posthoc_ema_series_close(series);
+}
+
+/* ---- Versions ---- */
+
+static void structs_of_other_versions(void **state)
+{
+    (void)state;
+    struct posthoc_ema_series *series = NULL;
+    struct posthoc_ema_error error = {""};
+    char *path = support_fixture("edm2/snapshots");
+    struct {
+        struct posthoc_ema_series_options known;
+        int newer;
+    } options = {.known = {.size = 0}, .newer = 0};
+    assert_int_equal(posthoc_ema_series_open(&series, path, &options.known, &error),
+                     POSTHOC_EMA_ERR_USAGE);
+    assert_non_null(strstr(error.message, "expected size to be sizeof"));
+    options.known.size = sizeof(options);
+    options.newer = 1;
+    assert_int_equal(posthoc_ema_series_open(&series, path, &options.known, &error),
+                     POSTHOC_EMA_ERR_USAGE);
+    assert_non_null(strstr(error.message, "newer version"));
+    options.newer = 0;
+    assert_int_equal(posthoc_ema_series_open(&series, path, &options.known, &error),
+                     POSTHOC_EMA_OK);
+    struct posthoc_ema_series_info info;
+    memset(&info, 0x5a, sizeof(info));
+    info.size = offsetof(struct posthoc_ema_series_info, n_snapshots); /* an older one */
+    assert_int_equal(posthoc_ema_series_info(series, &info, &error), POSTHOC_EMA_OK);
+    assert_string_equal(info.layout, "edm2");
+    assert_int_equal(info.n_snapshots, (size_t)0x5a5a5a5a5a5a5a5a);
+    posthoc_ema_series_close(series);
+    free(path);
+}
+
+/* ---- Runs ---- */
+
+struct seen {
+    int n_reports, stops_at;
+    uint64_t done_bytes, total_bytes;
+};
+
+static int note(void *context, const struct posthoc_ema_progress *progress)
+{
+    struct seen *seen = context;
+    seen->done_bytes = progress->done_bytes;
+    seen->total_bytes = progress->total_bytes;
+    return ++seen->n_reports == seen->stops_at;
+}
+
+static void a_run_writes_once_unless_told_otherwise(void **state)
+{
+    (void)state;
+    struct posthoc_ema_series *series = open_fixture();
+    struct posthoc_ema_plan *plan = plan_for(series, 0.12, NULL);
+    struct posthoc_ema_error error = {""};
+    char *out = support_tmp_path("phema.safetensors");
+    struct seen seen = {0};
+    struct posthoc_ema_run_options options = {
+        .size = sizeof(options), .dtype = "f32", .progress = note, .context = &seen};
+    struct posthoc_ema_result result = {.size = sizeof(result)};
+    enum posthoc_ema_status status = posthoc_ema_run(plan, out, &options, &result, &error);
+    assert_fine(status, error);
+    assert_true(is_there(out));
+    assert_string_equal(posthoc_ema_output(plan, 0), out);
+    assert_true(seen.n_reports >= 1);
+    assert_int_equal(seen.done_bytes, seen.total_bytes);
+    assert_int_equal(result.read_bytes, seen.total_bytes);
+    assert_int_equal(result.n_averaged + result.n_copied + result.n_constant, 8);
+    assert_int_equal(posthoc_ema_run(plan, out, &options, NULL, &error), POSTHOC_EMA_ERR_OUTPUT);
+    assert_non_null(strstr(error.message, out));
+    options.replaces = 1;
+    assert_int_equal(posthoc_ema_run(plan, out, &options, NULL, &error), POSTHOC_EMA_OK);
+    options.dtype = "f8";
+    assert_int_equal(posthoc_ema_run(plan, out, &options, NULL, &error), POSTHOC_EMA_ERR_USAGE);
+    assert_string_equal(error.message, "dtype: 'f8' is not one of same|f32|f16|bf16");
+    (void)unlink(out);
+    free(out);
+    posthoc_ema_plan_free(plan);
+    posthoc_ema_series_close(series);
+}
+
+static void a_run_that_is_cancelled_leaves_nothing(void **state)
+{
+    (void)state;
+    struct posthoc_ema_series *series = open_fixture();
+    struct posthoc_ema_plan *plan = plan_for(series, 0.12, NULL);
+    struct posthoc_ema_error error = {""};
+    char *out = support_tmp_path("cancelled/phema.safetensors");
+    char *directory = support_tmp_path("cancelled"),
+         *partial = support_tmp_path("cancelled/phema.safetensors.partial");
+    assert_int_equal(mkdir(directory, 0777), 0);
+    struct seen seen = {.stops_at = 1};
+    struct posthoc_ema_run_options options = {
+        .size = sizeof(options), .progress = note, .context = &seen};
+    struct posthoc_ema_result result = {.size = sizeof(result)};
+    assert_int_equal(posthoc_ema_run(plan, out, &options, &result, &error), POSTHOC_EMA_CANCELLED);
+    assert_int_equal(seen.n_reports, 1);
+    assert_false(is_there(out));
+    assert_false(is_there(partial));
+    assert_null(posthoc_ema_output(plan, 0));
+    seen.stops_at = 0;
+    assert_int_equal(posthoc_ema_run(plan, out, &options, &result, &error), POSTHOC_EMA_OK);
+    assert_true(is_there(out));
+    (void)unlink(out);
+    (void)rmdir(directory);
+    free(directory);
+    free(partial);
+    free(out);
+    posthoc_ema_plan_free(plan);
+    posthoc_ema_series_close(series);
+}
+
+/* ---- The process ---- */
+
+static void run_both_ways(void)
+{
+    struct posthoc_ema_series *series = open_fixture();
+    struct posthoc_ema_plan *plan = plan_for(series, 0.15, NULL);
+    char *out = support_tmp_path("quiet.safetensors");
+    assert_int_equal(posthoc_ema_run(plan, out, NULL, NULL, NULL), POSTHOC_EMA_OK);
+    assert_int_equal(posthoc_ema_run(plan, out, NULL, NULL, NULL), POSTHOC_EMA_ERR_OUTPUT);
+    (void)unlink(out);
+    free(out);
+    posthoc_ema_plan_free(plan);
+    posthoc_ema_series_close(series);
+}
+
+static void nothing_is_printed_and_no_signal_is_handled(void **state)
+{
+    (void)state;
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGBUS, SIGXFSZ, SIGUSR1};
+    struct sigaction before[ARRAY_LEN(signals)]; /* cmocka has some of its own */
+    for (size_t i = 0; i < ARRAY_LEN(signals); i++)
+        assert_int_equal(sigaction(signals[i], NULL, &before[i]), 0);
+    char *log = support_tmp_path("streams");
+    int file = open(log, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    (void)fflush(stdout);
+    int streams[2] = {dup(1), dup(2)};
+    assert_true(file >= 0 && dup2(file, 1) == 1 && dup2(file, 2) == 2);
+    run_both_ways();
+    (void)fflush(stdout);
+    assert_true(dup2(streams[0], 1) == 1 && dup2(streams[1], 2) == 2);
+    struct stat info;
+    assert_int_equal(fstat(file, &info), 0);
+    assert_int_equal(info.st_size, 0);
+    for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
+        struct sigaction action;
+        assert_int_equal(sigaction(signals[i], NULL, &action), 0);
+        assert_true(action.sa_handler == before[i].sa_handler);
+    }
+    (void)close(file);
+    (void)close(streams[0]);
+    (void)close(streams[1]);
+    (void)unlink(log);
+    free(log);
+}
+
+struct task {
+    double sigma_rel;
+    char *out;
+    enum posthoc_ema_status status;
+};
+
+static void *carry_out(void *argument)
+{
+    struct task *task = argument;
+    struct posthoc_ema_series *series = open_fixture();
+    struct posthoc_ema_plan *plan = plan_for(series, task->sigma_rel, NULL);
+    task->status = posthoc_ema_run(plan, task->out, NULL, NULL, NULL);
+    posthoc_ema_plan_free(plan);
+    posthoc_ema_series_close(series);
+    return NULL;
+}
+
+static void runs_side_by_side(void **state)
+{
+    (void)state;
+    struct task tasks[4];
+    pthread_t threads[ARRAY_LEN(tasks)];
+    for (size_t i = 0; i < ARRAY_LEN(tasks); i++) {
+        char name[32];
+        (void)snprintf(name, sizeof(name), "side-%zu.safetensors", i);
+        tasks[i] =
+            (struct task){.sigma_rel = 0.06 + 0.02 * (double)i, .out = support_tmp_path(name)};
+        assert_int_equal(pthread_create(&threads[i], NULL, carry_out, &tasks[i]), 0);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(tasks); i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_int_equal(tasks[i].status, POSTHOC_EMA_OK);
+        assert_int_equal(unlink(tasks[i].out), 0);
+        free(tasks[i].out);
+    }
+}
+
+static void the_version_is_that_of_the_header(void **state)
+{
+    (void)state;
+    char wanted[32];
+    (void)snprintf(wanted, sizeof(wanted), "%d.%d.%d", POSTHOC_EMA_VERSION_MAJOR,
+                   POSTHOC_EMA_VERSION_MINOR, POSTHOC_EMA_VERSION_PATCH);
+    assert_string_equal(posthoc_ema_version(), wanted);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(trainers_find_their_betas),
+        cmocka_unit_test(weights_without_files_add_up),
+        cmocka_unit_test(a_series_says_what_it_holds),
+        cmocka_unit_test(options_of_a_series_arrive),
+        cmocka_unit_test(a_plan_has_weights_and_what_they_are_worth),
+        cmocka_unit_test(a_plan_above_its_error_is_none),
+        cmocka_unit_test(structs_of_other_versions),
+        cmocka_unit_test(a_run_writes_once_unless_told_otherwise),
+        cmocka_unit_test(a_run_that_is_cancelled_leaves_nothing),
+        cmocka_unit_test(nothing_is_printed_and_no_signal_is_handled),
+        cmocka_unit_test(runs_side_by_side),
+        cmocka_unit_test(the_version_is_that_of_the_header),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
