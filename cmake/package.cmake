@@ -1,0 +1,71 @@
+# Packages for Debian and Ubuntu, from what is installed: cpack --config BUILD/CPackConfig.cmake
+#   posthoc-ema           the program, its manual, completions, documents and examples
+#   posthoc-ema-cuda      what runs it on NVIDIA's devices, where it was built
+#   libposthoc-ema0.1     the library;  libposthoc-ema-dev  what programs are compiled with
+set(doc ${CMAKE_INSTALL_DATADIR}/doc)
+install(FILES README.md CHANGELOG.md DESTINATION ${doc}/posthoc-ema COMPONENT program)
+install(DIRECTORY docs DESTINATION ${doc}/posthoc-ema COMPONENT program)
+install(DIRECTORY examples DESTINATION ${doc}/posthoc-ema COMPONENT program USE_SOURCE_PERMISSIONS)
+install(FILES LICENSE RENAME copyright DESTINATION ${doc}/posthoc-ema COMPONENT program)
+
+set(CPACK_COMPONENTS_ALL program debian)
+if(TARGET libposthoc-ema)
+    list(APPEND CPACK_COMPONENTS_ALL library development)
+endif()
+set(library_package libposthoc-ema${PHEMA_SOVERSION})
+install(FILES LICENSE RENAME copyright DESTINATION ${doc}/${library_package} COMPONENT library)
+install(FILES LICENSE RENAME copyright DESTINATION ${doc}/libposthoc-ema-dev COMPONENT development)
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME posthoc-ema)
+set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
+set(CPACK_PACKAGE_CONTACT "posthoc-ema maintainers <maintainers@posthoc-ema.invalid>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "averages of a training's parameters, made from its snapshots")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME posthoc-ema)
+set(CPACK_DEBIAN_PROGRAM_DESCRIPTION
+    "averages of a training's parameters, made from its snapshots
+ Post-hoc EMA (Karras et al. 2024) stores a few snapshots of short averages
+ while training; any other average is later a weighted sum of them. This
+ program solves for the weights, says how good they are, and makes that sum
+ from checkpoints of any size in constant memory.")
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME ${library_package})
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_LIBRARY_DESCRIPTION
+    "averages of a training's parameters, made from its snapshots - library
+ What posthoc-ema does, for programs that do it in their own process.")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libposthoc-ema-dev)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "${library_package} (= ${PROJECT_VERSION})")
+set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION
+    "averages of a training's parameters, made from its snapshots - development
+ Header, pkg-config file and static library of libposthoc-ema.")
+
+if(TARGET posthoc-ema-cuda)
+    install(FILES LICENSE RENAME copyright DESTINATION ${doc}/posthoc-ema-cuda COMPONENT cuda)
+    list(APPEND CPACK_COMPONENTS_ALL cuda)
+    set(CPACK_DEBIAN_CUDA_PACKAGE_NAME posthoc-ema-cuda)
+    # NVIDIA's libraries come from packages of many names, or from none.
+    set(CPACK_DEBIAN_CUDA_PACKAGE_SHLIBDEPS OFF)
+    set(CPACK_DEBIAN_CUDA_PACKAGE_DEPENDS "posthoc-ema (= ${PROJECT_VERSION}), libc6")
+    set(CPACK_DEBIAN_CUDA_DESCRIPTION
+        "averages of a training's parameters, made from its snapshots - CUDA
+ Lets posthoc-ema run on NVIDIA's devices; needs their driver and CUDA's
+ libraries.")
+endif()
+
+include(CPack)
+foreach(component program library development cuda)
+    cpack_add_component_group(${component})
+    cpack_add_component(${component} GROUP ${component})
+endforeach()
+cpack_add_component(debian GROUP program)

@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# The packages for Debian: made, installed into a tree of its own, tried there, removed; nothing is
+# left. Packages that they depend on are looked for among those of this machine.
+#   tests/package.sh BUILD_DIR
+set -u
+build=$(readlink -f "$1") || exit 1
+failed=0
+fail() {
+    echo "package: $*" >&2
+    failed=1
+}
+for tool in cpack dpkg dpkg-deb dpkg-shlibdeps; do
+    command -v $tool >/dev/null || {
+        echo "package: there is no $tool on this machine" >&2
+        exit 77
+    }
+done
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+    command -v fakeroot >/dev/null || {
+        echo "package: dpkg wants root, or fakeroot" >&2
+        exit 77
+    }
+    as_root=(fakeroot)
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/in"
+cd "$work/in" || exit 1
+
+cpack -G DEB -B "$work/packages" --config "$build/CPackConfig.cmake" >"$work/log" 2>&1 || {
+    tail -n 20 "$work/log" >&2
+    fail "cpack fails"
+    exit 1
+}
+rm -rf "$work/packages/_CPack_Packages"
+packages=("$work"/packages/*.deb)
+names=$(for package in "${packages[@]}"; do dpkg-deb -f "$package" Package; done)
+wanted="posthoc-ema"
+[ -e "$build/libposthoc-ema.a" ] && wanted+=" libposthoc-ema-dev libposthoc-ema[0-9.]+"
+grep -q 'COMPONENT.*cuda\|"cuda"' "$build/cmake_install.cmake" && wanted+=" posthoc-ema-cuda"
+for name in $wanted; do
+    grep -qxE "$name" <<<"$names" || fail "there is no package $name among: $names"
+done
+
+root=$work/root
+admin=$root/var/lib/dpkg
+mkdir -p "$admin/info" "$admin/updates" "$admin/triggers" "$root/etc"
+cp /var/lib/dpkg/status "$admin/status"
+: >"$admin/available"
+dpkg_in_root() {
+    "${as_root[@]}" env PATH="$PATH:/usr/sbin:/sbin" dpkg --root="$root" --log=/dev/null \
+        --force-script-chrootless "$@" >"$work/log" 2>&1 || {
+        tail -n 20 "$work/log" >&2
+        fail "dpkg $1 fails"
+    }
+}
+files() { # all but what dpkg notes
+    (cd "$root" && find . -path ./var/lib/dpkg -prune -o -print | sort)
+}
+before=$(files)
+dpkg_in_root --install "${packages[@]}"
+
+# As somebody has it who has just installed it.
+export PATH=$root/usr/bin:$PATH LC_ALL=C.UTF-8
+[ "$(command -v posthoc-ema)" = "$root/usr/bin/posthoc-ema" ] || fail "the program is not in usr/bin"
+{
+    posthoc-ema gen -q --truth 0.1 run && posthoc-ema synth -q --sigma-rel 0.1 run out.safetensors &&
+        posthoc-ema diff -q --tolerance 0.01 out.safetensors run/truth/*.safetensors
+} >/dev/null || fail "the installed program makes no average"
+for verb in $(posthoc-ema --help | sed -nE '/^Verbs/,$s/^  ([a-z]+) .*/\1/p' | grep -vx help); do
+    [ -e "$root/usr/share/man/man1/posthoc-ema-$verb.1" ] || fail "no page of $verb in the manual"
+done
+for file in bash-completion/completions/posthoc-ema zsh/vendor-completions/_posthoc-ema \
+    fish/vendor_completions.d/posthoc-ema.fish doc/posthoc-ema/README.md doc/posthoc-ema/copyright; do
+    [ -s "$root/usr/share/$file" ] || fail "no usr/share/$file"
+done
+for package in "${packages[@]}"; do
+    dpkg-deb -f "$package" Depends | grep -q . || fail "$package depends on nothing"
+    dpkg-deb -c "$package" | awk '$2 != "root/root" { bad = 1 } END { exit bad }' ||
+        fail "$package has files that are not root's"
+done
+
+mapfile -t names <<<"$names"
+dpkg_in_root --purge "${names[@]}"
+diff -u --label before <(echo "$before") --label after <(files) >&2 || fail "files are left"
+grep -lE '^Package: (lib)?posthoc-ema' "$admin/status" && fail "packages are left"
+exit $failed

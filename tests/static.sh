@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# The static program needs no shared library but those of libc, and does all that the other does:
+# solves, averages, compresses, draws.
+#   tests/static.sh PROGRAM
+set -u
+program=$(readlink -f "$1") || exit 1
+failed=0
+others=$(readelf -d "$program" | sed -nE 's/.*\(NEEDED\).*\[(.*)\]/\1/p' |
+    grep -vE '^(libc|libm|libpthread|libdl|librt)\.so\.[0-9]+$|^ld-linux[a-z0-9-]*\.so\.[0-9]+$')
+if [ -n "$others" ]; then
+    echo "static: needs $others" >&2
+    failed=1
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+# solved by LAPACK, since there are more than 700 snapshots
+{
+    "$program" gen -q --count 360 --params 100 --truth 0.1 --no-sync run &&
+        "$program" synth -q --sigma-rel 0.1 --no-sync run out.safetensors.zst &&
+        "$program" diff -q --tolerance 1e-3 out.safetensors.zst run/truth/* &&
+        "$program" plot -q profiles --sigma-rel 0.1 --last 4 run -o a.png --csv a.csv &&
+        "$program" plot -q profiles --sigma-rel 0.1 --last 4 run -o a.pdf &&
+        [ "$(head -c 4 a.pdf)" = %PDF ] && [ "$(head -c 4 a.png | tail -c 3)" = PNG ]
+} >/dev/null || {
+    echo "static: does not do what the other program does" >&2
+    failed=1
+}
+exit $failed
