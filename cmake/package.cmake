@@ -6,6 +6,9 @@ set(doc ${CMAKE_INSTALL_DATADIR}/doc)
 install(FILES README.md CHANGELOG.md DESTINATION ${doc}/posthoc-ema COMPONENT program)
 install(DIRECTORY docs DESTINATION ${doc}/posthoc-ema COMPONENT program)
 install(DIRECTORY examples DESTINATION ${doc}/posthoc-ema COMPONENT program USE_SOURCE_PERMISSIONS)
+foreach(trainer edm2 ema_pytorch posthoc_ema lightning) # what the guide runs on
+    install(DIRECTORY fixtures/${trainer} DESTINATION ${doc}/posthoc-ema/fixtures COMPONENT program)
+endforeach()
 install(FILES LICENSE RENAME copyright DESTINATION ${doc}/posthoc-ema COMPONENT program)
 
 set(CPACK_COMPONENTS_ALL program debian)

@@ -4,6 +4,7 @@
 #   tests/package.sh BUILD_DIR
 set -u
 build=$(readlink -f "$1") || exit 1
+tests=$(cd "$(dirname "$0")" && pwd)
 failed=0
 fail() {
     echo "package: $*" >&2
@@ -50,7 +51,7 @@ cp /var/lib/dpkg/status "$admin/status"
 : >"$admin/available"
 dpkg_in_root() {
     "${as_root[@]}" env PATH="$PATH:/usr/sbin:/sbin" dpkg --root="$root" --log=/dev/null \
-        --force-script-chrootless "$@" >"$work/log" 2>&1 || {
+        --force-script-chrootless --path-include='*' "$@" >"$work/log" 2>&1 || {
         tail -n 20 "$work/log" >&2
         fail "dpkg $1 fails"
     }
@@ -75,6 +76,12 @@ for file in bash-completion/completions/posthoc-ema zsh/vendor-completions/_post
     fish/vendor_completions.d/posthoc-ema.fish doc/posthoc-ema/README.md doc/posthoc-ema/copyright; do
     [ -s "$root/usr/share/$file" ] || fail "no usr/share/$file"
 done
+shared=$root/usr/share/doc/posthoc-ema
+for document in README.md docs/guide.md; do
+    "$tests/docs.sh" "$root/usr/bin/posthoc-ema" "$shared" "$shared/$document" >&2 ||
+        fail "$document shows something else than the installed program prints"
+done
+"$tests/examples.sh" "$root/usr/bin/posthoc-ema" "$shared/examples" || fail "the installed examples fail"
 for package in "${packages[@]}"; do
     dpkg-deb -f "$package" Depends | grep -q . || fail "$package depends on nothing"
     dpkg-deb -c "$package" | awk '$2 != "root/root" { bad = 1 } END { exit bad }' ||

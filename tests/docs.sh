@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Runs what a document shows: the blocks marked console, in their order, in an empty directory that has
+# fixtures/ and examples/ in it, as a clone has. Lines that begin with "$ " are commands (with those
+# they go on in, behind a backslash), the others what they print, both streams. What depends on the
+# machine is masked: seconds, rates, memory, sizes on disk that depend on them.
+#   tests/docs.sh PROGRAM SHARED FILE.md [--bless]
+# SHARED holds fixtures/ and examples/; --bless puts what is printed now into the document.
+set -u
+program=$(readlink -f "$1") || exit 1
+shared=$(readlink -f "$2") || exit 1
+file=$(readlink -f "$3") || exit 1
+bless=${4:-}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/bin" "$work/in"
+ln -s "$program" "$work/bin/posthoc-ema"
+ln -s "$shared/fixtures" "$shared/examples" "$work/in"
+export PATH="$work/bin:$PATH" LC_ALL=C.UTF-8 TERM=dumb NO_COLOR=1
+unset COLUMNS
+
+mask() {
+    sed -E -e 's/[0-9.]+ (m?s)([ :,;)]|$)/N \1\2/g' \
+        -e 's/[0-9.]+ (B|[KMGT]i?B)\/s/N B\/s/g' \
+        -e 's/(peak anonymous memory|resident) [0-9.]+ ([KMG]i)?B/\1 N/g' "$1"
+}
+
+# Everything in one shell, so that directories and variables stay; the document as it would be printed.
+cd "$work/in" || exit 1
+command='' is_console=''
+exec 3>"$work/found"
+say() { printf '%s\n' "$1" >&3; }
+while IFS= read -r line || [ -n "$line" ]; do
+    if [ "$line" = '```console' ]; then
+        is_console=1
+        say "$line"
+    elif [ "$line" = '```' ]; then
+        is_console=''
+        say "$line"
+    elif [ -z "$is_console" ]; then
+        say "$line"
+    elif [[ $line = '$ '* || -n $command ]]; then
+        say "$line"
+        [ -n "$command" ] && command+=$'\n'$line || command=${line#'$ '}
+        [[ $line = *\\ ]] && continue
+        eval "$command" >"$work/printed" 2>&1 </dev/null 3>&-
+        cat "$work/printed" >&3
+        command=''
+    fi
+done <"$file"
+exec 3>&-
+
+if [ "$bless" = --bless ]; then
+    cat "$work/found" >"$file"
+    exit 0
+fi
+grep -q '^\$ posthoc-ema' "$file" || {
+    echo "docs: $file shows no commands" >&2
+    exit 1
+}
+diff -u --label "$(basename "$file")" <(mask "$file") --label printed <(mask "$work/found")
