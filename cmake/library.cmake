@@ -1,6 +1,9 @@
 # libposthoc-ema: the rooms behind include/posthoc-ema.h as one shared and one static library. All
 # symbols are hidden but those of that header, in the static one too.
 set(rooms api synth writer plan spec accumulate profile formats base)
+if(TARGET phema_device)
+    list(APPEND rooms device)
+endif()
 set(objects "")
 foreach(room ${rooms})
     list(APPEND objects $<TARGET_OBJECTS:phema_${room}>)
@@ -15,7 +18,7 @@ endif()
 add_library(libposthoc-ema SHARED ${objects})
 target_link_libraries(libposthoc-ema PRIVATE PkgConfig::JANSSON PkgConfig::ZLIB PkgConfig::XXHASH
     PkgConfig::ZSTD PkgConfig::LAPACKE PkgConfig::OPENBLAS PkgConfig::MPFR PkgConfig::PCRE2
-    Threads::Threads m)
+    Threads::Threads ${CMAKE_DL_LIBS} m)
 set_target_properties(libposthoc-ema PROPERTIES OUTPUT_NAME posthoc-ema LINKER_LANGUAGE C
     VERSION ${PROJECT_VERSION} SOVERSION ${PHEMA_SOVERSION})
 

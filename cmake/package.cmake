@@ -53,7 +53,7 @@ set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION
     "averages of a training's parameters, made from its snapshots - development
  Header, pkg-config file and static library of libposthoc-ema.")
 
-if(TARGET posthoc-ema-cuda)
+if(TARGET phema_cuda_module OR TARGET posthoc-ema-cuda)
     install(FILES LICENSE RENAME copyright DESTINATION ${doc}/posthoc-ema-cuda COMPONENT cuda)
     list(APPEND CPACK_COMPONENTS_ALL cuda)
     set(CPACK_DEBIAN_CUDA_PACKAGE_NAME posthoc-ema-cuda)

@@ -8,7 +8,7 @@
  *
  * What is recognised, what weights are and which formats are read and written is in the manual of
  * the command, posthoc-ema(1); options that are strings have the words of its options. The same
- * wishes give the same bytes as there.
+ * wishes give the same averages as there, to the last bit.
  *
  * Ownership. What arrives through `**out` is the caller's, to be closed or freed; those functions
  * take NULL. Strings and arrays inside results are borrowed and live as long as what they were
@@ -29,13 +29,14 @@
  * The process. Nothing is printed, no signal is handled unless posthoc_ema_handle_signals is
  * called, and the process is not ended. What is shared by the whole process all the same:
  *   - OpenBLAS, which the library is linked with, keeps threads from its loading on, and uses them
- * to solve for more than 700 snapshots.
+ *     to solve for more than 700 snapshots.
  *   - A list of partial outputs and mapped files, for the handlers of signals; it is locked.
- *   - A run with many snapshots raises the soft limit of open files (RLIMIT_NOFILE) up to the hard
- * one.
+ *   - A run with many snapshots raises the soft limit of open files (RLIMIT_NOFILE), up to the hard
+ *     one.
  *   - Snapshots are mapped where headers are read (and data, with io "mmap"), copies of checkpoints
  *     while they are written. Where such a file is cut short meanwhile, or the disk of an output is
- *     full or fails, the kernel sends SIGBUS, whose default ends the process.
+ *     full or fails, the kernel sends SIGBUS, whose default ends the process; and SIGXFSZ at a
+ *     limit on the size of files.
  *   - PHEMA_CPU in the environment is read: ref, avx2 or avx512 lowers the choice of instructions.
  * A process that was forked from one with a run under way must not call the library. */
 #ifndef POSTHOC_EMA_H
