@@ -26,7 +26,7 @@ declare -A opens=(
     [api]="synth plan profile formats accumulate"
     [cli]="plot synth plan spec profile formats accumulate writer compare gen"
 )
-base_doors="error span dtype element file input cleanup text json cpu arena memory ledger crc32 hash number"
+base_doors="error span dtype element file input cleanup text json cpu arena memory ledger crc32 hash number pattern"
 
 for room in src/*/; do
     room=$(basename "$room")
@@ -61,7 +61,7 @@ only_in 'zlib\.h' src/base/crc32.c
 only_in 'xxhash\.h' src/base/hash.c
 only_in 'lapacke\.h' src/profile/solve.c src/profile/wide.c src/profile/condition.c
 only_in 'cblas\.h' src/accumulate/blas.c
-only_in 'pcre2\.h' src/plan/pattern.c
+only_in 'pcre2\.h' src/base/pattern.c
 only_in 'zstd' src/formats/zstd_content.c src/writer/zstd.c
 only_in 'cairo.*' src/plot/cairo.c
 only_in 'cuda|cublas' src/accumulate/cuda.c

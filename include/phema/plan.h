@@ -172,12 +172,12 @@ void phema_series_write_motion(struct phema_json_out *out, const struct phema_se
 
 /* ---- Plan ---- */
 
-struct pattern;
+struct phema_pattern;
 
 /* A width of their own for the tensors whose names match. */
 struct phema_plan_rule {
     char *expression; /* searched for in the names that the series gives its tensors */
-    struct pattern *pattern;
+    struct phema_pattern *pattern;
     bool is_copy;            /* no average: the newest snapshot's bytes, as of integers */
     double sigma_rel, gamma; /* NaN for copies */
     size_t n_tensors;        /* that follow it, 0 where no tensor is known */

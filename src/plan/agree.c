@@ -11,13 +11,14 @@
 
 #include "phema/text.h"
 
-static enum phema_status match_any(struct pattern *const *patterns, size_t n, const char *name,
-                                   size_t size, bool *is_match, struct phema_error *err)
+static enum phema_status match_any(struct phema_pattern *const *patterns, size_t n,
+                                   const char *name, size_t size, bool *is_match,
+                                   struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
     *is_match = false;
     for (size_t i = 0; i < n && !status && !*is_match; i++)
-        status = pattern_match(patterns[i], name, size, is_match, err);
+        status = phema_pattern_match(patterns[i], name, size, is_match, err);
     return status;
 }
 

@@ -2,8 +2,8 @@
 #ifndef PLAN_AGREE_H
 #define PLAN_AGREE_H
 
-#include "pattern.h"
 #include "phema/arena.h"
+#include "phema/pattern.h"
 #include "phema/plan.h"
 #include "subtree.h"
 
@@ -14,7 +14,7 @@ struct selection {
     bool leaves_out_optimizer;
     const struct rename *names; /* [n_names] of tensors that the series calls otherwise */
     size_t n_names;
-    struct pattern **includes, **excludes;
+    struct phema_pattern **includes, **excludes;
     size_t n_includes, n_excludes;
 };
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pattern.h"
+#include "phema/pattern.h"
 #include "scan.h"
 
 /* A decimal number from a name; NaN when the group is empty or no plain number. */
@@ -32,32 +32,32 @@ static double slack_of(struct phema_span text)
 }
 
 /* Fill in what the name says when the pattern fits it. */
-static enum phema_status read_name(struct pattern *pattern, struct candidate *candidate,
+static enum phema_status read_name(struct phema_pattern *pattern, struct candidate *candidate,
                                    bool *is_match, struct phema_error *err)
 {
     const char *name = candidate->base;
-    enum phema_status status = pattern_match(pattern, name, strlen(name), is_match, err);
+    enum phema_status status = phema_pattern_match(pattern, name, strlen(name), is_match, err);
     if (status || !*is_match)
         return status;
-    double time = number_in(pattern_group(pattern, name, "time"));
-    *is_match = !isnan(time) || !pattern_has_group(pattern, "time");
+    double time = number_in(phema_pattern_group(pattern, name, "time"));
+    *is_match = !isnan(time) || !phema_pattern_has_group(pattern, "time");
     if (!*is_match)
         return PHEMA_OK;
     candidate->named_time = time;
-    struct phema_span sigma = pattern_group(pattern, name, "sigma");
+    struct phema_span sigma = phema_pattern_group(pattern, name, "sigma");
     if (sigma.size) {
         candidate->sigma_rel = number_in(sigma);
         candidate->sigma_slack = slack_of(sigma);
     }
-    double index = number_in(pattern_group(pattern, name, "index"));
+    double index = number_in(phema_pattern_group(pattern, name, "index"));
     if (index >= 0 && index < 1e9)
         candidate->index = (uint64_t)index;
-    candidate->prefix = pattern_group(pattern, name, "prefix");
+    candidate->prefix = phema_pattern_group(pattern, name, "prefix");
     return PHEMA_OK;
 }
 
-static enum phema_status read_names(struct pattern *pattern, struct scan *scan, size_t *matched,
-                                    struct phema_error *err)
+static enum phema_status read_names(struct phema_pattern *pattern, struct scan *scan,
+                                    size_t *matched, struct phema_error *err)
 {
     *matched = 0;
     enum phema_status status = PHEMA_OK;
@@ -83,12 +83,12 @@ static bool is_checkpoint_name(const char *name)
 static enum phema_status count_matches(struct scan *scan, const struct layout *layout,
                                        size_t *matched, struct phema_error *err)
 {
-    struct pattern *pattern = NULL;
-    enum phema_status status = pattern_compile(&pattern, layout->pattern, err);
+    struct phema_pattern *pattern = NULL;
+    enum phema_status status = phema_pattern_compile(&pattern, layout->pattern, err);
     if (status)
         return status;
     status = read_names(pattern, scan, matched, err);
-    pattern_free(pattern);
+    phema_pattern_free(pattern);
     return status;
 }
 
@@ -120,19 +120,19 @@ static enum phema_status recognise(struct scan *scan, struct phema_error *err)
 static enum phema_status use_pattern(struct scan *scan, const char *expression,
                                      struct phema_error *err)
 {
-    struct pattern *pattern = NULL;
+    struct phema_pattern *pattern = NULL;
     size_t matched = 0;
-    enum phema_status status = pattern_compile(&pattern, expression, err);
+    enum phema_status status = phema_pattern_compile(&pattern, expression, err);
     if (status)
         return phema_fail_in(err, status, "--name-regex");
-    if (!pattern_has_group(pattern, "time"))
+    if (!phema_pattern_has_group(pattern, "time"))
         status = phema_fail(err, PHEMA_ERR_USAGE,
                             "--name-regex '%s': has no group named time; write (?<time>[0-9]+), "
                             "and (?<sigma>...) or (?<index>...) where names hold them",
                             expression);
     else
         status = read_names(pattern, scan, &matched, err);
-    pattern_free(pattern);
+    phema_pattern_free(pattern);
     return status;
 }
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pattern.h"
+#include "phema/pattern.h"
 #include "phema/text.h"
 
 /* Each is a column of the solve for every time, and is searched for in every name. */
@@ -53,7 +53,7 @@ static enum phema_status read_rule(struct phema_plan_rule *rule, const char *tex
     if (!rule->expression)
         return phema_fail_memory(err);
     enum phema_status status = read_width(rule, equals + 1, err);
-    return status ? status : pattern_compile(&rule->pattern, rule->expression, err);
+    return status ? status : phema_pattern_compile(&rule->pattern, rule->expression, err);
 }
 
 PHEMA_FALLIBLE rules_read(struct phema_plan *plan, const char *const *texts, size_t n,
@@ -95,8 +95,8 @@ static enum phema_status choose_rule(struct phema_plan *plan, size_t i, bool *ma
         if (plan->rule_of[i] && matches[r])
             continue; /* nothing is left to be learned */
         bool is_match = false;
-        enum phema_status status =
-            pattern_match(plan->rules[r].pattern, tensor->name, tensor->name_size, &is_match, err);
+        enum phema_status status = phema_pattern_match(plan->rules[r].pattern, tensor->name,
+                                                       tensor->name_size, &is_match, err);
         if (status)
             return fail_rule(plan->rules[r].expression, status, err);
         matches[r] = matches[r] || is_match;
@@ -186,7 +186,7 @@ void rules_mark_copies(struct phema_plan *plan)
 void rules_clear(struct phema_plan *plan)
 {
     for (size_t r = 0; r < plan->n_rules; r++) {
-        pattern_free(plan->rules[r].pattern);
+        phema_pattern_free(plan->rules[r].pattern);
         free(plan->rules[r].expression);
     }
     for (size_t x = 0; x < plan->n_ruled; x++)

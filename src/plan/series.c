@@ -15,23 +15,23 @@ static enum phema_status compile_selection(struct opening *opening, struct phema
 {
     const struct phema_series_options *options = opening->options;
     struct selection *selection = &opening->selection;
-    selection->includes =
-        phema_arena_array(&opening->scratch, options->n_includes + 1, sizeof(struct pattern *));
-    selection->excludes =
-        phema_arena_array(&opening->scratch, options->n_excludes + 1, sizeof(struct pattern *));
+    selection->includes = phema_arena_array(&opening->scratch, options->n_includes + 1,
+                                            sizeof(struct phema_pattern *));
+    selection->excludes = phema_arena_array(&opening->scratch, options->n_excludes + 1,
+                                            sizeof(struct phema_pattern *));
     if (!selection->includes || !selection->excludes)
         return phema_fail_memory(err);
     enum phema_status status = PHEMA_OK;
     for (; !status && selection->n_includes < options->n_includes;) {
-        status = pattern_compile(&selection->includes[selection->n_includes],
-                                 options->includes[selection->n_includes], err);
+        status = phema_pattern_compile(&selection->includes[selection->n_includes],
+                                       options->includes[selection->n_includes], err);
         if (status)
             return phema_fail_in(err, status, "--include");
         selection->n_includes += !status;
     }
     for (; !status && selection->n_excludes < options->n_excludes;) {
-        status = pattern_compile(&selection->excludes[selection->n_excludes],
-                                 options->excludes[selection->n_excludes], err);
+        status = phema_pattern_compile(&selection->excludes[selection->n_excludes],
+                                       options->excludes[selection->n_excludes], err);
         if (status)
             return phema_fail_in(err, status, "--exclude");
         selection->n_excludes += !status;
@@ -113,9 +113,9 @@ PHEMA_FALLIBLE phema_series_open(struct phema_series **out,
     opening_release(&opening);
 
     for (size_t i = 0; i < opening.selection.n_includes; i++)
-        pattern_free(opening.selection.includes[i]);
+        phema_pattern_free(opening.selection.includes[i]);
     for (size_t i = 0; i < opening.selection.n_excludes; i++)
-        pattern_free(opening.selection.excludes[i]);
+        phema_pattern_free(opening.selection.excludes[i]);
     phema_text_clear(&opening.notes);
     phema_arena_clear(&opening.scratch);
     if (status) {

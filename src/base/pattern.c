@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* pattern.c - PCRE2 behind four functions. Matching is bounded by PCRE2's own limits, so that an
  * expression cannot run for ever on a hostile name. */
-#include "pattern.h"
+#include "phema/pattern.h"
 
 #include <stdlib.h>
 
@@ -10,15 +10,15 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-struct pattern {
+struct phema_pattern {
     pcre2_code *code;
     pcre2_match_data *match;
 };
 
-PHEMA_FALLIBLE pattern_compile(struct pattern **out, const char *expression,
-                               struct phema_error *err)
+PHEMA_FALLIBLE phema_pattern_compile(struct phema_pattern **out, const char *expression,
+                                     struct phema_error *err)
 {
-    struct pattern *pattern = calloc(1, sizeof(*pattern));
+    struct phema_pattern *pattern = calloc(1, sizeof(*pattern));
     if (!pattern)
         return phema_fail_memory(err);
     int code = 0;
@@ -28,7 +28,7 @@ PHEMA_FALLIBLE pattern_compile(struct pattern **out, const char *expression,
     if (!pattern->code) {
         PCRE2_UCHAR text[256];
         (void)pcre2_get_error_message(code, text, sizeof(text));
-        pattern_free(pattern);
+        phema_pattern_free(pattern);
         if (code == PCRE2_ERROR_HEAP_FAILED)
             return phema_fail_memory(err);
         return phema_fail(err, PHEMA_ERR_USAGE, "regular expression '%s': %s at character %zu",
@@ -36,14 +36,14 @@ PHEMA_FALLIBLE pattern_compile(struct pattern **out, const char *expression,
     }
     pattern->match = pcre2_match_data_create_from_pattern(pattern->code, NULL);
     if (!pattern->match) {
-        pattern_free(pattern);
+        phema_pattern_free(pattern);
         return phema_fail_memory(err);
     }
     *out = pattern;
     return PHEMA_OK;
 }
 
-void pattern_free(struct pattern *pattern)
+void phema_pattern_free(struct phema_pattern *pattern)
 {
     if (!pattern)
         return;
@@ -52,13 +52,13 @@ void pattern_free(struct pattern *pattern)
     free(pattern);
 }
 
-bool pattern_has_group(const struct pattern *pattern, const char *group)
+bool phema_pattern_has_group(const struct phema_pattern *pattern, const char *group)
 {
     return pcre2_substring_number_from_name(pattern->code, (PCRE2_SPTR)group) > 0;
 }
 
-PHEMA_FALLIBLE pattern_match(struct pattern *pattern, const char *subject, size_t size,
-                             bool *is_match, struct phema_error *err)
+PHEMA_FALLIBLE phema_pattern_match(struct phema_pattern *pattern, const char *subject, size_t size,
+                                   bool *is_match, struct phema_error *err)
 {
     int result = pcre2_match(pattern->code, (PCRE2_SPTR)subject, size, 0, 0, pattern->match, NULL);
     *is_match = result > 0;
@@ -74,11 +74,10 @@ PHEMA_FALLIBLE pattern_match(struct pattern *pattern, const char *subject, size_
                       phema_name_shown(&shown, subject, size), (const char *)text);
 }
 
-struct phema_span pattern_group(const struct pattern *pattern, const char *subject,
-                                const char *group)
+struct phema_span phema_pattern_numbered(const struct phema_pattern *pattern, const char *subject,
+                                         unsigned number)
 {
-    int number = pcre2_substring_number_from_name(pattern->code, (PCRE2_SPTR)group);
-    if (number <= 0 || (uint32_t)number >= pcre2_get_ovector_count(pattern->match))
+    if (number >= pcre2_get_ovector_count(pattern->match))
         return (struct phema_span){NULL, 0};
     const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(pattern->match);
     size_t at = 2 * (size_t)number;
@@ -86,4 +85,12 @@ struct phema_span pattern_group(const struct pattern *pattern, const char *subje
     if (start == PCRE2_UNSET || end < start)
         return (struct phema_span){NULL, 0};
     return (struct phema_span){(const uint8_t *)subject + start, end - start};
+}
+
+struct phema_span phema_pattern_group(const struct phema_pattern *pattern, const char *subject,
+                                      const char *group)
+{
+    int number = pcre2_substring_number_from_name(pattern->code, (PCRE2_SPTR)group);
+    return number > 0 ? phema_pattern_numbered(pattern, subject, (unsigned)number)
+                      : (struct phema_span){NULL, 0};
 }

@@ -1,0 +1,30 @@
+/* pattern.h - regular expressions: names of files and of tensors, what a command prints. The one
+ * user of PCRE2. */
+#ifndef PHEMA_PATTERN_H
+#define PHEMA_PATTERN_H
+
+#include "phema/error.h"
+#include "phema/span.h"
+
+struct phema_pattern;
+
+/* PHEMA_ERR_USAGE when the expression is not valid; the message quotes it. */
+PHEMA_FALLIBLE phema_pattern_compile(struct phema_pattern **out, const char *expression,
+                                     struct phema_error *err);
+void phema_pattern_free(struct phema_pattern *pattern); /* takes NULL */
+
+bool phema_pattern_has_group(const struct phema_pattern *pattern, const char *group);
+
+/* Searches anywhere in the subject. PHEMA_ERR_USAGE when the search meets PCRE2's limits: neither
+ * answer would be right. */
+PHEMA_FALLIBLE phema_pattern_match(struct phema_pattern *pattern, const char *subject, size_t size,
+                                   bool *is_match, struct phema_error *err);
+
+/* After a match: the text of a named group, {NULL, 0} when it is not part of the match. */
+struct phema_span phema_pattern_group(const struct phema_pattern *pattern, const char *subject,
+                                      const char *group);
+/* The same by number: 0 is the whole match. */
+struct phema_span phema_pattern_numbered(const struct phema_pattern *pattern, const char *subject,
+                                         unsigned number);
+
+#endif
