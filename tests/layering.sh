@@ -24,7 +24,8 @@ declare -A opens=(
     [synth]="plan profile formats accumulate writer"
     [plot]="profile"
     [api]="synth plan profile formats accumulate"
-    [cli]="plot synth plan spec profile formats accumulate writer compare gen"
+    [search]=""
+    [cli]="plot synth plan spec profile formats accumulate writer compare gen search"
 )
 base_doors="error span dtype element file input cleanup text json cpu arena memory ledger crc32 hash number pattern"
 

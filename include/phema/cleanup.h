@@ -1,10 +1,12 @@
-/* cleanup.h - what must be gone when the program dies: partial outputs.
+/* cleanup.h - what must be gone when the program dies: partial outputs, commands that it runs.
  * A process-wide list that signal handlers walk: SIGINT, SIGTERM, SIGHUP, SIGPIPE and other signals
  * that end a program remove what is on it and then end the program by that signal; SIGBUS in a
  * mapped file does the same, says which file was cut, and exits with PHEMA_ERR_FILE. Everything
  * here is safe from any thread. */
 #ifndef PHEMA_CLEANUP_H
 #define PHEMA_CLEANUP_H
+
+#include <sys/types.h>
 
 #include "phema/error.h"
 #include "phema/span.h"
@@ -35,6 +37,11 @@ PHEMA_FALLIBLE phema_cleanup_add_map(struct phema_cleanup_entry **out, struct ph
 PHEMA_FALLIBLE phema_cleanup_add_output_map(struct phema_cleanup_entry **out,
                                             struct phema_span span, const char *path,
                                             struct phema_error *err);
+
+/* A process group, which gets SIGTERM. To be removed before its leader is waited for: afterwards
+ * the number may be another's. */
+PHEMA_FALLIBLE phema_cleanup_add_group(struct phema_cleanup_entry **out, pid_t group,
+                                       struct phema_error *err);
 
 void phema_cleanup_remove(struct phema_cleanup_entry *entry); /* takes NULL; removes no file */
 

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum entry_kind { DEAD, PARTIAL_FILE, PARTIAL_DIRECTORY, MAP, OUTPUT_MAP };
+enum entry_kind { DEAD, PARTIAL_FILE, PARTIAL_DIRECTORY, MAP, OUTPUT_MAP, GROUP };
 
 struct phema_cleanup_entry {
     struct phema_cleanup_entry *next;
@@ -20,13 +20,17 @@ struct phema_cleanup_entry {
     char *owned_path; /* of partial outputs; kept until the entry is used again */
     const char *path;
     struct phema_span span;
+    pid_t group;
 };
 
 static struct phema_cleanup_entry *_Atomic entries;
 static pthread_mutex_t entries_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void remove_partials(void)
+static void clean_up(void)
 {
+    for (struct phema_cleanup_entry *e = atomic_load(&entries); e; e = e->next)
+        if (atomic_load(&e->kind) == GROUP)
+            (void)kill(-e->group, SIGTERM);
     for (struct phema_cleanup_entry *e = atomic_load(&entries); e; e = e->next)
         if (atomic_load(&e->kind) == PARTIAL_FILE)
             (void)unlink(e->path);
@@ -37,7 +41,7 @@ static void remove_partials(void)
 
 static void end_by_signal(int signal_number)
 {
-    remove_partials();
+    clean_up();
     (void)signal(signal_number, SIG_DFL);
     (void)raise(signal_number);
 }
@@ -61,7 +65,7 @@ static void end_by_bus_error(int signal_number, siginfo_t *info, void *context)
         uintptr_t start = (uintptr_t)e->span.data;
         if (address < start || address - start >= e->span.size)
             continue;
-        remove_partials();
+        clean_up();
         say("posthoc-ema: ");
         say(e->path);
         if (kind == OUTPUT_MAP) {
@@ -196,6 +200,22 @@ PHEMA_FALLIBLE phema_cleanup_add_output_map(struct phema_cleanup_entry **out,
                                             struct phema_error *err)
 {
     return add_map(out, OUTPUT_MAP, span, path, err);
+}
+
+PHEMA_FALLIBLE phema_cleanup_add_group(struct phema_cleanup_entry **out, pid_t group,
+                                       struct phema_error *err)
+{
+    (void)pthread_mutex_lock(&entries_lock);
+    struct phema_cleanup_entry *entry = find_place();
+    if (entry) {
+        entry->group = group;
+        atomic_store(&entry->kind, GROUP);
+    }
+    (void)pthread_mutex_unlock(&entries_lock);
+    if (!entry)
+        return phema_fail_memory(err);
+    *out = entry;
+    return PHEMA_OK;
 }
 
 void phema_cleanup_remove(struct phema_cleanup_entry *entry)

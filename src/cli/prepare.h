@@ -14,34 +14,17 @@ struct cli_run_values {
     uint64_t threads, shard_size, level, max_ram;
 };
 
-#define CLI_RUN_ROWS(type, out_flags)                                                               \
-    CLI_SERIES_ROWS(type, run.), CLI_TARGET_ROWS(type, run.),                                       \
-        {"convert",                                                                                 \
-         TARGET,                                                                                    \
-         CLI_FLAG,                                                                                  \
-         CLI_ROW(type, run.is_conversion),                                                          \
-         NULL,                                                                                      \
-         "no average: SNAPSHOTS is one checkpoint, written\nas it is in the format of OUT",         \
-         CLI_SHAPES_BYTES,                                                                          \
-         0},                                                                                        \
-        {"OUT",                                                                                     \
-         OUTPUT,                                                                                    \
-         CLI_OPERAND,                                                                               \
-         CLI_ROW(type, run.out),                                                                    \
-         NULL,                                                                                      \
-         "a file, whose end says what is written; a\ndirectory, which takes the form of the "       \
-         "newest\nsnapshot; or names like sweep/{time}-{sigma}.pt",                                 \
-         out_flags,                                                                                 \
-         0},                                                                                        \
-        {"into",                                                                                    \
-         OUTPUT,                                                                                    \
-         CLI_TEXT,                                                                                  \
-         CLI_ROW(type, run.into),                                                                   \
-         "FILE",                                                                                    \
-         "replace the tensors in a copy of FILE, any\ncheckpoint of the model (default for .pt, "   \
-         ".pth,\n.ckpt and .pkl: of the newest snapshot)",                                          \
-         CLI_SHAPES_BYTES,                                                                          \
-         0},                                                                                        \
+/* How outputs are made, whatever they are of. */
+#define CLI_MAKE_ROWS(type)                                                                         \
+    {"into",                                                                                        \
+     OUTPUT,                                                                                        \
+     CLI_TEXT,                                                                                      \
+     CLI_ROW(type, run.into),                                                                       \
+     "FILE",                                                                                        \
+     "replace the tensors in a copy of FILE, any\ncheckpoint of the model (default for .pt, "       \
+     ".pth,\n.ckpt and .pkl: of the newest snapshot)",                                              \
+     CLI_SHAPES_BYTES,                                                                              \
+     0},                                                                                            \
         {"shard-size",                                                                              \
          OUTPUT,                                                                                    \
          CLI_SIZE,                                                                                  \
@@ -108,6 +91,27 @@ struct cli_run_values {
             "in several\npasses; status 7 where that does not do",                                  \
             CLI_POSITIVE, 0                                                                         \
     }
+
+#define CLI_RUN_ROWS(type, out_flags)                                                              \
+    CLI_SERIES_ROWS(type, run.), CLI_TARGET_ROWS(type, run.),                                      \
+        {"convert",                                                                                \
+         TARGET,                                                                                   \
+         CLI_FLAG,                                                                                 \
+         CLI_ROW(type, run.is_conversion),                                                         \
+         NULL,                                                                                     \
+         "no average: SNAPSHOTS is one checkpoint, written\nas it is in the format of OUT",        \
+         CLI_SHAPES_BYTES,                                                                         \
+         0},                                                                                       \
+        {"OUT",                                                                                    \
+         OUTPUT,                                                                                   \
+         CLI_OPERAND,                                                                              \
+         CLI_ROW(type, run.out),                                                                   \
+         NULL,                                                                                     \
+         "a file, whose end says what is written; a\ndirectory, which takes the form of the "      \
+         "newest\nsnapshot; or names like sweep/{time}-{sigma}.pt",                                \
+         out_flags,                                                                                \
+         0},                                                                                       \
+        CLI_MAKE_ROWS(type)
 
 struct cli_synth_values {
     struct cli_common common;

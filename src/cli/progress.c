@@ -1,48 +1,98 @@
 // SPDX-License-Identifier: Apache-2.0
 /* progress.c - a bar on a terminal, lines elsewhere. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "phema/json.h"
 #include "report.h"
+#include "terminal.h"
 
 #define PLAIN_EVERY_S 10.0
 #define BAR_EVERY_S   0.1
-#define BAR_WIDTH     24
+
+/* A third of the line, within these; the name of the tensor has what is left of it. */
+#define LEAST_BAR  8
+#define MOST_BAR   24
+#define LEAST_NAME 8
+
+/* The first second says little about the others. */
+#define KNOWN_AFTER_S 1.0
 
 void progress_init(struct progress *progress, const struct cli_common *common)
 {
-    *progress = (struct progress){.style = PROGRESS_NONE};
+    *progress = (struct progress){.style = PROGRESS_NONE, .is_utf8 = terminal_is_utf8()};
     const char *style = common->progress ? common->progress : "auto";
     if (common->is_quiet)
         return;
-    const char *terminal = getenv("TERM");
-    bool can_draw = isatty(STDERR_FILENO) && terminal && strcmp(terminal, "dumb") != 0;
     if (strcmp(style, "json") == 0)
         progress->style = PROGRESS_JSON;
-    else if (strcmp(style, "bar") == 0 || (strcmp(style, "auto") == 0 && can_draw))
+    else if (strcmp(style, "bar") == 0 || (strcmp(style, "auto") == 0 && terminal_can_draw()))
         progress->style = PROGRESS_BAR;
     else if (strcmp(style, "none") != 0)
         progress->style = PROGRESS_PLAIN;
 }
 
+/* In place of the line that is there; the last column stays free, where some terminals wrap. */
+static void draw_line(struct progress *progress, const char *text)
+{
+    size_t columns = terminal_columns() - 1;
+    size_t size = terminal_cut(text, columns), n_shown = 0;
+    for (size_t i = 0; i < size; i++)
+        n_shown += ((unsigned char)text[i] & 0xC0) != 0x80;
+    int over = (int)(progress->n_drawn > n_shown ? progress->n_drawn - n_shown : 0);
+    (void)fprintf(stderr, "\r%.*s%*s", (int)size, text, over, "");
+    if (over) /* the cursor stays behind what is there */
+        (void)fprintf(stderr, "\r%.*s", (int)size, text);
+    (void)fflush(stderr);
+    progress->n_drawn = n_shown;
+}
+
+void progress_line(struct progress *progress, const char *text)
+{
+    if (progress->style == PROGRESS_BAR && text)
+        draw_line(progress, text);
+}
+
+static void write_bar(struct phema_text *out, const struct progress *progress, double share,
+                      size_t size)
+{
+    size_t full = (size_t)(share * (double)size + 0.5);
+    phema_text_puts(out, "[");
+    for (size_t i = 0; i < size; i++)
+        if (progress->is_utf8)
+            phema_text_puts(out, i < full ? "█" : "░");
+        else
+            phema_text_puts(out, i < full ? "#" : "-");
+    phema_text_puts(out, "]");
+}
+
 static void draw_bar(struct progress *progress, const struct phema_progress *state, double share,
                      double left_s)
 {
-    char bar[BAR_WIDTH + 1];
-    int full = (int)(share * BAR_WIDTH + 0.5);
-    for (int i = 0; i < BAR_WIDTH; i++)
-        bar[i] = i < full ? '#' : '-';
-    bar[BAR_WIDTH] = '\0';
-    struct phema_name_buffer rate, name;
+    struct phema_name_buffer rate, left, name;
+    struct phema_text text = {0}, behind = {0};
+    size_t columns = terminal_columns() - 1;
+    size_t bar = columns / 3 < LEAST_BAR  ? LEAST_BAR
+                 : columns / 3 > MOST_BAR ? MOST_BAR
+                                          : columns / 3;
     double per_s = state->elapsed_s > 0 ? (double)state->done_bytes / state->elapsed_s : 0;
-    (void)phema_name_shown(&name, state->tensor, state->tensor_size < 24 ? state->tensor_size : 24);
-    (void)fprintf(stderr, "\r[%s] %3.0f%% %8s/s %4.0f s left  %-24.24s", bar, 100 * share,
-                  phema_size_shown(&rate, (uint64_t)per_s), left_s, name.text);
-    (void)fflush(stderr);
-    progress->is_drawn = true;
+    phema_text_printf(&behind, " %3.0f%%  %s/s", 100 * share,
+                      phema_size_shown(&rate, (uint64_t)per_s));
+    if (state->elapsed_s >= KNOWN_AFTER_S)
+        phema_text_printf(&behind, "  %s left", terminal_duration(&left, left_s));
+    size_t used = bar + 2 + behind.size + 2;
+    write_bar(&text, progress, share, bar);
+    if (behind.data)
+        phema_text_puts(&text, behind.data);
+    if (used + LEAST_NAME <= columns) {
+        (void)phema_name_shown(&name, state->tensor, state->tensor_size);
+        phema_text_puts(&text, "  ");
+        phema_text_append(&text, name.text, terminal_cut(name.text, columns - used));
+    }
+    if (!text.is_failed)
+        draw_line(progress, text.data);
+    phema_text_clear(&text);
+    phema_text_clear(&behind);
 }
 
 static void write_json(const struct phema_progress *state, double left_s)
@@ -73,20 +123,22 @@ void progress_report(void *context, const struct phema_progress *state)
     double share =
         state->total_bytes ? (double)state->done_bytes / (double)state->total_bytes : 1.0;
     double left_s = share > 0 ? state->elapsed_s * (1 - share) / share : 0;
-    struct phema_name_buffer done, total;
+    struct phema_name_buffer done, total, left;
     if (progress->style == PROGRESS_BAR)
         draw_bar(progress, state, share, left_s);
     else if (progress->style == PROGRESS_JSON)
         write_json(state, left_s);
     else
-        (void)fprintf(stderr, "%3.0f %%  %s of %s read, %.0f s left\n", 100 * share,
+        (void)fprintf(stderr, "%3.0f %%  %s of %s read, %s left\n", 100 * share,
                       phema_size_shown(&done, state->done_bytes),
-                      phema_size_shown(&total, state->total_bytes), left_s);
+                      phema_size_shown(&total, state->total_bytes),
+                      terminal_duration(&left, left_s));
 }
 
 void progress_finish(struct progress *progress)
 {
-    if (progress->is_drawn)
-        (void)fprintf(stderr, "\r%79s\r", "");
-    progress->is_drawn = false;
+    if (progress->n_drawn)
+        (void)fprintf(stderr, "\r%*s\r", (int)progress->n_drawn, "");
+    progress->n_drawn = 0;
+    progress->last_s = 0;
 }

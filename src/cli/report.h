@@ -43,13 +43,17 @@ void report_weights_table(struct phema_text *out, const struct phema_plan *plan)
 struct progress {
     enum { PROGRESS_NONE, PROGRESS_BAR, PROGRESS_PLAIN, PROGRESS_JSON } style;
     double last_s;
-    bool is_drawn;
+    bool is_utf8;
+    size_t n_drawn; /* columns of the line that stands there */
 };
 
 /* auto: a bar on a terminal that can draw one, else a line every 10 s. */
 void progress_init(struct progress *progress, const struct cli_common *common);
 /* context: a struct progress; for synth.h */
 void progress_report(void *context, const struct phema_progress *state);
+/* A line in place of the bar, where there is one; NULL: none */
+void progress_line(struct progress *progress, const char *text);
+/* What is drawn goes; another run may begin. */
 void progress_finish(struct progress *progress);
 
 #endif

@@ -193,25 +193,17 @@ struct cli_target_values {
             "times of the averages, as names write them\n(default: the newest snapshot)", 0, 0     \
     }
 
-#define CLI_SOLVE_ROWS(type, via)                                                                  \
-    {"weights",                                                                                    \
-     TARGET,                                                                                       \
-     CLI_TEXT,                                                                                     \
-     CLI_ROW(type, via target.weights),                                                            \
-     "FILE",                                                                                       \
-     "use these weights, exactly as given: the JSON of\nweights --json, or 'file weight' "         \
-     "lines",                                                                                      \
+/* How weights are found. */
+#define CLI_METRIC_ROWS(type, via)                                                                 \
+    {"metric",                                                                                     \
+     NUMBERS,                                                                                      \
+     CLI_CHOICE,                                                                                   \
+     CLI_ROW(type, via target.metric),                                                             \
+     "motion|walk|profile",                                                                        \
+     "what the least squares measures (default motion:\nas parameters were seen to move, "         \
+     "else walk);\nprofile gives the paper's and EDM2's weights",                                  \
      CLI_SHAPES_BYTES,                                                                             \
      0},                                                                                           \
-        {"metric",                                                                                 \
-         NUMBERS,                                                                                  \
-         CLI_CHOICE,                                                                               \
-         CLI_ROW(type, via target.metric),                                                         \
-         "motion|walk|profile",                                                                    \
-         "what the least squares measures (default motion:\nas parameters were seen to move, "     \
-         "else walk);\nprofile gives the paper's and EDM2's weights",                              \
-         CLI_SHAPES_BYTES,                                                                         \
-         0},                                                                                       \
         {"ridge",                                                                                  \
          NUMBERS,                                                                                  \
          CLI_TEXT,                                                                                 \
@@ -225,18 +217,28 @@ struct cli_target_values {
             "quad precision, or LAPACK in float64", CLI_SHAPES_BYTES, 0                            \
     }
 
+#define CLI_SOLVE_ROWS(type, via)                                                                  \
+    {"weights",                                                                                    \
+     TARGET,                                                                                       \
+     CLI_TEXT,                                                                                     \
+     CLI_ROW(type, via target.weights),                                                            \
+     "FILE",                                                                                       \
+     "use these weights, exactly as given: the JSON of\nweights --json, or 'file weight' "         \
+     "lines",                                                                                      \
+     CLI_SHAPES_BYTES,                                                                             \
+     0},                                                                                           \
+        CLI_METRIC_ROWS(type, via)
+
+#define CLI_RULE_ROW(type, via)                                                                    \
+    {                                                                                              \
+        "rule", TARGET, CLI_TEXTS, CLI_ROW(type, via target.rule), "RE=SIGMA",                     \
+            "another width for tensors whose names match, or\nRE=copy: the newest snapshot's "     \
+            "(repeatable, the\nfirst one that matches)",                                           \
+            CLI_SHAPES_BYTES, 0                                                                    \
+    }
+
 #define CLI_TARGET_ROWS(type, via)                                                                 \
-    CLI_AVERAGE_ROWS(type, via),                                                                   \
-        {"rule",                                                                                   \
-         TARGET,                                                                                   \
-         CLI_TEXTS,                                                                                \
-         CLI_ROW(type, via target.rule),                                                           \
-         "RE=SIGMA",                                                                               \
-         "another width for tensors whose names match, or\nRE=copy: the newest snapshot's "        \
-         "(repeatable, the\nfirst one that matches)",                                              \
-         CLI_SHAPES_BYTES,                                                                         \
-         0},                                                                                       \
-        CLI_SOLVE_ROWS(type, via),                                                                 \
+    CLI_AVERAGE_ROWS(type, via), CLI_RULE_ROW(type, via), CLI_SOLVE_ROWS(type, via),               \
     {                                                                                              \
         "max-error", NUMBERS, CLI_REAL, CLI_ROW(type, via target.max_error), "E",                  \
             "end with status 1, nothing written, when the\npredicted error is above E", 0, 0       \

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_search.c - find the average that a command scores best. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "commands.h"
+#include "phema/number.h"
+#include "search_run.h"
+
+#define DEFAULT_OUT       "search"
+#define DEFAULT_TOLERANCE 0.005
+#define DEFAULT_BATCH     4
+
+/* Widths of the coarse grid: at one time, at each of several. */
+#define DEFAULT_COARSE       8
+#define DEFAULT_COARSE_TIMES 5
+#define MOST_COARSE          1000
+
+/* What refining takes at most where there is a single optimum: 0.02:0.28 to the least tolerance. */
+#define DEFAULT_REFINING 17
+
+/* ---- The range ---- */
+
+static int by_size(const void *a, const void *b)
+{
+    const double *first = a, *second = b;
+    return (*first > *second) - (*first < *second);
+}
+
+static enum phema_status check_width(double sigma_rel, struct phema_error *err)
+{
+    double gamma = 0;
+    return phema_gamma_from_sigma_rel(&gamma, sigma_rel, err);
+}
+
+static size_t count_coarse(const struct searching *searching, double range)
+{
+    const struct search_values *given = searching->given;
+    bool has_times = given->run.target.at.n > 1;
+    double fitting = floor(range / searching->search.tolerance + 1e-9) + 1;
+    size_t n = has_times ? DEFAULT_COARSE_TIMES : DEFAULT_COARSE;
+    if (given->coarse)
+        return (size_t)given->coarse;
+    return (double)n > fitting ? (fitting < 2 ? 2 : (size_t)fitting) : n;
+}
+
+/* "0.02:0.25": even steps */
+static enum phema_status take_range(struct searching *searching, double first, double last,
+                                    struct phema_error *err)
+{
+    if (!(last - first >= PHEMA_SEARCH_RESOLUTION))
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "--sigma-rel: expected a range from a lower to a higher width, found %g "
+                          "to %g",
+                          first, last);
+    size_t n = count_coarse(searching, last - first);
+    if (n < 2 || n > MOST_COARSE || (last - first) / (double)(n - 1) < PHEMA_SEARCH_RESOLUTION)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "--coarse: expected from 2 to %d widths, at least %g apart, found %zu "
+                          "from %g to %g",
+                          MOST_COARSE, PHEMA_SEARCH_RESOLUTION, n, first, last);
+    double *widths = phema_arena_array(&searching->arena, n, sizeof(*widths));
+    if (!widths)
+        return phema_fail_memory(err);
+    phema_search_grid(widths, n, first, last);
+    searching->search.widths = widths;
+    searching->search.n_widths = n;
+    return PHEMA_OK;
+}
+
+static enum phema_status take_list(struct searching *searching, const char *text,
+                                   struct phema_error *err)
+{
+    struct cli_reals list = {0};
+    enum phema_status status = cli_parse_reals(&list, &searching->arena, text, err);
+    if (status)
+        return phema_fail_in(err, status, "--sigma-rel");
+    if (searching->given->coarse)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "--coarse: goes with a range such as 0.02:0.25; the list is the grid");
+    qsort(list.items, list.n, sizeof(*list.items), by_size);
+    size_t kept = 0;
+    for (size_t i = 0; i < list.n; i++)
+        if (kept == 0 || list.items[i] > list.items[kept - 1])
+            list.items[kept++] = list.items[i];
+    if (kept < 2)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "--sigma-rel: expected a range such as 0.02:0.25, or several widths");
+    searching->search.widths = list.items;
+    searching->search.n_widths = kept;
+    return PHEMA_OK;
+}
+
+static enum phema_status read_range(struct searching *searching, struct phema_error *err)
+{
+    const char *text = searching->given->sigma_rel;
+    const char *colon = text ? strchr(text, ':') : NULL;
+    double ends[2] = {0, 0};
+    enum phema_status status = PHEMA_OK;
+    if (!text)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "search: --sigma-rel is missing; give a range such as 0.02:0.25");
+    bool is_range = colon && !strchr(colon + 1, ':') && !strchr(text, ',');
+    if (!is_range) {
+        status = take_list(searching, text, err);
+    } else {
+        char *first = phema_arena_copy(&searching->arena, text, (size_t)(colon - text));
+        status = first ? phema_number_parse(&ends[0], first, err) : phema_fail_memory(err);
+        if (!status)
+            status = phema_number_parse(&ends[1], colon + 1, err);
+        if (status)
+            return phema_fail_in(err, status, "--sigma-rel");
+        status = take_range(searching, ends[0], ends[1], err);
+    }
+    for (size_t i = 0; !status && i < searching->search.n_widths; i++)
+        if (check_width(searching->search.widths[i], err))
+            return phema_fail_in(err, PHEMA_ERR_TARGET, "--sigma-rel");
+    return status;
+}
+
+/* ---- Where candidates go ---- */
+
+static bool is_directory(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static enum phema_status fail_out(const char *out, const char *what, struct phema_error *err)
+{
+    return phema_fail(err, PHEMA_ERR_USAGE, "%s: %s", out, what);
+}
+
+static enum phema_status check_template(const char *name, const char *out, bool has_times,
+                                        struct phema_error *err)
+{
+    if (memchr(out, '{', (size_t)(name - out)))
+        return fail_out(out, "only the last part of OUT may hold {sigma} and {time}", err);
+    if (!strstr(name, "{sigma}") && !strstr(name, "{profile}"))
+        return fail_out(out, "expected {sigma} in the names of candidates", err);
+    if (has_times && !strstr(name, "{time}"))
+        return fail_out(out, "expected {time} in the names of candidates, which are of several",
+                        err);
+    return PHEMA_OK;
+}
+
+/* A directory; or names, whose directory then holds the scores as well. */
+static enum phema_status read_out(struct searching *searching, struct phema_error *err)
+{
+    const struct search_values *given = searching->given;
+    const char *out = given->run.out ? given->run.out : DEFAULT_OUT;
+    static const char *const ends[] = {".safetensors", ".zst", ".pt", ".pth", ".ckpt", ".pkl"};
+    const char *slash = strrchr(out, '/');
+    const char *name = slash ? slash + 1 : out;
+    size_t size = strlen(out);
+    struct phema_text path = {0};
+    enum phema_status status = PHEMA_OK;
+    if (!size)
+        return phema_fail(err, PHEMA_ERR_USAGE, "OUT is empty");
+    if (strchr(out, '{')) {
+        status = check_template(name, out, given->run.target.at.n > 1, err);
+        searching->directory = slash ? phema_arena_copy(&searching->arena, out,
+                                                        slash > out ? (size_t)(slash - out) : 1)
+                                     : ".";
+        searching->out = out;
+        return !status && !searching->directory ? phema_fail_memory(err) : status;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+        if (phema_ends_with(out, ends[i]) && !is_directory(out))
+            return fail_out(out,
+                            "expected a directory for the candidates, or names such as "
+                            "search/{time}-{sigma}.pt",
+                            err);
+    while (size > 1 && out[size - 1] == '/')
+        size--;
+    phema_text_append(&path, out, size);
+    searching->directory = phema_arena_copy(&searching->arena, out, size);
+    phema_text_puts(&path, "/");
+    searching->out =
+        path.is_failed ? NULL : phema_arena_copy(&searching->arena, path.data, path.size);
+    phema_text_clear(&path);
+    return searching->directory && searching->out ? PHEMA_OK : phema_fail_memory(err);
+}
+
+/* ---- The rest ---- */
+
+static enum phema_status check_command(struct searching *searching, struct phema_error *err)
+{
+    const struct search_values *given = searching->given;
+    char **words = NULL;
+    if (!given->exec)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "search: --exec is missing; give the command that scores an average, "
+                          "such as './evaluate.sh {}'");
+    enum phema_status status = given->is_shell ? phema_command_shell(&words, given->exec, "x", err)
+                                               : phema_command_split(&words, given->exec, "x", err);
+    if (status)
+        return phema_fail_in(err, status, "--exec");
+    free(words);
+    if (given->score_regex)
+        status = phema_pattern_compile(&searching->pattern, given->score_regex, err);
+    return status ? phema_fail_in(err, status, "--score-regex") : PHEMA_OK;
+}
+
+static enum phema_status read_numbers(struct searching *searching, struct phema_error *err)
+{
+    const struct search_values *given = searching->given;
+    if (given->minimizes && given->maximizes)
+        return phema_fail(err, PHEMA_ERR_USAGE, "--minimize and --maximize: give one of them");
+    searching->search.maximizes = given->maximizes;
+    searching->search.tolerance = isnan(given->tolerance) ? DEFAULT_TOLERANCE : given->tolerance;
+    if (!(searching->search.tolerance >= PHEMA_SEARCH_MIN_TOLERANCE) ||
+        !(searching->search.tolerance < 1))
+        return phema_fail(err, PHEMA_ERR_USAGE, "--tolerance: expected %g or more, found %g",
+                          PHEMA_SEARCH_MIN_TOLERANCE, given->tolerance);
+    if (!isnan(given->timeout) && !(given->timeout > 0))
+        return phema_fail(err, PHEMA_ERR_USAGE, "--timeout: expected more than 0 seconds, found %g",
+                          given->timeout);
+    searching->batch = given->batch ? given->batch : DEFAULT_BATCH;
+    if (searching->batch > PHEMA_SEARCH_MOST_BATCH)
+        return phema_fail(err, PHEMA_ERR_USAGE, "--batch: expected at most %d, found %llu",
+                          PHEMA_SEARCH_MOST_BATCH, (unsigned long long)given->batch);
+    enum phema_status status = read_range(searching, err);
+    if (status)
+        return status;
+    size_t n_times = given->run.target.at.n ? given->run.target.at.n : 1;
+    uint64_t n_coarse = (uint64_t)searching->search.n_widths * n_times;
+    searching->most = given->evaluations ? given->evaluations : n_coarse + DEFAULT_REFINING;
+    if (searching->most < n_coarse)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "--evaluations: %llu are fewer than the %llu of the coarse grid (%zu "
+                          "width%s at %zu time%s)",
+                          (unsigned long long)searching->most, (unsigned long long)n_coarse,
+                          searching->search.n_widths, searching->search.n_widths == 1 ? "" : "s",
+                          n_times, n_times == 1 ? "" : "s");
+    return PHEMA_OK;
+}
+
+static enum phema_status run(void *values, struct phema_error *err)
+{
+    const struct search_values *given = values;
+    struct searching searching = {.given = given};
+    struct phema_text text = {0};
+    progress_init(&searching.progress, &given->common);
+    enum phema_status status = check_command(&searching, err);
+    if (!status)
+        status = read_numbers(&searching, err);
+    if (!status)
+        status = read_out(&searching, err);
+    if (!status)
+        status = search_look(&searching, err);
+    if (!status)
+        status = search_open(&searching, err);
+    if (!status)
+        status = search_run(&searching, err);
+    if (!status) {
+        search_report_end(&searching);
+        search_write(&text, &searching);
+        status = cli_print(&text, err);
+    }
+    phema_text_clear(&text);
+    search_clear(&searching);
+    return status;
+}
+
+static const struct cli_opt rows[] = {
+    CLI_SERIES_ROWS(search_values, run.),
+    {"sigma-rel", TARGET, CLI_TEXT, CLI_ROW(search_values, sigma_rel), "RANGE",
+     "where to search: 0.02:0.25; or the widths to begin\nwith: 0.05,0.1,0.2 or 0.02:0.26:0.03", 0,
+     0},
+    {"at", TARGET, CLI_REALS, CLI_ROW(search_values, run.target.at), "TIME",
+     "times of the averages, as names write them: of\nseveral the best is searched for as well\n"
+     "(default: the newest snapshot)",
+     0, 0},
+    {"exec", TARGET, CLI_TEXT, CLI_ROW(search_values, exec), "COMMAND",
+     "what scores an average: a program and its\narguments, {} for the path; no shell sees them", 0,
+     0},
+    {"shell", TARGET, CLI_FLAG, CLI_ROW(search_values, is_shell), NULL,
+     "give the command to sh, the path in quotes", 0, 0},
+    {"score-regex", TARGET, CLI_TEXT, CLI_ROW(search_values, score_regex), "RE",
+     "where its output has the score: group (?<score>..),\nthe first group or all, of the last "
+     "match (default:\nthe last line is the score)",
+     0, 0},
+    {"minimize", TARGET, CLI_FLAG, CLI_ROW(search_values, minimizes), NULL,
+     "the lowest score is the best (default)", 0, 0},
+    {"maximize", TARGET, CLI_FLAG, CLI_ROW(search_values, maximizes), NULL,
+     "the highest score is the best", 0, 0},
+    {"timeout", TARGET, CLI_REAL, CLI_ROW(search_values, timeout), "SECONDS",
+     "what the command may take for one average", 0, 0},
+    CLI_RULE_ROW(search_values, run.),
+    {"OUT", OUTPUT, CLI_OPERAND, CLI_ROW(search_values, run.out), NULL,
+     "a directory for the candidates and scores.csv\n(default: search), or names like\n"
+     "search/{time}-{sigma}.pt",
+     CLI_OPTIONAL, 0},
+    {"keep", OUTPUT, CLI_CHOICE, CLI_ROW(search_values, keep), "best|all|none",
+     "which candidates stay (default best)", 0, 0},
+    CLI_MAKE_ROWS(search_values),
+    {"evaluations", NUMBERS, CLI_COUNT, CLI_ROW(search_values, evaluations), "N",
+     "score at most so many averages, those of earlier\nruns included (default: the coarse grid "
+     "and 17)",
+     CLI_POSITIVE, 0},
+    {"coarse", NUMBERS, CLI_COUNT, CLI_ROW(search_values, coarse), "N",
+     "widths to begin with (default 8; 5 at each of\nseveral times)", CLI_POSITIVE, 0},
+    {"tolerance", NUMBERS, CLI_REAL, CLI_ROW(search_values, tolerance), "D",
+     "how near the best width shall be to the optimum\n(default 0.005)", 0, 0},
+    {"batch", NUMBERS, CLI_COUNT, CLI_ROW(search_values, batch), "N",
+     "candidates made in one pass, which lie on the disk\ntogether (default 4)", CLI_POSITIVE, 0},
+    CLI_METRIC_ROWS(search_values, run.),
+    {"progress", MESSAGES, CLI_CHOICE, CLI_ROW(search_values, common.progress),
+     "auto|bar|plain|json|none", "how progress is shown", 0, 0},
+    CLI_COMMON_ROWS(search_values),
+    {0},
+};
+
+const struct cli_verb cli_search = {
+    .name = "search",
+    .summary = "find the average that a command scores best",
+    .options = rows,
+    .examples = "  posthoc-ema search --sigma-rel 0.02:0.25 --exec './evaluate.sh {}' ckpts/\n"
+                "      the width with the lowest number that evaluate.sh prints\n"
+                "  posthoc-ema search --sigma-rel 0.02:0.25 --exec 'python eval.py --ckpt {}' \\\n"
+                "      --score-regex 'accuracy: ([0-9.]+)' --maximize ckpts/ found/\n"
+                "      the highest accuracy; the same command again goes on where it was ended\n"
+                "  posthoc-ema search --sigma-rel 0.05:0.2 --at 40k,60k,80k --keep none \\\n"
+                "      --shell --exec './fid.sh {} | tail -n 1' ckpts/\n"
+                "      width and time, in a shell\n",
+    .values_size = sizeof(struct search_values),
+    .run = run,
+};

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+/* search_report.c - what a search says while it runs, and its result. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "phema/json.h"
+#include "search_run.h"
+#include "terminal.h"
+
+/* Of a command that failed. */
+#define LINES_SHOWN 10
+
+static const char *score_shown(struct phema_name_buffer *buffer, double score)
+{
+    (void)snprintf(buffer->text, sizeof(buffer->text), "%.6g", score);
+    return buffer->text;
+}
+
+static bool find_best(struct phema_search_best *best, const struct phema_search_score **score,
+                      const struct searching *searching)
+{
+    size_t n = 0;
+    const struct phema_search_score *scores = phema_journal_scores(searching->journal, &n);
+    if (!phema_search_find_best(best, &searching->search, scores, n))
+        return false;
+    *score = &scores[best->index];
+    return true;
+}
+
+/* "sigma_rel 0.1", and at which time where there are several */
+static void write_point(struct phema_text *out, const struct searching *searching,
+                        const struct phema_search_point *at)
+{
+    struct phema_name_buffer width, time;
+    phema_text_printf(out, "sigma_rel %s", phema_number_shown(&width, at->sigma_rel));
+    if (searching->search.n_times > 1)
+        phema_text_printf(out, " at %s", phema_number_shown(&time, at->time));
+}
+
+static void say(const struct phema_text *text)
+{
+    if (text->data && !text->is_failed)
+        (void)fprintf(stderr, "%s\n", text->data);
+}
+
+void search_report_start(const struct searching *searching, bool was_cut)
+{
+    if (searching->given->common.is_quiet)
+        return;
+    if (was_cut)
+        (void)fprintf(stderr,
+                      "%s/scores.csv: its last line was cut short, and is left out; its average "
+                      "is scored again\n",
+                      searching->directory);
+    size_t n = search_count(searching);
+    if (n)
+        (void)fprintf(stderr, "%s/scores.csv: goes on behind %zu score%s\n", searching->directory,
+                      n, n == 1 ? "" : "s");
+}
+
+void search_report_score(const struct searching *searching, const struct phema_search_score *score)
+{
+    const struct cli_common *common = &searching->given->common;
+    struct phema_name_buffer value, took;
+    struct phema_search_best best;
+    const struct phema_search_score *best_score = NULL;
+    bool is_best = find_best(&best, &best_score, searching) &&
+                   best_score->at.sigma_rel == score->at.sigma_rel &&
+                   best_score->at.time == score->at.time;
+    if (common->is_quiet)
+        return;
+    struct phema_text text = {0};
+    phema_text_printf(&text, "%2zu of at most %llu: ", search_count(searching),
+                      (unsigned long long)searching->most);
+    write_point(&text, searching, &score->at);
+    phema_text_printf(&text, ", score %s", score_shown(&value, score->score));
+    if (!isfinite(score->score))
+        phema_text_puts(&text, " (counts as the worst)");
+    if (score->predicted_error > 1e-2)
+        phema_text_printf(&text, " (predicted error %.0e)", score->predicted_error);
+    if (score->seconds >= 10)
+        phema_text_printf(&text, ", %s", terminal_duration(&took, score->seconds));
+    if (is_best)
+        phema_text_puts(&text, ", the best so far");
+    say(&text);
+    phema_text_clear(&text);
+}
+
+static void report_wait_json(const struct searching *searching, const struct phema_search_point *at,
+                             double elapsed_s)
+{
+    struct phema_text text = {0};
+    struct phema_json_out out = {.text = &text};
+    phema_json_out_open(&out, NULL, '{');
+    phema_json_out_u64(&out, "evaluation", search_count(searching) + 1);
+    phema_json_out_u64(&out, "evaluations", searching->most);
+    phema_json_out_number(&out, "sigma_rel", at->sigma_rel);
+    phema_json_out_number(&out, "time", at->time);
+    phema_json_out_number(&out, "elapsed_seconds", elapsed_s);
+    phema_json_out_close(&out, '}');
+    say(&text);
+    phema_text_clear(&text);
+}
+
+/* Every second as JSON, else in place of the bar. */
+void search_report_wait(struct searching *searching, const struct phema_search_point *at,
+                        double elapsed_s)
+{
+    struct progress *progress = &searching->progress;
+    if (progress->style == PROGRESS_JSON && elapsed_s - progress->last_s >= 1) {
+        progress->last_s = elapsed_s;
+        report_wait_json(searching, at, elapsed_s);
+    }
+    if (progress->style != PROGRESS_BAR)
+        return;
+    struct phema_name_buffer took, value, width;
+    struct phema_search_best best;
+    const struct phema_search_score *score = NULL;
+    struct phema_text text = {0};
+    phema_text_printf(&text, "[%zu/%llu] ", search_count(searching) + 1,
+                      (unsigned long long)searching->most);
+    write_point(&text, searching, at);
+    phema_text_printf(&text, ": the command runs, %s", terminal_duration(&took, elapsed_s));
+    if (find_best(&best, &score, searching))
+        phema_text_printf(&text, "; best %s at %s", score_shown(&value, score->score),
+                          phema_number_shown(&width, score->at.sigma_rel));
+    progress_line(progress, text.is_failed ? NULL : text.data);
+    phema_text_clear(&text);
+}
+
+/* The last lines of what it said, unless they were shown as they came. */
+void search_report_failure(const struct searching *searching,
+                           const struct phema_command_result *result)
+{
+    const struct phema_text *said = result->errors.size ? &result->errors : &result->output;
+    if (!said->size || searching->given->common.is_verbose)
+        return;
+    size_t size = said->size, n = 0;
+    while (size && strchr("\n\r\t ", said->data[size - 1]))
+        size--;
+    size_t first = size;
+    while (first && (said->data[first - 1] != '\n' || ++n < LINES_SHOWN))
+        first--;
+    const char *at = said->data + first, *end = said->data + size;
+    while (at < end) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        size_t length = stop ? (size_t)(stop - at) : (size_t)(end - at);
+        struct phema_text line = {0}, shown = {0};
+        phema_text_append(&line, at, length);
+        phema_text_puts(&shown, "  | ");
+        if (line.data && !line.is_failed)
+            phema_text_puts_shown(&shown, line.data);
+        say(&shown);
+        phema_text_clear(&line);
+        phema_text_clear(&shown);
+        at += length + 1;
+    }
+}
+
+static void write_between(struct phema_text *out, const struct phema_search_best *best)
+{
+    struct phema_name_buffer below, above;
+    const char *low = phema_number_shown(&below, best->below);
+    const char *high = phema_number_shown(&above, best->above);
+    if (isnan(best->below) || isnan(best->above))
+        phema_text_printf(out,
+                          "; it is the %s end of --sigma-rel, beyond which a better one may lie",
+                          isnan(best->below) ? "lower" : "upper");
+    else if (best->is_settled)
+        phema_text_printf(out, "; %s and %s beside it are worse", low, high);
+    else
+        phema_text_printf(out, "; the optimum lies between %s and %s: more --evaluations find it",
+                          low, high);
+}
+
+void search_report_end(const struct searching *searching)
+{
+    struct phema_search_best best;
+    const struct phema_search_score *score = NULL;
+    if (searching->given->common.is_quiet || !find_best(&best, &score, searching))
+        return;
+    struct phema_name_buffer value;
+    struct phema_text text = {0};
+    phema_text_printf(&text, "%zu evaluation%s in %zu pass%s; the best is ", searching->n_evaluated,
+                      searching->n_evaluated == 1 ? "" : "s", searching->n_passes,
+                      searching->n_passes == 1 ? "" : "es");
+    write_point(&text, searching, &score->at);
+    phema_text_printf(&text, " with score %s", score_shown(&value, score->score));
+    write_between(&text, &best);
+    say(&text);
+    phema_text_clear(&text);
+}
+
+static void write_score_json(struct phema_json_out *out, const char *key,
+                             const struct phema_search_score *score, const char *file)
+{
+    phema_json_out_open(out, key, '{');
+    phema_json_out_number(out, "sigma_rel", score->at.sigma_rel);
+    phema_json_out_number(out, "time", score->at.time);
+    phema_json_out_number(out, "score", score->score);
+    phema_json_out_number(out, "seconds", score->seconds);
+    phema_json_out_number(out, "predicted_error", score->predicted_error);
+    if (key && file)
+        phema_json_out_string(out, "file", file);
+    else if (key)
+        phema_json_out_null(out, "file");
+    phema_json_out_close(out, '}');
+}
+
+static void write_json(struct phema_text *text, const struct searching *searching,
+                       const struct phema_search_best *best, const struct phema_search_score *score)
+{
+    struct phema_json_out out = {.text = text, .is_pretty = true};
+    struct phema_text journal = {0};
+    size_t n = 0;
+    const struct phema_search_score *scores = phema_journal_scores(searching->journal, &n);
+    phema_text_printf(&journal, "%s/scores.csv", searching->directory);
+    phema_json_out_open(&out, NULL, '{');
+    phema_json_out_u64(&out, "version", 1);
+    write_score_json(&out, "best", score, searching->best_path);
+    phema_json_out_bool(&out, "is_settled", best->is_settled);
+    phema_json_out_number(&out, "below", best->below);
+    phema_json_out_number(&out, "above", best->above);
+    phema_json_out_u64(&out, "evaluations", searching->n_evaluated);
+    phema_json_out_u64(&out, "passes", searching->n_passes);
+    phema_json_out_string(&out, "scores_file", journal.data ? journal.data : "");
+    phema_json_out_open(&out, "scores", '[');
+    for (size_t i = 0; i < n; i++)
+        write_score_json(&out, NULL, &scores[i], NULL);
+    phema_json_out_close(&out, ']');
+    phema_json_out_close(&out, '}');
+    phema_text_puts(text, "\n");
+    text->is_failed = text->is_failed || journal.is_failed;
+    phema_text_clear(&journal);
+}
+
+/* One line for `read -r sigma_rel time score path`. */
+void search_write(struct phema_text *out, const struct searching *searching)
+{
+    struct phema_search_best best;
+    const struct phema_search_score *score = NULL;
+    if (!find_best(&best, &score, searching))
+        return;
+    if (searching->given->common.is_json) {
+        write_json(out, searching, &best, score);
+        return;
+    }
+    struct phema_name_buffer width, time, value;
+    phema_text_printf(out, "%s %s %s", phema_number_shown(&width, score->at.sigma_rel),
+                      phema_number_shown(&time, score->at.time),
+                      phema_number_shown(&value, score->score));
+    if (searching->best_path)
+        phema_text_printf(out, " %s", searching->best_path);
+    phema_text_puts(out, "\n");
+}

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+/* command.c - a command is run, and what it prints is kept. It has a process group of its own, so
+ * that all of it can be ended; the signals of a terminal then reach it through this program alone.
+ */
+#include "phema/search.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lines.h"
+#include "phema/cleanup.h"
+
+extern char **environ;
+
+/* Between two looks at a command that prints nothing, and at one that has closed what it prints
+ * into, which will be over soon. */
+#define LOOK_EVERY_MS 100
+#define END_EVERY_MS  10
+
+/* What has been asked to end is killed when it has not within this time. */
+#define GRACE_S 5.0
+
+/* Of the line that a message quotes. */
+#define MOST_SAID ((size_t)300)
+
+struct running {
+    const struct phema_command_options *options;
+    struct phema_command_result *result;
+    pid_t pid;
+    struct phema_cleanup_entry *group;
+    int pipes[2]; /* standard output, standard error; -1: at its end */
+    struct timespec start;
+    double asked_s; /* when it was asked to end; 0: never */
+    bool is_killed;
+};
+
+static double elapsed(const struct running *running)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)(now.tv_sec - running->start.tv_sec) +
+           1e-9 * (double)(now.tv_nsec - running->start.tv_nsec);
+}
+
+static enum phema_status fail_errno(struct phema_error *err, const char *what, int number)
+{
+    bool is_missing = number == ENOENT || number == EACCES || number == ENOEXEC ||
+                      number == ENOTDIR || number == E2BIG || number == ELOOP ||
+                      number == ENAMETOOLONG;
+    return phema_fail(err, is_missing ? PHEMA_ERR_INPUTS : PHEMA_ERR_RESOURCE, "%s: %s", what,
+                      strerror(number));
+}
+
+/* ---- Starting ---- */
+
+/* Signals as a program finds them that a shell has started. */
+static int set_attributes(posix_spawnattr_t *attributes)
+{
+    sigset_t none, all;
+    (void)sigemptyset(&none);
+    (void)sigfillset(&all);
+    static const int kept[] = {SIGHUP, SIGINT, SIGQUIT}; /* nohup's and the like stay ignored */
+    for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
+        struct sigaction action;
+        if (sigaction(kept[i], NULL, &action) == 0 && action.sa_handler == SIG_IGN)
+            (void)sigdelset(&all, kept[i]);
+    }
+    int failed = posix_spawnattr_setsigmask(attributes, &none);
+    if (!failed)
+        failed = posix_spawnattr_setsigdefault(attributes, &all);
+    if (!failed)
+        failed = posix_spawnattr_setpgroup(attributes, 0);
+    return failed ? failed
+                  : posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK |
+                                                             POSIX_SPAWN_SETSIGDEF |
+                                                             POSIX_SPAWN_SETPGROUP);
+}
+
+static int spawn(pid_t *pid, char *const *words, int out, int errors)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    int failed = posix_spawn_file_actions_init(&actions);
+    if (failed)
+        return failed;
+    failed = posix_spawnattr_init(&attributes);
+    if (failed) {
+        (void)posix_spawn_file_actions_destroy(&actions);
+        return failed;
+    }
+    failed = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (!failed)
+        failed = posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+    if (!failed)
+        failed = posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
+    if (!failed)
+        failed = set_attributes(&attributes);
+    if (!failed)
+        failed = posix_spawnp(pid, words[0], &actions, &attributes, words, environ);
+    (void)posix_spawnattr_destroy(&attributes);
+    (void)posix_spawn_file_actions_destroy(&actions);
+    return failed;
+}
+
+static enum phema_status start(struct running *running, char *const *words, struct phema_error *err)
+{
+    int out[2], errors[2];
+    if (pipe2(out, O_CLOEXEC))
+        return fail_errno(err, "no pipe", errno);
+    if (pipe2(errors, O_CLOEXEC)) {
+        int number = errno;
+        (void)close(out[0]);
+        (void)close(out[1]);
+        return fail_errno(err, "no pipe", number);
+    }
+    running->pipes[0] = out[0];
+    running->pipes[1] = errors[0];
+    (void)fcntl(out[0], F_SETFL, O_NONBLOCK);
+    (void)fcntl(errors[0], F_SETFL, O_NONBLOCK);
+    phema_cleanup_hold();
+    int failed = spawn(&running->pid, words, out[1], errors[1]);
+    enum phema_status status = failed ? fail_errno(err, "cannot be run", failed)
+                                      : phema_cleanup_add_group(&running->group, running->pid, err);
+    phema_cleanup_resume();
+    (void)close(out[1]);
+    (void)close(errors[1]);
+    if (status && !failed) {
+        (void)kill(-running->pid, SIGKILL);
+        (void)waitpid(running->pid, NULL, 0);
+    }
+    return status;
+}
+
+/* ---- Listening ---- */
+
+static void keep_end(struct phema_text *text)
+{
+    if (text->is_failed || text->size <= 2 * PHEMA_COMMAND_KEPT_BYTES)
+        return;
+    size_t dropped = text->size - PHEMA_COMMAND_KEPT_BYTES;
+    memmove(text->data, text->data + dropped, PHEMA_COMMAND_KEPT_BYTES);
+    text->size = PHEMA_COMMAND_KEPT_BYTES;
+    text->data[text->size] = '\0';
+}
+
+/* All that is there now. */
+static void read_pipe(struct running *running, size_t which)
+{
+    struct phema_text *text = which ? &running->result->errors : &running->result->output;
+    char buffer[65536];
+    while (running->pipes[which] >= 0) {
+        ssize_t size = read(running->pipes[which], buffer, sizeof(buffer));
+        if (size < 0 && errno == EINTR)
+            continue;
+        if (size < 0 && errno == EAGAIN)
+            return;
+        if (size <= 0) {
+            (void)close(running->pipes[which]);
+            running->pipes[which] = -1;
+            return;
+        }
+        phema_text_append(text, buffer, (size_t)size);
+        keep_end(text);
+        if (which && running->options->shows_errors) {
+            ssize_t shown = write(STDERR_FILENO, buffer, (size_t)size);
+            (void)shown; /* messages are not worth a failure */
+        }
+    }
+}
+
+static void ask_to_end(struct running *running)
+{
+    double now = elapsed(running);
+    if (!running->asked_s) {
+        running->asked_s = now;
+        (void)kill(-running->pid, SIGTERM);
+    } else if (now - running->asked_s > GRACE_S && !running->is_killed) {
+        running->is_killed = true;
+        (void)kill(-running->pid, SIGKILL);
+    }
+}
+
+static bool is_over(const struct running *running)
+{
+    siginfo_t info = {0};
+    return waitid(P_PID, (id_t)running->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+           info.si_pid == running->pid;
+}
+
+static void listen_until_over(struct running *running)
+{
+    const struct phema_command_options *options = running->options;
+    for (bool over = false; !over;) {
+        struct pollfd polled[2] = {{.fd = running->pipes[0], .events = POLLIN},
+                                   {.fd = running->pipes[1], .events = POLLIN}};
+        bool is_silent = running->pipes[0] < 0 && running->pipes[1] < 0;
+        (void)poll(polled, 2, is_silent ? END_EVERY_MS : LOOK_EVERY_MS);
+        over = is_over(running); /* before what it printed last is read */
+        read_pipe(running, 0);
+        read_pipe(running, 1);
+        double now = elapsed(running);
+        if (!over && options->timeout_s > 0 && now > options->timeout_s)
+            ask_to_end(running);
+        if (!over && options->report)
+            options->report(options->context, now);
+    }
+}
+
+/* ---- What became of it ---- */
+
+static enum phema_status judge(const struct running *running, int state, struct phema_error *err)
+{
+    const struct phema_command_result *result = running->result;
+    if (phema_text_check(&result->output, err) || phema_text_check(&result->errors, err))
+        return PHEMA_ERR_RESOURCE;
+    if (WIFEXITED(state) && WEXITSTATUS(state) == 0)
+        return PHEMA_OK;
+    const struct phema_text *said = result->errors.size ? &result->errors : &result->output;
+    size_t end = said->size;
+    struct phema_span line = {0};
+    if (end)
+        line = lines_last(said, &end);
+    int size = (int)(line.size < MOST_SAID ? line.size : MOST_SAID);
+    const char *text = size ? (const char *)line.data : "and said nothing";
+    const char *between = size ? ": " : ", ";
+    size = size ? size : (int)strlen(text);
+    if (running->asked_s)
+        return phema_fail(err, PHEMA_ERR_INPUTS, "took longer than %g s, and was ended%s%.*s",
+                          running->options->timeout_s, between, size, text);
+    if (WIFSIGNALED(state))
+        return phema_fail(err, PHEMA_ERR_INPUTS, "was ended by signal %d (%s)%s%.*s",
+                          WTERMSIG(state), strsignal(WTERMSIG(state)), between, size, text);
+    return phema_fail(err, PHEMA_ERR_INPUTS, "ended with status %d%s%.*s", WEXITSTATUS(state),
+                      between, size, text);
+}
+
+PHEMA_FALLIBLE phema_command_run(struct phema_command_result *out, char *const *words,
+                                 const struct phema_command_options *options,
+                                 struct phema_error *err)
+{
+    *out = (struct phema_command_result){0};
+    struct running running = {.options = options, .result = out, .pipes = {-1, -1}};
+    (void)clock_gettime(CLOCK_MONOTONIC, &running.start);
+    enum phema_status status = start(&running, words, err);
+    if (!status) {
+        listen_until_over(&running);
+        int state = 0;
+        phema_cleanup_remove(running.group);
+        while (waitpid(running.pid, &state, 0) < 0 && errno == EINTR)
+            continue;
+        out->elapsed_s = elapsed(&running);
+        status = judge(&running, state, err);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(running.pipes); i++)
+        if (running.pipes[i] >= 0)
+            (void)close(running.pipes[i]);
+    return status;
+}
+
+void phema_command_clear(struct phema_command_result *result)
+{
+    phema_text_clear(&result->output);
+    phema_text_clear(&result->errors);
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+/* points.c - which widths to score next. No state but the scores: the same scores, the same
+ * points. */
+#include "phema/search.h"
+
+#include <math.h>
+
+/* 2 - golden ratio: what is asked in a gap, as a share of it from the best on */
+#define GOLDEN 0.3819660112501051
+
+/* Of sums and differences of decimals; and of rounded widths a tolerance apart. */
+#define SLACK          1e-9
+#define ROUNDING_SLACK (0.51 * PHEMA_SEARCH_RESOLUTION)
+
+struct best {
+    size_t index, below, above; /* SIZE_MAX: none */
+};
+
+static double rounded(double sigma_rel)
+{
+    double steps = floor(sigma_rel / PHEMA_SEARCH_RESOLUTION + 0.5);
+    return steps / (1 / PHEMA_SEARCH_RESOLUTION); /* the double nearest to that decimal */
+}
+
+void phema_search_grid(double *out, size_t n, double first, double last)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = rounded(first + (last - first) * (double)i / (double)(n - 1));
+    out[0] = first;
+    out[n - 1] = last;
+}
+
+static double cost(const struct phema_search *search, double score)
+{
+    if (!isfinite(score))
+        return HUGE_VAL;
+    return search->maximizes ? -score : score;
+}
+
+bool phema_search_counts(const struct phema_search *search, const struct phema_search_score *score,
+                         double time)
+{
+    return score->at.time == time && score->at.sigma_rel >= search->widths[0] - SLACK &&
+           score->at.sigma_rel <= search->widths[search->n_widths - 1] + SLACK;
+}
+
+/* The best width at a time, of several the narrowest, and its neighbours. */
+static struct best find_best(const struct phema_search *search,
+                             const struct phema_search_score *scores, size_t n, double time)
+{
+    struct best best = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
+    for (size_t i = 0; i < n; i++) {
+        if (!phema_search_counts(search, &scores[i], time) || !isfinite(scores[i].score))
+            continue;
+        double here = cost(search, scores[i].score);
+        double there = best.index == SIZE_MAX ? HUGE_VAL : cost(search, scores[best.index].score);
+        if (here < there ||
+            (here == there && scores[i].at.sigma_rel < scores[best.index].at.sigma_rel))
+            best.index = i;
+    }
+    for (size_t i = 0; i < n && best.index != SIZE_MAX; i++) {
+        if (!phema_search_counts(search, &scores[i], time))
+            continue;
+        double here = scores[i].at.sigma_rel, at = scores[best.index].at.sigma_rel;
+        if (here < at && (best.below == SIZE_MAX || here > scores[best.below].at.sigma_rel))
+            best.below = i;
+        if (here > at && (best.above == SIZE_MAX || here < scores[best.above].at.sigma_rel))
+            best.above = i;
+    }
+    return best;
+}
+
+static double gap(const struct phema_search_score *scores, size_t best, size_t neighbour)
+{
+    if (neighbour == SIZE_MAX)
+        return 0; /* the end of the range */
+    return fabs(scores[neighbour].at.sigma_rel - scores[best].at.sigma_rel);
+}
+
+static bool is_settled(const struct phema_search *search, const struct phema_search_score *scores,
+                       const struct best *best)
+{
+    double most = search->tolerance + ROUNDING_SLACK;
+    return gap(scores, best->index, best->below) <= most &&
+           gap(scores, best->index, best->above) <= most;
+}
+
+/* Where the parabola through the best and its neighbours has its vertex, and how low it is there;
+ * false where there are not three. */
+static bool find_vertex(double *at, double *value, const struct phema_search *search,
+                        const struct phema_search_score *scores, const struct best *best)
+{
+    if (best->below == SIZE_MAX || best->above == SIZE_MAX)
+        return false;
+    double x = scores[best->index].at.sigma_rel, f = cost(search, scores[best->index].score);
+    double left = x - scores[best->below].at.sigma_rel;
+    double right = scores[best->above].at.sigma_rel - x;
+    double up_left = cost(search, scores[best->below].score) - f;
+    double up_right = cost(search, scores[best->above].score) - f;
+    double bend = up_left * right + up_right * left;
+    if (!isfinite(bend) || !(bend > 0))
+        return false;
+    double step = (up_left * right * right - up_right * left * left) / (2 * bend);
+    double curvature = bend / (left * right * (left + right));
+    *at = x + step;
+    *value = f - curvature * step * step;
+    return isfinite(*at) && isfinite(*value);
+}
+
+/* ---- Asking ---- */
+
+struct asked {
+    struct phema_search_point *out;
+    size_t n, most;
+};
+
+static bool is_near(const struct phema_search_point *points, size_t n, double time, double at,
+                    double distance)
+{
+    for (size_t i = 0; i < n; i++)
+        if (points[i].time == time && fabs(points[i].sigma_rel - at) < distance)
+            return true;
+    return false;
+}
+
+static bool is_scored(const struct phema_search_score *scores, size_t n, double time, double at,
+                      double distance)
+{
+    for (size_t i = 0; i < n; i++)
+        if (is_near(&scores[i].at, 1, time, at, distance))
+            return true;
+    return false;
+}
+
+static void ask(struct asked *asked, const struct phema_search_score *scores, size_t n,
+                struct phema_search_point point, double distance)
+{
+    if (asked->n < asked->most && !is_scored(scores, n, point.time, point.sigma_rel, distance) &&
+        !is_near(asked->out, asked->n, point.time, point.sigma_rel, distance))
+        asked->out[asked->n++] = point;
+}
+
+/* How far from the best a gap is cut: at the tolerance where the parabola says that the best is the
+ * best, which then takes two more scores to be sure of; in the golden section where it does not, or
+ * was wrong before and has left one side closed and the other open. */
+static double cut(const struct phema_search *search, double width, bool is_confident)
+{
+    double at = is_confident ? search->tolerance : GOLDEN * width;
+    return at <= search->tolerance ? fmin(search->tolerance, width / 2) : at;
+}
+
+static void refine(struct asked *asked, const struct phema_search *search,
+                   const struct phema_search_score *scores, size_t n, const struct best *best)
+{
+    double x = scores[best->index].at.sigma_rel, time = scores[best->index].at.time;
+    double most = search->tolerance + ROUNDING_SLACK, apart = search->tolerance / 4;
+    double below = gap(scores, best->index, best->below);
+    double above = gap(scores, best->index, best->above);
+    double vertex = x, value = 0;
+    bool has_vertex = find_vertex(&vertex, &value, search, scores, best);
+    bool is_there = has_vertex && fabs(vertex - x) < search->tolerance;
+    if (has_vertex && !is_there)
+        ask(asked, scores, n, (struct phema_search_point){rounded(vertex), time}, apart);
+    bool is_confident = is_there && below > most && above > most;
+    double sides[2] = {above >= below ? above : -below, above >= below ? -below : above};
+    for (size_t i = 0; i < 2; i++) {
+        double width = fabs(sides[i]);
+        if (width <= most)
+            continue;
+        double at = x + copysign(cut(search, width, is_confident), sides[i]);
+        ask(asked, scores, n, (struct phema_search_point){rounded(at), time}, apart);
+    }
+}
+
+/* The time whose best width, as scored or as the parabola promises it, is the best of all; false
+ * where no score is finite. */
+static bool choose_time(struct best *out, const struct phema_search *search,
+                        const struct phema_search_score *scores, size_t n)
+{
+    double least = HUGE_VAL;
+    for (size_t t = 0; t < search->n_times; t++) {
+        struct best best = find_best(search, scores, n, search->times[t]);
+        if (best.index == SIZE_MAX)
+            continue;
+        double promised = cost(search, scores[best.index].score), vertex = 0, value = 0;
+        if (!is_settled(search, scores, &best) &&
+            find_vertex(&vertex, &value, search, scores, &best))
+            promised = fmin(promised, value);
+        if (promised < least) {
+            least = promised;
+            *out = best;
+        }
+    }
+    return least < HUGE_VAL;
+}
+
+size_t phema_search_next(struct phema_search_point *out, size_t most,
+                         const struct phema_search *search, const struct phema_search_score *scores,
+                         size_t n)
+{
+    struct asked asked = {.out = out, .most = most};
+    for (size_t t = 0; t < search->n_times; t++)
+        for (size_t i = 0; i < search->n_widths; i++)
+            ask(&asked, scores, n, (struct phema_search_point){search->widths[i], search->times[t]},
+                SLACK);
+    struct best best;
+    if (asked.n || !choose_time(&best, search, scores, n))
+        return asked.n;
+    if (!is_settled(search, scores, &best))
+        refine(&asked, search, scores, n, &best);
+    return asked.n;
+}
+
+bool phema_search_find_best(struct phema_search_best *out, const struct phema_search *search,
+                            const struct phema_search_score *scores, size_t n)
+{
+    struct best best = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
+    for (size_t t = 0; t < search->n_times; t++) {
+        struct best here = find_best(search, scores, n, search->times[t]);
+        if (here.index != SIZE_MAX &&
+            (best.index == SIZE_MAX ||
+             cost(search, scores[here.index].score) < cost(search, scores[best.index].score)))
+            best = here;
+    }
+    if (best.index == SIZE_MAX)
+        return false;
+    *out = (struct phema_search_best){
+        .index = best.index,
+        .below = best.below == SIZE_MAX ? PHEMA_UNKNOWN : scores[best.below].at.sigma_rel,
+        .above = best.above == SIZE_MAX ? PHEMA_UNKNOWN : scores[best.above].at.sigma_rel,
+        .is_settled = is_settled(search, scores, &best),
+    };
+    return true;
+}

@@ -1,0 +1,11 @@
+# One object; and scores.csv is what plot sweep reads.
+"$phema" gen -q --count 4 run >/dev/null
+"$phema" search -q --json --sigma-rel 0.05,0.1,0.2 --tolerance 0.5 --exec 'echo {}' \
+    --score-regex '(0\.[0-9]+)\.safetensors$' --maximize run |
+    sed -E 's/"(seconds|predicted_error)": [^,}]*/"\1": @/g'
+"$phema" plot sweep --maximize search/scores.csv -o sweep.csv
+tail -n 1 sweep.csv
+"$phema" search --progress json --sigma-rel 0.05,0.1,0.2 --tolerance 0.5 \
+    --exec 'sh -c "sleep 1.2; echo {}"' --score-regex '(0\.[0-9]+)\.safetensors$' --evaluations 3 \
+    run slow 2>&1 >/dev/null | grep '"evaluation"' | head -n 1 |
+    sed -E 's/"elapsed_seconds":[0-9.]*/"elapsed_seconds":@/'
