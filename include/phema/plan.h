@@ -170,6 +170,17 @@ void phema_sample_measure(const struct phema_sample *sample, struct phema_distan
 struct phema_json_out;
 void phema_series_write_motion(struct phema_json_out *out, const struct phema_series *series);
 
+/* ---- Errors ---- */
+
+/* The predicted errors of averages of these widths at the newest snapshot, for parameters that
+ * wander evenly: no tensor is read, and it takes a tenth of a second at most.
+ *   errors  out: [m]
+ *   every   out: 1, or of more than 256 snapshots every how many-th time was looked at; with all of
+ *           them errors are smaller
+ * PHEMA_NO  nothing says how the snapshots were averaged; and what the solver fails with */
+PHEMA_FALLIBLE phema_series_errors(double *errors, size_t *every, const struct phema_series *series,
+                                   const double *sigma_rels, size_t m, struct phema_error *err);
+
 /* ---- Plan ---- */
 
 struct phema_pattern;

@@ -108,21 +108,25 @@ static enum phema_status print_series(const struct inspect_values *given,
                                       struct phema_json_out *json, struct phema_error *err)
 {
     struct inspect_summary summary;
+    struct inspect_times times;
+    enum phema_status status = inspect_times_find(&times, series, err);
+    if (status)
+        return status;
     struct phema_tensor *tensors = calloc(series->n_tensors + 1, sizeof(*tensors));
     for (size_t i = 0; tensors && i < series->n_tensors; i++)
         tensors[i] = series->tensors[i].tensor;
-    enum phema_status status =
-        tensors ? inspect_summarise(&summary, tensors, series->n_tensors, series, err)
-                : phema_fail_memory(err);
+    status = tensors ? inspect_summarise(&summary, tensors, series->n_tensors, series, err)
+                     : phema_fail_memory(err);
     if (!status) {
         report_series(&given->common, series);
         if (given->common.is_json)
-            inspect_write_series_json(json, &summary, given->paths.n > 1);
+            inspect_write_series_json(json, &summary, &times, given->paths.n > 1);
         else
-            inspect_write_series(text, &summary);
+            inspect_write_series(text, &summary, &times, given->common.is_verbose);
         inspect_summary_clear(&summary);
     }
     free(tensors);
+    inspect_times_clear(&times);
     return status;
 }
 

@@ -3,6 +3,7 @@
 #ifndef CLI_INSPECT_H
 #define CLI_INSPECT_H
 
+#include "inspect_times.h"
 #include "phema/arena.h"
 #include "phema/json.h"
 #include "phema/plan.h"
@@ -59,8 +60,10 @@ void inspect_write_checkpoint(struct phema_text *out, const struct phema_checkpo
 void inspect_write_checkpoint_json(struct phema_json_out *out,
                                    const struct phema_checkpoint *checkpoint,
                                    const struct inspect_summary *summary, bool is_inner);
-void inspect_write_series(struct phema_text *out, const struct inspect_summary *summary);
+/* lists_all: every snapshot, however many they are */
+void inspect_write_series(struct phema_text *out, const struct inspect_summary *summary,
+                          const struct inspect_times *times, bool lists_all);
 void inspect_write_series_json(struct phema_json_out *out, const struct inspect_summary *summary,
-                               bool is_inner);
+                               const struct inspect_times *times, bool is_inner);
 
 #endif

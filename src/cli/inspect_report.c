@@ -8,6 +8,9 @@
 #include "inspect.h"
 #include "report.h"
 
+/* Snapshots of a series that fit a screen; more are listed when asked for. */
+#define MOST_LISTED 12
+
 /* ---- One checkpoint ---- */
 
 static void write_shape(struct phema_text *out, const struct phema_tensor *tensor)
@@ -170,9 +173,9 @@ void inspect_write_checkpoint(struct phema_text *out, const struct phema_checkpo
 
 /* ---- A series ---- */
 
-void inspect_write_series(struct phema_text *out, const struct inspect_summary *summary)
+/* A line for each snapshot. */
+static void write_snapshots(struct phema_text *out, const struct phema_series *series)
 {
-    const struct phema_series *series = summary->series;
     int width = 4;
     for (size_t k = 0; k < series->n; k++)
         if ((int)strlen(series->snapshots[k].label) > width)
@@ -208,11 +211,21 @@ void inspect_write_series(struct phema_text *out, const struct inspect_summary *
             phema_text_printf(out, " %13s", phema_number_shown(&time, snapshot->named_time));
         phema_text_puts(out, "\n");
     }
+}
+
+void inspect_write_series(struct phema_text *out, const struct inspect_summary *summary,
+                          const struct inspect_times *times, bool lists_all)
+{
+    inspect_times_write(out, times);
+    if (lists_all || summary->series->n <= MOST_LISTED) {
+        phema_text_puts(out, "\n");
+        write_snapshots(out, summary->series);
+    }
     inspect_write_summary(out, summary);
 }
 
 void inspect_write_series_json(struct phema_json_out *out, const struct inspect_summary *summary,
-                               bool is_inner)
+                               const struct inspect_times *times, bool is_inner)
 {
     const struct phema_series *series = summary->series;
     phema_json_out_open(out, NULL, '{');
@@ -225,6 +238,7 @@ void inspect_write_series_json(struct phema_json_out *out, const struct inspect_
     for (size_t k = 0; k < series->n; k++)
         report_snapshot_json(out, &series->snapshots[k]);
     phema_json_out_close(out, ']');
+    inspect_times_write_json(out, times);
     phema_json_out_u64(out, "tensors", series->n_tensors);
     inspect_write_summary_json(out, summary);
     phema_json_out_close(out, '}');

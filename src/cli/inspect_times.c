@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+/* inspect_times.c - see inspect_times.h. Times are compared as names write them: that is how people
+ * know them. */
+#include "inspect_times.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report.h"
+
+#define MOST_KINDS 64 /* bits; no series has had more than a handful */
+
+/* Of steps that are sums of decimals; and of those that are no whole numbers, from this size on,
+ * where names have whole ones. */
+#define STEP_SLACK    1e-6
+#define LEAST_ROUNDED 10
+
+struct finding {
+    struct inspect_times *times;
+    size_t *kind_of;  /* [series->n] */
+    size_t *first_of; /* [n_times + 1] the first snapshot of each time */
+};
+
+static char *name_kind(struct phema_arena *arena, const struct phema_snapshot *snapshot)
+{
+    struct phema_name_buffer shown;
+    if (!snapshot->spec)
+        (void)strcpy(shown.text, "unknown");
+    else if (isnan(snapshot->sigma_rel))
+        (void)phema_name_shown(&shown, snapshot->spec, strlen(snapshot->spec));
+    else
+        (void)snprintf(shown.text, sizeof(shown.text), "%.6g", snapshot->sigma_rel);
+    return phema_arena_copy(arena, shown.text, strlen(shown.text));
+}
+
+/* By width, then other shapes as they come; snapshots of one time are in that order already. */
+static enum phema_status find_kinds(struct finding *finding, struct phema_error *err)
+{
+    struct inspect_times *times = finding->times;
+    const struct phema_series *series = times->series;
+    times->kinds = phema_arena_array(&times->arena, MOST_KINDS, sizeof(*times->kinds));
+    times->widths = phema_arena_array(&times->arena, MOST_KINDS, sizeof(*times->widths));
+    if (!times->kinds || !times->widths)
+        return phema_fail_memory(err);
+    for (size_t k = 0; k < series->n; k++) {
+        const char *name = name_kind(&times->arena, &series->snapshots[k]);
+        if (!name)
+            return phema_fail_memory(err);
+        double width = series->snapshots[k].sigma_rel;
+        size_t i = 0;
+        while (i < times->n_kinds && strcmp(times->kinds[i], name) != 0)
+            i++;
+        if (i < times->n_kinds || times->n_kinds == MOST_KINDS)
+            continue;
+        for (i = times->n_kinds++; i > 0 && times->widths[i - 1] > width; i--) {
+            times->kinds[i] = times->kinds[i - 1];
+            times->widths[i] = times->widths[i - 1];
+        }
+        times->kinds[i] = name;
+        times->widths[i] = width;
+    }
+    for (size_t k = 0; k < series->n; k++) {
+        const char *name = name_kind(&times->arena, &series->snapshots[k]);
+        size_t i = 0;
+        while (name && i + 1 < times->n_kinds && strcmp(times->kinds[i], name) != 0)
+            i++;
+        if (!name)
+            return phema_fail_memory(err);
+        finding->kind_of[k] = i;
+    }
+    return PHEMA_OK;
+}
+
+static double time_at(const struct finding *finding, size_t t)
+{
+    return finding->times->series->snapshots[finding->first_of[t]].named_time;
+}
+
+static void find_first(struct finding *finding)
+{
+    const struct phema_series *series = finding->times->series;
+    size_t n = 0;
+    for (size_t k = 0; k < series->n; k++)
+        if (k == 0 || series->snapshots[k].named_time != series->snapshots[k - 1].named_time)
+            finding->first_of[n++] = k;
+    finding->first_of[n] = series->n;
+    finding->times->n_times = n;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const double *first = a, *second = b;
+    return (*first > *second) - (*first < *second);
+}
+
+static bool is_step(double difference, double step)
+{
+    double slack = step >= LEAST_ROUNDED ? fmax(1, STEP_SLACK * step) : STEP_SLACK * step;
+    return fabs(difference - step) <= slack;
+}
+
+/* The mean of what at least half of the times are apart from the next. */
+static double find_step(double *differences, size_t n)
+{
+    double step = PHEMA_UNKNOWN;
+    size_t most = (n + 1) / 2;
+    qsort(differences, n, sizeof(*differences), by_size);
+    for (size_t i = 0; i < n;) {
+        size_t end = i;
+        double sum = 0;
+        while (end < n && is_step(differences[end], differences[i]))
+            sum += differences[end++];
+        if (end - i >= most) {
+            most = end - i + 1;
+            step = sum / (double)(end - i);
+        }
+        i = end;
+    }
+    return step;
+}
+
+static enum phema_status set_step(struct finding *finding, struct phema_error *err)
+{
+    size_t n = finding->times->n_times - 1;
+    double *differences = calloc(n + 1, sizeof(*differences));
+    if (!differences)
+        return phema_fail_memory(err);
+    for (size_t t = 0; t < n; t++)
+        differences[t] = time_at(finding, t + 1) - time_at(finding, t);
+    finding->times->step = find_step(differences, n);
+    free(differences);
+    return PHEMA_OK;
+}
+
+/* A multiple of the step is a gap; anything else is another step. */
+static void find_gaps(struct finding *finding)
+{
+    struct inspect_times *times = finding->times;
+    for (size_t t = 0; t + 1 < times->n_times && !isnan(times->step); t++) {
+        double from = time_at(finding, t), to = time_at(finding, t + 1);
+        double n = round((to - from) / times->step);
+        if (n > 1 && n < 1e9 && is_step(to - from, n * times->step))
+            times->gaps[times->n_gaps++] = (struct inspect_gap){from, to, (size_t)n - 1};
+    }
+}
+
+/* Kinds of one time as bits; a kind that is twice is one of two files too many. */
+static uint64_t kinds_at(struct finding *finding, size_t t, bool notes)
+{
+    struct inspect_times *times = finding->times;
+    uint64_t kinds = 0;
+    for (size_t k = finding->first_of[t]; k < finding->first_of[t + 1]; k++) {
+        uint64_t bit = (uint64_t)1 << finding->kind_of[k];
+        if (notes && (kinds & bit) && times->series->snapshots[k].spec) {
+            size_t of = k;
+            while (finding->kind_of[--of] != finding->kind_of[k])
+                continue;
+            times->duplicates[times->n_duplicates++] = (struct inspect_duplicate){k, of};
+        }
+        kinds |= bit;
+    }
+    return kinds;
+}
+
+/* Only where most times have the kind: a raw snapshot now and then is no rule. */
+static void find_missing(struct finding *finding)
+{
+    struct inspect_times *times = finding->times;
+    for (size_t i = 0; i < times->n_kinds; i++) {
+        size_t n = 0;
+        for (size_t t = 0; t < times->n_times; t++)
+            n += (kinds_at(finding, t, false) >> i) & 1;
+        for (size_t t = 0; t < times->n_times && 2 * n > times->n_times; t++)
+            if (!((kinds_at(finding, t, false) >> i) & 1))
+                times->missing[times->n_missing++] =
+                    (struct inspect_missing){time_at(finding, t), i};
+    }
+}
+
+static uint64_t bytes_at(const struct finding *finding, size_t t)
+{
+    uint64_t bytes = 0;
+    for (size_t k = finding->first_of[t]; k < finding->first_of[t + 1]; k++) {
+        const struct phema_snapshot *snapshot = &finding->times->series->snapshots[k];
+        if (!snapshot->is_checkpoint_shared)
+            bytes += phema_snapshot_bytes(snapshot);
+    }
+    return bytes;
+}
+
+/* Whether time t goes on with the run. */
+static bool continues(const struct finding *finding, const struct inspect_run *run, size_t t,
+                      uint64_t kinds)
+{
+    double step = finding->times->step;
+    return run->kinds == kinds && (isnan(step) || is_step(time_at(finding, t) - run->to, step));
+}
+
+static void find_runs(struct finding *finding)
+{
+    struct inspect_times *times = finding->times;
+    for (size_t t = 0; t < times->n_times; t++) {
+        uint64_t kinds = kinds_at(finding, t, true), bytes = bytes_at(finding, t);
+        double at = time_at(finding, t);
+        struct inspect_run *run = times->n_runs ? &times->runs[times->n_runs - 1] : NULL;
+        if (!run || !continues(finding, run, t, kinds)) {
+            run = &times->runs[times->n_runs++];
+            *run = (struct inspect_run){.from = at, .every = PHEMA_UNKNOWN, .kinds = kinds};
+        } else {
+            run->every = isnan(times->step) ? 0 : times->step;
+        }
+        run->to = at;
+        run->n_snapshots += finding->first_of[t + 1] - finding->first_of[t];
+        run->size_bytes += bytes;
+        times->size_bytes += bytes;
+    }
+}
+
+static enum phema_status make_room(struct finding *finding, struct phema_error *err)
+{
+    struct inspect_times *times = finding->times;
+    struct phema_arena *arena = &times->arena;
+    size_t n = times->n_times;
+    times->runs = phema_arena_array(arena, n, sizeof(*times->runs));
+    times->gaps = phema_arena_array(arena, n, sizeof(*times->gaps));
+    times->missing = phema_arena_array(arena, n * times->n_kinds, sizeof(*times->missing));
+    times->duplicates = phema_arena_array(arena, times->series->n, sizeof(*times->duplicates));
+    bool is_there = times->runs && times->gaps && times->missing && times->duplicates;
+    return is_there ? PHEMA_OK : phema_fail_memory(err);
+}
+
+PHEMA_FALLIBLE inspect_times_find(struct inspect_times *out, const struct phema_series *series,
+                                  struct phema_error *err)
+{
+    *out = (struct inspect_times){.series = series, .step = PHEMA_UNKNOWN};
+    struct finding finding = {.times = out};
+    finding.kind_of = calloc(series->n + 1, sizeof(*finding.kind_of));
+    finding.first_of = calloc(series->n + 1, sizeof(*finding.first_of));
+    enum phema_status status =
+        finding.kind_of && finding.first_of ? PHEMA_OK : phema_fail_memory(err);
+    if (!status)
+        status = find_kinds(&finding, err);
+    if (!status) {
+        find_first(&finding);
+        status = set_step(&finding, err);
+    }
+    if (!status)
+        status = make_room(&finding, err);
+    if (!status) {
+        find_gaps(&finding);
+        find_missing(&finding);
+        find_runs(&finding);
+    }
+    free(finding.kind_of);
+    free(finding.first_of);
+    if (status)
+        inspect_times_clear(out);
+    return status;
+}
+
+void inspect_times_clear(struct inspect_times *times)
+{
+    phema_arena_clear(&times->arena);
+    *times = (struct inspect_times){0};
+}

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+/* inspect_times_report.c - the times of a series as a table of 80 columns and as JSON, with a line
+ * of bars for the errors to expect. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "inspect_times.h"
+#include "report.h"
+#include "terminal.h"
+
+/* What is shown of long lists; JSON has all. */
+#define MOST_RUNS    16
+#define MOST_REMARKS 6
+#define RANGE_WIDTH  21
+#define KINDS_WIDTH  26
+
+/* 0.0125, 0.0175, ... 0.2875: all widths there are on a line of 56 columns, and none that snapshots
+ * have, whose errors are nothing but rounding and would make all others look alike. Thousandths. */
+#define FIRST_WIDTH   12.5
+#define BETWEEN_WIDTH 5.0
+#define N_WIDTHS      56
+
+static void write_kinds(struct phema_text *out, const struct inspect_times *times, uint64_t kinds)
+{
+    const char *between = "";
+    for (size_t i = 0; i < times->n_kinds; i++) {
+        if (!(kinds >> i & 1))
+            continue;
+        phema_text_printf(out, "%s%s", between, times->kinds[i]);
+        between = ", ";
+    }
+}
+
+void inspect_show_step(struct phema_name_buffer *out, double every)
+{
+    (void)strcpy(out->text, isnan(every) ? "" : "uneven");
+    if (!(every > 0))
+        return;
+    bool is_rounded = every >= 10 && fabs(every - round(every)) > 1e-6 * every;
+    (void)phema_number_shown(out, is_rounded ? round(every) : every);
+    if (is_rounded) {
+        memmove(out->text + 1, out->text, strlen(out->text) + 1);
+        out->text[0] = '~';
+    }
+}
+
+static void write_run(struct phema_text *out, const struct inspect_times *times,
+                      const struct inspect_run *run)
+{
+    struct phema_name_buffer from, to, every, size;
+    struct phema_text range = {0}, kinds = {0};
+    phema_text_puts(&range, phema_number_shown(&from, run->from));
+    if (run->to != run->from)
+        phema_text_printf(&range, " to %s", phema_number_shown(&to, run->to));
+    inspect_show_step(&every, run->every);
+    write_kinds(&kinds, times, run->kinds);
+    if (kinds.size > KINDS_WIDTH)
+        (void)strcpy(kinds.data + terminal_cut(kinds.data, KINDS_WIDTH - 3), "...");
+    phema_text_printf(out, "  %-*s %8s  %-*s %9zu %9s\n", RANGE_WIDTH, range.data ? range.data : "",
+                      every.text, KINDS_WIDTH, kinds.data ? kinds.data : "", run->n_snapshots,
+                      run->size_bytes ? phema_size_shown(&size, run->size_bytes) : "-");
+    phema_text_clear(&range);
+    phema_text_clear(&kinds);
+}
+
+static bool has_shapes(const struct inspect_times *times)
+{
+    for (size_t i = 0; i < times->n_kinds; i++)
+        if (isnan(times->widths[i]))
+            return true;
+    return false;
+}
+
+static void write_table(struct phema_text *out, const struct inspect_times *times)
+{
+    phema_text_printf(out, "  %-*s %8s  %-*s %9s %9s\n", RANGE_WIDTH,
+                      report_named_unit(times->series), "every", KINDS_WIDTH,
+                      has_shapes(times) ? "averages" : "sigma_rel", "snapshots", "size");
+    for (size_t i = 0; i < times->n_runs && i < MOST_RUNS; i++)
+        write_run(out, times, &times->runs[i]);
+    if (times->n_runs > MOST_RUNS) {
+        struct inspect_run others = times->runs[MOST_RUNS];
+        for (size_t i = MOST_RUNS + 1; i < times->n_runs; i++) {
+            others.kinds |= times->runs[i].kinds;
+            others.n_snapshots += times->runs[i].n_snapshots;
+            others.size_bytes += times->runs[i].size_bytes;
+            others.to = times->runs[i].to;
+        }
+        others.every = 0;
+        write_run(out, times, &others);
+    }
+}
+
+/* ---- What is wrong ---- */
+
+struct remarks {
+    struct phema_text *out;
+    size_t n;
+};
+
+/* Whether it is one of the first, which are shown. */
+static bool begin_remark(struct remarks *remarks)
+{
+    if (remarks->n == 0)
+        phema_text_puts(remarks->out, "\n");
+    return remarks->n++ < MOST_REMARKS;
+}
+
+static void end_remarks(struct remarks *remarks)
+{
+    if (remarks->n > MOST_REMARKS)
+        phema_text_printf(remarks->out, "  and %zu more of these (inspect --json has all)\n",
+                          remarks->n - MOST_REMARKS);
+    remarks->n = remarks->n ? 1 : 0; /* the empty line is there */
+}
+
+void inspect_write_remarks(struct phema_text *out, const struct inspect_times *times)
+{
+    struct remarks remarks = {.out = out};
+    struct phema_name_buffer from, to, first, second;
+    for (size_t i = 0; i < times->n_gaps; i++)
+        if (begin_remark(&remarks))
+            phema_text_printf(out, "  gap: %zu time%s missing between %s and %s\n",
+                              times->gaps[i].n, times->gaps[i].n == 1 ? " is" : "s are",
+                              phema_number_shown(&from, times->gaps[i].from),
+                              phema_number_shown(&to, times->gaps[i].to));
+    end_remarks(&remarks);
+    for (size_t i = 0; i < times->n_missing; i++)
+        if (begin_remark(&remarks))
+            phema_text_printf(out, "  missing: %s at %s\n", times->kinds[times->missing[i].kind],
+                              phema_number_shown(&from, times->missing[i].time));
+    end_remarks(&remarks);
+    for (size_t i = 0; i < times->n_duplicates; i++) {
+        const struct phema_snapshot *snapshots = times->series->snapshots;
+        const char *a = snapshots[times->duplicates[i].of].label;
+        const char *b = snapshots[times->duplicates[i].snapshot].label;
+        if (begin_remark(&remarks))
+            phema_text_printf(out, "  twice: %s and %s\n", phema_name_shown(&first, a, strlen(a)),
+                              phema_name_shown(&second, b, strlen(b)));
+    }
+    end_remarks(&remarks);
+}
+
+/* ---- The errors to expect ---- */
+
+struct errors {
+    double widths[N_WIDTHS], values[N_WIDTHS];
+    size_t least, most, every;
+};
+
+static bool find_errors(struct errors *out, const struct phema_series *series,
+                        struct phema_error *err)
+{
+    for (size_t i = 0; i < N_WIDTHS; i++)
+        out->widths[i] = (FIRST_WIDTH + (double)i * BETWEEN_WIDTH) / 1000;
+    if (phema_series_errors(out->values, &out->every, series, out->widths, N_WIDTHS, err))
+        return false;
+    out->least = out->most = 0;
+    for (size_t i = 0; i < N_WIDTHS; i++) {
+        if (!(out->values[i] > 0) || !isfinite(out->values[i]))
+            return false;
+        out->least = out->values[i] < out->values[out->least] ? i : out->least;
+        out->most = out->values[i] > out->values[out->most] ? i : out->most;
+    }
+    return true;
+}
+
+static void write_bars(struct phema_text *out, const struct errors *errors)
+{
+    static const char *const blocks[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    static const char *const signs[] = {"_", ".", "-", ":", "=", "+", "*", "#"};
+    const char *const *shown = terminal_is_utf8() ? blocks : signs;
+    double low = log(errors->values[errors->least]), high = log(errors->values[errors->most]);
+    double size = fmax(high - low, 1e-3); /* of equal errors none is high */
+    phema_text_puts(out, "  ");
+    for (size_t i = 0; i < N_WIDTHS; i++) {
+        double level = (log(errors->values[i]) - low) / size * (double)ARRAY_LEN(blocks);
+        size_t at = level >= ARRAY_LEN(blocks) ? ARRAY_LEN(blocks) - 1 : (size_t)level;
+        phema_text_puts(out, shown[at]);
+    }
+    phema_text_puts(out, "\n");
+}
+
+/* The column of a width; SIZE_MAX where it has none. */
+static size_t column_of(double sigma_rel)
+{
+    double at = floor((sigma_rel * 1000 - FIRST_WIDTH) / BETWEEN_WIDTH + 0.5);
+    return at >= 0 && at < N_WIDTHS ? (size_t)at : SIZE_MAX;
+}
+
+static void write_trimmed(struct phema_text *out, const char *line, size_t size, const char *behind)
+{
+    while (size && line[size - 1] == ' ')
+        size--;
+    phema_text_printf(out, "  %.*s%s\n", (int)size, line, behind);
+}
+
+/* Below the bars: a mark for each width of the snapshots, and the scale. */
+static void write_axis(struct phema_text *out, const struct inspect_times *times)
+{
+    static const struct {
+        double width;
+        const char *text;
+    } ticks[] = {{0.0125, "0.01"}, {0.1, "0.10"}, {0.2, "0.20"}, {0.2875, "0.29"}};
+    char line[N_WIDTHS + 8];
+    bool has_marks = false;
+    memset(line, ' ', sizeof(line));
+    for (size_t i = 0; i < times->n_kinds; i++) {
+        size_t at = column_of(times->widths[i]);
+        if (at != SIZE_MAX)
+            line[at] = '^';
+        has_marks = has_marks || at != SIZE_MAX;
+    }
+    if (has_marks)
+        write_trimmed(out, line, sizeof(line), "");
+    memset(line, ' ', sizeof(line));
+    for (size_t i = 0; i < ARRAY_LEN(ticks); i++)
+        memcpy(line + column_of(ticks[i].width), ticks[i].text, strlen(ticks[i].text));
+    write_trimmed(out, line, sizeof(line), has_marks ? "  sigma_rel, ^ snapshots" : "  sigma_rel");
+}
+
+static void write_errors(struct phema_text *out, const struct inspect_times *times)
+{
+    struct errors errors;
+    struct phema_error err = {""};
+    if (!find_errors(&errors, times->series, &err)) {
+        phema_text_puts(out, err.message[0] ? "\n  no error can be predicted: " : "");
+        phema_text_puts_shown(out, err.message);
+        phema_text_puts(out, err.message[0] ? "\n" : "");
+        return;
+    }
+    struct phema_name_buffer at;
+    const struct phema_series *series = times->series;
+    phema_text_printf(out, "\n  predicted error at %s: %.1e (sigma_rel %.4f) to %.1e (%.4f)\n",
+                      phema_number_shown(&at, series->snapshots[series->n - 1].named_time),
+                      errors.values[errors.least], errors.widths[errors.least],
+                      errors.values[errors.most], errors.widths[errors.most]);
+    write_bars(out, &errors);
+    write_axis(out, times);
+    if (errors.every > 1)
+        phema_text_printf(out,
+                          "  reckoned with one time in %zu; with all of them errors are smaller\n",
+                          errors.every);
+}
+
+void inspect_times_write(struct phema_text *out, const struct inspect_times *times)
+{
+    write_table(out, times);
+    inspect_write_remarks(out, times);
+    write_errors(out, times);
+}
+
+/* ---- JSON ---- */
+
+static void write_runs_json(struct phema_json_out *out, const struct inspect_times *times)
+{
+    phema_json_out_open(out, "times", '[');
+    for (size_t i = 0; i < times->n_runs; i++) {
+        const struct inspect_run *run = &times->runs[i];
+        phema_json_out_open(out, NULL, '{');
+        phema_json_out_number(out, "from", run->from);
+        phema_json_out_number(out, "to", run->to);
+        phema_json_out_number(out, "every", run->every > 0 ? run->every : PHEMA_UNKNOWN);
+        phema_json_out_open(out, "averages", '[');
+        for (size_t k = 0; k < times->n_kinds; k++)
+            if (run->kinds >> k & 1)
+                phema_json_out_string(out, NULL, times->kinds[k]);
+        phema_json_out_close(out, ']');
+        phema_json_out_u64(out, "snapshots", run->n_snapshots);
+        phema_json_out_u64(out, "bytes", run->size_bytes);
+        phema_json_out_close(out, '}');
+    }
+    phema_json_out_close(out, ']');
+}
+
+static void write_remarks_json(struct phema_json_out *out, const struct inspect_times *times)
+{
+    phema_json_out_open(out, "gaps", '[');
+    for (size_t i = 0; i < times->n_gaps; i++) {
+        phema_json_out_open(out, NULL, '{');
+        phema_json_out_number(out, "after", times->gaps[i].from);
+        phema_json_out_number(out, "before", times->gaps[i].to);
+        phema_json_out_u64(out, "times", times->gaps[i].n);
+        phema_json_out_close(out, '}');
+    }
+    phema_json_out_close(out, ']');
+    phema_json_out_open(out, "missing", '[');
+    for (size_t i = 0; i < times->n_missing; i++) {
+        phema_json_out_open(out, NULL, '{');
+        phema_json_out_number(out, "time", times->missing[i].time);
+        phema_json_out_string(out, "average", times->kinds[times->missing[i].kind]);
+        phema_json_out_close(out, '}');
+    }
+    phema_json_out_close(out, ']');
+    phema_json_out_open(out, "duplicates", '[');
+    for (size_t i = 0; i < times->n_duplicates; i++) {
+        const struct phema_snapshot *snapshots = times->series->snapshots;
+        const char *file = snapshots[times->duplicates[i].snapshot].label;
+        const char *of = snapshots[times->duplicates[i].of].label;
+        phema_json_out_open(out, NULL, '{');
+        phema_json_out_bytes(out, "file", file, strlen(file));
+        phema_json_out_bytes(out, "of", of, strlen(of));
+        phema_json_out_close(out, '}');
+    }
+    phema_json_out_close(out, ']');
+}
+
+void inspect_times_write_json(struct phema_json_out *out, const struct inspect_times *times)
+{
+    struct errors errors;
+    struct phema_error err = {""};
+    phema_json_out_u64(out, "bytes", times->size_bytes);
+    write_runs_json(out, times);
+    write_remarks_json(out, times);
+    if (!find_errors(&errors, times->series, &err)) {
+        phema_json_out_null(out, "predicted_errors");
+        return;
+    }
+    phema_json_out_open(out, "predicted_errors", '[');
+    for (size_t i = 0; i < N_WIDTHS; i++) {
+        phema_json_out_open(out, NULL, '{');
+        phema_json_out_number(out, "sigma_rel", errors.widths[i]);
+        phema_json_out_number(out, "total", errors.values[i]);
+        phema_json_out_close(out, '}');
+    }
+    phema_json_out_close(out, ']');
+}
