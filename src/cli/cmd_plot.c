@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "commands.h"
-#include "phema/file.h"
 #include "phema/json.h"
 #include "phema/plot.h"
 #include "phema/writer.h"
@@ -24,9 +23,6 @@ struct plot_values {
 enum kind { PROFILES, WEIGHTS, ERROR, MEMORY, SWEEP, N_KINDS };
 
 static const char *const kind_names[N_KINDS] = {"profiles", "weights", "error", "memory", "sweep"};
-
-/* A record of stages or of scores is some KiB; what is larger is something else. */
-#define MOST_RECORD ((size_t)16 << 20)
 
 /* ---- Which options go with which kind ---- */
 
@@ -119,42 +115,12 @@ static enum phema_status draw_plan(struct phema_picture **out, const struct plot
     return status;
 }
 
-static void report_left_out(const struct plot_values *given, size_t n)
-{
-    if (n && !given->common.is_quiet)
-        (void)fprintf(stderr, "%s: %zu line%s without a finite score left out\n",
-                      given->series.snapshots, n, n == 1 ? "" : "s");
-}
-
 static enum phema_status draw_record(struct phema_picture **out, const struct plot_values *given,
                                      enum kind kind, struct phema_error *err)
 {
     const char *path = given->series.snapshots;
-    struct phema_file *file = NULL;
-    struct phema_name_buffer name;
-    char title[sizeof(name.text) + 32];
-    (void)snprintf(title, sizeof(title), "%s: %s", phema_name_shown(&name, path, strlen(path)),
-                   kind == MEMORY ? "memory of a run" : "scores of averages");
-    enum phema_status status = phema_file_open(&file, path, err);
-    struct phema_span text = {0};
-    if (!status)
-        text = phema_file_span(file);
-    if (!status && text.size > MOST_RECORD)
-        status = phema_fail(err, PHEMA_ERR_FILE, "expected at most %zu bytes, found %zu",
-                            MOST_RECORD, text.size);
-    size_t n_left_out = 0;
-    if (!status && kind == MEMORY)
-        status = phema_plot_memory(out, title, text, given->max_ram, err);
-    else if (!status)
-        status = phema_plot_sweep(
-            out, &n_left_out,
-            &(struct phema_plot_sweep){.title = title, .csv = text, .maximizes = given->maximizes},
-            err);
-    phema_file_close(file);
-    if (status)
-        return phema_fail_in(err, status, "%s", path);
-    report_left_out(given, n_left_out);
-    return PHEMA_OK;
+    return kind == MEMORY ? plot_memory(out, path, given->max_ram, err)
+                          : plot_scores(out, path, given->maximizes, given->common.is_quiet, err);
 }
 
 /* ---- Files ---- */

@@ -14,9 +14,9 @@
 #include "phema/cli.h"
 #include "shared.h"
 
-const struct cli_verb *const cli_verbs[] = {&cli_synth,   &cli_join, &cli_plan,   &cli_weights,
-                                            &cli_inspect, &cli_diff, &cli_verify, &cli_gen,
-                                            &cli_convert, &cli_plot, &cli_search, NULL};
+const struct cli_verb *const cli_verbs[] = {
+    &cli_synth, &cli_join,    &cli_plan, &cli_weights, &cli_inspect, &cli_diff, &cli_verify,
+    &cli_gen,   &cli_convert, &cli_plot, &cli_search,  &cli_report,  NULL};
 
 static const char *verb_name(const void *table, size_t index)
 {

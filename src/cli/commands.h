@@ -5,7 +5,7 @@
 #include "opt.h"
 
 extern const struct cli_verb cli_synth, cli_join, cli_plan, cli_weights, cli_inspect, cli_diff,
-    cli_verify, cli_gen, cli_convert, cli_plot, cli_search;
+    cli_verify, cli_gen, cli_convert, cli_plot, cli_search, cli_report;
 
 /* In the order of the help; ends with NULL. */
 extern const struct cli_verb *const cli_verbs[];

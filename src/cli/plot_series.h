@@ -17,4 +17,10 @@ PHEMA_FALLIBLE plot_error_widths(struct cli_target_values *out,
 PHEMA_FALLIBLE plot_errors(struct phema_picture **out, const struct phema_plan *plan,
                            const struct cli_target_values *given, struct phema_error *err);
 
+/* Records that other verbs have written. is_quiet: of what is left out nothing is said. */
+PHEMA_FALLIBLE plot_memory(struct phema_picture **out, const char *path, uint64_t max_ram,
+                           struct phema_error *err);
+PHEMA_FALLIBLE plot_scores(struct phema_picture **out, const char *path, bool maximizes,
+                           bool is_quiet, struct phema_error *err);
+
 #endif

@@ -197,18 +197,24 @@ static const char *remedy(const struct phema_plan *plan, const struct phema_targ
            "help (weights --advise says how many times)";
 }
 
-static void warn(const struct phema_plan *plan, const struct phema_target *target)
+bool report_write_warning(struct phema_text *out, const struct phema_plan *plan,
+                          const struct phema_target *target)
 {
     const struct phema_solution *solution = &target->solution;
     bool is_wrong = solution->predicted.total > LARGE_ERROR;
     if (!is_wrong && !(solution->norm2 > LARGE_NORM))
-        return;
-    struct phema_text text = {0};
-    report_target_name(&text, target);
-    phema_text_printf(&text, ": %s; %s",
+        return false;
+    report_target_name(out, target);
+    phema_text_printf(out, ": %s; %s",
                       is_wrong ? "the error to expect is large" : "the weights are large",
                       remedy(plan, target));
-    if (!text.is_failed)
+    return true;
+}
+
+static void warn(const struct phema_plan *plan, const struct phema_target *target)
+{
+    struct phema_text text = {0};
+    if (report_write_warning(&text, plan, target) && !text.is_failed)
         (void)fprintf(stderr, "warning: %s\n", text.data);
     phema_text_clear(&text);
 }

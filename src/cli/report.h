@@ -17,6 +17,9 @@ void report_plan(const struct cli_common *common, const struct phema_plan *plan,
 const char *report_named_unit(const struct phema_series *series);
 /* "sigma_rel 0.1 at 4096" */
 void report_target_name(struct phema_text *out, const struct phema_target *target);
+/* What is wrong with the weights of a target, and what would help; false: nothing is. */
+bool report_write_warning(struct phema_text *out, const struct phema_plan *plan,
+                          const struct phema_target *target);
 /* Where in the file of --into the average goes. */
 void report_into(const struct cli_common *common, const char *into,
                  const struct phema_outputs *outputs);

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+/* html.c - see html.h. */
+#include "html.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Light, wide enough for pictures of 800 units, and one column on a phone. Wide things scroll in
+ * their own box. Colours are those of the pictures. */
+static const char style[] =
+    ":root{color-scheme:light}\n"
+    "*{box-sizing:border-box}\n"
+    "body{margin:0;background:#f6f7f9;color:#222;font:16px/1.5 'DejaVu Sans',Verdana,Helvetica,"
+    "Arial,sans-serif}\n"
+    "main{max-width:900px;margin:0 auto;padding:24px 16px 48px}\n"
+    "h1{font-size:26px;line-height:1.25;margin:0 0 4px;overflow-wrap:anywhere}\n"
+    "h2{font-size:19px;margin:0 0 12px}\n"
+    "h3{font-size:15px;margin:20px 0 6px;color:#444}\n"
+    "p{margin:0 0 12px}\n"
+    ".lead{color:#555}\n"
+    "section{background:#fff;border:1px solid #e2e5ea;border-radius:8px;padding:18px 20px;"
+    "margin:18px 0}\n"
+    ".facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(120px,1fr));gap:10px;"
+    "margin:16px 0 0}\n"
+    ".facts div{background:#fff;border:1px solid #e2e5ea;border-radius:8px;padding:8px 12px}\n"
+    ".facts b{display:block;font-size:18px;line-height:1.3;overflow-wrap:anywhere}\n"
+    ".facts span{color:#666;font-size:13px}\n"
+    ".wide{overflow-x:auto;margin:0 0 12px}\n"
+    ".picture svg{display:block;width:100%;min-width:600px;height:auto}\n"
+    "table{border-collapse:collapse;font-size:14px;min-width:50%}\n"
+    "th,td{padding:4px 14px 4px 0;text-align:left;vertical-align:baseline;border-bottom:1px solid "
+    "#eceef1;white-space:nowrap;unicode-bidi:isolate}\n"
+    "th{color:#555;font-weight:600;border-bottom:2px solid #d9dde3}\n"
+    "th.n,td.n{text-align:right;font-variant-numeric:tabular-nums}\n"
+    "td:last-child,th:last-child{padding-right:0}\n"
+    "ul{margin:0 0 12px;padding-left:20px}\n"
+    "li,.warning{overflow-wrap:anywhere}\n"
+    ".warning{border-left:4px solid #d55e00;background:#fff4ec;padding:8px 12px;margin:0 0 12px}\n"
+    "details{margin:0 0 12px}\n"
+    "summary{cursor:pointer;color:#0072b2;padding:4px 0}\n"
+    "code,pre{font:13px/1.5 'DejaVu Sans Mono',Menlo,Consolas,monospace}\n"
+    "pre{background:#f6f7f9;border:1px solid #e2e5ea;border-radius:6px;padding:10px 12px;margin:0 "
+    "0 12px;white-space:pre-wrap;overflow-wrap:anywhere}\n"
+    "section>:last-child{margin-bottom:0}\n"
+    "@media(max-width:520px){section{padding:14px 12px;margin:12px 0}main{padding:16px 8px "
+    "32px}h1{font-size:21px}}\n"
+    "@media print{body{background:#fff}section{break-inside:avoid}}\n";
+
+/* U+200B..U+200F, U+2028..U+202E, U+2060..U+2069, U+FEFF: what cannot be seen, or turns text. */
+static size_t hidden_length(const char *at)
+{
+    const unsigned char *bytes = (const unsigned char *)at;
+    if (bytes[0] == 0xEF && bytes[1] == 0xBB && bytes[2] == 0xBF)
+        return 3;
+    if (bytes[0] != 0xE2)
+        return 0;
+    bool is_general = bytes[1] == 0x80 && ((bytes[2] >= 0x8B && bytes[2] <= 0x8F) ||
+                                           (bytes[2] >= 0xA8 && bytes[2] <= 0xAE));
+    bool is_isolate = bytes[1] == 0x81 && bytes[2] >= 0xA0 && bytes[2] <= 0xA9;
+    return is_general || is_isolate ? 3 : 0;
+}
+
+static void escape(struct phema_text *out, const char *text)
+{
+    static const char special[] = "<>&\"'";
+    static const char *const names[] = {"&lt;", "&gt;", "&amp;", "&quot;", "&#39;"};
+    while (*text) {
+        const char *found = strchr(special, *text);
+        size_t hidden = hidden_length(text);
+        if (found)
+            phema_text_puts(out, names[found - special]);
+        else if (hidden)
+            phema_text_printf(out, "\\u%04x",
+                              ((unsigned)text[0] & 0xF) << 12 | ((unsigned)text[1] & 0x3F) << 6 |
+                                  ((unsigned)text[2] & 0x3F));
+        else
+            phema_text_append(out, text, 1);
+        text += hidden ? hidden : 1;
+    }
+}
+
+void html_text(struct phema_text *out, const char *text)
+{
+    struct phema_text shown = {0};
+    phema_text_puts_shown(&shown, text);
+    if (shown.data && !shown.is_failed)
+        escape(out, shown.data);
+    out->is_failed = out->is_failed || shown.is_failed;
+    phema_text_clear(&shown);
+}
+
+void html_printf(struct phema_text *out, const char *format, ...)
+{
+    char *text = NULL;
+    va_list args;
+    va_start(args, format);
+    if (vasprintf(&text, format, args) < 0) {
+        out->is_failed = true;
+        text = NULL;
+    }
+    va_end(args);
+    if (text)
+        html_text(out, text);
+    free(text);
+}
+
+void html_begin(struct phema_text *out, const char *title)
+{
+    phema_text_puts(out,
+                    "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
+                    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
+                    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+                    "style-src 'unsafe-inline'\"/>\n<title>");
+    html_text(out, title);
+    phema_text_puts(out, "</title>\n<style>\n");
+    phema_text_puts(out, style);
+    phema_text_puts(out, "</style>\n</head>\n<body>\n<main>\n");
+}
+
+void html_end(struct phema_text *out)
+{
+    phema_text_puts(out, "</main>\n</body>\n</html>\n");
+}
+
+void html_section(struct phema_text *out, const char *id, const char *title)
+{
+    phema_text_printf(out, "<section id=\"%s\">\n<h2>%s</h2>\n", id, title);
+}
+
+static void write_cells(struct phema_text *out, const char *tag, const char *const *columns,
+                        const char *const *cells)
+{
+    phema_text_puts(out, "<tr>");
+    for (size_t i = 0; columns[i]; i++) {
+        bool is_number = columns[i][0] == '>';
+        phema_text_printf(out, "<%s%s>", tag, is_number ? " class=\"n\"" : "");
+        html_text(out, cells ? cells[i] : columns[i] + is_number);
+        phema_text_printf(out, "</%s>", tag);
+    }
+    phema_text_puts(out, "</tr>\n");
+}
+
+void html_table(struct phema_text *out, const char *const *columns)
+{
+    phema_text_puts(out, "<div class=\"wide\"><table>\n<thead>");
+    write_cells(out, "th", columns, NULL);
+    phema_text_puts(out, "</thead>\n<tbody>\n");
+}
+
+void html_row(struct phema_text *out, const char *const *columns, const char *const *cells)
+{
+    write_cells(out, "td", columns, cells);
+}
+
+void html_table_end(struct phema_text *out)
+{
+    phema_text_puts(out, "</tbody>\n</table></div>\n");
+}

@@ -1,0 +1,32 @@
+/* html_report.h - a series and its averages as one page. */
+#ifndef CLI_HTML_REPORT_H
+#define CLI_HTML_REPORT_H
+
+#include "inspect.h"
+#include "phema/plan.h"
+#include "phema/plot.h"
+#include "phema/text.h"
+#include "shared.h"
+
+/* What the page is made of. Pictures are SVG, an empty text: none of that kind. */
+struct html_report {
+    const struct cli_common *common;
+    const struct phema_plan *plan; /* of the targets; NULL: none */
+    const struct phema_series *series;
+    const struct inspect_summary *summary; /* NULL: no file is open */
+    const struct inspect_times *times;
+    const char *title;
+    struct phema_text profiles, weights, errors, scores, memory;
+    bool is_cut; /* pictures have the first targets only */
+};
+
+/* The same bytes for the same report. */
+void html_report_write(struct phema_text *out, const struct html_report *report);
+void html_report_clear(struct html_report *report); /* the pictures */
+
+/* html_targets.c: the sections of the targets, of the snapshots with their weights, and of what
+ * they were made with */
+void html_write_targets(struct phema_text *out, const struct html_report *report);
+void html_write_snapshots(struct phema_text *out, const struct html_report *report);
+
+#endif
