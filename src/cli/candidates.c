@@ -47,7 +47,7 @@ static enum phema_status add_files(struct candidate *candidate, const struct phe
     const struct phema_output *output = &outputs->items[j];
     enum phema_status status = PHEMA_OK;
     candidate->entries =
-        calloc(output->n_files + outputs->n_side_files + 2, sizeof(*candidate->entries));
+        calloc(output->n_files + outputs->n_side_files + 2, sizeof(struct phema_cleanup_entry *));
     if (!candidate->entries)
         return phema_fail_memory(err);
     for (size_t f = 0; f < output->n_files && !status; f++)

@@ -123,7 +123,7 @@ static double find_step(double *differences, size_t n)
 
 static enum phema_status set_step(struct finding *finding, struct phema_error *err)
 {
-    size_t n = finding->times->n_times - 1;
+    size_t n = finding->times->n_times ? finding->times->n_times - 1 : 0;
     double *differences = calloc(n + 1, sizeof(*differences));
     if (!differences)
         return phema_fail_memory(err);
@@ -204,13 +204,14 @@ static void find_runs(struct finding *finding)
     for (size_t t = 0; t < times->n_times; t++) {
         uint64_t kinds = kinds_at(finding, t, true), bytes = bytes_at(finding, t);
         double at = time_at(finding, t);
-        struct inspect_run *run = times->n_runs ? &times->runs[times->n_runs - 1] : NULL;
-        if (!run || !continues(finding, run, t, kinds)) {
-            run = &times->runs[times->n_runs++];
+        bool is_new =
+            times->n_runs == 0 || !continues(finding, &times->runs[times->n_runs - 1], t, kinds);
+        times->n_runs += is_new;
+        struct inspect_run *run = &times->runs[times->n_runs - 1];
+        if (is_new)
             *run = (struct inspect_run){.from = at, .every = PHEMA_UNKNOWN, .kinds = kinds};
-        } else {
+        else
             run->every = isnan(times->step) ? 0 : times->step;
-        }
         run->to = at;
         run->n_snapshots += finding->first_of[t + 1] - finding->first_of[t];
         run->size_bytes += bytes;

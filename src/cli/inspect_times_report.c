@@ -20,6 +20,7 @@
 #define FIRST_WIDTH   12.5
 #define BETWEEN_WIDTH 5.0
 #define N_WIDTHS      56
+#define N_LEVELS      8
 
 static void write_kinds(struct phema_text *out, const struct inspect_times *times, uint64_t kinds)
 {
@@ -34,7 +35,7 @@ static void write_kinds(struct phema_text *out, const struct inspect_times *time
 
 void inspect_show_step(struct phema_name_buffer *out, double every)
 {
-    (void)strcpy(out->text, isnan(every) ? "" : "uneven");
+    (void)snprintf(out->text, sizeof(out->text), "%s", isnan(every) ? "" : "uneven");
     if (!(every > 0))
         return;
     bool is_rounded = every >= 10 && fabs(every - round(every)) > 1e-6 * every;
@@ -55,8 +56,10 @@ static void write_run(struct phema_text *out, const struct inspect_times *times,
         phema_text_printf(&range, " to %s", phema_number_shown(&to, run->to));
     inspect_show_step(&every, run->every);
     write_kinds(&kinds, times, run->kinds);
-    if (kinds.size > KINDS_WIDTH)
-        (void)strcpy(kinds.data + terminal_cut(kinds.data, KINDS_WIDTH - 3), "...");
+    if (kinds.size > KINDS_WIDTH) {
+        kinds.size = terminal_cut(kinds.data, KINDS_WIDTH - 3);
+        phema_text_puts(&kinds, "...");
+    }
     phema_text_printf(out, "  %-*s %8s  %-*s %9zu %9s\n", RANGE_WIDTH, range.data ? range.data : "",
                       every.text, KINDS_WIDTH, kinds.data ? kinds.data : "", run->n_snapshots,
                       run->size_bytes ? phema_size_shown(&size, run->size_bytes) : "-");
@@ -168,15 +171,15 @@ static bool find_errors(struct errors *out, const struct phema_series *series,
 
 static void write_bars(struct phema_text *out, const struct errors *errors)
 {
-    static const char *const blocks[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-    static const char *const signs[] = {"_", ".", "-", ":", "=", "+", "*", "#"};
+    static const char *const blocks[N_LEVELS] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    static const char *const signs[N_LEVELS] = {"_", ".", "-", ":", "=", "+", "*", "#"};
     const char *const *shown = terminal_is_utf8() ? blocks : signs;
     double low = log(errors->values[errors->least]), high = log(errors->values[errors->most]);
     double size = fmax(high - low, 1e-3); /* of equal errors none is high */
     phema_text_puts(out, "  ");
     for (size_t i = 0; i < N_WIDTHS; i++) {
-        double level = (log(errors->values[i]) - low) / size * (double)ARRAY_LEN(blocks);
-        size_t at = level >= ARRAY_LEN(blocks) ? ARRAY_LEN(blocks) - 1 : (size_t)level;
+        double level = (log(errors->values[i]) - low) / size * N_LEVELS;
+        size_t at = level >= N_LEVELS ? N_LEVELS - 1 : (size_t)level;
         phema_text_puts(out, shown[at]);
     }
     phema_text_puts(out, "\n");

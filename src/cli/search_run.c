@@ -187,9 +187,10 @@ static void tidy(struct searching *searching, bool is_end)
 struct pass {
     struct candidate *candidates; /* [n] */
     size_t n, n_scored;
-    struct cli_prepared prepared;
-    struct cli_common common; /* that says less */
+    struct cli_prepared *prepared; /* while candidates are made */
+    struct cli_common common;      /* that says less */
     struct cli_run_values run;
+    double widths[PHEMA_SEARCH_MOST_BATCH], time; /* what run points to */
 };
 
 /* What was not scored goes, if it was made here. */
@@ -207,8 +208,8 @@ static void end_pass(const struct searching *searching, struct pass *pass)
 static enum phema_status set_candidate(struct searching *searching, struct pass *pass, size_t j,
                                        struct phema_error *err)
 {
-    const struct phema_outputs *outputs = &pass->prepared.outputs;
-    const struct phema_target *target = &pass->prepared.plan->targets[j];
+    const struct phema_outputs *outputs = &pass->prepared->outputs;
+    const struct phema_target *target = &pass->prepared->plan->targets[j];
     const struct phema_search_point at = {target->sigma_rel, target->named_time};
     const char *path = outputs->items[j].path, *name = candidate_name(path);
     struct stat st;
@@ -228,7 +229,7 @@ static enum phema_status set_candidate(struct searching *searching, struct pass 
 static enum phema_status name_outputs(struct searching *searching, struct pass *pass,
                                       struct phema_error *err)
 {
-    struct cli_prepared *prepared = &pass->prepared;
+    struct cli_prepared *prepared = pass->prepared;
     enum phema_status status =
         cli_prepare_outputs(prepared, &pass->common, &pass->run, searching->out, err);
     bool is_alone = !status && prepared->outputs.form == PHEMA_FORM_SHARDED &&
@@ -263,48 +264,64 @@ static enum phema_status synthesise(struct searching *searching, struct pass *pa
                                     struct phema_error *err)
 {
     const struct cli_synth_values values = {.common = pass->common, .run = pass->run};
-    enum phema_status status = cli_skip_existing(&pass->prepared, &values, err);
-    if (status || pass->prepared.outputs.m == 0)
+    enum phema_status status = cli_skip_existing(pass->prepared, &values, err);
+    if (status || pass->prepared->outputs.m == 0)
         return status;
     struct phema_synth_result result = {0};
-    pass->prepared.options.report = progress_report;
-    pass->prepared.options.context = &searching->progress;
-    status = phema_synth_run(&result, pass->prepared.plan, &pass->prepared.outputs,
-                             &pass->prepared.options, err);
+    pass->prepared->options.report = progress_report;
+    pass->prepared->options.context = &searching->progress;
+    status = phema_synth_run(&result, pass->prepared->plan, &pass->prepared->outputs,
+                             &pass->prepared->options, err);
     progress_finish(&searching->progress);
     searching->n_passes += !status;
     return status;
 }
 
-/* Points of one time. Ends with end_pass in any case. */
+/* As its options say it: of one time. */
+static void set_targets(struct pass *pass, const struct searching *searching,
+                        const struct phema_search_point *points, size_t n)
+{
+    *pass = (struct pass){.common = searching->given->common, .run = searching->given->run};
+    pass->common.is_quiet = !pass->common.is_verbose;
+    for (size_t i = 0; i < n; i++)
+        pass->widths[i] = points[i].sigma_rel;
+    pass->time = points[0].time;
+    pass->run.target.sigma_rel = (struct cli_reals){pass->widths, n};
+    pass->run.target.at = (struct cli_reals){&pass->time, 1};
+    pass->run.target.max_error = PHEMA_UNKNOWN;
+}
+
+static enum phema_status plan(struct searching *searching, struct pass *pass,
+                              struct phema_error *err)
+{
+    enum phema_status status =
+        cli_prepare_plan(pass->prepared, &pass->common, &pass->run, NULL, err);
+    if (status)
+        return status;
+    struct phema_series *series = pass->prepared->plan->series;
+    status = phema_series_identify(series, err);
+    return status ? status : check_same(searching, series, err);
+}
+
+/* Ends with end_pass in any case. */
 static enum phema_status make(struct searching *searching, struct pass *pass,
                               const struct phema_search_point *points, size_t n,
                               struct phema_error *err)
 {
-    double widths[PHEMA_SEARCH_MOST_BATCH], time = points[0].time;
-    for (size_t i = 0; i < n; i++)
-        widths[i] = points[i].sigma_rel;
-    *pass = (struct pass){.common = searching->given->common, .run = searching->given->run};
-    pass->common.is_quiet = !pass->common.is_verbose;
-    pass->run.target.sigma_rel = (struct cli_reals){widths, n};
-    pass->run.target.at = (struct cli_reals){&time, 1};
-    pass->run.target.max_error = PHEMA_UNKNOWN;
+    struct cli_prepared prepared = {0};
+    set_targets(pass, searching, points, n);
+    pass->prepared = &prepared;
     pass->candidates = calloc(n, sizeof(*pass->candidates));
-    if (!pass->candidates)
-        return phema_fail_memory(err);
-    struct cli_prepared *prepared = &pass->prepared;
-    enum phema_status status = cli_prepare_plan(prepared, &pass->common, &pass->run, NULL, err);
-    if (!status)
-        status = phema_series_identify(prepared->plan->series, err);
-    if (!status)
-        status = check_same(searching, prepared->plan->series, err);
+    enum phema_status status =
+        pass->candidates ? plan(searching, pass, err) : phema_fail_memory(err);
     if (!status)
         status = name_outputs(searching, pass, err);
-    for (size_t j = 0; !status && j < prepared->plan->m; j++)
+    for (size_t j = 0; !status && j < pass->prepared->plan->m; j++)
         status = set_candidate(searching, pass, j, err);
     if (!status)
         status = synthesise(searching, pass, err);
-    cli_prepared_clear(prepared);
+    cli_prepared_clear(&prepared);
+    pass->prepared = NULL;
     return status;
 }
 

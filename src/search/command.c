@@ -179,7 +179,7 @@ static void read_pipe(struct running *running, size_t which)
 static void ask_to_end(struct running *running)
 {
     double now = elapsed(running);
-    if (!running->asked_s) {
+    if (!(running->asked_s > 0)) {
         running->asked_s = now;
         (void)kill(-running->pid, SIGTERM);
     } else if (now - running->asked_s > GRACE_S && !running->is_killed) {
@@ -232,7 +232,7 @@ static enum phema_status judge(const struct running *running, int state, struct 
     const char *text = size ? (const char *)line.data : "and said nothing";
     const char *between = size ? ": " : ", ";
     size = size ? size : (int)strlen(text);
-    if (running->asked_s)
+    if (running->asked_s > 0)
         return phema_fail(err, PHEMA_ERR_INPUTS, "took longer than %g s, and was ended%s%.*s",
                           running->options->timeout_s, between, size, text);
     if (WIFSIGNALED(state))

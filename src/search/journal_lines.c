@@ -150,7 +150,8 @@ PHEMA_FALLIBLE journal_check_header(struct phema_span *text, struct phema_span h
     for (size_t i = 0; i < ARRAY_LEN(differs); i++) {
         struct phema_span wanted = journal_cut_line(&header);
         struct phema_span found = text->size ? journal_cut_line(text) : (struct phema_span){0};
-        if (found.size == wanted.size && memcmp(found.data, wanted.data, wanted.size) == 0)
+        if (found.data && found.size == wanted.size &&
+            memcmp(found.data, wanted.data, wanted.size) == 0)
             continue;
         if (!differs[i])
             return phema_fail(err, PHEMA_ERR_FILE,

@@ -203,7 +203,7 @@ size_t phema_search_next(struct phema_search_point *out, size_t most,
         for (size_t i = 0; i < search->n_widths; i++)
             ask(&asked, scores, n, (struct phema_search_point){search->widths[i], search->times[t]},
                 SLACK);
-    struct best best;
+    struct best best = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
     if (asked.n || !choose_time(&best, search, scores, n))
         return asked.n;
     if (!is_settled(search, scores, &best))
