@@ -8,6 +8,8 @@
 #include "prepare.h"
 #include "report.h"
 
+#define SEARCH_JOURNAL "scores.csv"
+
 struct search_values {
     struct cli_common common;
     struct cli_run_values run;
@@ -41,8 +43,35 @@ PHEMA_FALLIBLE search_open(struct searching *searching, struct phema_error *err)
 PHEMA_FALLIBLE search_run(struct searching *searching, struct phema_error *err);
 void search_clear(struct searching *searching);
 
-/* How many of the scores are of this range and these times. */
+/* What is known of the snapshots, as one name. */
+PHEMA_FALLIBLE search_digest(char digest[PHEMA_DIGEST], const struct phema_series *series,
+                             struct phema_error *err);
+/* Whether a score is of this range and these times, and how many are. */
+bool search_has(const struct searching *searching, const struct phema_search_score *score);
 size_t search_count(const struct searching *searching);
+bool search_is_alike(const struct phema_search_point *a, const struct phema_search_point *b);
+
+/* ---- search_pass.c ---- */
+
+struct search_pass {
+    struct candidate *candidates; /* [n] */
+    size_t n, n_scored;
+    struct cli_prepared *prepared; /* while candidates are made */
+    struct cli_common common;      /* that says less */
+    struct cli_run_values run;
+    double widths[PHEMA_SEARCH_MOST_BATCH], time; /* what run points to */
+};
+
+/* Makes the candidates of n points of one time; search_pass_end is to follow in any case. */
+PHEMA_FALLIBLE search_pass_make(struct searching *searching, struct search_pass *pass,
+                                const struct phema_search_point *points, size_t n,
+                                struct phema_error *err);
+/* What was not scored goes, if it was made here. */
+void search_pass_end(const struct searching *searching, struct search_pass *pass);
+
+/* Of what was made and has its score only that stays which --keep says. At the end nothing stays
+ * that has none: a run that was killed may have made what is not asked for any more. */
+void search_tidy(struct searching *searching, bool is_end);
 
 /* search_report.c */
 void search_report_start(const struct searching *searching, bool was_cut);

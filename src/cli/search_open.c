@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+/* search_open.c - what a search is of: the series, and the scores that are there. */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "phema/hash.h"
+#include "phema/writer.h"
+#include "search_run.h"
+
+/* ---- The series ---- */
+
+PHEMA_FALLIBLE search_digest(char digest[PHEMA_DIGEST], const struct phema_series *series,
+                             struct phema_error *err)
+{
+    struct phema_hash *hash = NULL;
+    enum phema_status status = phema_hash_new(&hash, err);
+    if (status)
+        return status;
+    for (size_t k = 0; k < series->n; k++) {
+        const struct phema_snapshot *snapshot = &series->snapshots[k];
+        struct phema_name_buffer time;
+        const char *texts[] = {snapshot->label, snapshot->digest,
+                               snapshot->spec ? snapshot->spec : "",
+                               phema_number_shown(&time, snapshot->named_time)};
+        for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+            phema_hash_add(hash, texts[i], strlen(texts[i]) + 1);
+        phema_hash_add_u64(hash, phema_snapshot_bytes(snapshot));
+    }
+    phema_hash_digest(digest, hash);
+    phema_hash_free(hash);
+    return PHEMA_OK;
+}
+
+static enum phema_status set_times(struct searching *searching, const struct phema_series *series,
+                                   struct phema_error *err)
+{
+    const struct cli_reals *given = &searching->given->run.target.at;
+    size_t n = given->n ? given->n : 1;
+    double *times = phema_arena_array(&searching->arena, n, sizeof(*times));
+    if (!times)
+        return phema_fail_memory(err);
+    for (size_t i = 0; i < given->n; i++)
+        times[i] = given->items[i];
+    if (!given->n)
+        times[0] = series->snapshots[series->n - 1].named_time;
+    searching->search.times = times;
+    searching->search.n_times = n;
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE search_look(struct searching *searching, struct phema_error *err)
+{
+    const struct search_values *given = searching->given;
+    struct phema_series_options options;
+    struct phema_series *series = NULL;
+    enum phema_status status =
+        cli_series_options(&options, &given->common, &given->run.series, err);
+    options.max_ram_bytes = given->run.max_ram;
+    options.may_lack_key = given->run.into != NULL;
+    if (!status)
+        status = phema_series_open(&series, &options, err);
+    if (!status)
+        report_series(&given->common, series);
+    if (!status)
+        status = set_times(searching, series, err);
+    if (!status)
+        status = phema_series_identify(series, err);
+    if (!status)
+        status = search_digest(searching->snapshots, series, err);
+    phema_series_close(series);
+    return status;
+}
+
+/* ---- The journal ---- */
+
+static char *describe_command(struct phema_arena *arena, const struct search_values *given)
+{
+    struct phema_text text = {0};
+    phema_text_puts(&text, given->exec);
+    if (given->is_shell)
+        phema_text_puts(&text, " --shell");
+    if (given->score_regex) {
+        phema_text_puts(&text, " --score-regex ");
+        cli_shell_quote(&text, given->score_regex);
+    }
+    char *kept = text.is_failed ? NULL : phema_arena_copy(arena, text.data, text.size);
+    phema_text_clear(&text);
+    return kept;
+}
+
+PHEMA_FALLIBLE search_open(struct searching *searching, struct phema_error *err)
+{
+    const struct search_values *given = searching->given;
+    struct phema_text path = {0};
+    phema_text_printf(&path, "%s/" SEARCH_JOURNAL, searching->directory);
+    char *command = describe_command(&searching->arena, given);
+    enum phema_status status = phema_text_check(&path, err);
+    if (!status && !command)
+        status = phema_fail_memory(err);
+    if (!status && mkdir(searching->directory, 0777) && errno != EEXIST)
+        status = phema_fail(err, PHEMA_ERR_OUTPUT, "%s: cannot be made: %s", searching->directory,
+                            strerror(errno));
+    const struct phema_journal_header header = {.command = command,
+                                                .options = given->common.repeated_options,
+                                                .snapshots = searching->snapshots};
+    bool was_cut = false;
+    if (!status)
+        status = phema_journal_open(&searching->journal, &was_cut, path.data, &header,
+                                    given->run.is_forced, err);
+    if (!status)
+        status = phema_writer_sync_entry(path.data, err);
+    if (!status)
+        status = phema_writer_sync_entry(searching->directory, err);
+    if (!status)
+        search_report_start(searching, was_cut);
+    phema_text_clear(&path);
+    return status;
+}
+
+bool search_has(const struct searching *searching, const struct phema_search_score *score)
+{
+    const struct phema_search *search = &searching->search;
+    for (size_t t = 0; t < search->n_times; t++)
+        if (phema_search_counts(search, score, search->times[t]))
+            return true;
+    return false;
+}
+
+size_t search_count(const struct searching *searching)
+{
+    size_t n = 0, count = 0;
+    const struct phema_search_score *scores = phema_journal_scores(searching->journal, &n);
+    for (size_t i = 0; i < n; i++)
+        count += search_has(searching, &scores[i]);
+    return count;
+}

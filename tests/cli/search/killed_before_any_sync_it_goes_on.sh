@@ -1,0 +1,18 @@
+# Killed before something is synced, a score, a candidate, the journal itself: the next run ends with
+# the same scores, and leaves nothing but the best candidate and them.
+[[ $sanitize = *thread* ]] && echo "the thread sanitizer does not take the shim" >&2 && exit 77
+faults="env LD_PRELOAD=$(dirname "$phema")/tests/libfaults.so"
+export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:${ASAN_OPTIONS-}
+"$phema" gen -q --count 3 --params 100 run >/dev/null
+search() { "$@" search -q --sigma-rel 0.05:0.2 --coarse 4 --batch 2 --tolerance 0.02 --exec 'echo {}' \
+    --score-regex '(0\.[0-9]+)\.safetensors$' run out; }
+search "$phema"
+grep '^0' out/scores.csv | cut -d, -f1-3 >wanted
+for at in 1 2 4 6 8 10 12 14 16 18 20 22; do
+    rm -r out
+    { search $faults FAULT_CALLS=fsync FAULT_WITH=KILL FAULT_AT=$at "$phema" >/dev/null; } 2>/dev/null
+    echo "status $?"
+    search "$phema" >/dev/null
+    grep '^0' out/scores.csv | cut -d, -f1-3 | cmp - wanted
+    ls out
+done 2>&1 | sort | uniq -c | sed 's/^ *//'
