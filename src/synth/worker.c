@@ -28,8 +28,9 @@ PHEMA_FALLIBLE worker_init(struct worker *worker, struct run *run, struct phema_
     const struct worker_buffers *sizes = &run->budget.buffers;
     worker->sums = aligned_alloc(64, sizes->sums);
     worker->written = aligned_alloc(64, sizes->written);
-    worker->slots = aligned_alloc(PHEMA_INPUT_ALIGNMENT,
-                                  sizes->copied + PHEMA_INPUT_ALIGNMENT); /* never NULL */
+    /* whole units, as C17 wants them; at least one, so that it is never NULL */
+    size_t n_units = sizes->copied / PHEMA_INPUT_ALIGNMENT + 1;
+    worker->slots = aligned_alloc(PHEMA_INPUT_ALIGNMENT, n_units * PHEMA_INPUT_ALIGNMENT);
     worker->references = aligned_alloc(64, sizes->references + 64);
     worker->inputs = calloc(run->plan->series->n, sizeof(*worker->inputs));
     if (worker->sums && worker->slots && worker->written && worker->references && worker->inputs &&
