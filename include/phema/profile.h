@@ -93,15 +93,26 @@ enum phema_ridge {
                        * or the squared error relative to |theta|^2 (motion) */
 };
 enum phema_solver {
-    PHEMA_SOLVER_AUTO,  /* quad up to 700 unknowns, LAPACKE with quad refinement above */
-    PHEMA_SOLVER_QUAD,  /* Cholesky in quad */
-    PHEMA_SOLVER_LAPACK /* float64, the reference */
+    PHEMA_SOLVER_AUTO,   /* quad up to 700 unknowns, LAPACKE with quad refinement above */
+    PHEMA_SOLVER_QUAD,   /* Cholesky in quad */
+    PHEMA_SOLVER_LAPACK, /* float64, the reference */
+    PHEMA_SOLVER_DEVICE  /* float64 by the factorer, with quad refinement */
 };
+
+/* Another one who makes float64 factors: of a graphics processor. */
+struct phema_factorer {
+    const char *name; /* what solutions say */
+    /* L of L L^T = matrix [n x n], symmetric, row-major; below the diagonal and on it.
+     * PHEMA_NO, without a message: a pivot is not positive. PHEMA_ERR_RESOURCE */
+    enum phema_status (*factor)(double *matrix, size_t n, struct phema_error *err);
+};
+
 struct phema_solve_options {
     enum phema_metric metric;
     enum phema_ridge ridge;
     double ridge_value;
     enum phema_solver solver;
+    const struct phema_factorer *factorer; /* of PHEMA_SOLVER_DEVICE */
     bool keeps_sum; /* profile metric: leave out the division by the sum (eq. 151 as it stands) */
 };
 
@@ -157,7 +168,7 @@ struct phema_solution {
                            * walk is the metric */
     double condition;     /* of the Gram matrix with its ridge, in the 2-norm; inf: singular */
     double ridge;         /* lambda that was used, 0 for none */
-    const char *solver;   /* "quad" or "lapack" */
+    const char *solver;   /* "quad", "lapack" or the name of the factorer */
     struct phema_prediction predicted;
 };
 

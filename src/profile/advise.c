@@ -65,10 +65,11 @@ static enum phema_status begin(struct elimination *elimination, const struct phe
             elimination->weights[k * n + i] = (phema_quad)solutions[k].weights[i];
     }
     struct phema_system system = {0};
+    struct phema_system_way way = {PHEMA_SOLVER_QUAD, NULL};
     if (!status) {
         phema_model_ridge(scratch, model, model->has_motion, n);
-        status = phema_system_open(&system, gram, scratch, PHEMA_SOLVER_QUAD, PHEMA_STRICT,
-                                   problem->snapshots, err);
+        status =
+            phema_system_open(&system, gram, scratch, way, PHEMA_STRICT, problem->snapshots, err);
     }
     for (size_t i = 0; !status && i < n; i++)
         status = phema_system_column(&system, elimination->inverse + i * n, i, err);

@@ -109,7 +109,9 @@ static enum phema_status factor_quad(struct phema_system *system, struct phema_e
 }
 
 /* PHEMA_NO when a pivot fails: float64 cannot tell the matrix from a singular one */
-static enum phema_status factor_lapack(struct phema_system *system, struct phema_error *err)
+static enum phema_status factor_float64(struct phema_system *system,
+                                        const struct phema_factorer *factorer,
+                                        struct phema_error *err)
 {
     size_t n = system->gram->n;
     for (size_t i = 0; i < n; i++) {
@@ -117,33 +119,39 @@ static enum phema_status factor_lapack(struct phema_system *system, struct phema
             system->lower[i * n + j] =
                 (double)phema_system_entry(system->gram->matrix, system->shrink, n, i, j);
     }
+    system->float64_by = factorer ? factorer->name : "lapack";
     /* row-major lower is column-major upper, and that needs no transposed copy */
     lapack_int order = (lapack_int)n;
-    if (LAPACKE_dpotrf(LAPACK_COL_MAJOR, 'U', order, system->lower, order) != 0)
-        return PHEMA_NO;
-    return find_condition(system, err);
+    enum phema_status status = PHEMA_OK;
+    if (factorer)
+        status = factorer->factor(system->lower, n, err);
+    else if (LAPACKE_dpotrf(LAPACK_COL_MAJOR, 'U', order, system->lower, order) != 0)
+        status = PHEMA_NO;
+    return status ? status : find_condition(system, err);
 }
 
-static enum phema_status factor(struct phema_system *system, enum phema_solver solver,
+static enum phema_status factor(struct phema_system *system, struct phema_system_way way,
                                 struct phema_error *err)
 {
     size_t n = system->gram->n;
+    enum phema_solver solver = way.solver;
     if (solver == PHEMA_SOLVER_QUAD || (solver == PHEMA_SOLVER_AUTO && n <= MAX_QUAD_UNKNOWNS))
         return factor_quad(system, err);
-    enum phema_status status = factor_lapack(system, err);
-    if (status == PHEMA_NO && solver == PHEMA_SOLVER_AUTO)
+    bool is_by_other = solver == PHEMA_SOLVER_DEVICE && way.factorer;
+    enum phema_status status = factor_float64(system, is_by_other ? way.factorer : NULL, err);
+    if (status == PHEMA_NO && solver != PHEMA_SOLVER_LAPACK)
         return factor_quad(system, err);
     if (status == PHEMA_NO)
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "float64 cannot tell these %zu snapshots apart (Cholesky meets a pivot "
                           "that is not positive); use --solver quad",
                           n);
-    system->refines = !status && solver == PHEMA_SOLVER_AUTO;
+    system->refines = !status && solver != PHEMA_SOLVER_LAPACK;
     return status;
 }
 
 enum phema_status phema_system_open(struct phema_system *system, const struct phema_gram *gram,
-                                    const phema_quad *ridge, enum phema_solver solver,
+                                    const phema_quad *ridge, struct phema_system_way way,
                                     enum phema_leniency leniency,
                                     const struct phema_profile *snapshots, struct phema_error *err)
 {
@@ -154,7 +162,7 @@ enum phema_status phema_system_open(struct phema_system *system, const struct ph
     if (!system->lower || !system->scratch || (ridge && !find_shrink(system, ridge)))
         status = fail_memory(system, err);
     if (!status)
-        status = factor(system, solver, err);
+        status = factor(system, way, err);
     if (status)
         phema_system_close(system);
     return status;
@@ -173,7 +181,7 @@ void phema_system_close(struct phema_system *system)
 
 const char *phema_system_solver(const struct phema_system *system)
 {
-    return system->cholesky.factor ? "quad" : "lapack";
+    return system->cholesky.factor ? "quad" : system->float64_by;
 }
 
 static phema_quad largest(const phema_quad *x, size_t n)

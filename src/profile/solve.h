@@ -26,15 +26,21 @@ struct phema_system {
     struct phema_cholesky cholesky;
     struct phema_wide *wide; /* where quad is not enough, or NULL */
     bool refines;            /* float64 factor, quad residuals */
+    const char *float64_by;  /* who made the float64 factor */
     phema_quad *ones;        /* [n] w of G w = 1, or NULL as long as unused */
     phema_fixed *scratch;
     double condition;
 };
 
+struct phema_system_way {
+    enum phema_solver solver;
+    const struct phema_factorer *factorer; /* of PHEMA_SOLVER_DEVICE, or NULL */
+};
+
 /* Factorise. ridge [n] is what is added to the diagonal of the unscaled Gram matrix, or NULL;
  * snapshots are for messages. PHEMA_ERR_INPUTS, PHEMA_ERR_RESOURCE */
 PHEMA_FALLIBLE phema_system_open(struct phema_system *system, const struct phema_gram *gram,
-                                 const phema_quad *ridge, enum phema_solver solver,
+                                 const phema_quad *ridge, struct phema_system_way way,
                                  enum phema_leniency leniency,
                                  const struct phema_profile *snapshots, struct phema_error *err);
 void phema_system_close(struct phema_system *system);
@@ -47,7 +53,7 @@ PHEMA_FALLIBLE phema_system_solve(struct phema_system *system, double *weights, 
 PHEMA_FALLIBLE phema_system_column(struct phema_system *system, phema_quad *x, size_t i,
                                    struct phema_error *err);
 
-/* "quad" or "lapack": which factor the system has */
+/* "quad", "lapack" or the name of the factorer: which factor the system has */
 const char *phema_system_solver(const struct phema_system *system);
 
 #endif

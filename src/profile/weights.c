@@ -134,6 +134,11 @@ static const struct phema_gram *gram_of(const struct problem *problem)
     return &problem->grams.white;
 }
 
+static struct phema_system_way way_of(const struct phema_solve_options *options)
+{
+    return (struct phema_system_way){options->solver, options->factorer};
+}
+
 /* A new factor is needed where the ridge depends on the target's time, and this one differs. */
 static bool shares_ridge(const struct problem *problem, size_t target)
 {
@@ -170,7 +175,7 @@ static enum phema_status solve_all(struct phema_solution *solutions, const struc
             phema_system_close(&system);
             status =
                 phema_system_open(&system, gram_of(problem), has_ridge ? ridge : NULL,
-                                  options->solver, PHEMA_STRICT, problem->given->snapshots, err);
+                                  way_of(options), PHEMA_STRICT, problem->given->snapshots, err);
         }
         if (!status)
             status = solve_target(&solutions[k], &system, problem, k, err);
@@ -207,9 +212,11 @@ static enum phema_status compare_with_paper(struct phema_solution *solutions,
     if (!paper.weights)
         return fail_memory(problem, err);
     struct phema_system system = {0};
-    enum phema_status status =
-        phema_system_open(&system, &problem->grams.white, NULL, PHEMA_SOLVER_AUTO, PHEMA_LENIENT,
-                          problem->given->snapshots, err);
+    struct phema_system_way way = {PHEMA_SOLVER_AUTO, NULL};
+    if (problem->options->solver == PHEMA_SOLVER_DEVICE) /* where n is large, this takes as long */
+        way = way_of(problem->options);
+    enum phema_status status = phema_system_open(&system, &problem->grams.white, NULL, way,
+                                                 PHEMA_LENIENT, problem->given->snapshots, err);
     for (size_t k = 0; !status && k < problem->given->m; k++) {
         status =
             rate_paper(&solutions[k].predicted.paper_weights, &system, &paper, problem, k, err);

@@ -110,6 +110,78 @@ static void lapack_says_when_float64_is_not_enough(void **state)
                  PHEMA_ERR_INPUTS, &err, "--solver quad");
 }
 
+static size_t n_asked;
+
+/* Plain loops, as a device might have them. */
+static enum phema_status factor_elsewhere(double *matrix, size_t n, struct phema_error *err)
+{
+    (void)err;
+    n_asked++;
+    for (size_t j = 0; j < n; j++) {
+        for (size_t i = j; i < n; i++) {
+            double sum = matrix[i * n + j];
+            for (size_t k = 0; k < j; k++)
+                sum -= matrix[i * n + k] * matrix[j * n + k];
+            if (i == j && !(sum > 0))
+                return PHEMA_NO;
+            matrix[i * n + j] = i == j ? sqrt(sum) : sum / matrix[j * n + j];
+        }
+    }
+    return PHEMA_OK;
+}
+
+static enum phema_status fail_elsewhere(double *matrix, size_t n, struct phema_error *err)
+{
+    (void)matrix;
+    (void)n;
+    return phema_fail(err, PHEMA_ERR_RESOURCE, "there is no device");
+}
+
+/* A factor from elsewhere is refined like LAPACK's, for few snapshots as well. */
+static void factors_from_elsewhere_reach_quad(void **state)
+{
+    (void)state;
+    static const struct phema_factorer elsewhere = {"elsewhere", factor_elsewhere};
+    struct phema_profile *snapshots = edm2_snapshots(16, 1e6, 1);
+    for (int metric = PHEMA_METRIC_WALK; metric <= PHEMA_METRIC_PROFILE; metric++) {
+        struct phema_solve_options options = {.metric = (enum phema_metric)metric};
+        struct phema_solution quad = solve_one(snapshots, NULL, 32, target_of(0.2, 1e6), options);
+        options.solver = PHEMA_SOLVER_DEVICE;
+        options.factorer = &elsewhere;
+        n_asked = 0;
+        struct phema_solution other = solve_one(snapshots, NULL, 32, target_of(0.2, 1e6), options);
+        assert_true(n_asked > 0);
+        assert_string_equal(other.solver, "elsewhere");
+        assert_same_weights(&other, &quad, 32, 1e-15);
+        assert_near(other.condition, quad.condition, 1e-6 * quad.condition);
+        phema_solutions_clear(&quad, 1);
+        phema_solutions_clear(&other, 1);
+    }
+    free(snapshots);
+}
+
+/* Where float64 does not carry quad does; what fails elsewhere is said. */
+static void quad_steps_in_for_factors_from_elsewhere(void **state)
+{
+    (void)state;
+    static const struct phema_factorer elsewhere = {"elsewhere", factor_elsewhere};
+    static const struct phema_factorer broken = {"broken", fail_elsewhere};
+    struct phema_profile snapshots[32];
+    for (size_t i = 0; i < 32; i++)
+        snapshots[i] =
+            (struct phema_profile){.gamma = i % 2 ? 6.94 : 16.97, .t = 1000000 + (double)(i / 2)};
+    struct phema_profile target = target_of(0.075, 1000015);
+    struct phema_solve_options options = {
+        .solver = PHEMA_SOLVER_DEVICE, .factorer = &elsewhere, .ridge = PHEMA_RIDGE_NONE};
+    struct phema_solution solution = solve_one(snapshots, NULL, 32, target, options);
+    assert_string_equal(solution.solver, "quad");
+    phema_solutions_clear(&solution, 1);
+    struct phema_error err = {""};
+    options.factorer = &broken;
+    assert_fails(solve_profiles(&solution, snapshots, NULL, 32, &target, 1, 0, &options, &err),
+                 PHEMA_ERR_RESOURCE, &err, "there is no device");
+}
+
 /* Above 700 unknowns: float64 factor and quad residuals give what the quad factor gives. */
 static void refinement_reaches_quad(void **state)
 {
@@ -350,6 +422,8 @@ int main(void)
         cmocka_unit_test(error_falls_with_the_fourth_power),
         cmocka_unit_test(lapack_agrees_where_float64_does),
         cmocka_unit_test(lapack_says_when_float64_is_not_enough),
+        cmocka_unit_test(factors_from_elsewhere_reach_quad),
+        cmocka_unit_test(quad_steps_in_for_factors_from_elsewhere),
         cmocka_unit_test(refinement_reaches_quad),
         cmocka_unit_test(auto_falls_back_to_quad),
         cmocka_unit_test(ridge_value_solves_its_equations),
