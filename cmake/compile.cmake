@@ -1,14 +1,15 @@
 # Flags for every target: the same warnings for gcc and clang, no fast-math anywhere, sanitizers.
 add_library(phema_warnings INTERFACE)
 target_compile_options(phema_warnings INTERFACE
-    -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Wvla -Wformat=2 -Wcast-qual
-    -Wwrite-strings -Wstrict-prototypes -Wmissing-prototypes -Wdouble-promotion)
+    "$<$<COMPILE_LANGUAGE:C>:-Wall;-Wextra;-Wpedantic;-Wconversion;-Wshadow;-Wundef;-Wvla;-Wformat=2>"
+    "$<$<COMPILE_LANGUAGE:C>:-Wcast-qual;-Wwrite-strings;-Wstrict-prototypes;-Wmissing-prototypes>"
+    "$<$<COMPILE_LANGUAGE:C>:-Wdouble-promotion>")
 if(PHEMA_WERROR)
-    target_compile_options(phema_warnings INTERFACE -Werror)
+    target_compile_options(phema_warnings INTERFACE $<$<COMPILE_LANGUAGE:C>:-Werror>)
 endif()
 
 # A contraction that the source does not spell out would make results depend on the compiler.
-add_compile_options(-ffp-contract=off)
+add_compile_options($<$<COMPILE_LANGUAGE:C>:-ffp-contract=off>)
 add_compile_definitions(_GNU_SOURCE _FILE_OFFSET_BITS=64)
 
 if(PHEMA_SANITIZE)

@@ -21,11 +21,13 @@ declare -A opens=(
     [gen]="profile formats accumulate writer"
     [spec]="profile"
     [plan]="profile formats spec"
-    [synth]="plan profile formats accumulate writer"
+    [device]="profile cuda"
+    [cuda]=""
+    [synth]="plan profile formats accumulate writer device cuda"
     [plot]="profile"
     [api]="synth plan profile formats accumulate"
     [search]=""
-    [cli]="plot synth plan spec profile formats accumulate writer compare gen search"
+    [cli]="device plot synth plan spec profile formats accumulate writer compare gen search"
 )
 base_doors="error span dtype element file input cleanup text json cpu arena memory ledger crc32 hash number pattern"
 
@@ -65,7 +67,8 @@ only_in 'cblas\.h' src/accumulate/blas.c
 only_in 'pcre2\.h' src/base/pattern.c
 only_in 'zstd' src/formats/zstd_content.c src/writer/zstd.c
 only_in 'cairo.*' src/plot/cairo.c
-only_in 'cuda|cublas' src/accumulate/cuda.c
+only_in 'cuda|cublas|cusolver' src/cuda/blas.c src/cuda/kernels.cu src/cuda/runtime.c src/cuda/solver.c
+only_in 'dlfcn\.h' src/device/module.c
 grep -nE '^\s*(abort|exit|_exit)\(' -r src --include='*.c' | grep -v '^src/base/cleanup.c' &&
     fail "only main ends the program"
 grep -nE '\.\./shared' -r . --include='*' --exclude-dir=.git --exclude-dir=build \

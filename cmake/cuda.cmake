@@ -1,0 +1,79 @@
+# The CUDA module: a shared library of its own, which the program opens when a device is wanted. The
+# program itself knows nothing of CUDA but the header of the module's table.
+# AUTO builds it where a toolkit from 12.0 on with cuBLAS, cuSOLVER and a host compiler is found.
+set(PHEMA_HAVE_CUDA OFF)
+set(reason "")
+
+macro(phema_no_cuda why)
+    if(PHEMA_CUDA STREQUAL "ON")
+        message(FATAL_ERROR "PHEMA_CUDA=ON: ${why}")
+    endif()
+    set(reason "${why}")
+endmacro()
+
+# Files that the tests build once more, with ordinary memory in the place of a device.
+set(PHEMA_CUDA_PORTABLE ${PROJECT_SOURCE_DIR}/src/cuda/module.c ${PROJECT_SOURCE_DIR}/src/cuda/lanes.c)
+add_library(phema_cuda INTERFACE)
+target_include_directories(phema_cuda INTERFACE ${PROJECT_SOURCE_DIR}/include)
+
+if(PHEMA_CUDA STREQUAL "OFF")
+    phema_no_cuda("PHEMA_CUDA=OFF")
+elseif(PHEMA_SANITIZE)
+    phema_no_cuda("not with sanitizers")
+else()
+    find_package(CUDAToolkit 12.0 QUIET)
+    if(NOT CUDAToolkit_FOUND)
+        phema_no_cuda("no CUDA toolkit from 12.0 on was found")
+    elseif(NOT TARGET CUDA::cublas OR NOT TARGET CUDA::cusolver OR NOT TARGET CUDA::cudart_static)
+        phema_no_cuda("the CUDA toolkit ${CUDAToolkit_VERSION} lacks cuBLAS, cuSOLVER or the runtime")
+    else()
+        if(NOT CMAKE_CUDA_COMPILER AND CUDAToolkit_NVCC_EXECUTABLE)
+            set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
+        endif()
+        # Code for every generation from Ampere on, and PTX of the newest for what comes after.
+        # sm_100 is known since 12.8.
+        if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+            if(CUDAToolkit_VERSION VERSION_GREATER_EQUAL 12.8)
+                set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 100)
+            else()
+                set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
+            endif()
+        endif()
+        include(CheckLanguage)
+        check_language(CUDA)
+        if(NOT CMAKE_CUDA_COMPILER)
+            phema_no_cuda("nvcc of the CUDA toolkit ${CUDAToolkit_VERSION} does not compile (it needs g++)")
+        else()
+            enable_language(CUDA)
+            set(PHEMA_HAVE_CUDA ON)
+        endif()
+    endif()
+endif()
+
+if(PHEMA_HAVE_CUDA)
+    message(STATUS "CUDA module: CUDA ${CUDAToolkit_VERSION}, ${CMAKE_CUDA_ARCHITECTURES}")
+    add_library(phema_cuda_module MODULE ${PHEMA_CUDA_PORTABLE} src/cuda/runtime.c src/cuda/blas.c
+        src/cuda/solver.c src/cuda/kernels.cu)
+    target_include_directories(phema_cuda_module PRIVATE include)
+    target_compile_definitions(phema_cuda_module PRIVATE
+        PHEMA_CUDA_TOOLKIT="CUDA ${CUDAToolkit_VERSION_MAJOR}.${CUDAToolkit_VERSION_MINOR}")
+    target_link_libraries(phema_cuda_module PRIVATE phema_warnings
+        CUDA::cublas CUDA::cusolver CUDA::cudart_static)
+    # No contraction that the source does not spell out, as in C.
+    target_compile_options(phema_cuda_module PRIVATE
+        $<$<COMPILE_LANGUAGE:CUDA>:--fmad=false>
+        $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-fno-exceptions>
+        $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${PHEMA_WERROR}>>:-Werror=all-warnings>
+        $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${PHEMA_WERROR}>>:-Xcompiler=-Werror>)
+    # Only the table is seen from outside; all that it needs is found when it is linked.
+    target_link_options(phema_cuda_module PRIVATE -Wl,--exclude-libs,ALL -Wl,--no-undefined)
+    set_target_properties(phema_cuda_module PROPERTIES
+        PREFIX "" OUTPUT_NAME posthoc-ema-cuda LINKER_LANGUAGE C
+        C_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
+        CUDA_STANDARD 17 CUDA_STANDARD_REQUIRED ON CUDA_EXTENSIONS OFF CUDA_RUNTIME_LIBRARY None
+        INSTALL_RPATH "$ORIGIN:/usr/local/cuda/lib64")
+    install(TARGETS phema_cuda_module
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/posthoc-ema COMPONENT cuda)
+else()
+    message(STATUS "CUDA module: not built (${reason})")
+endif()

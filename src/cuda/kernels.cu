@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+/* kernels.cu - sums and their rounding on the device. A thread block takes one block of a tile and
+ * a group of targets; a thread keeps the sums of a few numbers for all targets of the group in
+ * registers while it goes over the inputs in their order, so that every sum has the bits that the
+ * processor gives it. Inputs are read again for each group: that is what the device has most of,
+ * compared with the way from the host. Counts are kept for each block, since blocks that are equal
+ * in all inputs are not summed in the end. */
+#include <cuda_runtime_api.h>
+
+#include "numbers.h"
+#include "runtime.h"
+
+namespace
+{
+
+constexpr unsigned N_THREADS = 256;
+constexpr unsigned PER_THREAD = 4; /* numbers at a time */
+constexpr unsigned STEP = N_THREADS * PER_THREAD;
+/* Inputs whose weights are in shared memory at a time: 4 KiB of doubles for a group. */
+constexpr unsigned N_SHARED_INPUTS = 64;
+
+__device__ __forceinline__ double add(double weight, double x, double sum)
+{
+    return number_add_f64(weight, x, sum);
+}
+
+__device__ __forceinline__ float add(float weight, float x, float sum)
+{
+    return number_add_f32(weight, x, sum);
+}
+
+/* What was counted in a thread block; additions of whole numbers, in whatever order. */
+template <unsigned N> struct tally {
+    unsigned fates[N][4];
+};
+
+template <unsigned N> __device__ void tally_clear(tally<N> &counts)
+{
+    for (unsigned i = threadIdx.x; i < N * 4; i += N_THREADS)
+        counts.fates[i / 4][i % 4] = 0;
+}
+
+template <unsigned N>
+__device__ void tally_write(const runtime_job &job, const tally<N> &counts, uint64_t first_row,
+                            uint64_t block)
+{
+    unsigned m = threadIdx.x;
+    if (m >= N || first_row + m >= job.n_rows)
+        return;
+    phema_cuda_counts found = {};
+    found.n_overflow = static_cast<uint16_t>(counts.fates[m][NUMBER_OVERFLOWS]);
+    found.n_nan = static_cast<uint16_t>(counts.fates[m][NUMBER_IS_NAN]);
+    found.n_inf = static_cast<uint16_t>(counts.fates[m][NUMBER_IS_INFINITE]);
+    job.counts[(first_row + m) * job.n_blocks + block] = found;
+}
+
+template <typename Sum, phema_cuda_dtype In, unsigned N>
+__global__ void __launch_bounds__(N_THREADS) average_kernel(runtime_job job)
+{
+    __shared__ Sum weights[N_SHARED_INPUTS * N];
+    __shared__ uint32_t places[N_SHARED_INPUTS];
+    __shared__ tally<N> counts;
+    const phema_cuda_block block = job.blocks[blockIdx.x];
+    const uint64_t first_row = static_cast<uint64_t>(blockIdx.y) * N;
+    const Sum *group = static_cast<const Sum *>(job.weights) + blockIdx.y * job.n_inputs * N;
+    tally_clear(counts);
+
+    for (unsigned base = 0; base < block.n; base += STEP) {
+        Sum sums[N][PER_THREAD];
+#pragma unroll
+        for (unsigned m = 0; m < N; m++)
+#pragma unroll
+            for (unsigned e = 0; e < PER_THREAD; e++)
+                sums[m][e] = 0;
+
+        for (uint64_t first = 0; first < job.n_inputs; first += N_SHARED_INPUTS) {
+            const uint64_t left = job.n_inputs - first;
+            const unsigned n =
+                left < N_SHARED_INPUTS ? static_cast<unsigned>(left) : N_SHARED_INPUTS;
+            __syncthreads(); /* what was there has been used, counts are clear */
+            for (unsigned i = threadIdx.x; i < n * N; i += N_THREADS)
+                weights[i] = group[first * N + i];
+            for (unsigned i = threadIdx.x; i < n; i += N_THREADS)
+                places[i] = job.indices[first + i];
+            __syncthreads();
+#pragma unroll 2
+            for (unsigned k = 0; k < n; k++) {
+                const uint8_t *input = job.inputs + places[k] * job.input_bytes;
+#pragma unroll
+                for (unsigned e = 0; e < PER_THREAD; e++) {
+                    const unsigned i = base + e * N_THREADS + threadIdx.x;
+                    if (i >= block.n)
+                        continue;
+                    const Sum x = static_cast<Sum>(number_load(In, input, block.first + i));
+#pragma unroll
+                    for (unsigned m = 0; m < N; m++)
+                        sums[m][e] = add(weights[k * N + m], x, sums[m][e]);
+                }
+            }
+        }
+        __syncthreads(); /* counts are clear, also where there are no inputs */
+
+#pragma unroll
+        for (unsigned m = 0; m < N; m++) {
+            if (first_row + m >= job.n_rows)
+                break;
+            uint8_t *row = job.rows + (first_row + m) * job.row_bytes;
+#pragma unroll
+            for (unsigned e = 0; e < PER_THREAD; e++) {
+                const unsigned i = base + e * N_THREADS + threadIdx.x;
+                if (i >= block.n)
+                    continue;
+                const number_fate fate =
+                    number_store(job.output, row, block.first + i, static_cast<double>(sums[m][e]),
+                                 job.saturates);
+                if (fate != NUMBER_FITS)
+                    atomicAdd(&counts.fates[m][fate], 1u);
+            }
+        }
+    }
+    __syncthreads();
+    tally_write(job, counts, first_row, blockIdx.x);
+}
+
+/* Of sums that are there: a thread block for a block of a tile and one target. */
+template <typename Sum> __global__ void __launch_bounds__(N_THREADS) round_kernel(runtime_job job)
+{
+    __shared__ tally<1> counts;
+    const phema_cuda_block block = job.blocks[blockIdx.x];
+    const uint64_t m = blockIdx.y;
+    const Sum *sums = reinterpret_cast<const Sum *>(job.sums + m * job.sum_bytes);
+    tally_clear(counts);
+    __syncthreads();
+    for (unsigned i = threadIdx.x; i < block.n; i += N_THREADS) {
+        const number_fate fate =
+            number_store(job.output, job.rows + m * job.row_bytes, block.first + i,
+                         static_cast<double>(sums[block.first + i]), job.saturates);
+        if (fate != NUMBER_FITS)
+            atomicAdd(&counts.fates[0][fate], 1u);
+    }
+    __syncthreads();
+    tally_write(job, counts, m, blockIdx.x);
+}
+
+template <typename Sum>
+__global__ void __launch_bounds__(N_THREADS)
+    widen_kernel(uint8_t *panel, runtime_job job, uint64_t first, uint64_t n_numbers)
+{
+    const uint32_t place = job.indices[first + blockIdx.y];
+    const uint8_t *input = job.inputs + place * job.input_bytes;
+    Sum *row = reinterpret_cast<Sum *>(panel + blockIdx.y * job.sum_bytes);
+    const uint64_t stride = static_cast<uint64_t>(gridDim.x) * N_THREADS;
+    for (uint64_t i = static_cast<uint64_t>(blockIdx.x) * N_THREADS + threadIdx.x; i < n_numbers;
+         i += stride)
+        row[i] = static_cast<Sum>(number_load(job.input, input, i));
+}
+
+enum phema_cuda_result launched(struct phema_cuda_message *message)
+{
+    const cudaError_t error = cudaGetLastError();
+    if (error == cudaSuccess)
+        return PHEMA_CUDA_OK;
+    return runtime_fail(message, PHEMA_CUDA_FAILED, "a kernel does not start: %s",
+                        cudaGetErrorString(error));
+}
+
+/* The grid has as many groups as its second dimension can: 65535, of at most 8192 targets. */
+template <typename Sum, phema_cuda_dtype In, unsigned N>
+void launch(const runtime_job &job, cudaStream_t stream)
+{
+    const dim3 grid(static_cast<unsigned>(job.n_blocks),
+                    static_cast<unsigned>((job.n_rows + N - 1) / N));
+    average_kernel<Sum, In, N><<<grid, N_THREADS, 0, stream>>>(job);
+}
+
+template <typename Sum, phema_cuda_dtype In>
+void launch_group(const runtime_job &job, cudaStream_t stream)
+{
+    if (job.n_grouped == 1)
+        launch<Sum, In, 1>(job, stream);
+    else
+        launch<Sum, In, PHEMA_CUDA_GROUP>(job, stream);
+}
+
+/* F64 is added up in doubles alone: false for floats. */
+template <typename Sum> bool launch_input(const runtime_job &job, cudaStream_t stream)
+{
+    switch (job.input) {
+    case PHEMA_CUDA_F16:
+        launch_group<Sum, PHEMA_CUDA_F16>(job, stream);
+        return true;
+    case PHEMA_CUDA_BF16:
+        launch_group<Sum, PHEMA_CUDA_BF16>(job, stream);
+        return true;
+    case PHEMA_CUDA_F32:
+        launch_group<Sum, PHEMA_CUDA_F32>(job, stream);
+        return true;
+    default:
+        if constexpr (sizeof(Sum) == sizeof(double))
+            launch_group<Sum, PHEMA_CUDA_F64>(job, stream);
+        return sizeof(Sum) == sizeof(double);
+    }
+}
+
+} // namespace
+
+extern "C" enum phema_cuda_result runtime_average(const struct runtime_job *average,
+                                                  struct runtime_stream *stream,
+                                                  struct phema_cuda_message *message)
+{
+    if (!average->n_blocks || !average->n_rows)
+        return PHEMA_CUDA_OK;
+    const cudaStream_t queue = reinterpret_cast<cudaStream_t>(stream);
+    const bool is_known = average->is_f64 ? launch_input<double>(*average, queue)
+                                          : launch_input<float>(*average, queue);
+    if (!is_known)
+        return runtime_fail(message, PHEMA_CUDA_FAILED, "F64 is added up in doubles only");
+    return launched(message);
+}
+
+extern "C" enum phema_cuda_result runtime_round(const struct runtime_job *average,
+                                                struct runtime_stream *stream,
+                                                struct phema_cuda_message *message)
+{
+    if (!average->n_blocks || !average->n_rows)
+        return PHEMA_CUDA_OK;
+    const dim3 grid(static_cast<unsigned>(average->n_blocks),
+                    static_cast<unsigned>(average->n_rows));
+    if (average->is_f64)
+        round_kernel<double>
+            <<<grid, N_THREADS, 0, reinterpret_cast<cudaStream_t>(stream)>>>(*average);
+    else
+        round_kernel<float>
+            <<<grid, N_THREADS, 0, reinterpret_cast<cudaStream_t>(stream)>>>(*average);
+    return launched(message);
+}
+
+extern "C" enum phema_cuda_result runtime_widen(uint8_t *panel, const struct runtime_job *average,
+                                                uint64_t first, uint64_t n, uint64_t n_numbers,
+                                                struct runtime_stream *stream,
+                                                struct phema_cuda_message *message)
+{
+    if (!n || !n_numbers)
+        return PHEMA_CUDA_OK;
+    const uint64_t n_steps = (n_numbers + STEP - 1) / STEP;
+    const dim3 grid(static_cast<unsigned>(n_steps < 1024 ? n_steps : 1024),
+                    static_cast<unsigned>(n));
+    if (average->is_f64)
+        widen_kernel<double><<<grid, N_THREADS, 0, reinterpret_cast<cudaStream_t>(stream)>>>(
+            panel, *average, first, n_numbers);
+    else
+        widen_kernel<float><<<grid, N_THREADS, 0, reinterpret_cast<cudaStream_t>(stream)>>>(
+            panel, *average, first, n_numbers);
+    return launched(message);
+}

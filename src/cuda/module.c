@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+/* module.c - the table, and what of it is not about lanes. */
+#include "phema/cuda.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "lanes.h"
+#include "runtime.h"
+
+enum phema_cuda_result runtime_fail(struct phema_cuda_message *message,
+                                    enum phema_cuda_result result, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(message->text, sizeof(message->text), format, args);
+    va_end(args);
+    return result;
+}
+
+static enum phema_cuda_result factor(int32_t index, double *matrix, uint64_t n,
+                                     struct phema_cuda_message *message)
+{
+    enum phema_cuda_result result = runtime_use(index, message);
+    return result ? result : runtime_factor(matrix, n, message);
+}
+
+/* All else is hidden by the linker's default. */
+__attribute__((visibility("default"))) extern const struct phema_cuda_module posthoc_ema_cuda;
+
+const struct phema_cuda_module posthoc_ema_cuda = {
+    .version = PHEMA_CUDA_VERSION,
+    .table_bytes = sizeof(struct phema_cuda_module),
+    .layout_bytes = sizeof(struct phema_cuda_layout),
+    .job_bytes = sizeof(struct phema_cuda_job),
+    .toolkit = PHEMA_CUDA_TOOLKIT,
+    .count = runtime_count,
+    .describe = runtime_describe,
+    .open = lanes_open,
+    .close = lanes_close,
+    .free_bytes = lanes_free_bytes,
+    .slots = lanes_slots,
+    .counts = lanes_counts,
+    .feed = lanes_feed,
+    .average = lanes_average,
+    .fetch = lanes_fetch,
+    .wait = lanes_wait,
+    .factor = factor,
+};

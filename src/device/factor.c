@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+/* factor.c - Cholesky on the first device. The module stays loaded, the device is left as it was.
+ */
+#include "module.h"
+#include "phema/device.h"
+#include "phema/text.h"
+
+#include <string.h>
+
+static enum phema_status factor(double *matrix, size_t n, struct phema_error *err)
+{
+    const struct phema_cuda_module *module = NULL;
+    enum phema_status status = module_load(&module, err);
+    if (status)
+        return phema_fail_in(err, status, "--solver cusolver");
+    int32_t n_found = 0;
+    struct phema_cuda_message message = {""};
+    enum phema_cuda_result result = module->count(&n_found, &message);
+    if (!result)
+        result = module->factor(0, matrix, n, &message);
+    struct phema_name_buffer shown;
+    (void)phema_name_shown(&shown, message.text, strnlen(message.text, sizeof(message.text)));
+    if (result == PHEMA_CUDA_NO)
+        return PHEMA_NO;
+    return result ? phema_fail(err, PHEMA_ERR_RESOURCE, "--solver cusolver: %s", shown.text)
+                  : PHEMA_OK;
+}
+
+const struct phema_factorer *phema_device_factorer(void)
+{
+    static const struct phema_factorer factorer = {"cusolver", factor};
+    return &factorer;
+}

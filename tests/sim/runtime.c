@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+/* runtime.c - the things of CUDA that the module needs (src/cuda/runtime.h), in the host's memory:
+ * a device that every machine has. What is queued is done as late as a real device may do it, when
+ * it is waited for, so that who does not wait finds memory that nothing was written to; memory
+ * comes filled with what no number is. What the tests want otherwise they say in the environment,
+ * which is looked at where the module is opened. */
+#include "runtime.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels.h"
+
+#define POISON 0xA5
+
+/* A number from the environment, or what stands for none. */
+static uint64_t setting(const char *name, uint64_t unset)
+{
+    const char *text = getenv(name);
+    return text && *text ? strtoull(text, NULL, 10) : unset;
+}
+
+static bool is_set(const char *name, const char *value)
+{
+    const char *text = getenv(name);
+    return text && strcmp(text, value) == 0;
+}
+
+/* ---- Devices ---- */
+
+static _Atomic uint64_t taken_bytes, n_waits;
+
+static uint64_t total_bytes(void)
+{
+    return setting("SIM_BYTES", (uint64_t)1 << 30);
+}
+
+enum phema_cuda_result runtime_count(int32_t *n, struct phema_cuda_message *message)
+{
+    if (is_set("SIM_DRIVER", "none"))
+        return runtime_fail(message, PHEMA_CUDA_ABSENT, "no NVIDIA driver is installed");
+    *n = (int32_t)setting("SIM_DEVICES", 1);
+    return *n ? PHEMA_CUDA_OK : runtime_fail(message, PHEMA_CUDA_ABSENT, "there is no CUDA device");
+}
+
+enum phema_cuda_result runtime_describe(struct phema_cuda_info *out, int32_t index,
+                                        struct phema_cuda_message *message)
+{
+    enum phema_cuda_result result = runtime_use(index, message);
+    *out = (struct phema_cuda_info){.name = "memory of the host",
+                                    .total_bytes = total_bytes(),
+                                    .free_bytes = total_bytes(),
+                                    .major = (int32_t)setting("SIM_MAJOR", 9)};
+    return result;
+}
+
+enum phema_cuda_result runtime_use(int32_t index, struct phema_cuda_message *message)
+{
+    if (index < 0 || index >= (int32_t)setting("SIM_DEVICES", 1))
+        return runtime_fail(message, PHEMA_CUDA_FAILED, "no device %d", (int)index);
+    return PHEMA_CUDA_OK;
+}
+
+enum phema_cuda_result runtime_free_bytes(uint64_t *bytes, struct phema_cuda_message *message)
+{
+    (void)message;
+    uint64_t taken = atomic_load(&taken_bytes);
+    *bytes = taken < total_bytes() ? total_bytes() - taken : 0;
+    return PHEMA_CUDA_OK;
+}
+
+/* ---- Memory; its size stands before it ---- */
+
+#define HEADER_BYTES ((size_t)PHEMA_CUDA_PAGE)
+
+static uint8_t *take(uint64_t bytes)
+{
+    uint64_t whole = HEADER_BYTES + (bytes + HEADER_BYTES - 1) / HEADER_BYTES * HEADER_BYTES;
+    uint8_t *memory = aligned_alloc(HEADER_BYTES, whole);
+    if (!memory)
+        return NULL;
+    memset(memory, POISON, whole);
+    memcpy(memory, &bytes, sizeof(bytes));
+    return memory + HEADER_BYTES;
+}
+
+enum phema_cuda_result runtime_take(uint8_t **out, uint64_t bytes,
+                                    struct phema_cuda_message *message)
+{
+    *out = NULL;
+    if (bytes > setting("SIM_LARGEST", UINT64_MAX) ||
+        atomic_load(&taken_bytes) + bytes > total_bytes() * setting("SIM_DEVICES", 1) ||
+        !(*out = take(bytes)))
+        return runtime_fail(message, PHEMA_CUDA_MEMORY, "memory of the device: out of memory");
+    atomic_fetch_add(&taken_bytes, bytes);
+    atomic_store(&n_waits, 0); /* a run begins with this */
+    return PHEMA_CUDA_OK;
+}
+
+void runtime_give(uint8_t *memory)
+{
+    if (!memory)
+        return;
+    uint64_t bytes;
+    memcpy(&bytes, memory - HEADER_BYTES, sizeof(bytes));
+    atomic_fetch_sub(&taken_bytes, bytes);
+    free(memory - HEADER_BYTES);
+}
+
+enum phema_cuda_result runtime_take_host(uint8_t **out, uint64_t bytes,
+                                         struct phema_cuda_message *message)
+{
+    *out = take(bytes);
+    return *out ? PHEMA_CUDA_OK : runtime_fail(message, PHEMA_CUDA_MEMORY, "out of memory");
+}
+
+void runtime_give_host(uint8_t *memory)
+{
+    if (memory)
+        free(memory - HEADER_BYTES);
+}
+
+/* ---- Streams: what is to be done, in order ---- */
+
+enum deed { COPY, AVERAGE, ROUND, WIDEN, MULTIPLY };
+
+struct step {
+    struct step *next;
+    enum deed deed;
+    uint8_t *to; /* COPY, WIDEN */
+    const uint8_t *from;
+    uint64_t bytes;
+    struct runtime_job job;
+    uint64_t first, n, n_numbers; /* WIDEN */
+    struct runtime_product product;
+};
+
+struct runtime_stream {
+    struct step *first, **end;
+    uint64_t n_queued, n_done;
+};
+
+struct runtime_event {
+    struct runtime_stream *stream; /* NULL: never recorded */
+    uint64_t until;
+};
+
+static void carry_out(const struct step *step)
+{
+    switch (step->deed) {
+    case COPY:
+        memcpy(step->to, step->from, step->bytes);
+        break;
+    case AVERAGE:
+        sim_average(&step->job, is_set("SIM_SUMS", "wrong"));
+        break;
+    case ROUND:
+        sim_round(&step->job);
+        break;
+    case WIDEN:
+        sim_widen(step->to, &step->job, step->first, step->n, step->n_numbers);
+        break;
+    case MULTIPLY:
+        sim_multiply(&step->product);
+        break;
+    }
+}
+
+static void run_until(struct runtime_stream *stream, uint64_t until)
+{
+    while (stream->n_done < until) {
+        struct step *step = stream->first;
+        carry_out(step);
+        stream->first = step->next;
+        stream->n_done++;
+        if (!stream->first)
+            stream->end = &stream->first;
+        free(step);
+    }
+}
+
+static enum phema_cuda_result queue(struct runtime_stream *stream, const struct step *given,
+                                    struct phema_cuda_message *message)
+{
+    struct step *step = malloc(sizeof(*step));
+    if (!step)
+        return runtime_fail(message, PHEMA_CUDA_FAILED, "out of memory");
+    *step = *given;
+    step->next = NULL;
+    *stream->end = step;
+    stream->end = &step->next;
+    stream->n_queued++;
+    if (is_set("SIM_TIME", "now"))
+        run_until(stream, stream->n_queued);
+    return PHEMA_CUDA_OK;
+}
+
+enum phema_cuda_result runtime_stream_open(struct runtime_stream **out,
+                                           struct phema_cuda_message *message)
+{
+    *out = calloc(1, sizeof(**out));
+    if (!*out)
+        return runtime_fail(message, PHEMA_CUDA_MEMORY, "out of memory");
+    (*out)->end = &(*out)->first;
+    return PHEMA_CUDA_OK;
+}
+
+void runtime_stream_close(struct runtime_stream *stream)
+{
+    if (stream)
+        run_until(stream, stream->n_queued);
+    free(stream);
+}
+
+enum phema_cuda_result runtime_event_open(struct runtime_event **out,
+                                          struct phema_cuda_message *message)
+{
+    *out = calloc(1, sizeof(**out));
+    return *out ? PHEMA_CUDA_OK : runtime_fail(message, PHEMA_CUDA_MEMORY, "out of memory");
+}
+
+void runtime_event_close(struct runtime_event *event)
+{
+    free(event);
+}
+
+enum phema_cuda_result runtime_record(struct runtime_event *event, struct runtime_stream *stream,
+                                      struct phema_cuda_message *message)
+{
+    (void)message;
+    event->stream = stream;
+    event->until = stream->n_queued;
+    return PHEMA_CUDA_OK;
+}
+
+enum phema_cuda_result runtime_wait(struct runtime_event *event, struct phema_cuda_message *message)
+{
+    if (event->stream)
+        run_until(event->stream, event->until);
+    if (atomic_fetch_add(&n_waits, 1) + 1 == setting("SIM_BREAKS_AT", 0))
+        return runtime_fail(message, PHEMA_CUDA_FAILED,
+                            "adding up on the device: an illegal memory access was encountered");
+    return PHEMA_CUDA_OK;
+}
+
+enum phema_cuda_result runtime_send(uint8_t *device, const uint8_t *host, uint64_t bytes,
+                                    struct runtime_stream *stream,
+                                    struct phema_cuda_message *message)
+{
+    return queue(stream, &(struct step){.deed = COPY, .to = device, .from = host, .bytes = bytes},
+                 message);
+}
+
+enum phema_cuda_result runtime_receive(uint8_t *host, const uint8_t *device, uint64_t bytes,
+                                       struct runtime_stream *stream,
+                                       struct phema_cuda_message *message)
+{
+    return queue(stream, &(struct step){.deed = COPY, .to = host, .from = device, .bytes = bytes},
+                 message);
+}
+
+enum phema_cuda_result runtime_average(const struct runtime_job *job, struct runtime_stream *stream,
+                                       struct phema_cuda_message *message)
+{
+    return queue(stream, &(struct step){.deed = AVERAGE, .job = *job}, message);
+}
+
+enum phema_cuda_result runtime_round(const struct runtime_job *job, struct runtime_stream *stream,
+                                     struct phema_cuda_message *message)
+{
+    return queue(stream, &(struct step){.deed = ROUND, .job = *job}, message);
+}
+
+enum phema_cuda_result runtime_widen(uint8_t *panel, const struct runtime_job *job, uint64_t first,
+                                     uint64_t n, uint64_t n_numbers, struct runtime_stream *stream,
+                                     struct phema_cuda_message *message)
+{
+    struct step step = {
+        .deed = WIDEN, .to = panel, .job = *job, .first = first, .n = n, .n_numbers = n_numbers};
+    return queue(stream, &step, message);
+}
+
+/* ---- Libraries ---- */
+
+struct runtime_blas {
+    struct runtime_stream *stream;
+};
+
+enum phema_cuda_result runtime_blas_open(struct runtime_blas **out, struct runtime_stream *stream,
+                                         uint8_t *work, struct phema_cuda_message *message)
+{
+    memset(work, POISON, PHEMA_CUDA_BLAS_BYTES); /* it is there */
+    *out = calloc(1, sizeof(**out));
+    if (!*out)
+        return runtime_fail(message, PHEMA_CUDA_MEMORY, "out of memory");
+    (*out)->stream = stream;
+    return PHEMA_CUDA_OK;
+}
+
+void runtime_blas_close(struct runtime_blas *blas)
+{
+    free(blas);
+}
+
+enum phema_cuda_result runtime_multiply(struct runtime_blas *blas,
+                                        const struct runtime_product *product,
+                                        struct phema_cuda_message *message)
+{
+    return queue(blas->stream, &(struct step){.deed = MULTIPLY, .product = *product}, message);
+}
+
+enum phema_cuda_result runtime_factor(double *matrix, uint64_t n,
+                                      struct phema_cuda_message *message)
+{
+    for (uint64_t j = 0; j < n; j++) {
+        for (uint64_t i = j; i < n; i++) {
+            double sum = matrix[i * n + j];
+            for (uint64_t k = 0; k < j; k++)
+                sum -= matrix[i * n + k] * matrix[j * n + k];
+            if (i == j && !(sum > 0))
+                return runtime_fail(message, PHEMA_CUDA_NO, "pivot %llu is not positive",
+                                    (unsigned long long)i + 1);
+            matrix[i * n + j] = i == j ? sqrt(sum) : sum / matrix[j * n + j];
+        }
+    }
+    return PHEMA_CUDA_OK;
+}
