@@ -27,6 +27,8 @@ struct phema_stage_record {
     bool is_entered;
     double elapsed_s;
     struct phema_level anonymous, file, allocated;
+    bool has_device; /* some memory of devices was held: */
+    struct phema_level device_allocated, device_reserved;
     bool knows_cached;
     uint64_t cached_bytes; /* of all watched files in the page cache, at the end of the stage */
     /* Growth of what is allocated over the second half of the stage, where it never stopped: a
@@ -49,6 +51,11 @@ void phema_ledger_end(struct phema_ledger *ledger);
 
 /* How far the stage is: what is allocated is noted 64 times on the way, to find leaks. */
 void phema_ledger_mark(struct phema_ledger *ledger, uint64_t done, uint64_t total);
+
+/* What the run has of the memory of devices from now on: its own buffers, and all that is gone
+ * since it came, the drivers' share included. */
+void phema_ledger_note_device(struct phema_ledger *ledger, uint64_t allocated_bytes,
+                              uint64_t reserved_bytes);
 
 /* A file whose pages in the page cache count, if it exists. path is copied. */
 PHEMA_FALLIBLE phema_ledger_watch_file(struct phema_ledger *ledger, const char *path,

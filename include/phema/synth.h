@@ -6,6 +6,7 @@
 #define PHEMA_SYNTH_H
 
 #include "phema/accumulate.h"
+#include "phema/device.h"
 #include "phema/error.h"
 #include "phema/input.h"
 #include "phema/ledger.h"
@@ -34,6 +35,8 @@ struct phema_synth_options {
     /* Anonymous memory of the process may be; 0: no limit but that of the control group. Tiles
      * shrink to fit, then targets are split over several passes. */
     uint64_t max_ram_bytes;
+    /* Who adds up; without it, as with 0, the processor. */
+    struct phema_device_request device;
     struct phema_ledger *ledger; /* NULL: nothing is recorded */
     /* This process' part of the outputs, from 1: PATH.partial and its marker (writer.h), which
      * phema_writer_join_commit publishes; 0 of 0: outputs are written whole. */
@@ -50,6 +53,17 @@ struct phema_synth_options {
     void *context;
 };
 
+/* Who adds up, and why. */
+struct phema_device_choice {
+    bool is_device;
+    char shown[320];        /* "cpu", or devices */
+    char why[512];          /* of the choice; "" when it was the user's */
+    char note[160];         /* what went otherwise than planned, or "" */
+    uint64_t device_bytes;  /* of all devices, that lanes have */
+    uint64_t n_tile_passes; /* over the inputs of a tile, on the device */
+    unsigned n_devices;
+};
+
 struct phema_synth_result {
     uint64_t read_bytes, written_bytes;
     double elapsed_s;
@@ -62,8 +76,9 @@ struct phema_synth_result {
     size_t n_mapped, n_read, n_direct; /* files of snapshots */
     const char *filesystem;            /* of one that is read because of it, or NULL */
     const char *backend;
-    unsigned n_threads;     /* that added up: no more than there was work for */
-    size_t n_passes;        /* through the snapshots */
+    unsigned n_threads; /* that added up: no more than there was work for */
+    size_t n_passes;    /* through the snapshots */
+    struct phema_device_choice device;
     uint64_t part, n_parts; /* as asked for: all counts are those of the part */
 };
 
@@ -131,6 +146,8 @@ struct phema_forecast {
     double add_rate, fetch_rate, store_rate;
     double seconds; /* with those that opening and solving took */
     size_t n_averaged, n_copied;
+    struct phema_device_choice device;
+    bool is_rate_assumed; /* no device was there to be measured: add_rate is a usual one */
 };
 
 struct phema_forecast_options {

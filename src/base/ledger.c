@@ -25,8 +25,9 @@ struct phema_ledger {
     bool is_in_stage;
     struct timespec since;
     struct phema_stage_record records[PHEMA_N_STAGES];
-    uint64_t marks[N_MARKS]; /* allocated, of the stage that goes on */
-    uint64_t n_marked;       /* those before are passed */
+    uint64_t marks[N_MARKS];                    /* allocated, of the stage that goes on */
+    uint64_t n_marked;                          /* those before are passed */
+    uint64_t device_allocated, device_reserved; /* now */
     bool counts_cache;
     char **files;
     size_t n_files;
@@ -55,6 +56,10 @@ static void sample(struct phema_ledger *ledger)
     raise_level(&record->anonymous, memory.anonymous_bytes);
     raise_level(&record->file, memory.file_bytes);
     raise_level(&record->allocated, memory.allocated_bytes);
+    raise_level(&record->device_allocated, ledger->device_allocated);
+    raise_level(&record->device_reserved, ledger->device_reserved);
+    record->has_device =
+        record->has_device || record->device_reserved.peak > 0 || record->device_allocated.peak > 0;
 }
 
 static void *watch(void *argument)
@@ -182,6 +187,8 @@ void phema_ledger_enter(struct phema_ledger *ledger, enum phema_stage stage)
         record->anonymous.baseline = memory.anonymous_bytes;
         record->file.baseline = memory.file_bytes;
         record->allocated.baseline = memory.allocated_bytes;
+        record->device_allocated.baseline = ledger->device_allocated;
+        record->device_reserved.baseline = ledger->device_reserved;
     }
     sample(ledger);
     (void)pthread_mutex_unlock(&ledger->lock);
@@ -193,6 +200,18 @@ void phema_ledger_end(struct phema_ledger *ledger)
         return;
     (void)pthread_mutex_lock(&ledger->lock);
     leave_stage(ledger);
+    (void)pthread_mutex_unlock(&ledger->lock);
+}
+
+void phema_ledger_note_device(struct phema_ledger *ledger, uint64_t allocated_bytes,
+                              uint64_t reserved_bytes)
+{
+    if (!ledger)
+        return;
+    (void)pthread_mutex_lock(&ledger->lock);
+    ledger->device_allocated = allocated_bytes;
+    ledger->device_reserved = reserved_bytes;
+    sample(ledger);
     (void)pthread_mutex_unlock(&ledger->lock);
 }
 

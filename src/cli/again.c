@@ -147,6 +147,7 @@ const char *cli_again_differs(const struct cli_run_values *a, const struct cli_r
         {"overflow", is_same(a->overflow, b->overflow, "error")},
         {"buffers", is_same(a->series.buffers, b->series.buffers, "newest")},
         {"accumulate", is_same(sums(a), sums(b), "")},
+        {"gpu-sums", is_same(a->gpu_sums, b->gpu_sums, "exact")},
         {"into", is_same(a->into, b->into, "")},
         {"key", is_same(a->series.key, b->series.key, "")},
         {"include", are_same(&a->series.include, &b->series.include)},

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "device_report.h"
 #include "memory_report.h"
 #include "phema/json.h"
 #include "phema/writer.h"
@@ -75,6 +76,9 @@ static void write_paths(struct phema_text *out, const struct cli_synth_values *g
     phema_json_out_number(&json, "seconds", result->elapsed_s);
     phema_json_out_u64(&json, "peak_anonymous_bytes", result->peak_anonymous_bytes);
     phema_json_out_u64(&json, "peak_resident_bytes", result->peak_resident_bytes);
+    phema_json_out_string(&json, "device", result->device.shown);
+    if (result->device.is_device)
+        phema_json_out_u64(&json, "gpu_bytes", result->device.device_bytes);
     phema_json_out_u64(&json, "nan", result->n_nan);
     phema_json_out_u64(&json, "inf", result->n_inf);
     phema_json_out_close(&json, '}');
@@ -100,6 +104,8 @@ static enum phema_status carry_out(const struct cli_synth_values *given,
         return status;
     if (is_any)
         report_synth(&given->common, prepared->plan, &prepared->outputs, &result);
+    if (is_any)
+        device_report(&given->common, &result.device, given->run.device != NULL);
     struct phema_text text = {0};
     write_paths(&text, given, prepared->plan, &prepared->outputs, &result);
     status = cli_print(&text, err);

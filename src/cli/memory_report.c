@@ -45,6 +45,10 @@ static void write_line(struct phema_text *text, const char *name,
     write_level(&out, "rss_anon", &record->anonymous);
     write_level(&out, "rss_file", &record->file);
     write_level(&out, "allocated", &record->allocated);
+    if (record->has_device) {
+        write_level(&out, "gpu_allocated", &record->device_allocated);
+        write_level(&out, "gpu_reserved", &record->device_reserved);
+    }
     if (record->knows_cached)
         phema_json_out_u64(&out, "page_cache", record->cached_bytes);
     phema_json_out_u64(&out, "leaked", record->leaked_bytes);
@@ -90,6 +94,11 @@ static void print_table(struct phema_ledger *ledger)
                       phema_size_shown(&peak, record.anonymous.peak),
                       phema_size_shown(&mapped, record.file.peak),
                       record.knows_cached ? phema_size_shown(&cached, record.cached_bytes) : "?");
+        if (record.has_device)
+            (void)fprintf(stderr, "%-10s %9s  %10s %10s %10s\n", "  of GPUs", "",
+                          phema_size_shown(&before, record.device_allocated.baseline),
+                          phema_size_shown(&after, record.device_allocated.now),
+                          phema_size_shown(&peak, record.device_allocated.peak));
     }
 }
 

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "device_report.h"
 #include "phema/text.h"
 #include "report.h"
 #include "rule_report.h"
@@ -55,10 +56,12 @@ static void write_work(struct phema_text *out, const struct plan_report *report)
                       phema_size_shown(&size, forecast->peak_ram_bytes));
     if (forecast->limit_bytes)
         phema_text_printf(out, " of %s", phema_size_shown(&size, forecast->limit_bytes));
-    phema_text_printf(out, "\ntime      %.*f s with %u thread%s on the CPU",
-                      forecast->seconds < 10 ? 2 : 0, forecast->seconds, forecast->n_threads,
-                      forecast->n_threads == 1 ? "" : "s");
-    write_rate(out, "adding up", forecast->add_rate);
+    device_report_plan(out, forecast);
+    phema_text_printf(out, "\ntime      %.*f s with %u thread%s ", forecast->seconds < 10 ? 2 : 0,
+                      forecast->seconds, forecast->n_threads, forecast->n_threads == 1 ? "" : "s");
+    device_report_place(out, &forecast->device);
+    write_rate(out, forecast->is_rate_assumed ? "adding up an assumed" : "adding up",
+               forecast->add_rate);
     write_rate(out, "reading from disk", forecast->cold_bytes ? forecast->fetch_rate : HUGE_VAL);
     write_rate(out, "writing to disk", forecast->store_rate);
     phema_text_puts(out, "\n");
@@ -177,9 +180,8 @@ void plan_report_write_json(struct phema_text *out, const struct plan_report *re
     phema_json_out_u64(&json, "write_bytes", forecast->write_bytes);
     phema_json_out_bool(&json, "compressed", forecast->is_compressed);
     phema_json_out_u64(&json, "peak_ram_bytes", forecast->peak_ram_bytes);
-    phema_json_out_u64(&json, "gpu_bytes", 0);
     phema_json_out_number(&json, "seconds", forecast->seconds);
-    phema_json_out_string(&json, "device", "cpu");
+    device_report_json(&json, forecast);
     phema_json_out_string(&json, "io", forecast->io);
     phema_json_out_u64(&json, "passes", forecast->n_passes);
     phema_json_out_u64(&json, "targets_per_pass", forecast->targets_per_pass);

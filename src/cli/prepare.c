@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "phema/cpu.h"
+#include "phema/number.h"
 #include "report.h"
 
 static bool is_choice(const char *value, const char *choice)
@@ -73,6 +74,45 @@ static struct phema_synth_options synth_options(const struct cli_run_values *val
     return options;
 }
 
+/* "8GiB"; or "0.5", of what is free: from 1 on numbers are bytes, of which no one means so few. */
+static enum phema_status read_gpu_memory(struct phema_device_request *request, const char *text,
+                                         struct phema_error *err)
+{
+    if (!text)
+        return PHEMA_OK;
+    double fraction = 0;
+    struct phema_error ignored = {""};
+    bool is_number = !phema_number_parse(&fraction, text, &ignored);
+    if (is_number && fraction > 0 && fraction <= 1) {
+        request->memory_fraction = fraction;
+        return PHEMA_OK;
+    }
+    enum phema_status status = cli_parse_size(&request->memory_bytes, text, err);
+    if (status || !request->memory_bytes)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "--gpu-memory: '%s' is neither a size such as 8GiB nor a part of what is "
+                          "free, above 0 and at most 1",
+                          text);
+    return PHEMA_OK;
+}
+
+static enum phema_status read_device(struct cli_prepared *prepared,
+                                     const struct cli_run_values *values, struct phema_error *err)
+{
+    struct phema_device_request *request = &prepared->options.device;
+    enum phema_status status = phema_device_request_parse(request, values->device, err);
+    if (!status)
+        status = read_gpu_memory(request, values->gpu_memory, err);
+    request->uses_blas = is_choice(values->gpu_sums, "cublas");
+    if (!status && request->uses_blas && request->kind != PHEMA_DEVICE_CUDA)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "--gpu-sums cublas: results depend on who adds up; say --device cuda as "
+                          "well");
+    if (values->is_conversion) /* there is nothing to add up */
+        request->kind = PHEMA_DEVICE_CPU;
+    return status;
+}
+
 static enum phema_status make_plan(struct cli_prepared *prepared, const struct cli_common *common,
                                    const struct cli_run_values *values, struct phema_ledger *ledger,
                                    struct phema_error *err)
@@ -104,7 +144,9 @@ PHEMA_FALLIBLE cli_prepare_plan(struct cli_prepared *prepared, const struct cli_
         return phema_fail(err, PHEMA_ERR_USAGE, "--threads: at most 1024");
     if (values->level > 22)
         return phema_fail(err, PHEMA_ERR_USAGE, "--level: from 1 to 22");
-    enum phema_status status = make_plan(prepared, common, values, ledger, err);
+    enum phema_status status = read_device(prepared, values, err);
+    if (!status)
+        status = make_plan(prepared, common, values, ledger, err);
     if (status)
         return status;
     struct phema_outputs_options naming = outputs_options(common, values, NULL);

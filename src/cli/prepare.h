@@ -10,6 +10,7 @@ struct cli_run_values {
     struct cli_series_values series;
     struct cli_target_values target;
     const char *out, *into, *dtype, *overflow, *accumulate, *io;
+    const char *device, *gpu_memory, *gpu_sums;
     bool is_forced, skips_sync, is_conversion, drops_cache;
     uint64_t threads, shard_size, level, max_ram;
 };
@@ -68,6 +69,30 @@ struct cli_run_values {
          CLI_COUNT,    CLI_ROW(type, run.threads),                                                  \
          "N",          "default: the processors this process may use",                              \
          CLI_POSITIVE, 'j'},                                                                        \
+        {"device",                                                                                  \
+         RESOURCES,                                                                                 \
+         CLI_TEXT,                                                                                  \
+         CLI_ROW(type, run.device),                                                                 \
+         "DEVICE",                                                                                  \
+         "who adds up: auto (default: a GPU where it wins),\ncpu, cuda, cuda:0,1 or cuda:all",      \
+         0,                                                                                         \
+         0},                                                                                        \
+        {"gpu-memory",                                                                              \
+         RESOURCES,                                                                                 \
+         CLI_TEXT,                                                                                  \
+         CLI_ROW(type, run.gpu_memory),                                                             \
+         "SIZE",                                                                                    \
+         "of each GPU that may be taken: 8GiB, or a part\nof what is free (default 0.9)",           \
+         0,                                                                                         \
+         0},                                                                                        \
+        {"gpu-sums",                                                                                \
+         NUMBERS,                                                                                   \
+         CLI_CHOICE,                                                                                \
+         CLI_ROW(type, run.gpu_sums),                                                               \
+         "exact|cublas",                                                                            \
+         "sums on a GPU: the processor's bits (default), or\ncuBLAS for more than 8 targets",       \
+         CLI_SHAPES_BYTES,                                                                          \
+         0},                                                                                        \
         {"io",                                                                                      \
          RESOURCES,                                                                                 \
          CLI_CHOICE,                                                                                \

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "phema/device.h"
 #include "phema/number.h"
 
 static enum phema_status check_widths(const struct cli_reals *widths, const char *option,
@@ -99,9 +100,11 @@ PHEMA_FALLIBLE cli_plan_options(struct phema_plan_options *out, const struct cli
     if (target->metric && strcmp(target->metric, "walk") == 0)
         out->solve.metric = PHEMA_METRIC_WALK;
     if (target->solver)
-        out->solve.solver = strcmp(target->solver, "quad") == 0     ? PHEMA_SOLVER_QUAD
-                            : strcmp(target->solver, "lapack") == 0 ? PHEMA_SOLVER_LAPACK
-                                                                    : PHEMA_SOLVER_AUTO;
+        out->solve.solver = strcmp(target->solver, "quad") == 0       ? PHEMA_SOLVER_QUAD
+                            : strcmp(target->solver, "lapack") == 0   ? PHEMA_SOLVER_LAPACK
+                            : strcmp(target->solver, "cusolver") == 0 ? PHEMA_SOLVER_DEVICE
+                                                                      : PHEMA_SOLVER_AUTO;
+    out->solve.factorer = phema_device_factorer();
     enum phema_status status = read_ridge(&out->solve, target->ridge, err);
     if (!status)
         status = check_widths(&target->sigma_rel, "--sigma-rel", err);

@@ -213,8 +213,10 @@ struct cli_target_values {
          CLI_SHAPES_BYTES,                                                                         \
          0},                                                                                       \
     {                                                                                              \
-        "solver", NUMBERS, CLI_CHOICE, CLI_ROW(type, via target.solver), "auto|quad|lapack",       \
-            "quad precision, or LAPACK in float64", CLI_SHAPES_BYTES, 0                            \
+        "solver", NUMBERS, CLI_CHOICE, CLI_ROW(type, via target.solver),                           \
+            "auto|quad|lapack|cusolver",                                                           \
+            "quad precision, LAPACK in float64, or a factor\nmade on a GPU and refined in quad",   \
+            CLI_SHAPES_BYTES, 0                                                                    \
     }
 
 #define CLI_SOLVE_ROWS(type, via)                                                                  \

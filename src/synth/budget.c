@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "feeder.h"
 #include "mend.h"
 #include "phema/memory.h"
 #include "phema/text.h"
@@ -22,6 +23,9 @@
 
 #define CACHE_LINE ((size_t)64)
 
+/* Of a lane: while the device copies some, others are read into; and results come back in them. */
+#define DEVICE_SLOTS ((size_t)4)
+
 /* For writers, messages and what libc keeps beside all that is counted. */
 #define SMALL_BYTES ((uint64_t)192 << 10)
 
@@ -31,7 +35,8 @@ struct demands {
     uint64_t n_in[PHEMA_N_DTYPES], n_out[PHEMA_N_DTYPES]; /* elements, by dtype */
     size_t sum_bytes;                                     /* of a sum */
     size_t sums_per_elem;
-    bool is_any_copied; /* some inputs are not views */
+    bool is_any_copied;    /* some inputs are not views */
+    bool is_any_converted; /* some tensors are copied to another dtype */
 };
 
 /* The most that a tile of any dtype has: one of a dtype that is rare is never full. */
@@ -58,6 +63,9 @@ static struct demands demands_of(const struct run *run)
         demands.n_out[run->outputs->dtypes[i]] += n_elems;
         if (dtype == PHEMA_C64 || dtype == PHEMA_C128)
             demands.sums_per_elem = 2;
+        demands.is_any_converted =
+            demands.is_any_converted ||
+            (series->tensors[i].rule == PHEMA_RULE_COPY && run->outputs->dtypes[i] != dtype);
         /* doubles hold what is copied to another dtype, too */
         is_f64 = is_f64 || dtype == PHEMA_F64 || run->outputs->dtypes[i] != dtype;
     }
@@ -154,7 +162,7 @@ static uint64_t bytes_of_buffers(const struct worker_buffers *buffers)
 
 uint64_t budget_accumulate_bytes(const struct budget *budget)
 {
-    return budget->present + budget->weights + budget->decoders +
+    return budget->present + budget->weights + budget->decoders + budget->lanes +
            budget->n_threads * (bytes_of_buffers(&budget->buffers) + BUDGET_THREAD_BYTES);
 }
 
@@ -206,6 +214,67 @@ static enum phema_status fit_workers(struct budget *budget, const struct run *ru
     }
 }
 
+/* ---- Devices ---- */
+
+/* Sums are the device's: what is left are slots, in its own memory, tiles to compare with, and a
+ * tile that is copied to another dtype. Where the processor has averages to make as well it has its
+ * tiles, which are smaller. */
+static enum phema_status size_device_buffers(struct budget *budget, const struct run *run,
+                                             const struct demands *demands, struct phema_error *err)
+{
+    const struct phema_cuda_layout *layout = &run->feeder->fit.layout;
+    size_t tile = (size_t)run->feeder->fit.tile_elems;
+    struct phema_cuda_layout rest = *layout;
+    rest.n_slots = 0;
+    enum phema_status status =
+        size_buffers(budget, run, demands, budget->targets_per_pass, tile, err);
+    struct worker_buffers *buffers = &budget->buffers;
+    buffers->n_slots = layout->n_slots;
+    buffers->slot = layout->slot_bytes;
+    buffers->copied = buffers->n_slots * buffers->slot;
+    if (!feeder_leaves_some(run)) {
+        buffers->sums = demands->is_any_converted ? buffers->row : 64;
+        buffers->written = demands->is_any_converted ? buffers->written : 64;
+    }
+    budget->n_threads = run->feeder->fit.n_threads;
+    budget->lanes = budget->n_threads * phema_cuda_host_bytes(&rest);
+    budget->tile_elems = tile;
+    return status;
+}
+
+static enum phema_status fit_device(struct budget *budget, const struct run *run,
+                                    const struct demands *demands, uint64_t tile_elems,
+                                    struct phema_error *err)
+{
+    unsigned n_threads = budget->n_threads;
+    uint64_t n_slots = DEVICE_SLOTS;
+    budget->targets_per_pass = run->plan->m;
+    if (feeder_leaves_some(run)) {
+        enum phema_status status = fit_workers(budget, run, demands, err);
+        if (status)
+            return status;
+        tile_elems = budget->tile_elems < tile_elems ? budget->tile_elems : tile_elems;
+        n_slots = budget->buffers.n_slots > n_slots ? budget->buffers.n_slots : n_slots;
+    }
+    for (;;) {
+        enum phema_status status =
+            feeder_fit(run->feeder, run, tile_elems, n_threads, n_slots, err);
+        if (!status)
+            status = size_device_buffers(budget, run, demands, err);
+        if (status)
+            return status;
+        uint64_t needed = budget_accumulate_bytes(budget);
+        if (!budget->limit || needed <= budget->limit)
+            return PHEMA_OK;
+        if (budget->tile_elems > PHEMA_DEVICE_LEAST_TILE_ELEMS)
+            tile_elems = budget->tile_elems / 2;
+        else if (budget->n_threads > 1)
+            n_threads = (budget->n_threads + 1) / 2;
+        else
+            return fail_floor(budget, needed, "tiles on their way to a device", 1, err);
+    }
+}
+
 /* What is done to outputs when all tensors are written. */
 static void size_finishers(struct budget *budget, const struct run *run)
 {
@@ -251,7 +320,9 @@ PHEMA_FALLIBLE budget_make(struct budget *budget, const struct run *run, struct 
     for (size_t k = 0; k < series->n; k++)
         budget->decoders += phema_checkpoint_decoder_bytes(series->snapshots[k].checkpoint);
     struct demands demands = demands_of(run);
-    enum phema_status status = fit_workers(budget, run, &demands, err);
+    enum phema_status status =
+        run->feeder ? fit_device(budget, run, &demands, run->feeder->max_tile_elems, err)
+                    : fit_workers(budget, run, &demands, err);
     if (!status)
         status = fit_finishers(budget, run, err);
     budget->sum_elems = budget->tile_elems * demands.sums_per_elem;
@@ -266,9 +337,20 @@ PHEMA_FALLIBLE budget_trim(struct budget *budget, const struct run *run, uint64_
     if (n_jobs < budget->n_threads)
         budget->n_threads = n_jobs ? (unsigned)n_jobs : 1;
     size_t needed = (size_t)((n_elems + BLOCK_ELEMS - 1) / BLOCK_ELEMS * BLOCK_ELEMS);
-    if (needed >= budget->tile_elems || needed == 0)
+    bool has_device = run->feeder != NULL; /* where fewer lanes take less */
+    if (needed > budget->tile_elems || needed == 0)
+        needed = budget->tile_elems;
+    if (needed == budget->tile_elems && !has_device)
         return PHEMA_OK;
     struct demands demands = demands_of(run);
+    if (has_device) {
+        size_t n_targets = budget->targets_per_pass;
+        budget->sum_elems = needed * demands.sums_per_elem;
+        enum phema_status status =
+            feeder_fit(run->feeder, run, needed, budget->n_threads, budget->buffers.n_slots, err);
+        budget->targets_per_pass = n_targets;
+        return status ? status : size_device_buffers(budget, run, &demands, err);
+    }
     budget->tile_elems = needed;
     budget->sum_elems = needed * demands.sums_per_elem;
     return size_buffers(budget, run, &demands, budget->targets_per_pass, needed, err);

@@ -35,6 +35,7 @@ struct budget {
     uint64_t present;     /* what opening and solving have left */
     uint64_t weights;     /* of a pass */
     uint64_t decoders;    /* of all compressed snapshots */
+    uint64_t lanes;       /* what devices read and write beside slots */
     uint64_t finisher;    /* of one of those threads */
 };
 

@@ -51,7 +51,7 @@ static enum phema_status start(struct crew *crew, struct run *run, struct phema_
     if (!crew->workers || !crew->threads)
         return phema_fail_memory(err);
     for (unsigned i = 0; i < crew->n; i++) {
-        enum phema_status status = worker_init(&crew->workers[i], run, err);
+        enum phema_status status = worker_init(&crew->workers[i], run, i, err);
         if (status)
             return status;
     }

@@ -3,6 +3,7 @@
  * run itself is made of, and from rates measured here and now. */
 #include <math.h>
 
+#include "feeder.h"
 #include "phema/memory.h"
 #include "rates.h"
 #include "run.h"
@@ -28,6 +29,7 @@ static void tell_memory(struct phema_forecast *out, const struct run *run)
     add_part(out, "sums", "sums", n * buffers->sums);
     add_part(out, "tiles_out", "tiles to write", n * buffers->written);
     add_part(out, "tiles_in", "copied tiles", n * (buffers->copied + buffers->references));
+    add_part(out, "lanes", "weights for devices", budget->lanes);
     add_part(out, "decoders", "decompression", budget->decoders);
     add_part(out, "threads", "threads", n * BUDGET_THREAD_BYTES);
     out->stage_bytes[PHEMA_STAGE_ACCUMULATE] = budget_accumulate_bytes(budget);
@@ -41,6 +43,15 @@ static void tell_memory(struct phema_forecast *out, const struct run *run)
     for (int i = 0; i < PHEMA_N_STAGES; i++)
         if (out->stage_bytes[i] > out->peak_ram_bytes)
             out->peak_ram_bytes = out->stage_bytes[i];
+}
+
+static void tell_device(struct phema_forecast *out, const struct run *run)
+{
+    out->device = run->device;
+    if (!run->feeder)
+        return;
+    out->device.device_bytes = run->feeder->n_devices * run->feeder->fit.device_bytes;
+    out->device.n_tile_passes = run->feeder->fit.n_tile_passes;
 }
 
 /* ---- Bytes ---- */
@@ -104,7 +115,16 @@ static double run_seconds(const struct phema_forecast *forecast, const struct ru
     return busy;
 }
 
-static enum phema_status tell_seconds(struct phema_forecast *out, const struct run *run,
+/* All devices, and the threads that feed them. */
+static enum phema_status measure_devices(struct phema_forecast *out, struct rates *rates,
+                                         struct run *run, struct phema_error *err)
+{
+    enum phema_status status = feeder_rate(&rates->add, &out->is_rate_assumed, run, err);
+    rates->add *= run->feeder->n_devices;
+    return status;
+}
+
+static enum phema_status tell_seconds(struct phema_forecast *out, struct run *run,
                                       const struct phema_forecast_options *timing,
                                       struct phema_error *err)
 {
@@ -118,6 +138,8 @@ static enum phema_status tell_seconds(struct phema_forecast *out, const struct r
         return PHEMA_OK;
     }
     enum phema_status status = rates_measure(&rates, run, cold_path, err);
+    if (!status && run->feeder)
+        status = measure_devices(out, &rates, run, err);
     if (status)
         return status;
     out->add_rate = rates.add;
@@ -136,6 +158,7 @@ PHEMA_FALLIBLE phema_synth_forecast(struct phema_forecast *out, const struct phe
     *out = (struct phema_forecast){0};
     struct run run;
     run_init(&run, plan, outputs, options);
+    run.is_foreseen = true;
     enum phema_status status = run_prepare(&run, err);
     if (!status) {
         out->n_passes = run.budget.n_passes;
@@ -143,6 +166,7 @@ PHEMA_FALLIBLE phema_synth_forecast(struct phema_forecast *out, const struct phe
         out->tile_elems = run.budget.tile_elems;
         out->n_threads = run.budget.n_threads;
         out->limit_bytes = run.budget.limit;
+        tell_device(out, &run);
         tell_memory(out, &run);
         tell_bytes(out, &run);
         status = tell_seconds(out, &run, timing, err);

@@ -187,7 +187,9 @@ PHEMA_FALLIBLE rates_measure(struct rates *out, const struct run *run, const cha
     if (!chunk)
         return phema_fail_memory(err);
     fill_chunk(chunk);
-    enum phema_status status = trial_run(&out->add, run, err);
+    enum phema_status status = PHEMA_OK;
+    if (!run->feeder) /* devices are measured elsewhere */
+        status = trial_run(&out->add, run, err);
     if (!status) {
         measure_outputs(out, run, chunk);
         status = measure_finishing(out, run, chunk, err);

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "feeder.h"
 #include "inputs.h"
 
 /* Mapped input of a worker, of one snapshot and of all. */
@@ -38,7 +39,7 @@ static void link_aliases(struct run *run)
 bool run_is_any_copied(const struct run *run)
 {
     const struct phema_series *series = run->plan->series;
-    if (run->n_read + run->n_direct)
+    if (run->n_read + run->n_direct || run->feeder)
         return true;
     for (size_t k = 0; k < series->n; k++) {
         const struct phema_snapshot *snapshot = &series->snapshots[k];
@@ -96,6 +97,8 @@ static uint64_t weigh_rules(struct run *run)
 {
     const struct phema_series *series = run->plan->series;
     uint64_t copied = 0;
+    for (size_t r = 0; r < run->n_ruled; r++)
+        run->ruled[r].bytes = 0;
     for (size_t x = 0; x < run->cut.n; x++) {
         size_t i = run->cut.order[x];
         const struct phema_series_tensor *entry = &series->tensors[i];
@@ -140,6 +143,7 @@ static void clear_groups(struct run *run)
 static enum phema_status add_up_reading(struct run *run, struct phema_error *err)
 {
     uint64_t copied = weigh_rules(run);
+    run->total_bytes = 0;
     enum phema_status status = PHEMA_OK;
     for (size_t pass = 0; pass < run->budget.n_passes && !status; pass++) {
         status = make_groups(run, pass, err);
@@ -151,14 +155,11 @@ static enum phema_status add_up_reading(struct run *run, struct phema_error *err
     return status;
 }
 
-PHEMA_FALLIBLE run_prepare(struct run *run, struct phema_error *err)
+/* Tiles, memory, jobs. */
+static enum phema_status divide_work(struct run *run, struct phema_error *err)
 {
     const struct phema_series *series = run->plan->series;
-    enum phema_status status = inputs_choose(run, err);
-    if (!status)
-        status = make_ruled(run, err);
-    if (!status)
-        status = budget_make(&run->budget, run, err);
+    enum phema_status status = budget_make(&run->budget, run, err);
     if (status)
         return status;
     unsigned n_threads = run->options.n_threads;
@@ -171,8 +172,19 @@ PHEMA_FALLIBLE run_prepare(struct run *run, struct phema_error *err)
                       job_bytes < MAX_JOB_BYTES ? job_bytes : MAX_JOB_BYTES, n_threads, err);
     if (!status)
         status = budget_trim(&run->budget, run, cut_largest(&run->cut), run->cut.n_jobs, err);
+    return status ? status : add_up_reading(run, err);
+}
+
+PHEMA_FALLIBLE run_prepare(struct run *run, struct phema_error *err)
+{
+    const struct phema_series *series = run->plan->series;
+    enum phema_status status = inputs_choose(run, err);
     if (!status)
-        status = add_up_reading(run, err);
+        status = make_ruled(run, err);
+    if (!status)
+        status = feeder_choose(run, err);
+    if (!status)
+        status = divide_work(run, err);
     if (status)
         return status;
     run->next_alias = calloc(series->n_tensors + 1, sizeof(*run->next_alias));
@@ -182,6 +194,23 @@ PHEMA_FALLIBLE run_prepare(struct run *run, struct phema_error *err)
         return phema_fail_memory(err);
     link_aliases(run);
     return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE run_start_devices(struct run *run, struct phema_error *err)
+{
+    if (!run->feeder)
+        return PHEMA_OK;
+    enum phema_status status = feeder_start(run, err);
+    while (status == PHEMA_NO && feeder_may_shrink(run)) {
+        feeder_shrink(run);
+        cut_clear(&run->cut);
+        status = divide_work(run, err);
+        if (!status)
+            status = feeder_start(run, err);
+    }
+    return status == PHEMA_NO
+               ? phema_fail_in(err, PHEMA_ERR_RESOURCE, "even the smallest tiles do not fit")
+               : status;
 }
 
 PHEMA_FALLIBLE run_begin_pass(struct run *run, size_t pass, struct phema_error *err)
@@ -219,6 +248,7 @@ void run_clear(struct run *run)
     for (size_t j = 0; run->sinks && j < run->outputs->m; j++)
         sink_abandon(run->sinks[j]);
     inputs_close(run);
+    feeder_close(run);
     cut_clear(&run->cut);
     clear_groups(run);
     free(run->ruled);

@@ -33,7 +33,10 @@ struct run {
     struct phema_outputs *outputs;
     struct phema_synth_options options;
     const struct phema_backend *backend;
-    struct sink **sinks;     /* [outputs->m] */
+    struct sink **sinks;   /* [outputs->m] */
+    struct feeder *feeder; /* devices that add up; NULL: the processor */
+    bool is_foreseen;      /* nothing is carried out */
+    struct phema_device_choice device;
     struct against *against; /* what tiles are compared with instead of written; NULL: written */
     struct phema_reader **readers;     /* [series->n] */
     struct turns *turns;               /* NULL when no snapshot is decoded */
@@ -63,6 +66,9 @@ void run_init(struct run *run, const struct phema_plan *plan, struct phema_outpu
 
 /* The budget and the cut into tiles; cleared after a failure as well. */
 PHEMA_FALLIBLE run_prepare(struct run *run, struct phema_error *err);
+
+/* Memory of devices, where they add up; tiles shrink as far as that needs. */
+PHEMA_FALLIBLE run_start_devices(struct run *run, struct phema_error *err);
 
 /* Groups and readers of a pass, from 0 to budget.n_passes - 1; the one before is over. */
 PHEMA_FALLIBLE run_begin_pass(struct run *run, size_t pass, struct phema_error *err);

@@ -212,6 +212,8 @@ PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct p
     if (!status)
         status = run_prepare(&run, err);
     if (!status)
+        status = run_start_devices(&run, err);
+    if (!status)
         status = watch_files(&run, err);
     if (!status)
         status = make_directory(outputs, options->n_parts, &made, err);
@@ -228,6 +230,7 @@ PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct p
         add_what_stays(options, err);
     result->n_threads = run.budget.n_threads;
     result->n_passes = run.budget.n_passes;
+    result->device = run.device;
 
     run_clear(&run);
     phema_cleanup_remove(made);

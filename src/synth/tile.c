@@ -9,6 +9,8 @@
 
 #include "against.h"
 #include "blocks.h"
+#include "feed.h"
+#include "feeder.h"
 #include "phema/text.h"
 #include "worker.h"
 
@@ -161,6 +163,19 @@ static struct phema_narrow_counts narrow_elems(struct worker *worker, enum phema
     return counts;
 }
 
+enum phema_status tile_judge(struct worker *worker, size_t output, size_t tensor,
+                             const struct phema_narrow_counts *counts, struct phema_error *err)
+{
+    const struct run *run = worker->run;
+    if ((counts->n_nan || counts->n_inf) && tensor < worker->nan_tensor)
+        worker->nan_tensor = tensor;
+    if ((counts->n_nan || counts->n_inf) && run->options.refuses_nan)
+        return fail_nan(worker, output, tensor, counts, err);
+    if (counts->n_overflow && run->options.overflow == PHEMA_OVERFLOW_IS_ERROR)
+        return fail_overflow(worker, output, tensor, counts->n_overflow, err);
+    return PHEMA_OK;
+}
+
 /* Which tensor of the tile it is that holds NaN, infinities, or what the dtype cannot: rare, so
  * that only then is each narrowed again by itself, to the same bytes. */
 static enum phema_status blame(struct worker *worker, size_t output, const struct piece *piece,
@@ -175,12 +190,9 @@ static enum phema_status blame(struct worker *worker, size_t output, const struc
         struct phema_narrow_counts counts = *found;
         if (part.n_elems < piece->n_elems)
             counts = narrow_elems(worker, dtype, accumulator, row, part.first, part.n_elems);
-        if ((counts.n_nan || counts.n_inf) && part.tensor < worker->nan_tensor)
-            worker->nan_tensor = part.tensor;
-        if ((counts.n_nan || counts.n_inf) && run->options.refuses_nan)
-            return fail_nan(worker, output, part.tensor, &counts, err);
-        if (counts.n_overflow && run->options.overflow == PHEMA_OVERFLOW_IS_ERROR)
-            return fail_overflow(worker, output, part.tensor, counts.n_overflow, err);
+        enum phema_status status = tile_judge(worker, output, part.tensor, &counts, err);
+        if (status)
+            return status;
     }
     return PHEMA_OK;
 }
@@ -466,6 +478,28 @@ PHEMA_FALLIBLE tile_do(struct worker *worker, uint64_t tile, const struct piece 
     worker->ruled = run_ruled(worker->run, piece->tensor);
     if (worker->run->plan->series->tensors[piece->tensor].rule == PHEMA_RULE_COPY)
         return copy_tile(worker, tile, piece, err);
+    if (feeder_takes(worker->run, piece->tensor))
+        return feed_tile(worker, tile, piece, err);
     return are_views(worker->run, piece->tensor) ? average_together(worker, piece, err)
                                                  : average_in_turn(worker, tile, piece, err);
+}
+
+/* ---- What devices need of this ---- */
+
+PHEMA_FALLIBLE tile_take(const uint8_t **data, struct worker *worker, size_t k, uint64_t tile,
+                         bool is_needed, const struct piece *piece, size_t slot,
+                         struct phema_error *err)
+{
+    return take(data, worker, k, tile, is_needed, piece, slot, err);
+}
+
+PHEMA_FALLIBLE tile_put(const struct worker *worker, size_t output, const struct piece *piece,
+                        const void *data, struct phema_error *err)
+{
+    return put(worker, output, piece, data, err);
+}
+
+enum phema_accumulator tile_accumulator(const struct run *run, size_t tensor)
+{
+    return accumulator_of(run, tensor);
 }

@@ -50,6 +50,8 @@ PHEMA_FALLIBLE phema_synth_verify(struct phema_verification *out, const struct p
         run.options.n_threads = 1;
     enum phema_status status = run_prepare(&run, err);
     if (!status)
+        status = run_start_devices(&run, err);
+    if (!status)
         status = against_open(&run.against, plan, outputs, checkpoint, err);
     if (!status)
         status = crew_accumulate(&run, &result, start_s, err);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
+#include "feed.h"
 #include "inputs.h"
 
 static bool alloc_states(struct worker *worker)
@@ -22,15 +23,20 @@ static bool alloc_states(struct worker *worker)
     return true;
 }
 
-PHEMA_FALLIBLE worker_init(struct worker *worker, struct run *run, struct phema_error *err)
+PHEMA_FALLIBLE worker_init(struct worker *worker, struct run *run, unsigned index,
+                           struct phema_error *err)
 {
     *worker = (struct worker){.run = run, .nan_tensor = SIZE_MAX};
     const struct worker_buffers *sizes = &run->budget.buffers;
     worker->sums = aligned_alloc(64, sizes->sums);
     worker->written = aligned_alloc(64, sizes->written);
+    if (run->feeder)
+        worker->feed = feed_open(run, index);
     /* whole units, as C17 wants them; at least one, so that it is never NULL */
     size_t n_units = sizes->copied / PHEMA_INPUT_ALIGNMENT + 1;
-    worker->slots = aligned_alloc(PHEMA_INPUT_ALIGNMENT, n_units * PHEMA_INPUT_ALIGNMENT);
+    worker->slots = run->feeder
+                        ? feed_slots(worker->feed)
+                        : aligned_alloc(PHEMA_INPUT_ALIGNMENT, n_units * PHEMA_INPUT_ALIGNMENT);
     worker->references = aligned_alloc(64, sizes->references + 64);
     worker->inputs = calloc(run->plan->series->n, sizeof(*worker->inputs));
     if (worker->sums && worker->slots && worker->written && worker->references && worker->inputs &&
@@ -43,7 +49,10 @@ PHEMA_FALLIBLE worker_init(struct worker *worker, struct run *run, struct phema_
 void worker_clear(struct worker *worker)
 {
     free(worker->sums);
-    free(worker->slots);
+    if (!worker->run || !worker->run->feeder)
+        free(worker->slots);
+    feed_close(worker->feed);
+    worker->feed = NULL;
     free(worker->written);
     free(worker->references);
     free(worker->inputs);

@@ -33,6 +33,7 @@ struct worker {
     const struct ruled *ruled;  /* what the tensors of the tile follow */
     uint8_t *equals;            /* of all groups */
     struct group_state *states; /* [max_groups] */
+    struct feed *feed;          /* to a device; NULL: the processor adds up */
     struct phema_narrow_counts counts;
     size_t nan_tensor;
     bool has_asked;    /* for something ahead, at all */
@@ -42,7 +43,9 @@ struct worker {
     struct phema_error err;
 };
 
-PHEMA_FALLIBLE worker_init(struct worker *worker, struct run *run, struct phema_error *err);
+/* index: of this thread among all */
+PHEMA_FALLIBLE worker_init(struct worker *worker, struct run *run, unsigned index,
+                           struct phema_error *err);
 void worker_clear(struct worker *worker);
 
 /* Takes jobs until there are none or something failed; the outcome is in the worker. */
@@ -51,6 +54,17 @@ void worker_run(struct worker *worker);
 /* One tile of all outputs (tile.c). */
 PHEMA_FALLIBLE tile_do(struct worker *worker, uint64_t tile, const struct piece *piece,
                        struct phema_error *err);
+
+/* Parts of it, for feed.c: a tile of a snapshot, in the slot or a view; a tile of an output; what
+ * counts of a tensor mean for the run; what its sums are. */
+PHEMA_FALLIBLE tile_take(const uint8_t **data, struct worker *worker, size_t k, uint64_t tile,
+                         bool is_needed, const struct piece *piece, size_t slot,
+                         struct phema_error *err);
+PHEMA_FALLIBLE tile_put(const struct worker *worker, size_t output, const struct piece *piece,
+                        const void *data, struct phema_error *err);
+PHEMA_FALLIBLE tile_judge(struct worker *worker, size_t output, size_t tensor,
+                          const struct phema_narrow_counts *counts, struct phema_error *err);
+enum phema_accumulator tile_accumulator(const struct run *run, size_t tensor);
 
 /* One that is not taken: others wait for its turn at decompressed snapshots. */
 PHEMA_FALLIBLE tile_pass(struct worker *worker, uint64_t tile, struct phema_error *err);

@@ -81,6 +81,9 @@ struct request {
     const double *sigma_rels; /* [n_sigma_rels] more targets than one: out is a template */
     size_t n_sigma_rels;
     const char *include; /* a regular expression, or NULL: all tensors */
+    struct phema_device_request device;
+    struct phema_ledger *ledger;
+    uint64_t max_ram_bytes;
 };
 
 static inline enum phema_status synthesise(const char *directory, const char *out,
@@ -120,6 +123,9 @@ static inline enum phema_status synthesise(const char *directory, const char *ou
     struct phema_synth_options how = {.n_threads = request->n_threads ? request->n_threads : 2,
                                       .accumulator = request->accumulator,
                                       .overflow = request->overflow,
+                                      .device = request->device,
+                                      .ledger = request->ledger,
+                                      .max_ram_bytes = request->max_ram_bytes,
                                       .replaces = true};
     if (!status)
         status = phema_synth_run(result, plan, &outputs, &how, err);

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+/* feeder_trial.c - see feeder_trial.h. */
+#include "feeder_trial.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "crew.h"
+
+/* ---- The same bits ---- */
+
+#define CHECK_ELEMS   512
+#define CHECK_INPUTS  3
+#define CHECK_TARGETS 9 /* one more than are summed at once */
+
+struct check {
+    const struct feeder *feeder;
+    struct phema_lane lane;
+    enum phema_dtype dtype;
+    enum phema_accumulator accumulator;
+    size_t n_elems, n_inputs, n_targets;
+    uint32_t places[CHECK_INPUTS];
+    double weights[CHECK_INPUTS * CHECK_TARGETS];
+    uint8_t inputs[CHECK_INPUTS][CHECK_ELEMS * sizeof(double)];
+    _Alignas(64) double sums[CHECK_TARGETS][CHECK_ELEMS]; /* or floats */
+    uint8_t wanted[CHECK_ELEMS * sizeof(double)];
+};
+
+static uint64_t next_random(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return *state ^ *state >> 29;
+}
+
+/* Any bits: subnormal numbers, NaN and infinities are among them. */
+static void fill(struct check *check)
+{
+    uint64_t state = 0x9E3779B97F4A7C15u + (uint64_t)check->dtype;
+    for (size_t k = 0; k < check->n_inputs; k++) {
+        for (size_t i = 0; i < sizeof(check->inputs[k]); i++)
+            check->inputs[k][i] = (uint8_t)(next_random(&state) >> 40);
+        check->places[k] = (uint32_t)(check->n_inputs - 1 - k);
+    }
+    for (size_t i = 0; i < check->n_inputs * check->n_targets; i++)
+        check->weights[i] = (double)(int64_t)next_random(&state) * 0x1p-63;
+}
+
+static void add_up(struct check *check, const struct phema_backend *backend)
+{
+    const uint8_t *inputs[CHECK_INPUTS];
+    for (size_t k = 0; k < check->n_inputs; k++)
+        inputs[k] = check->inputs[k];
+    struct phema_tile tile = {inputs,           check->weights, check->n_inputs,
+                              check->n_targets, check->n_elems, check->dtype};
+    memset(check->sums, 0, sizeof(check->sums));
+    phema_accumulate(backend, check->accumulator, check->sums, sizeof(check->sums[0]), &tile);
+}
+
+static enum phema_status run_job(struct check *check, struct phema_error *err)
+{
+    struct phema_cuda_block block = {0, (uint32_t)check->n_elems};
+    struct phema_cuda_job job = {.input = phema_device_dtype(check->dtype),
+                                 .output = phema_device_dtype(check->dtype),
+                                 .is_f64 = check->accumulator == PHEMA_ACCUMULATE_F64,
+                                 .inputs = check->places,
+                                 .weights = check->weights,
+                                 .stride = check->n_targets,
+                                 .n_inputs = check->n_inputs,
+                                 .n_rows = check->n_targets,
+                                 .blocks = &block,
+                                 .n_blocks = 1,
+                                 .n_numbers = check->n_elems};
+    size_t n_bytes = phema_dtype_bytes(check->dtype, check->n_elems);
+    uint8_t *slots = phema_lane_slots(&check->lane);
+    for (size_t k = 0; k < check->n_inputs; k++) { /* all through one slot */
+        enum phema_status status = phema_lane_wait(&check->lane, 0, err);
+        if (status)
+            return status;
+        memcpy(slots, check->inputs[k], n_bytes);
+        status = phema_lane_feed(&check->lane, 0, slots, n_bytes, check->places[k], err);
+        if (status)
+            return status;
+    }
+    return phema_lane_average(&check->lane, &job, err);
+}
+
+static enum phema_status compare(struct check *check, const struct phema_backend *backend,
+                                 struct phema_error *err)
+{
+    size_t n_bytes = phema_dtype_bytes(check->dtype, check->n_elems);
+    const uint8_t *row = phema_lane_slots(&check->lane);
+    for (size_t m = 0; m < check->n_targets; m++) {
+        struct phema_narrow_counts counts = {0, 0, 0};
+        enum phema_status status = phema_lane_wait(&check->lane, 0, err);
+        if (!status)
+            status = phema_lane_fetch(&check->lane, m, n_bytes, 0, err);
+        if (!status)
+            status = phema_lane_wait(&check->lane, 0, err);
+        if (status)
+            return status;
+        const struct phema_cuda_counts *found = &phema_lane_counts(&check->lane)[m];
+        phema_narrow(backend, check->wanted, check->dtype, check->accumulator, check->sums[m],
+                     check->n_elems, PHEMA_OVERFLOW_INF, &counts);
+        if (memcmp(row, check->wanted, n_bytes) != 0 || found->n_overflow != counts.n_overflow ||
+            found->n_nan != counts.n_nan || found->n_inf != counts.n_inf)
+            return phema_fail(err, PHEMA_ERR_RESOURCE,
+                              "%s does not add up %s as the processor does; --device cpu goes on "
+                              "without it",
+                              phema_devices_shown(check->feeder->devices),
+                              phema_dtype_name(check->dtype));
+    }
+    return PHEMA_OK;
+}
+
+static enum phema_status check_lane(struct check *check, const struct phema_backend *backend,
+                                    struct phema_error *err)
+{
+    static const enum phema_dtype dtypes[] = {PHEMA_F16, PHEMA_BF16, PHEMA_F32, PHEMA_F64};
+    const struct phema_cuda_layout *layout = &check->feeder->fit.layout;
+    enum phema_status status = PHEMA_OK;
+    for (size_t i = 0; i < 2 * ARRAY_LEN(dtypes) - 1 && !status; i++) {
+        check->dtype = dtypes[i / 2];
+        check->accumulator = i % 2 ? PHEMA_ACCUMULATE_F32 : PHEMA_ACCUMULATE_F64;
+        uint64_t room =
+            layout->input_bytes < layout->row_bytes ? layout->input_bytes : layout->row_bytes;
+        room = room * 8 / phema_dtype_bits(check->dtype);
+        check->n_elems = room < CHECK_ELEMS ? (size_t)room : CHECK_ELEMS;
+        fill(check);
+        add_up(check, backend);
+        status = run_job(check, err);
+        if (!status)
+            status = compare(check, backend, err);
+    }
+    return status;
+}
+
+PHEMA_FALLIBLE feeder_check(const struct feeder *feeder, const struct phema_backend *backend,
+                            struct phema_error *err)
+{
+    const struct phema_cuda_layout *layout = &feeder->fit.layout;
+    struct check *check = aligned_alloc(64, (sizeof(*check) + 63) / 64 * 64);
+    if (!check)
+        return phema_fail_memory(err);
+    *check = (struct check){.feeder = feeder};
+    check->n_inputs = layout->n_inputs < CHECK_INPUTS ? layout->n_inputs : CHECK_INPUTS;
+    check->n_targets = layout->n_rows < CHECK_TARGETS ? layout->n_rows : CHECK_TARGETS;
+    enum phema_status status = PHEMA_OK;
+    for (unsigned i = 0; i < feeder->n_devices && !status; i++) {
+        check->lane = phema_devices_lane(feeder->devices, i);
+        status = check_lane(check, backend, err);
+    }
+    free(check);
+    return status;
+}
+
+/* ---- Speed ---- */
+
+#define TRIAL_SECONDS 0.1
+
+/* One tile: all its inputs, all targets. */
+static enum phema_status do_tile(const struct phema_lane *lane,
+                                 const struct phema_cuda_layout *layout, struct phema_cuda_job *job,
+                                 size_t n_targets, struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    uint64_t bytes =
+        layout->input_bytes < layout->slot_bytes ? layout->input_bytes : layout->slot_bytes;
+    for (uint64_t k = 0; k < layout->n_inputs && !status; k++) {
+        uint64_t slot = k % layout->n_slots;
+        status = phema_lane_wait(lane, slot, err);
+        if (!status)
+            status = phema_lane_feed(lane, slot, phema_lane_slots(lane) + slot * layout->slot_bytes,
+                                     bytes, k, err);
+    }
+    for (size_t m = 0; m < n_targets && !status; m += job->n_rows) {
+        status = phema_lane_average(lane, job, err);
+        for (uint64_t r = 0; r < job->n_rows && !status; r++) {
+            status = phema_lane_wait(lane, r % layout->n_slots, err);
+            if (!status)
+                status = phema_lane_fetch(
+                    lane, r,
+                    layout->row_bytes < layout->slot_bytes ? layout->row_bytes : layout->slot_bytes,
+                    r % layout->n_slots, err);
+        }
+    }
+    for (uint64_t slot = 0; slot < layout->n_slots && !status; slot++)
+        status = phema_lane_wait(lane, slot, err);
+    return status;
+}
+
+PHEMA_FALLIBLE feeder_trial(double *per_s, const struct feeder *feeder, size_t n_targets,
+                            struct phema_error *err)
+{
+    const struct phema_cuda_layout *layout = &feeder->fit.layout;
+    struct phema_lane lane = phema_devices_lane(feeder->devices, 0);
+    uint64_t n_numbers = feeder->fit.tile_elems;
+    if (n_numbers > layout->input_bytes / 2)
+        n_numbers = layout->input_bytes / 2;
+    uint64_t n_blocks = (n_numbers + BLOCK_ELEMS - 1) / BLOCK_ELEMS;
+    uint32_t *inputs = calloc(layout->n_inputs, sizeof(*inputs));
+    double *weights = calloc(layout->n_inputs * layout->n_rows, sizeof(*weights));
+    struct phema_cuda_block *blocks = calloc(n_blocks, sizeof(*blocks));
+    enum phema_status status = inputs && weights && blocks ? PHEMA_OK : phema_fail_memory(err);
+    for (uint64_t k = 0; k < layout->n_inputs && !status; k++)
+        inputs[k] = (uint32_t)k;
+    for (uint64_t b = 0; b < n_blocks && !status; b++) {
+        uint64_t left = n_numbers - b * BLOCK_ELEMS;
+        blocks[b] = (struct phema_cuda_block){(uint32_t)(b * BLOCK_ELEMS),
+                                              (uint32_t)(left < BLOCK_ELEMS ? left : BLOCK_ELEMS)};
+    }
+    struct phema_cuda_job job = {.input = PHEMA_CUDA_F16,
+                                 .output = PHEMA_CUDA_F16,
+                                 .is_f64 = true,
+                                 .inputs = inputs,
+                                 .weights = weights,
+                                 .stride = layout->n_rows,
+                                 .n_inputs = layout->n_inputs,
+                                 .n_rows = layout->n_rows,
+                                 .blocks = blocks,
+                                 .n_blocks = n_blocks,
+                                 .n_numbers = n_numbers};
+    if (!status)
+        status = do_tile(&lane, layout, &job, n_targets, err); /* the first one takes longer */
+    double start = clock_now_s(), elapsed = 0;
+    uint64_t n_bytes = 0;
+    while (!status && elapsed < TRIAL_SECONDS) {
+        status = do_tile(&lane, layout, &job, n_targets, err);
+        n_bytes += layout->n_inputs * layout->input_bytes;
+        elapsed = clock_now_s() - start;
+    }
+    *per_s = (double)n_bytes / elapsed;
+    free(inputs);
+    free(weights);
+    free(blocks);
+    return status;
+}

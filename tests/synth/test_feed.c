@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Whole runs on a device: the bytes are those of the processor, whatever there is in the snapshots,
+ * however little memory the device has, and what goes wrong is said. Beside the test programs lies
+ * a module whose device is the host's memory; scripts/test-gpu runs this beside the real one, where
+ * what only that can do (SIM_... in the environment) is left out. */
+#include "phema/synth.h"
+
+#include <dirent.h>
+#include <unistd.h>
+
+#include "runs.h"
+
+enum { N_BIG = 50011, N_SNAPSHOTS = 7 };
+
+static uint64_t random_state = 5;
+
+/* Numbers of any dtype, mostly ordinary ones. */
+static void fill(void *out, enum phema_dtype dtype, size_t n, bool is_any_bits)
+{
+    uint8_t *data = out;
+    size_t bytes = n * phema_dtype_bits(dtype) / 8;
+    for (size_t i = 0; i < bytes; i++)
+        data[i] = (uint8_t)(support_random(&random_state) >> 30);
+    for (size_t i = 0; i < n && !is_any_bits; i++) {
+        double value = (double)(int64_t)support_random(&random_state) * 0x1p-62;
+        float single = (float)value;
+        if (dtype == PHEMA_F64)
+            memcpy(data + 8 * i, &value, 8);
+        else if (dtype == PHEMA_F32)
+            memcpy(data + 4 * i, &single, 4);
+        else if (dtype == PHEMA_F16)
+            data[2 * i + 1] &= 0xbb;
+        else if (dtype == PHEMA_BF16)
+            data[2 * i + 1] = (uint8_t)((data[2 * i + 1] & 0x80) | 0x3f);
+        else if (dtype == PHEMA_F8_E4M3)
+            data[i] &= 0xbb;
+    }
+}
+
+/* What a directory of snapshots is made of. */
+struct made {
+    char *directory;
+    char *out[2]; /* by the processor, by the device */
+    struct phema_text weights;
+};
+
+static void make(struct made *made, const char *name, bool has_f8)
+{
+    *made = (struct made){.directory = make_directory(name)};
+    static uint8_t big[N_BIG * 8], small[64], halves[6000], doubles[800], singles[40000], tiny[999];
+    static uint8_t frozen[8192];
+    fill(frozen, PHEMA_F16, sizeof(frozen) / 2, true);
+    for (int k = 0; k < N_SNAPSHOTS; k++) {
+        char file[64];
+        fill(big, PHEMA_F16, N_BIG, false);
+        fill(small, PHEMA_F16, 31, true);
+        fill(halves, PHEMA_BF16, 3000, false);
+        fill(doubles, PHEMA_F64, 100, k == 3);
+        fill(singles, PHEMA_F32, 10000, false);
+        fill(tiny, PHEMA_F8_E4M3, sizeof(tiny), false);
+        fill(frozen, PHEMA_F16, 1024, false); /* the first block of it is not */
+        const struct entry entries[] = {{"big", PHEMA_F16, N_BIG, false, big},
+                                        {"doubles", PHEMA_F64, 100, false, doubles},
+                                        {"empty", PHEMA_F32, 0, false, NULL},
+                                        {"frozen", PHEMA_F16, sizeof(frozen) / 2, false, frozen},
+                                        {"halves", PHEMA_BF16, 3000, false, halves},
+                                        {"scalar", PHEMA_F32, 1, true, singles},
+                                        {"singles", PHEMA_F32, 9999, false, singles + 4},
+                                        {has_f8 ? "tiny" : "whole",
+                                         has_f8 ? PHEMA_F8_E4M3 : PHEMA_U8, sizeof(tiny), false,
+                                         tiny}};
+        (void)snprintf(file, sizeof(file), "snapshot-%07d-0.050.safetensors", 100 * (k + 1));
+        write_snapshot(made->directory, file, entries, ARRAY_LEN(entries));
+        double weight = (k % 2 ? -0.25 : 0.5) + (k == 6 ? -0.25 : 0); /* 1 in all */
+        phema_text_printf(&made->weights, "%s %.17g\n", file, weight);
+    }
+    made->out[0] = support_tmp_path("processor.safetensors");
+    made->out[1] = support_tmp_path("device.safetensors");
+}
+
+static void clear(struct made *made)
+{
+    for (int i = 0; i < 2; i++) {
+        (void)unlink(made->out[i]);
+        free(made->out[i]);
+    }
+    phema_text_clear(&made->weights);
+    free(made->directory);
+}
+
+static const struct phema_device_request cuda = {.kind = PHEMA_DEVICE_CUDA, .n = 1};
+
+static void assert_same_file(const char *a, const char *b)
+{
+    size_t sizes[2];
+    uint8_t *data[2] = {support_read(a, &sizes[0]), support_read(b, &sizes[1])};
+    assert_int_equal(sizes[0], sizes[1]);
+    assert_memory_equal(data[0], data[1], sizes[0]);
+    free(data[0]);
+    free(data[1]);
+}
+
+/* Both runs, with the device as it is asked for. */
+static void compare_runs(const struct made *made, struct request request,
+                         struct phema_synth_result results[2])
+{
+    struct phema_error err = {""};
+    struct phema_device_request device = request.device;
+    request.device = (struct phema_device_request){.kind = PHEMA_DEVICE_CPU};
+    assert_ok(synthesise(made->directory, made->out[0], &request, &results[0], &err), &err);
+    request.device = device;
+    assert_ok(synthesise(made->directory, made->out[1], &request, &results[1], &err), &err);
+    assert_true(results[1].device.is_device);
+    assert_false(results[0].device.is_device);
+    assert_string_equal(results[0].device.shown, "cpu");
+    assert_same_file(made->out[0], made->out[1]);
+    assert_int_equal(results[0].n_nan, results[1].n_nan);
+    assert_int_equal(results[0].n_inf, results[1].n_inf);
+    assert_int_equal(results[0].n_overflow, results[1].n_overflow);
+    assert_int_equal(results[0].n_constant, results[1].n_constant);
+    assert_int_equal(results[0].n_averaged, results[1].n_averaged);
+    assert_int_equal(results[0].read_bytes, results[1].read_bytes);
+    assert_true(results[0].nan_tensor == results[1].nan_tensor);
+}
+
+static void bytes_are_those_of_the_processor(void **state)
+{
+    (void)state;
+    static const enum phema_dtype dtypes[] = {PHEMA_N_DTYPES, PHEMA_F32, PHEMA_F16, PHEMA_BF16};
+    for (int has_f8 = 0; has_f8 < 2; has_f8++) {
+        struct made made;
+        make(&made, has_f8 ? "with_f8" : "without_f8", has_f8);
+        for (size_t i = 0; i < 16; i++) {
+            struct request request = {.weights = made.weights.data,
+                                      .n_threads = 1 + (unsigned)i % 3 * 2,
+                                      .has_dtype = i % 4 > 0,
+                                      .dtype = dtypes[i % 4],
+                                      .overflow = i % 3 ? PHEMA_OVERFLOW_SATURATES
+                                                        : PHEMA_OVERFLOW_BECOMES_INF,
+                                      .accumulator = (enum phema_accumulator)(i / 4 % 2),
+                                      .device = cuda};
+            struct phema_synth_result results[2];
+            compare_runs(&made, request, results);
+            assert_true(results[0].n_nan > 0); /* there is something to count */
+        }
+        clear(&made);
+    }
+}
+
+static void several_targets_share_the_inputs(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    struct made made;
+    make(&made, "sweep_in", false);
+    char *from = support_tmp_path("sweep");
+    double widths[19];
+    for (size_t m = 0; m < ARRAY_LEN(widths); m++)
+        widths[m] = 0.03 + 0.01 * (double)m;
+    for (size_t n = 1; n <= ARRAY_LEN(widths); n += 6) {
+        for (int pass = 0; pass < 2; pass++) {
+            char *out = NULL;
+            assert_true(asprintf(&out, "%s/%s/{sigma}.safetensors", support_tmp(),
+                                 pass ? "device" : "processor") > 0);
+            struct request request = {
+                .sigma_rels = widths, .n_sigma_rels = n, .overflow = PHEMA_OVERFLOW_BECOMES_INF};
+            if (pass)
+                request.device = cuda;
+            struct phema_synth_result result;
+            assert_ok(synthesise(made.directory, out, &request, &result, &err), &err);
+            assert_int_equal(result.device.is_device, pass);
+            free(out);
+        }
+        for (size_t m = 0; m < n; m++) {
+            char *names[2] = {NULL, NULL};
+            for (int pass = 0; pass < 2; pass++)
+                assert_true(asprintf(&names[pass], "%s/%s/%.3f.safetensors", support_tmp(),
+                                     pass ? "device" : "processor", widths[m]) > 0);
+            assert_same_file(names[0], names[1]);
+            free(names[0]);
+            free(names[1]);
+        }
+    }
+    free(from);
+    clear(&made);
+}
+
+static void little_memory_makes_smaller_tiles_not_other_bytes(void **state)
+{
+    (void)state;
+    struct made made;
+    make(&made, "little", false);
+    uint64_t before = UINT64_MAX;
+    for (uint64_t bytes = (uint64_t)64 << 20; bytes >= (uint64_t)1 << 19; bytes /= 4) {
+        struct request request = {.weights = made.weights.data,
+                                  .n_threads = 4,
+                                  .overflow = PHEMA_OVERFLOW_BECOMES_INF,
+                                  .device = cuda};
+        request.device.memory_bytes = bytes;
+        struct phema_synth_result results[2];
+        compare_runs(&made, request, results);
+        assert_true(results[1].device.device_bytes <= bytes);
+        assert_true(results[1].device.device_bytes <= before);
+        before = results[1].device.device_bytes;
+    }
+    struct phema_error err = {""};
+    struct request request = {.weights = made.weights.data, .device = cuda};
+    request.device.memory_bytes = 1 << 14;
+    struct phema_synth_result result;
+    assert_fails(synthesise(made.directory, made.out[1], &request, &result, &err),
+                 PHEMA_ERR_RESOURCE, &err, "the smallest tiles of 7 snapshots");
+    clear(&made);
+}
+
+static void max_ram_holds_for_what_devices_read(void **state)
+{
+    (void)state;
+    struct made made;
+    make(&made, "ram", false);
+    struct request request = {.weights = made.weights.data,
+                              .n_threads = 4,
+                              .overflow = PHEMA_OVERFLOW_BECOMES_INF,
+                              .device = cuda};
+    struct phema_synth_result results[2];
+    request.max_ram_bytes = phema_memory_now().anonymous_bytes + ((uint64_t)16 << 20);
+    compare_runs(&made, request, results);
+    struct phema_error err = {""};
+    request.max_ram_bytes = 1 << 20; /* less than the process has */
+    assert_fails(synthesise(made.directory, made.out[1], &request, &results[1], &err),
+                 PHEMA_ERR_RESOURCE, &err, "tiles on their way to a device");
+    clear(&made);
+}
+
+/* What does not fit is an error that names the tensor, and leaves nothing. */
+static void what_does_not_fit_is_said_in_the_same_words(void **state)
+{
+    (void)state;
+    struct phema_error errs[2] = {{""}, {""}};
+    char *directory = make_directory("overflow_on_device");
+    static const float old[2] = {1, 70000}, new[2] = {2, 80000};
+    static const float fine[2] = {1, 2};
+    const struct entry first[] = {{"fine", PHEMA_F32, 2, false, fine},
+                                  {"net.w", PHEMA_F32, 2, false, old}};
+    const struct entry second[] = {{"fine", PHEMA_F32, 2, false, old},
+                                   {"net.w", PHEMA_F32, 2, false, new}};
+    write_snapshot(directory, "snapshot-0000100-0.050.safetensors", first, 2);
+    write_snapshot(directory, "snapshot-0000200-0.050.safetensors", second, 2);
+    char *out = support_tmp_path("overflow_on_device.safetensors");
+    struct request request = {.weights = "snapshot-0000100-0.050.safetensors 0.5\n"
+                                         "snapshot-0000200-0.050.safetensors 0.9\n",
+                              .has_dtype = true,
+                              .dtype = PHEMA_F16};
+    struct phema_synth_result result;
+    for (int i = 0; i < 2; i++) {
+        request.device = i ? cuda : (struct phema_device_request){.kind = PHEMA_DEVICE_CPU};
+        assert_fails(synthesise(directory, out, &request, &result, &errs[i]), PHEMA_ERR_OUTPUT,
+                     &errs[i], "tensor 'net.w'");
+        assert_int_not_equal(access(out, F_OK), 0);
+    }
+    assert_string_equal(errs[0].message, errs[1].message);
+    free(out);
+    free(directory);
+}
+
+static void devices_are_in_the_ledger(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    struct made made;
+    make(&made, "ledger", false);
+    struct phema_ledger *ledger = NULL;
+    assert_ok(phema_ledger_open(&ledger, false, &err), &err);
+    struct request request = {.weights = made.weights.data,
+                              .overflow = PHEMA_OVERFLOW_BECOMES_INF,
+                              .device = cuda,
+                              .ledger = ledger};
+    struct phema_synth_result result;
+    assert_ok(synthesise(made.directory, made.out[1], &request, &result, &err), &err);
+    phema_ledger_end(ledger);
+    struct phema_stage_record record = phema_ledger_stage(ledger, PHEMA_STAGE_ACCUMULATE);
+    assert_true(record.has_device);
+    assert_int_equal(record.device_allocated.baseline, 0);
+    assert_int_equal(record.device_allocated.peak, result.device.device_bytes);
+    assert_true(record.device_reserved.peak >= record.device_allocated.peak);
+    assert_false(record.is_leaking);
+    phema_ledger_close(ledger);
+    clear(&made);
+}
+
+/* ---- What only memory of the host does when it is told to ---- */
+
+static bool is_simulated(void)
+{
+    return getenv("PHEMA_REAL_DEVICE") == NULL;
+}
+
+static void all_devices_make_the_same_bytes(void **state)
+{
+    (void)state;
+    if (!is_simulated())
+        skip();
+    struct made made;
+    make(&made, "several", false);
+    assert_int_equal(setenv("SIM_DEVICES", "3", 1), 0);
+    for (unsigned n_threads = 1; n_threads < 8; n_threads += 3) {
+        struct request request = {.weights = made.weights.data,
+                                  .n_threads = n_threads,
+                                  .overflow = PHEMA_OVERFLOW_BECOMES_INF,
+                                  .device = {.kind = PHEMA_DEVICE_CUDA, .takes_all = true}};
+        struct phema_synth_result results[2];
+        compare_runs(&made, request, results);
+        assert_int_equal(results[1].device.n_devices, 3);
+        assert_string_equal(results[1].device.shown, "cuda:0,1,2 (3 x memory of the host)");
+        request.device =
+            (struct phema_device_request){.kind = PHEMA_DEVICE_CUDA, .n = 2, .indices = {2, 0}};
+        compare_runs(&made, request, results);
+    }
+    assert_int_equal(unsetenv("SIM_DEVICES"), 0);
+    clear(&made);
+}
+
+static void devices_that_do_all_at_once_make_them_too(void **state)
+{
+    (void)state;
+    if (!is_simulated())
+        skip();
+    struct made made;
+    make(&made, "eager", true);
+    assert_int_equal(setenv("SIM_TIME", "now", 1), 0);
+    struct request request = {
+        .weights = made.weights.data, .overflow = PHEMA_OVERFLOW_BECOMES_INF, .device = cuda};
+    struct phema_synth_result results[2];
+    compare_runs(&made, request, results);
+    assert_int_equal(unsetenv("SIM_TIME"), 0);
+    clear(&made);
+}
+
+static void a_device_with_less_than_it_said_gets_smaller_tiles(void **state)
+{
+    (void)state;
+    if (!is_simulated())
+        skip();
+    struct phema_error err = {""};
+    struct made made;
+    make(&made, "less", false);
+    struct request request = {.weights = made.weights.data,
+                              .n_threads = 2,
+                              .overflow = PHEMA_OVERFLOW_BECOMES_INF,
+                              .device = cuda};
+    struct phema_synth_result results[2];
+    compare_runs(&made, request, results);
+    assert_string_equal(results[1].device.note, "");
+    assert_int_equal(setenv("SIM_LARGEST", "400000", 1), 0);
+    compare_runs(&made, request, results);
+    assert_true(results[1].device.device_bytes <= 400000);
+    assert_non_null(strstr(results[1].device.note, "to give: tiles of"));
+    assert_int_equal(setenv("SIM_LARGEST", "1000", 1), 0); /* down to a floor */
+    assert_fails(synthesise(made.directory, made.out[1], &request, &results[1], &err),
+                 PHEMA_ERR_RESOURCE, &err, "memory of the device: out of memory");
+    assert_int_equal(unsetenv("SIM_LARGEST"), 0);
+    clear(&made);
+}
+
+static size_t n_files(void)
+{
+    DIR *directory = opendir(support_tmp());
+    size_t n = 0;
+    assert_non_null(directory);
+    while (readdir(directory))
+        n++;
+    (void)closedir(directory);
+    return n;
+}
+
+static void a_device_that_breaks_leaves_nothing(void **state)
+{
+    (void)state;
+    if (!is_simulated())
+        skip();
+    struct phema_error err = {""};
+    struct made made;
+    make(&made, "breaks", false);
+    struct request request = {.weights = made.weights.data,
+                              .n_threads = 3,
+                              .overflow = PHEMA_OVERFLOW_BECOMES_INF,
+                              .device = cuda};
+    struct phema_synth_result result;
+    char *list = support_tmp_path("weights.txt"); /* each run writes it */
+    support_write(list, "", 0);
+    free(list);
+    size_t before = n_files();
+    /* the first waits are those of the look at a small tile */
+    static const char *const waits[] = {"1", "20", "45", "60"};
+    for (size_t i = 0; i < ARRAY_LEN(waits); i++) {
+        assert_int_equal(setenv("SIM_BREAKS_AT", waits[i], 1), 0);
+        assert_fails(synthesise(made.directory, made.out[1], &request, &result, &err),
+                     PHEMA_ERR_RESOURCE, &err, "cuda:0: adding up on the device: an illegal");
+        assert_int_not_equal(access(made.out[1], F_OK), 0);
+    }
+    assert_int_equal(unsetenv("SIM_BREAKS_AT"), 0);
+    assert_int_equal(n_files(), before);
+    clear(&made);
+}
+
+/* What the device gives is looked at before it is trusted with anything. */
+static void a_device_that_adds_up_wrongly_is_not_used(void **state)
+{
+    (void)state;
+    if (!is_simulated())
+        skip();
+    struct phema_error err = {""};
+    struct made made;
+    make(&made, "wrong", false);
+    assert_int_equal(setenv("SIM_SUMS", "wrong", 1), 0);
+    struct request request = {.weights = made.weights.data, .device = cuda};
+    struct phema_synth_result result;
+    assert_fails(synthesise(made.directory, made.out[1], &request, &result, &err),
+                 PHEMA_ERR_RESOURCE, &err, "does not add up F16 as the processor does");
+    assert_int_not_equal(access(made.out[1], F_OK), 0);
+    assert_int_equal(unsetenv("SIM_SUMS"), 0);
+    clear(&made);
+}
+
+static void what_cannot_be_had_is_said(void **state)
+{
+    (void)state;
+    if (!is_simulated())
+        skip();
+    struct phema_error err = {""};
+    struct made made;
+    make(&made, "absent", false);
+    struct request request = {.weights = made.weights.data, .device = cuda};
+    struct phema_synth_result result;
+    assert_int_equal(setenv("SIM_DRIVER", "none", 1), 0);
+    assert_fails(synthesise(made.directory, made.out[1], &request, &result, &err),
+                 PHEMA_ERR_RESOURCE, &err, "--device cuda: no NVIDIA driver is installed");
+    assert_int_equal(unsetenv("SIM_DRIVER"), 0);
+    assert_int_equal(setenv("SIM_MAJOR", "7", 1), 0);
+    assert_fails(synthesise(made.directory, made.out[1], &request, &result, &err),
+                 PHEMA_ERR_RESOURCE, &err, "compute capability 7.0, and at least 8.0 is needed");
+    assert_int_equal(unsetenv("SIM_MAJOR"), 0);
+    request.device.indices[0] = 4;
+    assert_fails(synthesise(made.directory, made.out[1], &request, &result, &err),
+                 PHEMA_ERR_RESOURCE, &err,
+                 "cuda:4: there is no such device, the last one is cuda:0");
+    clear(&made);
+}
+
+static void little_work_stays_on_the_processor(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    struct made made;
+    make(&made, "auto", false);
+    struct request request = {.weights = made.weights.data,
+                              .overflow = PHEMA_OVERFLOW_BECOMES_INF,
+                              .device = {.kind = PHEMA_DEVICE_AUTO}};
+    struct phema_synth_result result;
+    assert_ok(synthesise(made.directory, made.out[1], &request, &result, &err), &err);
+    assert_false(result.device.is_device);
+    assert_true(result.device.why[0]);
+    clear(&made);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bytes_are_those_of_the_processor),
+        cmocka_unit_test(several_targets_share_the_inputs),
+        cmocka_unit_test(little_memory_makes_smaller_tiles_not_other_bytes),
+        cmocka_unit_test(max_ram_holds_for_what_devices_read),
+        cmocka_unit_test(what_does_not_fit_is_said_in_the_same_words),
+        cmocka_unit_test(devices_are_in_the_ledger),
+        cmocka_unit_test(all_devices_make_the_same_bytes),
+        cmocka_unit_test(devices_that_do_all_at_once_make_them_too),
+        cmocka_unit_test(a_device_with_less_than_it_said_gets_smaller_tiles),
+        cmocka_unit_test(a_device_that_breaks_leaves_nothing),
+        cmocka_unit_test(a_device_that_adds_up_wrongly_is_not_used),
+        cmocka_unit_test(what_cannot_be_had_is_said),
+        cmocka_unit_test(little_work_stays_on_the_processor),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
