@@ -13,7 +13,7 @@ search() {
     rm forms
 }
 "$phema" gen -q --count 2 run >/dev/null
-search run names/x-{time}-{sigma}.safetensors.zst
+search run 'names/x-{time}-{sigma}.safetensors.zst'
 search --shard-size 20k run sharded
 search --into "$fixtures/edm2/snapshots/network-snapshot-0000016-0.100.pkl" \
     "$fixtures/edm2/snapshots" pickles

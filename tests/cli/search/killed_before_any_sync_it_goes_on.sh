@@ -10,6 +10,7 @@ search "$phema"
 grep '^0' out/scores.csv | cut -d, -f1-3 >wanted
 for at in 1 2 4 6 8 10 12 14 16 18 20 22; do
     rm -r out
+    # shellcheck disable=SC2086 # words
     { search $faults FAULT_CALLS=fsync FAULT_WITH=KILL FAULT_AT=$at "$phema" >/dev/null; } 2>/dev/null
     echo "status $?"
     search "$phema" >/dev/null

@@ -5,6 +5,7 @@ cat >evaluate <<'EOT'
 [ $# = 3 ] && [ -f "$3" ] && printf '%s|' "$@" >>words && echo 1
 EOT
 chmod +x evaluate
+# shellcheck disable=SC2016 # for the command, not for this shell
 for out in "a b;\$(touch bad)'\"*" -q; do
     "$phema" search -q --sigma-rel 0.05,0.1 --tolerance 0.5 --keep none \
         --exec './evaluate "two words" '\''$HOME'\'' {}' run -- "$out" >/dev/null
