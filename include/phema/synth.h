@@ -1,7 +1,7 @@
 /* synth.h - a plan carried out: every tensor of every snapshot read once, tile by tile, added up
- * for all targets, written to its place; outputs appear when all of them are whole. The bytes of an
- * output depend on the plan alone: not on threads, tiles, the CPU or the other targets of the run.
- */
+ * for all targets, written to its place; each output appears as soon as it is whole: when the pass
+ * through the snapshots that it is made in has ended. The bytes of an output depend on the plan
+ * alone: not on threads, tiles, the CPU or the other targets of the run. */
 #ifndef PHEMA_SYNTH_H
 #define PHEMA_SYNTH_H
 
@@ -41,6 +41,9 @@ struct phema_synth_options {
     /* This process' part of the outputs, from 1: PATH.partial and its marker (writer.h), which
      * phema_writer_join_commit publishes; 0 of 0: outputs are written whole. */
     uint64_t part, n_parts;
+    /* What an ended run has left of outputs is gone on with where it is of the same snapshots,
+     * weights and options, and what this one leaves can be: it stays whatever ends the run. */
+    bool resumes;
     bool verifies;    /* outputs are read back before they are published */
     bool refuses_nan; /* an average that is NaN or infinite ends the run */
     /* verify: of the tiles only so many, evenly over all of them; 0: all */
@@ -73,6 +76,10 @@ struct phema_synth_result {
     uint64_t peak_anonymous_bytes;     /* sampled; of the whole process where a ledger was given */
     uint64_t peak_resident_bytes;      /* with mapped pages of files, as the kernel counted it */
     size_t n_leftovers;                /* outputs that a killed run had begun, and are made anew */
+    /* Where it resumes: outputs that it goes on with, that were begun as others and are made anew,
+     * and of a form that is always made in one go. */
+    size_t n_resumed, n_others, n_unresumable;
+    uint64_t resumed_bytes;            /* of snapshots, that need not be read again */
     size_t n_mapped, n_read, n_direct; /* files of snapshots */
     const char *filesystem;            /* of one that is read because of it, or NULL */
     const char *backend;

@@ -19,6 +19,9 @@ struct phema_writer_options {
      * for files that are written through a mapping, where a full disk cannot be reported. */
     bool owns_blocks;
     bool *is_published; /* NULL, or set when PATH is the new file, whatever fails afterwards */
+    /* A PATH.partial of the right size that an ended run has left stays as it is, to be gone on
+     * with (phema_writer_is_resumed). */
+    bool resumes;
 };
 
 /* size_bytes: of the whole file. Messages name the path.
@@ -89,6 +92,13 @@ void phema_writer_abandon(struct phema_writer *writer); /* takes NULL */
 /* PATH.partial was there: the leftover of a run that was killed, and is taken over. */
 bool phema_writer_took_over(const struct phema_writer *writer);
 
+/* It holds what it held; of a copy the source was not copied again. */
+bool phema_writer_is_resumed(const struct phema_writer *writer);
+
+/* From here on PATH.partial stays whatever ends the run, for another one that resumes; or, keeps
+ * false, goes after all when it is abandoned. */
+void phema_writer_keep(struct phema_writer *writer, bool keeps);
+
 const char *phema_writer_path(const struct phema_writer *writer);
 
 /* Makes the entry of path in its directory durable: after a directory was made. */
@@ -117,8 +127,9 @@ PHEMA_FALLIBLE phema_writer_directory_open(struct phema_writer_directory **out, 
 PHEMA_FALLIBLE phema_writer_directory_check(const char *path, bool replaces,
                                             struct phema_error *err);
 
-/* As phema_writer_took_over. */
+/* As phema_writer_took_over and phema_writer_keep; the latter also of each of its files. */
 bool phema_writer_directory_took_over(const struct phema_writer_directory *directory);
+void phema_writer_directory_keep(struct phema_writer_directory *directory, bool keeps);
 
 /* A new file of the directory; name has no slash and was not added before. phema_writer_commit
  * finishes it, and must have done so before the directory is published. Messages name PATH/name. */
@@ -135,6 +146,9 @@ PHEMA_FALLIBLE phema_writer_directory_add_copy(struct phema_writer **out,
 PHEMA_FALLIBLE phema_writer_directory_copy_file(struct phema_writer_directory *directory,
                                                 const char *name, const char *source,
                                                 struct phema_error *err);
+
+/* Files of a directory that is gone on with that were not added again: of another plan, they go. */
+void phema_writer_directory_remove_others(struct phema_writer_directory *directory);
 
 /* Publish and close. On failure everything is removed, but where only the old directory could not
  * be: the new one is in place then, and the message says so. */
@@ -204,6 +218,50 @@ uint64_t phema_writer_join_n_parts(const struct phema_writer_join *join);
 /* Freed in any case; where it fails before anything was published, all is as it was. */
 PHEMA_FALLIBLE phema_writer_join_commit(struct phema_writer_join *join, struct phema_error *err);
 void phema_writer_join_abandon(struct phema_writer_join *join); /* takes NULL */
+
+/* ---- How far an output is ---- */
+
+/* PATH.journal, beside what it is about: a line that says of what output it is, then records, each
+ * with a checksum. What is behind the last whole record was torn by a kill and is not there. It is
+ * no lock: who writes it has one on the output. */
+struct phema_writer_journal;
+
+/* What there is of a journal, before the output is opened. */
+enum phema_writer_journal_state {
+    PHEMA_WRITER_JOURNAL_ABSENT, /* or not begun, or none of ours */
+    PHEMA_WRITER_JOURNAL_OTHER,  /* of something else than this digest */
+    PHEMA_WRITER_JOURNAL_OURS
+};
+enum phema_writer_journal_state phema_writer_journal_look(const char *path, const char *digest);
+
+/* The digest is of all that shapes the bytes (PHEMA_PART_DIGEST). With resumes a journal of this
+ * digest is kept, any other is begun anew; a new one goes with a failure or a signal, until it is
+ * to be kept.
+ * PHEMA_ERR_OUTPUT  there is a file of this name that is no journal; it cannot be made */
+PHEMA_FALLIBLE phema_writer_journal_open(struct phema_writer_journal **out, const char *path,
+                                         const char *digest, bool resumes, struct phema_error *err);
+
+/* The next record; data NULL behind the last whole one, and from then on. Borrowed until the next
+ * call. */
+PHEMA_FALLIBLE phema_writer_journal_next(struct phema_span *out,
+                                         struct phema_writer_journal *journal,
+                                         struct phema_error *err);
+
+/* When all records were read: behind them. At most PHEMA_MAX_JOURNAL_RECORD bytes. Nothing is
+ * synced: what a record says of an output must be seen to be so. */
+#define PHEMA_MAX_JOURNAL_RECORD ((size_t)16 << 20)
+PHEMA_FALLIBLE phema_writer_journal_append(struct phema_writer_journal *journal,
+                                           struct phema_span record, struct phema_error *err);
+
+void phema_writer_journal_keep(struct phema_writer_journal *journal,
+                               bool keeps); /* as phema_writer_keep */
+/* The file goes, unless it is to be kept. Takes NULL. */
+void phema_writer_journal_close(struct phema_writer_journal *journal);
+/* Of an output that is not gone on with; what is no journal stays. */
+void phema_writer_journal_remove(const char *path);
+/* OUT.journal of an output that is whole: of a run that was killed when it had published it. Not
+ * while there is a partial output, of another run. */
+void phema_writer_journal_remove_of(const char *output);
 
 /* The outputs of which there are parts: path itself, or else those in the directory path, sorted.
  *   out  [n] paths, the caller's, each of them as well; none is no failure */

@@ -134,7 +134,8 @@ static enum phema_status run(void *values, struct phema_error *err)
     prepared.options.n_parts = n_parts;
     prepared.options.verifies = given->verifies;
     prepared.options.refuses_nan = given->nan && strcmp(given->nan, "error") == 0;
-    if (!status && given->skips_existing)
+    prepared.options.resumes = given->resumes;
+    if (!status && (given->skips_existing || (given->resumes && !given->run.is_conversion)))
         status = cli_skip_existing(&prepared, given, err);
     if (!status)
         status = carry_out(given, &prepared, err);
@@ -149,6 +150,10 @@ static const struct cli_opt rows[] = {
     {"skip-existing", OUTPUT, CLI_FLAG, CLI_ROW(cli_synth_values, skips_existing), NULL,
      "leave outputs alone that are there and were made\nof the same snapshots in the same way", 0,
      0},
+    {"resume", OUTPUT, CLI_FLAG, CLI_ROW(cli_synth_values, resumes), NULL,
+     "go on where an ended run with this option was; what\nis done stays in OUT.partial, whatever "
+     "ends the run",
+     0, 0},
     {"nan", OUTPUT, CLI_CHOICE, CLI_ROW(cli_synth_values, nan), "error|keep",
      "averages that are NaN or infinite, since elements\nof snapshots are (default keep: counted "
      "and said)",

@@ -142,7 +142,7 @@ struct cli_synth_values {
     struct cli_common common;
     struct cli_run_values run;
     const char *profile_memory, *part, *nan;
-    bool skips_existing, verifies;
+    bool skips_existing, verifies, resumes;
 };
 
 /* From values to a plan and its outputs, reported on stderr as they come to be. */

@@ -376,6 +376,26 @@ static void report_io(const struct phema_synth_result *result)
     (void)fprintf(stderr, "\n");
 }
 
+static void report_resumed(const struct phema_synth_result *result)
+{
+    struct phema_name_buffer read;
+    if (result->n_resumed)
+        (void)fprintf(stderr, "went on with %zu output%s of an ended run: %s need not be read again\n",
+                      result->n_resumed, result->n_resumed == 1 ? "" : "s",
+                      phema_size_shown(&read, result->resumed_bytes));
+    if (result->n_others)
+        (void)fprintf(stderr,
+                      "%zu output%s begun by a run with other snapshots, weights or options, and "
+                      "%s made anew\n",
+                      result->n_others, result->n_others == 1 ? " was" : "s were",
+                      result->n_others == 1 ? "is" : "are");
+    if (result->n_unresumable)
+        (void)fprintf(stderr,
+                      "%zu output%s of a form that is always made in one go: a copy whose tensors "
+                      "are strided or overlap\n",
+                      result->n_unresumable, result->n_unresumable == 1 ? " is" : "s are");
+}
+
 void report_synth(const struct cli_common *common, const struct phema_plan *plan,
                   const struct phema_outputs *outputs, const struct phema_synth_result *result)
 {
@@ -396,6 +416,7 @@ void report_synth(const struct cli_common *common, const struct phema_plan *plan
         (void)fprintf(stderr, "%zu output%s begun by a run that was killed, and %s made anew\n",
                       result->n_leftovers, result->n_leftovers == 1 ? " was" : "s were",
                       result->n_leftovers == 1 ? "is" : "are");
+    report_resumed(result);
     double worst = 0;
     for (size_t j = 0; j < plan->m; j++)
         worst = fmax(worst, plan->targets[j].solution.profile_error);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "again.h"
+#include "phema/writer.h"
 
 /* PHEMA_NO: the message says what differs. */
 static enum phema_status compare(const struct phema_recorded *recorded,
@@ -61,6 +62,7 @@ PHEMA_FALLIBLE cli_skip_existing(struct cli_prepared *prepared,
         if (!status) {
             if (!values->common.is_quiet)
                 (void)fprintf(stderr, "%s: is up to date\n", path);
+            phema_writer_journal_remove_of(path);
             phema_outputs_leave_out(outputs, prepared->plan, j);
             continue;
         }

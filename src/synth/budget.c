@@ -9,7 +9,7 @@
 #include "phema/memory.h"
 #include "phema/text.h"
 #include "phema/writer.h"
-#include "run.h"
+#include "progress.h"
 
 /* A tile of 64 Ki sums in float64 is half a megabyte: it stays in the L2 cache while eight inputs
  * at a time stream past, and each input is read in runs of 128 KiB and more (docs/speed.md): no
@@ -312,6 +312,8 @@ PHEMA_FALLIBLE budget_make(struct budget *budget, const struct run *run, struct 
     *budget = (struct budget){.limit = run->options.max_ram_bytes,
                               .n_threads = run->options.n_threads,
                               .present = phema_memory_now().anonymous_bytes + SMALL_BYTES};
+    if (run->options.resumes)
+        budget->present += progress_bytes(run->outputs->m, run->options.n_threads);
     uint64_t allowed = phema_memory_limit();
     if (allowed && (!budget->limit || allowed < budget->limit)) {
         budget->limit = allowed;

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "phema/memory.h"
+#include "resume.h"
 #include "worker.h"
 
 double clock_now_s(void)
@@ -91,9 +92,24 @@ static void tell(struct run *run, double start_s, uint64_t *peak_bytes)
         run_stop(run);
 }
 
-/* Wait for all, telling how far they are ten times a second. */
-static void watch(struct crew *crew, struct run *run, double start_s, uint64_t *peak_bytes)
+/* A journal that cannot be written ends the run. */
+static enum phema_status write_journals(struct run *run, enum phema_status before, bool is_last,
+                                        struct phema_error *err)
 {
+    struct phema_error later;
+    if (!run->progress)
+        return before;
+    enum phema_status status = progress_write(run->progress, is_last, before ? &later : err);
+    if (status)
+        run_stop(run);
+    return before ? before : status;
+}
+
+/* Wait for all, telling how far they are ten times a second, and writing it into journals. */
+static enum phema_status watch(struct crew *crew, struct run *run, double start_s,
+                               uint64_t *peak_bytes, struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
     (void)pthread_mutex_lock(&crew->lock);
     while (crew->n_done < crew->n_running) {
         struct timespec until;
@@ -107,11 +123,14 @@ static void watch(struct crew *crew, struct run *run, double start_s, uint64_t *
         if (crew->n_done < crew->n_running) {
             (void)pthread_mutex_unlock(&crew->lock);
             tell(run, start_s, peak_bytes);
+            if (!status)
+                status = write_journals(run, status, false, err);
             (void)pthread_mutex_lock(&crew->lock);
         }
     }
     (void)pthread_mutex_unlock(&crew->lock);
     tell(run, start_s, peak_bytes);
+    return status;
 }
 
 PHEMA_FALLIBLE crew_employ(struct run *run, struct phema_synth_result *result, double start_s,
@@ -121,9 +140,12 @@ PHEMA_FALLIBLE crew_employ(struct run *run, struct phema_synth_result *result, d
                         .lock = PTHREAD_MUTEX_INITIALIZER,
                         .is_done = PTHREAD_COND_INITIALIZER};
     enum phema_status status = start(&crew, run, err);
+    struct phema_error later;
     if (status)
         run_stop(run);
-    watch(&crew, run, start_s, &result->peak_anonymous_bytes);
+    enum phema_status watched =
+        watch(&crew, run, start_s, &result->peak_anonymous_bytes, status ? &later : err);
+    status = status ? status : watched;
     for (unsigned i = 0; i < crew.n_running; i++)
         (void)pthread_join(crew.threads[i], NULL);
     for (unsigned i = 0; crew.workers && i < crew.n; i++) {
@@ -141,23 +163,38 @@ PHEMA_FALLIBLE crew_employ(struct run *run, struct phema_synth_result *result, d
     }
     free(crew.workers);
     free(crew.threads);
+    status = write_journals(run, status, true, err); /* also where it failed: what is done is done */
     if (!status && atomic_load(&run->is_stopped))
         status = phema_fail(err, PHEMA_NO, "was stopped before all tensors had been added up");
     return status;
 }
 
-PHEMA_FALLIBLE crew_accumulate(struct run *run, struct phema_synth_result *result, double start_s,
-                               struct phema_error *err)
+/* What an ended run has left of the outputs of a pass. */
+static enum phema_status resume(struct run *run, size_t pass, struct phema_synth_result *result,
+                                struct phema_error *err)
 {
-    enum phema_status status = PHEMA_OK;
-    for (size_t pass = 0; pass < run->budget.n_passes && !status; pass++) {
-        status = run_begin_pass(run, pass, err);
-        if (!status)
-            status = crew_employ(run, result, start_s, err);
-        if (!status)
-            status = run_end_pass(run, err);
-    }
-    return status;
+    size_t first = 0, end = 0;
+    struct done done = {0};
+    if (!run->progress)
+        return PHEMA_OK;
+    run_outputs_of(run, pass, &first, &end);
+    enum phema_status status = resume_pass(&done, run, first, end, result, err);
+    if (status)
+        return status;
+    progress_begin_pass(run->progress, first, end, &done);
+    result->resumed_bytes += run_leave_out_done(run);
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE crew_accumulate(struct run *run, size_t pass, struct phema_synth_result *result,
+                               double start_s, struct phema_error *err)
+{
+    enum phema_status status = run_begin_pass(run, pass, err);
+    if (!status)
+        status = resume(run, pass, result, err);
+    if (!status)
+        status = crew_employ(run, result, start_s, err);
+    return status ? status : run_end_pass(run, err);
 }
 
 PHEMA_FALLIBLE crew_check_inputs(const struct run *run, struct phema_error *err)
@@ -178,6 +215,7 @@ PHEMA_FALLIBLE crew_check_inputs(const struct run *run, struct phema_error *err)
 struct finishing {
     struct crew crew; /* of one, who has no worker */
     struct run *run;
+    size_t output;
     enum phema_status status;
     struct phema_error err;
 };
@@ -185,9 +223,7 @@ struct finishing {
 static void *finish(void *argument)
 {
     struct finishing *finishing = argument;
-    const struct run *run = finishing->run;
-    for (size_t j = 0; !finishing->status && j < run->outputs->m; j++)
-        finishing->status = sink_finish(run->sinks[j], &finishing->err);
+    finishing->status = sink_finish(finishing->run->sinks[finishing->output], &finishing->err);
     (void)pthread_mutex_lock(&finishing->crew.lock);
     finishing->crew.n_done++;
     (void)pthread_cond_signal(&finishing->crew.is_done);
@@ -195,21 +231,23 @@ static void *finish(void *argument)
     return NULL;
 }
 
-PHEMA_FALLIBLE crew_finish(struct run *run, struct phema_synth_result *result, double start_s,
-                           struct phema_error *err)
+PHEMA_FALLIBLE crew_finish(struct run *run, size_t output, struct phema_synth_result *result,
+                           double start_s, struct phema_error *err)
 {
     struct finishing finishing = {
         .crew = {.lock = PTHREAD_MUTEX_INITIALIZER, .is_done = PTHREAD_COND_INITIALIZER},
-        .run = run};
+        .run = run,
+        .output = output};
     pthread_t thread;
+    enum phema_status status = PHEMA_OK;
     if (pthread_create(&thread, NULL, finish, &finishing) == 0) {
         finishing.crew.n_running = 1;
-        watch(&finishing.crew, run, start_s, &result->peak_anonymous_bytes);
+        status = watch(&finishing.crew, run, start_s, &result->peak_anonymous_bytes, err);
         (void)pthread_join(thread, NULL);
     } else {
         (void)finish(&finishing); /* unwatched */
     }
-    if (finishing.status)
+    if (finishing.status && !status)
         *err = finishing.err;
-    return finishing.status;
+    return status ? status : finishing.status;
 }

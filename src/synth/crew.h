@@ -11,19 +11,15 @@ double clock_now_s(void); /* of a clock that only goes forward */
 PHEMA_FALLIBLE crew_employ(struct run *run, struct phema_synth_result *result, double start_s,
                            struct phema_error *err);
 
-/* All passes through the snapshots. */
-PHEMA_FALLIBLE crew_accumulate(struct run *run, struct phema_synth_result *result, double start_s,
-                               struct phema_error *err);
-
-/* Where options.verifies: PHEMA_ERR_OUTPUT names an output, and a tensor in it, that is not what
- * was written. */
-PHEMA_FALLIBLE crew_read_back(struct run *run, struct phema_error *err);
+/* One pass through the snapshots. */
+PHEMA_FALLIBLE crew_accumulate(struct run *run, size_t pass, struct phema_synth_result *result,
+                               double start_s, struct phema_error *err);
 
 /* Snapshots and templates are the files that were opened: PHEMA_ERR_FILE names one that is not. */
 PHEMA_FALLIBLE crew_check_inputs(const struct run *run, struct phema_error *err);
 
-/* Finishes all outputs: checksums, compression. Watched in the same way. */
-PHEMA_FALLIBLE crew_finish(struct run *run, struct phema_synth_result *result, double start_s,
-                           struct phema_error *err);
+/* Finishes an output: checksums, compression. Watched in the same way. */
+PHEMA_FALLIBLE crew_finish(struct run *run, size_t output, struct phema_synth_result *result,
+                           double start_s, struct phema_error *err);
 
 #endif

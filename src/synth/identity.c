@@ -67,7 +67,22 @@ PHEMA_FALLIBLE identity_of_inputs(struct identity *out, const struct phema_plan 
     return PHEMA_OK;
 }
 
-struct identity identity_of_output(const struct identity *inputs,
+/* What a copy begins as, and what of it is replaced. */
+static void add_template(struct identity *identity, const struct phema_plan *plan,
+                         const struct phema_outputs *outputs, const struct phema_output *output)
+{
+    struct phema_error err;
+    if (add_file(identity, phema_file_path(phema_checkpoint_file(output->template, 0)), &err))
+        add_text(identity, err.message); /* gone: opening the copy says so */
+    add_text(identity, output->sidecar);
+    for (size_t i = 0; i < plan->series->n_tensors; i++) {
+        add_number(identity, outputs->is_replaced[i]);
+        add_number(identity, outputs->dtypes[i]);
+        add_number(identity, output->places[i].offset + output->shift);
+    }
+}
+
+struct identity identity_of_output(const struct identity *inputs, const struct phema_plan *plan,
                                    const struct phema_outputs *outputs, size_t output)
 {
     struct identity identity = *inputs;
@@ -83,6 +98,8 @@ struct identity identity_of_output(const struct identity *inputs,
         add_text(&identity, outputs->side_files[f].name);
         add_text(&identity, outputs->side_files[f].text);
     }
+    if (item->template)
+        add_template(&identity, plan, outputs, item);
     (void)snprintf(identity.digest, sizeof(identity.digest), "%016" PRIx64, identity.state);
     return identity;
 }

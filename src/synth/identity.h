@@ -1,5 +1,5 @@
-/* identity.h - by what parts of one output know that they go together: a digest of all that shapes
- * its bytes. */
+/* identity.h - by what parts of one output know that they go together, and a run what it goes on
+ * with: a digest of all that shapes its bytes. */
 #ifndef SYNTH_IDENTITY_H
 #define SYNTH_IDENTITY_H
 
@@ -18,8 +18,9 @@ PHEMA_FALLIBLE identity_of_inputs(struct identity *out, const struct phema_plan 
                                   const struct phema_synth_options *options,
                                   struct phema_error *err);
 
-/* And what one of them will be: its files, headers (with the weights in them) and sizes. */
-struct identity identity_of_output(const struct identity *inputs,
+/* And what one of them will be: its files, headers (with the weights in them) and sizes; of a copy
+ * what it begins as, what is replaced, and its provenance. */
+struct identity identity_of_output(const struct identity *inputs, const struct phema_plan *plan,
                                    const struct phema_outputs *outputs, size_t output);
 
 #endif

@@ -168,9 +168,12 @@ static void join(struct cut *cut, const struct cut_kinds *kinds, const bool *is_
             (struct stretch){.first = i, .start = i == 0 ? cut->first_elem : 0, .n_elems = n_elems};
     }
     cut->stretches[cut->n_stretches].first = cut->n;
-    for (size_t s = 0; s < cut->n_stretches; s++)
+    for (size_t s = 0; s < cut->n_stretches; s++) {
+        const struct stretch *stretch = &cut->stretches[s];
         cut->stretches[s + 1].first_tile =
-            cut->stretches[s].first_tile + tiles_of(&cut->stretches[s], cut->tile_elems);
+            stretch->first_tile + tiles_of(stretch, cut->tile_elems);
+        cut->stretches[s + 1].position = stretch->position + stretch->n_elems;
+    }
 }
 
 static enum phema_status make_stretches(struct cut *cut, const struct cut_kinds *kinds,
@@ -253,6 +256,25 @@ uint64_t cut_largest(const struct cut *cut)
     return largest < cut->tile_elems ? largest : cut->tile_elems;
 }
 
+uint64_t cut_total(const struct cut *cut)
+{
+    return cut->stretches[cut->n_stretches].position;
+}
+
+uint64_t cut_tile_at(const struct cut *cut, uint64_t position)
+{
+    size_t low = 0, high = cut->n_stretches; /* it is in one of [low, high) */
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (cut->stretches[middle].position <= position)
+            low = middle;
+        else
+            high = middle;
+    }
+    const struct stretch *stretch = &cut->stretches[low];
+    return stretch->first_tile + (position - stretch->position) / cut->tile_elems;
+}
+
 /* Mostly the stretch of the tile before, or the next one. */
 static size_t stretch_of(const struct cut *cut, uint64_t tile, size_t hint)
 {
@@ -279,6 +301,7 @@ struct piece cut_tile(const struct cut *cut, uint64_t tile, size_t *hint)
     uint64_t done = (tile - stretch->first_tile) * cut->tile_elems;
     struct piece piece = {.tensor = cut->order[stretch->first],
                           .first = stretch->start + done,
+                          .position = stretch->position + done,
                           .tensors = &cut->order[stretch->first],
                           .n_tensors = stretch[1].first - stretch->first};
     piece.n_elems = stretch->n_elems - done;

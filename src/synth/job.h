@@ -31,6 +31,7 @@ struct share {
 struct stretch {
     size_t first;        /* of its tensors, in the order of the cut */
     uint64_t first_tile; /* number of its first tile */
+    uint64_t position;   /* elements of the cut before it */
     uint64_t start;      /* element of the first tensor that it begins with */
     uint64_t n_elems;    /* of all its tensors */
 };
@@ -54,6 +55,7 @@ struct cut {
 struct piece {
     size_t tensor; /* the first: index into the series */
     uint64_t first, n_elems;
+    uint64_t position;     /* elements of the cut before it: the same whatever the tiles are */
     const size_t *tensors; /* [n_tensors] of the stretch */
     size_t n_tensors;
 };
@@ -68,6 +70,9 @@ PHEMA_FALLIBLE cut_make(struct cut *cut, const struct phema_series *series,
 void cut_clear(struct cut *cut);
 
 uint64_t cut_n_tiles(const struct cut *cut);
+/* Elements of all tiles, and the tile that has the one at a position below that. */
+uint64_t cut_total(const struct cut *cut);
+uint64_t cut_tile_at(const struct cut *cut, uint64_t position);
 /* Elements of the largest tile. */
 uint64_t cut_largest(const struct cut *cut);
 /* Elements of order[x] that are in the share. */

@@ -6,6 +6,7 @@
 
 #include "feeder.h"
 #include "inputs.h"
+#include "progress.h"
 
 /* Mapped input of a worker, of one snapshot and of all. */
 #define MAX_JOB_BYTES    ((uint64_t)8 << 20)
@@ -234,9 +235,39 @@ PHEMA_FALLIBLE run_end_pass(struct run *run, struct phema_error *err)
     return status;
 }
 
-bool run_takes(const struct run *run, uint64_t tile)
+void run_outputs_of(const struct run *run, size_t pass, size_t *first, size_t *end)
+{
+    size_t n = run->budget.targets_per_pass, m = run->outputs->m;
+    *first = pass * n;
+    *end = n < m - *first ? *first + n : m;
+}
+
+uint64_t run_read_bytes(const struct run *run, const struct piece *piece)
+{
+    const struct phema_series_tensor *entry = &run->plan->series->tensors[piece->tensor];
+    size_t n_read =
+        entry->rule == PHEMA_RULE_COPY ? run->n_newest : run_ruled(run, piece->tensor)->n_used;
+    return phema_dtype_bytes(entry->tensor.dtype, piece->n_elems) * n_read;
+}
+
+uint64_t run_leave_out_done(struct run *run)
+{
+    uint64_t bytes = 0;
+    size_t hint = 0;
+    for (uint64_t t = 0; t < cut_n_tiles(&run->cut); t++) {
+        struct piece piece = cut_tile(&run->cut, t, &hint);
+        if (!run_takes(run, t, &piece))
+            bytes += run_read_bytes(run, &piece);
+    }
+    run->total_bytes -= bytes;
+    return bytes;
+}
+
+bool run_takes(const struct run *run, uint64_t tile, const struct piece *piece)
 {
     uint64_t n = run->options.sample, n_tiles = cut_n_tiles(&run->cut);
+    if (run->progress && progress_has(run->progress, piece))
+        return false;
     if (n == 0 || n >= n_tiles)
         return true;
     /* below 2^32 both, up to tensors of 4 TiB of bytes in the smallest tiles */
@@ -247,6 +278,7 @@ void run_clear(struct run *run)
 {
     for (size_t j = 0; run->sinks && j < run->outputs->m; j++)
         sink_abandon(run->sinks[j]);
+    progress_close(run->progress);
     inputs_close(run);
     feeder_close(run);
     cut_clear(&run->cut);

@@ -27,6 +27,8 @@ struct ruled {
     bool is_needed;       /* there is an averaged tensor of this kind */
 };
 
+struct progress; /* progress.h */
+
 /* What all workers see. */
 struct run {
     const struct phema_plan *plan;
@@ -58,7 +60,9 @@ struct run {
     uint64_t total_bytes;
     _Atomic size_t tensor; /* that is being worked on */
     _Atomic bool is_stopped;
-    size_t n_leftovers; /* outputs that a killed run had begun */
+    struct progress *progress; /* NULL: no journal is kept */
+    size_t n_leftovers;        /* outputs that a killed run had begun, and are made anew */
+    size_t n_published;
 };
 
 void run_init(struct run *run, const struct phema_plan *plan, struct phema_outputs *outputs,
@@ -70,6 +74,9 @@ PHEMA_FALLIBLE run_prepare(struct run *run, struct phema_error *err);
 /* Memory of devices, where they add up; tiles shrink as far as that needs. */
 PHEMA_FALLIBLE run_start_devices(struct run *run, struct phema_error *err);
 
+/* The outputs of a pass: [*first, *end). */
+void run_outputs_of(const struct run *run, size_t pass, size_t *first, size_t *end);
+
 /* Groups and readers of a pass, from 0 to budget.n_passes - 1; the one before is over. */
 PHEMA_FALLIBLE run_begin_pass(struct run *run, size_t pass, struct phema_error *err);
 /* When its workers are done: PHEMA_ERR_FILE when decompressed content is not whole. */
@@ -78,8 +85,15 @@ PHEMA_FALLIBLE run_end_pass(struct run *run, struct phema_error *err);
 /* What a tensor follows; copies come from the newest whatever the rule. */
 const struct ruled *run_ruled(const struct run *run, size_t tensor);
 
-/* Whether a tile is in the sample, if one is asked for: of n of N tiles the last of each n-th. */
-bool run_takes(const struct run *run, uint64_t tile);
+/* Whether a tile is in the sample, if one is asked for: of n of N tiles the last of each n-th; and
+ * is not done already. */
+bool run_takes(const struct run *run, uint64_t tile, const struct piece *piece);
+
+/* What is read of all snapshots in a pass for one tile. */
+uint64_t run_read_bytes(const struct run *run, const struct piece *piece);
+
+/* What is done of the outputs of a pass already is not read again. */
+uint64_t run_leave_out_done(struct run *run);
 
 /* Whether some inputs have to be copied before they are added up: strided, in parts, decoded,
  * read. */

@@ -24,7 +24,8 @@ static struct phema_writer_options writing(const struct sink *sink)
 {
     return (struct phema_writer_options){.replaces = sink->options.replaces,
                                          .syncs = sink->options.syncs,
-                                         .drops_cache = sink->options.drops_cache};
+                                         .drops_cache = sink->options.drops_cache,
+                                         .resumes = sink->found == PHEMA_WRITER_JOURNAL_OURS};
 }
 
 static enum phema_status commit(struct phema_writer **writer, struct phema_error *err)
@@ -36,10 +37,11 @@ static enum phema_status commit(struct phema_writer **writer, struct phema_error
 
 static enum phema_status open_beside(struct phema_writer **out, const struct sink *sink,
                                      const char *end, uint64_t size_bytes, bool replaces,
-                                     struct phema_error *err)
+                                     bool holds_tensors, struct phema_error *err)
 {
     struct phema_writer_options options = writing(sink);
     options.replaces = replaces;
+    options.resumes = options.resumes && holds_tensors;
     char *path = NULL;
     if (asprintf(&path, "%s%s", sink->output->path, end) < 0)
         return phema_fail_memory(err);
@@ -54,10 +56,10 @@ static enum phema_status open_new(struct sink *sink, struct phema_error *err)
     const struct phema_output_file *file = &sink->output->files[0];
     enum phema_status status = PHEMA_OK;
     if (is_compressed)
-        status = open_beside(&sink->compressed, sink, "", 0, sink->options.replaces, err);
+        status = open_beside(&sink->compressed, sink, "", 0, sink->options.replaces, false, err);
     if (!status) /* the plain file of a compressed one never gets a name of its own */
         status = open_beside(&sink->writers[0], sink, is_compressed ? ".plain" : "",
-                             file->size_bytes, is_compressed || sink->options.replaces, err);
+                             file->size_bytes, is_compressed || sink->options.replaces, true, err);
     if (!status)
         status = phema_writer_put(sink->writers[0], 0, file->header, file->header_size, err);
     return status;
@@ -95,6 +97,8 @@ static enum phema_status open_shards(struct sink *sink, struct phema_error *err)
     }
     for (size_t f = 0; f < sink->outputs->n_side_files && !status; f++)
         status = add_side_file(sink, &sink->outputs->side_files[f], err);
+    if (!status && options.resumes)
+        phema_writer_directory_remove_others(sink->directory);
     return status;
 }
 
@@ -153,7 +157,6 @@ static enum phema_status put_side_file(struct sink *sink, size_t f, struct phema
 static enum phema_status open_part(struct sink *sink, struct phema_error *err)
 {
     bool is_first = sink->options.part == 1;
-    memcpy(sink->digest, sink->options.digest, sizeof(sink->digest));
     enum phema_status status = list_files(sink, err);
     if (!status)
         status = phema_writer_part_open(&sink->part, sink->output->path, &sink->part_options, err);
@@ -182,24 +185,15 @@ static enum phema_status commit_part(struct sink *sink, struct phema_error *err)
 
 /* ---- Copies ---- */
 
-/* Whether one of the tensors that are replaced is scattered over the file. */
-static bool is_any_strided(const struct sink *sink)
-{
-    for (size_t i = 0; i < sink->plan->series->n_tensors; i++)
-        if (sink->outputs->is_replaced[i] && sink->output->places[i].stride)
-            return true;
-    return false;
-}
-
 static enum phema_status open_copy(struct sink *sink, struct phema_error *err)
 {
-    bool is_strided = is_any_strided(sink);
+    bool is_strided = sink_is_any_strided(sink->plan, sink->outputs, sink->output);
     struct phema_writer_options options = writing(sink);
     enum phema_status status = PHEMA_OK;
     if (sink->output->sidecar)
-        status =
-            open_beside(&sink->sidecar, sink, ".json", strlen(sink->output->sidecar),
-                        sink->options.replaces || sink_is_sidecar_left(sink->output->path), err);
+        status = open_beside(&sink->sidecar, sink, ".json", strlen(sink->output->sidecar),
+                             sink->options.replaces || sink_is_sidecar_left(sink->output->path),
+                             false, err);
     if (!status && sink->output->sidecar)
         status = phema_writer_put(sink->sidecar, 0, sink->output->sidecar,
                                   strlen(sink->output->sidecar), err);
@@ -227,11 +221,15 @@ PHEMA_FALLIBLE sink_open(struct sink **out, const struct phema_plan *plan,
                           .output = &outputs->items[output],
                           .options = *options,
                           .size_bytes = outputs->items[output].size_bytes};
+    (void)snprintf(sink->digest, sizeof(sink->digest), "%s", options->digest);
     sink->writers = calloc(sink->output->n_files + 1, sizeof(struct phema_writer *));
     if (options->verifies)
         sink->sums = calloc(plan->series->n_tensors + 1, sizeof(*sink->sums));
     bool has_memory = sink->writers && (sink->sums || !options->verifies);
     enum phema_status status = has_memory ? PHEMA_OK : phema_fail_memory(err);
+    sink->options.resumes = options->resumes && sink_can_resume(plan, outputs, output);
+    if (!status)
+        status = sink_look_for_journal(sink, err);
     if (!status && options->n_parts)
         status = open_part(sink, err);
     else if (!status && outputs->form == PHEMA_FORM_SHARDED)
@@ -240,6 +238,8 @@ PHEMA_FALLIBLE sink_open(struct sink **out, const struct phema_plan *plan,
         status = open_copy(sink, err);
     else if (!status)
         status = open_new(sink, err);
+    if (!status)
+        status = sink_begin_journal(sink, err);
     if (status) {
         sink_abandon(sink);
         return status;
@@ -262,7 +262,7 @@ bool sink_took_over(const struct sink *sink)
 /* ---- Tensors ---- */
 
 PHEMA_FALLIBLE sink_put(struct sink *sink, size_t i, uint64_t first, uint64_t n, const void *data,
-                        struct phema_error *err)
+                        uint64_t *sum, struct phema_error *err)
 {
     const struct phema_place *place = &sink->output->places[i];
     if (sink->outputs->is_replaced && !sink->outputs->is_replaced[i])
@@ -273,11 +273,13 @@ PHEMA_FALLIBLE sink_put(struct sink *sink, size_t i, uint64_t first, uint64_t n,
     size_t size = (size_t)phema_dtype_bytes(dtype, n);
     if (!place->stride)
         offset += phema_dtype_bytes(dtype, first);
-    if (sink->is_read_back)
-        return sink_read_back(sink, i, offset, first, n, err);
+    if (!data)
+        return sink_read_back(sink, i, offset, first, n, sum, err);
+    uint64_t hash = sink->sums || sum ? sink_sum(sink, i, offset, first, data, size) : 0;
     if (sink->sums)
-        atomic_fetch_add_explicit(&sink->sums[i], phema_hash_at(data, size, first),
-                                  memory_order_relaxed);
+        atomic_fetch_add_explicit(&sink->sums[i], hash, memory_order_relaxed);
+    if (sum)
+        *sum += hash;
     if (place->stride) {
         struct phema_tensor tensor = sink->plan->series->tensors[i].tensor;
         tensor.dtype = dtype;
@@ -301,7 +303,7 @@ static bool is_right_behind(const struct sink *sink, size_t a, size_t b)
 }
 
 PHEMA_FALLIBLE sink_put_stretch(struct sink *sink, const size_t *tensors, size_t n_tensors,
-                                uint64_t first, uint64_t n, const void *data,
+                                uint64_t first, uint64_t n, const void *data, uint64_t *sum,
                                 struct phema_error *err)
 {
     const struct phema_series *series = sink->plan->series;
@@ -318,7 +320,7 @@ PHEMA_FALLIBLE sink_put_stretch(struct sink *sink, const size_t *tensors, size_t
             continue;
         }
         uint64_t n_put = n < n_elems - first ? n : n_elems - first;
-        status = sink_put(sink, tensors[head], first, n_put, bytes, err);
+        status = sink_put(sink, tensors[head], first, n_put, bytes, sum, err);
         if (bytes) /* nothing is given where it is read back */
             bytes += phema_dtype_bytes(sink->outputs->dtypes[tensors[head]], n_put);
         n -= n_put;
@@ -404,6 +406,7 @@ static enum phema_status commit_compressed(struct sink *sink, struct phema_error
     enum phema_status status = phema_writer_finish(sink->compressed, err);
     if (status)
         return status;
+    phema_writer_keep(sink->writers[0], false);
     phema_writer_abandon(sink->writers[0]);
     sink->writers[0] = NULL;
     return commit(&sink->compressed, err);
@@ -427,6 +430,8 @@ PHEMA_FALLIBLE sink_commit(struct sink *sink, struct phema_error *err)
     } else {
         status = sink->compressed ? commit_compressed(sink, err) : commit(&sink->writers[0], err);
     }
+    if (!status && sink->journal)
+        phema_writer_journal_keep(sink->journal, false);
     sink_abandon(sink);
     return status;
 }
@@ -442,6 +447,8 @@ void sink_abandon(struct sink *sink)
     phema_writer_directory_abandon(sink->directory);
     phema_writer_abandon(sink->compressed);
     phema_writer_abandon(sink->sidecar);
+    phema_writer_journal_close(sink->journal);
+    free(sink->journal_path);
     free(sink->writers);
     free(sink->sums);
     free(sink->scratch);

@@ -16,7 +16,12 @@ struct sink {
     struct phema_writer **writers;             /* [output->n_files] that tensors go to */
     struct phema_writer *compressed, *sidecar; /* where there is one */
     struct phema_writer_directory *directory;
-    struct phema_writer_part *part; /* NULL: the output is written whole */
+    struct phema_writer_part *part;        /* NULL: the output is written whole */
+    struct phema_writer_journal *journal;  /* of what is resumed, or may be */
+    char *journal_path;                    /* that there may be, or may have been */
+    enum phema_writer_journal_state found; /* of it, before the output was opened */
+    enum sink_begun begun;
+    bool is_kept;
     struct phema_writer_part_options part_options;
     struct phema_writer_part_file *part_files;
     char digest[PHEMA_PART_DIGEST];
@@ -31,9 +36,25 @@ struct sink {
     size_t scratch_size;
 };
 
-/* What sink_put does instead when it reads back.
+/* What sink_put does instead without data.
  *   offset  in the file, of element first, or of the tensor where it is strided */
 PHEMA_FALLIBLE sink_read_back(struct sink *sink, size_t i, uint64_t offset, uint64_t first,
-                              uint64_t n, struct phema_error *err);
+                              uint64_t n, uint64_t *sum, struct phema_error *err);
+
+/* By what bytes and their place are known again. */
+static inline uint64_t sink_sum(const struct sink *sink, size_t i, uint64_t offset, uint64_t first,
+                                const void *data, size_t size)
+{
+    uint64_t file = sink->output->places[i].file; /* places of a few files are told apart enough */
+    return phema_hash_at(data, size, (offset + first) ^ file << 48);
+}
+
+/* Whether one of the tensors that are replaced in a copy is scattered over the file. */
+bool sink_is_any_strided(const struct phema_plan *plan, const struct phema_outputs *outputs,
+                         const struct phema_output *output);
+
+/* Before the output is opened, then when it is. */
+PHEMA_FALLIBLE sink_look_for_journal(struct sink *sink, struct phema_error *err);
+PHEMA_FALLIBLE sink_begin_journal(struct sink *sink, struct phema_error *err);
 
 #endif

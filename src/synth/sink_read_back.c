@@ -109,7 +109,7 @@ static enum phema_status make_scratch(struct sink *sink, size_t size, struct phe
 }
 
 PHEMA_FALLIBLE sink_read_back(struct sink *sink, size_t i, uint64_t offset, uint64_t first,
-                              uint64_t n, struct phema_error *err)
+                              uint64_t n, uint64_t *sum, struct phema_error *err)
 {
     const struct phema_place *place = &sink->output->places[i];
     struct phema_tensor tensor = sink->plan->series->tensors[i].tensor;
@@ -123,10 +123,15 @@ PHEMA_FALLIBLE sink_read_back(struct sink *sink, size_t i, uint64_t offset, uint
     } else if (!status) {
         status = phema_writer_read(sink->writers[place->file], offset, sink->scratch, size, err);
     }
-    if (!status)
-        atomic_fetch_sub_explicit(&sink->sums[i], phema_hash_at(data, size, first),
+    if (status)
+        return status;
+    uint64_t hash = sink_sum(sink, i, offset, first, data, size);
+    if (sum)
+        *sum += hash;
+    else
+        atomic_fetch_add_explicit(&sink->sums[i], sink->is_read_back ? -hash : hash,
                                   memory_order_relaxed);
-    return status;
+    return PHEMA_OK;
 }
 
 /* ---- Compressed ---- */

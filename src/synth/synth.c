@@ -3,6 +3,7 @@
 #include "phema/synth.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -11,6 +12,8 @@
 
 #include "crew.h"
 #include "identity.h"
+#include "progress.h"
+#include "read_back.h"
 #include "phema/cleanup.h"
 #include "phema/memory.h"
 #include "phema/writer.h"
@@ -45,7 +48,33 @@ static enum phema_status make_directory(const struct phema_outputs *outputs, uin
     return status;
 }
 
-static enum phema_status open_outputs(struct run *run, struct phema_error *err)
+/* What the outputs' journals begin with, or parts have in common. */
+static enum phema_status open_sinks(struct run *run, struct sink_options *options,
+                                    struct phema_synth_result *result, struct phema_error *err)
+{
+    struct identity inputs = {0};
+    enum phema_status status = PHEMA_OK;
+    if (options->n_parts || options->resumes)
+        status = identity_of_inputs(&inputs, run->plan, &run->options, err);
+    for (size_t j = 0; !status && j < run->outputs->m; j++) {
+        struct identity identity = {0};
+        if (options->n_parts || options->resumes)
+            identity = identity_of_output(&inputs, run->plan, run->outputs, j);
+        options->digest = identity.digest;
+        status = sink_open(&run->sinks[j], run->plan, run->outputs, j, options, err);
+        if (status)
+            break;
+        enum sink_begun begun = sink_begun(run->sinks[j]);
+        result->n_resumed += begun == SINK_GOES_ON;
+        result->n_others += begun == SINK_WAS_ANOTHER;
+        result->n_unresumable += options->resumes && !sink_journal(run->sinks[j]);
+        run->n_leftovers += begun == SINK_IS_NEW && sink_took_over(run->sinks[j]);
+    }
+    return status;
+}
+
+static enum phema_status open_outputs(struct run *run, struct phema_synth_result *result,
+                                      struct phema_error *err)
 {
     struct sink_options options = {.replaces = run->options.replaces,
                                    .syncs = run->options.syncs,
@@ -54,46 +83,81 @@ static enum phema_status open_outputs(struct run *run, struct phema_error *err)
                                    .part = run->options.part,
                                    .n_parts = run->options.n_parts,
                                    .drops_cache = run->options.drops_cache,
-                                   .verifies = run->options.verifies};
-    struct identity inputs = {0};
+                                   .verifies = run->options.verifies,
+                                   .resumes = run->options.resumes};
     enum phema_status status =
         phema_writer_allow(run->outputs->m * sink_n_files(run->outputs), err);
-    if (!status && options.n_parts)
-        status = identity_of_inputs(&inputs, run->plan, &run->options, err);
     for (size_t j = 0; !status && j < run->outputs->m; j++)
         status = sink_check(run->plan, run->outputs, j, &options, err);
-    for (size_t j = 0; !status && j < run->outputs->m; j++) {
-        struct identity identity = {0};
-        if (options.n_parts)
-            identity = identity_of_output(&inputs, run->outputs, j);
-        options.digest = identity.digest;
-        status = sink_open(&run->sinks[j], run->plan, run->outputs, j, &options, err);
-        run->n_leftovers += !status && sink_took_over(run->sinks[j]);
-    }
+    if (!status)
+        status = open_sinks(run, &options, result, err);
+    if (!status && result->n_unresumable < run->outputs->m && options.resumes)
+        status = progress_open(&run->progress, run, err);
     return status;
 }
 
-static enum phema_status publish(struct run *run, bool is_directory_made,
+/* ---- Publishing ---- */
+
+/* What is not what it should be is not gone on with. */
+static void discard(struct run *run)
+{
+    for (size_t j = 0; j < run->outputs->m; j++)
+        if (run->sinks[j])
+            sink_keep(run->sinks[j], false);
+}
+
+static enum phema_status publish_output(struct run *run, size_t j,
+                                        struct phema_synth_result *result, double start_s,
+                                        struct phema_error *err)
+{
+    phema_ledger_enter(run->options.ledger, PHEMA_STAGE_WRITE);
+    enum phema_status status = crew_finish(run, j, result, start_s, err);
+    if (status)
+        return status;
+    status = read_back_output(run, j, err);
+    if (status) {
+        discard(run);
+        return status;
+    }
+    phema_ledger_enter(run->options.ledger, PHEMA_STAGE_PUBLISH);
+    run->outputs->items[j].size_bytes = sink_size_bytes(run->sinks[j]);
+    struct sink *sink = run->sinks[j];
+    run->sinks[j] = NULL;
+    status = sink_commit(sink, err);
+    run->n_published += !status;
+    return status;
+}
+
+/* Each as soon as it is whole. */
+static enum phema_status publish(struct run *run, size_t pass, bool is_directory_made,
                                  struct phema_synth_result *result, double start_s,
                                  struct phema_error *err)
 {
+    size_t first = 0, end = 0;
+    run_outputs_of(run, pass, &first, &end);
     enum phema_status status = crew_check_inputs(run, err);
-    phema_ledger_enter(run->options.ledger, PHEMA_STAGE_WRITE);
-    if (!status)
-        status = crew_finish(run, result, start_s, err);
-    if (!status)
-        status = crew_read_back(run, err);
-    phema_ledger_enter(run->options.ledger, PHEMA_STAGE_PUBLISH);
-    for (size_t j = 0; !status && j < run->outputs->m; j++)
-        run->outputs->items[j].size_bytes = sink_size_bytes(run->sinks[j]);
-    for (size_t j = 0; !status && j < run->outputs->m; j++) {
-        struct sink *sink = run->sinks[j];
-        run->sinks[j] = NULL;
-        status = sink_commit(sink, err);
-    }
+    if (status)
+        discard(run);
+    for (size_t j = first; !status && j < end; j++)
+        status = publish_output(run, j, result, start_s, err);
     bool may_be_new = is_directory_made || (run->options.n_parts && run->outputs->made_directory);
     if (!status && may_be_new && run->options.syncs)
         status = phema_writer_sync_entry(run->outputs->made_directory, err);
+    return status;
+}
+
+static enum phema_status make_outputs(struct run *run, bool is_directory_made,
+                                      struct phema_synth_result *result, double start_s,
+                                      struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    for (size_t pass = 0; pass < run->budget.n_passes && !status; pass++) {
+        if (pass)
+            phema_ledger_enter(run->options.ledger, PHEMA_STAGE_ACCUMULATE);
+        status = crew_accumulate(run, pass, result, start_s, err);
+        if (!status)
+            status = publish(run, pass, is_directory_made, result, start_s, err);
+    }
     return status;
 }
 
@@ -184,13 +248,32 @@ static enum phema_status check_form(const struct phema_outputs *outputs,
     return PHEMA_OK;
 }
 
-/* What a failure means for the other parts. */
-static void add_what_stays(const struct phema_synth_options *options, struct phema_error *err)
+static void add_to_message(struct phema_error *err, const char *format, ...) PHEMA_PRINTF(2, 3);
+static void add_to_message(struct phema_error *err, const char *format, ...)
 {
     size_t used = strlen(err->message);
-    (void)snprintf(err->message + used, sizeof(err->message) - used,
-                   "; part %llu of %llu is to be run again, what the others have written stays",
-                   (unsigned long long)options->part, (unsigned long long)options->n_parts);
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(err->message + used, sizeof(err->message) - used, format, args);
+    va_end(args);
+}
+
+/* What a failure means for other parts, other outputs, and another run. */
+static void add_what_stays(const struct run *run, struct phema_error *err)
+{
+    const struct phema_synth_options *options = &run->options;
+    bool is_kept = false;
+    for (size_t j = 0; j < run->outputs->m; j++)
+        is_kept = is_kept || (run->sinks[j] && sink_is_kept(run->sinks[j]));
+    if (options->n_parts)
+        add_to_message(err,
+                       "; part %llu of %llu is to be run again, what the others have written stays",
+                       (unsigned long long)options->part, (unsigned long long)options->n_parts);
+    else if (run->n_published)
+        add_to_message(err, "; %zu of %zu outputs were published before", run->n_published,
+                       run->outputs->m);
+    if (is_kept)
+        add_to_message(err, "; --resume goes on with what is done");
 }
 
 PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct phema_plan *plan,
@@ -218,16 +301,14 @@ PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct p
     if (!status)
         status = make_directory(outputs, options->n_parts, &made, err);
     if (!status)
-        status = open_outputs(&run, err);
+        status = open_outputs(&run, result, err);
     bool is_begun = !status;
     if (!status)
-        status = crew_accumulate(&run, result, start_s, err);
-    if (!status)
-        status = publish(&run, made != NULL, result, start_s, err);
+        status = make_outputs(&run, made != NULL, result, start_s, err);
     if (!status)
         count_tensors(&run, result);
-    else if (is_begun && options->n_parts)
-        add_what_stays(options, err);
+    else if (is_begun)
+        add_what_stays(&run, err);
     result->n_threads = run.budget.n_threads;
     result->n_passes = run.budget.n_passes;
     result->device = run.device;

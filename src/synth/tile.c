@@ -106,12 +106,13 @@ static enum phema_status put(const struct worker *worker, size_t output, const s
     const struct run *run = worker->run;
     if (run->against)
         return compare(worker, piece, data, err);
+    uint64_t *sum = worker->accounts ? &worker->accounts[output].sum : NULL;
     if (piece->n_tensors > 1)
         return sink_put_stretch(run->sinks[output], piece->tensors, piece->n_tensors, piece->first,
-                                piece->n_elems, data, err);
+                                piece->n_elems, data, sum, err);
     enum phema_status status = PHEMA_OK;
     for (size_t i = piece->tensor; i != SIZE_MAX && !status; i = run->next_alias[i])
-        status = sink_put(run->sinks[output], i, piece->first, piece->n_elems, data, err);
+        status = sink_put(run->sinks[output], i, piece->first, piece->n_elems, data, sum, err);
     return status;
 }
 
@@ -205,12 +206,12 @@ static enum phema_status narrow(struct worker *worker, size_t output, const stru
     enum phema_dtype dtype = worker->run->outputs->dtypes[piece->tensor];
     struct phema_narrow_counts counts =
         narrow_elems(worker, dtype, accumulator, row, 0, (size_t)piece->n_elems);
-    worker->counts.n_overflow += counts.n_overflow;
-    worker->counts.n_nan += counts.n_nan;
-    worker->counts.n_inf += counts.n_inf;
-    if (counts.n_overflow || counts.n_nan || counts.n_inf)
-        return blame(worker, output, piece, &counts, accumulator, row, err);
-    return PHEMA_OK;
+    if (!counts.n_overflow && !counts.n_nan && !counts.n_inf)
+        return PHEMA_OK;
+    counts_add(&worker->counts, &counts);
+    if (worker->accounts)
+        counts_add(&worker->accounts[output].counts, &counts);
+    return blame(worker, output, piece, &counts, accumulator, row, err);
 }
 
 /* ---- Tensors that are copied ---- */

@@ -54,7 +54,7 @@ PHEMA_FALLIBLE phema_synth_verify(struct phema_verification *out, const struct p
     if (!status)
         status = against_open(&run.against, plan, outputs, checkpoint, err);
     if (!status)
-        status = crew_accumulate(&run, &result, start_s, err);
+        status = crew_accumulate(&run, 0, &result, start_s, err); /* of one target */
     if (!status)
         status = check_unchanged(&run, checkpoint, err);
     if (!status && !run.options.sample)

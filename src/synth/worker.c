@@ -39,7 +39,10 @@ PHEMA_FALLIBLE worker_init(struct worker *worker, struct run *run, unsigned inde
                         : aligned_alloc(PHEMA_INPUT_ALIGNMENT, n_units * PHEMA_INPUT_ALIGNMENT);
     worker->references = aligned_alloc(64, sizes->references + 64);
     worker->inputs = calloc(run->plan->series->n, sizeof(*worker->inputs));
-    if (worker->sums && worker->slots && worker->written && worker->references && worker->inputs &&
+    if (run->progress)
+        worker->accounts = calloc(run->outputs->m + 1, sizeof(*worker->accounts));
+    bool has_accounts = worker->accounts || !run->progress;
+    if (has_accounts && worker->sums && worker->slots && worker->written && worker->references && worker->inputs &&
         alloc_states(worker))
         return PHEMA_OK;
     worker_clear(worker);
@@ -59,12 +62,14 @@ void worker_clear(struct worker *worker)
     free(worker->blocks);
     free(worker->equals);
     free(worker->states);
+    free(worker->accounts);
     worker->sums = NULL;
     worker->slots = worker->written = worker->references = NULL;
     worker->inputs = NULL;
     worker->blocks = NULL;
     worker->equals = NULL;
     worker->states = NULL;
+    worker->accounts = NULL;
 }
 
 /* Whether anything came from the disk since the last look: by a fault, or because it was asked for.
@@ -79,6 +84,18 @@ static bool is_cold(struct worker *worker)
     return before != worker->n_from_disk;
 }
 
+/* Whether none of these tiles is left to do, by an ended run. */
+static bool is_done(const struct run *run, uint64_t first, uint64_t end)
+{
+    size_t hint = 0;
+    for (uint64_t t = first; t < end && t < cut_n_tiles(&run->cut) && run->progress; t++) {
+        struct piece piece = cut_tile(&run->cut, t, &hint);
+        if (!progress_has(run->progress, &piece))
+            return false;
+    }
+    return run->progress != NULL;
+}
+
 /* At the start of a job: the job that comes when all that are being done now are done. */
 static void ask_ahead(struct worker *worker, uint64_t job)
 {
@@ -88,7 +105,7 @@ static void ask_ahead(struct worker *worker, uint64_t job)
     if (!worker->has_asked)
         inputs_ask(run, job * n, (job + 1) * n, asks);
     uint64_t next = job + run->budget.n_threads;
-    if (next < run->cut.n_jobs)
+    if (next < run->cut.n_jobs && !is_done(run, next * n, (next + 1) * n))
         inputs_ask(run, next * n, (next + 1) * n, asks);
     worker->has_asked = true;
 }
@@ -104,21 +121,21 @@ static enum phema_status do_job(struct worker *worker, uint64_t job, struct phem
     uint64_t read_bytes = 0;               /* of all snapshots */
     uint64_t held = first, held_bytes = 0; /* of one: since this tile */
     size_t hint = 0;
-    if (!run->options.sample) /* of which little would be used */
+    /* of a sample little would be used */
+    if (!run->options.sample && !is_done(run, first, end))
         ask_ahead(worker, job);
     for (uint64_t t = first; t < end && !worker->is_abandoned; t++) {
         struct piece piece = cut_tile(&run->cut, t, &hint);
-        const struct phema_series_tensor *entry = &series->tensors[piece.tensor];
-        bool is_taken = run_takes(run, t);
+        bool is_taken = run_takes(run, t, &piece);
         enum phema_status status =
             is_taken ? tile_do(worker, t, &piece, err) : tile_pass(worker, t, err);
+        if (!status && is_taken && run->progress && !worker->is_abandoned)
+            status = progress_note(run->progress, &piece, worker->accounts, worker->nan_tensor, err);
         if (status)
             return status;
-        uint64_t size = is_taken ? phema_dtype_bytes(entry->tensor.dtype, piece.n_elems) : 0;
-        size_t n_read = !is_taken                        ? 0
-                        : entry->rule == PHEMA_RULE_COPY ? run->n_newest
-                                                         : worker->ruled->n_used;
-        read_bytes += size * n_read;
+        enum phema_dtype dtype = series->tensors[piece.tensor].tensor.dtype;
+        uint64_t size = is_taken ? phema_dtype_bytes(dtype, piece.n_elems) : 0;
+        read_bytes += is_taken ? run_read_bytes(run, &piece) : 0;
         held_bytes += size;
         if (t + 1 == end || held_bytes + size > run->held_bytes) {
             inputs_release(run, held, t + 1, t + 1 == end);

@@ -4,7 +4,7 @@
 #ifndef SYNTH_WORKER_H
 #define SYNTH_WORKER_H
 
-#include "run.h"
+#include "progress.h"
 
 /* Elements of a tile that are of one tensor and compared as one. */
 struct block {
@@ -35,6 +35,7 @@ struct worker {
     struct group_state *states; /* [max_groups] */
     struct feed *feed;          /* to a device; NULL: the processor adds up */
     struct phema_narrow_counts counts;
+    struct tile_account *accounts; /* [outputs->m] of the tile at hand; NULL: no journal is kept */
     size_t nan_tensor;
     bool has_asked;    /* for something ahead, at all */
     long n_from_disk;  /* what this thread has waited for or asked for until now, as counted */

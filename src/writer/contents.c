@@ -90,3 +90,14 @@ void writer_remove_files(int descriptor)
     writer_remove_listed(stream);
     (void)closedir(stream);
 }
+
+void writer_remove_others(int descriptor, bool (*is_wanted)(const void *context, const char *name),
+                          const void *context)
+{
+    DIR *stream = list(descriptor);
+    for (const char *name = NULL; stream && (name = next_name(stream));)
+        if (!is_wanted(context, name) && is_plain_file(descriptor, name))
+            (void)unlinkat(descriptor, name, 0);
+    if (stream)
+        (void)closedir(stream);
+}

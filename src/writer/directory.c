@@ -116,7 +116,7 @@ static enum phema_status take(struct phema_writer_directory *directory, struct p
         status = writer_check_no_parts(directory->path, err);
     if (!status) {
         directory->is_ours = true;
-        status = is_empty ? PHEMA_OK : empty(directory, err);
+        status = is_empty || directory->options.resumes ? PHEMA_OK : empty(directory, err);
     }
     if (!status) {
         status = phema_cleanup_add_partial(&directory->entry, directory->partial_path, true, err);
@@ -185,7 +185,28 @@ bool phema_writer_directory_took_over(const struct phema_writer_directory *direc
     return directory->took_over;
 }
 
-/* An empty file of the directory, on the list of what goes. */
+void phema_writer_directory_keep(struct phema_writer_directory *directory, bool keeps)
+{
+    directory->is_kept = keeps;
+    if (keeps)
+        writer_directory_forget(directory);
+}
+
+static bool is_added(const void *context, const char *name)
+{
+    const struct phema_writer_directory *directory = context;
+    for (size_t i = 0; i < directory->n_files; i++)
+        if (strcmp(directory->files[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+void phema_writer_directory_remove_others(struct phema_writer_directory *directory)
+{
+    writer_remove_others(directory->descriptor, is_added, directory);
+}
+
+/* A file of the directory, on the list of what goes. */
 static enum phema_status begin_file(struct phema_writer **out,
                                     struct phema_writer_directory *directory, const char *path,
                                     const char *partial_path, struct phema_error *err)
@@ -252,7 +273,7 @@ PHEMA_FALLIBLE phema_writer_directory_add(struct phema_writer **out,
 {
     struct phema_writer *writer = NULL;
     enum phema_status status = begin_named(&writer, directory, name, err);
-    if (!status)
+    if (!status && !writer_goes_on(writer, size_bytes))
         status = writer_allocate(writer, size_bytes, err);
     if (!status)
         writer->is_fresh = size_bytes > 0;

@@ -15,6 +15,7 @@ struct phema_writer_directory {
     int descriptor; /* of PATH.partial, which it locks */
     bool is_ours;   /* PATH.partial is: it may be removed */
     bool took_over;
+    bool is_kept; /* stays when it is abandoned */
     struct phema_writer_options options;
     struct phema_cleanup_entry *entry;
     struct directory_file *files;
@@ -22,5 +23,8 @@ struct phema_writer_directory {
     int parent; /* opened before anything is published; or -1 */
     DIR *old;   /* what is replaced: opened before, so that it can be emptied afterwards */
 };
+
+/* Nothing of it is on the list of what goes any more. */
+void writer_directory_forget(struct phema_writer_directory *directory);
 
 #endif

@@ -45,7 +45,7 @@ static int exchange(char **old_path, const struct phema_writer_directory *direct
     return result;
 }
 
-static void forget_entries(struct phema_writer_directory *directory)
+void writer_directory_forget(struct phema_writer_directory *directory)
 {
     for (size_t i = 0; i < directory->n_files; i++) {
         phema_cleanup_remove(directory->files[i].entry);
@@ -68,7 +68,7 @@ static enum phema_status publish(char **old_path, struct phema_writer_directory 
     }
     if (!result) {
         directory->is_ours = false;
-        forget_entries(directory);
+        writer_directory_forget(directory);
     }
     phema_cleanup_resume();
     if (!result)
@@ -163,12 +163,12 @@ void phema_writer_directory_abandon(struct phema_writer_directory *directory)
 {
     if (!directory)
         return;
-    if (directory->is_ours && directory->partial_path) {
+    if (directory->is_ours && !directory->is_kept && directory->partial_path) {
         for (size_t i = 0; i < directory->n_files; i++)
             (void)unlinkat(directory->descriptor, directory->files[i].name, 0);
         (void)rmdir(directory->partial_path);
     }
-    forget_entries(directory);
+    writer_directory_forget(directory);
     if (directory->old)
         (void)closedir(directory->old);
     if (directory->parent >= 0)

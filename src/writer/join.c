@@ -366,6 +366,16 @@ static enum phema_status publish(struct phema_writer_join *join, struct phema_er
     return status;
 }
 
+/* Of a part that was killed when it was done. */
+static void remove_journal(const char *marker)
+{
+    char *path = NULL;
+    if (asprintf(&path, "%s.journal", marker) < 0)
+        return;
+    phema_writer_journal_remove(path);
+    free(path);
+}
+
 PHEMA_FALLIBLE phema_writer_join_commit(struct phema_writer_join *join, struct phema_error *err)
 {
     enum phema_status status = publish(join, err);
@@ -375,6 +385,8 @@ PHEMA_FALLIBLE phema_writer_join_commit(struct phema_writer_join *join, struct p
             status = phema_fail_memory(err);
         else if (unlink(path) && errno != ENOENT)
             status = writer_fail_errno(err, path, "cannot be removed", errno);
+        if (path && !status)
+            remove_journal(path);
         free(path);
     }
     if (!status && join->options.syncs)

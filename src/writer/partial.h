@@ -19,7 +19,8 @@ struct phema_writer {
     bool is_inside; /* a directory's: stays where it is, the directory has the cleanup entry */
     int descriptor, lock; /* lock: -1 where the directory is locked */
     int parent;           /* its directory, opened by finish, to be synced; or -1 */
-    bool is_finished, took_over;
+    bool is_finished, took_over, is_resumed;
+    bool is_kept; /* stays when it is abandoned */
     enum writer_published published;
     uint64_t size_bytes;
     uint8_t *map; /* NULL until asked for */
@@ -53,7 +54,8 @@ enum phema_status writer_fail_publish(const char *path, int number, struct phema
 PHEMA_FALLIBLE writer_begin(struct phema_writer **out, const char *path,
                             const struct phema_writer_options *options, struct phema_error *err);
 
-/* The same for DIRECTORY.partial/NAME, which must not exist. path: DIRECTORY/NAME, for messages. */
+/* The same for DIRECTORY.partial/NAME, which must not exist unless it is gone on with. path:
+ * DIRECTORY/NAME, for messages. */
 PHEMA_FALLIBLE writer_begin_inside(struct phema_writer **out, const char *path,
                                    const char *partial_path,
                                    const struct phema_writer_options *options,
@@ -62,6 +64,9 @@ PHEMA_FALLIBLE writer_begin_inside(struct phema_writer **out, const char *path,
 /* The end of whatever opens a writer: it is the caller's, or abandoned where that failed. */
 enum phema_status writer_hand_over(struct phema_writer **out, struct phema_writer *writer,
                                    enum phema_status status);
+
+/* What an ended run has left is of this size, and is gone on with. */
+bool writer_goes_on(struct phema_writer *writer, uint64_t size_bytes);
 
 /* Room for the whole file. */
 PHEMA_FALLIBLE writer_allocate(struct phema_writer *writer, uint64_t size_bytes,
@@ -107,6 +112,9 @@ PHEMA_FALLIBLE writer_check_listed(bool *is_empty, DIR *stream, const char *path
 
 /* Its plain files go; what else there is stays. */
 void writer_remove_files(int descriptor);
+/* The same, but for those that is_wanted says are. */
+void writer_remove_others(int descriptor, bool (*is_wanted)(const void *context, const char *name),
+                          const void *context);
 void writer_remove_listed(DIR *stream);
 
 /* One that is whole in PATH.partial, opened and locked as descriptor, which it takes: for commit.

@@ -6,7 +6,6 @@
  * at least one sees the other. */
 #include "parts.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -213,8 +212,9 @@ static enum phema_status share_partial(struct phema_writer_part *part, struct ph
     return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: other runs keep writing it", part->path);
 }
 
-static bool is_wanted(const struct phema_writer_part *part, const char *name)
+static bool is_wanted(const void *context, const char *name)
 {
+    const struct phema_writer_part *part = context;
     for (size_t f = 0; f < part->options->n_files; f++)
         if (strcmp(part->options->files[f].name, name) == 0)
             return true;
@@ -228,16 +228,8 @@ static enum phema_status remove_strangers(const struct phema_writer_part *part,
     bool is_empty = false;
     enum phema_status status =
         writer_check_files_alone(&is_empty, part->descriptor, part->partial_path, err);
-    int opened = status ? -1 : openat(part->descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *stream = opened < 0 ? NULL : fdopendir(opened);
-    if (!stream && opened >= 0)
-        (void)close(opened);
-    for (const struct dirent *entry = NULL; stream && (entry = readdir(stream));)
-        if (!is_wanted(part, entry->d_name) && strcmp(entry->d_name, ".") != 0 &&
-            strcmp(entry->d_name, "..") != 0)
-            (void)unlinkat(part->descriptor, entry->d_name, 0);
-    if (stream)
-        (void)closedir(stream);
+    if (!status)
+        writer_remove_others(part->descriptor, is_wanted, part);
     return status;
 }
 

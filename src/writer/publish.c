@@ -193,7 +193,8 @@ static void take_back(const struct phema_writer *writer)
 {
     switch (writer->published) {
     case WRITER_HIDDEN:
-        if (writer->descriptor >= 0 || writer->is_finished || writer->lock >= 0)
+        if (!writer->is_kept &&
+            (writer->descriptor >= 0 || writer->is_finished || writer->lock >= 0))
             (void)unlink(writer->partial_path);
         break;
     case WRITER_NEW:

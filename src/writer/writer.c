@@ -158,6 +158,17 @@ int writer_truncate(int descriptor, uint64_t size_bytes)
     return result;
 }
 
+bool writer_goes_on(struct phema_writer *writer, uint64_t size_bytes)
+{
+    struct stat st;
+    writer->is_resumed = writer->options.resumes && writer->took_over &&
+                         fstat(writer->descriptor, &st) == 0 &&
+                         (uint64_t)st.st_size == size_bytes;
+    if (writer->is_resumed)
+        writer->size_bytes = size_bytes;
+    return writer->is_resumed;
+}
+
 PHEMA_FALLIBLE writer_allocate(struct phema_writer *writer, uint64_t size_bytes,
                                struct phema_error *err)
 {
@@ -251,6 +262,21 @@ fail:
     return status;
 }
 
+/* What is no plain file of one name makes room for a new one. */
+static void open_left(struct phema_writer *writer)
+{
+    struct stat st;
+    writer->descriptor =
+        open(writer->partial_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    writer->took_over = writer->descriptor >= 0 && fstat(writer->descriptor, &st) == 0 &&
+                        S_ISREG(st.st_mode) && st.st_nlink == 1;
+    if (writer->took_over || writer->descriptor < 0)
+        return;
+    (void)unlink(writer->partial_path);
+    (void)close(writer->descriptor);
+    writer->descriptor = -1;
+}
+
 PHEMA_FALLIBLE writer_begin_inside(struct phema_writer **out, const char *path,
                                    const char *partial_path,
                                    const struct phema_writer_options *options,
@@ -266,8 +292,11 @@ PHEMA_FALLIBLE writer_begin_inside(struct phema_writer **out, const char *path,
         status = phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
         goto fail;
     }
-    writer->descriptor =
-        open(partial_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (options->resumes)
+        open_left(writer);
+    if (writer->descriptor < 0)
+        writer->descriptor =
+            open(partial_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (writer->descriptor < 0) {
         status = writer_fail_errno(err, path, "cannot be written", errno);
         goto fail;
@@ -296,7 +325,7 @@ PHEMA_FALLIBLE phema_writer_open(struct phema_writer **out, const char *path, ui
 {
     struct phema_writer *writer = NULL;
     enum phema_status status = writer_begin(&writer, path, options, err);
-    if (!status)
+    if (!status && !writer_goes_on(writer, size_bytes))
         status = writer_allocate(writer, size_bytes, err);
     if (!status)
         writer->is_fresh = size_bytes > 0;
@@ -378,11 +407,11 @@ static bool find_zeros(size_t *from, size_t *end, uint64_t offset, const uint8_t
     return false;
 }
 
-/* Blocks that were set aside are given back, where the filesystem does that. */
-static void make_hole(const struct phema_writer *writer, uint64_t offset, size_t size)
+/* Blocks that were set aside are given back, where the filesystem does that: false where not. */
+static bool make_hole(const struct phema_writer *writer, uint64_t offset, size_t size)
 {
-    (void)fallocate(writer->descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
-                    (off_t)size);
+    return fallocate(writer->descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
+                     (off_t)size) == 0;
 }
 
 PHEMA_FALLIBLE phema_writer_put(struct phema_writer *writer, uint64_t offset, const void *data,
@@ -392,7 +421,9 @@ PHEMA_FALLIBLE phema_writer_put(struct phema_writer *writer, uint64_t offset, co
     size_t done = 0, zeros = 0, end = 0;
     enum phema_status status = PHEMA_OK;
     while (writer->is_fresh && !status && find_zeros(&zeros, &end, offset, bytes, size)) {
-        make_hole(writer, offset + zeros, end - zeros);
+        bool is_hole = make_hole(writer, offset + zeros, end - zeros);
+        if (writer->is_resumed && !is_hole) /* what is there may be anything */
+            zeros = end;
         status = write_all(writer, offset + done, bytes + done, zeros - done, err);
         done = zeros = end;
     }
@@ -402,6 +433,20 @@ PHEMA_FALLIBLE phema_writer_put(struct phema_writer *writer, uint64_t offset, co
 bool phema_writer_took_over(const struct phema_writer *writer)
 {
     return writer->took_over;
+}
+
+bool phema_writer_is_resumed(const struct phema_writer *writer)
+{
+    return writer->is_resumed;
+}
+
+void phema_writer_keep(struct phema_writer *writer, bool keeps)
+{
+    writer->is_kept = keeps;
+    if (!keeps)
+        return;
+    phema_cleanup_remove(writer->entry);
+    writer->entry = NULL;
 }
 
 const char *phema_writer_path(const struct phema_writer *writer)

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Preloaded into a program (LD_PRELOAD): one of its calls, or all from that one on, fails. Calls
  * are counted over all threads, from main on, in whatever library they are made. From the
- * environment: FAULT_CALLS  which functions, separated by commas, as the manual names them:
- * "pwrite,write" FAULT_AT     the call of this number, from 1, is the one; 0 or absent: none, they
- * are counted FAULT_WITH   an errno: "ENOSPC"; or "short": half of what was asked for is read or
- * written FAULT_STAYS  set: so do all later ones FAULT_PATH   only calls whose path, or the path of
- * whose descriptor, has this in it FAULT_TOLD   a file to which the first failing call is written
- * when it fails, and to which, at the end of main, the number of calls is written where none has
- * failed */
+ * environment:
+ *
+ * - FAULT_CALLS: which functions, separated by commas, as the manual names them: "pwrite,write"
+ * - FAULT_AT: the call of this number, from 1, is the one; 0 or absent: none, they are counted
+ * - FAULT_WITH: an errno, "ENOSPC"; a signal, "KILL"; or "short": half of what was asked for is
+ *   read or written
+ * - FAULT_STAYS: set: so do all later ones
+ * - FAULT_PATH: only calls whose path, or the path of whose descriptor, has this in it
+ * - FAULT_PAUSE: each of these calls waits so many milliseconds first
+ * - FAULT_TOLD: a file to which the first failing call is written when it fails, and to which, at
+ *   the end of main, the number of calls is written where none has failed */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -25,6 +29,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 static const struct {
@@ -45,7 +50,7 @@ static const struct {
 
 static struct {
     const char *calls, *path, *told;
-    long at;
+    long at, pause_ms;
     int number, signal; /* neither: short */
     bool stays;
 } fault;
@@ -94,6 +99,9 @@ static bool strikes(const char *call, int descriptor, const char *path)
 {
     if (!atomic_load(&is_armed) || !is_chosen(call) || !is_on_path(descriptor, path))
         return false;
+    if (fault.pause_ms)
+        (void)nanosleep(&(struct timespec){fault.pause_ms / 1000, fault.pause_ms % 1000 * 1000000},
+                        NULL);
     long n = ++n_calls;
     if (!fault.at || n < fault.at || (n > fault.at && !fault.stays))
         return false;
@@ -295,6 +303,8 @@ static int (*real_main)(int, char **, char **);
 static void read_environment(void)
 {
     const char *at = getenv("FAULT_AT"), *with = getenv("FAULT_WITH");
+    const char *pause_ms = getenv("FAULT_PAUSE");
+    fault.pause_ms = pause_ms ? strtol(pause_ms, NULL, 10) : 0;
     fault.calls = getenv("FAULT_CALLS");
     fault.path = getenv("FAULT_PATH");
     fault.told = getenv("FAULT_TOLD");

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+/* progress.c - see progress.h. Tiles that follow one another become one segment, as long as nothing
+ * was counted in them or something in each: what was counted in a part of a segment is not known,
+ * so that such a segment is used as a whole or not at all. */
+#include "progress.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "crew.h"
+#include "phema/text.h"
+#include "phema/writer.h"
+
+/* What a kill loses is a hundredth of what was done, as far as these bounds allow: so journals of
+ * long runs stay small. */
+#define LEAST_PAUSE_S 0.1
+#define MOST_PAUSE_S  10.0
+#define LOST_FRACTION 0.01
+
+/* In a record: so that it stays below what a journal takes. */
+#define MAX_SEGMENTS ((size_t)1 << 17)
+#define MAX_VARYING  ((size_t)1 << 20)
+
+#define HEAD_NUMBERS    ((size_t)4)
+#define SEGMENT_NUMBERS ((size_t)6)
+
+struct noted {
+    uint64_t first, end;
+    bool is_counted; /* something, in each tile */
+};
+
+/* Segments that are not written yet, and what each output says of them. */
+struct pending {
+    struct noted *items;           /* [n] */
+    struct tile_account *accounts; /* [capacity * m] */
+    size_t n, capacity;
+};
+
+struct progress {
+    const struct run *run;
+    size_t first, end, m; /* outputs of the pass; m: how many */
+    struct done done;
+    pthread_mutex_t lock; /* of what follows */
+    struct pending pending;
+    size_t nan_tensor;
+    /* the watching thread's */
+    uint8_t *is_said; /* [n_tensors] that it varies, in this pass */
+    double start_s, next_s;
+    bool is_kept;
+};
+
+uint64_t progress_bytes(size_t m, unsigned n_threads)
+{
+    /* an account for each thread, and segments that are not adjacent, twice while they are written
+     */
+    return (5 * (uint64_t)n_threads + 4) * m * sizeof(struct tile_account);
+}
+
+PHEMA_FALLIBLE progress_open(struct progress **out, const struct run *run, struct phema_error *err)
+{
+    struct progress *progress = calloc(1, sizeof(*progress));
+    if (!progress)
+        return phema_fail_memory(err);
+    progress->run = run;
+    progress->is_said = calloc(run->plan->series->n_tensors + 1, 1);
+    progress->start_s = clock_now_s();
+    (void)pthread_mutex_init(&progress->lock, NULL);
+    if (!progress->is_said) {
+        progress_close(progress);
+        return phema_fail_memory(err);
+    }
+    *out = progress;
+    return PHEMA_OK;
+}
+
+static void clear_pending(struct pending *pending)
+{
+    free(pending->items);
+    free(pending->accounts);
+    *pending = (struct pending){0};
+}
+
+void progress_close(struct progress *progress)
+{
+    if (!progress)
+        return;
+    (void)pthread_mutex_destroy(&progress->lock);
+    clear_pending(&progress->pending);
+    done_clear(&progress->done);
+    free(progress->is_said);
+    free(progress);
+}
+
+void progress_begin_pass(struct progress *progress, size_t first, size_t end, struct done *done)
+{
+    clear_pending(&progress->pending);
+    done_clear(&progress->done);
+    progress->done = *done;
+    *done = (struct done){0};
+    progress->first = first;
+    progress->end = end;
+    progress->m = end - first;
+    progress->nan_tensor = SIZE_MAX;
+    progress->is_kept = false;
+    memset(progress->is_said, 0, progress->run->plan->series->n_tensors);
+}
+
+bool progress_has(const struct progress *progress, const struct piece *piece)
+{
+    return done_has(&progress->done, piece->position, piece->position + piece->n_elems);
+}
+
+/* ---- Noting ---- */
+
+static enum phema_status make_room(struct progress *progress, struct phema_error *err)
+{
+    struct pending *pending = &progress->pending;
+    if (pending->n < pending->capacity)
+        return PHEMA_OK;
+    size_t capacity = pending->capacity ? 2 * pending->capacity : 4;
+    struct noted *items = realloc(pending->items, capacity * sizeof(*items));
+    if (items)
+        pending->items = items;
+    struct tile_account *accounts =
+        realloc(pending->accounts, capacity * progress->m * sizeof(*accounts));
+    if (accounts)
+        pending->accounts = accounts;
+    if (!items || !accounts)
+        return phema_fail_memory(err);
+    pending->capacity = capacity;
+    return PHEMA_OK;
+}
+
+/* The segment that the tile goes on from, or a new one. */
+static enum phema_status find_segment(size_t *out, struct progress *progress,
+                                      const struct noted *tile, struct phema_error *err)
+{
+    struct pending *pending = &progress->pending;
+    for (size_t x = pending->n; x-- > 0;) {
+        struct noted *noted = &pending->items[x];
+        if (noted->is_counted != tile->is_counted || noted->end != tile->first)
+            continue;
+        noted->end = tile->end;
+        *out = x;
+        return PHEMA_OK;
+    }
+    enum phema_status status = make_room(progress, err);
+    if (status)
+        return status;
+    *out = pending->n;
+    pending->items[pending->n] = *tile;
+    memset(pending->accounts + pending->n++ * progress->m, 0,
+           progress->m * sizeof(*pending->accounts));
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE progress_note(struct progress *progress, const struct piece *piece,
+                             struct tile_account *accounts, size_t nan_tensor,
+                             struct phema_error *err)
+{
+    struct noted tile = {piece->position, piece->position + piece->n_elems, false};
+    for (size_t j = progress->first; j < progress->end; j++)
+        tile.is_counted = tile.is_counted || counts_any(&accounts[j].counts);
+    size_t x = 0;
+    (void)pthread_mutex_lock(&progress->lock);
+    enum phema_status status = find_segment(&x, progress, &tile, err);
+    for (size_t j = 0; j < progress->m && !status; j++) {
+        struct tile_account *account = &progress->pending.accounts[x * progress->m + j];
+        account->sum += accounts[progress->first + j].sum;
+        counts_add(&account->counts, &accounts[progress->first + j].counts);
+    }
+    if (nan_tensor < progress->nan_tensor)
+        progress->nan_tensor = nan_tensor;
+    (void)pthread_mutex_unlock(&progress->lock);
+    memset(accounts + progress->first, 0, progress->m * sizeof(*accounts));
+    return status;
+}
+
+/* ---- Writing ---- */
+
+static void put_number(struct phema_text *out, uint64_t number)
+{
+    char bytes[8];
+    for (unsigned i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (char)(uint8_t)(number >> 8 * i);
+    phema_text_append(out, bytes, sizeof(bytes));
+}
+
+static void put_segment(struct phema_text *out, const struct noted *noted,
+                        const struct tile_account *account)
+{
+    put_number(out, noted->first);
+    put_number(out, noted->end);
+    put_number(out, account->sum);
+    put_number(out, account->counts.n_nan);
+    put_number(out, account->counts.n_inf);
+    put_number(out, account->counts.n_overflow);
+}
+
+/* What goes into one record, of all outputs alike. */
+struct portion {
+    const struct pending *pending;
+    size_t first, n; /* of its segments */
+    const size_t *varying;
+    size_t n_varying, nan_tensor;
+};
+
+static enum phema_status write_record(const struct progress *progress, size_t j,
+                                      const struct portion *portion, struct phema_error *err)
+{
+    struct phema_text text = {0};
+    put_number(&text, progress->run->cut.tile_elems);
+    put_number(&text, portion->n);
+    put_number(&text, portion->n_varying);
+    put_number(&text, portion->nan_tensor);
+    for (size_t x = portion->first; x < portion->first + portion->n; x++)
+        put_segment(&text, &portion->pending->items[x],
+                    &portion->pending->accounts[x * progress->m + j]);
+    for (size_t i = 0; i < portion->n_varying; i++)
+        put_number(&text, portion->varying[i]);
+    enum phema_status status = phema_text_check(&text, err);
+    if (!status)
+        status = phema_writer_journal_append(
+            sink_journal(progress->run->sinks[progress->first + j]),
+            (struct phema_span){(const uint8_t *)text.data, text.size}, err);
+    phema_text_clear(&text);
+    return status;
+}
+
+static enum phema_status write_portion(struct progress *progress, const struct portion *portion,
+                                       struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    for (size_t j = 0; j < progress->m && !status; j++)
+        if (sink_journal(progress->run->sinks[progress->first + j]))
+            status = write_record(progress, j, portion, err);
+    return status;
+}
+
+/* The tensors that are known to vary by now and were not said to. */
+static size_t list_varying(struct progress *progress, size_t *varying, size_t most)
+{
+    const struct run *run = progress->run;
+    size_t n = 0;
+    for (size_t i = 0; i < run->plan->series->n_tensors && n < most; i++) {
+        if (progress->is_said[i] || !atomic_load_explicit(&run->varies[i], memory_order_relaxed))
+            continue;
+        progress->is_said[i] = true;
+        varying[n++] = i;
+    }
+    return n;
+}
+
+/* Which tensors vary comes first: of what is torn too much may be known, but not too little. */
+static enum phema_status write_pending(struct progress *progress, const struct pending *pending,
+                                       size_t nan_tensor, struct phema_error *err)
+{
+    size_t n_tensors = progress->run->plan->series->n_tensors;
+    size_t most = n_tensors < MAX_VARYING ? n_tensors : MAX_VARYING;
+    size_t *varying = calloc(most + 1, sizeof(*varying));
+    if (!varying)
+        return phema_fail_memory(err);
+    struct portion portion = {.pending = pending, .varying = varying, .nan_tensor = nan_tensor};
+    enum phema_status status = PHEMA_OK;
+    while (!status && (portion.n_varying = list_varying(progress, varying, most)) == most && most)
+        status = write_portion(progress, &portion, err);
+    while (!status && portion.first < pending->n) {
+        size_t left = pending->n - portion.first;
+        portion.n = left < MAX_SEGMENTS ? left : MAX_SEGMENTS;
+        status = write_portion(progress, &portion, err);
+        portion.first += portion.n;
+        portion.n_varying = 0;
+    }
+    free(varying);
+    return status;
+}
+
+static void keep_outputs(struct progress *progress)
+{
+    for (size_t j = progress->first; j < progress->end && !progress->is_kept; j++)
+        sink_keep(progress->run->sinks[j], true);
+    progress->is_kept = true;
+}
+
+PHEMA_FALLIBLE progress_write(struct progress *progress, bool is_last, struct phema_error *err)
+{
+    double now_s = clock_now_s();
+    if (!is_last && now_s < progress->next_s)
+        return PHEMA_OK;
+    (void)pthread_mutex_lock(&progress->lock);
+    struct pending pending = progress->pending;
+    size_t nan_tensor = progress->nan_tensor;
+    progress->pending = (struct pending){0};
+    (void)pthread_mutex_unlock(&progress->lock);
+    enum phema_status status = PHEMA_OK;
+    if (pending.n) {
+        status = write_pending(progress, &pending, nan_tensor, err);
+        if (!status)
+            keep_outputs(progress);
+    }
+    clear_pending(&pending);
+    double pause_s = (now_s - progress->start_s) * LOST_FRACTION;
+    pause_s = pause_s < LEAST_PAUSE_S ? LEAST_PAUSE_S : pause_s;
+    progress->next_s = now_s + (pause_s > MOST_PAUSE_S ? MOST_PAUSE_S : pause_s);
+    return status;
+}
+
+/* ---- Reading ---- */
+
+static uint64_t number_at(struct phema_span bytes, uint64_t i)
+{
+    uint64_t number = 0;
+    for (unsigned b = 0; b < 8; b++)
+        number |= (uint64_t)bytes.data[8 * i + b] << 8 * b;
+    return number;
+}
+
+bool progress_record_open(struct progress_record *record, struct phema_span bytes)
+{
+    size_t n = bytes.size / 8;
+    if (bytes.size % 8 || n < HEAD_NUMBERS)
+        return false;
+    *record = (struct progress_record){.bytes = bytes,
+                                       .tile_elems = number_at(bytes, 0),
+                                       .n_segments = number_at(bytes, 1),
+                                       .n_varying = number_at(bytes, 2),
+                                       .nan_tensor = number_at(bytes, 3)};
+    return record->n_segments <= MAX_SEGMENTS && record->n_varying <= MAX_VARYING &&
+           HEAD_NUMBERS + record->n_segments * SEGMENT_NUMBERS + record->n_varying == n;
+}
+
+struct progress_segment progress_record_segment(const struct progress_record *record, uint64_t i)
+{
+    uint64_t at = HEAD_NUMBERS + i * SEGMENT_NUMBERS;
+    return (struct progress_segment){
+        .first = number_at(record->bytes, at),
+        .end = number_at(record->bytes, at + 1),
+        .account = {.sum = number_at(record->bytes, at + 2),
+                    .counts = {.n_nan = number_at(record->bytes, at + 3),
+                               .n_inf = number_at(record->bytes, at + 4),
+                               .n_overflow = number_at(record->bytes, at + 5)}}};
+}
+
+uint64_t progress_record_varying(const struct progress_record *record, uint64_t i)
+{
+    return number_at(record->bytes, HEAD_NUMBERS + record->n_segments * SEGMENT_NUMBERS + i);
+}

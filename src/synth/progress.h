@@ -1,0 +1,72 @@
+/* progress.h - what a run writes into the journals of its outputs while it goes on: which tiles
+ * have been put, by what their bytes are known again, and what was counted in them. Workers note
+ * their tiles, the thread that watches them writes. */
+#ifndef SYNTH_PROGRESS_H
+#define SYNTH_PROGRESS_H
+
+#include "done.h"
+#include "run.h"
+
+/* Of one output. */
+struct tile_account {
+    uint64_t sum; /* of what was put (sink.h) */
+    struct phema_narrow_counts counts;
+};
+
+static inline void counts_add(struct phema_narrow_counts *counts,
+                              const struct phema_narrow_counts *more)
+{
+    counts->n_overflow += more->n_overflow;
+    counts->n_nan += more->n_nan;
+    counts->n_inf += more->n_inf;
+}
+
+static inline bool counts_any(const struct phema_narrow_counts *counts)
+{
+    return counts->n_overflow || counts->n_nan || counts->n_inf;
+}
+
+PHEMA_FALLIBLE progress_open(struct progress **out, const struct run *run, struct phema_error *err);
+void progress_close(struct progress *progress); /* takes NULL */
+
+/* What it may hold for m outputs. */
+uint64_t progress_bytes(size_t m, unsigned n_threads);
+
+/* Outputs [first, end) are made from here on; what is done of all of them already becomes the
+ * progress', and is not done again. */
+void progress_begin_pass(struct progress *progress, size_t first, size_t end, struct done *done);
+
+/* Whether a tile need not be done. */
+bool progress_has(const struct progress *progress, const struct piece *piece);
+
+/* From any thread: a tile was put to all outputs of the pass.
+ *   accounts    [outputs->m], by output; those of the pass are begun anew
+ *   nan_tensor  the first that the worker has met until now */
+PHEMA_FALLIBLE progress_note(struct progress *progress, const struct piece *piece,
+                             struct tile_account *accounts, size_t nan_tensor,
+                             struct phema_error *err);
+
+/* From the thread that watches: what was noted since the last time goes to the journals, where that
+ * is long enough ago, or is_last. From the first record on outputs are kept. */
+PHEMA_FALLIBLE progress_write(struct progress *progress, bool is_last, struct phema_error *err);
+
+/* ---- What a record says ---- */
+
+struct progress_segment {
+    uint64_t first, end; /* positions of the first tile and behind the last one */
+    struct tile_account account;
+};
+
+/* A record, and what of it is to be read next. */
+struct progress_record {
+    struct phema_span bytes;
+    uint64_t tile_elems, n_segments, n_varying;
+    uint64_t nan_tensor;
+};
+
+/* false: it is none of this version. */
+bool progress_record_open(struct progress_record *record, struct phema_span bytes);
+struct progress_segment progress_record_segment(const struct progress_record *record, uint64_t i);
+uint64_t progress_record_varying(const struct progress_record *record, uint64_t i);
+
+#endif

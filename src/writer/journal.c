@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+/* journal.c - PATH.journal: a line that says of what, then records, appended one by one. Each has
+ * its size before it and a checksum over its bytes and its place behind it, so that what a kill or
+ * a power failure has torn is seen. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "partial.h"
+#include "phema/cleanup.h"
+#include "phema/hash.h"
+
+static const char magic[] = "posthoc-ema journal 1 ";
+
+#define MAGIC_BYTES  (sizeof(magic) - 1)
+#define HEADER_BYTES (MAGIC_BYTES + PHEMA_PART_DIGEST) /* a newline instead of the digest's NUL */
+
+#define SIZE_BYTES     ((size_t)8)
+#define CHECKSUM_BYTES ((size_t)8)
+
+struct phema_writer_journal {
+    char *path;
+    int descriptor;
+    uint64_t at, size_bytes; /* the next record; of the file as it was opened */
+    uint8_t *data;           /* [capacity] of the record at hand, with what is around it */
+    size_t capacity;
+    bool is_kept;
+    struct phema_cleanup_entry *entry;
+};
+
+/* ---- What is there ---- */
+
+struct header {
+    char text[HEADER_BYTES + 1];
+};
+
+static struct header header_of(const char *digest)
+{
+    struct header header;
+    (void)snprintf(header.text, sizeof(header.text), "%s%-*.*s\n", magic, PHEMA_PART_DIGEST - 1,
+                   PHEMA_PART_DIGEST - 1, digest);
+    return header;
+}
+
+/* What was torn when it was begun is ours as well: less than the line, or zeros. */
+static bool is_journal(const uint8_t *found, size_t n)
+{
+    size_t n_compared = n < MAGIC_BYTES ? n : MAGIC_BYTES;
+    bool is_zero = true;
+    for (size_t i = 0; i < n; i++)
+        is_zero = is_zero && found[i] == 0;
+    return is_zero || memcmp(found, magic, n_compared) == 0;
+}
+
+/* -1 where there is none, or it is no plain file. */
+static int open_there(const char *path, int flags, bool *is_ours, struct header *found)
+{
+    struct stat st;
+    int descriptor = open(path, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    memset(found, 0, sizeof(*found));
+    *is_ours = false;
+    if (descriptor < 0)
+        return -1;
+    ssize_t n = -1;
+    if (fstat(descriptor, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1)
+        do
+            n = pread(descriptor, found->text, HEADER_BYTES, 0);
+        while (n < 0 && errno == EINTR);
+    *is_ours = n >= 0 && is_journal((const uint8_t *)found->text, (size_t)n);
+    return descriptor;
+}
+
+enum phema_writer_journal_state phema_writer_journal_look(const char *path, const char *digest)
+{
+    struct header wanted = header_of(digest), found;
+    bool is_ours = false;
+    int descriptor = open_there(path, O_RDONLY, &is_ours, &found);
+    if (descriptor >= 0)
+        (void)close(descriptor);
+    if (!is_ours || found.text[HEADER_BYTES - 1] != '\n')
+        return PHEMA_WRITER_JOURNAL_ABSENT;
+    return strcmp(found.text, wanted.text) == 0 ? PHEMA_WRITER_JOURNAL_OURS
+                                                : PHEMA_WRITER_JOURNAL_OTHER;
+}
+
+void phema_writer_journal_remove(const char *path)
+{
+    struct header found;
+    bool is_ours = false;
+    int descriptor = open_there(path, O_RDONLY, &is_ours, &found);
+    if (descriptor < 0)
+        return;
+    if (is_ours)
+        (void)unlink(path);
+    (void)close(descriptor);
+}
+
+void phema_writer_journal_remove_of(const char *output)
+{
+    struct stat st;
+    char *partial = NULL, *path = NULL;
+    size_t size = strlen(output);
+    while (size > 1 && output[size - 1] == '/')
+        size--;
+    if (asprintf(&partial, "%.*s.partial", (int)size, output) < 0)
+        partial = NULL;
+    if (asprintf(&path, "%.*s.journal", (int)size, output) < 0)
+        path = NULL;
+    if (partial && path && lstat(partial, &st) && errno == ENOENT)
+        phema_writer_journal_remove(path);
+    free(partial);
+    free(path);
+}
+
+/* ---- Opening ---- */
+
+static enum phema_status write_bytes(const struct phema_writer_journal *journal, const void *data,
+                                     size_t size, uint64_t offset, struct phema_error *err)
+{
+    const uint8_t *bytes = data;
+    for (size_t done = 0; done < size;) {
+        ssize_t n = pwrite(journal->descriptor, bytes + done, size - done, (off_t)(offset + done));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return writer_fail_errno(err, journal->path, "cannot be written", n ? errno : ENOSPC);
+        done += (size_t)n;
+    }
+    return PHEMA_OK;
+}
+
+/* One of this output; false where there is none. */
+static bool take_up(struct phema_writer_journal *journal, const char *digest)
+{
+    struct header wanted = header_of(digest), found;
+    struct stat st;
+    bool is_ours = false;
+    journal->descriptor = open_there(journal->path, O_RDWR, &is_ours, &found);
+    if (journal->descriptor < 0)
+        return false;
+    if (is_ours && strcmp(found.text, wanted.text) == 0 && fstat(journal->descriptor, &st) == 0) {
+        journal->size_bytes = (uint64_t)st.st_size;
+        return true;
+    }
+    (void)close(journal->descriptor);
+    journal->descriptor = -1;
+    return false;
+}
+
+static enum phema_status begin(struct phema_writer_journal *journal, const char *digest,
+                               struct phema_error *err)
+{
+    struct header header = header_of(digest);
+    phema_writer_journal_remove(journal->path);
+    phema_cleanup_hold();
+    journal->descriptor =
+        open(journal->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    enum phema_status status = PHEMA_OK;
+    if (journal->descriptor < 0 && errno == EEXIST)
+        status = phema_fail(err, PHEMA_ERR_OUTPUT,
+                            "%s: expected a journal of this program, found something else; remove "
+                            "it",
+                            journal->path);
+    else if (journal->descriptor < 0)
+        status = writer_fail_errno(err, journal->path, "cannot be made", errno);
+    else
+        status = phema_cleanup_add_partial(&journal->entry, journal->path, false, err);
+    phema_cleanup_resume();
+    if (!status)
+        status = write_bytes(journal, header.text, HEADER_BYTES, 0, err);
+    journal->size_bytes = HEADER_BYTES;
+    return status;
+}
+
+PHEMA_FALLIBLE phema_writer_journal_open(struct phema_writer_journal **out, const char *path,
+                                         const char *digest, bool resumes, struct phema_error *err)
+{
+    struct phema_writer_journal *journal = calloc(1, sizeof(*journal));
+    if (!journal)
+        return phema_fail_memory(err);
+    *journal = (struct phema_writer_journal){.descriptor = -1, .at = HEADER_BYTES};
+    journal->path = strdup(path);
+    enum phema_status status = journal->path ? PHEMA_OK : phema_fail_memory(err);
+    if (!status && resumes && take_up(journal, digest))
+        journal->is_kept = true;
+    else if (!status)
+        status = begin(journal, digest, err);
+    if (status)
+        phema_writer_journal_close(journal);
+    else
+        *out = journal;
+    return status;
+}
+
+/* ---- Records ---- */
+
+static uint64_t read_u64(const uint8_t *bytes)
+{
+    uint64_t number = 0;
+    for (unsigned i = 0; i < 8; i++)
+        number |= (uint64_t)bytes[i] << 8 * i;
+    return number;
+}
+
+static void write_u64(uint8_t *bytes, uint64_t number)
+{
+    for (unsigned i = 0; i < 8; i++)
+        bytes[i] = (uint8_t)(number >> 8 * i);
+}
+
+static enum phema_status make_room(struct phema_writer_journal *journal, size_t size,
+                                   struct phema_error *err)
+{
+    if (size <= journal->capacity)
+        return PHEMA_OK;
+    uint8_t *data = realloc(journal->data, size);
+    if (!data)
+        return phema_fail_memory(err);
+    journal->data = data;
+    journal->capacity = size;
+    return PHEMA_OK;
+}
+
+/* false at the end of the file, and where it cannot be read: what is there then is made again. */
+static bool read_bytes(const struct phema_writer_journal *journal, uint8_t *data, size_t size,
+                       uint64_t offset)
+{
+    for (size_t done = 0; done < size;) {
+        ssize_t n = pread(journal->descriptor, data + done, size - done, (off_t)(offset + done));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        done += (size_t)n;
+    }
+    return true;
+}
+
+PHEMA_FALLIBLE phema_writer_journal_next(struct phema_span *out,
+                                         struct phema_writer_journal *journal,
+                                         struct phema_error *err)
+{
+    uint8_t head[SIZE_BYTES];
+    *out = (struct phema_span){NULL, 0};
+    uint64_t left = journal->size_bytes - journal->at;
+    if (left < SIZE_BYTES + CHECKSUM_BYTES || !read_bytes(journal, head, SIZE_BYTES, journal->at))
+        return PHEMA_OK;
+    uint64_t size = read_u64(head);
+    if (size > PHEMA_MAX_JOURNAL_RECORD || size > left - SIZE_BYTES - CHECKSUM_BYTES)
+        return PHEMA_OK;
+    enum phema_status status = make_room(journal, (size_t)size + CHECKSUM_BYTES, err);
+    if (status)
+        return status;
+    if (!read_bytes(journal, journal->data, (size_t)size + CHECKSUM_BYTES,
+                    journal->at + SIZE_BYTES) ||
+        read_u64(journal->data + size) != phema_hash_at(journal->data, (size_t)size, journal->at))
+        return PHEMA_OK;
+    journal->at += SIZE_BYTES + size + CHECKSUM_BYTES;
+    *out = (struct phema_span){journal->data, (size_t)size};
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE phema_writer_journal_append(struct phema_writer_journal *journal,
+                                           struct phema_span record, struct phema_error *err)
+{
+    if (record.size > PHEMA_MAX_JOURNAL_RECORD)
+        return phema_fail(err, PHEMA_BUG, "%s: a record of %zu bytes", journal->path, record.size);
+    enum phema_status status = make_room(journal, SIZE_BYTES + record.size + CHECKSUM_BYTES, err);
+    if (status)
+        return status;
+    write_u64(journal->data, record.size);
+    memcpy(journal->data + SIZE_BYTES, record.data, record.size);
+    write_u64(journal->data + SIZE_BYTES + record.size,
+              phema_hash_at(record.data, record.size, journal->at));
+    size_t size = SIZE_BYTES + record.size + CHECKSUM_BYTES;
+    /* what was torn may be longer than this, and must not follow it */
+    if (journal->size_bytes > journal->at && writer_truncate(journal->descriptor, journal->at))
+        return writer_fail_errno(err, journal->path, "cannot be cut", errno);
+    status = write_bytes(journal, journal->data, size, journal->at, err);
+    if (status)
+        return status;
+    journal->at += size;
+    journal->size_bytes = journal->at;
+    return PHEMA_OK;
+}
+
+void phema_writer_journal_keep(struct phema_writer_journal *journal, bool keeps)
+{
+    journal->is_kept = keeps;
+    if (!keeps)
+        return;
+    phema_cleanup_remove(journal->entry);
+    journal->entry = NULL;
+}
+
+void phema_writer_journal_close(struct phema_writer_journal *journal)
+{
+    if (!journal)
+        return;
+    if (journal->descriptor >= 0) {
+        if (!journal->is_kept)
+            (void)unlink(journal->path);
+        (void)close(journal->descriptor);
+    }
+    phema_cleanup_remove(journal->entry);
+    free(journal->data);
+    free(journal->path);
+    free(journal);
+}

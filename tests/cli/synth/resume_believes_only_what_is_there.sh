@@ -1,0 +1,121 @@
+# What a killed run has left may have been torn, cut, replaced or removed since, and inputs may have
+# changed: --resume believes the journal only where it is whole and of the same run, and of what it says
+# only what can be read; all else is made again. The bytes are always those of an undisturbed run.
+[[ $sanitize = *thread* ]] && echo "the thread sanitizer does not take the shim" >&2 && exit 77
+faults="env LD_PRELOAD=$(dirname "$phema")/tests/libfaults.so"
+slow="$faults FAULT_CALLS=pwrite FAULT_PATH=.partial FAULT_PAUSE=25"
+export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:${ASAN_OPTIONS-}
+exec 2>&1
+"$phema" gen -q --count 3 --steps 30 --params 1M --tensors 8 --dtype f32 --no-sync run >/dev/null
+command="--no-sync --sigma-rel 0.1 run"
+"$phema" synth -q $command whole.safetensors >/dev/null
+mkdir left
+{ $slow FAULT_WITH=KILL FAULT_AT=22 "$phema" synth -q --resume -j2 $command left/o.safetensors; } 2>/dev/null
+echo "status $?: $(ls left | tr '\n' ' ')"
+size=$(stat -c %s left/o.safetensors.journal)
+partial=new/o.safetensors.partial journal=new/o.safetensors.journal
+again() { rm -rf new && cp -r left new; }
+resume() { # options: what is said of it, and whether the bytes are right
+    "$phema" synth --resume $command "$@" new/o.safetensors 2>&1 >/dev/null |
+        grep -o -e 'went on with.*run: 0 B' -e 'went on with.*run' -e '.* made anew' -e 'posthoc-ema: .*'
+    cmp whole.safetensors new/o.safetensors && ls new
+}
+echo "- as it was"
+again
+resume
+echo "- the journal cut at any length"
+for ((at = 0; at < size; at += 1 + size / 40)); do
+    again
+    truncate -s $at $journal
+    "$phema" synth -q --resume $command new/o.safetensors >/dev/null
+    cmp whole.safetensors new/o.safetensors || echo "cut at $at"
+done
+echo "- a byte of it changed"
+for ((at = 0; at < size; at += 1 + size / 40)); do
+    again
+    printf '\252' | dd of=$journal bs=1 seek=$at conv=notrunc status=none
+    "$phema" synth -q --resume $command new/o.safetensors >/dev/null || { [ $at -lt 22 ] && rm $journal && "$phema" synth -q --resume $command new/o.safetensors >/dev/null; }
+    cmp whole.safetensors new/o.safetensors || echo "changed at $at"
+done 2>&1 | sed 's/journal: .*/journal/' | uniq -c | sed 's/^ *[0-9]* //'
+echo "- more behind it"
+again
+head -c 1000 /dev/zero >>$journal
+resume
+echo "- the partial output gone, cut, longer, of zeros, with other bytes"
+again
+rm $partial
+resume
+again
+truncate -s 1000000 $partial
+resume
+again
+echo x >>$partial
+resume
+again
+rm $partial && truncate -s "$(stat -c %s whole.safetensors)" $partial
+resume
+again
+printf '\252' | dd of=$partial bs=1 seek=700000 conv=notrunc status=none
+printf '\252' | dd of=$partial bs=1 seek=3 conv=notrunc status=none # in the header
+resume
+echo "- a directory, a link in the place of the journal, and a file that is none"
+again
+rm $journal && mkdir $journal
+"$phema" synth -q --resume $command new/o.safetensors
+echo "status $?: $(ls new | tr '\n' ' ')"
+again
+mv $journal kept && ln -s ../kept $journal
+"$phema" synth -q --resume $command new/o.safetensors
+echo "status $?: $(ls new | tr '\n' ' ')"
+again
+echo "mine" >$journal
+"$phema" synth -q --resume $command new/o.safetensors
+echo "status $?: $(ls new | tr '\n' ' '), $(cat $journal)"
+echo "- of other weights, of another dtype"
+again
+"$phema" synth --resume --no-sync --sigma-rel 0.2 run new/o.safetensors 2>&1 | grep anew
+again
+"$phema" synth --resume $command --dtype f16 new/o.safetensors 2>&1 | grep anew
+echo "- without --resume: nothing of it is left"
+again
+"$phema" synth $command new/o.safetensors 2>&1 | grep anew
+cmp whole.safetensors new/o.safetensors && ls new
+echo "- killed when it was published, but for the journal"
+again
+{ $faults FAULT_CALLS=unlink FAULT_PATH=.journal FAULT_WITH=KILL FAULT_AT=1 "$phema" synth -q --resume $command new/o.safetensors; } 2>/dev/null
+echo "status $?: $(ls new | tr '\n' ' ')"
+"$phema" synth --resume $command new/o.safetensors 2>&1 | grep -o 'is up to date'
+ls new
+echo "- an input changed between"
+again
+touch -d 2001-01-01 run/snapshot-0000020-0.100.safetensors
+resume
+again
+printf '\252' | dd of=run/snapshot-0000020-0.100.safetensors bs=1 seek=2000000 conv=notrunc status=none
+"$phema" synth -q $command -f whole.safetensors >/dev/null
+resume
+echo "- an input changed while it was read: nothing is left to go on with"
+rm -rf new && mkdir new
+$slow "$phema" synth -q --resume -j1 $command new/o.safetensors &
+pid=$!
+while ! [ -s new/o.safetensors.journal ]; do sleep 0.01; done
+sleep 0.3
+touch run/snapshot-0000020-0.100.safetensors
+wait $pid
+echo "status $?: $(ls new | tr '\n' ' ')"
+echo "- another run is at it"
+again
+$slow "$phema" synth -q --resume -j1 $command new/o.safetensors &
+pid=$!
+while ! ls new | grep -q partial; do sleep 0.01; done
+sleep 0.2
+"$phema" synth -q --resume $command new/o.safetensors
+echo "status $?"
+{ kill -KILL $pid; wait $pid; } 2>/dev/null
+resume
+echo "- a copy with strided tensors is made in one go"
+mkdir views
+cp "$fixtures/torch/views.pt" views/a.1.pt
+cp "$fixtures/torch/views.pt" views/a.2.pt
+printf 'a.1.pt 0.5\na.2.pt 0.25\n' >views/weights
+"$phema" synth --resume --name-regex '(?<time>\d+)' --weights views/weights views o.pt 2>&1 | grep 'in one go'
