@@ -4,8 +4,11 @@
 #   args     the command
 #   form     file: any file of out may be new or old by itself; directory: out is all old or all new;
 #            part: parts of one output, which are completed and joined by finish; answer: on stdout
+#   begun    what is there before is what the command leaves that is killed at its N-th slow write
+#   pace     faults that slow it down, so that moments between its writes are met
 describe_case() { # NAME; sets args, form, also sets old_from (a case whose output is there before)
-    form=file old_from=''
+    form=file old_from='' begun='' pace=()
+    local slow=("LD_PRELOAD=$shim" FAULT_CALLS=pwrite FAULT_PATH=.partial FAULT_PAUSE=25)
     local synth=(synth -q -j2) width=(--sigma-rel 0.1 in/run)
     local torch=(--input-sigma "0.05,0.28" --update-every 5 --sigma-rel 0.1 in/ema_pytorch)
     case $1 in
@@ -33,6 +36,18 @@ describe_case() { # NAME; sets args, form, also sets old_from (a case whose outp
         part) args=("${synth[@]}" --part 2/2 "${width[@]}" out/o.safetensors) form=part old_from=part_one ;;
         part_one) args=("${synth[@]}" --part 1/2 "${width[@]}" out/o.safetensors) ;;
         join) args=(join -q out/o.safetensors) form=part old_from=part ;;
+        resume) args=("${synth[@]}" --resume "${width[@]}" out/o.safetensors) ;;
+        resume_left) args=("${synth[@]}" --resume "${width[@]}" out/o.safetensors) begun=8 ;;
+        resume_left_sharded) args=("${synth[@]}" --resume --shard-size 100k "${width[@]}" out/o) form=directory begun=18 ;;
+        resume_left_zst) args=("${synth[@]}" --resume "${width[@]}" out/o.safetensors.zst) begun=8 ;;
+        resume_left_copy) args=("${synth[@]}" --resume --into in/run/snapshot-0000040-0.100.safetensors "${width[@]}" out/o.safetensors) form=pair begun=7 ;;
+        resume_large) args=("${synth[@]}" --resume --sigma-rel 0.1 in/large out/o.safetensors) pace=("${slow[@]}") ;;
+        resume_large_sharded) args=("${synth[@]}" --resume --shard-size 1M --sigma-rel 0.1 in/large out/o) form=directory pace=("${slow[@]}") ;;
+        resume_large_zst) args=("${synth[@]}" --resume --sigma-rel 0.1 in/large out/o.safetensors.zst) pace=("${slow[@]}") ;;
+        resume_large_several) args=("${synth[@]}" --resume --sigma-rel 0.05,0.1,0.2 in/large out/many/) pace=("${slow[@]}") ;;
+        resume_large_copy) args=("${synth[@]}" --resume --into in/large/snapshot-0000080-0.100.safetensors --sigma-rel 0.1 in/large out/o.safetensors) form=pair pace=("${slow[@]}") ;;
+        resume_large_part) args=("${synth[@]}" --resume --part 2/2 --sigma-rel 0.1 in/large out/o.safetensors) form=part old_from=large_part_one pace=("${slow[@]}") ;;
+        large_part_one) args=("${synth[@]}" --part 1/2 --sigma-rel 0.1 in/large out/o.safetensors) ;;
         gen) args=(gen -q --count 2 --steps 40 --params 20k --tensors 4 --seed 1 out/run) form=directory ;;
         weights) args=(weights -q --json "${width[@]}") form=answer ;;
         plan) args=(plan -q "${width[@]}" out/o.safetensors) form=changing_answer ;;
@@ -40,9 +55,10 @@ describe_case() { # NAME; sets args, form, also sets old_from (a case whose outp
         diff) args=(diff -q in/run/snapshot-0000040-0.100.safetensors in/run/snapshot-0000040-0.050.safetensors) form=answer ;;
     esac
 }
-cases="fresh fresh_old mapped direct sharded sharded_old zst from_zst pt pt_old pkl strided several several_old part join gen weights plan inspect diff"
+cases="fresh fresh_old mapped direct sharded sharded_old zst from_zst pt pt_old pkl strided several several_old resume resume_left resume_left_sharded resume_left_zst resume_left_copy part join gen weights plan inspect diff"
 
-kill_cases="large large_sharded large_zst large_several pt pkl part gen"
+kill_cases="large large_sharded large_zst large_several pt pkl part gen
+    resume_large resume_large_sharded resume_large_zst resume_large_several resume_large_copy resume_large_part"
 
 make_inputs() {
     "$phema" gen -q --count 4 --steps 40 --params 200k --tensors 6 --dtype f32 --no-sync in/run >/dev/null
@@ -62,7 +78,7 @@ make_inputs() {
 inputs_sum() { find in -type f | sort | xargs sha256sum | sha256sum; }
 
 make_reference() { # NAME: what it leaves, and what it says
-    local name=$1 old_from
+    local name=$1 old_from begun pace
     [ -e "case/$name/status" ] && return
     describe_case "$name"
     [ "$old_from" ] && make_reference "$old_from"
@@ -70,6 +86,7 @@ make_reference() { # NAME: what it leaves, and what it says
     mkdir -p "case/$name/run"
     cp -rT "case/${old_from:-none}/new" "case/$name/old" 2>/dev/null || mkdir "case/$name/old"
     ln -s ../../../in "case/$name/run/in"
+    [ -z "$begun" ] || begin_case "$name"
     cp -r "case/$name/old" "case/$name/run/out"
     (cd "case/$name/run" && "$phema" "${args[@]}") >"case/$name/answer" 2>"case/$name/err"
     echo $? >"case/$name/status"
@@ -78,4 +95,20 @@ make_reference() { # NAME: what it leaves, and what it says
         echo "tests/faults: $name: $(cat "case/$name/err")" >&2
         exit 2
     fi
+}
+
+# Killed when some of it is in the journal and some is not.
+begin_case() { # NAME
+    mkdir "case/$name/run/out"
+    {
+        (cd "case/$name/run" && exec env "LD_PRELOAD=$shim" FAULT_CALLS=pwrite FAULT_PATH=.partial FAULT_PAUSE=70 \
+            FAULT_WITH=KILL "FAULT_AT=$begun" "$phema" "${args[@]}") >/dev/null
+        [ $? = 137 ] || exit 2
+    } 2>/dev/null
+    rm -rf "case/$name/old"
+    mv "case/$name/run/out" "case/$name/old"
+    local journals=("case/$name/old/"*.journal)
+    [ ${#journals[@]} = 1 ] && [ "$(stat -c %s "${journals[0]}")" -gt 60 ] && return
+    echo "tests/faults: $name: nothing is in its journal" >&2
+    exit 2
 }

@@ -13,7 +13,7 @@ attempt() { # VARIABLE=VALUE...
 put_old() {
     rm -rf out told
     cp -r "$case_dir/old" out
-    if [ "$form" = part ]; then # by which join knows what it has published
+    if [ "$form" = part ] && compgen -G 'out/*.part-*' >/dev/null; then # by which join knows what it has published
         sed -i -E "s/(\"inode\": )[0-9]+/\1$(stat -c %i out/o.safetensors.partial)/" out/*.part-*
     fi
 }
@@ -24,6 +24,12 @@ run_now() {
         status=$?
     } 2>/dev/null # the shell's own word on who was killed
 }
+
+# Whether what is done stays for another run, which goes on with it.
+resumes() { [[ " ${args[*]} " = *' --resume '* ]]; }
+
+# What may be left of a run that was killed, or resumes.
+left_over='@(*.partial*|*.journal)'
 
 # One line on stderr where it failed, none where it did not.
 said() {
@@ -44,7 +50,7 @@ each_is_whole() { # [pattern of names that may be left]
         cmp -s "out/$path" "$case_dir/new/$path" || cmp -s "out/$path" "$case_dir/old/$path" || echo "left $path"
     done < <(cd out && find . -type f | sed 's|^\./||')
     while read -r path; do
-        [ -e "out/$path" ] || echo "$path is gone"
+        [[ -n ${1:-} && $path = $1 ]] || [ -e "out/$path" ] || echo "$path is gone"
     done < <(cd "$case_dir/old" && find . | sed 's|^\./||')
     while read -r path; do
         # shellcheck disable=SC2053 # a pattern
@@ -64,13 +70,19 @@ parts_come_right() {
     if [ ${#parts[@]} -gt 0 ] || ! [ -e out/o.safetensors ]; then
         found=$("$phema" join -q out/o.safetensors 2>&1 >/dev/null) || echo "joined: $found"
     fi
-    diff -rq "$work/case/fresh/new" out || true
+    local whole=fresh
+    [[ ${args[*]} = *in/large* ]] && whole=large
+    diff -rq "$work/case/$whole/new" out || true
 }
 
 # After a failure that the program has seen.
 out_is_right() { # may_litter
     local litter=
-    [ "${1:-}" ] && litter='*.partial*'
+    [ "${1:-}" ] && litter=$left_over
+    if [ "$status" -gt 1 ] && resumes; then
+        comes_right_after_kill
+        return
+    fi
     if [ "$status" -le 1 ] && [ -z "$litter" ]; then
         [ "$status" = "$(cat "$case_dir/status")" ] || echo "status $status"
         [ "$form" = answer ] && ! cmp -s answer "$case_dir/answer" && echo "another answer"
@@ -92,15 +104,16 @@ comes_right_after_kill() {
         return
     fi
     if [ "$form" != directory ] || [[ ${args[0]} = gen ]]; then
-        each_is_whole '*.partial*'
+        each_is_whole "$left_over"
     else
-        { diff -rq -x '*.partial' "$case_dir/old" out >/dev/null || diff -rq -x '*.partial' "$case_dir/new" out >/dev/null || echo "torn"; }
+        local others=(-x '*.partial' -x '*.journal')
+        { diff -rq "${others[@]}" "$case_dir/old" out >/dev/null || diff -rq "${others[@]}" "$case_dir/new" out >/dev/null || echo "torn"; }
     fi
     # what was published before the kill is not replaced without being asked to
     local again=("${args[@]}") path
     case $form in
         *answer) ;;
-        pair) [ -e out/o.pt ] || [ -e out/o.pkl ] && again+=(-f) ;;
+        pair) [ -e out/o.pt ] || [ -e out/o.pkl ] || [ -e out/o.safetensors ] && again+=(-f) ;;
         *) for path in $(cd "$case_dir/new" && find . -type f); do
             [ -e "out/$path" ] && again+=(-f) && break
         done ;;

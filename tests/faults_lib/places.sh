@@ -7,7 +7,13 @@ list_places() {
     local place change way
     for place in $places; do echo "place/fresh/$place/-"; done
     for place in small_disk two_at_once; do
-        for way in sharded zst pt strided several; do echo "place/$way/$place/-"; done
+        for way in sharded zst pt strided several resume; do echo "place/$way/$place/-"; done
+    done
+    for way in resume_left resume_left_sharded resume_left_zst resume_left_copy; do
+        for change in cut changed gone; do
+            echo "place/$way/journal_$change/-"
+            echo "place/$way/partial_$change/-"
+        done
     done
     for change in $changes; do
         for way in fresh mapped pt; do echo "place/$way/snapshot_$change/-"; done
@@ -164,6 +170,51 @@ replace() { cp "$1" other && printf x >>other && mv other "$1"; }
 try_snapshot_cut() { try_change cut_short; }
 try_snapshot_replaced() { try_change replace; }
 try_snapshot_deleted() { try_change rm; }
+
+# ---- What is gone on with ----
+
+# Each byte, or some of them.
+places_in() { # FILE, about how many
+    local size
+    size=$(stat -c %s "$1")
+    seq 0 $((1 + ($([ $quick ] && echo 20 || echo $2) < size ? (size - 1) / $([ $quick ] && echo 20 || echo $2) : 0))) $((size - 1))
+}
+
+change_byte() { # FILE, where
+    printf '\252' | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+
+go_on_with() { # FILE that is changed, about how many places, what is done
+    local at file status_there
+    put_old
+    for at in $(places_in "$1" "$2"); do
+        put_old
+        "$3" "$1" "$at"
+        run_now
+        # what does not begin as a journal is refused, and not removed
+        if [ $status = 6 ] && [[ $(cat err) = *'expected a journal'* ]]; then
+            rm out/*.journal
+            run_now
+        fi
+        expect 0 "$3 $1 at $at"
+    done
+}
+cut_at() { truncate -s "$2" "$1"; }
+partial_file() { # that holds tensors
+    local found
+    for found in out/*.plain.partial out/*.partial/*-00002-* out/*.safetensors.partial; do
+        [ -f "$found" ] && echo "$found" && return
+    done
+}
+try_journal_cut() { put_old && go_on_with out/*.journal 2000 cut_at; }
+try_journal_changed() { put_old && go_on_with out/*.journal 2000 change_byte; }
+try_partial_cut() { put_old && go_on_with "$(partial_file)" 100 cut_at; }
+try_partial_changed() { put_old && go_on_with "$(partial_file)" 100 change_byte; }
+try_journal_gone() { put_old && rm out/*.journal && run_now && expect 0 "the journal is removed"; }
+try_partial_gone() {
+    put_old && rm "$(partial_file)" && run_now && expect 0 "the partial file is removed"
+    put_old && rm -r out/*.partial && run_now && expect 0 "all partial files are removed"
+}
 
 # ---- Limits ----
 

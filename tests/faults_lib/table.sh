@@ -19,6 +19,12 @@ directory_read_only|the directory of the output may not be written
 descriptors|\`ulimit -n\` from 8 to 80
 small_disk|a disk of 4 to 800 KiB
 two_at_once|a second run with the same output, and the first one behind it
+journal_cut|a journal is cut at each byte before its run is gone on with
+journal_changed|each byte of a journal is another
+journal_gone|a journal is gone
+partial_cut|what is gone on with is cut
+partial_changed|a byte of what is gone on with is another
+partial_gone|what should be gone on with is gone
 snapshot_cut|a snapshot is cut short while it is read or mapped
 snapshot_replaced|a snapshot is replaced while it is read or mapped
 snapshot_deleted|a snapshot is deleted while it is read or mapped
