@@ -84,6 +84,7 @@ struct request {
     struct phema_device_request device;
     struct phema_ledger *ledger;
     uint64_t max_ram_bytes;
+    enum phema_io io;
 };
 
 static inline enum phema_status synthesise(const char *directory, const char *out,
@@ -126,6 +127,7 @@ static inline enum phema_status synthesise(const char *directory, const char *ou
                                       .device = request->device,
                                       .ledger = request->ledger,
                                       .max_ram_bytes = request->max_ram_bytes,
+                                      .io = request->io,
                                       .replaces = true};
     if (!status)
         status = phema_synth_run(result, plan, &outputs, &how, err);
