@@ -113,6 +113,39 @@ sleep 0.2
 echo "status $?"
 { kill -KILL $pid; wait $pid; } 2>/dev/null
 resume
+echo "- several outputs that are not equally far"
+widths="--no-sync --sigma-rel 0.05,0.1,0.2 run"
+rm -rf left whole && mkdir left
+"$phema" synth -q $widths whole/ >/dev/null
+{ $slow FAULT_WITH=KILL FAULT_AT=66 "$phema" synth -q --resume -j2 $widths left/; } 2>/dev/null
+echo "status $?: $(ls left | wc -l) files"
+for journal in left/*.journal; do # one knows nothing, then of half, then has no partial output, or is another's
+    for what in "truncate -s 39" "truncate -s $((39 + ($(stat -c %s "$journal") - 39) / 2))" rm "rm journal" "cp other"; do
+        again
+        file=new/${journal#left/}
+        case $what in
+            rm) rm "${file%.journal}.partial" ;;
+            "rm journal") rm "$file" ;;
+            "cp other") cp left/phema-0000030-0.100.safetensors.journal "$file" ;;
+            *) $what "$file" ;;
+        esac
+        "$phema" synth -q --resume $widths new/ >/dev/null
+        diff -r whole new || echo "$what $journal"
+    done
+done
+echo "- a copy, with other bytes in a tensor and between them"
+copy="--into run/snapshot-0000030-0.100.safetensors --no-sync --sigma-rel 0.1 run"
+rm -rf left && mkdir left
+"$phema" synth -q -f $copy whole.safetensors >/dev/null
+{ $slow FAULT_WITH=KILL FAULT_AT=22 "$phema" synth -q --resume -j2 $copy left/o.safetensors; } 2>/dev/null
+echo "status $?: $(ls left | tr '\n' ' ')"
+for at in 20 300 783 784 200000 3999999; do
+    again
+    printf '\252' | dd of=$partial bs=1 seek=$at conv=notrunc status=none
+    "$phema" synth -q --resume $copy new/o.safetensors >/dev/null
+    cmp whole.safetensors new/o.safetensors && cmp whole.safetensors.json new/o.safetensors.json || echo "changed at $at"
+done
+ls new
 echo "- a copy with strided tensors is made in one go"
 mkdir views
 cp "$fixtures/torch/views.pt" views/a.1.pt
