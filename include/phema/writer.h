@@ -20,7 +20,7 @@ struct phema_writer_options {
     bool owns_blocks;
     bool *is_published; /* NULL, or set when PATH is the new file, whatever fails afterwards */
     /* A PATH.partial of the right size that an ended run has left stays as it is, to be gone on
-     * with (phema_writer_is_resumed). */
+     * with (phema_writer_is_resumed), and whatever fails then: as if phema_writer_keep was said. */
     bool resumes;
 };
 

@@ -55,7 +55,8 @@ static uint64_t choose_all(struct run *run)
 PHEMA_FALLIBLE inputs_choose(struct run *run, struct phema_error *err)
 {
     uint64_t others =
-        2 * (uint64_t)run->outputs->m * sink_n_files(run->outputs) + OTHER_DESCRIPTORS;
+        2 * (uint64_t)run->outputs->m * sink_n_files(run->outputs, run->options.resumes) +
+        OTHER_DESCRIPTORS;
     uint64_t n = choose_all(run), limit = 0;
     bool is_allowed = n == 0 || phema_descriptors_allow(n + others, &limit);
     if (!is_allowed && run->options.io == PHEMA_IO_AUTO) {

@@ -170,8 +170,7 @@ static void join(struct cut *cut, const struct cut_kinds *kinds, const bool *is_
     cut->stretches[cut->n_stretches].first = cut->n;
     for (size_t s = 0; s < cut->n_stretches; s++) {
         const struct stretch *stretch = &cut->stretches[s];
-        cut->stretches[s + 1].first_tile =
-            stretch->first_tile + tiles_of(stretch, cut->tile_elems);
+        cut->stretches[s + 1].first_tile = stretch->first_tile + tiles_of(stretch, cut->tile_elems);
         cut->stretches[s + 1].position = stretch->position + stretch->n_elems;
     }
 }

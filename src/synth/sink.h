@@ -36,7 +36,7 @@ PHEMA_FALLIBLE sink_check(const struct phema_plan *plan, const struct phema_outp
 bool sink_is_sidecar_left(const char *path);
 
 /* Files that one output has open at a time, at most. */
-size_t sink_n_files(const struct phema_outputs *outputs);
+size_t sink_n_files(const struct phema_outputs *outputs, bool resumes);
 
 /* All names that its files have or will have, for the ledger. */
 PHEMA_FALLIBLE sink_watch_files(const struct phema_outputs *outputs, size_t output,

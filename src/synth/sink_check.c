@@ -103,9 +103,10 @@ PHEMA_FALLIBLE sink_check(const struct phema_plan *plan, const struct phema_outp
     return status;
 }
 
-size_t sink_n_files(const struct phema_outputs *outputs)
+size_t sink_n_files(const struct phema_outputs *outputs, bool resumes)
 {
-    return outputs->m ? outputs->items[0].n_files + 1 : 0; /* a sidecar, a directory, ... */
+    /* a sidecar, a directory, ...; a journal */
+    return outputs->m ? outputs->items[0].n_files + 1 + resumes : 0;
 }
 
 static enum phema_status watch_file(struct phema_ledger *ledger, const char *path, const char *end,

@@ -138,13 +138,13 @@ PHEMA_FALLIBLE sink_begin_journal(struct sink *sink, struct phema_error *err)
     bool goes_on = are_all_resumed(sink);
     enum phema_status status =
         phema_writer_journal_open(&sink->journal, sink->journal_path, sink->digest, goes_on, err);
+    if (!status && sink->found == PHEMA_WRITER_JOURNAL_OURS)
+        sink_keep(sink, goes_on);
     if (!status && goes_on && sink->outputs->form == PHEMA_FORM_TEMPLATE)
         status = restore_template(sink, err);
     sink->begun = goes_on                                     ? SINK_GOES_ON
                   : sink->found == PHEMA_WRITER_JOURNAL_OTHER ? SINK_WAS_ANOTHER
                                                               : SINK_IS_NEW;
-    if (!status && goes_on)
-        sink_keep(sink, true);
     return status;
 }
 

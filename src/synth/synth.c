@@ -12,11 +12,11 @@
 
 #include "crew.h"
 #include "identity.h"
-#include "progress.h"
-#include "read_back.h"
 #include "phema/cleanup.h"
 #include "phema/memory.h"
 #include "phema/writer.h"
+#include "progress.h"
+#include "read_back.h"
 
 /* What crews have not seen: opening and solving, and what was over quickly. */
 static void note_peaks(struct phema_synth_result *result, struct phema_ledger *ledger)
@@ -86,7 +86,7 @@ static enum phema_status open_outputs(struct run *run, struct phema_synth_result
                                    .verifies = run->options.verifies,
                                    .resumes = run->options.resumes};
     enum phema_status status =
-        phema_writer_allow(run->outputs->m * sink_n_files(run->outputs), err);
+        phema_writer_allow(run->outputs->m * sink_n_files(run->outputs, options.resumes), err);
     for (size_t j = 0; !status && j < run->outputs->m; j++)
         status = sink_check(run->plan, run->outputs, j, &options, err);
     if (!status)

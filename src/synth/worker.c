@@ -42,8 +42,8 @@ PHEMA_FALLIBLE worker_init(struct worker *worker, struct run *run, unsigned inde
     if (run->progress)
         worker->accounts = calloc(run->outputs->m + 1, sizeof(*worker->accounts));
     bool has_accounts = worker->accounts || !run->progress;
-    if (has_accounts && worker->sums && worker->slots && worker->written && worker->references && worker->inputs &&
-        alloc_states(worker))
+    if (has_accounts && worker->sums && worker->slots && worker->written && worker->references &&
+        worker->inputs && alloc_states(worker))
         return PHEMA_OK;
     worker_clear(worker);
     return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory for the sums of a tile");
@@ -130,7 +130,8 @@ static enum phema_status do_job(struct worker *worker, uint64_t job, struct phem
         enum phema_status status =
             is_taken ? tile_do(worker, t, &piece, err) : tile_pass(worker, t, err);
         if (!status && is_taken && run->progress && !worker->is_abandoned)
-            status = progress_note(run->progress, &piece, worker->accounts, worker->nan_tensor, err);
+            status =
+                progress_note(run->progress, &piece, worker->accounts, worker->nan_tensor, err);
         if (status)
             return status;
         enum phema_dtype dtype = series->tensors[piece.tensor].tensor.dtype;

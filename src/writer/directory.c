@@ -116,6 +116,7 @@ static enum phema_status take(struct phema_writer_directory *directory, struct p
         status = writer_check_no_parts(directory->path, err);
     if (!status) {
         directory->is_ours = true;
+        directory->is_kept = directory->options.resumes && !is_empty;
         status = is_empty || directory->options.resumes ? PHEMA_OK : empty(directory, err);
     }
     if (!status) {
@@ -226,7 +227,7 @@ static enum phema_status begin_file(struct phema_writer **out,
     phema_cleanup_hold();
     enum phema_status status =
         writer_begin_inside(&writer, path, partial_path, &directory->options, err);
-    if (!status)
+    if (!status && !writer->is_kept)
         status = phema_cleanup_add_partial(&file.entry, partial_path, false, err);
     if (!status) {
         directory->files[directory->n_files++] = file;

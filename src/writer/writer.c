@@ -162,10 +162,15 @@ bool writer_goes_on(struct phema_writer *writer, uint64_t size_bytes)
 {
     struct stat st;
     writer->is_resumed = writer->options.resumes && writer->took_over &&
-                         fstat(writer->descriptor, &st) == 0 &&
-                         (uint64_t)st.st_size == size_bytes;
+                         fstat(writer->descriptor, &st) == 0 && (uint64_t)st.st_size == size_bytes;
     if (writer->is_resumed)
         writer->size_bytes = size_bytes;
+    struct phema_error ignored; /* without memory, a signal would leave it */
+    bool is_off_list = writer->is_kept && !writer->is_inside;
+    if (is_off_list && !writer->is_resumed &&
+        phema_cleanup_add_partial(&writer->entry, writer->partial_path, false, &ignored))
+        writer->entry = NULL;
+    writer->is_kept = writer->is_resumed;
     return writer->is_resumed;
 }
 
@@ -237,11 +242,12 @@ PHEMA_FALLIBLE writer_begin(struct phema_writer **out, const char *path,
     status = open_locked(writer, err);
     if (!status && !is_empty(writer->descriptor))
         status = writer_check_no_parts(path, err);
+    writer->is_kept = options->resumes && writer->took_over;
     if (status) {
         /* not ours: it must not be removed */
         free(writer->partial_path);
         writer->partial_path = NULL;
-    } else {
+    } else if (!writer->is_kept) {
         status = phema_cleanup_add_partial(&writer->entry, writer->partial_path, false, err);
         if (status)
             (void)phema_fail_in(err, status, "%s", path);
@@ -266,10 +272,10 @@ fail:
 static void open_left(struct phema_writer *writer)
 {
     struct stat st;
-    writer->descriptor =
-        open(writer->partial_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    writer->descriptor = open(writer->partial_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     writer->took_over = writer->descriptor >= 0 && fstat(writer->descriptor, &st) == 0 &&
                         S_ISREG(st.st_mode) && st.st_nlink == 1;
+    writer->is_kept = writer->took_over;
     if (writer->took_over || writer->descriptor < 0)
         return;
     (void)unlink(writer->partial_path);

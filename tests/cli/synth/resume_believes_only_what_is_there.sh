@@ -113,6 +113,18 @@ sleep 0.2
 echo "status $?"
 { kill -KILL $pid; wait $pid; } 2>/dev/null
 resume
+echo "- a run that fails or is stopped before it goes on loses nothing of it"
+for form in "" "--shard-size 1M" "--into run/snapshot-0000030-0.100.safetensors"; do
+    out=o.safetensors
+    [[ $form = --shard* ]] && out=o
+    rm -rf left && mkdir left
+    { $slow FAULT_WITH=KILL FAULT_AT=26 "$phema" synth -q --resume -j2 $form $command left/$out; } 2>/dev/null
+    for fault in "flock EIO" "pwrite ENOSPC" "pwrite TERM"; do
+        again
+        { env --default-signal=TERM $faults FAULT_PATH=new/ FAULT_AT=1 FAULT_CALLS=${fault% *} FAULT_WITH=${fault#* } "$phema" synth -q --resume $form $command new/$out; } >/dev/null 2>&1
+        echo "${form% *} $fault: status $?, $("$phema" synth --resume $form $command new/$out 2>&1 >/dev/null | grep -o 'went on with.*run: [1-9]' | sed 's/:.*//')"
+    done
+done
 echo "- several outputs that are not equally far"
 widths="--no-sync --sigma-rel 0.05,0.1,0.2 run"
 rm -rf left whole && mkdir left
@@ -120,11 +132,15 @@ rm -rf left whole && mkdir left
 { $slow FAULT_WITH=KILL FAULT_AT=66 "$phema" synth -q --resume -j2 $widths left/; } 2>/dev/null
 echo "status $?: $(ls left | wc -l) files"
 for journal in left/*.journal; do # one knows nothing, then of half, then has no partial output, or is another's
-    for what in "truncate -s 39" "truncate -s $((39 + ($(stat -c %s "$journal") - 39) / 2))" rm "rm journal" "cp other"; do
+    for what in "truncate -s 39" "truncate -s $((39 + ($(stat -c %s "$journal") - 39) / 2))" rm zeros "rm journal" "cp other"; do
         again
         file=new/${journal#left/}
         case $what in
             rm) rm "${file%.journal}.partial" ;;
+            zeros)
+                rm "${file%.journal}.partial"
+                truncate -s "$(stat -c %s whole/phema-0000030-0.100.safetensors)" "${file%.journal}.partial"
+                ;;
             "rm journal") rm "$file" ;;
             "cp other") cp left/phema-0000030-0.100.safetensors.journal "$file" ;;
             *) $what "$file" ;;
