@@ -96,7 +96,7 @@ printf '\252' | dd of=run/snapshot-0000020-0.100.safetensors bs=1 seek=2000000 c
 resume
 echo "- an input changed while it was read: nothing is left to go on with"
 rm -rf new && mkdir new
-$slow "$phema" synth -q --resume -j1 $command new/o.safetensors &
+$slow FAULT_PAUSE=100 "$phema" synth -q --resume -j1 $command new/o.safetensors &
 pid=$!
 while ! [ -s new/o.safetensors.journal ]; do sleep 0.01; done
 sleep 0.3
@@ -105,10 +105,9 @@ wait $pid
 echo "status $?: $(ls new | tr '\n' ' ')"
 echo "- another run is at it"
 again
-$slow "$phema" synth -q --resume -j1 $command new/o.safetensors &
+$slow FAULT_WITH=STOP FAULT_AT=3 "$phema" synth -q --resume -j1 $command new/o.safetensors &
 pid=$!
-while ! ls new | grep -q partial; do sleep 0.01; done
-sleep 0.2
+while ! grep -q '^State:.T' /proc/$pid/status; do sleep 0.01; done
 "$phema" synth -q --resume $command new/o.safetensors
 echo "status $?"
 { kill -KILL $pid; wait $pid; } 2>/dev/null
