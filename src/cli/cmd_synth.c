@@ -151,8 +151,8 @@ static const struct cli_opt rows[] = {
      "leave outputs alone that are there and were made\nof the same snapshots in the same way", 0,
      0},
     {"resume", OUTPUT, CLI_FLAG, CLI_ROW(cli_synth_values, resumes), NULL,
-     "go on where an ended run with this option was; what\nis done stays in OUT.partial, whatever "
-     "ends the run",
+     "go on where an ended run with this option was; and\nwhatever ends this one, what is done "
+     "stays",
      0, 0},
     {"nan", OUTPUT, CLI_CHOICE, CLI_ROW(cli_synth_values, nan), "error|keep",
      "averages that are NaN or infinite, since elements\nof snapshots are (default keep: counted "

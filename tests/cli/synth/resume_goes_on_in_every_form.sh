@@ -1,7 +1,7 @@
 # --resume goes on where a killed run was, in every form of outputs, and makes the bytes of an undisturbed
 # run. Writes are slow here, so that the kill comes when some tiles are in the journal and some are not.
 [[ $sanitize = *thread* ]] && echo "the thread sanitizer does not take the shim" >&2 && exit 77
-faults="env LD_PRELOAD=$(dirname "$phema")/tests/libfaults.so FAULT_CALLS=pwrite FAULT_PATH=.partial FAULT_PAUSE=25"
+faults="env LD_PRELOAD=$(dirname "$phema")/tests/libfaults.so FAULT_CALLS=pwrite FAULT_PATH=.partial "
 export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:${ASAN_OPTIONS-}
 "$phema" gen -q --count 3 --steps 30 --params 1M --tensors 8 --dtype f32 --no-sync run >/dev/null
 newest=run/snapshot-0000030-0.100.safetensors
@@ -9,8 +9,8 @@ mkdir packed
 for file in run/*.safetensors; do
     "$phema" synth -q --no-sync --convert "$file" "packed/$(basename "$file").zst" >/dev/null
 done
-stop() { # signal, number of the write, arguments
-    { $faults FAULT_WITH="$1" FAULT_AT="$2" "$phema" synth -q --resume --no-sync -j2 "${@:3}" >/dev/null; } 2>/dev/null
+stop() { # signal, number of the write, arguments: half a second after the start, in any case
+    { $faults FAULT_PAUSE=$((1200 / $2)) FAULT_WITH="$1" FAULT_AT="$2" "$phema" synth -q --resume --no-sync -j2 "${@:3}" >/dev/null; } 2>/dev/null
     echo "status $?: $(ls new | tr '\n' ' ')"
 }
 go_on() { # arguments: whether some of the way was spared, and whether the bytes are right
@@ -43,7 +43,7 @@ echo "- in other tiles, read in another way, by more threads, and read back"
 stop KILL 11 --io mmap --sigma-rel 0.1 run new/out.safetensors
 go_on --io read -j3 --verify --sigma-rel 0.1 run new/out.safetensors
 echo "- for want of space: what is done stays, and is said to"
-$faults FAULT_WITH=ENOSPC FAULT_AT=22 FAULT_STAYS=1 "$phema" synth -q --resume --no-sync -j2 --sigma-rel 0.1 run new/out.safetensors 2>&1
+$faults FAULT_PAUSE=50 FAULT_WITH=ENOSPC FAULT_AT=22 FAULT_STAYS=1 "$phema" synth -q --resume --no-sync -j2 --sigma-rel 0.1 run new/out.safetensors 2>&1
 echo "status $?: $(ls new | tr '\n' ' ')"
 go_on --sigma-rel 0.1 run new/out.safetensors
 echo "- a part"
