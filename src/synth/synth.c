@@ -3,7 +3,6 @@
 #include "phema/synth.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -49,7 +48,7 @@ static enum phema_status make_directory(const struct phema_outputs *outputs, uin
 }
 
 /* What the outputs' journals begin with, or parts have in common. */
-static enum phema_status open_sinks(struct run *run, struct sink_options *options,
+static enum phema_status open_sinks(struct run *run, const struct sink_options *options,
                                     struct phema_synth_result *result, struct phema_error *err)
 {
     struct identity inputs = {0};
@@ -60,8 +59,9 @@ static enum phema_status open_sinks(struct run *run, struct sink_options *option
         struct identity identity = {0};
         if (options->n_parts || options->resumes)
             identity = identity_of_output(&inputs, run->plan, run->outputs, j);
-        options->digest = identity.digest;
-        status = sink_open(&run->sinks[j], run->plan, run->outputs, j, options, err);
+        struct sink_options own = *options;
+        own.digest = identity.digest;
+        status = sink_open(&run->sinks[j], run->plan, run->outputs, j, &own, err);
         if (status)
             break;
         enum sink_begun begun = sink_begun(run->sinks[j]);
@@ -248,14 +248,10 @@ static enum phema_status check_form(const struct phema_outputs *outputs,
     return PHEMA_OK;
 }
 
-static void add_to_message(struct phema_error *err, const char *format, ...) PHEMA_PRINTF(2, 3);
-static void add_to_message(struct phema_error *err, const char *format, ...)
+static void add_to_message(struct phema_error *err, const char *text)
 {
     size_t used = strlen(err->message);
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(err->message + used, sizeof(err->message) - used, format, args);
-    va_end(args);
+    (void)snprintf(err->message + used, sizeof(err->message) - used, "%s", text);
 }
 
 /* What a failure means for other parts, other outputs, and another run. */
@@ -265,13 +261,15 @@ static void add_what_stays(const struct run *run, struct phema_error *err)
     bool is_kept = false;
     for (size_t j = 0; j < run->outputs->m; j++)
         is_kept = is_kept || (run->sinks[j] && sink_is_kept(run->sinks[j]));
+    char text[128] = "";
     if (options->n_parts)
-        add_to_message(err,
+        (void)snprintf(text, sizeof(text),
                        "; part %llu of %llu is to be run again, what the others have written stays",
                        (unsigned long long)options->part, (unsigned long long)options->n_parts);
     else if (run->n_published)
-        add_to_message(err, "; %zu of %zu outputs were published before", run->n_published,
-                       run->outputs->m);
+        (void)snprintf(text, sizeof(text), "; %zu of %zu outputs were published before",
+                       run->n_published, run->outputs->m);
+    add_to_message(err, text);
     if (is_kept)
         add_to_message(err, "; --resume goes on with what is done");
 }
