@@ -163,7 +163,8 @@ PHEMA_FALLIBLE crew_employ(struct run *run, struct phema_synth_result *result, d
     }
     free(crew.workers);
     free(crew.threads);
-    status = write_journals(run, status, true, err); /* also where it failed: what is done is done */
+    status =
+        write_journals(run, status, true, err); /* also where it failed: what is done is done */
     if (!status && atomic_load(&run->is_stopped))
         status = phema_fail(err, PHEMA_NO, "was stopped before all tensors had been added up");
     return status;

@@ -44,7 +44,7 @@ describe_case() { # NAME; sets args, form, also sets old_from (a case whose outp
         resume_large) args=("${synth[@]}" --resume --sigma-rel 0.1 in/large out/o.safetensors) pace=("${slow[@]}") ;;
         resume_large_sharded) args=("${synth[@]}" --resume --shard-size 1M --sigma-rel 0.1 in/large out/o) form=directory pace=("${slow[@]}") ;;
         resume_large_zst) args=("${synth[@]}" --resume --sigma-rel 0.1 in/large out/o.safetensors.zst) pace=("${slow[@]}") ;;
-        resume_large_several) args=("${synth[@]}" --resume --sigma-rel 0.05,0.1,0.2 in/large out/many/) pace=("${slow[@]}") ;;
+        resume_large_several) args=("${synth[@]}" --resume --sigma-rel "0.05,0.1,0.2" in/large out/many/) pace=("${slow[@]}") ;;
         resume_large_copy) args=("${synth[@]}" --resume --into in/large/snapshot-0000080-0.100.safetensors --sigma-rel 0.1 in/large out/o.safetensors) form=pair pace=("${slow[@]}") ;;
         resume_large_part) args=("${synth[@]}" --resume --part 2/2 --sigma-rel 0.1 in/large out/o.safetensors) form=part old_from=large_part_one pace=("${slow[@]}") ;;
         large_part_one) args=("${synth[@]}" --part 1/2 --sigma-rel 0.1 in/large out/o.safetensors) ;;

@@ -50,6 +50,7 @@ each_is_whole() { # [pattern of names that may be left]
         cmp -s "out/$path" "$case_dir/new/$path" || cmp -s "out/$path" "$case_dir/old/$path" || echo "left $path"
     done < <(cd out && find . -type f | sed 's|^\./||')
     while read -r path; do
+        # shellcheck disable=SC2053 # a pattern
         [[ -n ${1:-} && $path = $1 ]] || [ -e "out/$path" ] || echo "$path is gone"
     done < <(cd "$case_dir/old" && find . | sed 's|^\./||')
     while read -r path; do

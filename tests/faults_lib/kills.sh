@@ -17,8 +17,8 @@ kill_after() { # microseconds
         env "${pace[@]}" "$phema" "${args[@]}" >answer 2>err &
         pid=$!
         sleep "$(($1 / 1000000)).$(printf %06d $(($1 % 1000000)))"
-        kill -KILL $pid
-        wait $pid
+        kill -KILL "$pid"
+        wait "$pid"
         status=$?
     } 2>/dev/null
 }

@@ -175,9 +175,10 @@ try_snapshot_deleted() { try_change rm; }
 
 # Each byte, or some of them.
 places_in() { # FILE, about how many
-    local size
+    local size most=$2
+    [ $quick ] && most=20
     size=$(stat -c %s "$1")
-    seq 0 $((1 + ($([ $quick ] && echo 20 || echo $2) < size ? (size - 1) / $([ $quick ] && echo 20 || echo $2) : 0))) $((size - 1))
+    seq 0 $((1 + (most < size ? (size - 1) / most : 0))) $((size - 1))
 }
 
 change_byte() { # FILE, where
@@ -185,7 +186,7 @@ change_byte() { # FILE, where
 }
 
 go_on_with() { # FILE that is changed, about how many places, what is done
-    local at file status_there
+    local at
     put_old
     for at in $(places_in "$1" "$2"); do
         put_old

@@ -7,16 +7,16 @@ slow="$faults FAULT_CALLS=pwrite FAULT_PATH=.partial FAULT_PAUSE=50"
 export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:${ASAN_OPTIONS-}
 exec 2>&1
 "$phema" gen -q --count 3 --steps 30 --params 1M --tensors 8 --dtype f32 --no-sync run >/dev/null
-command="--no-sync --sigma-rel 0.1 run"
-"$phema" synth -q $command whole.safetensors >/dev/null
+command=(--no-sync --sigma-rel 0.1 run)
+"$phema" synth -q "${command[@]}" whole.safetensors >/dev/null
 mkdir left
-{ $slow FAULT_WITH=KILL FAULT_AT=22 "$phema" synth -q --resume -j2 $command left/o.safetensors; } 2>/dev/null
+{ $slow FAULT_WITH=KILL FAULT_AT=22 "$phema" synth -q --resume -j2 "${command[@]}" left/o.safetensors; } 2>/dev/null
 echo "status $?: $(ls left | tr '\n' ' ')"
 size=$(stat -c %s left/o.safetensors.journal)
 partial=new/o.safetensors.partial journal=new/o.safetensors.journal
 again() { rm -rf new && cp -r left new; }
-resume() { # options: what is said of it, and whether the bytes are right
-    "$phema" synth --resume $command "$@" new/o.safetensors 2>&1 >/dev/null |
+resume() { # what is said of it, and whether the bytes are right
+    "$phema" synth --resume "${command[@]}" new/o.safetensors 2>&1 >/dev/null |
         grep -o -e 'went on with.*run: 0 B' -e 'went on with.*run' -e '.* made anew' -e 'posthoc-ema: .*'
     cmp whole.safetensors new/o.safetensors && ls new
 }
@@ -27,14 +27,14 @@ echo "- the journal cut at any length"
 for ((at = 0; at < size; at += 1 + size / 25)); do
     again
     truncate -s $at $journal
-    "$phema" synth -q --resume $command new/o.safetensors >/dev/null
+    "$phema" synth -q --resume "${command[@]}" new/o.safetensors >/dev/null
     cmp whole.safetensors new/o.safetensors || echo "cut at $at"
 done
 echo "- a byte of it changed"
 for ((at = 0; at < size; at += 1 + size / 25)); do
     again
     printf '\252' | dd of=$journal bs=1 seek=$at conv=notrunc status=none
-    "$phema" synth -q --resume $command new/o.safetensors >/dev/null || { [ $at -lt 22 ] && rm $journal && "$phema" synth -q --resume $command new/o.safetensors >/dev/null; }
+    "$phema" synth -q --resume "${command[@]}" new/o.safetensors >/dev/null || { [ $at -lt 22 ] && rm $journal && "$phema" synth -q --resume "${command[@]}" new/o.safetensors >/dev/null; }
     cmp whole.safetensors new/o.safetensors || echo "changed at $at"
 done 2>&1 | sed 's/journal: .*/journal/' | uniq -c | sed 's/^ *[0-9]* //'
 echo "- more behind it"
@@ -61,30 +61,30 @@ resume
 echo "- a directory, a link in the place of the journal, and a file that is none"
 again
 rm $journal && mkdir $journal
-"$phema" synth -q --resume $command new/o.safetensors
+"$phema" synth -q --resume "${command[@]}" new/o.safetensors
 echo "status $?: $(ls new | tr '\n' ' ')"
 again
 mv $journal kept && ln -s ../kept $journal
-"$phema" synth -q --resume $command new/o.safetensors
+"$phema" synth -q --resume "${command[@]}" new/o.safetensors
 echo "status $?: $(ls new | tr '\n' ' ')"
 again
 echo "mine" >$journal
-"$phema" synth -q --resume $command new/o.safetensors
+"$phema" synth -q --resume "${command[@]}" new/o.safetensors
 echo "status $?: $(ls new | tr '\n' ' '), $(cat $journal)"
 echo "- of other weights, of another dtype"
 again
 "$phema" synth --resume --no-sync --sigma-rel 0.2 run new/o.safetensors 2>&1 | grep anew
 again
-"$phema" synth --resume $command --dtype f16 new/o.safetensors 2>&1 | grep anew
+"$phema" synth --resume "${command[@]}" --dtype f16 new/o.safetensors 2>&1 | grep anew
 echo "- without --resume: nothing of it is left"
 again
-"$phema" synth $command new/o.safetensors 2>&1 | grep anew
+"$phema" synth "${command[@]}" new/o.safetensors 2>&1 | grep anew
 cmp whole.safetensors new/o.safetensors && ls new
 echo "- killed when it was published, but for the journal"
 again
-{ $faults FAULT_CALLS=unlink FAULT_PATH=.journal FAULT_WITH=KILL FAULT_AT=1 "$phema" synth -q --resume $command new/o.safetensors; } 2>/dev/null
+{ $faults FAULT_CALLS=unlink FAULT_PATH=.journal FAULT_WITH=KILL FAULT_AT=1 "$phema" synth -q --resume "${command[@]}" new/o.safetensors; } 2>/dev/null
 echo "status $?: $(ls new | tr '\n' ' ')"
-"$phema" synth --resume $command new/o.safetensors 2>&1 | grep -o 'is up to date'
+"$phema" synth --resume "${command[@]}" new/o.safetensors 2>&1 | grep -o 'is up to date'
 ls new
 echo "- an input changed between"
 again
@@ -92,11 +92,11 @@ touch -d 2001-01-01 run/snapshot-0000020-0.100.safetensors
 resume
 again
 printf '\252' | dd of=run/snapshot-0000020-0.100.safetensors bs=1 seek=2000000 conv=notrunc status=none
-"$phema" synth -q $command -f whole.safetensors >/dev/null
+"$phema" synth -q "${command[@]}" -f whole.safetensors >/dev/null
 resume
 echo "- an input changed while it was read: nothing is left to go on with"
 rm -rf new && mkdir new
-$slow FAULT_PAUSE=100 "$phema" synth -q --resume -j1 $command new/o.safetensors &
+$slow FAULT_PAUSE=100 "$phema" synth -q --resume -j1 "${command[@]}" new/o.safetensors &
 pid=$!
 while ! [ -s new/o.safetensors.journal ]; do sleep 0.01; done
 sleep 0.3
@@ -105,30 +105,31 @@ wait $pid
 echo "status $?: $(ls new | tr '\n' ' ')"
 echo "- another run is at it"
 again
-$slow FAULT_WITH=STOP FAULT_AT=3 "$phema" synth -q --resume -j1 $command new/o.safetensors &
+$slow FAULT_WITH=STOP FAULT_AT=3 "$phema" synth -q --resume -j1 "${command[@]}" new/o.safetensors &
 pid=$!
 while ! grep -q '^State:.T' /proc/$pid/status; do sleep 0.01; done
-"$phema" synth -q --resume $command new/o.safetensors
+"$phema" synth -q --resume "${command[@]}" new/o.safetensors
 echo "status $?"
 { kill -KILL $pid; wait $pid; } 2>/dev/null
 resume | sed 's/: 0 B//' # of its own there may be something in the journal, or nothing
 echo "- a run that fails or is stopped before it goes on loses nothing of it"
-for form in "" "--shard-size 1M" "--into run/snapshot-0000030-0.100.safetensors"; do
+for options in "" "--shard-size 1M" "--into run/snapshot-0000030-0.100.safetensors"; do
     out=o.safetensors
-    [[ $form = --shard* ]] && out=o
+    read -ra form <<<"$options"
+    [[ $options = --shard* ]] && out=o
     rm -rf left && mkdir left
-    { $slow FAULT_WITH=KILL FAULT_AT=26 "$phema" synth -q --resume -j2 $form $command left/$out; } 2>/dev/null
+    { $slow FAULT_WITH=KILL FAULT_AT=26 "$phema" synth -q --resume -j2 "${form[@]}" "${command[@]}" left/$out; } 2>/dev/null
     for fault in "flock EIO" "pwrite ENOSPC" "pwrite TERM"; do
         again
-        { env --default-signal=TERM $faults FAULT_PATH=new/ FAULT_AT=1 FAULT_CALLS=${fault% *} FAULT_WITH=${fault#* } "$phema" synth -q --resume $form $command new/$out; } >/dev/null 2>&1
-        echo "${form% *} $fault: status $?, $("$phema" synth --resume $form $command new/$out 2>&1 >/dev/null | grep -o 'went on with.*run: [1-9]' | sed 's/:.*//')"
+        { env --default-signal=TERM LD_PRELOAD="$(dirname "$phema")/tests/libfaults.so" FAULT_PATH=new/ FAULT_AT=1 "FAULT_CALLS=${fault% *}" "FAULT_WITH=${fault#* }" "$phema" synth -q --resume "${form[@]}" "${command[@]}" new/$out; } >/dev/null 2>&1
+        echo "${options% *} $fault: status $?, $("$phema" synth --resume "${form[@]}" "${command[@]}" new/$out 2>&1 >/dev/null | grep -o 'went on with.*run: [1-9]' | sed 's/:.*//')"
     done
 done
 echo "- several outputs that are not equally far"
-widths="--no-sync --sigma-rel 0.05,0.1,0.2 run"
+widths=(--no-sync --sigma-rel "0.05,0.1,0.2" run)
 rm -rf left whole && mkdir left
-"$phema" synth -q $widths whole/ >/dev/null
-{ $slow FAULT_WITH=KILL FAULT_AT=66 "$phema" synth -q --resume -j2 $widths left/; } 2>/dev/null
+"$phema" synth -q "${widths[@]}" whole/ >/dev/null
+{ $slow FAULT_WITH=KILL FAULT_AT=66 "$phema" synth -q --resume -j2 "${widths[@]}" left/; } 2>/dev/null
 echo "status $?: $(ls left | wc -l) files"
 for journal in left/*.journal; do # one knows nothing, then of half, then has no partial output, or is another's
     for what in "truncate -s 39" "truncate -s $((39 + ($(stat -c %s "$journal") - 39) / 2))" rm zeros "rm journal" "cp other"; do
@@ -144,20 +145,20 @@ for journal in left/*.journal; do # one knows nothing, then of half, then has no
             "cp other") cp left/phema-0000030-0.100.safetensors.journal "$file" ;;
             *) $what "$file" ;;
         esac
-        "$phema" synth -q --resume $widths new/ >/dev/null
+        "$phema" synth -q --resume "${widths[@]}" new/ >/dev/null
         diff -r whole new || echo "$what $journal"
     done
 done
 echo "- a copy, with other bytes in a tensor and between them"
-copy="--into run/snapshot-0000030-0.100.safetensors --no-sync --sigma-rel 0.1 run"
+copy=(--into run/snapshot-0000030-0.100.safetensors --no-sync --sigma-rel 0.1 run)
 rm -rf left && mkdir left
-"$phema" synth -q -f $copy whole.safetensors >/dev/null
-{ $slow FAULT_WITH=KILL FAULT_AT=22 "$phema" synth -q --resume -j2 $copy left/o.safetensors; } 2>/dev/null
+"$phema" synth -q -f "${copy[@]}" whole.safetensors >/dev/null
+{ $slow FAULT_WITH=KILL FAULT_AT=22 "$phema" synth -q --resume -j2 "${copy[@]}" left/o.safetensors; } 2>/dev/null
 echo "status $?: $(ls left | tr '\n' ' ')"
 for at in 20 300 783 784 200000 3999999; do
     again
     printf '\252' | dd of=$partial bs=1 seek=$at conv=notrunc status=none
-    "$phema" synth -q --resume $copy new/o.safetensors >/dev/null
+    "$phema" synth -q --resume "${copy[@]}" new/o.safetensors >/dev/null
     cmp whole.safetensors new/o.safetensors && cmp whole.safetensors.json new/o.safetensors.json || echo "changed at $at"
 done
 ls new

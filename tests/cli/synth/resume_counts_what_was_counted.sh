@@ -17,18 +17,18 @@ done
 for file in run/*.safetensors; do # blocks.2.bias, blocks.2.weight
     head -c 1711720 /dev/zero | dd of="$file" bs=100k iflag=fullblock seek=1721444 oflag=seek_bytes conv=notrunc status=none
 done
-arguments="--no-sync --overflow saturate --dtype f16 --sigma-rel 0.1,0.2 run"
+arguments=(--no-sync --overflow saturate --dtype f16 --sigma-rel "0.1,0.2" run)
 said() { grep -e warning -e 'tensors averaged' | sed 's/; kernels.*//'; }
-"$phema" synth -v -j2 $arguments whole/ 2>&1 >/dev/null | said
-for pass in "-j2" "-j1 --io mmap"; do # other tiles: what was counted in these is done again
+"$phema" synth -v -j2 "${arguments[@]}" whole/ 2>&1 >/dev/null | said
+for io in read mmap; do # other tiles: what was counted in these is done again
     rm -rf new
-    { $slow FAULT_WITH=KILL FAULT_AT=44 "$phema" synth -q --resume -j2 $arguments new/; } 2>/dev/null
+    { $slow FAULT_WITH=KILL FAULT_AT=44 "$phema" synth -q --resume -j2 "${arguments[@]}" new/; } 2>/dev/null
     echo "status $?"
-    "$phema" synth -v --resume $pass $arguments new/ 2>&1 >/dev/null | said
+    "$phema" synth -v --resume -j2 --io $io "${arguments[@]}" new/ 2>&1 >/dev/null | said
     diff -r whole new && echo "same"
 done
 echo "- refused now"
 rm -rf new
-{ $slow FAULT_WITH=KILL FAULT_AT=44 "$phema" synth -q --resume -j2 $arguments new/; } 2>/dev/null
+{ $slow FAULT_WITH=KILL FAULT_AT=44 "$phema" synth -q --resume -j2 "${arguments[@]}" new/; } 2>/dev/null
 echo "status $?"
-"$phema" synth -q --resume -j1 --nan error $arguments new/ 2>&1 | grep -o 'averages are NaN.*'
+"$phema" synth -q --resume -j1 --nan error "${arguments[@]}" new/ 2>&1 | grep -o 'averages are NaN.*'
