@@ -153,13 +153,6 @@ static void restore_block(struct phema_narrow_counts *counts, const struct worke
         memcpy(target, source, (size_t)phema_dtype_bytes(from, block.n_elems));
 }
 
-static void add_counts(struct phema_narrow_counts *counts, const struct phema_narrow_counts *more)
-{
-    counts->n_overflow += more->n_overflow;
-    counts->n_nan += more->n_nan;
-    counts->n_inf += more->n_inf;
-}
-
 /* What a row that came back holds of one tensor, with its equal blocks restored; found: the
  * device's counts of the row's blocks. */
 static struct phema_narrow_counts finish_part(const struct worker *worker, size_t first, size_t end,
@@ -173,7 +166,7 @@ static struct phema_narrow_counts finish_part(const struct worker *worker, size_
         if (state->data && state->equals[b])
             restore_block(&counts, worker, b, piece, state->data, row);
         else
-            add_counts(&counts, &more);
+            counts_add(&counts, &more);
     }
     return counts;
 }
@@ -195,12 +188,14 @@ static enum phema_status put_row(struct worker *worker, size_t g, size_t row_ind
         for (size_t j = 0; j < group->n_targets && is_any && !status; j++)
             if (group->rows[j] == row_index)
                 status = tile_judge(worker, group->targets[j], part.tensor, &counts, err);
-        add_counts(&total, &counts);
+        counts_add(&total, &counts);
     }
     for (size_t j = 0; j < group->n_targets && !status; j++) {
         if (group->rows[j] != row_index)
             continue;
-        add_counts(&worker->counts, &total);
+        counts_add(&worker->counts, &total);
+        if (worker->accounts)
+            counts_add(&worker->accounts[group->targets[j]].counts, &total);
         status = tile_put(worker, group->targets[j], piece, row, err);
     }
     return status;

@@ -52,6 +52,8 @@ PHEMA_FALLIBLE identity_of_inputs(struct identity *out, const struct phema_plan 
     add_text(&identity, PHEMA_VERSION);
     add_number(&identity, options->accumulator);
     add_number(&identity, options->overflow);
+    if (options->device.uses_blas) /* whose sums depend on how many there are */
+        add_number(&identity, plan->m);
     add_number(&identity, series->n);
     for (size_t k = 0; k < series->n; k++) {
         const struct phema_checkpoint *checkpoint = series->snapshots[k].checkpoint;
