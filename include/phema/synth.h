@@ -73,9 +73,9 @@ struct phema_synth_result {
     uint64_t n_nan, n_inf, n_overflow; /* elements written, over all outputs */
     size_t nan_tensor; /* index of the first tensor with NaN or infinity, or SIZE_MAX */
     size_t n_averaged, n_copied, n_constant; /* tensors; constant: equal in all snapshots, copied */
-    uint64_t peak_anonymous_bytes;     /* sampled; of the whole process where a ledger was given */
-    uint64_t peak_resident_bytes;      /* with mapped pages of files, as the kernel counted it */
-    size_t n_leftovers;                /* outputs that a killed run had begun, and are made anew */
+    uint64_t peak_anonymous_bytes; /* sampled; of the whole process where a ledger was given */
+    uint64_t peak_resident_bytes;  /* with mapped pages of files, as the kernel counted it */
+    size_t n_leftovers;            /* outputs that a killed run had begun, and are made anew */
     /* Where it resumes: outputs that it goes on with, that were begun as others and are made anew,
      * and of a form that is always made in one go. */
     size_t n_resumed, n_others, n_unresumable;

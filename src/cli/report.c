@@ -380,7 +380,8 @@ static void report_resumed(const struct phema_synth_result *result)
 {
     struct phema_name_buffer read;
     if (result->n_resumed)
-        (void)fprintf(stderr, "went on with %zu output%s of an ended run: %s need not be read again\n",
+        (void)fprintf(stderr,
+                      "went on with %zu output%s of an ended run: %s need not be read again\n",
                       result->n_resumed, result->n_resumed == 1 ? "" : "s",
                       phema_size_shown(&read, result->resumed_bytes));
     if (result->n_others)
