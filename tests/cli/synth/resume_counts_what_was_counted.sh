@@ -31,4 +31,4 @@ echo "- refused now"
 rm -rf new
 { $slow FAULT_WITH=KILL FAULT_AT=44 "$phema" synth -q --resume -j2 "${arguments[@]}" new/; } 2>/dev/null
 echo "status $?"
-"$phema" synth -q --resume -j1 --nan error "${arguments[@]}" new/ 2>&1 | grep -o 'averages are NaN.*'
+"$phema" synth -q --resume -j1 --nan error "${arguments[@]}" new/ 2>&1 | grep -o "tensor '.*"
