@@ -10,6 +10,9 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+/* what is matched are names: a line feed in one is a byte like others, and no end of it */
+#define NAME_OPTIONS (PCRE2_DOTALL | PCRE2_DOLLAR_ENDONLY)
+
 struct phema_pattern {
     pcre2_code *code;
     pcre2_match_data *match;
@@ -23,8 +26,8 @@ PHEMA_FALLIBLE phema_pattern_compile(struct phema_pattern **out, const char *exp
         return phema_fail_memory(err);
     int code = 0;
     PCRE2_SIZE at = 0;
-    pattern->code =
-        pcre2_compile((PCRE2_SPTR)expression, PCRE2_ZERO_TERMINATED, 0, &code, &at, NULL);
+    pattern->code = pcre2_compile((PCRE2_SPTR)expression, PCRE2_ZERO_TERMINATED, NAME_OPTIONS,
+                                  &code, &at, NULL);
     if (!pattern->code) {
         PCRE2_UCHAR text[256];
         (void)pcre2_get_error_message(code, text, sizeof(text));

@@ -54,7 +54,7 @@ static void show_sigma(char *buffer, size_t size, double sigma_rel)
     (void)snprintf(buffer, size, "%.6f", sigma_rel); /* a width that came from a gamma */
 }
 
-/* {sigma} and {profile} are the same: a width, or what another shape is called.
+/* {sigma} and {profile} are the same: a width, or what another shape is called. {{ is one brace.
  *   path  out, the caller's, also after a failure */
 static enum phema_status fill_template(char **path, const char *template,
                                        const struct phema_target *target, struct phema_error *err)
@@ -75,10 +75,15 @@ static enum phema_status fill_template(char **path, const char *template,
         } else if (strncmp(at, "{profile}", 9) == 0) {
             phema_text_puts(&text, profile);
             at += 9;
+        } else if (strncmp(at, "{{", 2) == 0) {
+            phema_text_append(&text, at, 1);
+            at += 2;
         } else if (*at == '{') {
             status =
                 phema_fail(err, PHEMA_ERR_USAGE,
-                           "%s: a template may hold {time}, {sigma} and {profile} alone", template);
+                           "%s: a template may hold {time}, {sigma} and {profile} alone; {{ is a "
+                           "brace of the name",
+                           template);
         } else {
             phema_text_append(&text, at++, 1);
         }

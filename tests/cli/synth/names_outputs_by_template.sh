@@ -7,6 +7,8 @@ echo "status $?"
 echo "status $?"
 "$phema" synth -q --sigma-rel 0.1 run 'y-{step}.safetensors'
 echo "status $?"
+"$phema" synth -q --sigma-rel 0.1 run 'z{{{sigma}}.safetensors'
+echo "status $?"
 "$phema" synth -q --sigma-rel 0.1 run y.pt
 echo "status $?"
 ls . sweep x
