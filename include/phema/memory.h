@@ -5,6 +5,10 @@
 #include "phema/error.h"
 #include "phema/span.h"
 
+/* Where the heap begins differs from run to run, by pages: what one run is said to need is a little
+ * more than it does, so that it is enough for the next. */
+#define PHEMA_MEMORY_VARIES ((uint64_t)32 << 10)
+
 struct phema_memory {
     uint64_t anonymous_bytes; /* resident, backed by no file */
     uint64_t file_bytes;      /* resident pages of mapped files: the kernel's to take back */

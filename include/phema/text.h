@@ -42,4 +42,7 @@ const char *phema_number_shown(struct phema_name_buffer *buffer, double value);
 /* "1.5 GiB", "96 B": at most three digits that matter. */
 const char *phema_size_shown(struct phema_name_buffer *buffer, uint64_t size_bytes);
 
+/* The same rounded up: as a size that is asked for it is enough. */
+const char *phema_size_enough(struct phema_name_buffer *buffer, uint64_t size_bytes);
+
 #endif

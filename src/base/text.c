@@ -177,7 +177,8 @@ const char *phema_number_shown(struct phema_name_buffer *buffer, double value)
     return buffer->text;
 }
 
-const char *phema_size_shown(struct phema_name_buffer *buffer, uint64_t size_bytes)
+/* Three digits; is_enough: rounded up. */
+static const char *show_size(struct phema_name_buffer *buffer, uint64_t size_bytes, bool is_enough)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     double value = (double)size_bytes;
@@ -187,8 +188,21 @@ const char *phema_size_shown(struct phema_name_buffer *buffer, uint64_t size_byt
         unit++;
     }
     int digits = unit == 0 || value >= 99.5 ? 0 : value >= 9.95 ? 1 : 2;
+    double scale = digits == 0 ? 1 : digits == 1 ? 10 : 100;
+    if (is_enough)
+        value = ceil(value * scale) / scale;
     (void)snprintf(buffer->text, sizeof(buffer->text), "%.*f %s", digits, value, units[unit]);
     return buffer->text;
+}
+
+const char *phema_size_shown(struct phema_name_buffer *buffer, uint64_t size_bytes)
+{
+    return show_size(buffer, size_bytes, false);
+}
+
+const char *phema_size_enough(struct phema_name_buffer *buffer, uint64_t size_bytes)
+{
+    return show_size(buffer, size_bytes, true);
 }
 
 bool phema_ends_with(const char *string, const char *end)

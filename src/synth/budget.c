@@ -180,8 +180,9 @@ static enum phema_status fail_floor(const struct budget *budget, uint64_t needed
     return phema_fail(err, PHEMA_ERR_RESOURCE,
                       "%s%s: at least %s are needed for %s, with %u thread%s",
                       budget->is_limit_of_cgroup ? "the control group allows " : "--max-ram ",
-                      phema_size_shown(&given, budget->limit), phema_size_shown(&wanted, needed),
-                      what, n_threads, n_threads == 1 ? "" : "s");
+                      phema_size_shown(&given, budget->limit),
+                      phema_size_enough(&wanted, needed + PHEMA_MEMORY_VARIES), what, n_threads,
+                      n_threads == 1 ? "" : "s");
 }
 
 /* The largest tiles that the limit has room for, and as many targets at a time. */

@@ -298,6 +298,11 @@ static void sizes_have_three_digits_and_a_unit(void **state)
     struct phema_name_buffer buffer;
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
         assert_string_equal(phema_size_shown(&buffer, sizes[i].size_bytes), sizes[i].shown);
+    /* what is enough is never less */
+    assert_string_equal(phema_size_enough(&buffer, 1023), "1.00 KiB");
+    assert_string_equal(phema_size_enough(&buffer, (1 << 20) + 1), "1.01 MiB");
+    assert_string_equal(phema_size_enough(&buffer, 1 << 20), "1.00 MiB");
+    assert_string_equal(phema_size_enough(&buffer, (uint64_t)100 << 20 | 1), "101 MiB");
 }
 
 /* The shortest decimal that strtod reads back; whole numbers without an exponent. */
