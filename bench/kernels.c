@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* kernels.c - how fast the backends add up tiles that come from memory, beside what one core can
- * do: a plain read of the same bytes and a loop of fmas on registers, in the same run. The target
- * bench_kernels, linked with phema_accumulate; one thread.
- * Usage: bench_kernels [MEGABYTES of input, default 512] [RUNS, default 5] [BACKEND, default all]
+/* kernels.c - how fast the backends add up tiles that come from memory, as they do where files are
+ * mapped, and tiles in slots, as they lie where files are read; beside what one core can do: a
+ * plain read of the same bytes and a loop of fmas on registers, in the same run. The target
+ * bench_kernels, linked with phema_accumulate; one thread. Usage: bench_kernels [MEGABYTES of
+ * input, default 512] [RUNS, default 5] [BACKEND, default all]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,20 +17,32 @@
 #define MAX_RUNS    99
 #define MAX_TARGETS 64
 
+/* Tiles as the program cuts them (src/synth/budget.c). */
+#define TILE_ELEMS    ((size_t)64 << 10)
+#define SLOT_BYTES    ((size_t)128 << 10)
+#define MAX_SUM_BYTES ((size_t)2 << 20)
+/* Slots begin at different places in their pages. */
+#define SLOT_GAP_BYTES ((size_t)64)
+
 struct bench {
     uint8_t *inputs[N_INPUTS];
     size_t input_bytes; /* each may be read from its first or its second byte on */
     size_t n_runs;
     double read_rate; /* bytes per second */
+    uint8_t *slots;
     uint8_t *out;
     void *sums;
 };
 
 static bool allocate(struct bench *bench)
 {
-    bench->out = malloc((size_t)65536 * 8);
-    bench->sums = aligned_alloc(64, (size_t)MAX_TARGETS * 65536 * 8);
-    bool is_complete = bench->out && bench->sums;
+    size_t slots_bytes = N_INPUTS * (SLOT_BYTES + SLOT_GAP_BYTES);
+    bench->slots = aligned_alloc(4096, (slots_bytes + 4095) / 4096 * 4096);
+    bench->out = malloc(TILE_ELEMS * 8);
+    bench->sums = aligned_alloc(64, MAX_SUM_BYTES);
+    bool is_complete = bench->slots && bench->out && bench->sums;
+    if (bench->slots)
+        memset(bench->slots, 0x20, slots_bytes);
     for (size_t k = 0; is_complete && k < N_INPUTS; k++) {
         bench->inputs[k] = aligned_alloc(4096, bench->input_bytes + 4096);
         is_complete = bench->inputs[k] != NULL;
@@ -44,6 +57,7 @@ static void clear(struct bench *bench)
 {
     for (size_t k = 0; k < N_INPUTS; k++)
         free(bench->inputs[k]);
+    free(bench->slots);
     free(bench->out);
     free(bench->sums);
 }
@@ -113,7 +127,22 @@ struct row {
     enum phema_dtype dtype;
     size_t n_targets;
     size_t shift; /* of all inputs [bytes] */
+    bool is_in_slots;
 };
+
+static size_t sum_bytes(const struct row *row)
+{
+    return row->accumulator == PHEMA_ACCUMULATE_F64 ? sizeof(double) : sizeof(float);
+}
+
+static size_t tile_elems_of(const struct row *row)
+{
+    size_t tile_elems = TILE_ELEMS;
+    while (tile_elems * phema_dtype_bits(row->dtype) / 8 > SLOT_BYTES ||
+           tile_elems * row->n_targets * sum_bytes(row) > MAX_SUM_BYTES)
+        tile_elems /= 2;
+    return tile_elems;
+}
 
 /* All inputs once, tile by tile: zero, add, narrow, as the program does. Returns the seconds of the
  * adding alone. */
@@ -122,13 +151,15 @@ static double add_all(const struct bench *bench, const struct row *row, const do
 {
     size_t elem_bytes = phema_dtype_bits(row->dtype) / 8;
     size_t n_elems = bench->input_bytes / elem_bytes;
-    size_t row_bytes = tile_elems * (row->accumulator == PHEMA_ACCUMULATE_F64 ? 8 : 4);
+    size_t row_bytes = tile_elems * sum_bytes(row);
     struct phema_narrow_counts counts = {0};
     double adding = 0;
     for (size_t first = 0; first < n_elems; first += tile_elems) {
         const uint8_t *inputs[N_INPUTS];
         for (size_t k = 0; k < N_INPUTS; k++)
-            inputs[k] = bench->inputs[k] + row->shift + first * elem_bytes;
+            inputs[k] = row->is_in_slots
+                            ? bench->slots + k * (tile_elems * elem_bytes + SLOT_GAP_BYTES)
+                            : bench->inputs[k] + row->shift + first * elem_bytes;
         size_t n = n_elems - first < tile_elems ? n_elems - first : tile_elems;
         struct phema_tile tile = {inputs, weights, N_INPUTS, row->n_targets, n, row->dtype};
         memset(bench->sums, 0, row->n_targets * row_bytes);
@@ -147,9 +178,7 @@ static void measure(const struct bench *bench, const struct row *row, double pea
     double weights[N_INPUTS * MAX_TARGETS];
     for (size_t i = 0; i < N_INPUTS * row->n_targets; i++)
         weights[i] = 1.0 / (double)(i + 2);
-    size_t tile_elems = 65536 / row->n_targets / 1024 * 1024;
-    if (tile_elems < 4096)
-        tile_elems = 4096;
+    size_t tile_elems = tile_elems_of(row);
     double seconds[MAX_RUNS], adding[MAX_RUNS];
     for (size_t run = 0; run < bench->n_runs; run++) {
         double start = now();
@@ -162,9 +191,12 @@ static void measure(const struct bench *bench, const struct row *row, double pea
     printf("%-8s %-7s %s %3zu%s %7.2f GB/s (%6.2f to %6.2f) %5.0f %% of read %7.1f GFLOP/s",
            phema_backend_name(row->backend), phema_dtype_name(row->dtype),
            row->accumulator == PHEMA_ACCUMULATE_F64 ? "f64" : "f32", row->n_targets,
-           row->shift ? " +1" : "   ", 1e-9 * n_bytes / middle,
-           1e-9 * n_bytes / seconds[bench->n_runs - 1], 1e-9 * n_bytes / seconds[0],
-           100 * n_bytes / middle / bench->read_rate, gigaflop / middle_adding);
+           row->shift         ? " +1   "
+           : row->is_in_slots ? " slots"
+                              : "      ",
+           1e-9 * n_bytes / middle, 1e-9 * n_bytes / seconds[bench->n_runs - 1],
+           1e-9 * n_bytes / seconds[0], 100 * n_bytes / middle / bench->read_rate,
+           gigaflop / middle_adding);
     if (peak > 0)
         printf(" %3.0f %% of fma", 100 * gigaflop / middle_adding / peak);
     printf("\n");
@@ -190,6 +222,10 @@ static void measure_backend(const struct bench *bench, const struct phema_backen
                     /* odd addresses: few targets, where reading matters, and many */
                     if (row.shift == 0 || targets[t] == 1 || targets[t] == 25)
                         measure(bench, &row, peak);
+                row.shift = 0;
+                row.is_in_slots = true;
+                measure(bench, &row, peak);
+                row.is_in_slots = false;
             }
         }
     }
@@ -213,9 +249,9 @@ int main(int argc, char **argv)
         return 7;
     }
     printf("%d inputs of %zu bytes, median of %zu runs (slowest to fastest), one thread\n"
-           "backend, dtype, sums, targets, +1: odd addresses; GB/s of input with zeroing and "
-           "rounding,\n"
-           "GFLOP/s of the sums alone\n",
+           "backend, dtype, sums, targets, +1: odd addresses, slots: inputs in the cache; GB/s of "
+           "input with\n"
+           "zeroing and rounding, GFLOP/s of the sums alone\n",
            N_INPUTS, bench.input_bytes, bench.n_runs);
     measure_read(&bench);
     static const char *const names[] = {"avx512", "avx2", "neon", "openblas"};
