@@ -36,7 +36,8 @@ void phema_input_close(struct phema_input *input); /* takes NULL */
 #define PHEMA_INPUT_ALIGNMENT ((size_t)4096)
 #define PHEMA_INPUT_ROOM      (2 * PHEMA_INPUT_ALIGNMENT)
 
-/* Bytes [offset, offset + size), which lie inside the file as it was opened; from any thread.
+/* Bytes [offset, offset + size), which lie inside the file as it was opened; from any thread. Zeros
+ * of which nothing is stored (holes) are known without reading them.
  *   data    out: where they begin in buffer
  *   buffer  [size + room]
  * PHEMA_ERR_FILE  cannot be read, or was cut short */

@@ -16,6 +16,7 @@
 struct phema_input {
     int descriptor;
     size_t block; /* reads begin and end on multiples of it; 1 through the page cache */
+    bool is_sparse;
 };
 
 /* ---- Filesystems ---- */
@@ -73,6 +74,13 @@ static enum phema_status find_block(struct phema_input *input, struct phema_erro
     return PHEMA_OK;
 }
 
+/* Fewer blocks than bytes: not worth asking for holes otherwise. */
+static bool is_sparse(int descriptor)
+{
+    struct stat st;
+    return fstat(descriptor, &st) == 0 && (uint64_t)st.st_blocks * 512 < (uint64_t)st.st_size;
+}
+
 PHEMA_FALLIBLE phema_input_open(struct phema_input **out, const struct phema_file *file,
                                 bool is_direct, struct phema_error *err)
 {
@@ -90,6 +98,8 @@ PHEMA_FALLIBLE phema_input_open(struct phema_input **out, const struct phema_fil
         status = phema_file_check_same(file, input->descriptor, err);
     if (!status && is_direct)
         status = find_block(input, err);
+    if (!status)
+        input->is_sparse = is_sparse(input->descriptor);
     if (status) {
         phema_input_close(input);
         return status;
@@ -109,10 +119,30 @@ void phema_input_close(struct phema_input *input)
 
 /* ---- Reading ---- */
 
+/* Whether these bytes are zeros because nothing is stored of them: to read them would fill the page
+ * cache with zeros. Not where the kernel does not tell, nor behind the end of a file that was cut.
+ */
+static bool is_hole(const struct phema_input *input, uint64_t offset, uint64_t size)
+{
+    if (!input->is_sparse)
+        return false;
+    off_t data = lseek(input->descriptor, (off_t)offset, SEEK_DATA);
+    if (data >= 0)
+        return (uint64_t)data >= offset + size;
+    struct stat st;
+    return errno == ENXIO && fstat(input->descriptor, &st) == 0 &&
+           (uint64_t)st.st_size >= offset + size;
+}
+
 PHEMA_FALLIBLE phema_input_read(const uint8_t **data, const struct phema_input *input,
                                 uint64_t offset, size_t size, uint8_t *buffer,
                                 struct phema_error *err)
 {
+    if (is_hole(input, offset, size)) {
+        memset(buffer, 0, size);
+        *data = buffer;
+        return PHEMA_OK;
+    }
     size_t block = input->block;
     size_t before = (size_t)(offset % block);
     size_t wanted = before + size; /* bytes from the block in which the first one lies */
@@ -147,13 +177,16 @@ PHEMA_FALLIBLE phema_input_read(const uint8_t **data, const struct phema_input *
 
 void phema_input_ask(const struct phema_input *input, uint64_t offset, uint64_t size)
 {
-    (void)posix_fadvise(input->descriptor, (off_t)offset, (off_t)size, POSIX_FADV_WILLNEED);
+    if (!is_hole(input, offset, size))
+        (void)posix_fadvise(input->descriptor, (off_t)offset, (off_t)size, POSIX_FADV_WILLNEED);
 }
 
 bool phema_input_is_cached(const struct phema_input *input, uint64_t offset)
 {
     uint8_t byte;
     struct iovec into = {&byte, 1};
+    if (is_hole(input, offset, 1))
+        return true;
     return preadv2(input->descriptor, &into, 1, (off_t)offset, RWF_NOWAIT) == 1;
 }
 

@@ -420,6 +420,16 @@ static bool make_hole(const struct phema_writer *writer, uint64_t offset, size_t
                      (off_t)size) == 0;
 }
 
+/* The zeros around a hole, which share their blocks with others: [*start, *end) grows to them. */
+static void take_in_edges(size_t *start, size_t *end, const uint8_t *bytes, size_t first,
+                          size_t size)
+{
+    while (*start > first && bytes[*start - 1] == 0)
+        --*start;
+    while (*end < size && bytes[*end] == 0)
+        ++*end;
+}
+
 PHEMA_FALLIBLE phema_writer_put(struct phema_writer *writer, uint64_t offset, const void *data,
                                 size_t size, struct phema_error *err)
 {
@@ -428,10 +438,14 @@ PHEMA_FALLIBLE phema_writer_put(struct phema_writer *writer, uint64_t offset, co
     enum phema_status status = PHEMA_OK;
     while (writer->is_fresh && !status && find_zeros(&zeros, &end, offset, bytes, size)) {
         bool is_hole = make_hole(writer, offset + zeros, end - zeros);
-        if (writer->is_resumed && !is_hole) /* what is there may be anything */
+        size_t next = end;
+        if (!writer->is_resumed)
+            take_in_edges(&zeros, &next, bytes, done, size);
+        else if (!is_hole) /* what is there may be anything */
             zeros = end;
         status = write_all(writer, offset + done, bytes + done, zeros - done, err);
-        done = zeros = end;
+        done = next;
+        zeros = end;
     }
     return status ? status : write_all(writer, offset + done, bytes + done, size - done, err);
 }

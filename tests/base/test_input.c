@@ -3,9 +3,11 @@
  * replaced is noticed. */
 #include "phema/input.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -59,6 +61,60 @@ static void check_ranges(const struct phema_input *input, const uint8_t *data)
             free(buffer);
         }
     }
+}
+
+/* 4 MiB of which only a little in the middle is stored, asked for in pieces of 64 KiB: zeros
+ * elsewhere, none of which come into the page cache. */
+static void holes_are_zeros(void **state)
+{
+    (void)state;
+    enum { PIECE = 1 << 16, N_PIECES = 64, STORED = 33 };
+    struct phema_error err = {""};
+    struct phema_file *file = NULL;
+    struct phema_input *input = NULL;
+    char *path = support_tmp_path("holes");
+    int descriptor = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    assert_true(descriptor >= 0);
+    assert_int_equal(ftruncate(descriptor, (off_t)N_PIECES * PIECE), 0);
+    assert_int_equal(pwrite(descriptor, "stored", 6, (off_t)STORED * PIECE + 1000), 6);
+    assert_ok(phema_file_open(&file, path, &err), &err);
+    assert_ok(phema_input_open(&input, file, false, &err), &err);
+    uint8_t *buffer = malloc(PIECE + PHEMA_INPUT_ROOM), *wanted = calloc(PIECE, 1);
+    assert_non_null(buffer);
+    assert_non_null(wanted);
+    for (size_t i = 0; i < N_PIECES; i++) {
+        const uint8_t *found = NULL;
+        memset(buffer, 0xee, PIECE);
+        phema_input_ask(input, i * PIECE, PIECE);
+        assert_ok(phema_input_read(&found, input, i * PIECE, PIECE, buffer, &err), &err);
+        memcpy(wanted + 1000, i == STORED ? "stored" : "\0\0\0\0\0", 6);
+        assert_memory_equal(found, wanted, PIECE);
+        assert_true(phema_input_is_cached(input, i * PIECE + 1000));
+    }
+    /* what is in the page cache without having been written was read */
+    void *mapped = mmap(NULL, (size_t)N_PIECES * PIECE, PROT_READ, MAP_SHARED, descriptor, 0);
+    assert_ptr_not_equal(mapped, MAP_FAILED);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uint8_t in_memory = 0;
+    for (size_t i = 0; i < N_PIECES; i += i == STORED - 8 ? 16 : 1) {
+        assert_int_equal(mincore((uint8_t *)mapped + i * PIECE, page, &in_memory), 0);
+        assert_int_equal(in_memory & 1, 0);
+    }
+    (void)munmap(mapped, (size_t)N_PIECES * PIECE);
+
+    /* a file that has become shorter has no holes behind its end */
+    const uint8_t *found = NULL;
+    assert_int_equal(ftruncate(descriptor, (off_t)40 * PIECE), 0);
+    assert_ok(phema_input_read(&found, input, 39 * PIECE, PIECE, buffer, &err), &err);
+    assert_int_equal(phema_input_read(&found, input, 40 * PIECE, PIECE, buffer, &err),
+                     PHEMA_ERR_FILE);
+    assert_non_null(strstr(err.message, "cut short"));
+    (void)close(descriptor);
+    phema_input_close(input);
+    phema_file_close(file);
+    free(buffer);
+    free(wanted);
+    free(path);
 }
 
 static void any_range_is_read(void **state)
@@ -164,6 +220,7 @@ static void descriptors_are_allowed_up_to_the_hard_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(holes_are_zeros),
         cmocka_unit_test(any_range_is_read),
         cmocka_unit_test(any_range_is_read_past_the_page_cache),
         cmocka_unit_test(a_file_that_was_cut_is_noticed),

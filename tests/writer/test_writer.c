@@ -3,11 +3,14 @@
 #include "phema/writer.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -76,6 +79,40 @@ static void zeros_are_left_out(void **state)
     free(found);
     free(data);
     free(path);
+}
+
+/* Blocks that pieces of zeros share take no room either, where none was set aside. */
+static void zeros_that_share_blocks_are_left_out(void **state)
+{
+    (void)state;
+    enum { SIZE = 4 << 20, PIECE = 131072 };
+    struct phema_error err = {""};
+    struct statfs filesystem;
+    if (statfs("/dev/shm", &filesystem) || filesystem.f_type != TMPFS_MAGIC)
+        skip();
+    char path[64];
+    (void)snprintf(path, sizeof(path), "/dev/shm/phema-test-writer-%d", (int)getpid());
+    uint8_t *data = calloc(1, SIZE);
+    assert_non_null(data);
+    data[999] = data[SIZE - 1] = 1;
+    struct phema_writer *writer = NULL;
+    assert_ok(phema_writer_open(&writer, path, SIZE, &quick, &err), &err);
+    assert_ok(phema_writer_put(writer, 0, data, 1000, &err), &err);
+    for (size_t at = 1000; at < SIZE; at += PIECE)
+        assert_ok(
+            phema_writer_put(writer, at, data + at, at + PIECE < SIZE ? PIECE : SIZE - at, &err),
+            &err);
+    assert_ok(phema_writer_commit(writer, &err), &err);
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    size_t size = 0;
+    uint8_t *found = support_read(path, &size);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(size, SIZE);
+    assert_memory_equal(found, data, SIZE);
+    assert_in_range(st.st_blocks * 512, 1, 64 << 10);
+    free(found);
+    free(data);
 }
 
 /* One byte among zeros is kept, wherever in its block it stands. */
@@ -331,6 +368,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(commit_publishes_what_was_put_in_any_order),
         cmocka_unit_test(zeros_are_left_out),
+        cmocka_unit_test(zeros_that_share_blocks_are_left_out),
         cmocka_unit_test(a_byte_among_zeros_is_kept),
         cmocka_unit_test(abandon_leaves_nothing),
         cmocka_unit_test(an_existing_file_is_refused_and_kept_unless_replacing),

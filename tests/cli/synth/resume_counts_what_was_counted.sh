@@ -22,13 +22,13 @@ said() { grep -e warning -e 'tensors averaged' | sed 's/; kernels.*//'; }
 "$phema" synth -v -j2 "${arguments[@]}" whole/ 2>&1 >/dev/null | said
 for io in read mmap; do # other tiles: what was counted in these is done again
     rm -rf new
-    { $slow FAULT_WITH=KILL FAULT_AT=44 "$phema" synth -q --resume -j2 "${arguments[@]}" new/; } 2>/dev/null
+    { $slow FAULT_WITH=KILL FAULT_AT=34 "$phema" synth -q --resume -j2 "${arguments[@]}" new/; } 2>/dev/null
     echo "status $?"
     "$phema" synth -v --resume -j2 --io $io "${arguments[@]}" new/ 2>&1 >/dev/null | said
     diff -r whole new && echo "same"
 done
 echo "- refused now"
 rm -rf new
-{ $slow FAULT_WITH=KILL FAULT_AT=44 "$phema" synth -q --resume -j2 "${arguments[@]}" new/; } 2>/dev/null
+{ $slow FAULT_WITH=KILL FAULT_AT=34 "$phema" synth -q --resume -j2 "${arguments[@]}" new/; } 2>/dev/null
 echo "status $?"
 "$phema" synth -q --resume -j1 --nan error "${arguments[@]}" new/ 2>&1 | grep -o "tensor '.*"
