@@ -31,29 +31,6 @@ static double random_weight(void)
     return ((double)(int64_t)random_u64()) * 0x1p-62;
 }
 
-/* Any bits: NaN, infinities and subnormals among them. Every other call stays with ordinary
- * numbers, so that sums are more than NaN. */
-static void fill(uint8_t *data, enum phema_dtype dtype, size_t n, bool is_tame)
-{
-    size_t bytes = n * phema_dtype_bits(dtype) / 8;
-    for (size_t i = 0; i < bytes; i++)
-        data[i] = (uint8_t)random_u64();
-    if (!is_tame)
-        return;
-    for (size_t i = 0; i < n; i++) {
-        double value = random_weight();
-        float single = (float)value;
-        if (dtype == PHEMA_F64)
-            memcpy(data + 8 * i, &value, 8);
-        else if (dtype == PHEMA_F32)
-            memcpy(data + 4 * i, &single, 4);
-        else if (dtype == PHEMA_F16 || dtype == PHEMA_BF16)
-            data[2 * i + 1] &= 0xbb; /* the exponent below its maximum */
-        else if (dtype != PHEMA_F4)
-            data[i] &= 0xbb;
-    }
-}
-
 /* The same bits, or NaN of any kind on both sides. */
 static bool is_same_sum(enum phema_accumulator accumulator, const uint8_t *a, const uint8_t *b,
                         size_t i)
@@ -100,7 +77,7 @@ static void check_shape(struct arena *arena, const struct phema_backend *backend
     size_t input_bytes = shape->n_elems * phema_dtype_bits(shape->dtype) / 8;
     for (size_t k = 0; k < shape->n_inputs; k++) {
         uint8_t *start = arena->inputs[k] + INPUT_BYTES - shape->shift - input_bytes;
-        fill(start, shape->dtype, shape->n_elems, is_tame);
+        support_fill_numbers(start, shape->dtype, shape->n_elems, !is_tame, &random_state);
         inputs[k] = start;
     }
     for (size_t i = 0; i < shape->n_inputs * shape->n_targets; i++)
@@ -223,7 +200,7 @@ static void sums_do_not_depend_on_the_tiling(void **state)
     const uint8_t *inputs[11], *later[11];
     const size_t n_elems = 3000, n_inputs = 11, n_targets = 6, n_cut = 1027;
     for (size_t k = 0; k < n_inputs; k++) {
-        fill(data[k], PHEMA_F16, n_elems, true);
+        support_fill_numbers(data[k], PHEMA_F16, n_elems, false, &random_state);
         inputs[k] = data[k];
         later[k] = data[k] + 2 * n_cut;
     }

@@ -85,26 +85,6 @@ static int close_bench(void **state)
     return 0;
 }
 
-/* Any bits, or numbers around 1 with exponents that every dtype has. */
-static void fill(uint8_t *data, enum phema_dtype dtype, size_t n, bool is_tame)
-{
-    size_t bytes = n * phema_dtype_bits(dtype) / 8;
-    for (size_t i = 0; i < bytes; i++)
-        data[i] = (uint8_t)(random_u64() >> 24);
-    for (size_t i = 0; i < n && is_tame; i++) {
-        double value = (double)(int64_t)random_u64() * 0x1p-62;
-        float single = (float)value;
-        if (dtype == PHEMA_F64)
-            memcpy(data + 8 * i, &value, 8);
-        else if (dtype == PHEMA_F32)
-            memcpy(data + 4 * i, &single, 4);
-        else if (dtype == PHEMA_F16)
-            data[2 * i + 1] &= 0xbb;
-        else
-            data[2 * i + 1] = (uint8_t)((data[2 * i + 1] & 0x80) | 0x3f);
-    }
-}
-
 /* As tiles of small tensors have them: of any size up to the largest, without a gap. */
 static void cut_blocks(struct bench *bench, size_t n_elems)
 {
@@ -122,7 +102,8 @@ static void cut_blocks(struct bench *bench, size_t n_elems)
 static void make_inputs(struct bench *bench, const struct shape *shape)
 {
     for (size_t k = 0; k < shape->n_inputs; k++) {
-        fill(bench->inputs[k], shape->input, shape->n_elems, shape->is_tame);
+        support_fill_numbers(bench->inputs[k], shape->input, shape->n_elems, !shape->is_tame,
+                             &random_state);
         bench->places[k] = (uint32_t)k;
     }
     for (size_t k = shape->n_inputs; k > 1; k--) { /* in any order */

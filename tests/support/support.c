@@ -133,3 +133,32 @@ uint64_t support_random(uint64_t *state)
     z = (z ^ z >> 27) * 0x94d049bb133111eb;
     return z ^ z >> 31;
 }
+
+/* An element in [-2, 2], or, where bits are cleared, one whose exponent is below its dtype's
+ * largest. */
+static void tame(uint8_t *data, enum phema_dtype dtype, size_t i, uint64_t *state)
+{
+    double value = (double)(int64_t)support_random(state) * 0x1p-62;
+    float single = (float)value;
+    if (dtype == PHEMA_F64)
+        memcpy(data + 8 * i, &value, 8);
+    else if (dtype == PHEMA_F32)
+        memcpy(data + 4 * i, &single, 4);
+    else if (dtype == PHEMA_F16)
+        data[2 * i + 1] &= 0xbb;
+    else if (dtype == PHEMA_BF16) /* around 1: with its many exponents most would vanish in a sum */
+        data[2 * i + 1] = (uint8_t)((data[2 * i + 1] & 0x80) | 0x3f);
+    else if (phema_dtype_bits(dtype) == 8)
+        data[i] &= 0xbb;
+}
+
+void support_fill_numbers(void *out, enum phema_dtype dtype, size_t n, bool is_any_bits,
+                          uint64_t *state)
+{
+    uint8_t *data = out;
+    size_t bytes = n * phema_dtype_bits(dtype) / 8;
+    for (size_t i = 0; i < bytes; i++)
+        data[i] = (uint8_t)(support_random(state) >> 30);
+    for (size_t i = 0; i < n && !is_any_bits; i++)
+        tame(data, dtype, i, state);
+}

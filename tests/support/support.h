@@ -5,11 +5,13 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
 
+#include "phema/dtype.h"
 #include "phema/error.h"
 #include "phema/span.h"
 
@@ -29,6 +31,10 @@ void support_assert_near(double got, double wanted, double tolerance, const char
 
 /* The next number of a sequence that its first state decides (splitmix64). */
 uint64_t support_random(uint64_t *state);
+/* n elements from that sequence: any bits, so NaN, infinities and subnormals among them, or
+ * ordinary numbers, so that their sums are more than NaN. */
+void support_fill_numbers(void *out, enum phema_dtype dtype, size_t n, bool is_any_bits,
+                          uint64_t *state);
 
 /* An empty directory of this process, the same at each call; removed with all in it at exit. */
 const char *support_tmp(void);

@@ -14,29 +14,6 @@ enum { N_BIG = 50011, N_SNAPSHOTS = 7 };
 
 static uint64_t random_state = 5;
 
-/* Numbers of any dtype, mostly ordinary ones. */
-static void fill(void *out, enum phema_dtype dtype, size_t n, bool is_any_bits)
-{
-    uint8_t *data = out;
-    size_t bytes = n * phema_dtype_bits(dtype) / 8;
-    for (size_t i = 0; i < bytes; i++)
-        data[i] = (uint8_t)(support_random(&random_state) >> 30);
-    for (size_t i = 0; i < n && !is_any_bits; i++) {
-        double value = (double)(int64_t)support_random(&random_state) * 0x1p-62;
-        float single = (float)value;
-        if (dtype == PHEMA_F64)
-            memcpy(data + 8 * i, &value, 8);
-        else if (dtype == PHEMA_F32)
-            memcpy(data + 4 * i, &single, 4);
-        else if (dtype == PHEMA_F16)
-            data[2 * i + 1] &= 0xbb;
-        else if (dtype == PHEMA_BF16)
-            data[2 * i + 1] = (uint8_t)((data[2 * i + 1] & 0x80) | 0x3f);
-        else if (dtype == PHEMA_F8_E4M3)
-            data[i] &= 0xbb;
-    }
-}
-
 /* What a directory of snapshots is made of. */
 struct made {
     char *directory;
@@ -49,16 +26,17 @@ static void make(struct made *made, const char *name, bool has_f8)
     *made = (struct made){.directory = make_directory(name)};
     static uint8_t big[N_BIG * 8], small[64], halves[6000], doubles[800], singles[40000], tiny[999];
     static uint8_t frozen[8192];
-    fill(frozen, PHEMA_F16, sizeof(frozen) / 2, true);
+    support_fill_numbers(frozen, PHEMA_F16, sizeof(frozen) / 2, true, &random_state);
     for (int k = 0; k < N_SNAPSHOTS; k++) {
         char file[64];
-        fill(big, PHEMA_F16, N_BIG, false);
-        fill(small, PHEMA_F16, 31, true);
-        fill(halves, PHEMA_BF16, 3000, false);
-        fill(doubles, PHEMA_F64, 100, k == 3);
-        fill(singles, PHEMA_F32, 10000, false);
-        fill(tiny, PHEMA_F8_E4M3, sizeof(tiny), false);
-        fill(frozen, PHEMA_F16, 1024, false); /* the first block of it is not */
+        support_fill_numbers(big, PHEMA_F16, N_BIG, false, &random_state);
+        support_fill_numbers(small, PHEMA_F16, 31, true, &random_state);
+        support_fill_numbers(halves, PHEMA_BF16, 3000, false, &random_state);
+        support_fill_numbers(doubles, PHEMA_F64, 100, k == 3, &random_state);
+        support_fill_numbers(singles, PHEMA_F32, 10000, false, &random_state);
+        support_fill_numbers(tiny, PHEMA_F8_E4M3, sizeof(tiny), false, &random_state);
+        support_fill_numbers(frozen, PHEMA_F16, 1024, false,
+                             &random_state); /* the first block of it is not */
         const struct entry entries[] = {{"big", PHEMA_F16, N_BIG, false, big},
                                         {"doubles", PHEMA_F64, 100, false, doubles},
                                         {"empty", PHEMA_F32, 0, false, NULL},

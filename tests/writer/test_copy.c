@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "partial.h"
+#include "paths.h"
 #include "phema/cleanup.h"
 #include "support.h"
 
@@ -19,11 +20,6 @@
 
 static const struct phema_writer_options quick = {0};
 static const struct phema_writer_options apart = {.owns_blocks = true, .syncs = true};
-
-static bool exists(const char *path)
-{
-    return access(path, F_OK) == 0;
-}
 
 /* A file of bytes that follow no simple pattern; the path is the caller's. */
 static char *make_source(uint8_t **content)

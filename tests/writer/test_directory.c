@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "partial.h"
+#include "paths.h"
 #include "phema/cleanup.h"
 #include "support.h"
 
@@ -20,22 +21,10 @@ static const struct phema_writer_options quick = {0};
 static const struct phema_writer_options durable = {.syncs = true};
 static const struct phema_writer_options forced = {.replaces = true, .syncs = true};
 
-static bool exists(const char *path)
-{
-    return access(path, F_OK) == 0;
-}
-
 /* Paths in a directory of the test's own, which starts empty. */
 struct place {
     char *path, *partial, *aside;
 };
-
-static char *with_end(const char *path, const char *end)
-{
-    char *joined = NULL;
-    assert_true(asprintf(&joined, "%s%s", path, end) > 0);
-    return joined;
-}
 
 static struct place make_place(const char *name)
 {

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "parts.h"
+#include "paths.h"
 #include "support.h"
 
 static const struct phema_writer_options durable = {.syncs = true};
@@ -180,18 +181,6 @@ static void assert_calls_then_directory(const char *before, const char *after)
     char wanted[1024];
     (void)snprintf(wanted, sizeof(wanted), "%s, sync %s%s", before, tmp_name(), after);
     assert_calls(wanted);
-}
-
-static bool exists(const char *path)
-{
-    return access(path, F_OK) == 0;
-}
-
-static char *with_end(const char *path, const char *end)
-{
-    char *joined = NULL;
-    assert_true(asprintf(&joined, "%s%s", path, end) > 0);
-    return joined;
 }
 
 static void assert_content(const char *path, const void *content, size_t wanted)

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "paths.h"
 #include "phema/cleanup.h"
 #include "support.h"
 
@@ -33,18 +34,6 @@ static struct phema_writer_part_options part_of(uint64_t part, uint64_t n_parts)
                                               .files = &one_file,
                                               .n_files = 1,
                                               .syncs = part % 2 == 0};
-}
-
-static bool exists(const char *path)
-{
-    return access(path, F_OK) == 0;
-}
-
-static char *with_end(const char *path, const char *end)
-{
-    char *joined = NULL;
-    assert_true(asprintf(&joined, "%s%s", path, end) > 0);
-    return joined;
 }
 
 static bool has_marker(const char *path, uint64_t part, uint64_t n_parts)

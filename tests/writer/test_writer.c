@@ -14,15 +14,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "paths.h"
 #include "phema/cleanup.h"
 #include "support.h"
 
 static const struct phema_writer_options quick = {.replaces = false, .syncs = false};
-
-static bool exists(const char *path)
-{
-    return access(path, F_OK) == 0;
-}
 
 static void commit_publishes_what_was_put_in_any_order(void **state)
 {

@@ -1,0 +1,24 @@
+/* paths.h - what a test of files asks of paths. */
+#ifndef PHEMA_TEST_PATHS_H
+#define PHEMA_TEST_PATHS_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "support.h"
+
+static inline bool exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+/* The path with something behind it, as ".partial"; the caller's (free). */
+static inline char *with_end(const char *path, const char *end)
+{
+    char *joined = NULL;
+    assert_true(asprintf(&joined, "%s%s", path, end) > 0);
+    return joined;
+}
+
+#endif
