@@ -4,15 +4,10 @@
 #   tests/completions.sh PROGRAM
 # A shell that is not installed is named and left out.
 set -u
+# shellcheck source=support/script.sh
+. "$(dirname "$0")/support/script.sh"
 program=$(readlink -f "$1") || exit 1
 here=$(cd "$(dirname "$0")/completions" && pwd)
-failed=0
-fail() {
-    echo "completions: $*" >&2
-    failed=1
-}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 mkdir "$work/in" "$work/bin"
 export TMPDIR=$work LC_ALL=C.UTF-8 HOME=$work TERM=dumb
 cd "$work/in" || exit 1

@@ -6,16 +6,16 @@
 #   tests/docs.sh PROGRAM SHARED FILE.md [--bless]
 # SHARED holds fixtures/ and examples/; --bless puts what is printed now into the document.
 set -u
+# shellcheck source=support/script.sh
+. "$(dirname "$0")/support/script.sh"
 program=$(readlink -f "$1") || exit 1
 shared=$(readlink -f "$2") || exit 1
 file=$(readlink -f "$3") || exit 1
 bless=${4:-}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-mkdir "$work/bin" "$work/in"
-ln -s "$program" "$work/bin/posthoc-ema"
+mkdir "$work/in"
+call_it "$program"
 ln -s "$shared/fixtures" "$shared/examples" "$work/in"
-export PATH="$work/bin:$PATH" LC_ALL=C.UTF-8 TERM=dumb NO_COLOR=1
+export LC_ALL=C.UTF-8 TERM=dumb NO_COLOR=1
 unset COLUMNS
 
 mask() {
@@ -53,8 +53,6 @@ if [ "$bless" = --bless ]; then
     cat "$work/found" >"$file"
     exit 0
 fi
-grep -q '^\$ posthoc-ema' "$file" || {
-    echo "docs: $file shows no commands" >&2
-    exit 1
-}
-diff -u --label "$(basename "$file")" <(mask "$file") --label printed <(mask "$work/found")
+grep -q '^\$ posthoc-ema' "$file" || fail "$file shows no commands"
+diff -u --label "$(basename "$file")" <(mask "$file") --label printed <(mask "$work/found") || failed=1
+exit $failed

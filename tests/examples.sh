@@ -4,18 +4,13 @@
 # steps of the CI job succeed, and fail where an average is not right.
 #   tests/examples.sh PROGRAM EXAMPLES
 set -u
+# shellcheck source=support/script.sh
+. "$(dirname "$0")/support/script.sh"
 program=$(readlink -f "$1") || exit 1
 examples=$(readlink -f "$2") || exit 1
-failed=0
-fail() {
-    echo "examples: $*" >&2
-    failed=1
-}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-mkdir "$work/bin" "$work/in"
-ln -s "$program" "$work/bin/posthoc-ema"
-export PATH="$work/bin:$PATH" LC_ALL=C
+mkdir "$work/in"
+call_it "$program"
+export LC_ALL=C
 cd "$work/in" || exit 1
 posthoc-ema gen -q --count 16 --truth 0.13 --no-sync run >/dev/null
 truth=run/truth/truth-0004096-0.130.safetensors

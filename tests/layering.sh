@@ -3,12 +3,9 @@
 # know an outside library, and what no file may hold.
 #   tests/layering.sh ROOT
 set -u
+# shellcheck source=support/script.sh
+. "$(dirname "$0")/support/script.sh"
 cd "$1" || exit 1
-failed=0
-fail() {
-    echo "layering: $*" >&2
-    failed=1
-}
 
 # room: the doors it opens besides base's and its own (as in CMakeLists.txt)
 declare -A opens=(

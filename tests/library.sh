@@ -4,15 +4,10 @@
 # any locale; and the program knows it again.
 #   tests/library.sh BUILD_DIR SOURCE_DIR
 set -u
+# shellcheck source=support/script.sh
+. "$(dirname "$0")/support/script.sh"
 build=$(readlink -f "$1") || exit 1
 source=$(readlink -f "$2") || exit 1
-failed=0
-fail() {
-    echo "library: $*" >&2
-    failed=1
-}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 cmake --install "$build" --prefix "$work/prefix" >install.log || {
     cat install.log >&2

@@ -3,11 +3,8 @@
 # the module is linked with what it says it uses, and shows nothing but its table.
 #   tests/links.sh PROGRAM [MODULE]
 set -u
-failed=0
-fail() {
-    echo "links: $*" >&2
-    failed=1
-}
+# shellcheck source=support/script.sh
+. "$(dirname "$0")/support/script.sh"
 needed() {
     readelf -d "$1" | sed -nE 's/.*\(NEEDED\).*\[(.*)\]/\1/p'
 }

@@ -6,18 +6,12 @@
 # Commands are the lines of literal displays that begin with "$ "; lines without it go on with the
 # command before.
 set -u
+# shellcheck source=support/script.sh
+. "$(dirname "$0")/support/script.sh"
 program=$(readlink -f "$1") || exit 1
 pages=$(cd "$2" && pwd) || exit 1
-failed=0
-fail() {
-    echo "man: $*" >&2
-    failed=1
-}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-mkdir "$work/bin"
-ln -s "$program" "$work/bin/posthoc-ema"
-export PATH="$work/bin:$PATH" LC_ALL=C
+call_it "$program"
+export LC_ALL=C
 
 options_of_help() { # "--name VALUE", "-x --name VALUE" or "OPERAND", one a line
     posthoc-ema "$1" --help | sed -nE \

@@ -3,13 +3,10 @@
 # left. Packages that they depend on are looked for among those of this machine.
 #   tests/package.sh BUILD_DIR
 set -u
+# shellcheck source=support/script.sh
+. "$(dirname "$0")/support/script.sh"
 build=$(readlink -f "$1") || exit 1
 tests=$(cd "$(dirname "$0")" && pwd)
-failed=0
-fail() {
-    echo "package: $*" >&2
-    failed=1
-}
 for tool in cpack dpkg dpkg-deb dpkg-shlibdeps; do
     command -v $tool >/dev/null || {
         echo "package: there is no $tool on this machine" >&2
@@ -24,8 +21,6 @@ if [ "$(id -u)" -ne 0 ]; then
     }
     as_root=(fakeroot)
 fi
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 mkdir "$work/in"
 cd "$work/in" || exit 1
 

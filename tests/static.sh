@@ -3,16 +3,14 @@
 # solves, averages, compresses, draws.
 #   tests/static.sh PROGRAM
 set -u
+# shellcheck source=support/script.sh
+. "$(dirname "$0")/support/script.sh"
 program=$(readlink -f "$1") || exit 1
-failed=0
 others=$(readelf -d "$program" | sed -nE 's/.*\(NEEDED\).*\[(.*)\]/\1/p' |
     grep -vE '^(libc|libm|libpthread|libdl|librt)\.so\.[0-9]+$|^ld-linux[a-z0-9-]*\.so\.[0-9]+$')
 if [ -n "$others" ]; then
-    echo "static: needs $others" >&2
-    failed=1
+    fail "needs $others"
 fi
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 # solved by LAPACK, since there are more than 700 snapshots
 {
@@ -22,8 +20,5 @@ cd "$work" || exit 1
         "$program" plot -q profiles --sigma-rel 0.1 --last 4 run -o a.png --csv a.csv &&
         "$program" plot -q profiles --sigma-rel 0.1 --last 4 run -o a.pdf &&
         [ "$(head -c 4 a.pdf)" = %PDF ] && [ "$(head -c 4 a.png | tail -c 3)" = PNG ]
-} >/dev/null || {
-    echo "static: does not do what the other program does" >&2
-    failed=1
-}
+} >/dev/null || fail "does not do what the other program does"
 exit $failed
