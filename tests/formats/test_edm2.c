@@ -3,8 +3,6 @@
  * held against its listings in test_fixtures.c. */
 #include "phema/formats.h"
 
-#include <time.h>
-
 #include "build.h"
 
 #define PROTO            "\x80\x04"
@@ -391,8 +389,8 @@ static void reconstructions_hold_their_values(void **state)
     }
 }
 
-/* Quadratic work would show: 20 000 tensors. */
-static void many_tensors_open_quickly(void **state)
+/* What opening them takes is counted by tests/growth. */
+static void many_tensors_are_listed(void **state)
 {
     (void)state;
     struct phema_text file = {0};
@@ -402,15 +400,11 @@ static void many_tensors_open_quickly(void **state)
     put_text(&file, "e.");
     const char *path = as_file(file.data, file.size);
     phema_text_clear(&file);
-    clock_t start = clock();
     struct phema_error err = {""};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
     assert_int_equal(phema_checkpoint_n_tensors(checkpoint), 20000);
     phema_checkpoint_close(checkpoint);
-    double elapsed = (double)(clock() - start) / CLOCKS_PER_SEC;
-    print_message("20000 tensors: %.3f s\n", elapsed);
-    assert_true(elapsed < 20);
 }
 
 static void no_change_of_a_byte_crashes(void **state)
@@ -445,7 +439,7 @@ int main(void)
         cmocka_unit_test(nesting_ends),
         cmocka_unit_test(holes_buy_no_memory),
         cmocka_unit_test(reconstructions_hold_their_values),
-        cmocka_unit_test(many_tensors_open_quickly),
+        cmocka_unit_test(many_tensors_are_listed),
         cmocka_unit_test(no_change_of_a_byte_crashes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

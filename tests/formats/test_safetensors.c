@@ -2,8 +2,6 @@
 /* Headers that lie, in every way the format page lists, and the odd ones that are legal. */
 #include "phema/formats.h"
 
-#include <time.h>
-
 #include "build.h"
 
 static void refuse(const char *json, size_t n_data, const char *part)
@@ -427,13 +425,7 @@ static void a_changed_byte_is_seen(void **state)
     assert_true(n_alike > 5); /* those in the metadata */
 }
 
-static double seconds(void)
-{
-    struct timespec now;
-    assert_int_equal(clock_gettime(CLOCK_MONOTONIC, &now), 0);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
+/* The last tensor first. */
 static void put_many(struct phema_text *file, size_t n)
 {
     struct phema_text json = {0};
@@ -448,8 +440,8 @@ static void put_many(struct phema_text *file, size_t n)
     phema_text_clear(&json);
 }
 
-/* Quadratic work would take minutes: the bounds leave room for sanitizers and a busy machine. */
-static void many_tensors_open_quickly(void **state)
+/* What opening them takes is counted by tests/growth. */
+static void many_tensors_are_listed(void **state)
 {
     (void)state;
     struct phema_text file = {0};
@@ -458,32 +450,12 @@ static void many_tensors_open_quickly(void **state)
     phema_text_clear(&file);
     struct phema_error err = {""};
     struct phema_checkpoint *checkpoint = NULL;
-    double start = seconds();
     assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
-    double elapsed = seconds() - start;
-    print_message("200000 tensors: %.3f s\n", elapsed);
     assert_int_equal(phema_checkpoint_n_tensors(checkpoint), 200000);
-    assert_true(elapsed < 10);
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
+    for (size_t i = 0; i < 200000; i++) /* one byte each, from the last to the first */
+        assert_true(tensors[i].offset == tensors[0].offset - i);
     phema_checkpoint_close(checkpoint);
-}
-
-static void many_checkpoints_open_quickly(void **state)
-{
-    (void)state;
-    struct phema_text file = {0};
-    put_many(&file, 1000);
-    const char *path = as_file(file.data, file.size);
-    phema_text_clear(&file);
-    double start = seconds();
-    for (int i = 0; i < 100; i++) {
-        struct phema_error err = {""};
-        struct phema_checkpoint *checkpoint = NULL;
-        assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
-        phema_checkpoint_close(checkpoint);
-    }
-    double elapsed = seconds() - start;
-    print_message("100 checkpoints of 1000 tensors: %.3f s\n", elapsed);
-    assert_true(elapsed < 10);
 }
 
 int main(void)
@@ -503,8 +475,7 @@ int main(void)
         cmocka_unit_test(a_header_that_differs_is_read),
         cmocka_unit_test(beside_another_the_same_is_refused),
         cmocka_unit_test(a_changed_byte_is_seen),
-        cmocka_unit_test(many_tensors_open_quickly),
-        cmocka_unit_test(many_checkpoints_open_quickly),
+        cmocka_unit_test(many_tensors_are_listed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

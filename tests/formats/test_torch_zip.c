@@ -2,8 +2,6 @@
 /* Archives that lie about where their records are, and what torch itself writes at the edges. */
 #include "phema/formats.h"
 
-#include <time.h>
-
 #include "build.h"
 
 /* {'w': 8 bytes} with storage '0' */
@@ -431,25 +429,19 @@ static void put_many(struct phema_text *file, size_t n)
     phema_text_clear(&program);
 }
 
-/* Quadratic work would show: 20 000 tensors, 20 times. */
-static void many_tensors_open_quickly(void **state)
+/* What opening them takes is counted by tests/growth. */
+static void many_tensors_are_listed(void **state)
 {
     (void)state;
     struct phema_text file = {0};
     put_many(&file, 20000);
     const char *path = as_file(file.data, file.size);
     phema_text_clear(&file);
-    clock_t start = clock();
-    for (int i = 0; i < 20; i++) {
-        struct phema_error err = {""};
-        struct phema_checkpoint *checkpoint = NULL;
-        assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
-        assert_int_equal(phema_checkpoint_n_tensors(checkpoint), 20000);
-        phema_checkpoint_close(checkpoint);
-    }
-    double elapsed = (double)(clock() - start) / CLOCKS_PER_SEC;
-    print_message("400000 tensors of 20 files: %.3f s\n", elapsed);
-    assert_true(elapsed < 20);
+    struct phema_error err = {""};
+    struct phema_checkpoint *checkpoint = NULL;
+    assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
+    assert_int_equal(phema_checkpoint_n_tensors(checkpoint), 20000);
+    phema_checkpoint_close(checkpoint);
 }
 
 static void no_change_of_a_byte_crashes(void **state)
@@ -480,7 +472,7 @@ int main(void)
         cmocka_unit_test(zip64_records_are_read_and_must_agree),
         cmocka_unit_test(saturated_entries_take_their_zip64_field),
         cmocka_unit_test(a_descriptor_does_not_lie_in_the_directory),
-        cmocka_unit_test(many_tensors_open_quickly),
+        cmocka_unit_test(many_tensors_are_listed),
         cmocka_unit_test(no_change_of_a_byte_crashes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
