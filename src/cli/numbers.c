@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* numbers.c - sizes and lists of numbers as users write them. */
+/* numbers.c - lists of numbers as users write them. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,25 +11,6 @@
 
 /* More than anyone sweeps; a step that is too small must not fill the memory. */
 #define MAX_LIST ((size_t)100000)
-
-/* 512M, 2GiB, 1e9, 5GB */
-PHEMA_FALLIBLE cli_parse_size(uint64_t *out, const char *text, struct phema_error *err)
-{
-    char plain[64];
-    size_t size = strlen(text);
-    if (size > 1 && text[size - 1] == 'B')
-        size--;
-    if (size < sizeof(plain)) {
-        memcpy(plain, text, size);
-        plain[size] = '\0';
-        if (phema_count_parse(out, plain, err) == PHEMA_OK)
-            return PHEMA_OK;
-    }
-    return phema_fail(err, PHEMA_ERR_USAGE, "'%s' is no size; expected one like 512M, 2GiB or 1e9",
-                      text);
-}
-
-/* ---- Lists ---- */
 
 struct list {
     struct phema_arena *arena;

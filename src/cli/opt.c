@@ -159,7 +159,7 @@ static enum phema_status set_value(struct parse *parse, const struct cli_opt *op
         break;
     case CLI_COUNT:
     case CLI_SIZE:
-        status = option->kind == CLI_SIZE ? cli_parse_size(value, text, err)
+        status = option->kind == CLI_SIZE ? phema_size_parse(value, text, err)
                                           : phema_count_parse(value, text, err);
         if (!status && (option->flags & CLI_POSITIVE) && *(uint64_t *)value == 0)
             status = phema_fail(err, PHEMA_ERR_USAGE, "expected at least 1, found '%s'", text);

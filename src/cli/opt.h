@@ -19,8 +19,8 @@ enum cli_kind {
     CLI_CHOICE,   /* const char *, one of value's a|b|c */
     CLI_REAL,     /* double; NaN until given */
     CLI_REALS,    /* struct cli_reals: "0.1", "0.1,0.2", "0.01:0.25:0.005", "0.01,0.02,...,0.1" */
-    CLI_COUNT,    /* uint64_t, with suffixes k M G Ki Mi Gi */
-    CLI_SIZE      /* uint64_t, bytes: the same, and B behind it */
+    CLI_COUNT,    /* uint64_t, whole, with suffixes: phema_count_parse */
+    CLI_SIZE      /* uint64_t, bytes: phema_size_parse */
 };
 
 enum {
@@ -86,7 +86,6 @@ const char *cli_nearest(const char *word, const char *(*name)(const void *table,
 void cli_shell_quote(struct phema_text *out, const char *word);
 
 /* numbers.c */
-PHEMA_FALLIBLE cli_parse_size(uint64_t *out, const char *text, struct phema_error *err);
 PHEMA_FALLIBLE cli_parse_reals(struct cli_reals *out, struct phema_arena *arena, const char *text,
                                struct phema_error *err);
 

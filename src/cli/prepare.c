@@ -87,7 +87,7 @@ static enum phema_status read_gpu_memory(struct phema_device_request *request, c
         request->memory_fraction = fraction;
         return PHEMA_OK;
     }
-    enum phema_status status = cli_parse_size(&request->memory_bytes, text, err);
+    enum phema_status status = phema_size_parse(&request->memory_bytes, text, err);
     if (status || !request->memory_bytes)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "--gpu-memory: '%s' is neither a size such as 8GiB nor a part of what is "

@@ -31,7 +31,7 @@ struct cli_run_values {
          CLI_SIZE,                                                                                  \
          CLI_ROW(type, run.shard_size),                                                             \
          "SIZE",                                                                                    \
-         "write a directory of safetensors files of at most\nthis size (512M, 2GiB, 1e9), and "     \
+         "write a directory of safetensors files of at most\nthis size (512M, 1.5GiB, 1e9), and "   \
          "their index",                                                                             \
          CLI_SHAPES_BYTES | CLI_POSITIVE,                                                           \
          0},                                                                                        \

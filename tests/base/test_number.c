@@ -2,7 +2,7 @@
 /* Numbers with suffixes: what each stands for by the table in posthoc-ema(1), and what is none. */
 #include "phema/number.h"
 
-#include <math.h>
+#include <string.h>
 
 #include "support.h"
 
@@ -51,12 +51,114 @@ static void counts_are_whole_and_below_2_to_53(void **state)
                      "is no count");
 }
 
+static void sizes_are_exact_and_rounded_down(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        uint64_t bytes;
+    } known[] = {{"0", 0},
+                 {"0.0GiB", 0},
+                 {"1e3", 1000},
+                 {"1E3", 1000},
+                 {"1e+3B", 1000},
+                 {"512M", 512000000},
+                 {"5GB", 5000000000},
+                 {"1.5GiB", 1610612736},
+                 {"1.GiB", 1073741824},
+                 {".5Gi", 536870912},
+                 {"1.", 1},
+                 {"1.999999", 1},
+                 {"1.5k", 1500},
+                 {"1.2345k", 1234},
+                 {"0.1KiB", 102},          /* of 102.4 */
+                 {"0.3Mi", 314572},        /* of 314572.8 */
+                 {"2.01GB", 2010000000},   /* 2.01 * 1e9 is 2009999999.9999998 */
+                 {"0.7TiB", 769658139443}, /* of 769658139443.2 */
+                 {"1.00000000000000000001Ki", 1024},
+                 {"0.99999999999999999999Ki", 1023}, /* 1024 as a double */
+                 {"1.5e-3GiB", 1610612},             /* of 1610612.736 */
+                 {"0.0015e3k", 1500},
+                 {"000000000000000000001e3", 1000},
+                 {"0e9999", 0},
+                 {"8191.999TiB", 9007198155229364u}, /* of ...364.2 */
+                 {"9007199254740991", 9007199254740991u},
+                 {"9007199254740991.9", 9007199254740991u},
+                 {"8191.9999999999999999Ti", 9007199254740991u}};
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        struct phema_error err = {""};
+        uint64_t bytes = 7;
+        assert_ok(phema_size_parse(&bytes, known[i].text, &err), &err);
+        if (bytes != known[i].bytes)
+            print_error("'%s'\n", known[i].text);
+        assert_true(bytes == known[i].bytes);
+    }
+}
+
+static void what_is_no_size_is_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *part;
+    } none[] = {{"", "one like"},
+                {".", "one like"},
+                {"B", "one like"},
+                {"GiB", "one like"},
+                {".GiB", "one like"},
+                {"1.5.2", "one like"},
+                {"1..5", "one like"},
+                {"1,5G", "one like"},
+                {"-1", "one like"},
+                {"+1", "one like"},
+                {" 1", "one like"},
+                {"1 G", "one like"},
+                {"1BB", "one like"},
+                {"1iB", "one like"},
+                {"1Gib", "one like"},
+                {"1GiBx", "one like"},
+                {"1GiGiB", "one like"},
+                {"0x10", "one like"},
+                {"nan", "one like"},
+                {"inf", "one like"},
+                {"1e", "one like"},
+                {"1e+", "one like"},
+                {"1e3.5", "one like"},
+                {"1e99999", "one like"},
+                {"1e9999", "less than 8192 TiB"},
+                {"8192TiB", "less than 8192 TiB"},
+                {"9007199254740992", "less than 8192 TiB"},
+                {"9007199254740991.9k", "less than 8192 TiB"},
+                {"18446744073709551616", "less than 8192 TiB"},
+                {"18446744073709551617", "less than 8192 TiB"},
+                {"16777216TiB", "less than 8192 TiB"}, /* 2^64 */
+                {".5", "at least one byte"},
+                {"0.0009k", "at least one byte"},
+                {"1e-1", "at least one byte"},
+                {"1e-9999", "at least one byte"}};
+    for (size_t i = 0; i < ARRAY_LEN(none); i++) {
+        struct phema_error err = {""};
+        uint64_t bytes = 7;
+        assert_fails(phema_size_parse(&bytes, none[i].text, &err), PHEMA_ERR_USAGE, &err,
+                     none[i].part);
+        assert_non_null(strstr(err.message, "is no size"));
+        assert_true(bytes == 7);
+    }
+    char long_text[200];
+    memset(long_text, '0', sizeof(long_text));
+    long_text[sizeof(long_text) - 1] = '\0';
+    struct phema_error err = {""};
+    uint64_t bytes = 7;
+    assert_fails(phema_size_parse(&bytes, long_text, &err), PHEMA_ERR_USAGE, &err, "one like");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(suffixes_are_powers_of_1000_and_1024),
         cmocka_unit_test(what_is_no_number_is_named),
         cmocka_unit_test(counts_are_whole_and_below_2_to_53),
+        cmocka_unit_test(sizes_are_exact_and_rounded_down),
+        cmocka_unit_test(what_is_no_size_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,6 +53,18 @@ static void check_list(const char *text)
     phema_arena_clear(&arena);
 }
 
+/* A size that is a number as well is what that rounds down to, but for the rounding of doubles. */
+static void check_size(const char *text, bool is_real, double value)
+{
+    struct phema_error err = {""};
+    uint64_t size = 0;
+    if (phema_size_parse(&size, text, &err) != PHEMA_OK)
+        return;
+    fuzz_require(size < 9007199254740992, "sizes are below 2^53");
+    fuzz_require(!is_real || fabs((double)size + 0.5 - value) <= 0.5 + 1e-15 * value,
+                 "sizes are what was written");
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = malloc(size + 1);
@@ -69,6 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_require(!is_count || is_real, "counts are numbers");
     fuzz_require(!is_count || (count < 9007199254740992 && (double)count == value),
                  "counts are what was written");
+    check_size(text, is_real, value);
     check_list(text);
     free(text);
     return 0;
