@@ -98,7 +98,7 @@ struct phema_command_result {
 
 /* Runs words[0], found along PATH, with an empty standard input, in a process group of its own, and
  * waits for it; what it leaves running in the background is not waited for. Where this program is
- * ended by a signal, the group is, too.
+ * ended by a signal, SIGKILL among them, the group is asked to end, too.
  *   out  cleared by phema_command_clear, after a failure as well
  * PHEMA_ERR_INPUTS    it cannot be run, fails, or takes too long: the message has its status and
  *                     the last lines of what it said

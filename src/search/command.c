@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* command.c - a command is run, and what it prints is kept. It has a process group of its own, so
  * that all of it can be ended; the signals of a terminal then reach it through this program alone.
- */
+ * A watcher in that group ends it when this program is killed. */
 #include "phema/search.h"
 
 #include <errno.h>
@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -36,7 +37,9 @@ struct running {
     struct phema_command_result *result;
     pid_t pid;
     struct phema_cleanup_entry *group;
-    int pipes[2]; /* standard output, standard error; -1: at its end */
+    pid_t watcher; /* 0: none */
+    int watched;   /* what the watcher reads from ends with this program; -1: none */
+    int pipes[2];  /* standard output, standard error; -1: at its end */
     struct timespec start;
     double asked_s; /* when it was asked to end; 0: never */
     bool is_killed;
@@ -62,7 +65,7 @@ static enum phema_status fail_errno(struct phema_error *err, const char *what, i
 /* ---- Starting ---- */
 
 /* Signals as a program finds them that a shell has started. */
-static int set_attributes(posix_spawnattr_t *attributes)
+static int set_attributes(posix_spawnattr_t *attributes, pid_t group)
 {
     sigset_t none, all;
     (void)sigemptyset(&none);
@@ -77,14 +80,15 @@ static int set_attributes(posix_spawnattr_t *attributes)
     if (!failed)
         failed = posix_spawnattr_setsigdefault(attributes, &all);
     if (!failed)
-        failed = posix_spawnattr_setpgroup(attributes, 0);
+        failed = posix_spawnattr_setpgroup(attributes, group);
     return failed ? failed
                   : posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK |
                                                              POSIX_SPAWN_SETSIGDEF |
                                                              POSIX_SPAWN_SETPGROUP);
 }
 
-static int spawn(pid_t *pid, char *const *words, int out, int errors)
+/* group 0: a new one, which it leads. streams: standard input, output and error; -1: nothing. */
+static int spawn(pid_t *pid, pid_t group, char *const *words, const int streams[3])
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -96,18 +100,54 @@ static int spawn(pid_t *pid, char *const *words, int out, int errors)
         (void)posix_spawn_file_actions_destroy(&actions);
         return failed;
     }
-    failed = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    for (int i = 0; i < 3 && !failed; i++)
+        failed = streams[i] < 0 ? posix_spawn_file_actions_addopen(&actions, i, "/dev/null",
+                                                                   i ? O_WRONLY : O_RDONLY, 0)
+                                : posix_spawn_file_actions_adddup2(&actions, streams[i], i);
     if (!failed)
-        failed = posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-    if (!failed)
-        failed = posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
-    if (!failed)
-        failed = set_attributes(&attributes);
+        failed = set_attributes(&attributes, group);
     if (!failed)
         failed = posix_spawnp(pid, words[0], &actions, &attributes, words, environ);
     (void)posix_spawnattr_destroy(&attributes);
     (void)posix_spawn_file_actions_destroy(&actions);
     return failed;
+}
+
+/* Nothing can be done any more by a program that gets SIGKILL, and a command that hears of nothing
+ * would go on for hours, at times with a GPU. So a shell in the command's group waits for the end
+ * of a pipe that nobody writes to, which comes with the end of this program, and asks the group to
+ * end. (PR_SET_PDEATHSIG would reach the command itself, and not what a script has started.) The
+ * group is there as long as the shell is in it: its number belongs to nobody else by then. Without
+ * the shell all goes on as well, but for that. */
+static void start_watcher(struct running *running)
+{
+    char sh[] = "/bin/sh", c[] = "-c", script[] = "read -r line; kill -s TERM -- \"-$1\"";
+    char group[24];
+    (void)snprintf(group, sizeof(group), "%ld", (long)running->pid);
+    char *const words[] = {sh, c, script, sh, group, NULL};
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC))
+        return;
+    const int streams[3] = {ends[0], -1, -1};
+    bool is_there = spawn(&running->watcher, running->pid, words, streams) == 0;
+    (void)close(ends[0]);
+    if (is_there) {
+        running->watched = ends[1];
+        return;
+    }
+    (void)close(ends[1]);
+    running->watcher = 0;
+}
+
+/* Before the pipe is closed, so that it asks nobody to end. */
+static void end_watcher(struct running *running)
+{
+    if (!running->watcher)
+        return;
+    (void)kill(running->watcher, SIGKILL);
+    while (waitpid(running->watcher, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    (void)close(running->watched);
 }
 
 static enum phema_status start(struct running *running, char *const *words, struct phema_error *err)
@@ -126,7 +166,8 @@ static enum phema_status start(struct running *running, char *const *words, stru
     (void)fcntl(out[0], F_SETFL, O_NONBLOCK);
     (void)fcntl(errors[0], F_SETFL, O_NONBLOCK);
     phema_cleanup_hold();
-    int failed = spawn(&running->pid, words, out[1], errors[1]);
+    const int streams[3] = {-1, out[1], errors[1]};
+    int failed = spawn(&running->pid, 0, words, streams);
     enum phema_status status = failed ? fail_errno(err, "cannot be run", failed)
                                       : phema_cleanup_add_group(&running->group, running->pid, err);
     phema_cleanup_resume();
@@ -136,6 +177,8 @@ static enum phema_status start(struct running *running, char *const *words, stru
         (void)kill(-running->pid, SIGKILL);
         (void)waitpid(running->pid, NULL, 0);
     }
+    if (!status)
+        start_watcher(running);
     return status;
 }
 
@@ -247,11 +290,12 @@ PHEMA_FALLIBLE phema_command_run(struct phema_command_result *out, char *const *
                                  struct phema_error *err)
 {
     *out = (struct phema_command_result){0};
-    struct running running = {.options = options, .result = out, .pipes = {-1, -1}};
+    struct running running = {.options = options, .result = out, .watched = -1, .pipes = {-1, -1}};
     (void)clock_gettime(CLOCK_MONOTONIC, &running.start);
     enum phema_status status = start(&running, words, err);
     if (!status) {
         listen_until_over(&running);
+        end_watcher(&running);
         int state = 0;
         phema_cleanup_remove(running.group);
         while (waitpid(running.pid, &state, 0) < 0 && errno == EINTR)

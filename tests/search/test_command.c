@@ -2,11 +2,13 @@
 /* test_command.c - commands that are run, and what is read in what they print. */
 #include "support.h"
 
+#include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "phema/search.h"
@@ -88,7 +90,18 @@ static void what_it_leaves_in_the_background_is_not_waited_for(void **state)
     struct phema_error err = {""};
     assert_ok(run(&result, "sleep 600 & echo $!; echo 2", 0, &err), &err);
     assert_true(result.elapsed_s < 300);
-    (void)kill((pid_t)strtol(result.output.data, NULL, 10), SIGKILL);
+    /* nor is it ended with the command, and of what watched over that nothing is left */
+    char path[64], line[256] = "";
+    long pid = strtol(result.output.data, NULL, 10);
+    (void)snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
+    FILE *file = fopen(path, "re");
+    assert_non_null(file);
+    assert_non_null(fgets(line, sizeof(line), file));
+    (void)fclose(file);
+    assert_null(strstr(line, ") Z"));
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+    (void)kill((pid_t)pid, SIGKILL);
     phema_command_clear(&result);
 }
 
