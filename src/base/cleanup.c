@@ -81,8 +81,8 @@ static void end_by_bus_error(int signal_number, siginfo_t *info, void *context)
 }
 
 /* A mask would hold back this thread alone, while libraries have threads of their own. Either the
- * handler sees that something is held and leaves the end to resume, or hold sees that the end has
- * begun. */
+ * handler sees that something is held and leaves the end to the last resume, or the first hold sees
+ * that the end has begun. */
 static _Atomic int n_held;
 static _Atomic int pending_signal;
 
@@ -95,8 +95,7 @@ static void handle_end(int signal_number)
 
 void phema_cleanup_hold(void)
 {
-    (void)atomic_fetch_add(&n_held, 1);
-    if (atomic_load(&pending_signal))
+    if (atomic_fetch_add(&n_held, 1) == 0 && atomic_load(&pending_signal))
         end_by_signal(atomic_load(&pending_signal));
 }
 

@@ -109,7 +109,10 @@ static enum phema_status print_series(const struct inspect_values *given,
 {
     struct inspect_summary summary;
     struct inspect_times times;
-    enum phema_status status = inspect_times_find(&times, series, err);
+    struct inspect_errors errors;
+    enum phema_status status = inspect_errors_find(&errors, series, err);
+    if (!status)
+        status = inspect_times_find(&times, series, err);
     if (status)
         return status;
     struct phema_tensor *tensors = calloc(series->n_tensors + 1, sizeof(*tensors));
@@ -120,9 +123,9 @@ static enum phema_status print_series(const struct inspect_values *given,
     if (!status) {
         report_series(&given->common, series);
         if (given->common.is_json)
-            inspect_write_series_json(json, &summary, &times, given->paths.n > 1);
+            inspect_write_series_json(json, &summary, &times, &errors, given->paths.n > 1);
         else
-            inspect_write_series(text, &summary, &times, given->common.is_verbose);
+            inspect_write_series(text, &summary, &times, &errors, given->common.is_verbose);
         inspect_summary_clear(&summary);
     }
     free(tensors);

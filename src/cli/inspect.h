@@ -62,8 +62,10 @@ void inspect_write_checkpoint_json(struct phema_json_out *out,
                                    const struct inspect_summary *summary, bool is_inner);
 /* lists_all: every snapshot, however many they are */
 void inspect_write_series(struct phema_text *out, const struct inspect_summary *summary,
-                          const struct inspect_times *times, bool lists_all);
+                          const struct inspect_times *times, const struct inspect_errors *errors,
+                          bool lists_all);
 void inspect_write_series_json(struct phema_json_out *out, const struct inspect_summary *summary,
-                               const struct inspect_times *times, bool is_inner);
+                               const struct inspect_times *times,
+                               const struct inspect_errors *errors, bool is_inner);
 
 #endif

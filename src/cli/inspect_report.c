@@ -214,9 +214,10 @@ static void write_snapshots(struct phema_text *out, const struct phema_series *s
 }
 
 void inspect_write_series(struct phema_text *out, const struct inspect_summary *summary,
-                          const struct inspect_times *times, bool lists_all)
+                          const struct inspect_times *times, const struct inspect_errors *errors,
+                          bool lists_all)
 {
-    inspect_times_write(out, times);
+    inspect_times_write(out, times, errors);
     if (lists_all || summary->series->n <= MOST_LISTED) {
         phema_text_puts(out, "\n");
         write_snapshots(out, summary->series);
@@ -225,7 +226,8 @@ void inspect_write_series(struct phema_text *out, const struct inspect_summary *
 }
 
 void inspect_write_series_json(struct phema_json_out *out, const struct inspect_summary *summary,
-                               const struct inspect_times *times, bool is_inner)
+                               const struct inspect_times *times,
+                               const struct inspect_errors *errors, bool is_inner)
 {
     const struct phema_series *series = summary->series;
     phema_json_out_open(out, NULL, '{');
@@ -238,7 +240,7 @@ void inspect_write_series_json(struct phema_json_out *out, const struct inspect_
     for (size_t k = 0; k < series->n; k++)
         report_snapshot_json(out, &series->snapshots[k]);
     phema_json_out_close(out, ']');
-    inspect_times_write_json(out, times);
+    inspect_times_write_json(out, times, errors);
     phema_json_out_u64(out, "tensors", series->n_tensors);
     inspect_write_summary_json(out, summary);
     phema_json_out_close(out, '}');

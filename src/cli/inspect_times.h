@@ -48,13 +48,28 @@ struct inspect_times {
     struct phema_arena arena;
 };
 
+#define INSPECT_N_WIDTHS 56
+
+/* How good averages of any width would be. */
+struct inspect_errors {
+    double widths[INSPECT_N_WIDTHS], values[INSPECT_N_WIDTHS];
+    size_t least, most, every;
+    bool is_known;
+    struct phema_error why; /* not */
+};
+
 PHEMA_FALLIBLE inspect_times_find(struct inspect_times *out, const struct phema_series *series,
                                   struct phema_error *err);
 void inspect_times_clear(struct inspect_times *times);
 
-/* inspect_times_report.c: the table, what is wrong, and the errors to expect by width. */
-void inspect_times_write(struct phema_text *out, const struct inspect_times *times);
-void inspect_times_write_json(struct phema_json_out *out, const struct inspect_times *times);
+/* inspect_times_report.c: PHEMA_ERR_RESOURCE alone is a failure. */
+PHEMA_FALLIBLE inspect_errors_find(struct inspect_errors *out, const struct phema_series *series,
+                                   struct phema_error *err);
+/* The table, what is wrong, and the errors to expect by width. */
+void inspect_times_write(struct phema_text *out, const struct inspect_times *times,
+                         const struct inspect_errors *errors);
+void inspect_times_write_json(struct phema_json_out *out, const struct inspect_times *times,
+                              const struct inspect_errors *errors);
 /* Gaps, what is missing and what is there twice: lines behind an empty one, or nothing. */
 void inspect_write_remarks(struct phema_text *out, const struct inspect_times *times);
 /* "256", "~137" of one that names have rounded, "uneven", or "" of a time alone */

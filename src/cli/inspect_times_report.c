@@ -19,7 +19,6 @@
  * have, whose errors are nothing but rounding and would make all others look alike. Thousandths. */
 #define FIRST_WIDTH   12.5
 #define BETWEEN_WIDTH 5.0
-#define N_WIDTHS      56
 #define N_LEVELS      8
 
 static void write_kinds(struct phema_text *out, const struct inspect_times *times, uint64_t kinds)
@@ -147,29 +146,29 @@ void inspect_write_remarks(struct phema_text *out, const struct inspect_times *t
 
 /* ---- The errors to expect ---- */
 
-struct errors {
-    double widths[N_WIDTHS], values[N_WIDTHS];
-    size_t least, most, every;
-};
-
-static bool find_errors(struct errors *out, const struct phema_series *series,
-                        struct phema_error *err)
+PHEMA_FALLIBLE inspect_errors_find(struct inspect_errors *out, const struct phema_series *series,
+                                   struct phema_error *err)
 {
-    for (size_t i = 0; i < N_WIDTHS; i++)
+    *out = (struct inspect_errors){.is_known = false};
+    for (size_t i = 0; i < INSPECT_N_WIDTHS; i++)
         out->widths[i] = (FIRST_WIDTH + (double)i * BETWEEN_WIDTH) / 1000;
-    if (phema_series_errors(out->values, &out->every, series, out->widths, N_WIDTHS, err))
-        return false;
-    out->least = out->most = 0;
-    for (size_t i = 0; i < N_WIDTHS; i++) {
+    enum phema_status status = phema_series_errors(out->values, &out->every, series, out->widths,
+                                                   INSPECT_N_WIDTHS, &out->why);
+    if (status == PHEMA_ERR_RESOURCE)
+        return phema_fail(err, status, "%s: %s", series->root, out->why.message);
+    if (status)
+        return PHEMA_OK;
+    for (size_t i = 0; i < INSPECT_N_WIDTHS; i++) {
         if (!(out->values[i] > 0) || !isfinite(out->values[i]))
-            return false;
+            return PHEMA_OK;
         out->least = out->values[i] < out->values[out->least] ? i : out->least;
         out->most = out->values[i] > out->values[out->most] ? i : out->most;
     }
-    return true;
+    out->is_known = true;
+    return PHEMA_OK;
 }
 
-static void write_bars(struct phema_text *out, const struct errors *errors)
+static void write_bars(struct phema_text *out, const struct inspect_errors *errors)
 {
     static const char *const blocks[N_LEVELS] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     static const char *const signs[N_LEVELS] = {"_", ".", "-", ":", "=", "+", "*", "#"};
@@ -177,7 +176,7 @@ static void write_bars(struct phema_text *out, const struct errors *errors)
     double low = log(errors->values[errors->least]), high = log(errors->values[errors->most]);
     double size = fmax(high - low, 1e-3); /* of equal errors none is high */
     phema_text_puts(out, "  ");
-    for (size_t i = 0; i < N_WIDTHS; i++) {
+    for (size_t i = 0; i < INSPECT_N_WIDTHS; i++) {
         double level = (log(errors->values[i]) - low) / size * N_LEVELS;
         size_t at = level >= N_LEVELS ? N_LEVELS - 1 : (size_t)level;
         phema_text_puts(out, shown[at]);
@@ -189,7 +188,7 @@ static void write_bars(struct phema_text *out, const struct errors *errors)
 static size_t column_of(double sigma_rel)
 {
     double at = floor((sigma_rel * 1000 - FIRST_WIDTH) / BETWEEN_WIDTH + 0.5);
-    return at >= 0 && at < N_WIDTHS ? (size_t)at : SIZE_MAX;
+    return at >= 0 && at < INSPECT_N_WIDTHS ? (size_t)at : SIZE_MAX;
 }
 
 static void write_trimmed(struct phema_text *out, const char *line, size_t size, const char *behind)
@@ -206,7 +205,7 @@ static void write_axis(struct phema_text *out, const struct inspect_times *times
         double width;
         const char *text;
     } ticks[] = {{0.0125, "0.01"}, {0.1, "0.10"}, {0.2, "0.20"}, {0.2875, "0.29"}};
-    char line[N_WIDTHS + 8];
+    char line[INSPECT_N_WIDTHS + 8];
     bool has_marks = false;
     memset(line, ' ', sizeof(line));
     for (size_t i = 0; i < times->n_kinds; i++) {
@@ -223,35 +222,36 @@ static void write_axis(struct phema_text *out, const struct inspect_times *times
     write_trimmed(out, line, sizeof(line), has_marks ? "  sigma_rel, ^ snapshots" : "  sigma_rel");
 }
 
-static void write_errors(struct phema_text *out, const struct inspect_times *times)
+static void write_errors(struct phema_text *out, const struct inspect_times *times,
+                         const struct inspect_errors *errors)
 {
-    struct errors errors;
-    struct phema_error err = {""};
-    if (!find_errors(&errors, times->series, &err)) {
-        phema_text_puts(out, err.message[0] ? "\n  no error can be predicted: " : "");
-        phema_text_puts_shown(out, err.message);
-        phema_text_puts(out, err.message[0] ? "\n" : "");
+    if (!errors->is_known) {
+        bool says = errors->why.message[0];
+        phema_text_puts(out, says ? "\n  no error can be predicted: " : "");
+        phema_text_puts_shown(out, errors->why.message);
+        phema_text_puts(out, says ? "\n" : "");
         return;
     }
     struct phema_name_buffer at;
     const struct phema_series *series = times->series;
     phema_text_printf(out, "\n  predicted error at %s: %.1e (sigma_rel %.4f) to %.1e (%.4f)\n",
                       phema_number_shown(&at, series->snapshots[series->n - 1].named_time),
-                      errors.values[errors.least], errors.widths[errors.least],
-                      errors.values[errors.most], errors.widths[errors.most]);
-    write_bars(out, &errors);
+                      errors->values[errors->least], errors->widths[errors->least],
+                      errors->values[errors->most], errors->widths[errors->most]);
+    write_bars(out, errors);
     write_axis(out, times);
-    if (errors.every > 1)
+    if (errors->every > 1)
         phema_text_printf(out,
                           "  reckoned with one time in %zu; with all of them errors are smaller\n",
-                          errors.every);
+                          errors->every);
 }
 
-void inspect_times_write(struct phema_text *out, const struct inspect_times *times)
+void inspect_times_write(struct phema_text *out, const struct inspect_times *times,
+                         const struct inspect_errors *errors)
 {
     write_table(out, times);
     inspect_write_remarks(out, times);
-    write_errors(out, times);
+    write_errors(out, times, errors);
 }
 
 /* ---- JSON ---- */
@@ -309,22 +309,21 @@ static void write_remarks_json(struct phema_json_out *out, const struct inspect_
     phema_json_out_close(out, ']');
 }
 
-void inspect_times_write_json(struct phema_json_out *out, const struct inspect_times *times)
+void inspect_times_write_json(struct phema_json_out *out, const struct inspect_times *times,
+                              const struct inspect_errors *errors)
 {
-    struct errors errors;
-    struct phema_error err = {""};
     phema_json_out_u64(out, "bytes", times->size_bytes);
     write_runs_json(out, times);
     write_remarks_json(out, times);
-    if (!find_errors(&errors, times->series, &err)) {
+    if (!errors->is_known) {
         phema_json_out_null(out, "predicted_errors");
         return;
     }
     phema_json_out_open(out, "predicted_errors", '[');
-    for (size_t i = 0; i < N_WIDTHS; i++) {
+    for (size_t i = 0; i < INSPECT_N_WIDTHS; i++) {
         phema_json_out_open(out, NULL, '{');
-        phema_json_out_number(out, "sigma_rel", errors.widths[i]);
-        phema_json_out_number(out, "total", errors.values[i]);
+        phema_json_out_number(out, "sigma_rel", errors->widths[i]);
+        phema_json_out_number(out, "total", errors->values[i]);
         phema_json_out_close(out, '}');
     }
     phema_json_out_close(out, ']');

@@ -59,7 +59,6 @@ void writer_directory_forget(struct phema_writer_directory *directory)
 static enum phema_status publish(char **old_path, struct phema_writer_directory *directory,
                                  struct phema_error *err)
 {
-    phema_cleanup_hold();
     int result = rename(directory->partial_path, directory->path);
     int number = errno;
     if (result && (number == ENOTEMPTY || number == EEXIST) && directory->options.replaces) {
@@ -69,10 +68,8 @@ static enum phema_status publish(char **old_path, struct phema_writer_directory 
     if (!result) {
         directory->is_ours = false;
         writer_directory_forget(directory);
-    }
-    phema_cleanup_resume();
-    if (!result)
         return PHEMA_OK;
+    }
     if (number == ENOTEMPTY || number == EEXIST || number == ENOTDIR)
         return phema_fail(err, PHEMA_ERR_OUTPUT,
                           "%s: appeared while this run was writing; it was left as it is "
@@ -84,13 +81,11 @@ static enum phema_status publish(char **old_path, struct phema_writer_directory 
 /* The old one comes back, and the new one is ours to remove. */
 static void take_back(struct phema_writer_directory *directory, const char *old_path)
 {
-    phema_cleanup_hold();
     bool is_aside = strcmp(old_path, directory->partial_path) != 0;
     int result = is_aside
                      ? writer_move_aside(directory->path, old_path, directory->partial_path)
                      : renameat2(AT_FDCWD, old_path, AT_FDCWD, directory->path, RENAME_EXCHANGE);
     directory->is_ours = result == 0 && directory->n_files; /* adopted ones have none, and stay */
-    phema_cleanup_resume();
 }
 
 static enum phema_status remove_replaced(const char *path, const char *old_path, DIR *old,
@@ -144,6 +139,7 @@ PHEMA_FALLIBLE phema_writer_directory_commit(struct phema_writer_directory *dire
 {
     char *old_path = NULL;
     enum phema_status status = finish(directory, err);
+    phema_cleanup_hold(); /* a signal waits until what was replaced is gone, or back */
     if (!status)
         status = publish(&old_path, directory, err);
     bool is_published = !status;
@@ -156,6 +152,7 @@ PHEMA_FALLIBLE phema_writer_directory_commit(struct phema_writer_directory *dire
     }
     free(old_path);
     phema_writer_directory_abandon(directory);
+    phema_cleanup_resume();
     return status;
 }
 
