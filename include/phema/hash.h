@@ -22,4 +22,37 @@ void phema_hash_digest(char digest[PHEMA_DIGEST], const struct phema_hash *hash)
 /* 64 bits of some bytes at a place: different where either differs. */
 uint64_t phema_hash_at(const void *data, size_t size, uint64_t place);
 
+/* ---- Of data that come in any order ---- */
+
+/* Data are cut into blocks of one size, the last one shorter; of each block the 128 bits of XXH3,
+ * its name and its number, as 32 bytes, are hashed by XXH3 again, and the results are added up
+ * modulo 2^128: whoever adds which of them when. */
+struct phema_hash_sum {
+    uint64_t low, high;
+};
+
+struct phema_hash_blocks {
+    const void *data;
+    size_t size, block_size;
+    uint64_t name, first; /* of what they are blocks; number of the first one */
+};
+
+static inline void phema_hash_sum_add(struct phema_hash_sum *sum, const struct phema_hash_sum *more)
+{
+    sum->low += more->low;
+    sum->high += more->high + (sum->low < more->low);
+}
+
+/* Adds blocks to a sum. All give the same; the choice is that of this processor (cpu.h). */
+typedef void (*phema_block_hasher)(struct phema_hash_sum *sum,
+                                   const struct phema_hash_blocks *blocks);
+phema_block_hasher phema_block_hasher_for_cpu(void);
+
+/* 64 bits of a name, for phema_hash_blocks. */
+uint64_t phema_hash_name(const void *name, size_t size);
+
+/* As XXH3 prints them. false: text is not 32 of its hexadecimal digits. */
+void phema_hash_sum_show(char digits[PHEMA_DIGEST], const struct phema_hash_sum *sum);
+bool phema_hash_sum_read(struct phema_hash_sum *sum, const char *text);
+
 #endif

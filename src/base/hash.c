@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* hash.c - xxHash's. */
+/* hash.c - xxHash's, of its library; what is hashed by the gigabyte is in hash_blocks.c. */
 #include "phema/hash.h"
 
 #include <inttypes.h>

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+/* hash_avx2.c - XXH3 with AVX2. Only the functions between the pragmas carry the flags, so the
+ * program runs on machines without; hash_blocks.c asks cpu.h first. */
+#include "hash_blocks.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h> /* before the pragmas: its functions have targets of their own */
+#include <string.h>
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2")
+#endif
+
+#define XXH_INLINE_ALL
+#define XXH_VECTOR XXH_AVX2
+#include <xxhash.h>
+
+#include "hash_blocks.inc"
+
+void hash_blocks_avx2(struct phema_hash_sum *sum, const struct phema_hash_blocks *blocks)
+{
+    hash_blocks(sum, blocks);
+}
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+#endif
