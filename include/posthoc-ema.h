@@ -252,6 +252,8 @@ struct posthoc_ema_run_options {
      * added up already the run ends as if that had not been asked. */
     int (*progress)(void *context, const struct posthoc_ema_progress *progress);
     void *context;
+    const char *input_hash; /* by what the provenance knows snapshots again: "full" (default), of
+                             * all data that were read, "sampled", of windows of them */
 };
 
 struct posthoc_ema_result {

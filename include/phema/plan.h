@@ -299,7 +299,15 @@ struct phema_output {
     uint64_t shift;
     const struct phema_checkpoint *template; /* what it begins as: borrowed; NULL for new files */
     char *sidecar; /* text of PATH.json, the provenance, where it does not go into the file */
+    /* [n_digests] where in the header of the first file, or in that text, the digits stand by which
+     * the data of each snapshot that the target may use are known again: zeros until they have been
+     * read; none where that is not wanted */
+    size_t *digests_at;
+    size_t n_digests;
 };
+
+/* It costs a few percent of a run whose snapshots are in the page cache (docs/speed.md). */
+#define PHEMA_HASHES_INPUTS true
 
 struct phema_outputs_options {
     const char *out;      /* OUT: file, directory or template */
@@ -308,6 +316,8 @@ struct phema_outputs_options {
     uint64_t shard_bytes; /* of the tensors of a shard; 0: as the snapshots are sharded, or not */
     int level;            /* of compression, 0: the default */
     bool is_conversion;   /* no provenance: the checkpoint as it is in another format */
+    /* The provenance says by what all the data that were read of each snapshot are known again. */
+    bool hashes_inputs; /* PHEMA_HASHES_INPUTS unless the user says */
     struct phema_checkpoint_options checkpoint;
     bool has_dtype;          /* --dtype other than same */
     enum phema_dtype dtype;  /* of averaged floats; integers and bookkeeping keep theirs */
@@ -352,6 +362,13 @@ PHEMA_FALLIBLE phema_outputs_make(struct phema_outputs *out, const struct phema_
                                   struct phema_error *err);
 void phema_outputs_clear(struct phema_outputs *outputs);
 
+/* What each thread of a run holds for the data of snapshots to be known again: with more snapshots,
+ * times rules and two, nothing is kept of them. Eight MiB. */
+#define PHEMA_MAX_DIGESTS ((size_t)1 << 19)
+
+/* When all was read: the digits into header or text. sums: [n_digests] */
+void phema_output_put_digests(struct phema_output *output, const struct phema_hash_sum *sums);
+
 /* An output that is there already needs not be made: it and its target leave plan and outputs. */
 void phema_outputs_leave_out(struct phema_outputs *outputs, struct phema_plan *plan, size_t output);
 
@@ -361,7 +378,9 @@ struct phema_recorded_input {
     const char *file; /* label of the snapshot */
     double weight;
     uint64_t bytes;
-    const char *digest; /* NULL: made by a version that did not identify its inputs */
+    const char *digest;             /* NULL: made by a version that did not identify its inputs */
+    bool has_data_sum;              /* of all inputs or of none */
+    struct phema_hash_sum data_sum; /* of all that was read of it */
 };
 
 struct phema_recorded_rule {
@@ -403,6 +422,12 @@ size_t phema_recorded_target(const struct phema_recorded *recorded, const struct
 PHEMA_FALLIBLE phema_recorded_check_inputs(const struct phema_recorded *recorded,
                                            const struct phema_plan *plan, size_t target,
                                            struct phema_error *err);
+
+/* The inputs whose data are not those that were read for the output, by these sums.
+ *   changed  out: [n_inputs] their indices
+ *   sums     [n_inputs], which identify all of them */
+size_t phema_recorded_changed(size_t *changed, const struct phema_recorded *recorded,
+                              const struct phema_hash_sum *sums);
 
 /* Whether weights and rules are those of the record, to the last bit: else PHEMA_NO says what is
  * not. The inputs are. */

@@ -109,6 +109,10 @@ struct phema_unequal {
 struct phema_verification {
     struct phema_unequal *differences; /* [n] tensors that are not what they should be */
     size_t n;
+    /* [n_sums] by which the data of the snapshots that the target may use are known again; NULL:
+     * that was not asked for, or not all were read */
+    struct phema_hash_sum *sums;
+    size_t n_sums;
     uint64_t n_other_bytes; /* of a copy, that are no replaced tensor's and differ */
     uint64_t n_elems;       /* that were compared */
     uint64_t n_taken, n_tiles;

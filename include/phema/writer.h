@@ -2,11 +2,13 @@
  * Bytes go into PATH.partial, preallocated and locked against a second run; commit syncs it,
  * renames it and syncs the directory; abandon, a failure or a signal removes it. put may be called
  * from several threads for bytes that do not overlap. Each byte of a fresh file is put once at
- * most: zeros become holes, in runs of at least 32 KiB of whole blocks, and are not written. */
+ * most, unless neither is part of a long run of zeros: those become holes, in runs of at least
+ * 32 KiB of whole blocks, and are not written. */
 #ifndef PHEMA_WRITER_H
 #define PHEMA_WRITER_H
 
 #include "phema/error.h"
+#include "phema/hash.h"
 #include "phema/span.h"
 
 struct phema_writer;
@@ -174,12 +176,21 @@ struct phema_writer_part_file {
     uint64_t size_bytes;
 };
 
+/* What the parts of an output have read (phema/hash.h): join adds up what they say of each place,
+ * and puts the digits there. */
+struct phema_writer_part_sum {
+    uint64_t offset; /* in the first file */
+    struct phema_hash_sum sum;
+};
+
 struct phema_writer_part_options {
     uint64_t part, n_parts; /* 1 <= part <= n_parts <= PHEMA_MAX_PARTS */
     const char *digest;     /* of all that shapes the bytes: what differs does not go together */
     bool is_directory;
     const struct phema_writer_part_file *files; /* [n_files] all that the output will hold */
     size_t n_files;
+    const struct phema_writer_part_sum *sums; /* [n_sums] known when the part is finished */
+    size_t n_sums;
     bool syncs;
 };
 
@@ -246,6 +257,9 @@ PHEMA_FALLIBLE phema_writer_journal_open(struct phema_writer_journal **out, cons
 PHEMA_FALLIBLE phema_writer_journal_next(struct phema_span *out,
                                          struct phema_writer_journal *journal,
                                          struct phema_error *err);
+
+/* From the first record on again; all are to be read once more. */
+void phema_writer_journal_again(struct phema_writer_journal *journal);
 
 /* When all records were read: behind them. At most PHEMA_MAX_JOURNAL_RECORD bytes. Nothing is
  * synced: what a record says of an output must be seen to be so. */

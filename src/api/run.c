@@ -47,9 +47,13 @@ static const enum phema_overflow_rule overflows[] = {
 static const char *const io_names[] = {"auto", "mmap", "read", "direct", NULL};
 static const enum phema_io ios[] = {PHEMA_IO_AUTO, PHEMA_IO_MMAP, PHEMA_IO_READ, PHEMA_IO_DIRECT};
 
+/* the first is what it is by default */
+static const char *const hash_names[] = {PHEMA_HASHES_INPUTS ? "full" : "sampled",
+                                         PHEMA_HASHES_INPUTS ? "sampled" : "full", NULL};
+
 /* Indices into the above. */
 struct choices {
-    size_t dtype, overflow, io;
+    size_t dtype, overflow, io, hash;
 };
 
 static enum phema_status choose(struct choices *choices, const struct posthoc_ema_run_options *o,
@@ -60,6 +64,8 @@ static enum phema_status choose(struct choices *choices, const struct posthoc_em
         status = call_choose(&choices->overflow, o->overflow, overflow_names, "overflow", err);
     if (!status)
         status = call_choose(&choices->io, o->io, io_names, "io", err);
+    if (!status)
+        status = call_choose(&choices->hash, o->input_hash, hash_names, "input_hash", err);
     if (!status && o->threads > 1024)
         status = phema_fail(err, PHEMA_ERR_USAGE, "threads: at most 1024, found %u", o->threads);
     if (!status && (o->level < 0 || o->level > 22))
@@ -78,6 +84,7 @@ static void write_command(struct phema_text *out, const struct posthoc_ema_plan 
     wishes_add(out, "--into", o->into);
     wishes_add(out, "--dtype", o->dtype);
     wishes_add(out, "--overflow", o->overflow);
+    wishes_add(out, "--input-hash", o->input_hash);
     if (o->shard_bytes)
         phema_text_printf(out, " --shard-size %llu", (unsigned long long)o->shard_bytes);
 }
@@ -99,6 +106,7 @@ static enum phema_status make_outputs(struct phema_outputs *outputs,
         .has_dtype = choices->dtype > 0,
         .dtype = dtypes[choices->dtype],
         .accumulator = "f64",
+        .hashes_inputs = PHEMA_HASHES_INPUTS == (choices->hash == 0),
         .command_options = command.data,
     };
     enum phema_status status = phema_text_check(&command, err);

@@ -11,7 +11,7 @@
 #include "phema/json.h"
 #include "report.h"
 
-/* So many tensors are named where people read. */
+/* So many tensors are named where people read, and so many snapshots. */
 #define MAX_NAMED 10
 
 struct verify_values {
@@ -29,6 +29,8 @@ struct verifying {
     char *moved; /* SNAPSHOTS beside OUT */
     bool are_weights_same;
     struct phema_verification found;
+    size_t *changed; /* [n_changed] snapshots whose data are not those that were read for OUT */
+    size_t n_changed;
 };
 
 /* ---- The run again ---- */
@@ -85,6 +87,9 @@ static enum phema_status read_record(struct verifying *verifying, struct phema_e
     again->run.threads = given->threads;
     again->run.max_ram = given->max_ram;
     again->run.io = given->io;
+    /* of a few tiles it cannot be said */
+    bool are_hashed = verifying->recorded->inputs[0].has_data_sum && !given->sample;
+    again->run.input_hash = are_hashed ? "full" : "sampled";
     /* the bits are those of the processor, but for sums of cuBLAS, which only it makes again */
     bool is_by_blas = again->run.gpu_sums && strcmp(again->run.gpu_sums, "cublas") == 0;
     again->run.device = is_by_blas ? "cuda" : "cpu";
@@ -170,6 +175,13 @@ static void write_json(struct phema_text *text, const struct verifying *verifyin
     }
     phema_json_out_close(&json, ']');
     phema_json_out_u64(&json, "other_bytes", found->n_other_bytes);
+    if (found->sums) {
+        phema_json_out_open(&json, "changed_snapshots", '[');
+        for (size_t x = 0; x < verifying->n_changed; x++)
+            phema_json_out_string(&json, NULL,
+                                  verifying->recorded->inputs[verifying->changed[x]].file);
+        phema_json_out_close(&json, ']');
+    }
     phema_json_out_u64(&json, "read_bytes", found->read_bytes);
     phema_json_out_number(&json, "seconds", found->elapsed_s);
     phema_json_out_close(&json, '}');
@@ -204,9 +216,44 @@ static void write_lines(struct phema_text *text, const struct verifying *verifyi
     if (found->n_other_bytes)
         phema_text_printf(text, "  %llu bytes differ that are no replaced tensor's\n",
                           (unsigned long long)found->n_other_bytes);
+    for (size_t x = 0; x < verifying->n_changed && x < MAX_NAMED; x++)
+        phema_text_printf(text,
+                          "  snapshot '%s': its tensor data are not those that the output was made "
+                          "of\n",
+                          verifying->recorded->inputs[verifying->changed[x]].file);
+    if (verifying->n_changed > MAX_NAMED)
+        phema_text_printf(text, "  and %zu more snapshots\n", verifying->n_changed - MAX_NAMED);
 }
 
 /* ---- The verb ---- */
+
+static enum phema_status find_changed(struct verifying *verifying, struct phema_error *err)
+{
+    const struct phema_verification *found = &verifying->found;
+    const struct phema_recorded *recorded = verifying->recorded;
+    if (!found->sums || found->n_sums != recorded->n_inputs)
+        return PHEMA_OK;
+    verifying->changed = calloc(recorded->n_inputs, sizeof(*verifying->changed));
+    if (!verifying->changed)
+        return phema_fail_memory(err);
+    verifying->n_changed = phema_recorded_changed(verifying->changed, recorded, found->sums);
+    return PHEMA_OK;
+}
+
+/* As where the first look at a snapshot shows it. */
+static enum phema_status fail_changed(const struct verifying *verifying, struct phema_error *err)
+{
+    const char *first = verifying->recorded->inputs[verifying->changed[0]].file;
+    if (verifying->n_changed == 1)
+        return phema_fail(
+            err, PHEMA_ERR_INPUTS,
+            "%s: snapshot '%s' has changed: its tensor data are others than they were",
+            verifying->given->out, first);
+    return phema_fail(err, PHEMA_ERR_INPUTS,
+                      "%s: %zu snapshots have changed, '%s' is the first: their tensor data are "
+                      "others than they were",
+                      verifying->given->out, verifying->n_changed, first);
+}
 
 static enum phema_status carry_out(struct verifying *verifying, struct phema_error *err)
 {
@@ -222,6 +269,8 @@ static enum phema_status carry_out(struct verifying *verifying, struct phema_err
     prepared->options.context = NULL;
     if (status == PHEMA_NO)
         return phema_fail_in(err, status, "%s", verifying->given->out);
+    if (!status)
+        status = find_changed(verifying, err);
     if (status)
         return status;
     struct phema_text text = {0};
@@ -231,6 +280,8 @@ static enum phema_status carry_out(struct verifying *verifying, struct phema_err
         write_lines(&text, verifying);
     status = cli_print(&text, err);
     phema_text_clear(&text);
+    if (!status && verifying->n_changed)
+        return fail_changed(verifying, err);
     return status || is_equal(&verifying->found) ? status : PHEMA_NO;
 }
 
@@ -243,6 +294,7 @@ static enum phema_status run(void *values, struct phema_error *err)
     if (!status)
         status = carry_out(&verifying, err);
     phema_verification_clear(&verifying.found);
+    free(verifying.changed);
     cli_prepared_clear(&verifying.prepared);
     cli_again_free(verifying.again);
     phema_recorded_close(verifying.recorded);

@@ -24,6 +24,8 @@ static struct phema_outputs_options outputs_options(const struct cli_common *com
         .shard_bytes = values->shard_size,
         .level = (int)values->level,
         .is_conversion = values->is_conversion,
+        .hashes_inputs =
+            values->input_hash ? is_choice(values->input_hash, "full") : PHEMA_HASHES_INPUTS,
         .checkpoint = {.allow_globals = values->series.allow_global.items,
                        .n_allow_globals = values->series.allow_global.n},
         .accumulator = is_choice(values->accumulate, "f32") ? "f32" : "f64",

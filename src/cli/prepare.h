@@ -9,7 +9,7 @@
 struct cli_run_values {
     struct cli_series_values series;
     struct cli_target_values target;
-    const char *out, *into, *dtype, *overflow, *accumulate, *io;
+    const char *out, *into, *dtype, *overflow, *accumulate, *io, *input_hash;
     const char *device, *gpu_memory, *gpu_sums;
     bool is_forced, skips_sync, is_conversion, drops_cache;
     uint64_t threads, shard_size, level, max_ram;
@@ -55,6 +55,15 @@ struct cli_run_values {
          CLI_CHOICE,       CLI_ROW(type, run.series.buffers),                                       \
          "newest|average", "buffers, where files tell them from parameters\n(default newest)",      \
          CLI_SHAPES_BYTES, 0},                                                                      \
+        {"input-hash",                                                                              \
+         OUTPUT,                                                                                    \
+         CLI_CHOICE,                                                                                \
+         CLI_ROW(type, run.input_hash),                                                             \
+         "full|sampled",                                                                            \
+         "by what the provenance knows snapshots again: all\ndata that were read (default), or "    \
+         "windows of them",                                                                         \
+         CLI_SHAPES_BYTES,                                                                          \
+         0},                                                                                        \
         {"force", OUTPUT, CLI_FLAG, CLI_ROW(type, run.is_forced), NULL, "replace existing outputs", \
          0,       'f'},                                                                             \
         {"no-sync", OUTPUT,                                                                         \

@@ -66,6 +66,9 @@ PHEMA_FALLIBLE outputs_add_file(struct draft *draft, struct phema_output *output
             phema_safetensors_layout(&file->header, &file->header_size, offsets, &file->size_bytes,
                                      tensors, n, metadata, n_metadata + provenance.n, err);
     }
+    if (!status && provenance.n)
+        status = outputs_find_digests(draft, output, target, (const char *)file->header,
+                                      file->header_size, err);
     for (size_t x = 0; x < n && !status; x++)
         draft->outputs->places[index[x]] = (struct phema_place){
             .offset = offsets[x] - file->header_size, .file = output->n_files - 1};

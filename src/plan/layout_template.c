@@ -256,7 +256,9 @@ static enum phema_status write_sidecar(struct draft *draft, size_t j, struct phe
     if (status)
         phema_text_clear(&text);
     draft->outputs->items[j].sidecar = text.data;
-    return status;
+    return status ? status
+                  : outputs_find_digests(draft, &draft->outputs->items[j], j, text.data, text.size,
+                                         err);
 }
 
 PHEMA_FALLIBLE outputs_lay_out_templates(struct draft *draft, struct phema_error *err)

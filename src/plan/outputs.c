@@ -58,8 +58,11 @@ PHEMA_FALLIBLE phema_outputs_make(struct phema_outputs *out, const struct phema_
 {
     const struct phema_series *series = plan->series;
     struct phema_outputs outputs = {.m = plan->m, .level = options->level};
+    struct phema_outputs_options used = *options;
+    used.hashes_inputs = options->hashes_inputs && !options->is_conversion &&
+                         plan->n_rules + 2 <= PHEMA_MAX_DIGESTS / series->n;
     struct draft draft = {
-        .outputs = &outputs, .plan = plan, .options = options, .arena = &outputs.memory};
+        .outputs = &outputs, .plan = plan, .options = &used, .arena = &outputs.memory};
     struct phema_checkpoint *newest = NULL;
     outputs.items = calloc(plan->m ? plan->m : 1, sizeof(*outputs.items));
     enum phema_status status = outputs.items ? PHEMA_OK : phema_fail_memory(err);
@@ -91,6 +94,7 @@ static void clear_output(struct phema_output *output)
     }
     free(output->files);
     free(output->sidecar);
+    free(output->digests_at);
     free(output->path);
 }
 

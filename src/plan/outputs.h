@@ -35,6 +35,12 @@ PHEMA_FALLIBLE outputs_add_file(struct draft *draft, struct phema_output *output
                                 const char *name, const size_t *index, size_t n,
                                 struct phema_error *err);
 
+/* Where in a text that carries the provenance of a target the digests of the snapshots' data go,
+ * if there are any (digests_at.c). */
+PHEMA_FALLIBLE outputs_find_digests(const struct draft *draft, struct phema_output *output,
+                                    size_t target, const char *text, size_t size,
+                                    struct phema_error *err);
+
 /* Whether tensors may be replaced at these places of a copy of the template (template_checks.c).
  * PHEMA_ERR_INPUTS  one of them shares bytes with a tensor that stays, or with another one that not
  *                   all snapshots share alike */

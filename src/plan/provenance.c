@@ -36,10 +36,8 @@ static void write_command(struct phema_text *text, const struct phema_target *ta
     phema_text_printf(text, "%s%s", *options->command_options ? " " : "", options->command_options);
 }
 
-static const char no_digest[PHEMA_DIGEST] = "00000000000000000000000000000000";
-
 static void write_snapshots(struct phema_json_out *out, const struct phema_plan *plan,
-                            const struct phema_target *target)
+                            const struct phema_target *target, bool has_data_digests)
 {
     const struct phema_series *series = plan->series;
     phema_json_out_open(out, "snapshots", '[');
@@ -57,7 +55,10 @@ static void write_snapshots(struct phema_json_out *out, const struct phema_plan 
         phema_json_out_number(out, "weight", target->solution.weights[k]);
         phema_json_out_u64(out, "bytes", phema_snapshot_bytes(snapshot));
         /* always as long, so that a forecast, which identifies nothing, knows the size */
-        phema_json_out_string(out, "xxh3", *snapshot->digest ? snapshot->digest : no_digest);
+        phema_json_out_string(out, "xxh3",
+                              *snapshot->digest ? snapshot->digest : PROVENANCE_NO_DIGEST);
+        if (has_data_digests)
+            phema_json_out_string(out, PROVENANCE_DATA_DIGEST, PROVENANCE_NO_DIGEST);
         phema_json_out_close(out, '}');
     }
     phema_json_out_close(out, ']');
@@ -127,7 +128,7 @@ static void write_provenance(struct phema_text *text, const struct phema_plan *p
     phema_json_out_string(&out, "solver", solution->solver);
     phema_series_write_motion(&out, plan->series);
     phema_json_out_string(&out, "accumulate", options->accumulator);
-    write_snapshots(&out, plan, target);
+    write_snapshots(&out, plan, target, options->hashes_inputs);
     if (plan->n_rules)
         write_rules(&out, plan, target);
     phema_json_out_number(&out, "profile_error", solution->profile_error);

@@ -5,6 +5,10 @@
 #include "phema/plan.h"
 #include "phema/text.h"
 
+/* Of the data of a snapshot, in the provenance; and no digits yet. */
+#define PROVENANCE_DATA_DIGEST "data_xxh3"
+#define PROVENANCE_NO_DIGEST   "00000000000000000000000000000000"
+
 struct provenance {
     struct phema_metadata items[8];
     size_t n;
@@ -15,7 +19,7 @@ struct provenance {
 /* Keys posthoc_ema.time, .sigma_rel and .gamma, or .profile of other shapes, .unit, and
  * .provenance: one JSON object with inputs, weights, target, errors, version and the command that
  * makes this output alone. Nothing in it depends on threads, on other targets of the run, or on
- * when and where it was run. */
+ * when and where it was run; but for the digests of the snapshots' data, which are zeros here. */
 PHEMA_FALLIBLE provenance_make(struct provenance *out, const struct phema_plan *plan,
                                const struct phema_target *target,
                                const struct phema_outputs_options *options,

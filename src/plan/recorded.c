@@ -7,6 +7,7 @@
 
 #include "phema/json.h"
 #include "phema/plan.h"
+#include "provenance.h"
 
 /* A provenance has a line for each snapshot: far less than this, and what is more is none. */
 #define MAX_TEXT ((size_t)64 << 20)
@@ -33,6 +34,13 @@ static bool is_finite_number(double *out, const struct phema_json *value)
     return phema_json_number(out, value) && isfinite(*out);
 }
 
+static bool read_sum(struct phema_hash_sum *sum, const struct phema_json *value)
+{
+    size_t size = 0;
+    const char *text = phema_json_string(value, &size);
+    return text && strlen(text) == size && phema_hash_sum_read(sum, text);
+}
+
 static enum phema_status read_input(struct phema_recorded *recorded, size_t k,
                                     const struct phema_json *value, struct phema_error *err)
 {
@@ -46,6 +54,13 @@ static enum phema_status read_input(struct phema_recorded *recorded, size_t k,
         return phema_fail(err, PHEMA_ERR_FILE,
                           "snapshot %zu: expected a file, its weight, its bytes and its xxh3",
                           k + 1);
+    const struct phema_json *data = phema_json_get(value, PROVENANCE_DATA_DIGEST);
+    input->has_data_sum = data != NULL;
+    if ((data && !read_sum(&input->data_sum, data)) ||
+        input->has_data_sum != recorded->inputs[0].has_data_sum)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "snapshot %zu: expected 32 hexadecimal digits as its %s", k + 1,
+                          PROVENANCE_DATA_DIGEST);
     return PHEMA_OK;
 }
 
@@ -295,6 +310,18 @@ PHEMA_FALLIBLE phema_recorded_check_inputs(const struct phema_recorded *recorded
         }
     }
     return PHEMA_OK;
+}
+
+size_t phema_recorded_changed(size_t *changed, const struct phema_recorded *recorded,
+                              const struct phema_hash_sum *sums)
+{
+    size_t n = 0;
+    for (size_t k = 0; k < recorded->n_inputs; k++) {
+        const struct phema_hash_sum *before = &recorded->inputs[k].data_sum;
+        if (before->low != sums[k].low || before->high != sums[k].high)
+            changed[n++] = k;
+    }
+    return n;
 }
 
 static enum phema_status check_rules(const struct phema_recorded *recorded,

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "digests.h"
 #include "feeder.h"
 #include "mend.h"
 #include "phema/memory.h"
@@ -151,13 +152,15 @@ static enum phema_status size_buffers(struct budget *budget, const struct run *r
         .written = rounded_up(bytes_of_tile(demands->n_out, tile_elems)),
         .reference = tile_bytes,
         .references = needs.n_references * tile_bytes,
+        .digests = (size_t)digests_bytes(run),
     };
     return PHEMA_OK;
 }
 
 static uint64_t bytes_of_buffers(const struct worker_buffers *buffers)
 {
-    return (uint64_t)buffers->sums + buffers->copied + buffers->written + buffers->references;
+    return (uint64_t)buffers->sums + buffers->copied + buffers->written + buffers->references +
+           buffers->digests;
 }
 
 uint64_t budget_accumulate_bytes(const struct budget *budget)
@@ -313,8 +316,10 @@ PHEMA_FALLIBLE budget_make(struct budget *budget, const struct run *run, struct 
     *budget = (struct budget){.limit = run->options.max_ram_bytes,
                               .n_threads = run->options.n_threads,
                               .present = phema_memory_now().anonymous_bytes + SMALL_BYTES};
+    budget->present += digests_shared_bytes(run);
     if (run->options.resumes)
-        budget->present += progress_bytes(run->outputs->m, run->options.n_threads);
+        budget->present +=
+            progress_bytes(run->outputs->m, run->options.n_threads, digests_bytes(run));
     uint64_t allowed = phema_memory_limit();
     if (allowed && (!budget->limit || allowed < budget->limit)) {
         budget->limit = allowed;

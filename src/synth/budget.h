@@ -21,6 +21,7 @@ struct worker_buffers {
     size_t written;    /* a tile as the output has it */
     size_t reference;  /* a tile of one of the first inputs, likewise */
     size_t references; /* all of those */
+    size_t digests;    /* sums over what was read */
 };
 
 struct budget {

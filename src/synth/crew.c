@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "digests.h"
 #include "phema/memory.h"
 #include "resume.h"
 #include "worker.h"
@@ -159,6 +160,8 @@ PHEMA_FALLIBLE crew_employ(struct run *run, struct phema_synth_result *result, d
         result->n_overflow += worker->counts.n_overflow;
         if (worker->run && worker->nan_tensor < result->nan_tensor)
             result->nan_tensor = worker->nan_tensor;
+        if (worker->digests)
+            digests_move(run->digests, run->digests->sums, worker->digests);
         worker_clear(worker);
     }
     free(crew.workers);

@@ -26,7 +26,7 @@ static void tell_memory(struct phema_forecast *out, const struct run *run)
     const struct worker_buffers *buffers = &budget->buffers;
     uint64_t n = budget->n_threads;
     add_part(out, "baseline", "program, tensors, headers", budget->present + budget->weights);
-    add_part(out, "sums", "sums", n * buffers->sums);
+    add_part(out, "sums", "sums", n * (buffers->sums + buffers->digests));
     add_part(out, "tiles_out", "tiles to write", n * buffers->written);
     add_part(out, "tiles_in", "copied tiles", n * (buffers->copied + buffers->references));
     add_part(out, "lanes", "weights for devices", budget->lanes);

@@ -9,8 +9,10 @@
 #include <string.h>
 
 #include "crew.h"
+#include "digests.h"
 #include "phema/text.h"
 #include "phema/writer.h"
+#include "worker.h"
 
 /* What a kill loses is a hundredth of what was done, as far as these bounds allow: so journals of
  * long runs stay small. */
@@ -22,8 +24,13 @@
 #define MAX_SEGMENTS ((size_t)1 << 17)
 #define MAX_VARYING  ((size_t)1 << 20)
 
-#define HEAD_NUMBERS    ((size_t)4)
+#define HEAD_NUMBERS    ((size_t)6)
 #define SEGMENT_NUMBERS ((size_t)6)
+#define DIGEST_NUMBERS  ((size_t)2)
+
+/* Digests have a record of their own, which PHEMA_MAX_DIGESTS of them fit into. */
+_Static_assert(PHEMA_MAX_DIGESTS <= (PHEMA_MAX_JOURNAL_RECORD / 8 - HEAD_NUMBERS) / DIGEST_NUMBERS,
+               "a journal takes the largest record");
 
 struct noted {
     uint64_t first, end;
@@ -35,6 +42,7 @@ struct pending {
     struct noted *items;           /* [n] */
     struct tile_account *accounts; /* [capacity * m] */
     size_t n, capacity;
+    struct phema_hash_sum *digests; /* of what was read for all of them; NULL: none yet */
 };
 
 struct progress {
@@ -50,11 +58,12 @@ struct progress {
     bool is_kept;
 };
 
-uint64_t progress_bytes(size_t m, unsigned n_threads)
+uint64_t progress_bytes(size_t m, unsigned n_threads, uint64_t digests_bytes)
 {
-    /* an account for each thread, and segments that are not adjacent, twice while they are written
-     */
-    return (5 * (uint64_t)n_threads + 4) * m * sizeof(struct tile_account);
+    /* an account for each thread, and segments that are not adjacent, twice while they are written;
+     * so digests, which become a text of up to twice their size, and are kept by each journal */
+    return (5 * (uint64_t)n_threads + 4) * m * sizeof(struct tile_account) +
+           (m + 4) * digests_bytes;
 }
 
 PHEMA_FALLIBLE progress_open(struct progress **out, const struct run *run, struct phema_error *err)
@@ -78,6 +87,7 @@ static void clear_pending(struct pending *pending)
 {
     free(pending->items);
     free(pending->accounts);
+    free(pending->digests);
     *pending = (struct pending){0};
 }
 
@@ -126,7 +136,9 @@ static enum phema_status make_room(struct progress *progress, struct phema_error
         realloc(pending->accounts, capacity * progress->m * sizeof(*accounts));
     if (accounts)
         pending->accounts = accounts;
-    if (!items || !accounts)
+    if (progress->run->digests && !pending->digests)
+        pending->digests = digests_new_sums(progress->run);
+    if (!items || !accounts || (progress->run->digests && !pending->digests))
         return phema_fail_memory(err);
     pending->capacity = capacity;
     return PHEMA_OK;
@@ -156,9 +168,10 @@ static enum phema_status find_segment(size_t *out, struct progress *progress,
 }
 
 PHEMA_FALLIBLE progress_note(struct progress *progress, const struct piece *piece,
-                             struct tile_account *accounts, size_t nan_tensor,
-                             struct phema_error *err)
+                             struct worker *worker, struct phema_error *err)
 {
+    const struct run *run = progress->run;
+    struct tile_account *accounts = worker->accounts;
     struct noted tile = {piece->position, piece->position + piece->n_elems, false};
     for (size_t j = progress->first; j < progress->end; j++)
         tile.is_counted = tile.is_counted || counts_any(&accounts[j].counts);
@@ -170,8 +183,11 @@ PHEMA_FALLIBLE progress_note(struct progress *progress, const struct piece *piec
         account->sum += accounts[progress->first + j].sum;
         counts_add(&account->counts, &accounts[progress->first + j].counts);
     }
-    if (nan_tensor < progress->nan_tensor)
-        progress->nan_tensor = nan_tensor;
+    if (worker->digests && !status) /* of the tile alone: the one before moved what there was */
+        digests_move_kind(run->digests, digests_kind(run, piece->tensor), progress->pending.digests,
+                          worker->digests);
+    if (worker->nan_tensor < progress->nan_tensor)
+        progress->nan_tensor = worker->nan_tensor;
     (void)pthread_mutex_unlock(&progress->lock);
     memset(accounts + progress->first, 0, progress->m * sizeof(*accounts));
     return status;
@@ -204,6 +220,8 @@ struct portion {
     size_t first, n; /* of its segments */
     const size_t *varying;
     size_t n_varying, nan_tensor;
+    const struct phema_hash_sum *digests; /* [n_digests] */
+    size_t n_digests;
 };
 
 static enum phema_status write_record(const struct progress *progress, size_t j,
@@ -214,11 +232,17 @@ static enum phema_status write_record(const struct progress *progress, size_t j,
     put_number(&text, portion->n);
     put_number(&text, portion->n_varying);
     put_number(&text, portion->nan_tensor);
+    put_number(&text, portion->n_digests);
+    put_number(&text, portion->n_digests ? portion->pending->n : 0);
     for (size_t x = portion->first; x < portion->first + portion->n; x++)
         put_segment(&text, &portion->pending->items[x],
                     &portion->pending->accounts[x * progress->m + j]);
     for (size_t i = 0; i < portion->n_varying; i++)
         put_number(&text, portion->varying[i]);
+    for (size_t i = 0; i < portion->n_digests; i++) {
+        put_number(&text, portion->digests[i].low);
+        put_number(&text, portion->digests[i].high);
+    }
     enum phema_status status = phema_text_check(&text, err);
     if (!status)
         status = phema_writer_journal_append(
@@ -252,6 +276,23 @@ static size_t list_varying(struct progress *progress, size_t *varying, size_t mo
     return n;
 }
 
+/* Before the segments that they are of, which are of no use without them, nor they without all of
+ * those. */
+static enum phema_status write_digests(struct progress *progress, const struct pending *pending,
+                                       size_t nan_tensor, struct phema_error *err)
+{
+    const struct digests *digests = progress->run->digests;
+    if (!pending->digests)
+        return PHEMA_OK;
+    const struct portion portion = {.pending = pending,
+                                    .nan_tensor = nan_tensor,
+                                    .digests = pending->digests,
+                                    .n_digests = digests->n_kinds * digests->n_snapshots};
+    enum phema_status status = write_portion(progress, &portion, err);
+    digests_move(digests, digests->sums, pending->digests);
+    return status;
+}
+
 /* Which tensors vary comes first: of what is torn too much may be known, but not too little. */
 static enum phema_status write_pending(struct progress *progress, const struct pending *pending,
                                        size_t nan_tensor, struct phema_error *err)
@@ -262,7 +303,7 @@ static enum phema_status write_pending(struct progress *progress, const struct p
     if (!varying)
         return phema_fail_memory(err);
     struct portion portion = {.pending = pending, .varying = varying, .nan_tensor = nan_tensor};
-    enum phema_status status = PHEMA_OK;
+    enum phema_status status = write_digests(progress, pending, nan_tensor, err);
     while (!status && (portion.n_varying = list_varying(progress, varying, most)) == most && most)
         status = write_portion(progress, &portion, err);
     while (!status && portion.first < pending->n) {
@@ -325,9 +366,14 @@ bool progress_record_open(struct progress_record *record, struct phema_span byte
                                        .tile_elems = number_at(bytes, 0),
                                        .n_segments = number_at(bytes, 1),
                                        .n_varying = number_at(bytes, 2),
-                                       .nan_tensor = number_at(bytes, 3)};
+                                       .nan_tensor = number_at(bytes, 3),
+                                       .n_digests = number_at(bytes, 4),
+                                       .n_unit = number_at(bytes, 5)};
     return record->n_segments <= MAX_SEGMENTS && record->n_varying <= MAX_VARYING &&
-           HEAD_NUMBERS + record->n_segments * SEGMENT_NUMBERS + record->n_varying == n;
+           record->n_digests <= PHEMA_MAX_DIGESTS &&
+           HEAD_NUMBERS + record->n_segments * SEGMENT_NUMBERS + record->n_varying +
+                   record->n_digests * DIGEST_NUMBERS ==
+               n;
 }
 
 struct progress_segment progress_record_segment(const struct progress_record *record, uint64_t i)
@@ -345,4 +391,11 @@ struct progress_segment progress_record_segment(const struct progress_record *re
 uint64_t progress_record_varying(const struct progress_record *record, uint64_t i)
 {
     return number_at(record->bytes, HEAD_NUMBERS + record->n_segments * SEGMENT_NUMBERS + i);
+}
+
+struct phema_hash_sum progress_record_digest(const struct progress_record *record, uint64_t i)
+{
+    uint64_t at = HEAD_NUMBERS + record->n_segments * SEGMENT_NUMBERS + record->n_varying;
+    return (struct phema_hash_sum){.low = number_at(record->bytes, at + i * DIGEST_NUMBERS),
+                                   .high = number_at(record->bytes, at + i * DIGEST_NUMBERS + 1)};
 }

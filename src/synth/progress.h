@@ -7,6 +7,8 @@
 #include "done.h"
 #include "run.h"
 
+struct worker;
+
 /* Of one output. */
 struct tile_account {
     uint64_t sum; /* of what was put (sink.h) */
@@ -29,8 +31,8 @@ static inline bool counts_any(const struct phema_narrow_counts *counts)
 PHEMA_FALLIBLE progress_open(struct progress **out, const struct run *run, struct phema_error *err);
 void progress_close(struct progress *progress); /* takes NULL */
 
-/* What it may hold for m outputs. */
-uint64_t progress_bytes(size_t m, unsigned n_threads);
+/* What it may hold for m outputs, with so many bytes of digests. */
+uint64_t progress_bytes(size_t m, unsigned n_threads, uint64_t digests_bytes);
 
 /* Outputs [first, end) are made from here on; what is done of all of them already becomes the
  * progress', and is not done again. */
@@ -39,12 +41,10 @@ void progress_begin_pass(struct progress *progress, size_t first, size_t end, st
 /* Whether a tile need not be done. */
 bool progress_has(const struct progress *progress, const struct piece *piece);
 
-/* From any thread: a tile was put to all outputs of the pass.
- *   accounts    [outputs->m], by output; those of the pass are begun anew
- *   nan_tensor  the first that the worker has met until now */
+/* From any thread: its worker has put a tile to all outputs of the pass. The worker's accounts of
+ * them, and its digests, are begun anew. */
 PHEMA_FALLIBLE progress_note(struct progress *progress, const struct piece *piece,
-                             struct tile_account *accounts, size_t nan_tensor,
-                             struct phema_error *err);
+                             struct worker *worker, struct phema_error *err);
 
 /* From the thread that watches: what was noted since the last time goes to the journals, where that
  * is long enough ago, or is_last. From the first record on outputs are kept. */
@@ -62,11 +62,14 @@ struct progress_record {
     struct phema_span bytes;
     uint64_t tile_elems, n_segments, n_varying;
     uint64_t nan_tensor;
+    uint64_t n_digests; /* of all that was read for the n_unit segments in the records behind it */
+    uint64_t n_unit;
 };
 
 /* false: it is none of this version. */
 bool progress_record_open(struct progress_record *record, struct phema_span bytes);
 struct progress_segment progress_record_segment(const struct progress_record *record, uint64_t i);
 uint64_t progress_record_varying(const struct progress_record *record, uint64_t i);
+struct phema_hash_sum progress_record_digest(const struct progress_record *record, uint64_t i);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "digests.h"
 #include "phema/writer.h"
 #include "progress.h"
 #include "read_back.h"
@@ -17,33 +18,63 @@ struct left {
     struct segment {
         struct progress_segment said;
         uint64_t tile_elems;
+        size_t unit;
     } * items; /* [n] sorted; none overlap */
     size_t n, capacity;
-    uint8_t *varies; /* [n_tensors] */
+    /* Segments from a record with digests to the next one are a unit: those are of all of them
+     * together. Those before the first one are of none. */
+    bool *is_torn; /* [n_units] something of it is not there, or not any more */
+    size_t n_units, unit_capacity;
+    uint64_t n_missing; /* segments of the last unit */
+    uint8_t *varies;    /* [n_tensors] */
     uint64_t nan_tensor;
 };
 
-/* In a segment something was counted: it is used as a whole or not at all. */
-struct counted {
+/* Something was counted or hashed in a segment: it is used as a whole or not at all, and so are all
+ * of its unit. */
+struct whole {
     uint64_t first, end;
     struct phema_narrow_counts counts;
+    size_t unit; /* of all outputs */
 };
 
 struct resuming {
     struct run *run;
     struct cut other; /* of another size of tiles than the run's; tile_elems 0: none yet */
-    struct counted *counted;
-    size_t n_counted, counted_capacity;
+    struct whole *wholes;
+    size_t n_wholes, wholes_capacity;
+    bool *is_dropped; /* [n_units] of all outputs so far */
+    size_t n_units;
+    size_t *ends; /* [outputs->m] of the units of each output of the pass */
 };
 
 static void clear_left(struct left *left)
 {
     free(left->items);
     free(left->varies);
+    free(left->is_torn);
     *left = (struct left){0};
 }
 
 /* ---- Reading a journal ---- */
+
+static enum phema_status begin_unit(struct left *left, uint64_t n_segments, bool is_torn,
+                                    struct phema_error *err)
+{
+    if (left->n_units == left->unit_capacity) {
+        size_t capacity = left->unit_capacity ? 2 * left->unit_capacity : 64;
+        bool *larger = realloc(left->is_torn, capacity * sizeof(*larger));
+        if (!larger)
+            return phema_fail_memory(err);
+        left->is_torn = larger;
+        left->unit_capacity = capacity;
+    }
+    if (left->n_units && left->n_missing)
+        left->is_torn[left->n_units - 1] = true;
+    left->is_torn[left->n_units++] = is_torn;
+    left->n_missing = n_segments;
+    return PHEMA_OK;
+}
 
 /* A later one stands for what it overlaps: that was made again. */
 static enum phema_status add_segment(struct left *left, const struct segment *segment,
@@ -66,8 +97,8 @@ static enum phema_status add_segment(struct left *left, const struct segment *se
             high = middle;
     }
     size_t n = 0;
-    while (low + n < left->n && left->items[low + n].said.first < segment->said.end)
-        n++;
+    for (; low + n < left->n && left->items[low + n].said.first < segment->said.end; n++)
+        left->is_torn[left->items[low + n].unit] = true;
     memmove(left->items + low + 1, left->items + low + n,
             (left->n - low - n) * sizeof(*left->items));
     left->items[low] = *segment;
@@ -75,18 +106,34 @@ static enum phema_status add_segment(struct left *left, const struct segment *se
     return PHEMA_OK;
 }
 
+static size_t n_sums(const struct run *run)
+{
+    return run->digests ? run->digests->n_kinds * run->digests->n_snapshots : 0;
+}
+
+static bool is_ours(struct progress_record *record, struct phema_span bytes)
+{
+    return progress_record_open(record, bytes) && record->tile_elems >= BLOCK_ELEMS &&
+           record->tile_elems <= MAX_TILE_ELEMS;
+}
+
 static enum phema_status add_record(struct left *left, const struct run *run,
                                     struct phema_span bytes, struct phema_error *err)
 {
     struct progress_record record;
-    if (!progress_record_open(&record, bytes) || record.tile_elems < BLOCK_ELEMS ||
-        record.tile_elems > MAX_TILE_ELEMS)
+    if (!is_ours(&record, bytes))
         return PHEMA_OK;
     enum phema_status status = PHEMA_OK;
+    if (record.n_digests)
+        status = begin_unit(left, record.n_unit, record.n_digests != n_sums(run), err);
     for (uint64_t i = 0; i < record.n_segments && !status; i++) {
-        struct segment segment = {progress_record_segment(&record, i), record.tile_elems};
+        struct segment segment = {progress_record_segment(&record, i), record.tile_elems,
+                                  left->n_units - 1};
+        left->n_missing--; /* of more than there should be something is missing as well */
         if (segment.said.first < segment.said.end && segment.said.end <= cut_total(&run->cut))
             status = add_segment(left, &segment, err);
+        else
+            left->is_torn[left->n_units - 1] = true;
     }
     for (uint64_t i = 0; i < record.n_varying; i++) {
         uint64_t tensor = progress_record_varying(&record, i);
@@ -106,12 +153,16 @@ static enum phema_status read_journal(struct left *left, const struct run *run,
     if (!left->varies)
         return phema_fail_memory(err);
     struct phema_span bytes;
-    enum phema_status status = phema_writer_journal_next(&bytes, journal, err);
+    enum phema_status status = begin_unit(left, 0, true, err); /* that of no digests */
+    if (!status)
+        status = phema_writer_journal_next(&bytes, journal, err);
     while (!status && bytes.data) {
         status = add_record(left, run, bytes, err);
         if (!status)
             status = phema_writer_journal_next(&bytes, journal, err);
     }
+    if (!status && left->n_missing)
+        left->is_torn[left->n_units - 1] = true;
     return status;
 }
 
@@ -155,69 +206,112 @@ static enum phema_status check_segment(bool *is_so, struct resuming *resuming, s
     return status == PHEMA_ERR_RESOURCE ? status : PHEMA_OK;
 }
 
-static enum phema_status keep_counted(struct resuming *resuming,
-                                      const struct progress_segment *said, struct phema_error *err)
+static enum phema_status keep_whole(struct resuming *resuming, const struct whole *whole,
+                                    struct phema_error *err)
 {
-    if (resuming->n_counted == resuming->counted_capacity) {
-        size_t capacity = resuming->counted_capacity ? 2 * resuming->counted_capacity : 16;
-        struct counted *counted = realloc(resuming->counted, capacity * sizeof(*counted));
-        if (!counted)
+    if (resuming->n_wholes == resuming->wholes_capacity) {
+        size_t capacity = resuming->wholes_capacity ? 2 * resuming->wholes_capacity : 16;
+        struct whole *wholes = realloc(resuming->wholes, capacity * sizeof(*wholes));
+        if (!wholes)
             return phema_fail_memory(err);
-        resuming->counted = counted;
-        resuming->counted_capacity = capacity;
+        resuming->wholes = wholes;
+        resuming->wholes_capacity = capacity;
     }
-    resuming->counted[resuming->n_counted++] =
-        (struct counted){said->first, said->end, said->account.counts};
+    resuming->wholes[resuming->n_wholes++] = *whole;
     return PHEMA_OK;
 }
 
-/* Of one in which something was counted the tiles must be the run's own; where NaN is refused now,
- * and was not, it is met again. */
+static bool is_end_of_tile(const struct cut *cut, uint64_t position)
+{
+    size_t hint = 0;
+    return position == cut_total(cut) ||
+           cut_tile(cut, cut_tile_at(cut, position), &hint).position == position;
+}
+
+/* Of one in which something was counted the tiles must be the run's own, and of one that was hashed
+ * none may go beyond it: what is done again would count twice. Where NaN is refused now, and was
+ * not, it is met again. */
 static bool is_usable(const struct run *run, const struct segment *segment)
 {
     const struct phema_narrow_counts *counts = &segment->said.account.counts;
+    if (run->digests && !(is_end_of_tile(&run->cut, segment->said.first) &&
+                          is_end_of_tile(&run->cut, segment->said.end)))
+        return false;
     if (!counts_any(counts))
         return true;
     return segment->tile_elems == run->cut.tile_elems &&
            !(run->options.refuses_nan && counts->n_nan + counts->n_inf);
 }
 
-static enum phema_status check_output(struct done *done, struct resuming *resuming, size_t output,
-                                      const struct left *left, struct phema_error *err)
+/* Without digests each segment is a unit by itself. */
+static enum phema_status add_units(struct resuming *resuming, size_t output,
+                                   const struct left *left, struct phema_error *err)
+{
+    size_t n = resuming->run->digests ? left->n_units : left->n;
+    bool *is_dropped = realloc(resuming->is_dropped, resuming->n_units + n + 1);
+    if (!is_dropped)
+        return phema_fail_memory(err);
+    resuming->is_dropped = is_dropped;
+    for (size_t u = 0; u < n; u++)
+        is_dropped[resuming->n_units + u] = resuming->run->digests && left->is_torn[u];
+    resuming->n_units += n;
+    resuming->ends[output] = resuming->n_units;
+    return PHEMA_OK;
+}
+
+/* What is there and whole is done; first: of the output's units. */
+static enum phema_status add_done(struct done *done, struct resuming *resuming,
+                                  const struct left *left, size_t first, struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
     for (size_t x = 0; x < left->n && !status; x++) {
-        const struct segment *segment = &left->items[x];
-        bool is_so = false;
-        if (!is_usable(resuming->run, segment))
+        const struct progress_segment *said = &left->items[x].said;
+        size_t unit = first + (resuming->run->digests ? left->items[x].unit : x);
+        if (resuming->is_dropped[unit])
             continue;
-        status = check_segment(&is_so, resuming, output, segment, err);
-        if (!status && is_so)
-            status = done_add(done, segment->said.first, segment->said.end, err);
-        if (!status && is_so && counts_any(&segment->said.account.counts))
-            status = keep_counted(resuming, &segment->said, err);
+        status = done_add(done, said->first, said->end, err);
+        const struct whole whole = {said->first, said->end, said->account.counts, unit};
+        if (!status && (resuming->run->digests || counts_any(&whole.counts)))
+            status = keep_whole(resuming, &whole, err);
     }
     return status;
+}
+
+static enum phema_status check_output(struct done *done, struct resuming *resuming, size_t output,
+                                      const struct left *left, struct phema_error *err)
+{
+    size_t first = resuming->n_units;
+    enum phema_status status = add_units(resuming, output, left, err);
+    for (size_t x = 0; x < left->n && !status; x++) {
+        const struct segment *segment = &left->items[x];
+        bool *is_dropped =
+            &resuming->is_dropped[first + (resuming->run->digests ? segment->unit : x)];
+        bool is_so = false;
+        if (!*is_dropped && is_usable(resuming->run, segment))
+            status = check_segment(&is_so, resuming, output, segment, err);
+        *is_dropped |= !is_so;
+    }
+    return status ? status : add_done(done, resuming, left, first, err);
 }
 
 /* ---- A pass ---- */
 
 /* What goes takes others with it, where they overlap. */
-static enum phema_status drop_torn_counts(struct done *done, struct resuming *resuming,
-                                          struct phema_error *err)
+static enum phema_status drop_torn(struct done *done, struct resuming *resuming,
+                                   struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
     for (bool has_dropped = true; has_dropped && !status;) {
         has_dropped = false;
-        for (size_t x = 0; x < resuming->n_counted && !status;) {
-            struct counted counted = resuming->counted[x];
-            if (done_has(done, counted.first, counted.end)) {
-                x++;
-                continue;
-            }
-            status = done_remove(done, counted.first, counted.end, err);
-            resuming->counted[x] = resuming->counted[--resuming->n_counted];
-            has_dropped = true;
+        for (size_t x = 0; x < resuming->n_wholes; x++) {
+            const struct whole *whole = &resuming->wholes[x];
+            if (!resuming->is_dropped[whole->unit] && !done_has(done, whole->first, whole->end))
+                has_dropped = resuming->is_dropped[whole->unit] = true;
+        }
+        for (size_t x = 0; x < resuming->n_wholes && has_dropped && !status; x++) {
+            const struct whole *whole = &resuming->wholes[x];
+            if (resuming->is_dropped[whole->unit])
+                status = done_remove(done, whole->first, whole->end, err);
         }
     }
     return status;
@@ -258,11 +352,71 @@ static enum phema_status resume_output(struct done *done, struct resuming *resum
 
 static void add_counts(const struct resuming *resuming, struct phema_synth_result *result)
 {
-    for (size_t x = 0; x < resuming->n_counted; x++) {
-        result->n_nan += resuming->counted[x].counts.n_nan;
-        result->n_inf += resuming->counted[x].counts.n_inf;
-        result->n_overflow += resuming->counted[x].counts.n_overflow;
+    for (size_t x = 0; x < resuming->n_wholes; x++) {
+        const struct whole *whole = &resuming->wholes[x];
+        if (resuming->is_dropped[whole->unit])
+            continue;
+        result->n_nan += whole->counts.n_nan;
+        result->n_inf += whole->counts.n_inf;
+        result->n_overflow += whole->counts.n_overflow;
     }
+}
+
+/* ---- What was read for it ---- */
+
+/* Sums that an output before did not have; has: [n_sums] whether they are there. */
+static void add_digests(struct run *run, size_t output, const bool *has,
+                        const struct progress_record *record)
+{
+    size_t n = run->digests->n_snapshots;
+    for (size_t x = 0; x < n_sums(run); x++) {
+        struct phema_hash_sum sum = progress_record_digest(record, x);
+        if (!has[x] && digests_is_input(run, output, x / n, x % n))
+            phema_hash_sum_add(&run->digests->sums[x], &sum);
+    }
+}
+
+/* Of the units of an output that are used, which begin at *unit and become those of the next. The
+ * first one has none. */
+static enum phema_status read_digests(struct resuming *resuming, size_t output, size_t *unit,
+                                      bool *has, struct phema_error *err)
+{
+    struct run *run = resuming->run;
+    struct phema_writer_journal *journal = sink_journal(run->sinks[output]);
+    struct phema_span bytes;
+    phema_writer_journal_again(journal);
+    enum phema_status status = phema_writer_journal_next(&bytes, journal, err);
+    while (!status && bytes.data) {
+        struct progress_record record;
+        if (is_ours(&record, bytes) && record.n_digests && ++*unit < resuming->ends[output] &&
+            !resuming->is_dropped[*unit])
+            add_digests(run, output, has, &record);
+        status = phema_writer_journal_next(&bytes, journal, err);
+    }
+    if (!status && ++*unit != resuming->ends[output])
+        status = phema_fail(err, PHEMA_ERR_OUTPUT, "%s: its journal could be read once only",
+                            run->outputs->items[output].path);
+    for (size_t x = 0; x < n_sums(run); x++)
+        has[x] = has[x] || digests_is_input(run, output, x / run->digests->n_snapshots,
+                                            x % run->digests->n_snapshots);
+    return status;
+}
+
+/* Each output was made of some of what a run has read, of the same tiles in all of them. */
+static enum phema_status take_digests(struct resuming *resuming, size_t first, size_t end,
+                                      struct phema_error *err)
+{
+    struct run *run = resuming->run;
+    size_t unit = 0;
+    bool *has = calloc(n_sums(run) + 1, sizeof(*has));
+    if (!has)
+        return phema_fail_memory(err);
+    enum phema_status status = PHEMA_OK;
+    for (size_t j = first; j < end && !status; j++)
+        if (sink_journal(run->sinks[j]))
+            status = read_digests(resuming, j, &unit, has, err);
+    free(has);
+    return status;
 }
 
 /* What is not put again is read back in the end nevertheless. */
@@ -284,17 +438,20 @@ static enum phema_status take_for_given(const struct done *done, struct run *run
 PHEMA_FALLIBLE resume_pass(struct done *done, struct run *run, size_t first, size_t end,
                            struct phema_synth_result *result, struct phema_error *err)
 {
-    struct resuming resuming = {.run = run};
+    struct resuming resuming = {.run = run,
+                                .ends = calloc(run->outputs->m + 1, sizeof(*resuming.ends))};
     struct done found = {0};
     bool are_all = true;
     for (size_t j = first; j < end; j++)
         are_all = are_all && sink_begun(run->sinks[j]) == SINK_GOES_ON;
-    enum phema_status status = PHEMA_OK;
+    enum phema_status status = resuming.ends ? PHEMA_OK : phema_fail_memory(err);
     for (size_t j = first; j < end && !status; j++)
         if (sink_journal(run->sinks[j]))
             status = resume_output(&found, &resuming, j, j == first, are_all, result, err);
     if (!status)
-        status = drop_torn_counts(&found, &resuming, err);
+        status = drop_torn(&found, &resuming, err);
+    if (!status && are_all && run->digests)
+        status = take_digests(&resuming, first, end, err);
     if (!status)
         status = take_for_given(&found, run, first, end, err);
     if (!status) {
@@ -304,6 +461,8 @@ PHEMA_FALLIBLE resume_pass(struct done *done, struct run *run, size_t first, siz
         done_clear(&found);
     }
     cut_clear(&resuming.other);
-    free(resuming.counted);
+    free(resuming.wholes);
+    free(resuming.is_dropped);
+    free(resuming.ends);
     return status;
 }

@@ -3,7 +3,9 @@
 #include "run.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "digests.h"
 #include "feeder.h"
 #include "inputs.h"
 #include "progress.h"
@@ -186,6 +188,8 @@ PHEMA_FALLIBLE run_prepare(struct run *run, struct phema_error *err)
         status = feeder_choose(run, err);
     if (!status)
         status = divide_work(run, err);
+    if (!status && !run->is_foreseen)
+        status = digests_open(&run->digests, run, err);
     if (status)
         return status;
     run->next_alias = calloc(series->n_tensors + 1, sizeof(*run->next_alias));
@@ -218,6 +222,8 @@ PHEMA_FALLIBLE run_begin_pass(struct run *run, size_t pass, struct phema_error *
 {
     clear_groups(run);
     atomic_store(&run->next_job, 0);
+    if (run->digests)
+        memset(run->digests->sums, 0, (size_t)digests_bytes(run));
     enum phema_status status = make_groups(run, pass, err);
     if (!status)
         status = find_references(run, err);
@@ -279,6 +285,7 @@ void run_clear(struct run *run)
     for (size_t j = 0; run->sinks && j < run->outputs->m; j++)
         sink_abandon(run->sinks[j]);
     progress_close(run->progress);
+    digests_close(run->digests);
     inputs_close(run);
     feeder_close(run);
     cut_clear(&run->cut);

@@ -28,6 +28,7 @@ struct ruled {
 };
 
 struct progress; /* progress.h */
+struct digests;  /* digests.h */
 
 /* What all workers see. */
 struct run {
@@ -61,6 +62,7 @@ struct run {
     _Atomic size_t tensor; /* that is being worked on */
     _Atomic bool is_stopped;
     struct progress *progress; /* NULL: no journal is kept */
+    struct digests *digests;   /* NULL: data of snapshots are not to be known again */
     size_t n_leftovers;        /* outputs that a killed run had begun, and are made anew */
     size_t n_published;
 };

@@ -331,6 +331,34 @@ PHEMA_FALLIBLE sink_put_stretch(struct sink *sink, const size_t *tensors, size_t
 
 /* ---- After ---- */
 
+static enum phema_status keep_sums(struct sink *sink, const struct phema_hash_sum *sums,
+                                   struct phema_error *err)
+{
+    size_t n = sink->output->n_digests;
+    sink->part_sums = calloc(n + 1, sizeof(*sink->part_sums));
+    if (!sink->part_sums)
+        return phema_fail_memory(err);
+    for (size_t k = 0; k < n; k++)
+        sink->part_sums[k] = (struct phema_writer_part_sum){sink->output->digests_at[k], sums[k]};
+    sink->part_options.sums = sink->part_sums;
+    sink->part_options.n_sums = n;
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE sink_put_digests(struct sink *sink, const struct phema_hash_sum *sums,
+                                struct phema_error *err)
+{
+    const struct phema_output *output = sink->output;
+    if (sink->part)
+        return keep_sums(sink, sums, err);
+    const uint8_t *text =
+        sink->sidecar ? (const uint8_t *)output->sidecar : output->files[0].header;
+    size_t first = output->digests_at[0];
+    size_t end = output->digests_at[output->n_digests - 1] + PHEMA_DIGEST - 1;
+    return phema_writer_put(sink->sidecar ? sink->sidecar : sink->writers[0], first, text + first,
+                            end - first, err);
+}
+
 static int compare_sizes(const void *a, const void *b)
 {
     uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
@@ -444,6 +472,7 @@ void sink_abandon(struct sink *sink)
         phema_writer_abandon(sink->writers[f]);
     phema_writer_part_abandon(sink->part);
     free(sink->part_files);
+    free(sink->part_sums);
     phema_writer_directory_abandon(sink->directory);
     phema_writer_abandon(sink->compressed);
     phema_writer_abandon(sink->sidecar);

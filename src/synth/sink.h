@@ -62,7 +62,13 @@ PHEMA_FALLIBLE sink_put_stretch(struct sink *sink, const size_t *tensors, size_t
                                 uint64_t first, uint64_t n, const void *data, uint64_t *sum,
                                 struct phema_error *err);
 
-/* When all tensors are written: what can only be done then. */
+/* When all tensors are written: by what the data of snapshots are known again, which the output has
+ * in its header or text by now (phema_output_put_digests), goes to where that was written; that of
+ * a part becomes known to join. sums  [output's n_digests] */
+PHEMA_FALLIBLE sink_put_digests(struct sink *sink, const struct phema_hash_sum *sums,
+                                struct phema_error *err);
+
+/* When all of that is written: what can only be done then. */
 PHEMA_FALLIBLE sink_finish(struct sink *sink, struct phema_error *err);
 
 /* When it is finished: from here on sink_put and sink_put_stretch, with no data and no sum, read

@@ -24,6 +24,7 @@ struct sink {
     bool is_kept;
     struct phema_writer_part_options part_options;
     struct phema_writer_part_file *part_files;
+    struct phema_writer_part_sum *part_sums; /* of what was read for the part */
     char digest[PHEMA_PART_DIGEST];
     uint8_t *map;      /* of a copy with strided tensors */
     bool is_published; /* a copy is under its name */

@@ -4,12 +4,14 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "crew.h"
+#include "digests.h"
 #include "identity.h"
 #include "phema/cleanup.h"
 #include "phema/memory.h"
@@ -106,12 +108,32 @@ static void discard(struct run *run)
             sink_keep(run->sinks[j], false);
 }
 
+/* What of the provenance is known when all was read. Of a part they are a share of it, and go into
+ * its marker. */
+static enum phema_status put_digests(struct run *run, size_t j, struct phema_error *err)
+{
+    struct phema_output *output = &run->outputs->items[j];
+    if (!run->digests)
+        return PHEMA_OK;
+    struct phema_hash_sum *sums = calloc(output->n_digests + 1, sizeof(*sums));
+    if (!sums)
+        return phema_fail_memory(err);
+    digests_of_output(sums, run, j);
+    if (!run->options.n_parts)
+        phema_output_put_digests(output, sums);
+    enum phema_status status = sink_put_digests(run->sinks[j], sums, err);
+    free(sums);
+    return status;
+}
+
 static enum phema_status publish_output(struct run *run, size_t j,
                                         struct phema_synth_result *result, double start_s,
                                         struct phema_error *err)
 {
     phema_ledger_enter(run->options.ledger, PHEMA_STAGE_WRITE);
-    enum phema_status status = crew_finish(run, j, result, start_s, err);
+    enum phema_status status = put_digests(run, j, err);
+    if (!status)
+        status = crew_finish(run, j, result, start_s, err);
     if (status)
         return status;
     status = read_back_output(run, j, err);

@@ -9,10 +9,15 @@
 
 #include "against.h"
 #include "blocks.h"
+#include "digests.h"
 #include "feed.h"
 #include "feeder.h"
 #include "phema/text.h"
 #include "worker.h"
+
+/* Views that are hashed when they have been added up, for which they came from memory with their
+ * lines asked for ahead: so few that tile and sums are still in the second-level cache. */
+#define FEW_VIEWS ((size_t)4)
 
 /* Sums in float would overflow where doubles do not, and lose what only a double holds. */
 static enum phema_accumulator accumulator_of(const struct run *run, size_t i)
@@ -81,6 +86,8 @@ static enum phema_status take(const uint8_t **data, struct worker *worker, size_
     enum phema_status status = is_needed ? read_input(data, worker, k, piece, slot, err) : PHEMA_OK;
     if (is_decoded && !status)
         turns_pass(run->turns, k, tile);
+    if (is_needed && !status) /* what was copied is still in the cache */
+        digests_add(worker, k, piece, *data);
     return status;
 }
 
@@ -330,31 +337,67 @@ static void add(struct worker *worker, size_t g, const struct piece *piece,
     state->n_added += n;
 }
 
+/* Views are hashed once, for the first group that takes them. */
+static bool is_taken_before(const struct worker *worker, size_t g, size_t k)
+{
+    for (size_t h = 0; h < g; h++) {
+        const struct group *group = &worker->ruled->groups[h];
+        size_t low = 0, high = group->n_inputs; /* the first that is not below k */
+        while (low < high) {
+            size_t middle = low + (high - low) / 2;
+            if (group->inputs[middle] < k)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        if (low < group->n_inputs && group->inputs[low] == k)
+            return true;
+    }
+    return false;
+}
+
+/* Inputs [first, end) of a group. */
+static enum phema_status take_views(struct worker *worker, size_t g, const struct piece *piece,
+                                    size_t first, size_t end, struct phema_error *err)
+{
+    const struct group *group = &worker->ruled->groups[g];
+    enum phema_dtype dtype = worker->run->plan->series->tensors[piece->tensor].tensor.dtype;
+    enum phema_status status = PHEMA_OK;
+    for (size_t x = first; x < end && !status; x++) {
+        size_t k = group->inputs[x];
+        status = read_input(&worker->inputs[x], worker, k, piece, 0, err);
+        if (!status)
+            blocks_compare(worker, worker->states[g].equals, dtype, worker->inputs[0],
+                           worker->inputs[x]);
+    }
+    return status;
+}
+
 /* All inputs are views. */
 static enum phema_status average_together(struct worker *worker, const struct piece *piece,
                                           struct phema_error *err)
 {
-    const struct run *run = worker->run;
-    enum phema_dtype dtype = run->plan->series->tensors[piece->tensor].tensor.dtype;
-    for (size_t g = 0; g < worker->ruled->n_groups; g++) {
+    enum phema_status status = PHEMA_OK;
+    for (size_t g = 0; g < worker->ruled->n_groups && !status; g++) {
         const struct group *group = &worker->ruled->groups[g];
-        struct group_state *state = &worker->states[g];
+        size_t most = group->n_rows > FEW_TARGETS ? MAX_SLOTS : FEW_VIEWS;
+        size_t n_at_once = worker->digests && most < group->n_inputs ? most : group->n_inputs;
         start_group(worker, g, piece, worker->sums); /* one group after another */
-        enum phema_status status = PHEMA_OK;
-        for (size_t x = 0; x < group->n_inputs && !status; x++) {
-            status = read_input(&worker->inputs[x], worker, group->inputs[x], piece, 0, err);
+        for (size_t x = 0; x < group->n_inputs && !status; x += n_at_once) {
+            size_t n = group->n_inputs - x < n_at_once ? group->n_inputs - x : n_at_once;
+            status = take_views(worker, g, piece, x, x + n, err);
             if (!status)
-                blocks_compare(worker, state->equals, dtype, worker->inputs[0], worker->inputs[x]);
+                add(worker, g, piece, worker->inputs + x, n);
+            for (size_t i = x; i < x + n && worker->digests && !status; i++)
+                if (!is_taken_before(worker, g, group->inputs[i]))
+                    digests_add(worker, group->inputs[i], piece, worker->inputs[i]);
         }
         if (status)
             return status;
-        state->data = worker->inputs[0];
-        add(worker, g, piece, worker->inputs, group->n_inputs);
+        worker->states[g].data = worker->inputs[0];
         status = finish_group(worker, g, piece, err);
-        if (status)
-            return status;
     }
-    return PHEMA_OK;
+    return status;
 }
 
 /* Inputs that wait to be added together. */

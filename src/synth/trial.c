@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "crew.h"
+#include "digests.h"
 #include "phema/memory.h"
 
 /* More than caches hold, and made in less than a tenth of a second; outputs go to pages that are
@@ -31,6 +32,7 @@ struct trial {
     size_t tile_elems, tile_bytes;
     size_t n_tiles; /* of each input */
     uint64_t output_bytes;
+    phema_block_hasher hash; /* of what was read; NULL: it is not hashed */
     double *weights;
     double until_s;
     _Atomic uint64_t next;
@@ -118,6 +120,7 @@ static enum phema_status make(struct trial *trial, const struct run *run, struct
     trial->accumulator =
         trial->dtype == PHEMA_F64 ? PHEMA_ACCUMULATE_F64 : run->options.accumulator;
     trial->n_inputs = run->plan->series->n;
+    trial->hash = digests_are_wanted(run) ? phema_block_hasher_for_cpu() : NULL;
     trial->n_targets = run->budget.targets_per_pass;
     trial->tile_elems = run->budget.tile_elems;
     unsigned bits = phema_dtype_bits(trial->dtype);
@@ -150,6 +153,7 @@ struct hand {
     uint8_t *slots;         /* tiles that were read; NULL when they are views */
     const uint8_t **inputs; /* [n_inputs] */
     size_t n_slots;
+    struct phema_hash_sum digest;
 };
 
 static bool hand_init(struct hand *hand, const struct trial *trial)
@@ -183,6 +187,11 @@ static bool add_some(const struct trial *trial, struct hand *hand, size_t t, siz
         if (hand->slots &&
             !load(trial->input, hand->slots + x * trial->tile_bytes, trial->tile_bytes, at))
             return false;
+        const struct phema_hash_blocks blocks = {
+            hand->inputs[x], trial->tile_bytes,
+            (size_t)phema_dtype_bytes(trial->dtype, BLOCK_ELEMS), t, 0};
+        if (trial->hash)
+            trial->hash(&hand->digest, &blocks);
     }
     struct phema_tile tile = {.inputs = hand->inputs,
                               .weights = trial->weights + first * trial->n_targets,

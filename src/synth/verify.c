@@ -4,6 +4,7 @@
 
 #include "against.h"
 #include "crew.h"
+#include "digests.h"
 #include "phema/synth.h"
 
 static enum phema_status check_unchanged(const struct run *run,
@@ -25,6 +26,13 @@ static enum phema_status count(struct phema_verification *out, const struct run 
         uint64_t n_elems = against_n_different(run->against, i);
         if (n_elems)
             out->differences[out->n++] = (struct phema_unequal){i, n_elems};
+    }
+    if (run->digests) {
+        out->n_sums = run->outputs->items[0].n_digests;
+        out->sums = calloc(out->n_sums + 1, sizeof(*out->sums));
+        if (!out->sums)
+            return phema_fail_memory(err);
+        digests_of_output(out->sums, run, 0);
     }
     out->n_elems = against_n_compared(run->against);
     out->n_other_bytes = against_n_other_bytes(run->against);
@@ -63,8 +71,10 @@ PHEMA_FALLIBLE phema_synth_verify(struct phema_verification *out, const struct p
         status = count(&found, &run, err);
     against_close(run.against);
     run_clear(&run);
-    if (status)
+    if (status) {
+        phema_verification_clear(&found);
         return status;
+    }
     found.elapsed_s = clock_now_s() - start_s;
     *out = found;
     return PHEMA_OK;
@@ -73,5 +83,6 @@ PHEMA_FALLIBLE phema_synth_verify(struct phema_verification *out, const struct p
 void phema_verification_clear(struct phema_verification *verification)
 {
     free(verification->differences);
+    free(verification->sums);
     *verification = (struct phema_verification){0};
 }

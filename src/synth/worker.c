@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
+#include "digests.h"
 #include "feed.h"
 #include "inputs.h"
 
@@ -41,7 +42,9 @@ PHEMA_FALLIBLE worker_init(struct worker *worker, struct run *run, unsigned inde
     worker->inputs = calloc(run->plan->series->n, sizeof(*worker->inputs));
     if (run->progress)
         worker->accounts = calloc(run->outputs->m + 1, sizeof(*worker->accounts));
-    bool has_accounts = worker->accounts || !run->progress;
+    if (run->digests)
+        worker->digests = digests_new_sums(run);
+    bool has_accounts = (worker->accounts || !run->progress) && (worker->digests || !run->digests);
     if (has_accounts && worker->sums && worker->slots && worker->written && worker->references &&
         worker->inputs && alloc_states(worker))
         return PHEMA_OK;
@@ -63,6 +66,7 @@ void worker_clear(struct worker *worker)
     free(worker->equals);
     free(worker->states);
     free(worker->accounts);
+    free(worker->digests);
     worker->sums = NULL;
     worker->slots = worker->written = worker->references = NULL;
     worker->inputs = NULL;
@@ -70,6 +74,7 @@ void worker_clear(struct worker *worker)
     worker->equals = NULL;
     worker->states = NULL;
     worker->accounts = NULL;
+    worker->digests = NULL;
 }
 
 /* Whether anything came from the disk since the last look: by a fault, or because it was asked for.
@@ -130,8 +135,7 @@ static enum phema_status do_job(struct worker *worker, uint64_t job, struct phem
         enum phema_status status =
             is_taken ? tile_do(worker, t, &piece, err) : tile_pass(worker, t, err);
         if (!status && is_taken && run->progress && !worker->is_abandoned)
-            status =
-                progress_note(run->progress, &piece, worker->accounts, worker->nan_tensor, err);
+            status = progress_note(run->progress, &piece, worker, err);
         if (status)
             return status;
         enum phema_dtype dtype = series->tensors[piece.tensor].tensor.dtype;

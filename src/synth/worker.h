@@ -35,7 +35,8 @@ struct worker {
     struct group_state *states; /* [max_groups] */
     struct feed *feed;          /* to a device; NULL: the processor adds up */
     struct phema_narrow_counts counts;
-    struct tile_account *accounts; /* [outputs->m] of the tile at hand; NULL: no journal is kept */
+    struct phema_hash_sum *digests; /* of what was read (digests.h); NULL: that is not wanted */
+    struct tile_account *accounts;  /* [outputs->m] of the tile at hand; NULL: no journal is kept */
     size_t nan_tensor;
     bool has_asked;    /* for something ahead, at all */
     long n_from_disk;  /* what this thread has waited for or asked for until now, as counted */

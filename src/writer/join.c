@@ -111,11 +111,21 @@ static enum phema_status compare(const struct phema_writer_join *join, const str
         is_alike = file->size_bytes == wanted->size_bytes && !file->name == !wanted->name &&
                    (!file->name || strcmp(file->name, wanted->name) == 0);
     }
+    is_alike = is_alike && marker->n_sums == join->first.n_sums;
+    for (size_t k = 0; k < marker->n_sums && is_alike; k++)
+        is_alike = marker->sums[k].offset == join->first.sums[k].offset;
     return is_alike ? PHEMA_OK
                     : phema_fail(err, PHEMA_ERR_OUTPUT,
                                  "%s: part %llu does not go with part 1: targets, options, the "
                                  "program's version or a snapshot differ; run it again",
                                  join->path, (unsigned long long)part);
+}
+
+/* What was read for all parts together. */
+static void add_sums(struct phema_writer_join *join, const struct marker *marker)
+{
+    for (size_t k = 0; k < marker->n_sums; k++)
+        phema_hash_sum_add(&join->first.sums[k].sum, &marker->sums[k].sum);
 }
 
 /* The first one that is done is what the others are held against. */
@@ -140,6 +150,8 @@ static enum phema_status check_markers(struct phema_writer_join *join, struct ph
             marker = (struct marker){0};
         } else if (!unlike) {
             unlike = compare(join, &marker, part, err);
+            if (!unlike)
+                add_sums(join, &marker);
         }
         marker_clear(&marker);
     }
@@ -336,6 +348,72 @@ uint64_t phema_writer_join_n_parts(const struct phema_writer_join *join)
 
 /* ---- Publishing ---- */
 
+/* Nothing is written over but what was left free for it. */
+static enum phema_status check_digits(const struct phema_writer_join *join, int descriptor,
+                                      uint64_t offset, struct phema_error *err)
+{
+    char digits[PHEMA_DIGEST] = "";
+    struct phema_hash_sum ignored;
+    for (size_t done = 0; done < PHEMA_DIGEST - 1;) {
+        ssize_t n =
+            pread(descriptor, digits + done, PHEMA_DIGEST - 1 - done, (off_t)(offset + done));
+        if (n < 0 && errno != EINTR)
+            return writer_fail_errno(err, join->partial_path, "cannot be read", errno);
+        if (n == 0)
+            break;
+        done += n > 0 ? (size_t)n : 0;
+    }
+    if (phema_hash_sum_read(&ignored, digits))
+        return PHEMA_OK;
+    return phema_fail(
+        err, PHEMA_ERR_OUTPUT,
+        "%s: expected 32 hexadecimal digits at byte %llu, as its parts say; remove it "
+        "and all %s.part-*, and write all parts again",
+        join->partial_path, (unsigned long long)offset, join->path);
+}
+
+static enum phema_status put_digits(const struct phema_writer_join *join, int descriptor,
+                                    struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    for (size_t k = 0; k < join->first.n_sums && !status; k++)
+        status = check_digits(join, descriptor, join->first.sums[k].offset, err);
+    for (size_t k = 0; k < join->first.n_sums && !status; k++) {
+        const struct phema_writer_part_sum *sum = &join->first.sums[k];
+        char digits[PHEMA_DIGEST];
+        phema_hash_sum_show(digits, &sum->sum);
+        for (size_t done = 0; done < PHEMA_DIGEST - 1 && !status;) {
+            ssize_t n = pwrite(descriptor, digits + done, PHEMA_DIGEST - 1 - done,
+                               (off_t)(sum->offset + done));
+            if (n <= 0 && !(n < 0 && errno == EINTR))
+                status = writer_fail_errno(err, join->partial_path, "cannot be written",
+                                           n ? errno : ENOSPC);
+            done += n > 0 ? (size_t)n : 0;
+        }
+    }
+    return status;
+}
+
+/* What was read for all parts, into the header that the first one has written. One that is stopped
+ * here does the same again. */
+static enum phema_status put_sums(const struct phema_writer_join *join, struct phema_error *err)
+{
+    const struct marker *wanted = &join->first;
+    if (!wanted->n_sums)
+        return PHEMA_OK;
+    if (!wanted->is_directory)
+        return put_digits(join, join->descriptor, err);
+    int descriptor = openat(join->descriptor, wanted->files[0].name,
+                            O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    if (descriptor < 0)
+        return writer_fail_errno(err, join->partial_path, "cannot be opened", errno);
+    enum phema_status status = put_digits(join, descriptor, err);
+    if (!status && join->options.syncs && writer_sync(descriptor))
+        status = writer_fail_errno(err, join->path, "cannot be synced", errno);
+    (void)close(descriptor);
+    return status;
+}
+
 static enum phema_status publish_file(const struct phema_writer_join *join, struct phema_error *err)
 {
     if (join->options.syncs && writer_sync(join->descriptor))
@@ -357,8 +435,12 @@ static enum phema_status publish_directory(struct phema_writer_join *join, struc
 
 static enum phema_status publish(struct phema_writer_join *join, struct phema_error *err)
 {
-    if (!join->is_published)
+    if (!join->is_published) {
+        enum phema_status status = put_sums(join, err);
+        if (status)
+            return status;
         return join->first.is_directory ? publish_directory(join, err) : publish_file(join, err);
+    }
     enum phema_status status =
         join->options.syncs ? phema_writer_sync_entry(join->path, err) : PHEMA_OK;
     if (!status && join->first.is_directory && join->descriptor >= 0)

@@ -264,6 +264,11 @@ PHEMA_FALLIBLE phema_writer_journal_next(struct phema_span *out,
     return PHEMA_OK;
 }
 
+void phema_writer_journal_again(struct phema_writer_journal *journal)
+{
+    journal->at = HEADER_BYTES;
+}
+
 PHEMA_FALLIBLE phema_writer_journal_append(struct phema_writer_journal *journal,
                                            struct phema_span record, struct phema_error *err)
 {

@@ -70,6 +70,29 @@ static enum phema_status read_files(struct marker *marker, const struct phema_js
     return marker->is_directory || n == 1 ? PHEMA_OK : PHEMA_NO;
 }
 
+/* PHEMA_NO: not all of it is there, or it lies outside of the first file. */
+static enum phema_status read_sums(struct marker *marker, const struct phema_json *sums,
+                                   struct phema_error *err)
+{
+    size_t n = phema_json_length(sums);
+    uint64_t end = 0, size_bytes = marker->n_files ? marker->files[0].size_bytes : 0;
+    marker->sums = calloc(n + 1, sizeof(*marker->sums));
+    if (!marker->sums)
+        return phema_fail_memory(err);
+    for (size_t k = 0; k < n; k++) {
+        const struct phema_json *item = phema_json_at(sums, k);
+        struct phema_writer_part_sum *sum = &marker->sums[marker->n_sums++];
+        size_t size = 0;
+        const char *digits = phema_json_string(phema_json_get(item, "sum"), &size);
+        if (!phema_json_u64(&sum->offset, phema_json_get(item, "at")) || !digits ||
+            strlen(digits) != size || !phema_hash_sum_read(&sum->sum, digits) ||
+            sum->offset < end || size > size_bytes || sum->offset > size_bytes - size)
+            return PHEMA_NO;
+        end = sum->offset + size;
+    }
+    return PHEMA_OK;
+}
+
 static enum phema_status read_document(struct marker *marker, const struct phema_json *document,
                                        struct phema_error *err)
 {
@@ -82,6 +105,8 @@ static enum phema_status read_document(struct marker *marker, const struct phema
     if (!phema_json_u64(&marker->inode, phema_json_get(document, "inode")))
         marker->inode = 0;
     enum phema_status status = read_files(marker, phema_json_get(document, "files"), err);
+    if (!status)
+        status = read_sums(marker, phema_json_get(document, "sums"), err);
     if (!status && phema_json_boolean(phema_json_get(document, "done")))
         marker->state = MARKER_DONE;
     return status;
@@ -97,6 +122,20 @@ static enum phema_status read_text(struct marker *marker, struct phema_span text
         status = read_document(marker, document, err);
     phema_json_free(document);
     return status == PHEMA_ERR_FILE ? PHEMA_NO : status;
+}
+
+/* What is not whole is unfinished. */
+static enum phema_status read_again(struct marker *marker, struct phema_span text,
+                                    struct phema_error *err)
+{
+    marker_clear(marker);
+    marker->state = MARKER_UNFINISHED;
+    enum phema_status status = read_text(marker, text, err);
+    if (status != PHEMA_NO)
+        return status;
+    marker_clear(marker);
+    marker->state = MARKER_UNFINISHED;
+    return PHEMA_OK;
 }
 
 /* As much of it as there is; it may be written right now, and be larger or smaller than it was. */
@@ -134,13 +173,11 @@ static enum phema_status read_open(struct marker *marker, int descriptor, const 
     size_t size = 0;
     enum phema_status status = read_bytes(&size, descriptor, data, (size_t)st.st_size, path, err);
     marker->state = MARKER_UNFINISHED;
-    if (!status && size)
-        status = read_text(marker, (struct phema_span){data, size}, err);
-    if (status == PHEMA_NO) {
-        marker_clear(marker);
-        marker->state = MARKER_UNFINISHED;
-        status = PHEMA_OK;
-    }
+    /* twice: where an allocation fails the library may lose a character of a string, and say
+     * nothing
+     */
+    for (int attempt = 0; attempt < 2 && !status && size && marker->state != MARKER_DONE; attempt++)
+        status = read_again(marker, (struct phema_span){data, size}, err);
     free(data);
     if (!status && flock(descriptor, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK)
         marker->state = MARKER_RUNNING;
@@ -169,7 +206,25 @@ void marker_clear(struct marker *marker)
     for (size_t f = 0; f < marker->n_files; f++)
         free(marker->files[f].name);
     free(marker->files);
+    free(marker->sums);
     *marker = (struct marker){0};
+}
+
+static void write_sums(struct phema_json_out *out, const struct phema_writer_part_options *options,
+                       bool is_done)
+{
+    if (!is_done || !options->n_sums)
+        return;
+    phema_json_out_open(out, "sums", '[');
+    for (size_t k = 0; k < options->n_sums; k++) {
+        char digits[PHEMA_DIGEST];
+        phema_hash_sum_show(digits, &options->sums[k].sum);
+        phema_json_out_open(out, NULL, '{');
+        phema_json_out_u64(out, "at", options->sums[k].offset);
+        phema_json_out_string(out, "sum", digits);
+        phema_json_out_close(out, '}');
+    }
+    phema_json_out_close(out, ']');
 }
 
 static void write_text(struct phema_text *text, const struct phema_writer_part_options *options,
@@ -195,6 +250,7 @@ static void write_text(struct phema_text *text, const struct phema_writer_part_o
         phema_json_out_close(&out, '}');
     }
     phema_json_out_close(&out, ']');
+    write_sums(&out, options, is_done);
     phema_json_out_close(&out, '}');
     phema_text_puts(text, "\n");
 }

@@ -62,6 +62,8 @@ struct marker {
     bool is_directory;
     struct marker_file *files; /* [n_files] by name; of a file one without a name */
     size_t n_files;
+    struct phema_writer_part_sum *sums; /* [n_sums] of one that is done, by ascending offsets */
+    size_t n_sums;
     uint64_t inode; /* of PATH.partial, by which PATH is known to be what it became; 0: unknown */
 };
 

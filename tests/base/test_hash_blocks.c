@@ -57,15 +57,15 @@ static void assert_same(struct phema_hash_sum a, struct phema_hash_sum b)
     assert_string_equal(left, right);
 }
 
-/* Blocks of all the kinds that XXH3 treats by themselves, whole ones and tails, from any byte on. */
+/* Blocks of all the kinds that XXH3 treats by themselves, whole ones and tails, from any byte on.
+ */
 static void every_level_gives_what_the_library_does(void **state)
 {
     (void)state;
     static const char *const levels[] = {"ref", "avx2", "avx512", "neon"};
     static const size_t block_sizes[] = {1, 16, 128, 240, 512, 1024, 2048, 4096, 8192, 16384};
-    static const size_t sizes[] = {0,    1,    3,     8,     16,    17,   129,  241,
-                                   1023, 1025, 2047,  2049,  4097,  8191, 8200, 17 * 1024,
-                                   SIZE - 7};
+    static const size_t sizes[] = {0,    1,    3,    8,    16,   17,   129,       241,     1023,
+                                   1025, 2047, 2049, 4097, 8191, 8200, 17 * 1024, SIZE - 7};
     uint8_t *data = random_bytes(3);
     for (size_t l = 0; l < ARRAY_LEN(levels); l++) {
         assert_int_equal(setenv("PHEMA_CPU", levels[l], 1), 0);
@@ -135,7 +135,9 @@ static void sums_carry_and_are_shown_as_xxh3_prints_them(void **state)
     assert_string_equal(digits, "33119477ede5dcd55716427681d5860e");
     assert_true(phema_hash_sum_read(&read, digits));
     assert_same(read, sum);
-    static const char *const others[] = {"", "0", "33119477ede5dcd55716427681d5860",
+    static const char *const others[] = {"",
+                                         "0",
+                                         "33119477ede5dcd55716427681d5860",
                                          "33119477ede5dcd55716427681d5860e0",
                                          "33119477ede5dcd55716427681d5860E",
                                          " 3119477ede5dcd55716427681d5860e"};

@@ -85,6 +85,7 @@ struct request {
     struct phema_ledger *ledger;
     uint64_t max_ram_bytes;
     enum phema_io io;
+    bool hashes_inputs;
 };
 
 static inline enum phema_status synthesise(const char *directory, const char *out,
@@ -117,6 +118,7 @@ static inline enum phema_status synthesise(const char *directory, const char *ou
     struct phema_outputs_options naming = {.out = out,
                                            .has_dtype = request->has_dtype,
                                            .dtype = request->dtype,
+                                           .hashes_inputs = request->hashes_inputs,
                                            .accumulator = "f64",
                                            .command_options = ""};
     if (!status)

@@ -30,6 +30,22 @@ join cut.safetensors
 mkdir cut.safetensors.partial
 join cut.safetensors
 rmdir cut.safetensors.partial
+echo "- sums of what was read, for a place that is another, or no place"
+both() { for i in 1 2; do "$phema" synth -q --part $i/2 --sigma-rel 0.1 run sums.safetensors; done; }
+both
+sed -i '0,/"at": [0-9]*/s//"at": 100/' sums.safetensors.part-2-of-2
+join sums.safetensors
+sed -i '0,/"at": [0-9]*/s//"at": 100/' sums.safetensors.part-1-of-2
+join sums.safetensors
+both
+sed -i '0,/"at": [0-9]*/s//"at": 100000/' sums.safetensors.part-2-of-2
+join sums.safetensors
+both
+sed -i '0,/"sum": "./s//"sum": "x/' sums.safetensors.part-1-of-2
+join sums.safetensors
+both
+join --no-sync sums.safetensors
+"$phema" verify -q sums.safetensors
 : >cut.safetensors.part-1-of-3
 join cut.safetensors
 ls

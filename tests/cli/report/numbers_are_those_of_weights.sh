@@ -7,5 +7,5 @@ rows targets
 rows snapshots | sed -E 's/ [0-9a-f]{32} / /' | sed -n '2,5p'
 # what snapshots are known again by is what a provenance has
 "$phema" synth -q --sigma-rel 0.07 run out.safetensors >/dev/null
-"$phema" inspect --json out.safetensors | grep -oE '[0-9a-f]{32}' | sort >wanted
+"$phema" inspect --json out.safetensors | grep -oE '"xxh3[^0-9a-f]*[0-9a-f]{32}' | grep -oE '[0-9a-f]{32}$' | sort >wanted
 rows snapshots | grep -oE '[0-9a-f]{32}' | sort | cmp - wanted && echo digests

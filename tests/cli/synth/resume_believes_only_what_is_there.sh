@@ -30,6 +30,16 @@ for ((at = 0; at < size; at += 1 + size / 25)); do
     "$phema" synth -q --resume "${command[@]}" new/o.safetensors >/dev/null
     cmp whole.safetensors new/o.safetensors || echo "cut at $at"
 done
+echo "- cut, gone on with until a kill, and once more"
+for ((at = 40; at < size; at += 1 + size / 7)); do
+    again
+    for kill in 3 6; do
+        truncate -s $at $journal
+        { $slow FAULT_WITH=KILL FAULT_AT=$kill "$phema" synth -q --resume -j2 "${command[@]}" new/o.safetensors; } 2>/dev/null
+    done
+    "$phema" synth -q --resume "${command[@]}" new/o.safetensors >/dev/null
+    cmp whole.safetensors new/o.safetensors || echo "cut at $at"
+done
 echo "- a byte of it changed"
 for ((at = 0; at < size; at += 1 + size / 25)); do
     again
