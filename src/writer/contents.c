@@ -82,13 +82,14 @@ void writer_remove_listed(DIR *stream)
     }
 }
 
-void writer_remove_files(int descriptor)
+PHEMA_FALLIBLE writer_remove_files(int descriptor, const char *path, struct phema_error *err)
 {
     DIR *stream = list(descriptor);
     if (!stream)
-        return;
+        return writer_fail_errno(err, path, "cannot be listed", errno);
     writer_remove_listed(stream);
     (void)closedir(stream);
+    return PHEMA_OK;
 }
 
 void writer_remove_others(int descriptor, bool (*is_wanted)(const void *context, const char *name),

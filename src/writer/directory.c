@@ -93,9 +93,11 @@ static enum phema_status open_locked(struct phema_writer_directory *directory,
 static enum phema_status empty(struct phema_writer_directory *directory, struct phema_error *err)
 {
     bool is_empty = false;
-    writer_remove_files(directory->descriptor);
     enum phema_status status =
-        writer_check_files_alone(&is_empty, directory->descriptor, directory->partial_path, err);
+        writer_remove_files(directory->descriptor, directory->partial_path, err);
+    if (!status)
+        status = writer_check_files_alone(&is_empty, directory->descriptor, directory->partial_path,
+                                          err);
     if (!status && !is_empty)
         status = phema_fail(err, PHEMA_ERR_OUTPUT,
                             "%s: what an ended run has left in it cannot be removed",

@@ -87,16 +87,23 @@ enum phema_writer_journal_state phema_writer_journal_look(const char *path, cons
                                                 : PHEMA_WRITER_JOURNAL_OTHER;
 }
 
-void phema_writer_journal_remove(const char *path)
+/* 0, or why it cannot be seen whose it is. */
+static int remove_ours(const char *path)
 {
     struct header found;
     bool is_ours = false;
     int descriptor = open_there(path, O_RDONLY, &is_ours, &found);
     if (descriptor < 0)
-        return;
+        return errno;
     if (is_ours)
         (void)unlink(path);
     (void)close(descriptor);
+    return 0;
+}
+
+void phema_writer_journal_remove(const char *path)
+{
+    (void)remove_ours(path);
 }
 
 void phema_writer_journal_remove_of(const char *output)
@@ -133,14 +140,21 @@ static enum phema_status write_bytes(const struct phema_writer_journal *journal,
     return PHEMA_OK;
 }
 
-/* One of this output; false where there is none. */
-static bool take_up(struct phema_writer_journal *journal, const char *digest)
+/* Of this process, not of the file. */
+static bool is_shortage(int number)
+{
+    return number == EMFILE || number == ENFILE || number == ENOMEM;
+}
+
+/* One of this output; false where there is none. number: 0, or why it cannot be opened. */
+static bool take_up(struct phema_writer_journal *journal, const char *digest, int *number)
 {
     struct header wanted = header_of(digest), found;
     struct stat st;
     bool is_ours = false;
     journal->descriptor = open_there(journal->path, O_RDWR, &is_ours, &found);
-    if (journal->descriptor < 0)
+    *number = journal->descriptor < 0 ? errno : 0;
+    if (*number)
         return false;
     if (is_ours && strcmp(found.text, wanted.text) == 0 && fstat(journal->descriptor, &st) == 0) {
         journal->size_bytes = (uint64_t)st.st_size;
@@ -155,12 +169,14 @@ static enum phema_status begin(struct phema_writer_journal *journal, const char 
                                struct phema_error *err)
 {
     struct header header = header_of(digest);
-    phema_writer_journal_remove(journal->path);
+    int unseen = remove_ours(journal->path);
     phema_cleanup_hold();
     journal->descriptor =
         open(journal->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
     enum phema_status status = PHEMA_OK;
-    if (journal->descriptor < 0 && errno == EEXIST)
+    if (journal->descriptor < 0 && errno == EEXIST && is_shortage(unseen))
+        status = writer_fail_errno(err, journal->path, "cannot be read", unseen);
+    else if (journal->descriptor < 0 && errno == EEXIST)
         status = phema_fail(err, PHEMA_ERR_OUTPUT,
                             "%s: expected a journal of this program, found something else; remove "
                             "it",
@@ -185,8 +201,11 @@ PHEMA_FALLIBLE phema_writer_journal_open(struct phema_writer_journal **out, cons
     *journal = (struct phema_writer_journal){.descriptor = -1, .at = HEADER_BYTES};
     journal->path = strdup(path);
     enum phema_status status = journal->path ? PHEMA_OK : phema_fail_memory(err);
-    if (!status && resumes && take_up(journal, digest))
+    int unseen = 0;
+    if (!status && resumes && take_up(journal, digest, &unseen))
         journal->is_kept = true;
+    else if (!status && is_shortage(unseen)) /* what it says is done would be lost */
+        status = writer_fail_errno(err, path, "cannot be read", unseen);
     else if (!status)
         status = begin(journal, digest, err);
     if (status)

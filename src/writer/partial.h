@@ -110,8 +110,8 @@ PHEMA_FALLIBLE writer_check_files_alone(bool *is_empty, int descriptor, const ch
 PHEMA_FALLIBLE writer_check_listed(bool *is_empty, DIR *stream, const char *path,
                                    struct phema_error *err);
 
-/* Its plain files go; what else there is stays. */
-void writer_remove_files(int descriptor);
+/* Its plain files go, as far as they can be removed; what else there is stays. */
+PHEMA_FALLIBLE writer_remove_files(int descriptor, const char *path, struct phema_error *err);
 /* The same, but for those that is_wanted says are. */
 void writer_remove_others(int descriptor, bool (*is_wanted)(const void *context, const char *name),
                           const void *context);

@@ -268,19 +268,22 @@ fail:
     return status;
 }
 
-/* What is no plain file of one name makes room for a new one. */
-static void open_left(struct phema_writer *writer)
+/* What is no plain file of one name makes room for a new one. 0, or why it cannot be opened. */
+static int open_left(struct phema_writer *writer)
 {
     struct stat st;
     writer->descriptor = open(writer->partial_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    writer->took_over = writer->descriptor >= 0 && fstat(writer->descriptor, &st) == 0 &&
-                        S_ISREG(st.st_mode) && st.st_nlink == 1;
+    if (writer->descriptor < 0)
+        return errno;
+    writer->took_over =
+        fstat(writer->descriptor, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1;
     writer->is_kept = writer->took_over;
-    if (writer->took_over || writer->descriptor < 0)
-        return;
+    if (writer->took_over)
+        return 0;
     (void)unlink(writer->partial_path);
     (void)close(writer->descriptor);
     writer->descriptor = -1;
+    return 0;
 }
 
 PHEMA_FALLIBLE writer_begin_inside(struct phema_writer **out, const char *path,
@@ -298,13 +301,13 @@ PHEMA_FALLIBLE writer_begin_inside(struct phema_writer **out, const char *path,
         status = phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
         goto fail;
     }
-    if (options->resumes)
-        open_left(writer);
+    int left = options->resumes ? open_left(writer) : 0;
     if (writer->descriptor < 0)
         writer->descriptor =
             open(partial_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (writer->descriptor < 0) {
-        status = writer_fail_errno(err, path, "cannot be written", errno);
+        status = writer_fail_errno(err, path, "cannot be written",
+                                   errno == EEXIST && left ? left : errno);
         goto fail;
     }
     *out = writer;
