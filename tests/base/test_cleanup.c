@@ -94,6 +94,30 @@ static void a_signal_removes_partial_outputs_and_then_ends(void **state)
     }
 }
 
+/* A signal that waits does so until the outermost resume, whatever is held and let go of inside. */
+static void holds_nest(void **state)
+{
+    (void)state;
+    char *reached = support_tmp_path("reached");
+    pid_t child = fork();
+    if (child == 0) {
+        (void)signal(SIGTERM, SIG_DFL);
+        phema_cleanup_install_handlers();
+        phema_cleanup_hold();
+        (void)raise(SIGTERM);
+        phema_cleanup_hold();
+        phema_cleanup_resume();
+        support_write(reached, "x", 1);
+        phema_cleanup_resume();
+        _exit(99);
+    }
+    int status = wait_for(child);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGTERM);
+    assert_int_equal(unlink(reached), 0);
+    free(reached);
+}
+
 static void what_was_taken_off_the_list_stays(void **state)
 {
     (void)state;
@@ -229,6 +253,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_signal_removes_partial_outputs_and_then_ends),
+        cmocka_unit_test(holds_nest),
         cmocka_unit_test(what_was_taken_off_the_list_stays),
         cmocka_unit_test(an_entry_used_again_names_the_new_file_alone),
         cmocka_unit_test(an_ignored_signal_stays_ignored),
