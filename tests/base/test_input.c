@@ -68,15 +68,15 @@ static void check_ranges(const struct phema_input *input, const uint8_t *data)
 static void holes_are_zeros(void **state)
 {
     (void)state;
-    enum { PIECE = 1 << 16, N_PIECES = 64, STORED = 33 };
+    enum { PIECE = 1 << 16, STRIDE = 8 << 20, N_PIECES = 64, STORED = 33 };
     struct phema_error err = {""};
     struct phema_file *file = NULL;
     struct phema_input *input = NULL;
     char *path = support_tmp_path("holes");
     int descriptor = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     assert_true(descriptor >= 0);
-    assert_int_equal(ftruncate(descriptor, (off_t)N_PIECES * PIECE), 0);
-    assert_int_equal(pwrite(descriptor, "stored", 6, (off_t)STORED * PIECE + 5000), 6);
+    assert_int_equal(ftruncate(descriptor, (off_t)N_PIECES * STRIDE), 0);
+    assert_int_equal(pwrite(descriptor, "stored", 6, (off_t)STORED * STRIDE + 5000), 6);
     assert_ok(phema_file_open(&file, path, &err), &err);
     assert_ok(phema_input_open(&input, file, false, &err), &err);
     uint8_t *buffer = malloc(PIECE + PHEMA_INPUT_ROOM), *wanted = calloc(PIECE, 1);
@@ -85,28 +85,30 @@ static void holes_are_zeros(void **state)
     for (size_t i = 0; i < N_PIECES; i++) {
         const uint8_t *found = NULL;
         memset(buffer, 0xee, PIECE);
-        phema_input_ask(input, i * PIECE, PIECE);
-        assert_ok(phema_input_read(&found, input, i * PIECE, PIECE, buffer, &err), &err);
+        phema_input_ask(input, i * STRIDE, PIECE);
+        assert_ok(phema_input_read(&found, input, i * STRIDE, PIECE, buffer, &err), &err);
         memcpy(wanted + 5000, i == STORED ? "stored" : "\0\0\0\0\0", 6);
         assert_memory_equal(found, wanted, PIECE);
-        assert_true(phema_input_is_cached(input, i * PIECE + 5000));
+        assert_true(phema_input_is_cached(input, i * STRIDE + 5000));
     }
     /* what is in the page cache without having been written was read */
-    void *mapped = mmap(NULL, (size_t)N_PIECES * PIECE, PROT_READ, MAP_SHARED, descriptor, 0);
+    void *mapped = mmap(NULL, (size_t)N_PIECES * STRIDE, PROT_READ, MAP_SHARED, descriptor, 0);
     assert_ptr_not_equal(mapped, MAP_FAILED);
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     uint8_t in_memory = 0;
-    for (size_t i = 0; i < N_PIECES; i += i == STORED - 8 ? 16 : 1) {
-        assert_int_equal(mincore((uint8_t *)mapped + i * PIECE, page, &in_memory), 0);
-        assert_int_equal(in_memory & 1, 0);
+    size_t n_read = 0;
+    for (size_t i = 0; i < N_PIECES; i++) {
+        assert_int_equal(mincore((uint8_t *)mapped + i * STRIDE, page, &in_memory), 0);
+        n_read += in_memory & 1;
     }
-    (void)munmap(mapped, (size_t)N_PIECES * PIECE);
+    assert_in_range(n_read, 0, 4); /* the kernel reads on for itself behind what is stored */
+    (void)munmap(mapped, (size_t)N_PIECES * STRIDE);
 
     /* a file that has become shorter has no holes behind its end */
     const uint8_t *found = NULL;
-    assert_int_equal(ftruncate(descriptor, (off_t)40 * PIECE), 0);
-    assert_ok(phema_input_read(&found, input, 39 * PIECE, PIECE, buffer, &err), &err);
-    assert_int_equal(phema_input_read(&found, input, 40 * PIECE, PIECE, buffer, &err),
+    assert_int_equal(ftruncate(descriptor, (off_t)40 * STRIDE), 0);
+    assert_ok(phema_input_read(&found, input, 39 * STRIDE, PIECE, buffer, &err), &err);
+    assert_int_equal(phema_input_read(&found, input, 40 * STRIDE, PIECE, buffer, &err),
                      PHEMA_ERR_FILE);
     assert_non_null(strstr(err.message, "cut short"));
     (void)close(descriptor);
