@@ -18,12 +18,8 @@
 #define XXH_VECTOR XXH_AVX2
 #include <xxhash.h>
 
+#define HASH_BLOCKS hash_blocks_avx2
 #include "hash_blocks.inc"
-
-void hash_blocks_avx2(struct phema_hash_sum *sum, const struct phema_hash_blocks *blocks)
-{
-    hash_blocks(sum, blocks);
-}
 
 #if defined(__clang__)
 #pragma clang attribute pop

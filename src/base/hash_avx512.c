@@ -19,12 +19,8 @@
 #define XXH_VECTOR XXH_AVX512
 #include <xxhash.h>
 
+#define HASH_BLOCKS hash_blocks_avx512
 #include "hash_blocks.inc"
-
-void hash_blocks_avx512(struct phema_hash_sum *sum, const struct phema_hash_blocks *blocks)
-{
-    hash_blocks(sum, blocks);
-}
 
 #if defined(__clang__)
 #pragma clang attribute pop

@@ -10,13 +10,9 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#define HASH_BLOCKS hash_blocks_anywhere
 #include "hash_blocks.inc"
 #include "phema/cpu.h"
-
-static void hash_blocks_anywhere(struct phema_hash_sum *sum, const struct phema_hash_blocks *blocks)
-{
-    hash_blocks(sum, blocks);
-}
 
 phema_block_hasher phema_block_hasher_for_cpu(void)
 {

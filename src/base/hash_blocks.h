@@ -4,6 +4,7 @@
 
 #include "phema/hash.h"
 
+void hash_blocks_anywhere(struct phema_hash_sum *sum, const struct phema_hash_blocks *blocks);
 void hash_blocks_avx2(struct phema_hash_sum *sum, const struct phema_hash_blocks *blocks);
 void hash_blocks_avx512(struct phema_hash_sum *sum, const struct phema_hash_blocks *blocks);
 

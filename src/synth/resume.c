@@ -6,29 +6,8 @@
 #include <string.h>
 
 #include "digests.h"
-#include "phema/writer.h"
-#include "progress.h"
+#include "left.h"
 #include "read_back.h"
-
-/* No tile is larger; what a journal says beyond that is none of ours. */
-#define MAX_TILE_ELEMS ((uint64_t)1 << 24)
-
-/* What a journal says of an output. */
-struct left {
-    struct segment {
-        struct progress_segment said;
-        uint64_t tile_elems;
-        size_t unit;
-    } * items; /* [n] sorted; none overlap */
-    size_t n, capacity;
-    /* Segments from a record with digests to the next one are a unit: those are of all of them
-     * together. Those before the first one are of none. */
-    bool *is_torn; /* [n_units] something of it is not there, or not any more */
-    size_t n_units, unit_capacity;
-    uint64_t n_missing; /* segments of the last unit */
-    uint8_t *varies;    /* [n_tensors] */
-    uint64_t nan_tensor;
-};
 
 /* Something was counted or hashed in a segment: it is used as a whole or not at all, and so are all
  * of its unit. */
@@ -47,124 +26,6 @@ struct resuming {
     size_t n_units;
     size_t *ends; /* [outputs->m] of the units of each output of the pass */
 };
-
-static void clear_left(struct left *left)
-{
-    free(left->items);
-    free(left->varies);
-    free(left->is_torn);
-    *left = (struct left){0};
-}
-
-/* ---- Reading a journal ---- */
-
-static enum phema_status begin_unit(struct left *left, uint64_t n_segments, bool is_torn,
-                                    struct phema_error *err)
-{
-    if (left->n_units == left->unit_capacity) {
-        size_t capacity = left->unit_capacity ? 2 * left->unit_capacity : 64;
-        bool *larger = realloc(left->is_torn, capacity * sizeof(*larger));
-        if (!larger)
-            return phema_fail_memory(err);
-        left->is_torn = larger;
-        left->unit_capacity = capacity;
-    }
-    if (left->n_units && left->n_missing)
-        left->is_torn[left->n_units - 1] = true;
-    left->is_torn[left->n_units++] = is_torn;
-    left->n_missing = n_segments;
-    return PHEMA_OK;
-}
-
-/* A later one stands for what it overlaps: that was made again. */
-static enum phema_status add_segment(struct left *left, const struct segment *segment,
-                                     struct phema_error *err)
-{
-    if (left->n == left->capacity) {
-        size_t capacity = left->capacity ? 2 * left->capacity : 64;
-        struct segment *items = realloc(left->items, capacity * sizeof(*items));
-        if (!items)
-            return phema_fail_memory(err);
-        left->items = items;
-        left->capacity = capacity;
-    }
-    size_t low = 0, high = left->n; /* the first that ends behind where it begins */
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (left->items[middle].said.end <= segment->said.first)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    size_t n = 0;
-    for (; low + n < left->n && left->items[low + n].said.first < segment->said.end; n++)
-        left->is_torn[left->items[low + n].unit] = true;
-    memmove(left->items + low + 1, left->items + low + n,
-            (left->n - low - n) * sizeof(*left->items));
-    left->items[low] = *segment;
-    left->n = left->n - n + 1;
-    return PHEMA_OK;
-}
-
-static size_t n_sums(const struct run *run)
-{
-    return run->digests ? run->digests->n_kinds * run->digests->n_snapshots : 0;
-}
-
-static bool is_ours(struct progress_record *record, struct phema_span bytes)
-{
-    return progress_record_open(record, bytes) && record->tile_elems >= BLOCK_ELEMS &&
-           record->tile_elems <= MAX_TILE_ELEMS;
-}
-
-static enum phema_status add_record(struct left *left, const struct run *run,
-                                    struct phema_span bytes, struct phema_error *err)
-{
-    struct progress_record record;
-    if (!is_ours(&record, bytes))
-        return PHEMA_OK;
-    enum phema_status status = PHEMA_OK;
-    if (record.n_digests)
-        status = begin_unit(left, record.n_unit, record.n_digests != n_sums(run), err);
-    for (uint64_t i = 0; i < record.n_segments && !status; i++) {
-        struct segment segment = {progress_record_segment(&record, i), record.tile_elems,
-                                  left->n_units - 1};
-        left->n_missing--; /* of more than there should be something is missing as well */
-        if (segment.said.first < segment.said.end && segment.said.end <= cut_total(&run->cut))
-            status = add_segment(left, &segment, err);
-        else
-            left->is_torn[left->n_units - 1] = true;
-    }
-    for (uint64_t i = 0; i < record.n_varying; i++) {
-        uint64_t tensor = progress_record_varying(&record, i);
-        if (tensor < run->plan->series->n_tensors)
-            left->varies[tensor] = true;
-    }
-    if (record.nan_tensor < left->nan_tensor)
-        left->nan_tensor = record.nan_tensor;
-    return status;
-}
-
-static enum phema_status read_journal(struct left *left, const struct run *run,
-                                      struct phema_writer_journal *journal, struct phema_error *err)
-{
-    *left = (struct left){.varies = calloc(run->plan->series->n_tensors + 1, 1),
-                          .nan_tensor = SIZE_MAX};
-    if (!left->varies)
-        return phema_fail_memory(err);
-    struct phema_span bytes;
-    enum phema_status status = begin_unit(left, 0, true, err); /* that of no digests */
-    if (!status)
-        status = phema_writer_journal_next(&bytes, journal, err);
-    while (!status && bytes.data) {
-        status = add_record(left, run, bytes, err);
-        if (!status)
-            status = phema_writer_journal_next(&bytes, journal, err);
-    }
-    if (!status && left->n_missing)
-        left->is_torn[left->n_units - 1] = true;
-    return status;
-}
 
 /* ---- Seeing whether it is so ---- */
 
@@ -334,7 +195,7 @@ static enum phema_status resume_output(struct done *done, struct resuming *resum
     struct run *run = resuming->run;
     struct left left = {0};
     struct done own = {0};
-    enum phema_status status = read_journal(&left, run, sink_journal(run->sinks[output]), err);
+    enum phema_status status = left_read(&left, run, sink_journal(run->sinks[output]), err);
     if (!status && is_used)
         status = check_output(&own, resuming, output, &left, err);
     if (!status && is_used && own.n)
@@ -346,7 +207,7 @@ static enum phema_status resume_output(struct done *done, struct resuming *resum
         status = done_intersect(done, &own, err);
     }
     done_clear(&own);
-    clear_left(&left);
+    left_clear(&left);
     return status;
 }
 
@@ -364,12 +225,12 @@ static void add_counts(const struct resuming *resuming, struct phema_synth_resul
 
 /* ---- What was read for it ---- */
 
-/* Sums that an output before did not have; has: [n_sums] whether they are there. */
+/* Sums that an output before did not have; has: [left_n_digests] whether they are there. */
 static void add_digests(struct run *run, size_t output, const bool *has,
                         const struct progress_record *record)
 {
     size_t n = run->digests->n_snapshots;
-    for (size_t x = 0; x < n_sums(run); x++) {
+    for (size_t x = 0; x < left_n_digests(run); x++) {
         struct phema_hash_sum sum = progress_record_digest(record, x);
         if (!has[x] && digests_is_input(run, output, x / n, x % n))
             phema_hash_sum_add(&run->digests->sums[x], &sum);
@@ -388,7 +249,7 @@ static enum phema_status read_digests(struct resuming *resuming, size_t output, 
     enum phema_status status = phema_writer_journal_next(&bytes, journal, err);
     while (!status && bytes.data) {
         struct progress_record record;
-        if (is_ours(&record, bytes) && record.n_digests && ++*unit < resuming->ends[output] &&
+        if (left_is_ours(&record, bytes) && record.n_digests && ++*unit < resuming->ends[output] &&
             !resuming->is_dropped[*unit])
             add_digests(run, output, has, &record);
         status = phema_writer_journal_next(&bytes, journal, err);
@@ -396,7 +257,7 @@ static enum phema_status read_digests(struct resuming *resuming, size_t output, 
     if (!status && ++*unit != resuming->ends[output])
         status = phema_fail(err, PHEMA_ERR_OUTPUT, "%s: its journal could be read once only",
                             run->outputs->items[output].path);
-    for (size_t x = 0; x < n_sums(run); x++)
+    for (size_t x = 0; x < left_n_digests(run); x++)
         has[x] = has[x] || digests_is_input(run, output, x / run->digests->n_snapshots,
                                             x % run->digests->n_snapshots);
     return status;
@@ -410,7 +271,7 @@ static enum phema_status take_digests(struct resuming *resuming, size_t first, s
     size_t unit = 0;
     if (!resuming->is_dropped) /* no output is gone on with */
         return PHEMA_OK;
-    bool *has = calloc(n_sums(run) + 1, sizeof(*has));
+    bool *has = calloc(left_n_digests(run) + 1, sizeof(*has));
     if (!has)
         return phema_fail_memory(err);
     enum phema_status status = PHEMA_OK;

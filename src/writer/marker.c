@@ -173,9 +173,7 @@ static enum phema_status read_open(struct marker *marker, int descriptor, const 
     size_t size = 0;
     enum phema_status status = read_bytes(&size, descriptor, data, (size_t)st.st_size, path, err);
     marker->state = MARKER_UNFINISHED;
-    /* twice: where an allocation fails the library may lose a character of a string, and say
-     * nothing
-     */
+    /* twice: where an allocation fails the JSON library may lose a character, and say nothing */
     for (int attempt = 0; attempt < 2 && !status && size && marker->state != MARKER_DONE; attempt++)
         status = read_again(marker, (struct phema_span){data, size}, err);
     free(data);
