@@ -28,6 +28,11 @@ uint64_t digests_bytes(const struct run *run)
     return digests_are_wanted(run) ? (n + line - 1) / line * CACHE_LINE : 0;
 }
 
+size_t digests_n_sums(const struct run *run)
+{
+    return run->digests ? run->digests->n_kinds * run->digests->n_snapshots : 0;
+}
+
 uint64_t digests_shared_bytes(const struct run *run)
 {
     const struct phema_series *series = run->plan->series;

@@ -22,6 +22,9 @@ bool digests_are_wanted(const struct run *run);
 /* Of one such array of sums; 0 where none are wanted. */
 uint64_t digests_bytes(const struct run *run);
 
+/* How many there are in it, once digests are open; likewise. */
+size_t digests_n_sums(const struct run *run);
+
 /* What all threads share, and what is made of it for an output. */
 uint64_t digests_shared_bytes(const struct run *run);
 

@@ -67,11 +67,6 @@ static enum phema_status add_segment(struct left *left, const struct segment *se
     return PHEMA_OK;
 }
 
-size_t left_n_digests(const struct run *run)
-{
-    return run->digests ? run->digests->n_kinds * run->digests->n_snapshots : 0;
-}
-
 bool left_is_ours(struct progress_record *record, struct phema_span bytes)
 {
     return progress_record_open(record, bytes) && record->tile_elems >= BLOCK_ELEMS &&
@@ -86,7 +81,7 @@ static enum phema_status add_record(struct left *left, const struct run *run,
         return PHEMA_OK;
     enum phema_status status = PHEMA_OK;
     if (record.n_digests)
-        status = begin_unit(left, record.n_unit, record.n_digests != left_n_digests(run), err);
+        status = begin_unit(left, record.n_unit, record.n_digests != digests_n_sums(run), err);
     for (uint64_t i = 0; i < record.n_segments && !status; i++) {
         struct segment segment = {progress_record_segment(&record, i), record.tile_elems,
                                   left->n_units - 1};

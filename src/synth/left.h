@@ -31,7 +31,4 @@ void left_clear(struct left *left);
 /* Whether a record is one that this program writes. */
 bool left_is_ours(struct progress_record *record, struct phema_span bytes);
 
-/* How many digests the records of this run have; 0 where none are wanted. */
-size_t left_n_digests(const struct run *run);
-
 #endif

@@ -287,7 +287,7 @@ static enum phema_status write_digests(struct progress *progress, const struct p
     const struct portion portion = {.pending = pending,
                                     .nan_tensor = nan_tensor,
                                     .digests = pending->digests,
-                                    .n_digests = digests->n_kinds * digests->n_snapshots};
+                                    .n_digests = digests_n_sums(progress->run)};
     enum phema_status status = write_portion(progress, &portion, err);
     digests_move(digests, digests->sums, pending->digests);
     return status;

@@ -225,12 +225,12 @@ static void add_counts(const struct resuming *resuming, struct phema_synth_resul
 
 /* ---- What was read for it ---- */
 
-/* Sums that an output before did not have; has: [left_n_digests] whether they are there. */
+/* Sums that an output before did not have; has: [digests_n_sums] whether they are there. */
 static void add_digests(struct run *run, size_t output, const bool *has,
                         const struct progress_record *record)
 {
     size_t n = run->digests->n_snapshots;
-    for (size_t x = 0; x < left_n_digests(run); x++) {
+    for (size_t x = 0; x < digests_n_sums(run); x++) {
         struct phema_hash_sum sum = progress_record_digest(record, x);
         if (!has[x] && digests_is_input(run, output, x / n, x % n))
             phema_hash_sum_add(&run->digests->sums[x], &sum);
@@ -257,7 +257,7 @@ static enum phema_status read_digests(struct resuming *resuming, size_t output, 
     if (!status && ++*unit != resuming->ends[output])
         status = phema_fail(err, PHEMA_ERR_OUTPUT, "%s: its journal could be read once only",
                             run->outputs->items[output].path);
-    for (size_t x = 0; x < left_n_digests(run); x++)
+    for (size_t x = 0; x < digests_n_sums(run); x++)
         has[x] = has[x] || digests_is_input(run, output, x / run->digests->n_snapshots,
                                             x % run->digests->n_snapshots);
     return status;
@@ -271,7 +271,7 @@ static enum phema_status take_digests(struct resuming *resuming, size_t first, s
     size_t unit = 0;
     if (!resuming->is_dropped) /* no output is gone on with */
         return PHEMA_OK;
-    bool *has = calloc(left_n_digests(run) + 1, sizeof(*has));
+    bool *has = calloc(digests_n_sums(run) + 1, sizeof(*has));
     if (!has)
         return phema_fail_memory(err);
     enum phema_status status = PHEMA_OK;
