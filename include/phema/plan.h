@@ -321,7 +321,7 @@ struct phema_outputs_options {
     struct phema_checkpoint_options checkpoint;
     bool has_dtype;          /* --dtype other than same */
     enum phema_dtype dtype;  /* of averaged floats; integers and bookkeeping keep theirs */
-    const char *accumulator; /* for the provenance: "f64" */
+    const char *accumulator; /* for the provenance: "auto" */
     /* The command that makes an output alone, without its target and without what cannot change the
      * bytes (threads, messages); shell-quoted. */
     const char *command_options;

@@ -18,6 +18,11 @@ enum phema_overflow_rule {
     PHEMA_OVERFLOW_BECOMES_INF
 };
 
+/* The precision of sums. Auto is float32 for a target's tensors of F16 and of 8 and 4 bits, written
+ * with 16 bits or fewer, where its weights keep the error of the sums below a hundredth of what
+ * that dtype rounds off; else float64. */
+enum phema_sums { PHEMA_SUMS_F64, PHEMA_SUMS_F32, PHEMA_SUMS_AUTO };
+
 struct phema_progress {
     uint64_t done_bytes, total_bytes; /* of input */
     double elapsed_s;
@@ -27,7 +32,7 @@ struct phema_progress {
 
 struct phema_synth_options {
     unsigned n_threads; /* > 0 */
-    enum phema_accumulator accumulator;
+    enum phema_sums sums;
     enum phema_overflow_rule overflow;
     bool replaces, syncs;
     enum phema_io io; /* how files of snapshots are read */

@@ -105,7 +105,7 @@ static enum phema_status make_outputs(struct phema_outputs *outputs,
         .checkpoint = plan->wishes.options.checkpoint,
         .has_dtype = choices->dtype > 0,
         .dtype = dtypes[choices->dtype],
-        .accumulator = "f64",
+        .accumulator = "auto",
         .hashes_inputs = PHEMA_HASHES_INPUTS == (choices->hash == 0),
         .command_options = command.data,
     };
@@ -125,7 +125,7 @@ static enum phema_status carry_out(struct posthoc_ema_plan *plan, struct phema_o
 {
     struct phema_synth_options options = {
         .n_threads = o->threads ? o->threads : phema_cpu_threads(),
-        .accumulator = PHEMA_ACCUMULATE_F64,
+        .sums = PHEMA_SUMS_AUTO,
         .overflow = overflows[choices->overflow],
         .replaces = o->replaces != 0,
         .syncs = !o->skips_sync,

@@ -93,6 +93,7 @@ static enum phema_status read_record(struct verifying *verifying, struct phema_e
     /* the bits are those of the processor, but for sums of cuBLAS, which only it makes again */
     bool is_by_blas = again->run.gpu_sums && strcmp(again->run.gpu_sums, "cublas") == 0;
     again->run.device = is_by_blas ? "cuda" : "cpu";
+    again->run.accumulate = verifying->recorded->accumulator;
     again->run.series.allow_global = given->allow_global;
     return find_snapshots(verifying, err);
 }

@@ -28,7 +28,7 @@ static struct phema_outputs_options outputs_options(const struct cli_common *com
             values->input_hash ? is_choice(values->input_hash, "full") : PHEMA_HASHES_INPUTS,
         .checkpoint = {.allow_globals = values->series.allow_global.items,
                        .n_allow_globals = values->series.allow_global.n},
-        .accumulator = is_choice(values->accumulate, "f32") ? "f32" : "f64",
+        .accumulator = values->accumulate ? values->accumulate : "auto",
         .command_options = common->repeated_options,
     };
     static const struct {
@@ -55,13 +55,19 @@ static enum phema_io io_of(const struct cli_run_values *values)
     return PHEMA_IO_AUTO;
 }
 
+static enum phema_sums sums_of(const struct cli_run_values *values)
+{
+    if (is_choice(values->accumulate, "f64"))
+        return PHEMA_SUMS_F64;
+    return is_choice(values->accumulate, "f32") ? PHEMA_SUMS_F32 : PHEMA_SUMS_AUTO;
+}
+
 static struct phema_synth_options synth_options(const struct cli_run_values *values,
                                                 struct phema_ledger *ledger)
 {
     struct phema_synth_options options = {
         .n_threads = values->threads ? (unsigned)values->threads : phema_cpu_threads(),
-        .accumulator =
-            is_choice(values->accumulate, "f32") ? PHEMA_ACCUMULATE_F32 : PHEMA_ACCUMULATE_F64,
+        .sums = sums_of(values),
         .replaces = values->is_forced,
         .syncs = !values->skips_sync,
         .max_ram_bytes = values->max_ram,

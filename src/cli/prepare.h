@@ -72,7 +72,7 @@ struct cli_run_values {
          0,         0},                                                                             \
         {"accumulate",     NUMBERS,                                                                 \
          CLI_CHOICE,       CLI_ROW(type, run.accumulate),                                           \
-         "auto|f64|f32",   "precision of the sums (auto: f64)",                                     \
+         "auto|f64|f32",   "precision of the sums (auto: f32 where it hides)",                      \
          CLI_SHAPES_BYTES, 0},                                                                      \
         {"threads",    RESOURCES,                                                                   \
          CLI_COUNT,    CLI_ROW(type, run.threads),                                                  \

@@ -121,6 +121,13 @@ static enum phema_status read_rules(struct phema_recorded *recorded, const struc
     return status;
 }
 
+/* What --accumulate takes. */
+static bool is_precision(const char *accumulator)
+{
+    return strcmp(accumulator, "auto") == 0 || strcmp(accumulator, "f64") == 0 ||
+           strcmp(accumulator, "f32") == 0;
+}
+
 static enum phema_status read_record(struct phema_recorded *recorded,
                                      const struct phema_json *record, struct phema_error *err)
 {
@@ -133,6 +140,8 @@ static enum phema_status read_record(struct phema_recorded *recorded,
     recorded->accumulator = keep(recorded, phema_json_get(record, "accumulate"));
     if (!recorded->program || !recorded->command || !recorded->accumulator)
         return phema_fail(err, PHEMA_ERR_FILE, "expected program, command and accumulate");
+    if (!is_precision(recorded->accumulator))
+        return phema_fail(err, PHEMA_ERR_FILE, "expected sums in auto, f64 or f32");
     recorded->time = number_or_nan(phema_json_get(target, "time"));
     recorded->sigma_rel = number_or_nan(phema_json_get(target, "sigma_rel"));
     recorded->gamma = number_or_nan(phema_json_get(target, "gamma"));

@@ -34,7 +34,6 @@
 
 struct demands {
     uint64_t n_in[PHEMA_N_DTYPES], n_out[PHEMA_N_DTYPES]; /* elements, by dtype */
-    size_t sum_bytes;                                     /* of a sum */
     size_t sums_per_elem;
     bool is_any_copied;    /* some inputs are not views */
     bool is_any_converted; /* some tensors are copied to another dtype */
@@ -56,7 +55,6 @@ static struct demands demands_of(const struct run *run)
 {
     const struct phema_series *series = run->plan->series;
     struct demands demands = {.sums_per_elem = 1};
-    bool is_f64 = run->options.accumulator == PHEMA_ACCUMULATE_F64;
     for (size_t i = 0; i < series->n_tensors; i++) {
         enum phema_dtype dtype = series->tensors[i].tensor.dtype;
         uint64_t n_elems = (series->tensors[i].tensor.n_elems + 1) / 2 * 2; /* F4: whole bytes */
@@ -67,15 +65,17 @@ static struct demands demands_of(const struct run *run)
         demands.is_any_converted =
             demands.is_any_converted ||
             (series->tensors[i].rule == PHEMA_RULE_COPY && run->outputs->dtypes[i] != dtype);
-        /* doubles hold what is copied to another dtype, too */
-        is_f64 = is_f64 || dtype == PHEMA_F64 || run->outputs->dtypes[i] != dtype;
     }
-    demands.sum_bytes = is_f64 ? sizeof(double) : sizeof(float);
     demands.is_any_copied = run_is_any_copied(run);
     return demands;
 }
 
 /* ---- Workers ---- */
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
 
 static size_t rounded_up(size_t bytes)
 {
@@ -93,9 +93,8 @@ static size_t slot_bytes(const struct run *run, size_t tile_bytes)
 
 /* The most that a pass of n targets needs. */
 struct pass_needs {
-    size_t n_rows,
-        n_references; /* for the tensors of one rule, or of none: a tile is of one kind */
-    uint64_t bytes;   /* of the groups of all of them */
+    struct groups_needs tile; /* for the tensors of one rule, or of none: a tile is of one kind */
+    uint64_t bytes;           /* of the groups of all of them */
 };
 
 static enum phema_status add_up_pass(struct pass_needs *needs, const struct run *run,
@@ -105,16 +104,19 @@ static enum phema_status add_up_pass(struct pass_needs *needs, const struct run 
     uint64_t bytes = 0;
     for (size_t r = 0; r < run->n_ruled; r++) {
         struct group *groups = NULL;
-        size_t n_groups = 0, rows = 0, references = 0;
+        size_t n_groups = 0;
         if (!run->ruled[r].is_needed)
             continue;
         enum phema_status status =
-            groups_make(&groups, &n_groups, run->plan, r, first, n_targets, err);
+            groups_make(&groups, &n_groups, run->plan, run->options.sums, r, first, n_targets, err);
         if (status)
             return status;
-        groups_count(&rows, &references, groups, n_groups, demands->is_any_copied);
-        needs->n_rows = rows > needs->n_rows ? rows : needs->n_rows;
-        needs->n_references = references > needs->n_references ? references : needs->n_references;
+        struct groups_needs more =
+            groups_count(groups, n_groups, demands->is_any_copied, run->ruled[r].needs_float64);
+        struct groups_needs *most = &needs->tile;
+        most->n_rows = larger(more.n_rows, most->n_rows);
+        most->n_references = larger(more.n_references, most->n_references);
+        most->sum_bytes = larger(more.sum_bytes, most->sum_bytes);
         bytes += groups_bytes(groups, n_groups, run->plan->series->n);
         groups_free(groups, n_groups);
     }
@@ -127,16 +129,16 @@ static enum phema_status size_buffers(struct budget *budget, const struct run *r
                                       const struct demands *demands, size_t n_targets,
                                       size_t tile_elems, struct phema_error *err)
 {
-    struct pass_needs needs = {.n_rows = 1};
+    /* doubles hold what is copied to another dtype */
+    struct pass_needs needs = {.tile = {1, 0, demands->is_any_converted ? sizeof(double) : 1}};
     for (size_t first = 0; first < run->plan->m; first += n_targets) {
         enum phema_status status = add_up_pass(&needs, run, demands, first, n_targets, err);
         if (status)
             return status;
     }
-    size_t row = rounded_up(tile_elems * demands->sums_per_elem * demands->sum_bytes);
     size_t tile_bytes = rounded_up(bytes_of_tile(demands->n_in, tile_elems));
     size_t n_slots =
-        needs.n_rows > FEW_TARGETS ? MAX_SLOTS : FEW_SLOTS; /* as many as kernels take */
+        needs.tile.n_rows > FEW_TARGETS ? MAX_SLOTS : FEW_SLOTS; /* as many as kernels take */
     if (n_slots > run->plan->series->n)
         n_slots = run->plan->series->n;
     if (!demands->is_any_copied)
@@ -144,14 +146,13 @@ static enum phema_status size_buffers(struct budget *budget, const struct run *r
     size_t slot = demands->is_any_copied ? slot_bytes(run, tile_bytes) : 0;
     budget->weights = needs.bytes;
     budget->buffers = (struct worker_buffers){
-        .row = row,
-        .sums = needs.n_rows * row,
+        .sums = rounded_up(tile_elems * demands->sums_per_elem * needs.tile.sum_bytes),
         .n_slots = n_slots,
         .slot = slot,
         .copied = n_slots * slot,
         .written = rounded_up(bytes_of_tile(demands->n_out, tile_elems)),
         .reference = tile_bytes,
-        .references = needs.n_references * tile_bytes,
+        .references = needs.tile.n_references * tile_bytes,
         .digests = (size_t)digests_bytes(run),
     };
     return PHEMA_OK;
@@ -237,7 +238,9 @@ static enum phema_status size_device_buffers(struct budget *budget, const struct
     buffers->slot = layout->slot_bytes;
     buffers->copied = buffers->n_slots * buffers->slot;
     if (!feeder_leaves_some(run)) {
-        buffers->sums = demands->is_any_converted ? buffers->row : 64;
+        buffers->sums = demands->is_any_converted
+                            ? rounded_up(tile * demands->sums_per_elem * sizeof(double))
+                            : CACHE_LINE;
         buffers->written = demands->is_any_converted ? buffers->written : 64;
     }
     budget->n_threads = run->feeder->fit.n_threads;

@@ -13,7 +13,6 @@ struct run;
 
 /* What one worker allocates [bytes], multiples of 64. */
 struct worker_buffers {
-    size_t row;        /* of sums */
     size_t sums;       /* all rows */
     size_t n_slots;    /* of inputs that are not views, at once */
     size_t slot;       /* one of them: a tile in C order */

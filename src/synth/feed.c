@@ -10,6 +10,7 @@
 
 #include "blocks.h"
 #include "feeder.h"
+#include "sums.h"
 
 struct feed {
     struct phema_lane lane;
@@ -137,14 +138,13 @@ static void restore_block(struct phema_narrow_counts *counts, const struct worke
     const struct run *run = worker->run;
     enum phema_dtype from = run->plan->series->tensors[piece->tensor].tensor.dtype;
     enum phema_dtype to = run->outputs->dtypes[piece->tensor];
-    enum phema_accumulator accumulator = tile_accumulator(run, piece->tensor);
     struct block block = worker->blocks[b];
     const uint8_t *source = data + phema_dtype_bytes(from, block.first);
     uint8_t *target = row + phema_dtype_bytes(to, block.first);
-    double sums[2 * BLOCK_ELEMS]; /* or floats */
+    double sums[2 * BLOCK_ELEMS]; /* which hold it exactly */
     block.first = 0;
-    block_restore(sums, accumulator, from, &block, source);
-    phema_narrow(run->backend, target, part_dtype(to), accumulator, sums,
+    block_restore(sums, PHEMA_ACCUMULATE_F64, from, &block, source);
+    phema_narrow(run->backend, target, part_dtype(to), PHEMA_ACCUMULATE_F64, sums,
                  block.n_elems * parts_of(from),
                  run->options.overflow == PHEMA_OVERFLOW_SATURATES ? PHEMA_OVERFLOW_SATURATE
                                                                    : PHEMA_OVERFLOW_INF,
@@ -242,7 +242,7 @@ static struct phema_cuda_job job_of(const struct worker *worker, size_t g,
     return (struct phema_cuda_job){
         .input = phema_device_dtype(dtype),
         .output = phema_device_dtype(run->outputs->dtypes[piece->tensor]),
-        .is_f64 = tile_accumulator(run, piece->tensor) == PHEMA_ACCUMULATE_F64,
+        .is_f64 = sums_of(run, group, piece->tensor) == PHEMA_ACCUMULATE_F64,
         .saturates = run->options.overflow == PHEMA_OVERFLOW_SATURATES,
         .inputs = feed->inputs,
         .stride = group->n_rows,

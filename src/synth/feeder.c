@@ -9,6 +9,7 @@
 
 #include "feeder_trial.h"
 #include "phema/text.h"
+#include "sums.h"
 #include "trial.h"
 
 /* A device takes a second to start: below this, as long as the processor needs for all of it. */
@@ -66,12 +67,14 @@ static enum phema_status count_groups(struct phema_device_demand *demand, const 
         if (!run->ruled[r].is_needed)
             continue;
         enum phema_status status =
-            groups_make(&groups, &n_groups, run->plan, r, 0, run->plan->m, err);
+            groups_make(&groups, &n_groups, run->plan, run->options.sums, r, 0, run->plan->m, err);
         if (!status)
             status = groups_count_inputs(&n_used, &n_newest, groups, n_groups, n, err);
-        for (size_t g = 0; g < n_groups; g++)
+        for (size_t g = 0; g < n_groups; g++) {
             if (groups[g].n_rows > demand->n_rows)
                 demand->n_rows = groups[g].n_rows;
+            demand->is_f64 = demand->is_f64 || !groups[g].fits_float32;
+        }
         if (n_used > demand->n_inputs)
             demand->n_inputs = n_used;
         groups_free(groups, n_groups);
@@ -84,7 +87,6 @@ static enum phema_status count_groups(struct phema_device_demand *demand, const 
 static void count_elems(struct phema_device_demand *demand, const struct run *run)
 {
     const struct phema_series *series = run->plan->series;
-    demand->is_f64 = run->options.accumulator == PHEMA_ACCUMULATE_F64;
     demand->numbers_per_elem = 1;
     for (size_t i = 0; i < series->n_tensors; i++) {
         enum phema_dtype from = series->tensors[i].tensor.dtype, to = run->outputs->dtypes[i];
@@ -95,7 +97,7 @@ static void count_elems(struct phema_device_demand *demand, const struct run *ru
             continue;
         demand->n_in[from] += n;
         demand->n_out[to] += n;
-        demand->is_f64 = demand->is_f64 || from == PHEMA_F64;
+        demand->is_f64 = demand->is_f64 || sums_need_float64(run, i);
         if (from == PHEMA_C64)
             demand->numbers_per_elem = 2;
     }

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "sums.h"
+
 /* Weights made by the solver sum to 1 within rounding; libraries that do not normalise are off by
  * 1e-4 and more, and a sum that is off scales equal tensors, too. */
 #define SUM_TOLERANCE 1e-9
@@ -20,7 +22,14 @@ static bool sums_to_one(const struct phema_solution *solution)
     return fabs(solution->sum - 1) <= SUM_TOLERANCE;
 }
 
-static bool draws_alike(const struct phema_plan *plan, size_t rule, size_t a, size_t b)
+static bool fits_float32(const struct phema_plan *plan, enum phema_sums sums,
+                         const struct phema_solution *solution)
+{
+    return sums_fit_float32(sums, solution->weights, plan->series->n);
+}
+
+static bool draws_alike(const struct phema_plan *plan, enum phema_sums sums, size_t rule, size_t a,
+                        size_t b)
 {
     const struct phema_solution *left = solution_of(plan, a, rule);
     const struct phema_solution *right = solution_of(plan, b, rule);
@@ -29,7 +38,8 @@ static bool draws_alike(const struct phema_plan *plan, size_t rule, size_t a, si
     for (size_t k = 0; k < plan->series->n; k++)
         if ((left->weights[k] != 0) != (right->weights[k] != 0))
             return false;
-    return sums_to_one(left) == sums_to_one(right);
+    return sums_to_one(left) == sums_to_one(right) &&
+           fits_float32(plan, sums, left) == fits_float32(plan, sums, right);
 }
 
 /* Its row is that of a target before it with the very same weights, or a new one. */
@@ -46,8 +56,8 @@ static void add_target(struct group *group, const struct phema_plan *plan, size_
     group->n_targets++;
 }
 
-static bool fill_group(struct group *group, const struct phema_plan *plan, size_t rule,
-                       size_t first, size_t end, bool *is_taken)
+static bool fill_group(struct group *group, const struct phema_plan *plan, enum phema_sums sums,
+                       size_t rule, size_t first, size_t end, bool *is_taken)
 {
     const struct phema_series *series = plan->series;
     const struct phema_solution *solution = solution_of(plan, first, rule);
@@ -57,7 +67,7 @@ static bool fill_group(struct group *group, const struct phema_plan *plan, size_
     if (!group->targets || !group->rows || !group->inputs)
         return false;
     for (size_t j = first; j < end; j++) {
-        if (is_taken[j] || !draws_alike(plan, rule, first, j))
+        if (is_taken[j] || !draws_alike(plan, sums, rule, first, j))
             continue;
         is_taken[j] = true;
         add_target(group, plan, rule, j);
@@ -67,6 +77,7 @@ static bool fill_group(struct group *group, const struct phema_plan *plan, size_
             group->inputs[group->n_inputs++] = k;
     group->newest = plan->targets[first].newest;
     group->sums_to_one = sums_to_one(solution);
+    group->fits_float32 = fits_float32(plan, sums, solution);
     group->weights = calloc(group->n_inputs * group->n_rows + 1, sizeof(*group->weights));
     if (!group->weights)
         return false;
@@ -78,7 +89,7 @@ static bool fill_group(struct group *group, const struct phema_plan *plan, size_
 }
 
 PHEMA_FALLIBLE groups_make(struct group **out, size_t *n, const struct phema_plan *plan,
-                           size_t rule, size_t first_target, size_t n_targets,
+                           enum phema_sums sums, size_t rule, size_t first_target, size_t n_targets,
                            struct phema_error *err)
 {
     size_t end = n_targets < plan->m - first_target ? first_target + n_targets : plan->m;
@@ -88,7 +99,7 @@ PHEMA_FALLIBLE groups_make(struct group **out, size_t *n, const struct phema_pla
     size_t n_groups = 0;
     for (size_t j = first_target; is_done && j < end; j++)
         if (!is_taken[j])
-            is_done = fill_group(&groups[n_groups++], plan, rule, j, end, is_taken);
+            is_done = fill_group(&groups[n_groups++], plan, sums, rule, j, end, is_taken);
     free(is_taken);
     if (!is_done) {
         groups_free(groups, n_groups);
@@ -108,15 +119,24 @@ size_t groups_alike(const struct group *groups, size_t g)
     return first;
 }
 
-void groups_count(size_t *n_rows, size_t *n_references, const struct group *groups, size_t n,
-                  bool is_in_turn)
+static size_t larger(size_t a, size_t b)
 {
-    *n_rows = *n_references = 0;
+    return a > b ? a : b;
+}
+
+struct groups_needs groups_count(const struct group *groups, size_t n, bool is_in_turn,
+                                 bool needs_float64)
+{
+    struct groups_needs needs = {0, 0, 0};
     for (size_t g = 0; g < n; g++) {
-        size_t rows = groups[g].n_rows;
-        *n_rows = is_in_turn ? *n_rows + rows : rows > *n_rows ? rows : *n_rows;
-        *n_references += is_in_turn && groups_alike(groups, g) == g;
+        size_t n_rows = groups[g].n_rows;
+        bool is_float32 = groups[g].fits_float32 && !needs_float64;
+        size_t bytes = n_rows * (is_float32 ? sizeof(float) : sizeof(double));
+        needs.n_rows = is_in_turn ? needs.n_rows + n_rows : larger(n_rows, needs.n_rows);
+        needs.sum_bytes = is_in_turn ? needs.sum_bytes + bytes : larger(bytes, needs.sum_bytes);
+        needs.n_references += is_in_turn && groups_alike(groups, g) == g;
     }
+    return needs;
 }
 
 PHEMA_FALLIBLE groups_count_inputs(size_t *n_used, size_t *n_newest, const struct group *groups,

@@ -50,7 +50,7 @@ PHEMA_FALLIBLE identity_of_inputs(struct identity *out, const struct phema_plan 
     const struct phema_series *series = plan->series;
     struct identity identity = {.state = FNV_START};
     add_text(&identity, PHEMA_VERSION);
-    add_number(&identity, options->accumulator);
+    add_number(&identity, options->sums);
     add_number(&identity, options->overflow);
     if (options->device.uses_blas) /* whose sums depend on how many there are */
         add_number(&identity, plan->m);

@@ -9,6 +9,7 @@
 #include "feeder.h"
 #include "inputs.h"
 #include "progress.h"
+#include "sums.h"
 
 /* Mapped input of a worker, of one snapshot and of all. */
 #define MAX_JOB_BYTES    ((uint64_t)8 << 20)
@@ -82,9 +83,18 @@ static enum phema_status make_ruled(struct run *run, struct phema_error *err)
     if (!run->ruled)
         return phema_fail_memory(err);
     run->n_ruled = plan->n_rules + 1;
-    for (size_t i = 0; i < plan->series->n_tensors; i++)
-        if (plan->series->tensors[i].rule == PHEMA_RULE_AVERAGE)
-            run->ruled[plan->rule_of[i]].is_needed = true;
+    bool all_need_float64 = true;
+    for (size_t i = 0; i < plan->series->n_tensors; i++) {
+        if (plan->series->tensors[i].rule != PHEMA_RULE_AVERAGE)
+            continue;
+        struct ruled *ruled = &run->ruled[plan->rule_of[i]];
+        bool needs_float64 = sums_need_float64(run, i);
+        ruled->is_needed = true;
+        ruled->needs_float64 = ruled->needs_float64 || needs_float64;
+        all_need_float64 = all_need_float64 && needs_float64;
+    }
+    if (all_need_float64) /* then targets are not grouped by what others would need */
+        run->options.sums = PHEMA_SUMS_F64;
     return PHEMA_OK;
 }
 
@@ -121,7 +131,8 @@ static enum phema_status make_groups(struct run *run, size_t pass, struct phema_
         if (r && !ruled->is_needed) /* the first one also says where copies come from */
             continue;
         size_t n_newest = 0;
-        status = groups_make(&ruled->groups, &ruled->n_groups, run->plan, r, pass * n, n, err);
+        status = groups_make(&ruled->groups, &ruled->n_groups, run->plan, run->options.sums, r,
+                             pass * n, n, err);
         if (!status)
             status = groups_count_inputs(&ruled->n_used, &n_newest, ruled->groups, ruled->n_groups,
                                          run->plan->series->n, err);

@@ -25,6 +25,7 @@ struct ruled {
     size_t n_used;        /* snapshots that the averages are made of */
     uint64_t bytes;       /* of one snapshot, in this share */
     bool is_needed;       /* there is an averaged tensor of this kind */
+    bool needs_float64;   /* so does the sum of one of them, whatever the weights */
 };
 
 struct progress; /* progress.h */

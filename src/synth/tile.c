@@ -13,24 +13,12 @@
 #include "feed.h"
 #include "feeder.h"
 #include "phema/text.h"
+#include "sums.h"
 #include "worker.h"
 
 /* Views that are hashed when they have been added up, for which they came from memory with their
  * lines asked for ahead: so few that tile and sums are still in the second-level cache. */
 #define FEW_VIEWS ((size_t)4)
-
-/* Sums in float would overflow where doubles do not, and lose what only a double holds. */
-static enum phema_accumulator accumulator_of(const struct run *run, size_t i)
-{
-    return run->plan->series->tensors[i].tensor.dtype == PHEMA_F64 ? PHEMA_ACCUMULATE_F64
-                                                                   : run->options.accumulator;
-}
-
-static size_t row_bytes_of(const struct run *run, size_t i)
-{
-    return run->budget.sum_elems *
-           (accumulator_of(run, i) == PHEMA_ACCUMULATE_F64 ? sizeof(double) : sizeof(float));
-}
 
 /* ---- Reading ---- */
 
@@ -272,11 +260,10 @@ static enum phema_status put_row(struct worker *worker, size_t output, const str
 {
     const struct run *run = worker->run;
     enum phema_dtype dtype = run->plan->series->tensors[piece->tensor].tensor.dtype;
-    enum phema_accumulator accumulator = accumulator_of(run, piece->tensor);
     for (size_t b = 0; b < worker->n_blocks && state->data; b++)
         if (state->equals[b])
-            block_restore(row, accumulator, dtype, &worker->blocks[b], state->data);
-    enum phema_status status = narrow(worker, output, piece, row, accumulator, err);
+            block_restore(row, state->accumulator, dtype, &worker->blocks[b], state->data);
+    enum phema_status status = narrow(worker, output, piece, row, state->accumulator, err);
     if (status)
         return status;
     bool is_same_dtype = run->outputs->dtypes[piece->tensor] == dtype;
@@ -296,8 +283,12 @@ static void start_group(struct worker *worker, size_t g, const struct piece *pie
 {
     const struct group *group = &worker->ruled->groups[g];
     struct group_state *state = &worker->states[g];
+    state->accumulator = sums_of(worker->run, group, piece->tensor);
+    state->row_bytes =
+        worker->run->budget.sum_elems *
+        (state->accumulator == PHEMA_ACCUMULATE_F64 ? sizeof(double) : sizeof(float));
     state->sums = sums;
-    memset(state->sums, 0, group->n_rows * row_bytes_of(worker->run, piece->tensor));
+    memset(state->sums, 0, group->n_rows * state->row_bytes);
     memset(state->equals, group->sums_to_one && group->n_inputs > 0, worker->n_blocks);
     state->n_taken = state->n_added = 0;
     state->data = NULL;
@@ -306,15 +297,13 @@ static void start_group(struct worker *worker, size_t g, const struct piece *pie
 static enum phema_status finish_group(struct worker *worker, size_t g, const struct piece *piece,
                                       struct phema_error *err)
 {
-    struct run *run = worker->run;
     const struct group *group = &worker->ruled->groups[g];
     const struct group_state *state = &worker->states[g];
     blocks_mark_varying(worker, state->equals);
     enum phema_status status = PHEMA_OK;
     for (size_t j = 0; j < group->n_targets && !status; j++)
         status = put_row(worker, group->targets[j], piece,
-                         (char *)state->sums + group->rows[j] * row_bytes_of(run, piece->tensor),
-                         state, err);
+                         (char *)state->sums + group->rows[j] * state->row_bytes, state, err);
     return status;
 }
 
@@ -332,8 +321,7 @@ static void add(struct worker *worker, size_t g, const struct piece *piece,
                               .n_targets = group->n_rows,
                               .n_elems = (size_t)piece->n_elems * parts_of(dtype),
                               .dtype = part_dtype(dtype)};
-    phema_accumulate(run->backend, accumulator_of(run, piece->tensor), state->sums,
-                     row_bytes_of(run, piece->tensor), &tile);
+    phema_accumulate(run->backend, state->accumulator, state->sums, state->row_bytes, &tile);
     state->n_added += n;
 }
 
@@ -469,7 +457,7 @@ static enum phema_status average_in_turn(struct worker *worker, uint64_t tile,
     uint8_t *sums = worker->sums; /* all groups are under way at once */
     for (size_t g = 0; g < worker->ruled->n_groups; g++) {
         start_group(worker, g, piece, sums);
-        sums += worker->ruled->groups[g].n_rows * run->budget.buffers.row;
+        sums += worker->ruled->groups[g].n_rows * worker->states[g].row_bytes;
     }
     for (size_t k = 0; k < run->plan->series->n; k++) {
         const uint8_t *data = NULL;
@@ -541,9 +529,4 @@ PHEMA_FALLIBLE tile_put(const struct worker *worker, size_t output, const struct
                         const void *data, struct phema_error *err)
 {
     return put(worker, output, piece, data, err);
-}
-
-enum phema_accumulator tile_accumulator(const struct run *run, size_t tensor)
-{
-    return accumulator_of(run, tensor);
 }

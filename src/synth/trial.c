@@ -14,6 +14,8 @@
 #include "crew.h"
 #include "digests.h"
 #include "phema/memory.h"
+#include "sums.h"
+#include "worker.h"
 
 /* More than caches hold, and made in less than a tenth of a second; outputs go to pages that are
  * new, as those of a run do. */
@@ -55,6 +57,22 @@ static enum phema_dtype main_dtype(const struct phema_series *series)
             most = dtype;
     }
     return phema_can_accumulate(most) ? most : PHEMA_F16;
+}
+
+/* That of most targets, for a tensor of the dtype. */
+static enum phema_accumulator main_accumulator(const struct run *run, enum phema_dtype dtype)
+{
+    const struct phema_series *series = run->plan->series;
+    size_t n_fit = 0;
+    for (size_t j = 0; j < run->plan->m; j++)
+        n_fit +=
+            sums_fit_float32(run->options.sums, run->plan->targets[j].solution.weights, series->n);
+    for (size_t i = 0; i < series->n_tensors; i++)
+        if (series->tensors[i].rule == PHEMA_RULE_AVERAGE &&
+            part_dtype(series->tensors[i].tensor.dtype) == dtype)
+            return sums_need_float64(run, i) || n_fit * 2 < run->plan->m ? PHEMA_ACCUMULATE_F64
+                                                                         : PHEMA_ACCUMULATE_F32;
+    return PHEMA_ACCUMULATE_F64;
 }
 
 static void clear(struct trial *trial)
@@ -117,8 +135,7 @@ static enum phema_status make(struct trial *trial, const struct run *run, struct
 {
     *trial = (struct trial){.run = run, .input = -1, .output = -1};
     trial->dtype = main_dtype(run->plan->series);
-    trial->accumulator =
-        trial->dtype == PHEMA_F64 ? PHEMA_ACCUMULATE_F64 : run->options.accumulator;
+    trial->accumulator = main_accumulator(run, trial->dtype);
     trial->n_inputs = run->plan->series->n;
     trial->hash = digests_are_wanted(run) ? phema_block_hasher_for_cpu() : NULL;
     trial->n_targets = run->budget.targets_per_pass;

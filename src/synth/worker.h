@@ -14,6 +14,8 @@ struct block {
 
 /* How far a group has come while a tile is added up snapshot by snapshot. */
 struct group_state {
+    enum phema_accumulator accumulator;
+    size_t row_bytes;
     void *sums;     /* its first row */
     size_t n_taken; /* of the group's inputs, read or waiting in a batch */
     size_t n_added;
@@ -23,7 +25,7 @@ struct group_state {
 
 struct worker {
     struct run *run;
-    void *sums;             /* rows of run->sum_elems doubles or floats, one for each target */
+    void *sums;             /* rows of budget.sum_elems doubles or floats, one for each target */
     uint8_t *slots;         /* tiles in C order, of inputs that are copied */
     uint8_t *written;       /* a tile */
     uint8_t *references;    /* tiles of the first inputs */
@@ -58,7 +60,7 @@ PHEMA_FALLIBLE tile_do(struct worker *worker, uint64_t tile, const struct piece 
                        struct phema_error *err);
 
 /* Parts of it, for feed.c: a tile of a snapshot, in the slot or a view; a tile of an output; what
- * counts of a tensor mean for the run; what its sums are. */
+ * counts of a tensor mean for the run. */
 PHEMA_FALLIBLE tile_take(const uint8_t **data, struct worker *worker, size_t k, uint64_t tile,
                          bool is_needed, const struct piece *piece, size_t slot,
                          struct phema_error *err);
@@ -66,7 +68,6 @@ PHEMA_FALLIBLE tile_put(const struct worker *worker, size_t output, const struct
                         const void *data, struct phema_error *err);
 PHEMA_FALLIBLE tile_judge(struct worker *worker, size_t output, size_t tensor,
                           const struct phema_narrow_counts *counts, struct phema_error *err);
-enum phema_accumulator tile_accumulator(const struct run *run, size_t tensor);
 
 /* One that is not taken: others wait for its turn at decompressed snapshots. */
 PHEMA_FALLIBLE tile_pass(struct worker *worker, uint64_t tile, struct phema_error *err);

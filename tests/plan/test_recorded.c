@@ -51,6 +51,8 @@ static void what_is_missing_or_no_number_is_refused(void **state)
         {"", "JSON"},
         {"[]", "version 1"},
         {"{\"version\":1,\"program\":\"p\"," ONE "}", "program, command and accumulate"},
+        {"{\"version\":1,\"program\":\"p\",\"command\":\"c\",\"accumulate\":\"f16\"," ONE "}",
+         "auto, f64 or f32"},
         {HEAD "\"snapshots\":{}}", "a list of snapshots"},
         {HEAD "\"snapshots\":[3]}", "snapshot 1"},
         {HEAD "\"snapshots\":[{\"file\":\"a\",\"weight\":null}]}", "snapshot 1"},

@@ -77,7 +77,7 @@ struct request {
     enum phema_dtype dtype;
     enum phema_overflow_rule overflow;
     unsigned n_threads;
-    enum phema_accumulator accumulator;
+    enum phema_sums sums;
     const double *sigma_rels; /* [n_sigma_rels] more targets than one: out is a template */
     size_t n_sigma_rels;
     const char *include; /* a regular expression, or NULL: all tensors */
@@ -124,7 +124,7 @@ static inline enum phema_status synthesise(const char *directory, const char *ou
     if (!status)
         status = phema_outputs_make(&outputs, plan, &naming, err);
     struct phema_synth_options how = {.n_threads = request->n_threads ? request->n_threads : 2,
-                                      .accumulator = request->accumulator,
+                                      .sums = request->sums,
                                       .overflow = request->overflow,
                                       .device = request->device,
                                       .ledger = request->ledger,

@@ -98,8 +98,7 @@ static void assert_stays(const char *name, enum phema_dtype dtype, const uint8_t
     static const char *const levels[] = {"ref", "avx512"};
     char *directory = make_snapshots(name, dtype, constant);
     for (unsigned way = 0; way < 8; way++) {
-        struct request request = {.accumulator =
-                                      way & 1 ? PHEMA_ACCUMULATE_F32 : PHEMA_ACCUMULATE_F64,
+        struct request request = {.sums = way & 1 ? PHEMA_SUMS_F32 : PHEMA_SUMS_F64,
                                   .io = way & 2 ? PHEMA_IO_MMAP : PHEMA_IO_READ};
         assert_int_equal(setenv("PHEMA_CPU", levels[way >> 2], 1), 0);
         for (size_t x = 0; x < ARRAY_LEN(weights); x++) {

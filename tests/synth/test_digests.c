@@ -95,7 +95,7 @@ static void sums_are_over_all_that_was_read(void **state)
         {.weights = weights, .n_threads = 1},
         {.weights = weights, .n_threads = 3, .io = PHEMA_IO_MMAP},
         {.weights = weights, .n_threads = 2, .io = PHEMA_IO_READ},
-        {.weights = weights, .n_threads = 1, .accumulator = PHEMA_ACCUMULATE_F32},
+        {.weights = weights, .n_threads = 1, .sums = PHEMA_SUMS_F32},
     };
     char *directory = make_snapshots("digests");
     for (size_t i = 0; i < ARRAY_LEN(requests); i++) {

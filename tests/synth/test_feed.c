@@ -115,7 +115,7 @@ static void bytes_are_those_of_the_processor(void **state)
                                       .dtype = dtypes[i % 4],
                                       .overflow = i % 3 ? PHEMA_OVERFLOW_SATURATES
                                                         : PHEMA_OVERFLOW_BECOMES_INF,
-                                      .accumulator = (enum phema_accumulator)(i / 4 % 2),
+                                      .sums = (enum phema_sums)(i / 4 % 3),
                                       .device = cuda};
             struct phema_synth_result results[2];
             compare_runs(&made, request, results);

@@ -51,7 +51,8 @@ static void make(struct group **groups, size_t *n, const struct draft *draft, si
                  size_t first, size_t n_targets)
 {
     struct phema_error err = {""};
-    assert_ok(groups_make(groups, n, &draft->plan, rule, first, n_targets, &err), &err);
+    assert_ok(groups_make(groups, n, &draft->plan, PHEMA_SUMS_F64, rule, first, n_targets, &err),
+              &err);
 }
 
 static void assert_weights(const struct group *group, const double *weights, size_t n)
@@ -87,7 +88,7 @@ static void targets_of_one_time_share_the_row_of_a_rule(void **state)
     (void)state;
     struct draft draft;
     struct group *groups = NULL;
-    size_t n = 0, n_rows = 0, n_references = 0, n_used = 0, n_newest = 0;
+    size_t n = 0, n_used = 0, n_newest = 0;
     struct phema_error err = {""};
     draft_init(&draft);
     make(&groups, &n, &draft, 1, 0, M);
@@ -101,9 +102,10 @@ static void targets_of_one_time_share_the_row_of_a_rule(void **state)
     assert_weights(&groups[0], (const double[]){0.125, 0.875}, 2);
     assert_weights(&groups[1], (const double[]){1}, 1); /* 0 is never multiplied by */
     assert_int_equal(groups[1].inputs[0], 2);
-    groups_count(&n_rows, &n_references, groups, n, true);
-    assert_int_equal(n_rows, 2);
-    assert_int_equal(n_references, 2);
+    struct groups_needs needs = groups_count(groups, n, true, false);
+    assert_int_equal(needs.n_rows, 2);
+    assert_int_equal(needs.n_references, 2);
+    assert_int_equal(needs.sum_bytes, 2 * sizeof(double));
     assert_ok(groups_count_inputs(&n_used, &n_newest, groups, n, N, &err), &err);
     assert_int_equal(n_used, 3);
     assert_int_equal(n_newest, 2);

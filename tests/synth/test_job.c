@@ -307,7 +307,7 @@ static void sharing_tiles_changes_nothing(void **state)
     write_tiny_series(alone, true);
     static const struct request requests[] = {
         {.sigma_rel = 0.08, .n_threads = 1},
-        {.sigma_rel = 0.08, .n_threads = 3, .accumulator = PHEMA_ACCUMULATE_F32},
+        {.sigma_rel = 0.08, .n_threads = 3, .sums = PHEMA_SUMS_F32},
         {.sigma_rel = 0.08, .has_dtype = true, .dtype = PHEMA_BF16},
         {.sigma_rel = 0.08,
          .has_dtype = true,

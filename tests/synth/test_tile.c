@@ -64,10 +64,9 @@ static void equal_blocks_are_copied_bit_for_bit(void **state)
     static uint32_t old[N_ELEMS], new[N_ELEMS], got[N_ELEMS];
     fill_f32(old, FLOAT_2);
     fill_f32(new, FLOAT_6);
-    static const enum phema_accumulator accumulators[] = {PHEMA_ACCUMULATE_F64,
-                                                          PHEMA_ACCUMULATE_F32};
-    for (size_t a = 0; a < ARRAY_LEN(accumulators); a++) {
-        struct request request = {.weights = two_files, .accumulator = accumulators[a]};
+    static const enum phema_sums sums[] = {PHEMA_SUMS_F64, PHEMA_SUMS_F32};
+    for (size_t a = 0; a < ARRAY_LEN(sums); a++) {
+        struct request request = {.weights = two_files, .sums = sums[a]};
         struct phema_synth_result result;
         struct phema_checkpoint *made =
             average_two("blocks", PHEMA_F32, N_ELEMS, old, new, &request, &result);
@@ -100,7 +99,7 @@ static void a_block_of_doubles_keeps_what_only_doubles_hold(void **state)
         old[i] = is_varying ? 0x4000000000000000 : odd[i % ARRAY_LEN(odd)]; /* 2 */
         new[i] = is_varying ? 0x4018000000000000 : odd[i % ARRAY_LEN(odd)]; /* 6 */
     }
-    struct request request = {.weights = two_files, .accumulator = PHEMA_ACCUMULATE_F32};
+    struct request request = {.weights = two_files, .sums = PHEMA_SUMS_F32};
     struct phema_synth_result result;
     struct phema_checkpoint *made =
         average_two("doubles", PHEMA_F64, N, old, new, &request, &result);
@@ -334,7 +333,7 @@ static void write_plain(const char *directory, const char *name, const float *da
 }
 
 /* Bit s of mask: snapshot s is strided. out: the caller's */
-static void average_mix(const char *name, unsigned mask, float *out, enum phema_accumulator how)
+static void average_mix(const char *name, unsigned mask, float *out, enum phema_sums how)
 {
     struct phema_error err = {""};
     char *directory = make_directory(name), *manifest = NULL, *made = NULL;
@@ -362,7 +361,7 @@ static void average_mix(const char *name, unsigned mask, float *out, enum phema_
     phema_text_printf(&json, "{\"snapshots\": [%s]}", list.data);
     support_write(manifest, json.data, json.size);
     assert_true(asprintf(&made, "%s.safetensors", directory) > 0);
-    struct request request = {.weights = weights.data, .accumulator = how};
+    struct request request = {.weights = weights.data, .sums = how};
     struct phema_synth_result result;
     assert_ok(synthesise(manifest, made, &request, &result, &err), &err);
     struct phema_checkpoint *checkpoint = open_made(made);
@@ -380,19 +379,18 @@ static void gathered_tensors_add_up_to_the_bytes_of_plain_ones(void **state)
 {
     (void)state;
     static float plain[N_ROWS * N_COLUMNS], mixed[N_ROWS * N_COLUMNS];
-    static const enum phema_accumulator accumulators[] = {PHEMA_ACCUMULATE_F64,
-                                                          PHEMA_ACCUMULATE_F32};
-    for (size_t a = 0; a < ARRAY_LEN(accumulators); a++) {
+    static const enum phema_sums sums[] = {PHEMA_SUMS_F64, PHEMA_SUMS_F32};
+    for (size_t a = 0; a < ARRAY_LEN(sums); a++) {
         char name[32];
         (void)snprintf(name, sizeof(name), "plain%zu", a);
-        average_mix(name, 0, plain, accumulators[a]);
+        average_mix(name, 0, plain, sums[a]);
         uint32_t bits[BLOCK_ELEMS];
         memcpy(bits, plain + BLOCK_ELEMS, sizeof(bits));
         for (size_t i = 0; i < BLOCK_ELEMS; i++)
             assert_int_equal(bits[i], odd_values[(i + BLOCK_ELEMS - 900) % ARRAY_LEN(odd_values)]);
         for (unsigned mask = 1; mask < 8; mask++) {
             (void)snprintf(name, sizeof(name), "mix%zu%u", a, mask);
-            average_mix(name, mask, mixed, accumulators[a]);
+            average_mix(name, mask, mixed, sums[a]);
             assert_memory_equal(mixed, plain, sizeof(plain));
         }
     }

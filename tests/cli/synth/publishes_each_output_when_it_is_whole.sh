@@ -5,7 +5,7 @@ faults="env LD_PRELOAD=$(dirname "$phema")/tests/libfaults.so"
 exec 2>&1
 number() { grep -o "\"$1\": [0-9]*" "$2" | head -n 1 | sed 's/.*: //'; }
 "$phema" gen -q --count 3 --steps 30 --params 60k --dtype f16 --no-sync run >/dev/null
-arguments=(--no-sync --sigma-rel 0.05:0.25:0.0025 run)
+arguments=(--no-sync --accumulate f64 --sigma-rel 0.05:0.25:0.0025 run)
 "$phema" synth -q -j2 "${arguments[@]}" whole/ >/dev/null
 names() { ls "$1" 2>/dev/null | sed 's/.*\(safetensors.*\)/\1/' | sort | uniq -c | sed 's/^ *//' | tr '\n' ' '; }
 all_right() { for file in new/*.safetensors; do cmp "$file" "whole/${file##*/}"; done; }
