@@ -23,8 +23,14 @@ bool report_write_warning(struct phema_text *out, const struct phema_plan *plan,
 /* Where in the file of --into the average goes. */
 void report_into(const struct cli_common *common, const char *into,
                  const struct phema_outputs *outputs);
+
+/* ---- synth_report.c ---- */
+
+/* To stderr: what a run has done. */
 void report_synth(const struct cli_common *common, const struct phema_plan *plan,
                   const struct phema_outputs *outputs, const struct phema_synth_result *result);
+
+/* ---- weights_report.c ---- */
 
 /* Members "profile": what kind of average, null when nobody says it, and "spec": its text. */
 void report_profile_json(struct phema_json_out *out, const char *kind, const char *spec);

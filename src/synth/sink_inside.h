@@ -1,4 +1,4 @@
-/* sink_inside.h - what sink.c and sink_read_back.c share. */
+/* sink_inside.h - what sink.c, sink_open.c, sink_resume.c and sink_read_back.c share. */
 #ifndef SYNTH_SINK_INSIDE_H
 #define SYNTH_SINK_INSIDE_H
 
