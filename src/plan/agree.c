@@ -11,92 +11,6 @@
 
 #include "phema/text.h"
 
-static enum phema_status match_any(struct phema_pattern *const *patterns, size_t n,
-                                   const char *name, size_t size, bool *is_match,
-                                   struct phema_error *err)
-{
-    enum phema_status status = PHEMA_OK;
-    *is_match = false;
-    for (size_t i = 0; i < n && !status && !*is_match; i++)
-        status = phema_pattern_match(patterns[i], name, size, is_match, err);
-    return status;
-}
-
-/* The name that the series gives it; NULL when the tensor takes no part. */
-static enum phema_status select_tensor(const struct selection *selection,
-                                       const struct phema_tensor *tensor, const char **name,
-                                       size_t *size, struct phema_error *err)
-{
-    const char *inner = tensor->name;
-    *size = tensor->name_size;
-    *name = NULL;
-    if (selection->leaves_out_optimizer && root_is_optimizer(inner, *size))
-        return PHEMA_OK;
-    if (selection->key_size) {
-        if (*size <= selection->key_size + 1 ||
-            memcmp(inner, selection->key, selection->key_size) != 0 ||
-            inner[selection->key_size] != '.')
-            return PHEMA_OK;
-        inner += selection->key_size + 1;
-        *size -= selection->key_size + 1;
-    }
-    const struct rename *rename = rename_find(selection->names, selection->n_names, inner, *size);
-    if (rename) {
-        inner = (const char *)rename->to.data;
-        *size = rename->to.size;
-        if (!inner)
-            return PHEMA_OK;
-    }
-    bool is_included = true, is_excluded = false;
-    enum phema_status status = PHEMA_OK;
-    if (selection->n_includes)
-        status =
-            match_any(selection->includes, selection->n_includes, inner, *size, &is_included, err);
-    if (!status)
-        status =
-            match_any(selection->excludes, selection->n_excludes, inner, *size, &is_excluded, err);
-    if (!status && is_included && !is_excluded)
-        *name = inner;
-    return status;
-}
-
-static bool is_named(const struct phema_tensor *tensor, const char *name)
-{
-    return tensor->name_size == strlen(name) && memcmp(tensor->name, name, tensor->name_size) == 0;
-}
-
-/* Counters that trainers keep among the weights: step and initted of the EMA libraries at the root,
- * and batch norm's, whatever dtype a cast has left them in. */
-static bool is_bookkeeping(const struct phema_tensor *tensor)
-{
-    static const char counter[] = "num_batches_tracked";
-    if (tensor->rank != 0)
-        return false;
-    if (is_named(tensor, "step") || is_named(tensor, "initted") || is_named(tensor, counter))
-        return true;
-    size_t size = sizeof(counter) - 1;
-    return tensor->name_size > size && tensor->name[tensor->name_size - size - 1] == '.' &&
-           memcmp(tensor->name + tensor->name_size - size, counter, size) == 0;
-}
-
-/* listed: its whole name in the file */
-static void choose_rule(struct phema_series_tensor *entry, const struct phema_tensor *listed,
-                        bool averages_buffers)
-{
-    const struct phema_tensor *tensor = &entry->tensor;
-    entry->rule = PHEMA_RULE_COPY;
-    if (root_is_optimizer(listed->name, listed->name_size))
-        entry->reason = "optimizer";
-    else if (is_bookkeeping(tensor))
-        entry->reason = "bookkeeping";
-    else if (!phema_dtype_is_float(tensor->dtype) && tensor->dtype != PHEMA_C64)
-        entry->reason = tensor->dtype == PHEMA_C128 ? "complex128" : "integer";
-    else if (tensor->kind == PHEMA_KIND_BUFFER && !averages_buffers)
-        entry->reason = "buffer";
-    else
-        entry->rule = PHEMA_RULE_AVERAGE;
-}
-
 static struct phema_place place_of(const struct phema_tensor *tensor)
 {
     return (struct phema_place){.offset = tensor->offset,
@@ -151,7 +65,7 @@ static enum phema_status fill_table(struct agreement *agreement,
         const char *name = NULL;
         size_t size = 0;
         enum phema_status status =
-            select_tensor(agreement->selection, &tensors[i], &name, &size, err);
+            selection_name(agreement->selection, &tensors[i], &name, &size, err);
         if (status)
             return status;
         if (!name) {
@@ -173,7 +87,7 @@ static enum phema_status fill_table(struct agreement *agreement,
                 copy_dimensions(agreement->arena, &entry->tensor.stride, entry->tensor.rank, err);
         if (status)
             return status;
-        choose_rule(entry, &tensors[i], agreement->averages_buffers);
+        selection_rule(entry, &tensors[i], agreement->averages_buffers);
         agreement->by_name[series->n_tensors] = series->n_tensors;
         agreement->places[series->n_tensors] = place_of(&entry->tensor);
         series->n_tensors++;
@@ -308,7 +222,7 @@ static enum phema_status fail_lacking(const struct agreement *agreement,
     for (size_t j = 0; !status && j < phema_checkpoint_n_tensors(snapshot->checkpoint); j++) {
         const char *name = NULL;
         size_t size = 0;
-        status = select_tensor(agreement->selection, &tensors[j], &name, &size, err);
+        status = selection_name(agreement->selection, &tensors[j], &name, &size, err);
         size_t i = name ? find_name(agreement, name, size, j) : SIZE_MAX;
         if (i != SIZE_MAX)
             is_here[i] = true;
@@ -356,7 +270,7 @@ static enum phema_status fill_places(struct agreement *agreement, struct phema_s
         const char *name = NULL;
         size_t size = 0;
         enum phema_status status =
-            select_tensor(agreement->selection, &tensors[j], &name, &size, err);
+            selection_name(agreement->selection, &tensors[j], &name, &size, err);
         if (status)
             return status;
         if (!name)

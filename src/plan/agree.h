@@ -3,20 +3,8 @@
 #define PLAN_AGREE_H
 
 #include "phema/arena.h"
-#include "phema/pattern.h"
 #include "phema/plan.h"
-#include "subtree.h"
-
-/* Which tensors of a file take part. */
-struct selection {
-    const char *key; /* subtree, "" for all; may change from one snapshot to the next */
-    size_t key_size;
-    bool leaves_out_optimizer;
-    const struct rename *names; /* [n_names] of tensors that the series calls otherwise */
-    size_t n_names;
-    struct phema_pattern **includes, **excludes;
-    size_t n_includes, n_excludes;
-};
+#include "selection.h"
 
 struct agreement {
     struct phema_arena *arena;

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+/* selection.c - see selection.h. */
+#include "selection.h"
+
+#include <string.h>
+
+static enum phema_status match_any(struct phema_pattern *const *patterns, size_t n,
+                                   const char *name, size_t size, bool *is_match,
+                                   struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    *is_match = false;
+    for (size_t i = 0; i < n && !status && !*is_match; i++)
+        status = phema_pattern_match(patterns[i], name, size, is_match, err);
+    return status;
+}
+
+PHEMA_FALLIBLE selection_name(const struct selection *selection, const struct phema_tensor *tensor,
+                              const char **name, size_t *size, struct phema_error *err)
+{
+    const char *inner = tensor->name;
+    *size = tensor->name_size;
+    *name = NULL;
+    if (selection->leaves_out_optimizer && root_is_optimizer(inner, *size))
+        return PHEMA_OK;
+    if (selection->key_size) {
+        if (*size <= selection->key_size + 1 ||
+            memcmp(inner, selection->key, selection->key_size) != 0 ||
+            inner[selection->key_size] != '.')
+            return PHEMA_OK;
+        inner += selection->key_size + 1;
+        *size -= selection->key_size + 1;
+    }
+    const struct rename *rename = rename_find(selection->names, selection->n_names, inner, *size);
+    if (rename) {
+        inner = (const char *)rename->to.data;
+        *size = rename->to.size;
+        if (!inner)
+            return PHEMA_OK;
+    }
+    bool is_included = true, is_excluded = false;
+    enum phema_status status = PHEMA_OK;
+    if (selection->n_includes)
+        status =
+            match_any(selection->includes, selection->n_includes, inner, *size, &is_included, err);
+    if (!status)
+        status =
+            match_any(selection->excludes, selection->n_excludes, inner, *size, &is_excluded, err);
+    if (!status && is_included && !is_excluded)
+        *name = inner;
+    return status;
+}
+
+static bool is_named(const struct phema_tensor *tensor, const char *name)
+{
+    return tensor->name_size == strlen(name) && memcmp(tensor->name, name, tensor->name_size) == 0;
+}
+
+/* Counters that trainers keep among the weights: step and initted of the EMA libraries at the root,
+ * and batch norm's, whatever dtype a cast has left them in. */
+static bool is_bookkeeping(const struct phema_tensor *tensor)
+{
+    static const char counter[] = "num_batches_tracked";
+    if (tensor->rank != 0)
+        return false;
+    if (is_named(tensor, "step") || is_named(tensor, "initted") || is_named(tensor, counter))
+        return true;
+    size_t size = sizeof(counter) - 1;
+    return tensor->name_size > size && tensor->name[tensor->name_size - size - 1] == '.' &&
+           memcmp(tensor->name + tensor->name_size - size, counter, size) == 0;
+}
+
+void selection_rule(struct phema_series_tensor *entry, const struct phema_tensor *listed,
+                    bool averages_buffers)
+{
+    const struct phema_tensor *tensor = &entry->tensor;
+    entry->rule = PHEMA_RULE_COPY;
+    if (root_is_optimizer(listed->name, listed->name_size))
+        entry->reason = "optimizer";
+    else if (is_bookkeeping(tensor))
+        entry->reason = "bookkeeping";
+    else if (!phema_dtype_is_float(tensor->dtype) && tensor->dtype != PHEMA_C64)
+        entry->reason = tensor->dtype == PHEMA_C128 ? "complex128" : "integer";
+    else if (tensor->kind == PHEMA_KIND_BUFFER && !averages_buffers)
+        entry->reason = "buffer";
+    else
+        entry->rule = PHEMA_RULE_AVERAGE;
+}

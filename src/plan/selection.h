@@ -1,0 +1,27 @@
+/* selection.h - which tensors of a file take part, by what name, and what becomes of them. */
+#ifndef PLAN_SELECTION_H
+#define PLAN_SELECTION_H
+
+#include "phema/pattern.h"
+#include "phema/plan.h"
+#include "subtree.h"
+
+struct selection {
+    const char *key; /* subtree, "" for all; may change from one snapshot to the next */
+    size_t key_size;
+    bool leaves_out_optimizer;
+    const struct rename *names; /* [n_names] of tensors that the series calls otherwise */
+    size_t n_names;
+    struct phema_pattern **includes, **excludes;
+    size_t n_includes, n_excludes;
+};
+
+/* The name that the series gives a tensor; NULL when it takes no part. */
+PHEMA_FALLIBLE selection_name(const struct selection *selection, const struct phema_tensor *tensor,
+                              const char **name, size_t *size, struct phema_error *err);
+
+/* Averaged, or copied and why. listed: the tensor with its whole name in the file */
+void selection_rule(struct phema_series_tensor *entry, const struct phema_tensor *listed,
+                    bool averages_buffers);
+
+#endif
