@@ -11,6 +11,7 @@
 #include "blocks.h"
 #include "feeder.h"
 #include "sums.h"
+#include "tile.h"
 
 struct feed {
     struct phema_lane lane;

@@ -1,5 +1,5 @@
 /* feed.h - a worker whose tiles are added up on a device: it reads them into slots that the device
- * copies by itself, and puts what comes back. The other kind is in tile.c. */
+ * copies by itself, and puts what comes back. The other kind is in tile_average.c. */
 #ifndef SYNTH_FEED_H
 #define SYNTH_FEED_H
 

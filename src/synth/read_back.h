@@ -8,7 +8,7 @@
  * it that is not what was written. */
 PHEMA_FALLIBLE read_back_output(struct run *run, size_t output, struct phema_error *err);
 
-/* A tile from the places that tile.c puts it to, as sink_put has it without data. */
+/* A tile from the places that tile_put.c puts it to, as sink_put has it without data. */
 PHEMA_FALLIBLE read_back_tile(const struct run *run, size_t output, const struct piece *piece,
                               uint64_t *sum, struct phema_error *err);
 

@@ -8,6 +8,7 @@
 #include "digests.h"
 #include "feed.h"
 #include "inputs.h"
+#include "tile.h"
 
 static bool alloc_states(struct worker *worker)
 {

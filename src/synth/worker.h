@@ -55,23 +55,6 @@ void worker_clear(struct worker *worker);
 /* Takes jobs until there are none or something failed; the outcome is in the worker. */
 void worker_run(struct worker *worker);
 
-/* One tile of all outputs (tile.c). */
-PHEMA_FALLIBLE tile_do(struct worker *worker, uint64_t tile, const struct piece *piece,
-                       struct phema_error *err);
-
-/* Parts of it, for feed.c: a tile of a snapshot, in the slot or a view; a tile of an output; what
- * counts of a tensor mean for the run. */
-PHEMA_FALLIBLE tile_take(const uint8_t **data, struct worker *worker, size_t k, uint64_t tile,
-                         bool is_needed, const struct piece *piece, size_t slot,
-                         struct phema_error *err);
-PHEMA_FALLIBLE tile_put(const struct worker *worker, size_t output, const struct piece *piece,
-                        const void *data, struct phema_error *err);
-PHEMA_FALLIBLE tile_judge(struct worker *worker, size_t output, size_t tensor,
-                          const struct phema_narrow_counts *counts, struct phema_error *err);
-
-/* One that is not taken: others wait for its turn at decompressed snapshots. */
-PHEMA_FALLIBLE tile_pass(struct worker *worker, uint64_t tile, struct phema_error *err);
-
 /* Complex numbers are averaged part by part. */
 static inline enum phema_dtype part_dtype(enum phema_dtype dtype)
 {
