@@ -172,8 +172,7 @@ static phema_quad phi_integrand(const void *context, phema_quad at)
 /* Both are so large that the series' e^-x is no number any more: what counts lies close to s = 1 */
 static phema_quad phi_integral(phema_quad a, phema_quad x)
 {
-    struct phema_quadrature rule;
-    phema_quadrature_init(&rule);
+    struct phema_quadrature rule = {0};
     phema_quad piece = 4 / (a + x);
     phema_quad sum = 0;
     for (int i = 0; i < 25; i++) { /* to e^-100 */
@@ -228,7 +227,7 @@ static phema_quad product_at(const void *context, phema_quad at)
     return value_at(pair->a, at) * (pair->b ? value_at(pair->b, at) : 1);
 }
 
-static phema_quad integrate(const struct pair *pair, const struct phema_quadrature *rule)
+static phema_quad integrate(const struct pair *pair, struct phema_quadrature *rule)
 {
     phema_quad from = pair->a->length;
     phema_quad rate = 0;
@@ -261,7 +260,7 @@ static phema_quad integral_of_power(const struct phema_local *local, phema_quad 
     return local->to * (1 - local->from / local->to * reach) / (exponent + 1);
 }
 
-phema_quad phema_local_single(const struct phema_local *a, const struct phema_quadrature *rule)
+phema_quad phema_local_single(const struct phema_local *a, struct phema_quadrature *rule)
 {
     if (a->is_zero)
         return 0;
@@ -295,7 +294,7 @@ static phema_quad both_power_window(const struct phema_local *power,
 }
 
 phema_quad phema_local_both(const struct phema_local *a, const struct phema_local *b,
-                            const struct phema_quadrature *rule)
+                            struct phema_quadrature *rule)
 {
     if (a->is_zero || b->is_zero)
         return 0;
@@ -360,7 +359,7 @@ static phema_quad density_at_end(const struct phema_local *local)
 }
 
 phema_quad phema_local_densities(const struct phema_local *a, const struct phema_local *b,
-                                 const struct phema_quadrature *rule)
+                                 struct phema_quadrature *rule)
 {
     if (a->form == PHEMA_FORM_RAW)
         return density_at_end(b);

@@ -61,11 +61,11 @@ struct phema_local phema_kind_local(const struct phema_kind *kind, phema_quad l,
 /* Integrals over the interval (docs/numerics.md, section 4); p is the density, dF/dt. A raw
  * profile's is one unit of time wide, and one that begins like a square root is even within the
  * first one. */
-phema_quad phema_local_single(const struct phema_local *a, const struct phema_quadrature *rule);
+phema_quad phema_local_single(const struct phema_local *a, struct phema_quadrature *rule);
 phema_quad phema_local_both(const struct phema_local *a, const struct phema_local *b,
-                            const struct phema_quadrature *rule);
+                            struct phema_quadrature *rule);
 phema_quad phema_local_densities(const struct phema_local *a, const struct phema_local *b,
-                                 const struct phema_quadrature *rule);
+                                 struct phema_quadrature *rule);
 
 /* 1F1(1; a+1; -x) = a integral_0^1 s^(a-1) e^(-x (1-s)) ds (N16, DLMF 13.4.1); a > 0, x >= 0 */
 phema_quad phema_phi(phema_quad a, phema_quad x);

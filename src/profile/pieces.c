@@ -38,7 +38,6 @@ enum phema_status phema_pieces_open(struct phema_pieces **out, const struct phem
     pieces->set = set;
     pieces->pairs = pairs;
     pieces->n_pairs = n_pairs;
-    phema_quadrature_init(&pieces->rule);
     pieces->locals = calloc(set->n_kinds, sizeof(*pieces->locals));
     enum phema_status status = PHEMA_OK;
     if (!pieces->locals || !alloc_piece(&pieces->piece, set->n_kinds, n_pairs))

@@ -3,8 +3,6 @@
  * (Takahasi and Mori 1974) where a power begins at its end. */
 #include "quadrature.h"
 
-#include <stdbool.h>
-
 /* Per interval of a Gauss rule: e^8 is a polynomial of degree 47 to 1e-38. */
 #define MAX_EXPONENT 8
 /* e^-100 is nothing beside 1 in a quad. */
@@ -34,8 +32,9 @@ static phema_quad legendre(phema_quad x, phema_quad *derivative)
     return value;
 }
 
-void phema_quadrature_init(struct phema_quadrature *rule)
+static void find_rule(struct phema_quadrature *rule)
 {
+    rule->is_found = true;
     for (int i = 0; i < PHEMA_GAUSS_POINTS; i++) {
         phema_quad x = (phema_quad)cos(3.14159265358979 * (i + 0.75) / (PHEMA_GAUSS_POINTS + 0.5));
         phema_quad derivative = 1;
@@ -47,9 +46,11 @@ void phema_quadrature_init(struct phema_quadrature *rule)
     }
 }
 
-static phema_quad gauss(const struct phema_quadrature *rule, phema_integrand *f,
-                        const void *context, phema_quad begin, phema_quad end)
+static phema_quad gauss(struct phema_quadrature *rule, phema_integrand *f, const void *context,
+                        phema_quad begin, phema_quad end)
 {
+    if (!rule->is_found)
+        find_rule(rule);
     phema_quad half = (end - begin) / 2;
     phema_quad sum = 0;
     for (int i = 0; i < PHEMA_GAUSS_POINTS; i++)
@@ -86,9 +87,9 @@ static phema_quad tanh_sinh(phema_integrand *f, const void *context, phema_quad 
 
 /* A power of (at + from) that is nowhere nearer than the interval is long is analytic in an ellipse
  * of foci at the ends and half-axes adding up to 5.8: 5.8^-48 = 1e-37. */
-static phema_quad integrate(const struct phema_quadrature *rule, phema_integrand *f,
-                            const void *context, phema_quad begin, phema_quad end, phema_quad from,
-                            phema_quad rate, phema_quad length, int depth)
+static phema_quad integrate(struct phema_quadrature *rule, phema_integrand *f, const void *context,
+                            phema_quad begin, phema_quad end, phema_quad from, phema_quad rate,
+                            phema_quad length, int depth)
 {
     if (rate * (length - end) > NO_EXPONENT)
         return 0;
@@ -104,8 +105,8 @@ static phema_quad integrate(const struct phema_quadrature *rule, phema_integrand
            integrate(rule, f, context, middle, end, from, rate, length, depth - 1);
 }
 
-phema_quad phema_integrate(const struct phema_quadrature *rule, phema_integrand *f,
-                           const void *context, phema_quad length, phema_quad from, phema_quad rate)
+phema_quad phema_integrate(struct phema_quadrature *rule, phema_integrand *f, const void *context,
+                           phema_quad length, phema_quad from, phema_quad rate)
 {
     return integrate(rule, f, context, 0, length, from, rate, length, 60);
 }
