@@ -1,0 +1,25 @@
+/* parallel.h - the same work for many indices, by as many threads as may run at once. */
+#ifndef PHEMA_PARALLEL_H
+#define PHEMA_PARALLEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* More than this gain nothing for what is computed here, which memory is too slow for. */
+#define PHEMA_PARALLEL_MOST 16
+
+/* Of a thread, what it touches of its stack and what malloc keeps for it. */
+#define PHEMA_PARALLEL_BYTES ((uint64_t)256 << 10)
+
+/* How many threads may run at once (phema_cpu_threads, asked once), at most PHEMA_PARALLEL_MOST. */
+unsigned phema_parallel_threads(void);
+
+typedef void phema_parallel_work(void *context, size_t index);
+
+/* work(context, i) once for every i < n, by this thread and up to n_threads - 1 others, which are
+ * gone when it returns; with n_threads 1, and where none can be started, by this one alone, in
+ * order. Indices are taken as threads come: what is the same for any number of threads is work that
+ * writes nothing that another index reads or writes. */
+void phema_parallel(size_t n, unsigned n_threads, phema_parallel_work *work, void *context);
+
+#endif

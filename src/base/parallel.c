@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+/* parallel.c - see parallel.h. Threads are made for each call and joined at its end: some 50 us,
+ * which is nothing beside the work that is worth it, and leaves none behind. */
+#include "phema/parallel.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "phema/cpu.h"
+
+struct sharing {
+    phema_parallel_work *work;
+    void *context;
+    size_t n;
+    _Atomic size_t next;
+};
+
+unsigned phema_parallel_threads(void)
+{
+    /* control groups are files; every thread would store the same */
+    static _Atomic unsigned known = 0;
+    unsigned threads = atomic_load_explicit(&known, memory_order_relaxed);
+    if (threads == 0) {
+        threads = phema_cpu_threads();
+        threads = threads < PHEMA_PARALLEL_MOST ? threads : PHEMA_PARALLEL_MOST;
+        atomic_store_explicit(&known, threads, memory_order_relaxed);
+    }
+    return threads;
+}
+
+static void *take_part(void *argument)
+{
+    struct sharing *sharing = argument;
+    for (;;) {
+        size_t index = atomic_fetch_add_explicit(&sharing->next, 1, memory_order_relaxed);
+        if (index >= sharing->n)
+            return NULL;
+        sharing->work(sharing->context, index);
+    }
+}
+
+void phema_parallel(size_t n, unsigned n_threads, phema_parallel_work *work, void *context)
+{
+    struct sharing sharing = {.work = work, .context = context, .n = n};
+    pthread_t others[PHEMA_PARALLEL_MOST];
+    unsigned n_others = 0;
+    while (n_others + 1 < n_threads && n_others + 1 < n && n_others < PHEMA_PARALLEL_MOST &&
+           pthread_create(&others[n_others], NULL, take_part, &sharing) == 0)
+        n_others++;
+    (void)take_part(&sharing);
+    for (unsigned i = 0; i < n_others; i++)
+        (void)pthread_join(others[i], NULL);
+}

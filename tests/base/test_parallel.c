@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+/* test_parallel.c - every index once, whatever the threads, and none of them left. */
+#include "phema/parallel.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "phema/cpu.h"
+#include "support.h"
+
+#define N 10000
+
+static void count_up(void *context, size_t index)
+{
+    unsigned *counts = context; /* [N], each written by one index alone */
+    counts[index]++;
+}
+
+static size_t count_threads(void)
+{
+    size_t n = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    assert_non_null(tasks);
+    for (struct dirent *entry; (entry = readdir(tasks));)
+        n += entry->d_name[0] != '.';
+    assert_int_equal(closedir(tasks), 0);
+    return n;
+}
+
+/* A thread that was joined may be in the list for another moment. */
+static void assert_threads_become(size_t n)
+{
+    for (int waits = 0; waits < 10000 && count_threads() > n; waits++)
+        assert_int_equal(usleep(1000), 0);
+    assert_true(count_threads() <= n);
+}
+
+static void every_index_is_done_once(void **state)
+{
+    (void)state;
+    static const unsigned threads[] = {1, 2, 7, PHEMA_PARALLEL_MOST, 1000};
+    static unsigned first[2];
+    phema_parallel(2, 2, count_up, first); /* the thread sanitizer has one of its own from now on */
+    assert_int_equal(usleep(100000), 0);   /* and the other one is gone */
+    size_t threads_before = count_threads();
+    for (size_t t = 0; t < ARRAY_LEN(threads); t++) {
+        for (size_t n = 0; n <= N; n = n * 10 + 1) {
+            unsigned *counts = calloc(N, sizeof(*counts));
+            assert_non_null(counts);
+            phema_parallel(n, threads[t], count_up, counts);
+            for (size_t i = 0; i < N; i++)
+                assert_int_equal(counts[i], i < n);
+            free(counts);
+        }
+    }
+    assert_threads_become(threads_before);
+}
+
+struct line {
+    size_t n;
+    size_t order[N];
+    pthread_t by;
+};
+
+static void append(void *context, size_t index)
+{
+    struct line *line = context;
+    assert_true(pthread_equal(pthread_self(), line->by));
+    line->order[line->n++] = index;
+}
+
+static void assert_done_in_order(struct line *line)
+{
+    assert_int_equal(line->n, N);
+    for (size_t i = 0; i < N; i++)
+        assert_int_equal(line->order[i], i);
+}
+
+static void one_thread_goes_in_order(void **state)
+{
+    (void)state;
+    static struct line line;
+    line = (struct line){.by = pthread_self()};
+    phema_parallel(N, 1, append, &line);
+    assert_done_in_order(&line);
+}
+
+/* Threads whose stacks no address space has room for cannot be started, not even by root. */
+static void without_threads_all_is_done_alone(void **state)
+{
+    (void)state;
+    pthread_attr_t usual, huge;
+    assert_int_equal(pthread_getattr_default_np(&usual), 0);
+    assert_int_equal(pthread_attr_init(&huge), 0);
+    assert_int_equal(pthread_attr_setstacksize(&huge, (size_t)1 << 60), 0);
+    assert_int_equal(pthread_setattr_default_np(&huge), 0);
+    static struct line line;
+    line = (struct line){.by = pthread_self()};
+    phema_parallel(N, 4, append, &line);
+    assert_int_equal(pthread_setattr_default_np(&usual), 0);
+    assert_done_in_order(&line);
+}
+
+static void threads_are_those_that_may_run(void **state)
+{
+    (void)state;
+    unsigned threads = phema_parallel_threads();
+    assert_true(threads >= 1 && threads <= PHEMA_PARALLEL_MOST);
+    assert_true(threads <= phema_cpu_threads());
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_index_is_done_once),
+        cmocka_unit_test(one_thread_goes_in_order),
+        cmocka_unit_test(without_threads_all_is_done_alone),
+        cmocka_unit_test(threads_are_those_that_may_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
