@@ -8,6 +8,7 @@
 
 #include "phema/element.h"
 #include "phema/memory.h"
+#include "phema/parallel.h"
 #include "phema/plan.h"
 #include "sample_choice.h"
 
@@ -19,6 +20,9 @@
 /* Standard streams, and what else is open meanwhile. */
 #define OTHER_DESCRIPTORS 32
 
+/* From so many snapshots on several threads look at them. */
+#define LEAST_PARALLEL 256
+
 /* Distances are added up in so many sums, which the processor does side by side. */
 #define N_LANES 8
 
@@ -27,10 +31,20 @@ struct sampling {
     struct choice choice;
     struct phema_sample *sample;
     enum phema_dtype *dtypes; /* [n_elems] of the columns */
-    struct stretch *ordered;  /* [choice.n] as they lie in the files of the places below */
+    size_t scratch_bytes;     /* for the longest stretch */
+    struct part *parts;       /* [n_parts] */
+    size_t n_parts;
+};
+
+/* Some snapshots that follow one another, which one thread looks at. */
+struct part {
+    struct sampling *sampling;
+    struct stretch *ordered; /* [choice.n] as they lie in the files of the places below */
     const struct phema_place *places;
-    uint8_t *scratch; /* for the longest stretch */
+    uint8_t *scratch;
     struct phema_reader *reader;
+    enum phema_status status;
+    struct phema_error err;
 };
 
 /* ---- Whether there is anything to look at ---- */
@@ -72,6 +86,37 @@ static uint64_t decoder_bytes(const struct phema_series *series)
 
 /* ---- Reading ---- */
 
+/* A decoder at a time is memory enough, and few reads are over before threads have begun. */
+static size_t count_parts(const struct phema_series *series)
+{
+    if (series->n < LEAST_PARALLEL || decoder_bytes(series) > 0)
+        return 1;
+    return phema_parallel_threads();
+}
+
+static bool allocate_parts(struct sampling *sampling)
+{
+    sampling->parts = calloc(sampling->n_parts, sizeof(*sampling->parts));
+    for (size_t p = 0; sampling->parts && p < sampling->n_parts; p++) {
+        struct part *part = &sampling->parts[p];
+        part->sampling = sampling;
+        part->ordered = calloc(sampling->choice.n + 1, sizeof(*part->ordered));
+        part->scratch = aligned_alloc(PHEMA_INPUT_ALIGNMENT, sampling->scratch_bytes);
+        if (!part->ordered || !part->scratch)
+            return false;
+    }
+    return sampling->parts != NULL;
+}
+
+static void free_parts(struct sampling *sampling)
+{
+    for (size_t p = 0; sampling->parts && p < sampling->n_parts; p++) {
+        free(sampling->parts[p].ordered);
+        free(sampling->parts[p].scratch);
+    }
+    free(sampling->parts);
+}
+
 static enum phema_status allocate(struct sampling *sampling, uint64_t max_ram_bytes,
                                   struct phema_error *err)
 {
@@ -85,23 +130,23 @@ static enum phema_status allocate(struct sampling *sampling, uint64_t max_ram_by
         scratch = bytes > scratch ? bytes : scratch;
     }
     scratch = (scratch / PHEMA_INPUT_ALIGNMENT + 1) * PHEMA_INPUT_ALIGNMENT + PHEMA_INPUT_ROOM;
+    sampling->scratch_bytes = scratch;
+    sampling->n_parts = count_parts(sampling->series);
     sample->n = sampling->series->n;
     sample->n_elems = choice->n_numbers;
     uint64_t values;
     if (!phema_size_mul(&values, sample->n, sample->n_elems * sizeof(double)))
         return phema_fail_memory(err);
-    enum phema_status status =
-        phema_memory_check(max_ram_bytes, values + scratch + decoder_bytes(sampling->series),
-                           "to look at some elements of the snapshots", err);
+    uint64_t others = (sampling->n_parts - 1) * (scratch + PHEMA_PARALLEL_BYTES);
+    enum phema_status status = phema_memory_check(
+        max_ram_bytes, values + scratch + others + decoder_bytes(sampling->series),
+        "to look at some elements of the snapshots", err);
     if (status)
         return status;
     sample->values = calloc(sample->n * sample->n_elems + 1, sizeof(double));
     sample->rounding = calloc(sample->n + 1, sizeof(double));
     sampling->dtypes = calloc(sample->n_elems + 1, sizeof(*sampling->dtypes));
-    sampling->ordered = calloc(choice->n + 1, sizeof(*sampling->ordered));
-    sampling->scratch = aligned_alloc(PHEMA_INPUT_ALIGNMENT, scratch);
-    if (!sample->values || !sample->rounding || !sampling->dtypes || !sampling->ordered ||
-        !sampling->scratch)
+    if (!sample->values || !sample->rounding || !sampling->dtypes || !allocate_parts(sampling))
         return phema_fail_memory(err);
     return PHEMA_OK;
 }
@@ -119,37 +164,35 @@ static int compare_places(const void *a, const void *b, void *table)
 }
 
 /* As the snapshot has them, for disks and decoders: forward. */
-static enum phema_status order(struct sampling *sampling, const struct phema_place *places,
+static enum phema_status order(struct part *part, const struct phema_place *places,
                                struct phema_error *err)
 {
-    if (places == sampling->places)
+    const struct sampling *sampling = part->sampling;
+    if (places == part->places)
         return PHEMA_OK;
     size_t n_tensors = sampling->series->n_tensors;
     struct phema_place *table = calloc(n_tensors, sizeof(*table)); /* qsort_r takes no constant */
     if (!table)
         return phema_fail_memory(err);
     memcpy(table, places, n_tensors * sizeof(*table));
-    memcpy(sampling->ordered, sampling->choice.stretches,
-           sampling->choice.n * sizeof(*sampling->ordered));
-    qsort_r(sampling->ordered, sampling->choice.n, sizeof(*sampling->ordered), compare_places,
-            table);
+    memcpy(part->ordered, sampling->choice.stretches, sampling->choice.n * sizeof(*part->ordered));
+    qsort_r(part->ordered, sampling->choice.n, sizeof(*part->ordered), compare_places, table);
     free(table);
-    sampling->places = places;
+    part->places = places;
     return PHEMA_OK;
 }
 
 /* Small reads leave no more in memory than they return, and from a disk bring no more than pages;
  * mapping, which needs no descriptors, brings what lies around as well. */
-static enum phema_status open_reader(struct sampling *sampling,
-                                     const struct phema_checkpoint *checkpoint,
+static enum phema_status open_reader(struct part *part, const struct phema_checkpoint *checkpoint,
                                      struct phema_error *err)
 {
     static const struct phema_reading reading = {.io = PHEMA_IO_READ};
     uint64_t limit;
-    enum phema_status status = phema_reader_open(&sampling->reader, checkpoint, err);
+    enum phema_status status = phema_reader_open(&part->reader, checkpoint, err);
     if (!status &&
         phema_descriptors_allow(phema_checkpoint_n_files(checkpoint) + OTHER_DESCRIPTORS, &limit))
-        status = phema_reader_use(sampling->reader, &reading, err);
+        status = phema_reader_use(part->reader, &reading, err);
     return status;
 }
 
@@ -161,38 +204,40 @@ static bool lies_in_one_run(const struct phema_tensor *tensor)
 /* What is not in the page cache is asked for all at once, as disks and servers like it. Whether
  * anything is missing, a stretch in the middle tells: the beginning was read when the file was
  * opened. */
-static void ask(const struct sampling *sampling, size_t k)
+static void ask(const struct part *part, size_t k)
 {
+    const struct sampling *sampling = part->sampling;
     size_t n = sampling->choice.n, middle = n / 2;
     for (size_t i = 0; i < n; i++) {
-        const struct stretch *stretch = &sampling->ordered[(middle + i) % n];
+        const struct stretch *stretch = &part->ordered[(middle + i) % n];
         struct phema_tensor tensor = phema_series_tensor_in(sampling->series, k, stretch->tensor);
         if (!lies_in_one_run(&tensor))
             continue;
         uint64_t first = tensor.offset + phema_dtype_bytes(tensor.dtype, stretch->first);
-        if (i == 0 && phema_reader_is_cached(sampling->reader, tensor.file, first))
+        if (i == 0 && phema_reader_is_cached(part->reader, tensor.file, first))
             return;
-        phema_reader_ask(sampling->reader, tensor.file, first,
+        phema_reader_ask(part->reader, tensor.file, first,
                          phema_dtype_bytes(tensor.dtype, stretch->n));
     }
 }
 
-static enum phema_status read_stretch(struct sampling *sampling, size_t k,
-                                      const struct stretch *stretch, struct phema_error *err)
+static enum phema_status read_stretch(struct part *part, size_t k, const struct stretch *stretch,
+                                      struct phema_error *err)
 {
+    const struct sampling *sampling = part->sampling;
     struct phema_tensor tensor = phema_series_tensor_in(sampling->series, k, stretch->tensor);
     const uint8_t *data = NULL;
-    enum phema_status status = phema_reader_read(&data, sampling->reader, &tensor, stretch->first,
-                                                 stretch->n, sampling->scratch, err);
+    enum phema_status status = phema_reader_read(&data, part->reader, &tensor, stretch->first,
+                                                 stretch->n, part->scratch, err);
     if (status)
         return status;
     enum phema_dtype dtype = number_dtype(tensor.dtype);
     size_t n = (size_t)(stretch->n * numbers_per_element(tensor.dtype));
     double *row = sampling->sample->values + k * sampling->sample->n_elems;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         row[stretch->column + i] = phema_element_widen(dtype, data, i);
+    for (size_t i = 0; k == 0 && i < n; i++) /* all snapshots have the same */
         sampling->dtypes[stretch->column + i] = dtype;
-    }
     return PHEMA_OK;
 }
 
@@ -205,22 +250,44 @@ static void release(const struct phema_checkpoint *checkpoint)
     }
 }
 
-static enum phema_status read_snapshot(struct sampling *sampling, size_t k, struct phema_error *err)
+static enum phema_status read_snapshot(struct part *part, size_t k, struct phema_error *err)
 {
+    const struct sampling *sampling = part->sampling;
     const struct phema_snapshot *snapshot = &sampling->series->snapshots[k];
-    enum phema_status status = order(sampling, snapshot->places, err);
+    enum phema_status status = order(part, snapshot->places, err);
     if (!status)
-        status = open_reader(sampling, snapshot->checkpoint, err);
+        status = open_reader(part, snapshot->checkpoint, err);
     if (!status)
-        ask(sampling, k);
+        ask(part, k);
     for (size_t i = 0; !status && i < sampling->choice.n; i++)
-        status = read_stretch(sampling, k, &sampling->ordered[i], err);
-    phema_reader_close(sampling->reader);
-    sampling->reader = NULL;
+        status = read_stretch(part, k, &part->ordered[i], err);
+    phema_reader_close(part->reader);
+    part->reader = NULL;
     release(snapshot->checkpoint);
     if (!status && !snapshot->is_checkpoint_shared)
         status = phema_checkpoint_check_unchanged(snapshot->checkpoint, err);
     return status;
+}
+
+static void read_part(void *context, size_t index)
+{
+    struct sampling *sampling = context;
+    struct part *part = &sampling->parts[index];
+    size_t n = sampling->series->n, end = (index + 1) * n / sampling->n_parts;
+    for (size_t k = index * n / sampling->n_parts; !part->status && k < end; k++)
+        part->status = read_snapshot(part, k, &part->err);
+}
+
+static enum phema_status read_all(struct sampling *sampling, struct phema_error *err)
+{
+    phema_parallel(sampling->n_parts, (unsigned)sampling->n_parts, read_part, sampling);
+    for (size_t p = 0; p < sampling->n_parts; p++) {
+        if (sampling->parts[p].status) { /* of the first snapshot that has one */
+            *err = sampling->parts[p].err;
+            return sampling->parts[p].status;
+        }
+    }
+    return PHEMA_OK;
 }
 
 /* ---- Numbers ---- */
@@ -291,16 +358,15 @@ PHEMA_FALLIBLE phema_sample_read(struct phema_sample *out, const struct phema_se
         status = choice_make(&sampling.choice, series, err);
     if (!status)
         status = allocate(&sampling, max_ram_bytes, err);
-    for (size_t k = 0; !status && k < series->n; k++)
-        status = read_snapshot(&sampling, k, err);
+    if (!status)
+        status = read_all(&sampling, err);
     if (!status)
         status = drop_columns(&sampling, err);
     if (!status)
         status = set_squares(&sampling, err);
     choice_clear(&sampling.choice);
     free(sampling.dtypes);
-    free(sampling.ordered);
-    free(sampling.scratch);
+    free_parts(&sampling);
     if (status)
         phema_sample_clear(&sample);
     else
