@@ -107,7 +107,8 @@ struct posthoc_ema_profile {
 /* weights: [n x m] row-major, weights[k * m + j] of snapshot k in target j. metric "walk" (also for
  * NULL) or "profile" (the paper's and EDM2's).
  * ERR_INPUTS two snapshots are the same average, or one is out of range; ERR_TARGET a target is
- * later than every snapshot; ERR_RESOURCE memory, 96 n^2 bytes */
+ * later than every snapshot; ERR_RESOURCE memory, 96 n^2 bytes. From 256 snapshots on, threads
+ * help as long as the call lasts; the weights do not depend on them. */
 POSTHOC_EMA_FALLIBLE enum posthoc_ema_status
 posthoc_ema_weights(double *weights, const struct posthoc_ema_profile *snapshots, size_t n,
                     const struct posthoc_ema_profile *targets, size_t m, const char *metric,

@@ -59,8 +59,8 @@ only_in() { # an include, the files that may have it
 only_in 'jansson\.h' src/base/json.c
 only_in 'zlib\.h' src/base/crc32.c
 only_in 'xxhash\.h' src/base/hash.c src/base/hash_blocks.c src/base/hash_avx2.c src/base/hash_avx512.c
-only_in 'lapacke\.h' src/profile/solve.c src/profile/wide.c src/profile/condition.c
-only_in 'cblas\.h' src/accumulate/blas.c
+only_in 'lapacke\.h' src/profile/lapack.c
+only_in 'cblas\.h' src/accumulate/blas.c src/profile/lapack.c
 only_in 'pcre2\.h' src/base/pattern.c
 only_in 'zstd' src/formats/zstd_content.c src/writer/zstd.c
 only_in 'cairo.*' src/plot/cairo.c

@@ -1,6 +1,8 @@
 /* profile.h - averaging profiles over training time, and the weights that reach them.
- * No files, no globals, no tensors; safe from any thread. Inner products and solve are in quad
- * precision (113 bits). Eq. and Alg. are of arXiv:2312.02696, (N1) ... of docs/numerics.md. */
+ * No files, no tensors; safe from any thread. From 256 snapshots on, threads help as long as a call
+ * lasts; the number of OpenBLAS' own, which is the process', is 1 while it factorises up to 2000.
+ * Inner products and solve are in quad precision (113 bits). Eq. and Alg. are of arXiv:2312.02696,
+ * (N1) ... of docs/numerics.md. */
 #ifndef PHEMA_PROFILE_H
 #define PHEMA_PROFILE_H
 
@@ -197,7 +199,7 @@ PHEMA_FALLIBLE phema_weights_solve(struct phema_solution *solutions,
                                    const struct phema_solve_options *options,
                                    struct phema_error *err);
 
-/* What the matrices of n snapshots take: 96 n^2. */
+/* What the matrices of n snapshots take at most, 96 n^2, and the threads from 256 snapshots on. */
 uint64_t phema_weights_bytes(size_t n);
 
 /* Fill in all but weights and solver of solutions whose weights were given from outside: used

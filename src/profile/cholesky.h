@@ -39,6 +39,10 @@ void phema_cholesky_clear(struct phema_cholesky *cholesky);
 void phema_cholesky_solve(const struct phema_cholesky *cholesky, phema_quad *x, const phema_quad *b,
                           phema_fixed *scratch);
 
+/* L^-1 x and L^-T x, in place; L as below */
+void phema_lower_solve(const double *lower, double *x, size_t n);
+void phema_lower_solve_transposed(const double *lower, double *x, size_t n);
+
 /* Condition number in the 2-norm of D L L^T D, from float64 L [n x n], row-major, upper part
  * ignored, and the diagonal D [n]. Some six digits. */
 PHEMA_FALLIBLE phema_condition(double *out, const double *lower, const double *diagonal, size_t n,

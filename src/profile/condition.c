@@ -51,18 +51,72 @@ static void multiply(const struct lanczos *l, double *x)
         x[i] = l->scale[i] * dot(l->lower + i * l->n, x, i + 1);
 }
 
+/* Triangles are solved in steps of so many rows, so that a vector is gone through once for all of
+ * them. */
+#define ROWS ((size_t)4)
+
+/* Of the rows [i, i + ROWS) with what is known of x: before row i, dot products of length i. */
+static void dot_rows(double *sums, const double *lower, const double *x, size_t i, size_t n)
+{
+    double lanes[ROWS][4] = {{0}};
+    size_t j = 0;
+    for (; j + 4 <= i; j += 4)
+        for (size_t r = 0; r < ROWS; r++)
+            for (size_t k = 0; k < 4; k++)
+                lanes[r][k] += lower[(i + r) * n + j + k] * x[j + k];
+    for (size_t r = 0; r < ROWS; r++) {
+        sums[r] = (lanes[r][0] + lanes[r][2]) + (lanes[r][1] + lanes[r][3]);
+        for (size_t k = j; k < i; k++)
+            sums[r] += lower[(i + r) * n + k] * x[k];
+    }
+}
+
+void phema_lower_solve(const double *lower, double *x, size_t n)
+{
+    for (size_t i = 0; i < n; i += ROWS) {
+        size_t n_rows = n - i < ROWS ? n - i : ROWS;
+        double sums[ROWS] = {0};
+        if (n_rows == ROWS)
+            dot_rows(sums, lower, x, i, n);
+        for (size_t r = 0; r < n_rows; r++) {
+            const double *row = lower + (i + r) * n;
+            size_t from = n_rows == ROWS ? i : 0;
+            x[i + r] = (x[i + r] - sums[r] - dot(row + from, x + from, i + r - from)) / row[i + r];
+        }
+    }
+}
+
+void phema_lower_solve_transposed(const double *lower, double *x, size_t n)
+{
+    size_t end = n;
+    for (; end % ROWS; end--) {
+        const double *row = lower + (end - 1) * n;
+        x[end - 1] /= row[end - 1];
+        subtract(x, x[end - 1], row, end - 1);
+    }
+    for (size_t i = end; i > 0; i -= ROWS) {
+        size_t first = i - ROWS;
+        const double *rows = lower + first * n;
+        for (size_t r = ROWS; r-- > 0;) {
+            double *at = x + first + r;
+            *at /= rows[r * n + first + r];
+            subtract(x + first, *at, rows + r * n + first, r);
+        }
+        const double *factors = x + first;
+        for (size_t j = 0; j < first; j++)
+            x[j] -= (factors[0] * rows[j] + factors[1] * rows[n + j]) +
+                    (factors[2] * rows[2 * n + j] + factors[3] * rows[3 * n + j]);
+    }
+}
+
 static void divide(const struct lanczos *l, double *x)
 {
-    for (size_t i = 0; i < l->n; i++) {
-        const double *row = l->lower + i * l->n;
-        x[i] = (x[i] / l->scale[i] - dot(row, x, i)) / row[i];
-    }
-    for (size_t i = l->n; i-- > 0;) {
-        const double *row = l->lower + i * l->n;
-        x[i] /= row[i];
-        subtract(x, x[i], row, i);
+    for (size_t i = 0; i < l->n; i++)
         x[i] /= l->scale[i];
-    }
+    phema_lower_solve(l->lower, x, l->n);
+    phema_lower_solve_transposed(l->lower, x, l->n);
+    for (size_t i = 0; i < l->n; i++)
+        x[i] /= l->scale[i];
 }
 
 /* How many eigenvalues of the tridiagonal matrix lie above x (Sturm). */
@@ -109,12 +163,21 @@ static bool step(struct lanczos *l, size_t k, bool is_inverse)
     else
         multiply(l, next);
     double length_before = sqrt(dot(next, next, n));
-    l->diagonal[k] = dot(next, l->basis + k * n, n);
-    for (int round = 0; round < 2; round++) { /* twice is enough */
+    const double *last = l->basis + k * n;
+    l->diagonal[k] = dot(next, last, n);
+    subtract(next, l->diagonal[k], last, n);
+    if (k > 0)
+        subtract(next, l->beside[k - 1], last - n, n);
+    /* what is left is orthogonal but for rounding; where rounding is much of it, once is not enough
+     */
+    double length = sqrt(dot(next, next, n)), before;
+    do {
+        before = length;
         for (size_t i = 0; i <= k; i++)
             subtract(next, dot(next, l->basis + i * n, n), l->basis + i * n, n);
-    }
-    l->beside[k] = sqrt(dot(next, next, n));
+        length = sqrt(dot(next, next, n));
+    } while (length < before / 2 && length > 1e-14 * length_before);
+    l->beside[k] = length;
     if (!(l->beside[k] > 1e-14 * length_before))
         return false;
     for (size_t i = 0; i < n; i++)

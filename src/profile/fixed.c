@@ -3,24 +3,34 @@
  * right shifts of negative integers keeping the sign, as gcc and clang define them. */
 #include "fixed.h"
 
-#include <stdint.h>
+/* A number as high 2^64 + low with both of them signed: then all products are of one instruction.
+ */
+struct halves {
+    int64_t high, low;
+};
 
-/* With a = ah 2^64 + al: high parts in units of 2^-124, and the three other products in units of
- * 2^-148, whose sums cannot overflow: 2^(63 + 64 - 40) each. */
+static inline struct halves halves_of(phema_fixed x)
+{
+    int64_t low = (int64_t)(uint64_t)x;
+    return (struct halves){(int64_t)(x >> 64) - (low >> 63), low};
+}
+
+/* High parts in units of 2^-124, and all the rest in units of 2^-188: its upper and lower halves
+ * are added up apart, where neither can overflow. */
 phema_quad phema_fixed_dot(const phema_fixed *a, const phema_fixed *b, size_t n)
 {
-    phema_fixed high = 0;
-    phema_fixed low = 0;
+    phema_fixed high = 0, upper = 0;
+    phema_ufixed lower = 0;
     for (size_t i = 0; i < n; i++) {
-        phema_fixed a_high = (int64_t)(a[i] >> 64);
-        phema_fixed b_high = (int64_t)(b[i] >> 64);
-        uint64_t a_low = (uint64_t)a[i];
-        uint64_t b_low = (uint64_t)b[i];
-        high += a_high * b_high;
-        low += (a_high * (phema_fixed)b_low >> 40) + (b_high * (phema_fixed)a_low >> 40) +
-               (phema_fixed)((phema_ufixed)a_low * b_low >> 104);
+        struct halves x = halves_of(a[i]), y = halves_of(b[i]);
+        high += (phema_fixed)x.high * y.high;
+        phema_fixed rest = (phema_fixed)x.high * y.low + (phema_fixed)y.high * x.low +
+                           ((phema_fixed)x.low * y.low >> 64);
+        upper += (int64_t)(rest >> 64);
+        lower += (uint64_t)rest;
     }
-    return (phema_quad)high * (phema_quad)0x1p-124 + (phema_quad)low * (phema_quad)0x1p-148;
+    return (phema_quad)(high + upper) * (phema_quad)0x1p-124 +
+           (phema_quad)lower * (phema_quad)0x1p-188;
 }
 
 unsigned phema_fixed_headroom(size_t n)

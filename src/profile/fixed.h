@@ -6,6 +6,7 @@
 #define PHEMA_PROFILE_FIXED_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "quad.h"
 
@@ -25,7 +26,13 @@ static inline phema_quad phema_quad_from_fixed(phema_fixed x)
     return (phema_quad)x * (phema_quad)0x1p-126;
 }
 
-/* Sum of a_i b_i, to n 2^-147; no partial sum may leave [-7, 7]. */
+/* To a little more than half an ulp, and no better than 2^-115. */
+static inline double phema_double_from_fixed(phema_fixed x)
+{
+    return (double)(int64_t)(x >> 64) * 0x1p-62 + (double)(int64_t)((uint64_t)x >> 1) * 0x1p-125;
+}
+
+/* Sum of a_i b_i, to n 2^-187 and a quad; no partial sum may leave [-7, 7]. */
 phema_quad phema_fixed_dot(const phema_fixed *a, const phema_fixed *b, size_t n);
 
 /* Any vector as fixed = x / unit with sum |fixed| <= 1, so that its dot product with a row of

@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+#include "scaled.h"
+
 /* A B/(A+B-1) (ta/tb)^(B-1) / tb */
 phema_quad phema_white_term(phema_quad a_power, phema_quad b_power)
 {
@@ -57,55 +59,105 @@ static void free_products(struct phema_products *products)
 
 static void clear_gram(struct phema_gram *gram)
 {
-    free(gram->matrix);
-    free(gram->cosines);
+    free(gram->matrix); /* and the cosines behind it */
     free(gram->lengths);
     free(gram->has_length);
     *gram = (struct phema_gram){0};
 }
 
-static void scale_products(struct phema_gram *gram, const phema_quad *products,
-                           const phema_quad *self, phema_quad *inverse_lengths)
+/* Rows are shared out to threads in blocks, which are squares that stay in the cache as well. */
+#define BLOCK ((size_t)16)
+
+static size_t count_blocks(size_t n)
+{
+    return (n + BLOCK - 1) / BLOCK;
+}
+
+static size_t end_of_block(size_t n, size_t block)
+{
+    return (block + 1) * BLOCK < n ? (block + 1) * BLOCK : n;
+}
+
+struct scaling {
+    struct phema_gram *gram;
+    struct phema_scaled *inverses; /* [n + m] of the lengths */
+};
+
+static phema_fixed cosine(const phema_quad *product, struct phema_scaled row,
+                          struct phema_scaled column)
+{
+    struct phema_scaled x;
+    if (!phema_scaled_take(&x, product)) /* too long for a quad: alike, as far as that tells */
+        return PHEMA_FIXED_ONE;
+    return phema_fixed_from_scaled(phema_scaled_times(phema_scaled_times(x, row), column));
+}
+
+/* Each product becomes a cosine in its own place. */
+static void scale_rows(void *context, size_t block)
+{
+    const struct scaling *scaling = context;
+    size_t n = scaling->gram->n;
+    for (size_t i = block * BLOCK; i < end_of_block(n, block); i++) {
+        phema_fixed *row = scaling->gram->matrix + i * n;
+        const phema_quad *products = (const phema_quad *)row;
+        row[i] = PHEMA_FIXED_ONE;
+        for (size_t j = i + 1; j < n; j++)
+            row[j] = cosine(&products[j], scaling->inverses[i], scaling->inverses[j]);
+    }
+}
+
+/* Below the diagonal goes what is above it. */
+static void mirror_rows(void *context, size_t block)
+{
+    const struct scaling *scaling = context;
+    size_t n = scaling->gram->n;
+    phema_fixed *matrix = scaling->gram->matrix;
+    for (size_t left = 0; left <= block * BLOCK; left += BLOCK)
+        for (size_t i = block * BLOCK; i < end_of_block(n, block); i++)
+            for (size_t j = left; j < i && j < left + BLOCK; j++)
+                matrix[i * n + j] = matrix[j * n + i];
+}
+
+static void scale_products(struct phema_gram *gram, const phema_quad *self,
+                           phema_quad *inverse_lengths, struct phema_scaled *inverses)
 {
     size_t n = gram->n;
     for (size_t i = 0; i < n + gram->m; i++) {
         bool has_length = self[i] > 0 && self[i] < (phema_quad)INFINITY;
         gram->lengths[i] = has_length ? phema_quad_sqrt(self[i]) : 1;
         inverse_lengths[i] = 1 / gram->lengths[i];
+        (void)phema_scaled_take(&inverses[i], &inverse_lengths[i]);
         if (i >= n)
             gram->has_length[i - n] = has_length;
     }
-    for (size_t i = 0; i < n; i++) {
-        for (size_t j = 0; j < i; j++) {
-            phema_quad cosine = products[i * n + j] * inverse_lengths[i] * inverse_lengths[j];
-            gram->matrix[i * n + j] = phema_fixed_from_quad(cosine);
-            gram->matrix[j * n + i] = gram->matrix[i * n + j];
-        }
-        gram->matrix[i * n + i] = PHEMA_FIXED_ONE;
-    }
+    struct scaling scaling = {gram, inverses};
+    phema_parallel(count_blocks(n), phema_threads_for(n), scale_rows, &scaling);
+    phema_parallel(count_blocks(n), phema_threads_for(n), mirror_rows, &scaling);
     for (size_t k = 0; k < gram->m; k++) {
-        const phema_quad *row = products + (n + k) * n;
         for (size_t j = 0; j < n; j++)
-            gram->cosines[k * n + j] = row[j] * inverse_lengths[n + k] * inverse_lengths[j];
+            gram->cosines[k * n + j] *= inverse_lengths[n + k] * inverse_lengths[j];
     }
 }
 
+/* Takes the products over: there is room for one matrix of each metric, not for two. */
 static bool build_gram(struct phema_gram *gram, const struct phema_set *set,
-                       const struct phema_products *products, enum phema_gram_metric metric)
+                       struct phema_products *products, enum phema_gram_metric metric)
 {
     size_t n = set->n;
     size_t m = set->m;
     *gram = (struct phema_gram){.n = n, .m = m, .set = set, .metric = metric};
-    gram->matrix = calloc(n * n + 1, sizeof(*gram->matrix)); /* + 1: never of size 0 */
-    gram->cosines = calloc(m * n + 1, sizeof(*gram->cosines));
-    gram->lengths = calloc(n + m + 1, sizeof(*gram->lengths));
+    gram->cosines = products->with[metric] + n * n;
+    gram->matrix = (phema_fixed *)products->with[metric];
+    products->with[metric] = NULL;
+    gram->lengths = calloc(n + m + 1, sizeof(*gram->lengths)); /* + 1: never of size 0 */
     gram->has_length = calloc(m + 1, sizeof(*gram->has_length));
     phema_quad *inverse_lengths = calloc(n + m + 1, sizeof(*inverse_lengths));
-    bool has_memory =
-        gram->matrix && gram->cosines && gram->lengths && gram->has_length && inverse_lengths;
+    struct phema_scaled *inverses = calloc(n + m + 1, sizeof(*inverses));
+    bool has_memory = gram->lengths && gram->has_length && inverse_lengths && inverses;
     if (has_memory)
-        scale_products(gram, products->with[metric], products->self[metric], inverse_lengths);
+        scale_products(gram, products->self[metric], inverse_lengths, inverses);
     free(inverse_lengths);
+    free(inverses);
     return has_memory;
 }
 
@@ -145,13 +197,28 @@ void phema_grams_clear(struct phema_grams *grams)
     phema_set_clear(&grams->set);
 }
 
+struct applying {
+    const struct phema_gram *gram;
+    const phema_fixed *x;
+    phema_quad unit; /* of x */
+    phema_quad *out;
+};
+
+static void apply_rows(void *context, size_t block)
+{
+    const struct applying *applying = context;
+    size_t n = applying->gram->n;
+    for (size_t i = block * BLOCK; i < end_of_block(n, block); i++)
+        applying->out[i] =
+            applying->unit * phema_fixed_dot(applying->gram->matrix + i * n, applying->x, n);
+}
+
 void phema_gram_apply(const struct phema_gram *gram, phema_quad *out, const phema_quad *x,
                       phema_fixed *scratch)
 {
-    size_t n = gram->n;
-    phema_quad unit = phema_fixed_vector(scratch, x, n);
-    for (size_t i = 0; i < n; i++)
-        out[i] = unit * phema_fixed_dot(gram->matrix + i * n, scratch, n);
+    phema_quad unit = phema_fixed_vector(scratch, x, gram->n);
+    struct applying applying = {gram, scratch, unit, out};
+    phema_parallel(count_blocks(gram->n), phema_threads_for(gram->n), apply_rows, &applying);
 }
 
 /* With u_i = p_i / |p_i| and x_i = w_i |p_i| / |target|: 1 - 2 x b + x A x. */

@@ -5,6 +5,7 @@
 #ifndef PHEMA_PROFILE_GRAM_H
 #define PHEMA_PROFILE_GRAM_H
 
+#include "phema/parallel.h"
 #include "phema/profile.h"
 
 #include "fixed.h"
@@ -19,7 +20,7 @@ struct phema_gram { /* one metric */
     const struct phema_set *set; /* borrowed from the grams */
     enum phema_gram_metric metric;
     phema_fixed *matrix; /* [n x n] symmetric: cosines of the snapshots, 1 on the diagonal */
-    phema_quad *cosines; /* [m x n] of the targets with the snapshots */
+    phema_quad *cosines; /* [m x n] of the targets with the snapshots; behind the matrix */
     phema_quad *lengths; /* [n + m]: snapshots, then targets */
     bool *has_length;    /* [m] of a target; else its length counts as 1 */
 };
@@ -32,7 +33,7 @@ struct phema_grams { /* stays where it was built */
 };
 
 /* Inner products as they come: snapshots and targets are rows, snapshots columns; of the snapshots'
- * square the lower half (j <= i) is filled. */
+ * square the upper half (j >= i) is filled. */
 struct phema_products {
     phema_quad *with[PHEMA_N_GRAMS]; /* [(n + m) x n], NULL: not wanted */
     phema_quad *self[PHEMA_N_GRAMS]; /* [n + m] with itself */
@@ -58,6 +59,13 @@ phema_quad phema_white_product(phema_quad a_power, phema_quad b_power, phema_qua
                                phema_quad decay);
 phema_quad phema_walk_product(phema_quad a_power, phema_quad b_power, phema_quad ta,
                               phema_quad decay);
+
+/* For work of some n^2 steps and more: below, threads cost more than they give. */
+#define PHEMA_LEAST_PARALLEL 256
+static inline unsigned phema_threads_for(size_t n)
+{
+    return n < PHEMA_LEAST_PARALLEL ? 1 : phema_parallel_threads();
+}
 
 /* out = matrix x; scratch [n]; out may be x */
 void phema_gram_apply(const struct phema_gram *gram, phema_quad *out, const phema_quad *x,

@@ -107,12 +107,17 @@ static phema_quad decay_between(const struct phema_set *set, size_t k, size_t fr
     return phema_kind_decay(kind, begin, end);
 }
 
+bool phema_set_divides(const struct phema_set *set, size_t kind, size_t from)
+{
+    /* a denormal has lost digits, and 0 / 0 is none */
+    return set->kept[kind * set->n_times + from] > (phema_quad)LDBL_MIN * 4;
+}
+
 phema_quad phema_set_decay(const struct phema_set *set, size_t kind, size_t from, size_t to)
 {
-    const phema_quad *kept = set->kept + kind * set->n_times;
-    /* a denormal has lost digits, and 0 / 0 is none */
-    if (kept[from] > (phema_quad)LDBL_MIN * 4)
-        return kept[from] * set->inverse_kept[kind * set->n_times + to];
+    size_t first = kind * set->n_times;
+    if (phema_set_divides(set, kind, from))
+        return set->kept[first + from] * set->inverse_kept[first + to];
     return decay_between(set, kind, from, to);
 }
 

@@ -32,7 +32,8 @@ struct phema_set {
     size_t n_times;
     bool is_stepwise; /* some profile can be followed step by step only */
     bool is_plain;    /* power functions from 0 on, one a target: products in closed form */
-    phema_quad *kept, *inverse_kept; /* [n_kinds x n_times], see phema_set_decay */
+    /* [n_kinds x n_times] what is left at the last time, and its inverse: see phema_set_decay */
+    phema_quad *kept, *inverse_kept;
     struct phema_trail *trails; /* [n_kinds x n_times] of kinds without a closed decay, or NULL */
 };
 
@@ -55,6 +56,8 @@ phema_quad phema_log_updates(uint64_t every, phema_quad t);
 /* What an average of this kind keeps at times[to] of its state at times[from], from <= to: the
  * product of its betas between, F(from; to). */
 phema_quad phema_set_decay(const struct phema_set *set, size_t kind, size_t from, size_t to);
+/* Whether it is kept[from] inverse_kept[to], for every to >= from. */
+bool phema_set_divides(const struct phema_set *set, size_t kind, size_t from);
 
 /* The label of a profile, or "#index", fit for a message. */
 struct phema_name_buffer;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* solve.c - factorises the system of a metric and solves it for targets: Cholesky in fixed point up
  * to 700 unknowns, above that LAPACK's in float64 with residuals in quad, and the former again
- * where float64 does not carry. The only file that knows LAPACKE. */
+ * where float64 does not carry. */
 #include "solve.h"
 
-#include <lapacke.h>
 #include <stdlib.h>
 
 #include "phema/text.h"
+
+#include "lapack.h"
 
 #define MAX_QUAD_UNKNOWNS 700
 #define MAX_REFINEMENTS   60
@@ -57,6 +58,28 @@ static enum phema_status fail_dependent(const struct phema_system *system, size_
                       phema_profile_shown(&other, snapshots, dependent));
 }
 
+static bool has_lower(struct phema_system *system)
+{
+    size_t n = system->gram->n;
+    if (!system->lower)
+        system->lower = malloc(n * n * sizeof(*system->lower));
+    return system->lower != NULL;
+}
+
+/* The factor in float64, where it is in fixed point. */
+static bool take_lower(struct phema_system *system)
+{
+    size_t n = system->gram->n;
+    if (!system->cholesky.factor)
+        return true;
+    if (!has_lower(system))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j <= i; j++)
+            system->lower[i * n + j] = phema_double_from_fixed(system->cholesky.factor[i * n + j]);
+    return true;
+}
+
 /* Of the Gram matrix as it is, ridge and all, not of the scaled one that is factorised: users know
  * it from other programs. Only ratios of the diagonal matter. */
 static enum phema_status find_condition(struct phema_system *system, struct phema_error *err)
@@ -66,14 +89,26 @@ static enum phema_status find_condition(struct phema_system *system, struct phem
     if (system->cholesky.leaves_out)
         return PHEMA_OK;
     double *diagonal = calloc(n, sizeof(*diagonal));
-    if (!diagonal)
+    if (!diagonal || !take_lower(system)) {
+        free(diagonal);
         return fail_memory(system, err);
+    }
     for (size_t i = 0; i < n; i++) {
         phema_quad length = system->gram->lengths[i] / system->gram->lengths[0];
         diagonal[i] = (double)(system->shrink ? length / system->shrink[i] : length);
     }
     enum phema_status status = phema_condition(&system->condition, system->lower, diagonal, n, err);
     free(diagonal);
+    return status;
+}
+
+enum phema_status phema_system_condition(double *out, struct phema_system *system,
+                                         struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    if (!(system->condition > 0))
+        status = find_condition(system, err);
+    *out = system->condition;
     return status;
 }
 
@@ -102,10 +137,30 @@ static enum phema_status factor_quad(struct phema_system *system, struct phema_e
         return fail_dependent(system, dependent, err);
     if (status)
         return status;
-    for (size_t i = 0; i < gram->n * gram->n; i++)
-        system->lower[i] = (double)phema_quad_from_fixed(system->cholesky.factor[i]);
-    status = find_condition(system, err);
-    return status ? status : widen(system, err);
+    system->condition = 0; /* not known yet */
+    return widen(system, err);
+}
+
+/* Of the system, the lower half. */
+static bool fill_lower(struct phema_system *system)
+{
+    size_t n = system->gram->n;
+    double *shrink = calloc(n, sizeof(*shrink));
+    if (!shrink || !has_lower(system)) {
+        free(shrink);
+        return false;
+    }
+    for (size_t i = 0; i < n; i++)
+        shrink[i] = system->shrink ? (double)system->shrink[i] : 1;
+    for (size_t i = 0; i < n; i++) {
+        const phema_fixed *row = system->gram->matrix + i * n;
+        double *entries = system->lower + i * n;
+        for (size_t j = 0; j < i; j++)
+            entries[j] = phema_double_from_fixed(row[j]) * (shrink[i] * shrink[j]);
+        entries[i] = 1;
+    }
+    free(shrink);
+    return true;
 }
 
 /* PHEMA_NO when a pivot fails: float64 cannot tell the matrix from a singular one */
@@ -113,21 +168,12 @@ static enum phema_status factor_float64(struct phema_system *system,
                                         const struct phema_factorer *factorer,
                                         struct phema_error *err)
 {
-    size_t n = system->gram->n;
-    for (size_t i = 0; i < n; i++) {
-        for (size_t j = 0; j < n; j++)
-            system->lower[i * n + j] =
-                (double)phema_system_entry(system->gram->matrix, system->shrink, n, i, j);
-    }
+    if (!fill_lower(system))
+        return fail_memory(system, err);
     system->float64_by = factorer ? factorer->name : "lapack";
-    /* row-major lower is column-major upper, and that needs no transposed copy */
-    lapack_int order = (lapack_int)n;
-    enum phema_status status = PHEMA_OK;
     if (factorer)
-        status = factorer->factor(system->lower, n, err);
-    else if (LAPACKE_dpotrf(LAPACK_COL_MAJOR, 'U', order, system->lower, order) != 0)
-        status = PHEMA_NO;
-    return status ? status : find_condition(system, err);
+        return factorer->factor(system->lower, system->gram->n, err);
+    return phema_lapack_factor(system->lower, system->gram->n) ? PHEMA_OK : PHEMA_NO;
 }
 
 static enum phema_status factor(struct phema_system *system, struct phema_system_way way,
@@ -157,9 +203,8 @@ enum phema_status phema_system_open(struct phema_system *system, const struct ph
 {
     *system = (struct phema_system){.gram = gram, .snapshots = snapshots, .leniency = leniency};
     enum phema_status status = PHEMA_OK;
-    system->lower = malloc(gram->n * gram->n * sizeof(*system->lower));
     system->scratch = malloc(gram->n * sizeof(*system->scratch));
-    if (!system->lower || !system->scratch || (ridge && !find_shrink(system, ridge)))
+    if (!system->scratch || (ridge && !find_shrink(system, ridge)))
         status = fail_memory(system, err);
     if (!status)
         status = factor(system, way, err);
@@ -195,12 +240,6 @@ static phema_quad largest(const phema_quad *x, size_t n)
     return found;
 }
 
-static bool solve_lapack(const struct phema_system *system, double *x)
-{
-    lapack_int n = (lapack_int)system->gram->n;
-    return LAPACKE_dpotrs(LAPACK_COL_MAJOR, 'U', n, 1, system->lower, n, x, n) == 0;
-}
-
 /* rest = b - S (A + R) S x; S (1 + R) S is 1 */
 static void find_residual(const struct phema_system *system, phema_quad *rest, const phema_quad *x,
                           const phema_quad *b, phema_quad *inner)
@@ -224,17 +263,21 @@ static bool refine(const struct phema_system *system, phema_quad *x, const phema
 {
     size_t n = system->gram->n;
     phema_quad step_before = 0;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         x[i] = 0;
+        rest[i] = b[i];
+    }
     for (int round = 0; round < MAX_REFINEMENTS; round++) {
-        find_residual(system, rest, x, b, inner);
+        if (round)
+            find_residual(system, rest, x, b, inner);
         phema_quad scale = largest(rest, n);
         if (scale == 0)
             return true;
         for (size_t i = 0; i < n; i++)
             step[i] = (double)(rest[i] / scale);
-        if (!solve_lapack(system, step))
-            return false;
+        /* not by LAPACK, whose threads cost more than they give for one vector */
+        phema_lower_solve(system->lower, step, n);
+        phema_lower_solve_transposed(system->lower, step, n);
         for (size_t i = 0; i < n; i++) {
             rest[i] = (phema_quad)step[i] * scale;
             x[i] += rest[i];
@@ -265,7 +308,7 @@ static enum phema_status solve_float64(const struct phema_system *system, phema_
     } else {
         for (size_t i = 0; i < n; i++)
             step[i] = (double)b[i];
-        if (!solve_lapack(system, step))
+        if (!phema_lapack_solve(system->lower, step, n))
             status = phema_fail(err, PHEMA_BUG, "LAPACK refuses its own factor");
         for (size_t i = 0; i < n; i++)
             x[i] = (phema_quad)step[i];

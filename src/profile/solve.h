@@ -22,14 +22,14 @@ struct phema_system {
     const struct phema_profile *snapshots; /* borrowed, for messages */
     enum phema_leniency leniency;
     phema_quad *shrink; /* [n] (1 + ridge_i / <p_i, p_i>)^-1/2, or NULL */
-    double *lower;      /* [n x n] float64 factor, or NULL */
+    double *lower;      /* [n x n] float64 factor below the diagonal, or NULL */
     struct phema_cholesky cholesky;
     struct phema_wide *wide; /* where quad is not enough, or NULL */
     bool refines;            /* float64 factor, quad residuals */
     const char *float64_by;  /* who made the float64 factor */
     phema_quad *ones;        /* [n] w of G w = 1, or NULL as long as unused */
     phema_fixed *scratch;
-    double condition;
+    double condition; /* 0 as long as unused */
 };
 
 struct phema_system_way {
@@ -52,6 +52,10 @@ PHEMA_FALLIBLE phema_system_solve(struct phema_system *system, double *weights, 
 /* Column i of the inverse of the Gram matrix with its ridge, unscaled; x [n]. PHEMA_ERR_RESOURCE */
 PHEMA_FALLIBLE phema_system_column(struct phema_system *system, phema_quad *x, size_t i,
                                    struct phema_error *err);
+
+/* Of the Gram matrix with its ridge, unscaled, in the 2-norm. PHEMA_ERR_RESOURCE */
+PHEMA_FALLIBLE phema_system_condition(double *out, struct phema_system *system,
+                                      struct phema_error *err);
 
 /* "quad", "lapack" or the name of the factorer: which factor the system has */
 const char *phema_system_solver(const struct phema_system *system);

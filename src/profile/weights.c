@@ -152,9 +152,10 @@ static enum phema_status solve_target(struct phema_solution *solution, struct ph
 {
     enum phema_status status =
         phema_system_solve(system, solution->weights, target, wanted_sum(problem->options), err);
+    if (!status)
+        status = phema_system_condition(&solution->condition, system, err);
     if (status)
         return status;
-    solution->condition = system->condition;
     solution->solver = phema_system_solver(system);
     return phema_solution_rate(solution, &problem->grams, target, &problem->model, err);
 }
@@ -203,10 +204,10 @@ static enum phema_status rate_paper(double *total, struct phema_system *system,
     return status;
 }
 
-/* predicted.paper_weights of every solution; and, for weights from outside, the condition. */
-static enum phema_status compare_with_paper(struct phema_solution *solutions,
-                                            const struct problem *problem, bool sets_condition,
-                                            struct phema_error *err)
+/* What the paper's weights would have left of every target; and, unless condition is NULL, the
+ * condition of their system. */
+static enum phema_status compare_with_paper(double *totals, double *condition,
+                                            const struct problem *problem, struct phema_error *err)
 {
     struct phema_solution paper = {.weights = make_weights(problem->given->n)};
     if (!paper.weights)
@@ -217,30 +218,71 @@ static enum phema_status compare_with_paper(struct phema_solution *solutions,
         way = way_of(problem->options);
     enum phema_status status = phema_system_open(&system, &problem->grams.white, NULL, way,
                                                  PHEMA_LENIENT, problem->given->snapshots, err);
-    for (size_t k = 0; !status && k < problem->given->m; k++) {
-        status =
-            rate_paper(&solutions[k].predicted.paper_weights, &system, &paper, problem, k, err);
-        if (sets_condition)
-            solutions[k].condition = system.condition;
-    }
+    for (size_t k = 0; !status && k < problem->given->m; k++)
+        status = rate_paper(&totals[k], &system, &paper, problem, k, err);
+    if (!status && condition)
+        status = phema_system_condition(condition, &system, err);
     phema_system_close(&system);
     free(paper.weights);
     return status;
 }
 
+/* The solutions, and beside them what the paper's weights would leave: two systems that know
+ * nothing of each other. */
+struct solving {
+    struct phema_solution *solutions;
+    double *paper; /* [m], or NULL where there is nothing to compare with */
+    const struct problem *problem;
+    enum phema_status status[2];
+    struct phema_error err[2];
+};
+
+static void solve_system(void *context, size_t index)
+{
+    struct solving *solving = context;
+    struct phema_error *err = &solving->err[index];
+    solving->status[index] = index == 0
+                                 ? solve_all(solving->solutions, solving->problem, err)
+                                 : compare_with_paper(solving->paper, NULL, solving->problem, err);
+}
+
+static enum phema_status solve_systems(struct solving *solving, struct phema_error *err)
+{
+    const struct problem *problem = solving->problem;
+    bool is_on_device = problem->options->solver == PHEMA_SOLVER_DEVICE; /* one at a time */
+    phema_parallel(solving->paper ? 2 : 1, is_on_device ? 1 : phema_threads_for(problem->given->n),
+                   solve_system, solving);
+    for (size_t index = 0; index < 2; index++) {
+        if (solving->status[index]) {
+            *err = solving->err[index];
+            return solving->status[index];
+        }
+    }
+    for (size_t k = 0; solving->paper && k < problem->given->m; k++)
+        solving->solutions[k].predicted.paper_weights = solving->paper[k];
+    return PHEMA_OK;
+}
+
 static enum phema_status solve_problem(struct phema_solution *solutions,
                                        const struct problem *problem, struct phema_error *err)
 {
+    size_t m = problem->given->m;
     enum phema_status status = check_distinct(problem, err);
-    for (size_t k = 0; !status && k < problem->given->m; k++) {
+    for (size_t k = 0; !status && k < m; k++) {
         solutions[k].weights = make_weights(problem->given->n);
         if (!solutions[k].weights)
             status = fail_memory(problem, err);
     }
-    if (!status)
-        status = solve_all(solutions, problem, err);
-    if (!status && problem->options->metric != PHEMA_METRIC_PROFILE)
-        status = compare_with_paper(solutions, problem, false, err);
+    if (status)
+        return status;
+    struct solving solving = {.solutions = solutions, .problem = problem};
+    if (problem->options->metric != PHEMA_METRIC_PROFILE) {
+        solving.paper = make_weights(m);
+        if (!solving.paper)
+            return fail_memory(problem, err);
+    }
+    status = solve_systems(&solving, err);
+    free(solving.paper);
     return status;
 }
 
@@ -293,14 +335,24 @@ static enum phema_status check_weights(const struct phema_solution *solutions, s
 static enum phema_status rate_problem(struct phema_solution *rated, const struct problem *problem,
                                       struct phema_error *err)
 {
-    for (size_t k = 0; k < problem->given->m; k++) {
+    size_t m = problem->given->m;
+    double condition = 0;
+    double *totals = make_weights(m);
+    if (!totals)
+        return fail_memory(problem, err);
+    enum phema_status status = PHEMA_OK;
+    for (size_t k = 0; !status && k < m; k++) {
         rated[k].ridge = 0;
-        enum phema_status status =
-            phema_solution_rate(&rated[k], &problem->grams, k, &problem->model, err);
-        if (status)
-            return status;
+        status = phema_solution_rate(&rated[k], &problem->grams, k, &problem->model, err);
     }
-    return compare_with_paper(rated, problem, true, err);
+    if (!status)
+        status = compare_with_paper(totals, &condition, problem, err);
+    for (size_t k = 0; !status && k < m; k++) {
+        rated[k].predicted.paper_weights = totals[k];
+        rated[k].condition = condition;
+    }
+    free(totals);
+    return status;
 }
 
 enum phema_status phema_weights_rate(struct phema_solution *solutions,
@@ -337,5 +389,7 @@ void phema_solutions_clear(struct phema_solution *solutions, size_t m)
 
 uint64_t phema_weights_bytes(size_t n)
 {
-    return 96 * (uint64_t)n * n;
+    /* three Gram matrices of 16 n^2, and of two systems a factor in fixed point, 16 n^2, and one in
+     * float64, 8 n^2; each system has threads of its own */
+    return 96 * (uint64_t)n * n + (phema_threads_for(n) - 1) * 2 * PHEMA_PARALLEL_BYTES;
 }

@@ -97,8 +97,9 @@ static void check_products(const struct phema_profile *snapshots, size_t n,
         assert_close(products.self[PHEMA_GRAM_WALK][i], wanted[1]);
         for (size_t j = 0; j < (i < n ? i + 1 : n); j++) {
             multiply(&wanted[0], &wanted[1], row, &snapshots[j], resolution);
-            assert_close(products.with[PHEMA_GRAM_WHITE][i * n + j], wanted[0]);
-            assert_close(products.with[PHEMA_GRAM_WALK][i * n + j], wanted[1]);
+            size_t at = i < n ? j * n + i : i * n + j; /* above the diagonal, or of a target */
+            assert_close(products.with[PHEMA_GRAM_WHITE][at], wanted[0]);
+            assert_close(products.with[PHEMA_GRAM_WALK][at], wanted[1]);
         }
     }
     phema_set_clear(&set);

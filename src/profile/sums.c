@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+/* sums.c - inner products of profiles of any shape, and of any motion: sums over the intervals of a
+ * set, read off where a profile ends. */
+#include "products.h"
+
+#include <stdlib.h>
+
+#include "pieces.h"
+
+struct sums { /* up to the time that is reached */
+    const struct phema_set *set;
+    const struct phema_motion *motion;
+    struct phema_kind_pair *pairs;
+    size_t n_pairs;
+    size_t *pair_at;          /* [n_kinds x n_kinds] index in pairs */
+    phema_quad *densities;    /* [n_pairs] integral of p_a p_b */
+    phema_quad *both;         /* [n_pairs] integral of F_a F_b */
+    phema_quad *moved;        /* [n_pairs] integral of jitter p_a p_b + wander F_a F_b */
+    phema_quad *singles;      /* [n_kinds] integral of F */
+    phema_quad *moved_single; /* [n_kinds] integral of wander F */
+    phema_quad wandered;      /* integral of wander */
+    size_t motion_at;         /* interval of the motion */
+    struct phema_line *lines; /* [n_kinds] of the member that is read */
+    size_t *line_of;          /* [n_kinds] 1 + the member that the line is of */
+    size_t *by_time;          /* [n + n_parts] members in order of their time */
+};
+
+static void free_sums(struct sums *sums)
+{
+    free(sums->pairs);
+    free(sums->pair_at);
+    free(sums->densities);
+    free(sums->both);
+    free(sums->moved);
+    free(sums->singles);
+    free(sums->moved_single);
+    free(sums->lines);
+    free(sums->line_of);
+    free(sums->by_time);
+}
+
+/* Marks the pairs of kinds of which a product is wanted: one is the snapshots', or both are of one
+ * target. Returns how many. */
+static size_t mark_pairs(size_t *pair_at, const struct phema_set *set)
+{
+    size_t n_kinds = set->n_kinds;
+    for (size_t a = 0; a < n_kinds; a++)
+        for (size_t b = 0; b <= a; b++)
+            pair_at[a * n_kinds + b] =
+                a == b || set->kinds[a].is_snapshots || set->kinds[b].is_snapshots;
+    for (size_t i = set->n; i < set->n + set->n_parts; i++) {
+        for (size_t j = i; j > set->n && set->owners[j - 1] == set->owners[i]; j--) {
+            size_t a = set->members[i].kind;
+            size_t b = set->members[j - 1].kind;
+            pair_at[(a > b ? a : b) * n_kinds + (a > b ? b : a)] = 1;
+        }
+    }
+    size_t n_pairs = 0;
+    for (size_t a = 0; a < n_kinds; a++)
+        for (size_t b = 0; b <= a; b++)
+            n_pairs += pair_at[a * n_kinds + b];
+    return n_pairs;
+}
+
+static void list_pairs(struct sums *sums)
+{
+    size_t n_kinds = sums->set->n_kinds;
+    size_t n_pairs = 0;
+    for (size_t a = 0; a < n_kinds; a++) {
+        for (size_t b = 0; b <= a; b++) {
+            if (!sums->pair_at[a * n_kinds + b])
+                continue;
+            sums->pair_at[a * n_kinds + b] = n_pairs;
+            sums->pair_at[b * n_kinds + a] = n_pairs;
+            sums->pairs[n_pairs++] = (struct phema_kind_pair){a, b};
+        }
+    }
+}
+
+static bool init_sums(struct sums *sums, const struct phema_set *set,
+                      const struct phema_motion *motion)
+{
+    size_t n_kinds = set->n_kinds;
+    *sums = (struct sums){.set = set, .motion = motion};
+    sums->pair_at = calloc(n_kinds * n_kinds + 1, sizeof(*sums->pair_at));
+    if (!sums->pair_at)
+        return false;
+    sums->n_pairs = mark_pairs(sums->pair_at, set);
+    sums->pairs = calloc(sums->n_pairs + 1, sizeof(*sums->pairs));
+    sums->densities = calloc(sums->n_pairs + 1, sizeof(*sums->densities));
+    sums->both = calloc(sums->n_pairs + 1, sizeof(*sums->both));
+    sums->moved = calloc(sums->n_pairs + 1, sizeof(*sums->moved));
+    sums->singles = calloc(n_kinds + 1, sizeof(*sums->singles));
+    sums->moved_single = calloc(n_kinds + 1, sizeof(*sums->moved_single));
+    sums->lines = calloc(n_kinds + 1, sizeof(*sums->lines));
+    sums->line_of = calloc(n_kinds + 1, sizeof(*sums->line_of));
+    sums->by_time = phema_set_by_time(set);
+    if (!sums->pairs || !sums->densities || !sums->both || !sums->moved || !sums->singles ||
+        !sums->moved_single || !sums->lines || !sums->line_of || !sums->by_time)
+        return false;
+    list_pairs(sums);
+    return true;
+}
+
+/* The amplitudes of an interval of the set, which lies within one of the motion; behind its last
+ * they stay as they were there. */
+static void find_amplitudes(struct sums *sums, phema_quad u, phema_quad *wander, phema_quad *jitter)
+{
+    const struct phema_motion *motion = sums->motion;
+    *wander = *jitter = 0;
+    if (!motion)
+        return;
+    while (sums->motion_at + 1 < motion->n_intervals &&
+           (phema_quad)motion->ends[sums->motion_at] < u)
+        sums->motion_at++;
+    *wander = (phema_quad)motion->wander[sums->motion_at];
+    *jitter = (phema_quad)motion->jitter[sums->motion_at];
+}
+
+static phema_quad jitter_at(const struct sums *sums, phema_quad t)
+{
+    const struct phema_motion *motion = sums->motion;
+    size_t k = sums->motion_at;
+    while (k + 1 < motion->n_intervals && (phema_quad)motion->ends[k] < t)
+        k++;
+    return (phema_quad)motion->jitter[k];
+}
+
+static void add_piece(struct sums *sums, const struct phema_piece *piece)
+{
+    phema_quad wander;
+    phema_quad jitter;
+    find_amplitudes(sums, sums->set->times[piece->time], &wander, &jitter);
+    sums->wandered += wander * piece->length;
+    for (size_t k = 0; k < sums->set->n_kinds; k++) {
+        if (!piece->is_active[k])
+            continue;
+        sums->singles[k] = piece->decays[k] * sums->singles[k] + piece->singles[k];
+        sums->moved_single[k] =
+            piece->decays[k] * sums->moved_single[k] + wander * piece->singles[k];
+    }
+    for (size_t i = 0; i < sums->n_pairs; i++) {
+        const struct phema_kind_pair *pair = &sums->pairs[i];
+        if (!piece->is_active[pair->a] || !piece->is_active[pair->b])
+            continue;
+        phema_quad decay = piece->decays[pair->a] * piece->decays[pair->b];
+        sums->densities[i] = decay * sums->densities[i] + piece->densities[i];
+        sums->both[i] = decay * sums->both[i] + piece->both[i];
+        if (sums->motion)
+            sums->moved[i] =
+                decay * sums->moved[i] + wander * piece->both[i] + jitter * piece->densities[i];
+    }
+}
+
+/* <Q_a, Q_b> = integral (1 - F_a)(1 - F_b) up to the end of a; b ends there or later. */
+static const struct phema_line *line_of(struct sums *sums, const struct phema_products *products,
+                                        size_t i, size_t kind)
+{
+    struct phema_line *line = &sums->lines[kind];
+    if (sums->line_of[kind] == i + 1)
+        return line;
+    sums->line_of[kind] = i + 1;
+    const struct phema_set *set = sums->set;
+    const struct phema_member *a = &set->members[i];
+    size_t pair = sums->pair_at[a->kind * set->n_kinds + kind];
+    *line = (struct phema_line){
+        .begun = {[PHEMA_GRAM_WALK] = set->times[a->time] - sums->singles[a->kind],
+                  [PHEMA_GRAM_MOTION] = sums->wandered - sums->moved_single[a->kind]},
+        .lost = {[PHEMA_GRAM_WHITE] = -sums->densities[pair],
+                 [PHEMA_GRAM_WALK] = sums->singles[kind] - sums->both[pair],
+                 [PHEMA_GRAM_MOTION] = sums->moved_single[kind] - sums->moved[pair]}};
+    phema_line_scale(line, products, set, a, kind);
+    return line;
+}
+
+/* Step by step a bin may be open where a ends. */
+static void keep_open_pair(struct phema_products *products, const struct sums *sums,
+                           const struct phema_pieces *pieces, size_t i, size_t j,
+                           const struct phema_line *line)
+{
+    const struct phema_set *set = sums->set;
+    const struct phema_member *a = &set->members[i], *b = &set->members[j];
+    phema_quad decay = phema_set_decay(set, b->kind, a->time, b->time);
+    phema_quad open = phema_pieces_open_bin(pieces, a, b, decay);
+    phema_quad product[PHEMA_N_GRAMS] = {[PHEMA_GRAM_WHITE] = open};
+    if (products->with[PHEMA_GRAM_MOTION])
+        product[PHEMA_GRAM_MOTION] = open * jitter_at(sums, phema_pieces_bin_end(pieces));
+    for (size_t g = 0; g < PHEMA_N_GRAMS; g++)
+        if (products->with[g])
+            product[g] += line->begun[g] - decay * line->lost[g];
+    phema_product_keep(products, set, i, j, product);
+}
+
+/* Products of a member, which ends at this time, with all that end now or later. */
+static void read_member(struct phema_products *products, struct sums *sums,
+                        const struct phema_pieces *pieces, size_t at)
+{
+    const struct phema_set *set = sums->set;
+    size_t i = sums->by_time[at];
+    for (size_t later = at; later < set->n + set->n_parts; later++) {
+        size_t j = sums->by_time[later];
+        if (!phema_product_is_wanted(set, i, j))
+            continue;
+        const struct phema_line *line = line_of(sums, products, i, set->members[j].kind);
+        if (set->is_stepwise)
+            keep_open_pair(products, sums, pieces, i, j, line);
+        else
+            phema_line_keep(products, set, i, j, line);
+    }
+}
+
+enum phema_status phema_products_sum(struct phema_products *products, const struct phema_set *set,
+                                     const struct phema_motion *motion, struct phema_error *err)
+{
+    struct sums sums;
+    struct phema_pieces *pieces = NULL;
+    enum phema_status status = init_sums(&sums, set, motion) ? PHEMA_OK : phema_fail_memory(err);
+    if (!status)
+        status = phema_pieces_open(&pieces, set, sums.pairs, sums.n_pairs, err);
+    size_t at = 0;
+    for (const struct phema_piece *piece; !status && (piece = phema_pieces_next(pieces));) {
+        add_piece(&sums, piece);
+        for (; at < set->n + set->n_parts && set->members[sums.by_time[at]].time == piece->time;
+             at++)
+            read_member(products, &sums, pieces, at);
+    }
+    phema_pieces_close(pieces);
+    free_sums(&sums);
+    return status;
+}
