@@ -131,6 +131,10 @@ bool phema_checkpoint_is_decoded(const struct phema_checkpoint *checkpoint);
 /* Whether any order is cheap: data are mapped, or compressed in small frames whose places are
  * known. Otherwise reading backward decompresses a large frame, or the file, from its beginning. */
 bool phema_checkpoint_can_seek(const struct phema_checkpoint *checkpoint);
+/* For a byte of a file's content: where reading it begins. Itself, or, of compressed data, the
+ * beginning of the frame that is gone through from there on; of one without an index, 0. */
+uint64_t phema_checkpoint_entry(const struct phema_checkpoint *checkpoint, size_t file,
+                                uint64_t offset);
 /* What one reader needs to decompress: window, buffers and decoder; 0 for mapped files. Held from
  * the first read until finish, close or the end of the content. */
 uint64_t phema_checkpoint_decoder_bytes(const struct phema_checkpoint *checkpoint);

@@ -131,8 +131,8 @@ uint64_t phema_snapshot_bytes(const struct phema_snapshot *snapshot);
 /* By what each snapshot is known again, for provenances, beside the size of its files: the XXH3 of
  * its tensors' names, dtypes and shapes and of some of their bytes. These are all of them where the
  * series has at most 262144 elements, else those of 64 windows of up to 1024 elements, evenly over
- * the model (16 windows of a compressed snapshot; none where it has no seek table of small frames).
- * PHEMA_ERR_FILE, PHEMA_ERR_RESOURCE */
+ * the model (16 windows of a compressed snapshot, where frames begin; none where it has
+ * no seek table of small frames). PHEMA_ERR_FILE, PHEMA_ERR_RESOURCE */
 PHEMA_FALLIBLE phema_series_identify(struct phema_series *series, struct phema_error *err);
 
 /* ---- Sample ---- */

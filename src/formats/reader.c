@@ -36,6 +36,15 @@ bool phema_checkpoint_can_seek(const struct phema_checkpoint *checkpoint)
     return true;
 }
 
+uint64_t phema_checkpoint_entry(const struct phema_checkpoint *checkpoint, size_t file,
+                                uint64_t offset)
+{
+    const struct zstd_frames *frames = checkpoint->files[file].frames;
+    if (!frames)
+        return offset;
+    return zstd_frames_has_index(frames) ? zstd_frames_find(frames, offset).first : 0;
+}
+
 uint64_t phema_checkpoint_decoder_bytes(const struct phema_checkpoint *checkpoint)
 {
     uint64_t sum = 0; /* of 128 MiB and a little for each file that is open */

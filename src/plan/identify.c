@@ -19,7 +19,7 @@
 #define ALL_ELEMS ((uint64_t)256 * WINDOW_ELEMS)
 #define N_WINDOWS ((uint64_t)64)
 
-/* For each one a frame is decompressed from its beginning, of up to some MiB. */
+/* For each one a block of 128 KiB is decompressed at least. */
 #define N_DECODED_WINDOWS ((uint64_t)16)
 
 /* Standard streams, and what else is open meanwhile. */
@@ -191,6 +191,38 @@ static void ask(const struct identifying *identifying, size_t k, const struct wi
     }
 }
 
+/* Frames are decompressed from their beginning: the first window in one moves to the first place in
+ * it that holds a window of its tensor, or to the first tensor in it, of those listed before.
+ *   entry   that of the window before, becomes that of this one */
+static struct window moved(const struct identifying *identifying, size_t k, struct window window,
+                           uint64_t *entry)
+{
+    const struct phema_series *series = identifying->series;
+    struct phema_tensor tensor = phema_series_tensor_in(series, k, window.tensor);
+    uint64_t last = *entry, first = 0;
+    if (!tensor.is_decoded)
+        return window;
+    *entry = phema_checkpoint_entry(series->snapshots[k].checkpoint, tensor.file,
+                                    tensor.offset + phema_dtype_bytes(tensor.dtype, window.first));
+    if (*entry == last)
+        return window;
+    if (*entry > tensor.offset) {
+        uint64_t size = phema_dtype_bytes(tensor.dtype, WINDOW_ELEMS);
+        first = (*entry - tensor.offset + size - 1) / size * WINDOW_ELEMS;
+    }
+    for (size_t i = window.tensor; i-- > 0 && *entry < tensor.offset;) {
+        struct phema_tensor before = phema_series_tensor_in(series, k, i);
+        if (before.offset < *entry || before.offset > tensor.offset)
+            break;
+        if (!is_looked_at(series, i))
+            continue;
+        window.tensor = i;
+        tensor = before;
+    }
+    uint64_t left = tensor.n_elems - first;
+    return (struct window){window.tensor, first, left < WINDOW_ELEMS ? left : WINDOW_ELEMS};
+}
+
 static enum phema_status hash_windows(struct identifying *identifying, size_t k,
                                       struct phema_error *err)
 {
@@ -201,15 +233,18 @@ static enum phema_status hash_windows(struct identifying *identifying, size_t k,
     enum phema_status status = open_reader(&reader, snapshot->checkpoint, windows->is_all, err);
     if (!status)
         ask(identifying, k, windows, reader);
+    uint64_t entry = UINT64_MAX;
     for (size_t w = 0; w < windows->n && !status; w++) {
-        const struct window *window = &windows->items[w];
-        struct phema_tensor tensor = phema_series_tensor_in(identifying->series, k, window->tensor);
+        struct window window = windows->items[w];
+        if (!windows->is_all)
+            window = moved(identifying, k, window, &entry);
+        struct phema_tensor tensor = phema_series_tensor_in(identifying->series, k, window.tensor);
         const uint8_t *data = NULL;
-        status = phema_reader_read(&data, reader, &tensor, window->first, window->n_elems,
+        status = phema_reader_read(&data, reader, &tensor, window.first, window.n_elems,
                                    identifying->scratch, err);
         if (!status)
             phema_hash_add(identifying->hash, data,
-                           (size_t)phema_dtype_bytes(tensor.dtype, window->n_elems));
+                           (size_t)phema_dtype_bytes(tensor.dtype, window.n_elems));
     }
     phema_reader_close(reader);
     release(snapshot->checkpoint);

@@ -9,6 +9,8 @@
 
 #define JSON_8 "{\"x\":{\"dtype\":\"U8\",\"shape\":[8],\"data_offsets\":[0,8]}}"
 
+#define FIXTURE_BYTES 29312u /* of content, in all of them */
+
 enum { RAW, RLE, COMPRESSED, RESERVED };
 
 static void put_frame_start(struct phema_text *out, uint8_t descriptor, uint8_t window)
@@ -112,11 +114,12 @@ static void assert_fails_later(const struct phema_text *file, const char *part)
 static const struct {
     const char *name;
     bool has_index; /* every frame says its size, or a table does */
+    unsigned n_frames;
 } fixtures[] = {
-    {"zst/single.safetensors.zst", true},      {"zst/unknown_size.safetensors.zst", false},
-    {"zst/no_checksum.safetensors.zst", true}, {"zst/long_window.safetensors.zst", false},
-    {"zst/multi.safetensors.zst", true},       {"zst/pzstd.safetensors.zst", false},
-    {"zst/seekable.safetensors.zst", true},
+    {"zst/single.safetensors.zst", true, 1},      {"zst/unknown_size.safetensors.zst", false, 1},
+    {"zst/no_checksum.safetensors.zst", true, 1}, {"zst/long_window.safetensors.zst", false, 1},
+    {"zst/multi.safetensors.zst", true, 4},       {"zst/pzstd.safetensors.zst", false, 1},
+    {"zst/seekable.safetensors.zst", true, 4},
 };
 
 static struct phema_checkpoint *open_fixture(const char *name)
@@ -129,6 +132,21 @@ static struct phema_checkpoint *open_fixture(const char *name)
     return checkpoint;
 }
 
+/* Reading begins where the frame of a byte does. */
+static void assert_entries(const struct phema_checkpoint *checkpoint, unsigned n_frames)
+{
+    unsigned n = 1;
+    uint64_t last = phema_checkpoint_entry(checkpoint, 0, 0);
+    assert_int_equal(last, 0);
+    for (uint64_t offset = 1; offset < FIXTURE_BYTES; offset++) {
+        uint64_t entry = phema_checkpoint_entry(checkpoint, 0, offset);
+        assert_true(entry == last || entry == offset);
+        n += entry != last;
+        last = entry;
+    }
+    assert_int_equal(n, n_frames);
+}
+
 static void places_are_known_where_sizes_are(void **state)
 {
     (void)state;
@@ -137,12 +155,14 @@ static void places_are_known_where_sizes_are(void **state)
         assert_true(phema_checkpoint_is_decoded(checkpoint));
         assert_int_equal(phema_checkpoint_can_seek(checkpoint), fixtures[i].has_index);
         assert_string_equal(phema_checkpoint_metadatum(checkpoint, "step"), "700");
+        assert_entries(checkpoint, fixtures[i].n_frames);
         phema_checkpoint_close(checkpoint);
     }
     struct phema_checkpoint *plain = open_fixture("zst/content.safetensors");
     assert_false(phema_checkpoint_is_decoded(plain));
     assert_true(phema_checkpoint_can_seek(plain));
     assert_int_equal(phema_checkpoint_decoder_bytes(plain), 0);
+    assert_int_equal(phema_checkpoint_entry(plain, 0, 1234), 1234);
     phema_checkpoint_close(plain);
 }
 
