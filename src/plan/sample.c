@@ -94,6 +94,19 @@ static size_t count_parts(const struct phema_series *series)
     return phema_parallel_threads();
 }
 
+/* Where memory is short, one thread does it all. */
+static enum phema_status check_memory(struct sampling *sampling, uint64_t values_bytes,
+                                      uint64_t max_ram_bytes, struct phema_error *err)
+{
+    static const char what[] = "to look at some elements of the snapshots";
+    uint64_t least = values_bytes + sampling->scratch_bytes + decoder_bytes(sampling->series);
+    uint64_t others = (sampling->n_parts - 1) * (sampling->scratch_bytes + PHEMA_PARALLEL_BYTES);
+    struct phema_error ignored;
+    if (phema_memory_check(max_ram_bytes, least + others, what, &ignored))
+        sampling->n_parts = 1;
+    return phema_memory_check(max_ram_bytes, least, what, err);
+}
+
 static bool allocate_parts(struct sampling *sampling)
 {
     sampling->parts = calloc(sampling->n_parts, sizeof(*sampling->parts));
@@ -137,10 +150,7 @@ static enum phema_status allocate(struct sampling *sampling, uint64_t max_ram_by
     uint64_t values;
     if (!phema_size_mul(&values, sample->n, sample->n_elems * sizeof(double)))
         return phema_fail_memory(err);
-    uint64_t others = (sampling->n_parts - 1) * (scratch + PHEMA_PARALLEL_BYTES);
-    enum phema_status status = phema_memory_check(
-        max_ram_bytes, values + scratch + others + decoder_bytes(sampling->series),
-        "to look at some elements of the snapshots", err);
+    enum phema_status status = check_memory(sampling, values, max_ram_bytes, err);
     if (status)
         return status;
     sample->values = calloc(sample->n * sample->n_elems + 1, sizeof(double));
