@@ -391,5 +391,6 @@ uint64_t phema_weights_bytes(size_t n)
 {
     /* three Gram matrices of 16 n^2, and of two systems a factor in fixed point, 16 n^2, and one in
      * float64, 8 n^2; each system has threads of its own */
-    return 96 * (uint64_t)n * n + (phema_threads_for(n) - 1) * 2 * PHEMA_PARALLEL_BYTES;
+    uint64_t n_others = phema_threads_for(n) - 1;
+    return 96 * (uint64_t)n * n + n_others * 2 * PHEMA_PARALLEL_BYTES;
 }
