@@ -5,11 +5,24 @@
 
 #include "phema/json.h"
 
+/* As nearly all characters of names are. */
+static bool is_plain(char c)
+{
+    return c >= 0x20 && c < 0x7F && c != '"' && c != '\\';
+}
+
 static void write_escaped(struct phema_text *text, const char *data, size_t size)
 {
     static const char hex[] = "0123456789abcdef";
     phema_text_puts(text, "\"");
     for (size_t at = 0; at < size;) {
+        size_t end = at;
+        while (end < size && is_plain(data[end]))
+            end++;
+        phema_text_append(text, data + at, end - at);
+        at = end;
+        if (at == size)
+            break;
         unsigned char c = (unsigned char)data[at];
         if (c == '"' || c == '\\') {
             char pair[2] = {'\\', (char)c};
@@ -113,7 +126,13 @@ void phema_json_out_numbers(struct phema_json_out *out, const char *key, const d
 void phema_json_out_u64(struct phema_json_out *out, const char *key, uint64_t value)
 {
     begin_value(out, key);
-    phema_text_printf(out->text, "%llu", (unsigned long long)value);
+    char digits[20]; /* of 2^64 - 1; headers hold millions of numbers, for which printf is slow */
+    size_t at = sizeof(digits);
+    do {
+        digits[--at] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value);
+    phema_text_append(out->text, digits + at, sizeof(digits) - at);
 }
 
 void phema_json_out_bool(struct phema_json_out *out, const char *key, bool value)
