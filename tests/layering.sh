@@ -26,7 +26,7 @@ declare -A opens=(
     [search]=""
     [cli]="device plot synth plan spec profile formats accumulate writer compare gen search"
 )
-base_doors="error span dtype element file input cleanup text json cpu parallel arena memory ledger crc32 hash number pattern"
+base_doors="error span dtype element file input cleanup text json cpu parallel arena memory ledger crc32 hash number pattern sort"
 
 for room in src/*/; do
     room=$(basename "$room")

@@ -6,6 +6,7 @@
 
 #include "format.h"
 #include "phema/json.h"
+#include "phema/sort.h"
 #include "phema/text.h"
 
 #define MAX_HEADER_BYTES 100000000u
@@ -24,8 +25,9 @@ struct place {
     uint64_t begin;
 };
 
-static int by_order(const void *a, const void *b)
+static int by_order(const void *a, const void *b, void *unused)
 {
+    (void)unused;
     const struct place *left = a;
     const struct place *right = b;
     if (left->rank != right->rank)
@@ -51,7 +53,7 @@ static enum phema_status sort_places(struct place *places, const struct phema_te
         }
         places[i] = (struct place){&tensors[i], rank, 0};
     }
-    qsort(places, n, sizeof(*places), by_order);
+    phema_sort(places, n, sizeof(*places), by_order, NULL);
     return PHEMA_OK;
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "phema/sort.h"
 #include "phema/text.h"
 
 static struct phema_place place_of(const struct phema_tensor *tensor)
@@ -94,7 +95,8 @@ static enum phema_status fill_table(struct agreement *agreement,
         if (series->became)
             series->became[i] = series->n_tensors;
     }
-    qsort_r(agreement->by_name, series->n_tensors, sizeof(size_t), compare_names, series->tensors);
+    phema_sort(agreement->by_name, series->n_tensors, sizeof(size_t), compare_names,
+               series->tensors);
     return PHEMA_OK;
 }
 
@@ -392,7 +394,7 @@ PHEMA_FALLIBLE agree_ties(struct agreement *agreement, struct phema_error *err)
     if (!places)
         return phema_fail_memory(err);
     memcpy(places, agreement->first, series->n_tensors * sizeof(*places));
-    qsort_r(order, series->n_tensors, sizeof(*order), compare_places, places);
+    phema_sort(order, series->n_tensors, sizeof(*order), compare_places, places);
     for (size_t i = 1; i < series->n_tensors; i++)
         if (same_place(series, order[i - 1], order[i]))
             series->tensors[order[i]].same_as = series->tensors[order[i - 1]].same_as;

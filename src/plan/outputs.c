@@ -64,11 +64,13 @@ PHEMA_FALLIBLE phema_outputs_make(struct phema_outputs *out, const struct phema_
     struct draft draft = {
         .outputs = &outputs, .plan = plan, .options = &used, .arena = &outputs.memory};
     struct phema_checkpoint *newest = NULL;
+    struct phema_checkpoint_options opening = options->checkpoint;
+    opening.alike = series->snapshots[0].checkpoint; /* its tensors are listed in the series */
     outputs.items = calloc(plan->m ? plan->m : 1, sizeof(*outputs.items));
     enum phema_status status = outputs.items ? PHEMA_OK : phema_fail_memory(err);
     if (!status)
-        status = phema_checkpoint_open(&newest, series->snapshots[series->n - 1].path,
-                                       &options->checkpoint, err);
+        status =
+            phema_checkpoint_open(&newest, series->snapshots[series->n - 1].path, &opening, err);
     draft.newest = newest;
     if (!status)
         status = outputs_name(&draft, err);

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "phema/sort.h"
+
 /* Distances between snapshots are means over these: 2000 elements make them right to a few percent,
  * and weights hardly notice a factor of 2. */
 #define WANTED_NUMBERS 2048
@@ -89,7 +91,7 @@ static enum phema_status list_tensors(struct row *row, struct phema_error *err)
     for (size_t i = 0; i < series->n_tensors; i++)
         if (series->tensors[i].rule == PHEMA_RULE_AVERAGE && series->tensors[i].tensor.n_elems)
             row->tensors[n++] = i;
-    qsort_r(row->tensors, n, sizeof(*row->tensors), compare_names, series->tensors);
+    phema_sort(row->tensors, n, sizeof(*row->tensors), compare_names, series->tensors);
     for (size_t i = 0; i < n; i++) {
         size_t storage = series->tensors[row->tensors[i]].same_as;
         if (!is_taken[storage])

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "phema/sort.h"
+
 struct order {
     const struct phema_place *places; /* of the snapshot whose order is followed */
 };
@@ -208,7 +210,7 @@ PHEMA_FALLIBLE cut_make(struct cut *cut, const struct phema_series *series,
             cut->order[cut->n++] = i;
     size_t followed = snapshot_to_follow(series);
     struct order order = {series->snapshots[followed].places};
-    qsort_r(cut->order, cut->n, sizeof(*cut->order), compare_places, &order);
+    phema_sort(cut->order, cut->n, sizeof(*cut->order), compare_places, &order);
     bool is_decoded = series->snapshots[followed].is_decoded;
     enum phema_status status = is_decoded ? check_order(cut, followed, err) : PHEMA_OK;
     if (status)

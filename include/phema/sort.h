@@ -1,0 +1,22 @@
+/* sort.h - arrays whose items come from files, where they mostly are in order already. */
+#ifndef PHEMA_SORT_H
+#define PHEMA_SORT_H
+
+#include <stddef.h>
+#include <stdlib.h>
+
+typedef int phema_comparison(const void *a, const void *b, void *context);
+
+/* As qsort_r, but one look at each item where nothing is to be done. */
+static inline void phema_sort(void *items, size_t n, size_t size, phema_comparison *compare,
+                              void *context)
+{
+    const char *at = items;
+    size_t n_sorted = n < 1 ? 0 : 1;
+    while (n_sorted < n && compare(at + (n_sorted - 1) * size, at + n_sorted * size, context) <= 0)
+        n_sorted++;
+    if (n_sorted < n)
+        qsort_r(items, n, size, compare, context);
+}
+
+#endif
