@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "phema/error.h"
+
 /* More than this gain nothing for what is computed here, which memory is too slow for. */
 #define PHEMA_PARALLEL_MOST 16
 
@@ -21,5 +23,11 @@ typedef void phema_parallel_work(void *context, size_t index);
  * order. Indices are taken as threads come: what is the same for any number of threads is work that
  * writes nothing that another index reads or writes. */
 void phema_parallel(size_t n, unsigned n_threads, phema_parallel_work *work, void *context);
+
+/* The same of work that may fail: n tasks, PHEMA_PARALLEL_MOST at most, all of which are begun.
+ * What is returned is said by the first one of them, by index, that failed. */
+typedef enum phema_status phema_parallel_task(void *context, size_t index, struct phema_error *err);
+PHEMA_FALLIBLE phema_parallel_try(size_t n, unsigned n_threads, phema_parallel_task *task,
+                                  void *context, struct phema_error *err);
 
 #endif

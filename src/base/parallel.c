@@ -51,3 +51,32 @@ void phema_parallel(size_t n, unsigned n_threads, phema_parallel_work *work, voi
     for (unsigned i = 0; i < n_others; i++)
         (void)pthread_join(others[i], NULL);
 }
+
+struct tasks {
+    phema_parallel_task *task;
+    void *context;
+    enum phema_status status[PHEMA_PARALLEL_MOST];
+    struct phema_error err[PHEMA_PARALLEL_MOST];
+};
+
+static void try_one(void *context, size_t index)
+{
+    struct tasks *tasks = context;
+    tasks->status[index] = tasks->task(tasks->context, index, &tasks->err[index]);
+}
+
+PHEMA_FALLIBLE phema_parallel_try(size_t n, unsigned n_threads, phema_parallel_task *task,
+                                  void *context, struct phema_error *err)
+{
+    struct tasks tasks; /* not all of it set: messages are long, and mostly there are none */
+    tasks.task = task;
+    tasks.context = context;
+    phema_parallel(n, n_threads, try_one, &tasks);
+    for (size_t index = 0; index < n; index++) {
+        if (tasks.status[index]) {
+            *err = tasks.err[index];
+            return tasks.status[index];
+        }
+    }
+    return PHEMA_OK;
+}

@@ -43,8 +43,6 @@ struct part {
     const struct phema_place *places;
     uint8_t *scratch;
     struct phema_reader *reader;
-    enum phema_status status;
-    struct phema_error err;
 };
 
 /* ---- Whether there is anything to look at ---- */
@@ -279,25 +277,14 @@ static enum phema_status read_snapshot(struct part *part, size_t k, struct phema
     return status;
 }
 
-static void read_part(void *context, size_t index)
+static enum phema_status read_part(void *context, size_t index, struct phema_error *err)
 {
     struct sampling *sampling = context;
-    struct part *part = &sampling->parts[index];
     size_t n = sampling->series->n, end = (index + 1) * n / sampling->n_parts;
-    for (size_t k = index * n / sampling->n_parts; !part->status && k < end; k++)
-        part->status = read_snapshot(part, k, &part->err);
-}
-
-static enum phema_status read_all(struct sampling *sampling, struct phema_error *err)
-{
-    phema_parallel(sampling->n_parts, (unsigned)sampling->n_parts, read_part, sampling);
-    for (size_t p = 0; p < sampling->n_parts; p++) {
-        if (sampling->parts[p].status) { /* of the first snapshot that has one */
-            *err = sampling->parts[p].err;
-            return sampling->parts[p].status;
-        }
-    }
-    return PHEMA_OK;
+    enum phema_status status = PHEMA_OK;
+    for (size_t k = index * n / sampling->n_parts; !status && k < end; k++)
+        status = read_snapshot(&sampling->parts[index], k, err);
+    return status;
 }
 
 /* ---- Numbers ---- */
@@ -369,7 +356,8 @@ PHEMA_FALLIBLE phema_sample_read(struct phema_sample *out, const struct phema_se
     if (!status)
         status = allocate(&sampling, max_ram_bytes, err);
     if (!status)
-        status = read_all(&sampling, err);
+        status = phema_parallel_try(sampling.n_parts, (unsigned)sampling.n_parts, read_part,
+                                    &sampling, err);
     if (!status)
         status = drop_columns(&sampling, err);
     if (!status)

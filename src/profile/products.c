@@ -195,18 +195,14 @@ struct both {
     struct phema_products closed, summed;
     const struct phema_set *set;
     const struct phema_motion *motion;
-    enum phema_status status[2];
-    struct phema_error err[2];
 };
 
-static void find_one_of_both(void *context, size_t index)
+static enum phema_status find_one_of_both(void *context, size_t index, struct phema_error *err)
 {
     struct both *both = context;
-    struct phema_error *err = &both->err[index];
     if (index == 1)
-        both->status[1] = phema_products_sum(&both->summed, both->set, both->motion, err);
-    else if (!find_plain(&both->closed, both->set))
-        both->status[0] = phema_fail_memory(err);
+        return phema_products_sum(&both->summed, both->set, both->motion, err);
+    return find_plain(&both->closed, both->set) ? PHEMA_OK : phema_fail_memory(err);
 }
 
 PHEMA_FALLIBLE phema_products_find(struct phema_products *products, const struct phema_set *set,
@@ -217,12 +213,6 @@ PHEMA_FALLIBLE phema_products_find(struct phema_products *products, const struct
     struct both both = {.closed = *products, .summed = *products, .set = set, .motion = motion};
     both.closed.with[PHEMA_GRAM_MOTION] = NULL;
     both.summed.with[PHEMA_GRAM_WHITE] = both.summed.with[PHEMA_GRAM_WALK] = NULL;
-    phema_parallel(motion ? 2 : 1, phema_threads_for(set->n), find_one_of_both, &both);
-    for (size_t index = 0; index < 2; index++) {
-        if (both.status[index]) {
-            *err = both.err[index];
-            return both.status[index];
-        }
-    }
-    return PHEMA_OK;
+    return phema_parallel_try(motion ? 2 : 1, phema_threads_for(set->n), find_one_of_both, &both,
+                              err);
 }

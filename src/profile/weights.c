@@ -233,34 +233,25 @@ struct solving {
     struct phema_solution *solutions;
     double *paper; /* [m], or NULL where there is nothing to compare with */
     const struct problem *problem;
-    enum phema_status status[2];
-    struct phema_error err[2];
 };
 
-static void solve_system(void *context, size_t index)
+static enum phema_status solve_system(void *context, size_t index, struct phema_error *err)
 {
     struct solving *solving = context;
-    struct phema_error *err = &solving->err[index];
-    solving->status[index] = index == 0
-                                 ? solve_all(solving->solutions, solving->problem, err)
-                                 : compare_with_paper(solving->paper, NULL, solving->problem, err);
+    return index == 0 ? solve_all(solving->solutions, solving->problem, err)
+                      : compare_with_paper(solving->paper, NULL, solving->problem, err);
 }
 
 static enum phema_status solve_systems(struct solving *solving, struct phema_error *err)
 {
     const struct problem *problem = solving->problem;
     bool is_on_device = problem->options->solver == PHEMA_SOLVER_DEVICE; /* one at a time */
-    phema_parallel(solving->paper ? 2 : 1, is_on_device ? 1 : phema_threads_for(problem->given->n),
-                   solve_system, solving);
-    for (size_t index = 0; index < 2; index++) {
-        if (solving->status[index]) {
-            *err = solving->err[index];
-            return solving->status[index];
-        }
-    }
-    for (size_t k = 0; solving->paper && k < problem->given->m; k++)
+    enum phema_status status = phema_parallel_try(
+        solving->paper ? 2 : 1, is_on_device ? 1 : phema_threads_for(problem->given->n),
+        solve_system, solving, err);
+    for (size_t k = 0; !status && solving->paper && k < problem->given->m; k++)
         solving->solutions[k].predicted.paper_weights = solving->paper[k];
-    return PHEMA_OK;
+    return status;
 }
 
 static enum phema_status solve_problem(struct phema_solution *solutions,

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -103,6 +104,31 @@ static void without_threads_all_is_done_alone(void **state)
     assert_done_in_order(&line);
 }
 
+static enum phema_status fail_in_some(void *first_bad, size_t index, struct phema_error *err)
+{
+    size_t first = *(size_t *)first_bad;
+    if (index < first)
+        return PHEMA_OK;
+    return phema_fail(err, index == first ? PHEMA_ERR_FILE : PHEMA_ERR_INPUTS, "task %zu", index);
+}
+
+static void the_first_task_that_fails_says_so(void **state)
+{
+    (void)state;
+    for (unsigned n_threads = 1; n_threads <= 4; n_threads++) {
+        for (size_t first = 0; first <= PHEMA_PARALLEL_MOST; first++) {
+            struct phema_error err = {"untouched"};
+            char said[32] = "untouched";
+            enum phema_status status =
+                phema_parallel_try(PHEMA_PARALLEL_MOST, n_threads, fail_in_some, &first, &err);
+            if (first < PHEMA_PARALLEL_MOST)
+                (void)snprintf(said, sizeof(said), "task %zu", first);
+            assert_int_equal(status, first < PHEMA_PARALLEL_MOST ? PHEMA_ERR_FILE : PHEMA_OK);
+            assert_string_equal(err.message, said);
+        }
+    }
+}
+
 static void threads_are_those_that_may_run(void **state)
 {
     (void)state;
@@ -117,6 +143,7 @@ int main(void)
         cmocka_unit_test(every_index_is_done_once),
         cmocka_unit_test(one_thread_goes_in_order),
         cmocka_unit_test(without_threads_all_is_done_alone),
+        cmocka_unit_test(the_first_task_that_fails_says_so),
         cmocka_unit_test(threads_are_those_that_may_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
