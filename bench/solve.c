@@ -4,7 +4,6 @@
  * the paper's weights is in it, and for the motion metric the fit of motion on its own. The target
  * bench_solve, linked with phema_profile; one thread, one run each. Usage: bench_solve [SNAPSHOTS
  * ..., default 64 256 512 700 2000] */
-#include <cblas.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -139,7 +138,6 @@ int main(int argc, char **argv)
     size_t n_counts = argc > 1 ? (size_t)argc - 1 : ARRAY_LEN(usual);
     enum phema_status status = PHEMA_OK;
     struct phema_error err = {""};
-    openblas_set_num_threads(1);
     printf(
         "| snapshots | dtype | metric | time | solver | condition |\n|---|---|---|---|---|---|\n");
     for (size_t c = 0; !status && c < n_counts; c++) {

@@ -71,7 +71,7 @@ if(PHEMA_HAVE_CUDA)
         PREFIX "" OUTPUT_NAME posthoc-ema-cuda LINKER_LANGUAGE C
         C_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
         CUDA_STANDARD 17 CUDA_STANDARD_REQUIRED ON CUDA_EXTENSIONS OFF CUDA_RUNTIME_LIBRARY None
-        INSTALL_RPATH "$ORIGIN:/usr/local/cuda/lib64")
+        INSTALL_RPATH "$ORIGIN;${CUDAToolkit_LIBRARY_DIR};/usr/local/cuda/lib64")
     install(TARGETS phema_cuda_module
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/posthoc-ema COMPONENT cuda)
 else()

@@ -5,14 +5,9 @@ set(PHEMA_LIBC_PARTS m pthread dl rt c)
 
 function(phema_archive_of out name)
     find_library(PHEMA_ARCHIVE_${name} NAMES lib${name}.a)
-    if(NOT PHEMA_ARCHIVE_${name}) # the compiler's own: libgfortran, libquadmath
-        execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=lib${name}.a
-            OUTPUT_VARIABLE file OUTPUT_STRIP_TRAILING_WHITESPACE)
-        if(NOT IS_ABSOLUTE "${file}")
-            message(FATAL_ERROR "PHEMA_STATIC: lib${name}.a is not there; which package has it says "
-                "apt-file, or build without -DPHEMA_STATIC=ON")
-        endif()
-        set(PHEMA_ARCHIVE_${name} ${file} CACHE FILEPATH "static library" FORCE)
+    if(NOT PHEMA_ARCHIVE_${name})
+        message(FATAL_ERROR "PHEMA_STATIC: lib${name}.a is not there; which package has it says "
+            "apt-file, or build without -DPHEMA_STATIC=ON")
     endif()
     mark_as_advanced(PHEMA_ARCHIVE_${name})
     set(${out} ${PHEMA_ARCHIVE_${name}} PARENT_SCOPE)
@@ -35,6 +30,16 @@ foreach(prefix ZLIB JANSSON PCRE2 ZSTD XXHASH CAIRO)
     phema_link_archives(PkgConfig::${prefix} ${prefix})
 endforeach()
 phema_link_archives(PkgConfig::MPFR MPFR gmp)
-phema_link_archives(PkgConfig::OPENBLAS OPENBLAS gfortran quadmath)
-phema_link_archives(PkgConfig::LAPACKE LAPACKE openblas gfortran quadmath)
 add_link_options(-static-libgcc)
+
+# OpenBLAS: the serial archive alone. The usual one starts a thread for every processor at the start of
+# the program. Without it the program loads the machine's OpenBLAS, as it does where it is not static.
+find_library(PHEMA_OPENBLAS_SERIAL NAMES libopenblas.a NO_DEFAULT_PATH
+    PATHS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/openblas-serial)
+mark_as_advanced(PHEMA_OPENBLAS_SERIAL)
+if(PHEMA_OPENBLAS_SERIAL)
+    message(STATUS "OpenBLAS: ${PHEMA_OPENBLAS_SERIAL}")
+else()
+    message(STATUS "OpenBLAS: that of the machine that the program runs on; libopenblas-serial-dev "
+        "has an archive that makes it part of the program")
+endif()

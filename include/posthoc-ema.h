@@ -28,8 +28,10 @@
  *
  * The process. Nothing is printed, no signal is handled unless posthoc_ema_handle_signals is
  * called, and the process is not ended. What is shared by the whole process all the same:
- *   - OpenBLAS, which the library is linked with, keeps threads from its loading on, and uses them
- *     to solve for more than 700 snapshots.
+ *   - The first solve for more than 700 snapshots loads libopenblas.so.0, where it is installed and
+ *     the address space has room, with one thread: the calling thread is bound to one processor
+ *     while it loads. OpenBLAS stays loaded. A process that has loaded it before keeps its threads,
+ *     and the solve uses them.
  *   - A list of partial outputs and mapped files, for the handlers of signals; it is locked.
  *   - A run with many snapshots raises the soft limit of open files (RLIMIT_NOFILE), up to the hard
  *     one.
@@ -79,7 +81,9 @@ enum posthoc_ema_status {
 
 /* The caller's; NULL wherever one is taken: the sentence is not wanted. */
 struct posthoc_ema_error {
-    char message[1024]; /* lower-case, without full stop; cut with "..." when too long */
+    /* Lower-case, without full stop; cut with "..." when too long. Names in it can be printed:
+     * control characters and others that a terminal obeys or hides are escaped. */
+    char message[1024];
 };
 
 /* ---- While training ---- */

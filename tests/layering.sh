@@ -26,7 +26,7 @@ declare -A opens=(
     [search]=""
     [cli]="device plot synth plan spec profile formats accumulate writer compare gen search"
 )
-base_doors="error span dtype element file input cleanup text json cpu parallel arena memory ledger crc32 hash number pattern sort"
+base_doors="error span dtype element file input cleanup text json cpu parallel arena memory ledger crc32 hash number pattern sort claims library"
 
 for room in src/*/; do
     room=$(basename "$room")
@@ -59,13 +59,12 @@ only_in() { # an include, the files that may have it
 only_in 'jansson\.h' src/base/json.c
 only_in 'zlib\.h' src/base/crc32.c
 only_in 'xxhash\.h' src/base/hash.c src/base/hash_blocks.c src/base/hash_avx2.c src/base/hash_avx512.c
-only_in 'lapacke\.h' src/profile/lapack.c
-only_in 'cblas\.h' src/accumulate/blas.c src/profile/lapack.c
+only_in '(lapacke|cblas)\.h'
 only_in 'pcre2\.h' src/base/pattern.c
 only_in 'zstd' src/formats/zstd_content.c src/writer/zstd.c
 only_in 'cairo.*' src/plot/cairo.c
 only_in 'cuda|cublas|cusolver' src/cuda/blas.c src/cuda/kernels.cu src/cuda/runtime.c src/cuda/solver.c
-only_in 'dlfcn\.h' src/device/module.c
+only_in 'dlfcn\.h' src/base/library.c
 grep -nE '^\s*(abort|exit|_exit)\(' -r src --include='*.c' | grep -v '^src/base/cleanup.c' &&
     fail "only main ends the program"
 grep -nE '\.\./shared' -r . --include='*' --exclude-dir=.git --exclude-dir=build \

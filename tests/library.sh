@@ -54,6 +54,9 @@ if command -v c++ >/dev/null; then
     compile cxx c++ main.cc "${flags[@]}" "-Wl,-rpath,$lib"
     ./cxx || fail "the program in C++ fails"
 fi
+for way in shared static; do # of OpenBLAS nothing is needed before a large solve comes
+    readelf -d $way "$lib/libposthoc-ema.so" | grep -iE 'blas|lapack|gfortran|cairo' && fail "$way is linked with these"
+done
 readelf -d static | grep -q 'posthoc-ema' && fail "the static program needs the shared library"
 
 "$phema" gen -q --count 6 --truth 0.1 run >/dev/null

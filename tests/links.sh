@@ -1,21 +1,98 @@
 #!/usr/bin/env bash
-# The program is linked with nothing of CUDA, so that it starts quickly and runs where there is none;
-# the module is linked with what it says it uses, and shows nothing but its table.
-#   tests/links.sh PROGRAM [MODULE]
+# The program is linked with nothing of CUDA, OpenBLAS or cairo, and loads none of them when it starts,
+# so that it starts quickly, in little memory, and without threads of others. Two of them come when they
+# are needed. The module is linked with what it says it uses, and shows nothing but its table. None of
+# them, built or installed, looks for libraries in the current directory.
+#   tests/links.sh BUILD_DIR PROGRAM [MODULE]
 set -u
 # shellcheck source=support/script.sh
 . "$(dirname "$0")/support/script.sh"
+build=$(readlink -f "$1") && program=$(readlink -f "$2") || exit 1
+module=${3:+$(readlink -f "$3")}
 needed() {
     readelf -d "$1" | sed -nE 's/.*\(NEEDED\).*\[(.*)\]/\1/p'
 }
-[ -n "$(needed "$1")" ] || fail "readelf says nothing of $1"
-needed "$1" | grep -iE 'cuda|cublas|cusolver|nvidia' && fail "$1 is linked with CUDA"
-if [ $# -gt 1 ]; then
+[ -n "$(needed "$program")" ] || fail "readelf says nothing of $program"
+needed "$program" | grep -iE 'cuda|cublas|cusolver|nvidia' && fail "$program is linked with CUDA"
+seldom='blas|lapack|gfortran|gomp|cairo|X11|xcb|fontconfig'
+needed "$program" | grep -iE "$seldom" && fail "$program is linked with what few runs need"
+if [ -n "$module" ]; then
     for library in libcublas libcusolver; do
-        needed "$2" | grep -q "^$library\.so" || fail "$2 is not linked with $library"
+        needed "$module" | grep -q "^$library\.so" || fail "$module is not linked with $library"
     done
-    shown=$(readelf --dyn-syms -W "$2" |
+    shown=$(readelf --dyn-syms -W "$module" |
         awk '$5 == "GLOBAL" && $7 != "UND" { print $8 }' | sort | tr '\n' ' ')
-    [ "$shown" = "posthoc_ema_cuda " ] || fail "$2 shows $shown"
+    [ "$shown" = "posthoc_ema_cuda " ] || fail "$module shows $shown"
 fi
+
+# Built and installed, the library as well where it is built.
+built=("$program")
+[ -n "$module" ] && built+=("$module")
+[ -e "$build/libposthoc-ema.so" ] && built+=("$build/libposthoc-ema.so")
+cmake --install "$build" --prefix "$work/prefix" >"$work/log" || {
+    cat "$work/log" >&2
+    fail "cannot be installed"
+}
+mapfile -t installed < <(find "$work/prefix" -type f \( -path '*/bin/*' -o -name '*.so*' \))
+[ ${#installed[@]} -ge ${#built[@]} ] || fail "not all is installed: ${installed[*]}"
+search_paths_are_absolute "${built[@]}" "${installed[@]}"
+
+# A library under the name of each that is looked for, in the current directory; not under those of
+# libc, without which the planted one does not start.
+cat >"$work/planted.c" <<'end'
+#include <fcntl.h>
+#include <unistd.h>
+__attribute__((constructor)) static void leave_mark(void)
+{
+    (void)close(open(MARK, O_WRONLY | O_CREAT, 0666));
+}
+end
+"${CC:-cc}" -shared -fPIC -DMARK="\"$work/mark\"" -o "$work/planted.so" "$work/planted.c" || fail "no library to plant"
+mkdir "$work/in" && cd "$work/in" || exit 1
+for name in $(for file in "${built[@]}"; do needed "$file"; done |
+    grep -vE '^(libc|libm|libpthread|libdl|librt|ld-linux.*)\.so') libcairo.so.2 \
+    libopenblas.so.0 liblapacke.so.3 libcuda.so.1 posthoc-ema-cuda.so; do
+    cp "$work/planted.so" "$name"
+done
+unset LD_LIBRARY_PATH LD_PRELOAD
+is_not_run() { # what was done
+    [ ! -e "$work/mark" ] || fail "$1: a library of the current directory was run"
+    rm -f "$work/mark"
+}
+# that a planted one leaves its mark at all
+LD_PRELOAD=$work/in/libcairo.so.2 "$(command -v readelf)" --version >/dev/null
+[ -e "$work/mark" ] || fail "the planted library leaves no mark"
+rm -f "$work/mark"
+for one in "$program" "$work/prefix/bin/posthoc-ema"; do
+    "$one" --version >/dev/null || fail "$one --version fails"
+    is_not_run "$one --version"
+    "$one" gen -q -f --count 4 --params 100 --no-sync run >/dev/null || fail "$one gen fails"
+    "$one" plot -q -f profiles --sigma-rel 0.1 run -o a.png >/dev/null || fail "$one plot fails"
+    is_not_run "$one plot"
+    "$one" weights -q --solver lapack --sigma-rel 0.1 run >/dev/null || fail "$one weights fails"
+    is_not_run "$one weights"
+    "$one" synth -q -f --device cuda --sigma-rel 0.1 run out.safetensors >/dev/null 2>&1
+    is_not_run "$one synth --device cuda"
+done
+
+# The libraries that are loaded, and when.
+[ -e "$build/libposthoc-ema.so" ] || exit $failed # a static program has them in itself
+mkdir "$work/loading" && cd "$work/loading" || exit 1
+loaded() { # a command: the names of the libraries that it loads
+    LD_DEBUG=files LD_DEBUG_OUTPUT=files "$program" "$@" >/dev/null 2>&1 || fail "$* fails with status $?"
+    sed -nE 's/.*calling init: .*\/([^/]+)$/\1/p' files.*
+    rm -f files.*
+}
+"$program" gen -q --no-sync --count 4 few >/dev/null || fail "gen fails"
+for ((t = 1; t <= 360; t++)); do
+    printf '{"time": %d, "sigma_rel": 0.05}, {"time": %d, "sigma_rel": 0.1}, ' $t $t
+done | sed 's/\(.*\), $/{"snapshots": [\1]}/' >many.json
+loaded --version | grep -q '^libc\.so' || fail "the loader does not say what it loads"
+for command in "--version" "synth -q --no-sync --device cpu --sigma-rel 0.1 few out.safetensors"; do
+    # shellcheck disable=SC2086 # words
+    loaded $command | grep -iE "$seldom|cuda" && fail "$command loads what few runs need"
+done
+loaded plot -q profiles --sigma-rel 0.1 few -o out.png | grep -q '^libcairo' || fail "cairo draws no PNG"
+loaded weights -q --metric profile --sigma-rel 0.1 many.json | grep -q '^libopenblas' ||
+    fail "720 snapshots are not solved by OpenBLAS"
 exit $failed

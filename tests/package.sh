@@ -7,16 +7,16 @@ set -u
 . "$(dirname "$0")/support/script.sh"
 build=$(readlink -f "$1") || exit 1
 tests=$(cd "$(dirname "$0")" && pwd)
-for tool in cpack dpkg dpkg-deb dpkg-shlibdeps; do
-    command -v $tool >/dev/null || {
-        echo "package: there is no $tool on this machine" >&2
+for tool in cpack:cmake dpkg:dpkg dpkg-shlibdeps:dpkg-dev file:file; do
+    command -v ${tool%:*} >/dev/null || {
+        echo "skipped: no ${tool%:*}; to run it: apt-get install ${tool#*:}" >&2
         exit 77
     }
 done
 as_root=()
 if [ "$(id -u)" -ne 0 ]; then
     command -v fakeroot >/dev/null || {
-        echo "package: dpkg wants root, or fakeroot" >&2
+        echo "skipped: dpkg needs root or fakeroot; to run it: apt-get install fakeroot" >&2
         exit 77
     }
     as_root=(fakeroot)
@@ -44,8 +44,12 @@ admin=$root/var/lib/dpkg
 mkdir -p "$admin/info" "$admin/updates" "$admin/triggers" "$root/etc"
 cp /var/lib/dpkg/status "$admin/status"
 : >"$admin/available"
+# The packages' scripts call ldconfig; it must look at the tree, not at this machine.
+mkdir "$work/tools"
+printf '#!/bin/sh\nexec /sbin/ldconfig -X -C "%s" "%s"\n' "$work/ld.so.cache" "$root/usr/lib" >"$work/tools/ldconfig"
+chmod +x "$work/tools/ldconfig"
 dpkg_in_root() {
-    "${as_root[@]}" env PATH="$PATH:/usr/sbin:/sbin" dpkg --root="$root" --log=/dev/null \
+    "${as_root[@]}" env PATH="$work/tools:$PATH:/usr/sbin:/sbin" dpkg --root="$root" --log=/dev/null \
         --force-script-chrootless --path-include='*' "$@" >"$work/log" 2>&1 || {
         tail -n 20 "$work/log" >&2
         fail "dpkg $1 fails"
@@ -77,6 +81,19 @@ for document in README.md docs/guide.md; do
         fail "$document shows something else than the installed program prints"
 done
 "$tests/examples.sh" "$root/usr/bin/posthoc-ema" "$shared/examples" || fail "the installed examples fail"
+mapfile -t binaries < <(find "$root/usr" -type f \( -path '*/bin/*' -o -name '*.so*' \))
+search_paths_are_absolute "${binaries[@]}"
+for package in "${packages[@]}"; do # what is loaded when it is needed is not among what the linker knows
+    case $(dpkg-deb -f "$package" Package) in
+    posthoc-ema) needs="libopenblas0 libcairo2 libc6 libmpfr6" ;;
+    libposthoc-ema[0-9]*) needs="libopenblas0 libc6 libmpfr6" ;;
+    *) needs= ;;
+    esac
+    for needed in $needs; do
+        dpkg-deb -f "$package" Depends | tr ',' '\n' | grep -qE "^ *$needed( |$)" ||
+            fail "$package does not depend on $needed"
+    done
+done
 for package in "${packages[@]}"; do
     dpkg-deb -f "$package" Depends | grep -q . || fail "$package depends on nothing"
     dpkg-deb -c "$package" | awk '$2 != "root/root" { bad = 1 } END { exit bad }' ||

@@ -3,7 +3,7 @@
 what the summary needs of it goes to bench.ratios."""
 import statistics
 
-from lib.measure import Failed, cool, interleave, is_cached, warm, watch
+from lib.measure import Command, Failed, cool, interleave, is_cached, warm, watch
 from lib.tables import Table, shown_bytes, shown_seconds
 
 COLUMNS = ["snapshots", "synth [s]", "input [GB/s]", "minimal [s]", "`cat` [s]", "`cat` + write [s]",
@@ -233,5 +233,20 @@ def memory(bench):
     bench.ratios["peak RssFile / threads [MiB]"] = (bench.most_mapped / bench.n_threads, 64)
 
 
+def startup(bench):
+    """Commands that do next to nothing, beside the least that a process takes."""
+    table = Table("Start-up", ["command", "[ms]", "beyond `true` [ms]"],
+                  "Median, and a tenth of the runs each was faster than; %d runs in turn." % bench.n_starts)
+    program = bench.on_disk.program
+    commands = {"true": Command(["true"]), "--version": Command([program, "--version"]),
+                "synth --help": Command([program, "synth", "--help"])}
+    times = interleave(commands, bench.n_starts)
+    for name in commands:
+        seconds = sorted(times.seconds(name))
+        table.row("`%s`" % name, "%.2f, %.2f" % (1e3 * times.median(name), 1e3 * seconds[len(seconds) // 10]),
+                  "%.2f" % (1e3 * (times.median(name) - times.median("true"))))
+    bench.ratios["--version [ms]"] = (1e3 * times.median("--version"), 5)
+
+
 SECTIONS = {"dtypes": dtypes, "targets": targets, "threads": threads, "snapshots": snapshots, "cold": cold,
-            "small": small, "formats": formats, "many": many, "memory": memory}
+            "small": small, "formats": formats, "many": many, "memory": memory, "startup": startup}

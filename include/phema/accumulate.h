@@ -22,9 +22,7 @@ struct phema_tile {
     enum phema_dtype dtype;
 };
 
-/* A set of kernels: "ref", "avx2", "avx512", "neon"; and "openblas", to compare with: it sums in an
- * order of its own, so that its sums are the others' but for rounding, and sets the number of
- * threads of OpenBLAS while it runs, so that it may run in one thread only. */
+/* A set of kernels: "ref", "avx2", "avx512", "neon". */
 struct phema_backend;
 const struct phema_backend *phema_backend_for_cpu(void); /* the best that cpu.h allows */
 /* NULL when unknown, not compiled in, or not runnable on this machine */

@@ -1,7 +1,7 @@
 /* ledger.h - the memory of a run, stage by stage: where each began, what it holds, its peak. A
  * thread of the ledger looks two hundred times a second; what is shorter than that is seen at the
- * ends of a stage. All functions but close may be called from any thread,
- * and but the last with NULL: then nothing is kept. */
+ * ends of a stage. Where no thread can be had, the ledger looks at each mark. All functions but
+ * close may be called from any thread, and but the last with NULL: then nothing is kept. */
 #ifndef PHEMA_LEDGER_H
 #define PHEMA_LEDGER_H
 

@@ -32,9 +32,18 @@ PHEMA_FALLIBLE phema_memory_check(uint64_t limit, uint64_t else_bytes, const cha
 /* What control groups allow this process and those it shares them with; 0: no limit. */
 uint64_t phema_memory_limit(void);
 
+/* Whether the process may map so much more memory at this moment: limits such as `ulimit -v` and
+ * strict overcommit are kept. To be asked before a library is used that hangs or ends the process
+ * where memory ends. */
+bool phema_memory_has_room(uint64_t bytes);
+
 /* Makes malloc give large blocks back to the kernel as soon as they are freed, whatever was
  * allocated before; for the start of a program that promises how much it will hold. */
 void phema_memory_return_freed(void);
+
+/* Where the address space of the process is limited: makes malloc set nothing of it apart for each
+ * thread. For the start of a program. */
+void phema_memory_save_address_space(void);
 
 /* How much of a file is in the page cache, mapped or not; false where that cannot be told. */
 bool phema_page_cache_bytes(uint64_t *bytes, const char *path);

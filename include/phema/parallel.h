@@ -1,7 +1,9 @@
-/* parallel.h - the same work for many indices, by as many threads as may run at once. */
+/* parallel.h - the same work for many indices, by as many threads as may run at once; and how all
+ * threads of the program are started. */
 #ifndef PHEMA_PARALLEL_H
 #define PHEMA_PARALLEL_H
 
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,6 +14,11 @@
 
 /* Of a thread, what it touches of its stack and what malloc keeps for it. */
 #define PHEMA_PARALLEL_BYTES ((uint64_t)256 << 10)
+
+/* As pthread_create, with a stack of PHEMA_THREAD_STACK_BYTES: the usual 8 MiB for each of many
+ * threads are more than a limited address space has. 0, or an errno: do without the thread. */
+#define PHEMA_THREAD_STACK_BYTES ((size_t)2 << 20)
+int phema_thread_start(pthread_t *thread, void *(*work)(void *), void *argument);
 
 /* How many threads may run at once (phema_cpu_threads, asked once), at most PHEMA_PARALLEL_MOST. */
 unsigned phema_parallel_threads(void);

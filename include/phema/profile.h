@@ -1,6 +1,6 @@
 /* profile.h - averaging profiles over training time, and the weights that reach them.
  * No files, no tensors; safe from any thread. From 256 snapshots on, threads help as long as a call
- * lasts; the number of OpenBLAS' own, which is the process', is 1 while it factorises up to 2000.
+ * lasts. Above 700 snapshots OpenBLAS is loaded, where there is room for it, and used in one thread.
  * Inner products and solve are in quad precision (113 bits). Eq. and Alg. are of arXiv:2312.02696,
  * (N1) ... of docs/numerics.md. */
 #ifndef PHEMA_PROFILE_H
@@ -95,9 +95,10 @@ enum phema_ridge {
                        * or the squared error relative to |theta|^2 (motion) */
 };
 enum phema_solver {
-    PHEMA_SOLVER_AUTO,   /* quad up to 700 unknowns, LAPACKE with quad refinement above */
+    PHEMA_SOLVER_AUTO,   /* quad up to 700 unknowns, or where OpenBLAS cannot be loaded; LAPACK with
+                          * quad refinement above */
     PHEMA_SOLVER_QUAD,   /* Cholesky in quad */
-    PHEMA_SOLVER_LAPACK, /* float64, the reference */
+    PHEMA_SOLVER_LAPACK, /* float64, the reference; PHEMA_ERR_RESOURCE without OpenBLAS */
     PHEMA_SOLVER_DEVICE  /* float64 by the factorer, with quad refinement */
 };
 

@@ -8,7 +8,7 @@
 #include "backend.h"
 #include "convert.h"
 
-/* Best first; what comes after ref runs only where it is named. */
+/* Best first. */
 static const struct phema_backend backends[] = {
 #if defined(__x86_64__)
     {"avx512", PHEMA_CPU_AVX512, phema_avx512_kernels, NULL},
@@ -17,7 +17,6 @@ static const struct phema_backend backends[] = {
     {"neon", PHEMA_CPU_NEON, phema_neon_kernels, NULL},
 #endif
     {"ref", PHEMA_CPU_REF, NULL, phema_ref_accumulate},
-    {"openblas", PHEMA_CPU_REF, NULL, phema_blas_accumulate},
 };
 
 const struct phema_backend *phema_backend_for_cpu(void)

@@ -67,8 +67,6 @@ static inline bool phema_is_wide(enum phema_dtype dtype)
 
 void phema_ref_accumulate(enum phema_accumulator accumulator, void *sums, size_t row_bytes,
                           const struct phema_tile *tile);
-void phema_blas_accumulate(enum phema_accumulator accumulator, void *sums, size_t row_bytes,
-                           const struct phema_tile *tile);
 void phema_ref_narrow(uint8_t *out, enum phema_dtype dtype, enum phema_accumulator accumulator,
                       const void *sums, size_t n, enum phema_overflow overflow,
                       struct phema_narrow_counts *counts);

@@ -20,9 +20,13 @@ enum posthoc_ema_status call_end(struct call *call, enum phema_status status,
                                  const struct phema_error *err, struct posthoc_ema_error *error)
 {
     if (status && error) {
-        int needed = snprintf(error->message, sizeof(error->message), "%s", err->message);
+        struct phema_text shown = {0}; /* programs print it */
+        phema_text_puts_shown(&shown, err->message);
+        const char *message = shown.data && !shown.is_failed ? shown.data : "out of memory";
+        int needed = snprintf(error->message, sizeof(error->message), "%s", message);
         if (needed >= (int)sizeof(error->message))
             memcpy(error->message + sizeof(error->message) - 4, "...", 4);
+        phema_text_clear(&shown);
     }
     if (call->during) {
         (void)uselocale(call->before);

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "phema/parallel.h"
+
 #define SAMPLE_EVERY_NS 5000000
 /* Times that allocations are noted on the way through a stage. */
 #define N_MARKS 64
@@ -18,6 +20,7 @@ const char *const phema_stage_names[PHEMA_N_STAGES] = {"open", "solve", "accumul
 
 struct phema_ledger {
     pthread_t sampler;
+    bool has_sampler;
     pthread_mutex_t lock;
     pthread_cond_t has_ended;
     bool is_ended;
@@ -89,14 +92,7 @@ PHEMA_FALLIBLE phema_ledger_open(struct phema_ledger **out, bool counts_cache,
         return phema_fail_memory(err);
     (void)pthread_mutex_init(&ledger->lock, NULL);
     (void)pthread_cond_init(&ledger->has_ended, NULL);
-    int failed = pthread_create(&ledger->sampler, NULL, watch, ledger);
-    if (failed) {
-        (void)pthread_cond_destroy(&ledger->has_ended);
-        (void)pthread_mutex_destroy(&ledger->lock);
-        free(ledger);
-        return phema_fail(err, PHEMA_ERR_RESOURCE,
-                          "the thread that watches memory cannot be started: %s", strerror(failed));
-    }
+    ledger->has_sampler = phema_thread_start(&ledger->sampler, watch, ledger) == 0;
     ledger->counts_cache = counts_cache;
     *out = ledger;
     return PHEMA_OK;
@@ -142,6 +138,8 @@ void phema_ledger_mark(struct phema_ledger *ledger, uint64_t done, uint64_t tota
     (void)pthread_mutex_lock(&ledger->lock);
     if (until > ledger->n_marked) {
         uint64_t allocated = phema_memory_allocated();
+        if (!ledger->has_sampler)
+            sample(ledger);
         while (ledger->n_marked < until && ledger->n_marked < N_MARKS)
             ledger->marks[ledger->n_marked++] = allocated;
     }
@@ -250,7 +248,8 @@ void phema_ledger_close(struct phema_ledger *ledger)
     ledger->is_ended = true;
     (void)pthread_cond_signal(&ledger->has_ended);
     (void)pthread_mutex_unlock(&ledger->lock);
-    (void)pthread_join(ledger->sampler, NULL);
+    if (ledger->has_sampler)
+        (void)pthread_join(ledger->sampler, NULL);
     (void)pthread_cond_destroy(&ledger->has_ended);
     (void)pthread_mutex_destroy(&ledger->lock);
     for (size_t i = 0; i < ledger->n_files; i++)

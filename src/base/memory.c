@@ -6,6 +6,7 @@
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -72,12 +73,32 @@ uint64_t phema_memory_limit(void)
     return old && (!limit || old < limit) ? old : limit;
 }
 
+bool phema_memory_has_room(uint64_t bytes)
+{
+    /* writable and private, so that each of the limits counts it; it is never touched */
+    void *room =
+        mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED)
+        return false;
+    (void)munmap(room, (size_t)bytes);
+    return true;
+}
+
 /* glibc raises its threshold with every large block that is freed, and keeps the next ones. */
 #define LARGE_BLOCK_BYTES (128 << 10)
 
 void phema_memory_return_freed(void)
 {
     (void)mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES);
+}
+
+/* malloc sets 64 MiB of address space apart for each thread: little of many, but all that a process
+ * may have under `ulimit -v`. */
+void phema_memory_save_address_space(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+        (void)mallopt(M_ARENA_MAX, 1);
 }
 
 /* cachestat(2) is in Linux since 6.5, and in no header that all have. */

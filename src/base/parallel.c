@@ -3,10 +3,22 @@
  * which is nothing beside the work that is worth it, and leaves none behind. */
 #include "phema/parallel.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "phema/cpu.h"
+
+int phema_thread_start(pthread_t *thread, void *(*work)(void *), void *argument)
+{
+    pthread_attr_t attributes;
+    int failed = pthread_attr_init(&attributes);
+    if (failed)
+        return failed;
+    failed = pthread_attr_setstacksize(&attributes, PHEMA_THREAD_STACK_BYTES);
+    if (!failed)
+        failed = pthread_create(thread, &attributes, work, argument);
+    (void)pthread_attr_destroy(&attributes);
+    return failed;
+}
 
 struct sharing {
     phema_parallel_work *work;
@@ -45,7 +57,7 @@ void phema_parallel(size_t n, unsigned n_threads, phema_parallel_work *work, voi
     pthread_t others[PHEMA_PARALLEL_MOST];
     unsigned n_others = 0;
     while (n_others + 1 < n_threads && n_others + 1 < n && n_others < PHEMA_PARALLEL_MOST &&
-           pthread_create(&others[n_others], NULL, take_part, &sharing) == 0)
+           phema_thread_start(&others[n_others], take_part, &sharing) == 0)
         n_others++;
     (void)take_part(&sharing);
     for (unsigned i = 0; i < n_others; i++)

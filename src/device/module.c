@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/* module.c - see module.h. The only file that opens a shared library. */
+/* module.c - see module.h. Loaded, it stays: CUDA does not like to go. */
 #include "module.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "phema/library.h"
 
 #define FILE_NAME "posthoc-ema-cuda.so"
 #define MAX_PATH  4096
@@ -73,19 +74,12 @@ PHEMA_FALLIBLE module_load_file(const struct phema_cuda_module **out, const char
     struct stat status;
     if (stat(path, &status) || !S_ISREG(status.st_mode))
         return PHEMA_NO;
-    /* bound now, so that what is missing is said here; kept, since CUDA does not like to go */
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (!library) {
-        const char *why = dlerror(); /* mostly begins with a path that is here already */
-        size_t size = strlen(path);
-        if (why && strncmp(why, path, size) == 0 && strncmp(why + size, ": ", 2) == 0)
-            why += size + 2;
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: cannot be loaded: %s", path,
-                          why ? why : "no reason was given");
-    }
-    const struct phema_cuda_module *module = dlsym(library, PHEMA_CUDA_SYMBOL);
-    enum phema_status result = check(module, path, err);
-    (void)dlclose(library); /* it stays */
+    void *library = NULL;
+    enum phema_status result = phema_library_load(&library, path, err);
+    if (result)
+        return result;
+    const struct phema_cuda_module *module = phema_library_symbol(library, PHEMA_CUDA_SYMBOL);
+    result = check(module, path, err);
     if (!result)
         *out = module;
     return result;

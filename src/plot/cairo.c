@@ -1,13 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cairo.c - pictures as PNG and PDF. The one user of cairo. */
+/* cairo.c - pictures as PNG and PDF. The only file that knows cairo, which is loaded for the first
+ * picture: with the libraries of the X Window System and of fonts it takes longer to load than all
+ * else that the program needs. */
 #include <cairo-pdf.h>
 #include <cairo.h>
 
 #include "canvas.h"
 #include "figure.h"
+#include "phema/library.h"
 
 #define PNG_SCALE 2.0  /* pixels a unit: letters stay clear on dense screens, and on paper */
 #define PDF_SCALE 0.75 /* points a unit, as browsers have it: 600 points are 21 cm */
+
+static struct {
+#define FUNCTION(name) __typeof__(cairo_##name) *name;
+#include "cairo_functions.inc"
+#undef FUNCTION
+} api;
+
+#ifdef PHEMA_STATIC /* cairo is part of the program */
+
+static enum phema_status load(struct phema_error *err)
+{
+    (void)err;
+#define FUNCTION(name) api.name = cairo_##name;
+#include "cairo_functions.inc"
+#undef FUNCTION
+    return PHEMA_OK;
+}
+
+#else
+
+static enum phema_status load(struct phema_error *err)
+{
+    static const struct phema_library_function functions[] = {
+#define FUNCTION(name) {"cairo_" #name, (void *)&api.name, false},
+#include "cairo_functions.inc"
+#undef FUNCTION
+    };
+    return phema_library_load_functions("libcairo.so.2", functions, ARRAY_LEN(functions), err);
+}
+
+#endif
 
 struct drawing {
     struct canvas canvas;
@@ -21,15 +55,15 @@ static cairo_t *of(struct canvas *canvas)
 
 static void set_color(cairo_t *cairo, uint32_t color, double opacity)
 {
-    cairo_set_source_rgba(cairo, (color >> 16 & 0xFF) / 255.0, (color >> 8 & 0xFF) / 255.0,
-                          (color & 0xFF) / 255.0, opacity);
+    api.set_source_rgba(cairo, (color >> 16 & 0xFF) / 255.0, (color >> 8 & 0xFF) / 255.0,
+                        (color & 0xFF) / 255.0, opacity);
 }
 
 static void add_path(cairo_t *cairo, const struct point *points, size_t n)
 {
-    cairo_new_path(cairo); /* a text leaves a point behind */
+    api.new_path(cairo); /* a text leaves a point behind */
     for (size_t i = 0; i < n; i++)
-        cairo_line_to(cairo, points[i].x, points[i].y);
+        api.line_to(cairo, points[i].x, points[i].y);
 }
 
 static void draw_line(struct canvas *canvas, const struct point *points, size_t n,
@@ -38,17 +72,17 @@ static void draw_line(struct canvas *canvas, const struct point *points, size_t 
     cairo_t *cairo = of(canvas);
     double dashes[] = {pen->dash, pen->gap};
     set_color(cairo, pen->color, pen->opacity);
-    cairo_set_line_width(cairo, pen->width);
-    cairo_set_dash(cairo, dashes, pen->dash > 0 ? 2 : 0, 0);
+    api.set_line_width(cairo, pen->width);
+    api.set_dash(cairo, dashes, pen->dash > 0 ? 2 : 0, 0);
     add_path(cairo, points, n);
-    cairo_stroke(cairo);
+    api.stroke(cairo);
 }
 
 static void draw_fill(struct canvas *canvas, struct box box, uint32_t color, double opacity)
 {
     set_color(of(canvas), color, opacity);
-    cairo_rectangle(of(canvas), box.x, box.y, box.width, box.height);
-    cairo_fill(of(canvas));
+    api.rectangle(of(canvas), box.x, box.y, box.width, box.height);
+    api.fill(of(canvas));
 }
 
 static void draw_mark(struct canvas *canvas, enum marker marker, struct point at, double radius,
@@ -60,44 +94,44 @@ static void draw_mark(struct canvas *canvas, enum marker marker, struct point at
     if (n) {
         add_path(of(canvas), corners, n);
     } else {
-        cairo_new_path(of(canvas));
-        cairo_arc(of(canvas), at.x, at.y, radius, 0, 6.283185307179586);
+        api.new_path(of(canvas));
+        api.arc(of(canvas), at.x, at.y, radius, 0, 6.283185307179586);
     }
-    cairo_fill(of(canvas));
+    api.fill(of(canvas));
 }
 
 static void draw_text(struct canvas *canvas, struct point at, const struct type *type,
                       const char *text)
 {
     cairo_t *cairo = of(canvas);
-    cairo_save(cairo);
-    cairo_select_font_face(cairo, "sans-serif", CAIRO_FONT_SLANT_NORMAL,
-                           type->is_bold ? CAIRO_FONT_WEIGHT_BOLD : CAIRO_FONT_WEIGHT_NORMAL);
-    cairo_set_font_size(cairo, type->size);
+    api.save(cairo);
+    api.select_font_face(cairo, "sans-serif", CAIRO_FONT_SLANT_NORMAL,
+                         type->is_bold ? CAIRO_FONT_WEIGHT_BOLD : CAIRO_FONT_WEIGHT_NORMAL);
+    api.set_font_size(cairo, type->size);
     set_color(cairo, type->color, 1);
-    cairo_translate(cairo, at.x, at.y);
+    api.translate(cairo, at.x, at.y);
     if (type->is_upward)
-        cairo_rotate(cairo, -1.5707963267948966);
+        api.rotate(cairo, -1.5707963267948966);
     cairo_text_extents_t extents;
-    cairo_text_extents(cairo, text, &extents);
+    api.text_extents(cairo, text, &extents);
     double shift = type->anchor == ANCHOR_START    ? 0
                    : type->anchor == ANCHOR_MIDDLE ? extents.x_advance / 2
                                                    : extents.x_advance;
-    cairo_move_to(cairo, -shift, 0);
-    cairo_show_text(cairo, text);
-    cairo_restore(cairo);
+    api.move_to(cairo, -shift, 0);
+    api.show_text(cairo, text);
+    api.restore(cairo);
 }
 
 static void clip(struct canvas *canvas, struct box box)
 {
-    cairo_save(of(canvas));
-    cairo_rectangle(of(canvas), box.x, box.y, box.width, box.height);
-    cairo_clip(of(canvas));
+    api.save(of(canvas));
+    api.rectangle(of(canvas), box.x, box.y, box.width, box.height);
+    api.clip(of(canvas));
 }
 
 static void unclip(struct canvas *canvas)
 {
-    cairo_restore(of(canvas));
+    api.restore(of(canvas));
 }
 
 static cairo_status_t append(void *context, const unsigned char *data, unsigned int size)
@@ -112,20 +146,20 @@ static cairo_status_t draw(cairo_surface_t *surface, const struct phema_picture 
 {
     struct drawing drawing = {
         .canvas = {draw_line, draw_fill, draw_mark, draw_text, clip, unclip},
-        .cairo = cairo_create(surface),
+        .cairo = api.create(surface),
     };
     /* glyphs at their places, not at whole pixels: widths are then the same at every scale */
-    cairo_font_options_t *options = cairo_font_options_create();
-    cairo_font_options_set_antialias(options, CAIRO_ANTIALIAS_GRAY);
-    cairo_font_options_set_hint_metrics(options, CAIRO_HINT_METRICS_OFF);
-    cairo_font_options_set_hint_style(options, CAIRO_HINT_STYLE_NONE);
-    cairo_set_font_options(drawing.cairo, options);
-    cairo_font_options_destroy(options);
-    cairo_scale(drawing.cairo, scale, scale);
+    cairo_font_options_t *options = api.font_options_create();
+    api.font_options_set_antialias(options, CAIRO_ANTIALIAS_GRAY);
+    api.font_options_set_hint_metrics(options, CAIRO_HINT_METRICS_OFF);
+    api.font_options_set_hint_style(options, CAIRO_HINT_STYLE_NONE);
+    api.set_font_options(drawing.cairo, options);
+    api.font_options_destroy(options);
+    api.scale(drawing.cairo, scale, scale);
     picture_draw(picture, &drawing.canvas);
-    cairo_status_t status = cairo_status(drawing.cairo);
-    cairo_destroy(drawing.cairo);
-    return status ? status : cairo_surface_status(surface);
+    cairo_status_t status = api.status(drawing.cairo);
+    api.destroy(drawing.cairo);
+    return status ? status : api.surface_status(surface);
 }
 
 static enum phema_status check(cairo_status_t status, struct phema_error *err)
@@ -133,34 +167,40 @@ static enum phema_status check(cairo_status_t status, struct phema_error *err)
     if (!status)
         return PHEMA_OK;
     return phema_fail(err, PHEMA_ERR_RESOURCE, "cairo cannot draw it: %s",
-                      cairo_status_to_string(status));
+                      api.status_to_string(status));
 }
 
 PHEMA_FALLIBLE cairo_write_png(struct phema_text *out, const struct phema_picture *picture,
                                struct phema_error *err)
 {
+    enum phema_status loaded = load(err);
+    if (loaded)
+        return loaded;
     cairo_surface_t *surface =
-        cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)(PICTURE_WIDTH * PNG_SCALE),
-                                   (int)(picture_height(picture) * PNG_SCALE));
+        api.image_surface_create(CAIRO_FORMAT_RGB24, (int)(PICTURE_WIDTH * PNG_SCALE),
+                                 (int)(picture_height(picture) * PNG_SCALE));
     cairo_status_t status = draw(surface, picture, PNG_SCALE);
     if (!status)
-        status = cairo_surface_write_to_png_stream(surface, append, out);
-    cairo_surface_destroy(surface);
+        status = api.surface_write_to_png_stream(surface, append, out);
+    api.surface_destroy(surface);
     return check(status, err);
 }
 
 PHEMA_FALLIBLE cairo_write_pdf(struct phema_text *out, const struct phema_picture *picture,
                                struct phema_error *err)
 {
-    cairo_surface_t *surface = cairo_pdf_surface_create_for_stream(
+    enum phema_status loaded = load(err);
+    if (loaded)
+        return loaded;
+    cairo_surface_t *surface = api.pdf_surface_create_for_stream(
         append, out, PICTURE_WIDTH * PDF_SCALE, picture_height(picture) * PDF_SCALE);
-    cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_TITLE, picture->title);
+    api.pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_TITLE, picture->title);
     /* no date: the same picture, the same bytes */
-    cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_CREATE_DATE, "");
+    api.pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_CREATE_DATE, "");
     cairo_status_t status = draw(surface, picture, PDF_SCALE);
-    cairo_surface_finish(surface);
+    api.surface_finish(surface);
     if (!status)
-        status = cairo_surface_status(surface);
-    cairo_surface_destroy(surface);
+        status = api.surface_status(surface);
+    api.surface_destroy(surface);
     return check(status, err);
 }

@@ -1,55 +1,136 @@
 // SPDX-License-Identifier: Apache-2.0
-/* lapack.c - see lapack.h. The only file that knows LAPACKE, and how many threads its BLAS uses.
- * The _work functions look for no NaN first; row-major lower is column-major upper, and that needs
- * no transposed copy. */
+/* lapack.c - see lapack.h. The only file that knows OpenBLAS.
+ *
+ * OpenBLAS starts a thread for every processor when it is loaded. Where a thread or its buffer
+ * cannot be had, OpenBLAS waits for ever or ends the process. So the program loads it for the first
+ * large solve, and under three conditions:
+ *   - There is room for all that it reserves.
+ *   - The thread that loads it is bound to one processor meanwhile: OpenBLAS counts the processors
+ *     of that thread, and starts no other. An environment variable would do the same, but must not
+ *     be set while other threads run, and would reach the commands of `search`.
+ *   - OpenMP is told to use one thread: the build of OpenBLAS that uses it starts others in a call.
+ * One thread is enough. The factor is a twentieth of a solve for 2000 snapshots, and a second
+ * thread does not make it faster. */
 #include "lapack.h"
 
-#include <cblas.h>
-#include <lapacke.h>
+#include <errno.h>
 #include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <unistd.h>
 
-/* OpenBLAS' threads wait for more to do by asking for it all the time, for a thirtieth of a second:
- * below this, that costs more than they give. */
-#define LEAST_THREADED_UNKNOWNS 2000
+#include "phema/library.h"
+#include "phema/memory.h"
+#include "phema/text.h"
 
-/* How many threads OpenBLAS uses is a number of the process, which it may share with others: it is
- * lowered as long as someone factorises, and is then what it was. */
+/* Address space that OpenBLAS 0.3.21 to 0.3.29 takes: 48 MiB of files and two buffers of 128 MiB,
+ * and in the OpenMP build a buffer for each processor of the machine. */
+#define ROOM_BYTES           ((uint64_t)384 << 20)
+#define ROOM_PROCESSOR_BYTES ((uint64_t)128 << 20)
+
+/* Fortran's interface; the last argument is the size of the first. */
+#define DPOTRF_PARAMETERS                                                                          \
+    (const char *triangle, const int *n, double *matrix, const int *row_elems, int *info,          \
+     size_t triangle_size)
+
 static struct {
     pthread_mutex_t lock;
-    int n_factorising, n_threads;
+    bool is_ready;
+    void(*factor) DPOTRF_PARAMETERS;
+    /* of OpenMP, for the calling thread alone; NULL where OpenBLAS is built without it */
+    int (*get_threads)(void);
+    void (*set_threads)(int n);
 } blas = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void lower_threads(void)
+#ifdef PHEMA_OPENBLAS_LINKED /* the serial archive: it has no threads */
+
+extern void dpotrf_ DPOTRF_PARAMETERS;
+
+static enum phema_status load(struct phema_error *err)
+{
+    (void)err;
+    blas.factor = dpotrf_;
+    return PHEMA_OK;
+}
+
+#else
+
+#define FILE_NAME "libopenblas.so.0"
+
+static enum phema_status load_functions(struct phema_error *err)
+{
+    const struct phema_library_function functions[] = {
+        {"dpotrf_", (void *)&blas.factor, false},
+        {"omp_get_max_threads", (void *)&blas.get_threads, true},
+        {"omp_set_num_threads", (void *)&blas.set_threads, true},
+    };
+    return phema_library_load_functions(FILE_NAME, functions, ARRAY_LEN(functions), err);
+}
+
+/* This thread alone is bound, and free again when this returns. */
+static enum phema_status load_on_one_processor(struct phema_error *err)
+{
+    cpu_set_t before[8], one[8]; /* 8192 processors, the most of any kernel */
+    int processor = sched_getcpu();
+    memset(one, 0, sizeof(one));
+    if (processor >= 0)
+        CPU_SET_S((size_t)processor, sizeof(one), one);
+    if (sched_getaffinity(0, sizeof(before), before) || sched_setaffinity(0, sizeof(one), one))
+        return phema_fail(err, PHEMA_ERR_RESOURCE,
+                          "OpenBLAS is loaded by a thread that is bound to one processor, and the "
+                          "system does not allow that: %s",
+                          strerror(errno));
+    enum phema_status status = load_functions(err);
+    (void)sched_setaffinity(0, sizeof(before), before);
+    return status;
+}
+
+/* Where the process has OpenBLAS already, its threads are there. */
+static enum phema_status load(struct phema_error *err)
+{
+    return phema_library_is_loaded(FILE_NAME) ? load_functions(err) : load_on_one_processor(err);
+}
+
+#endif
+
+/* The buffers are reserved by the first call, and kept. */
+static enum phema_status find_room(struct phema_error *err)
+{
+    long n_processors = sysconf(_SC_NPROCESSORS_CONF);
+    uint64_t bytes =
+        ROOM_BYTES + (uint64_t)(n_processors > 0 ? n_processors : 1) * ROOM_PROCESSOR_BYTES;
+    if (phema_memory_has_room(bytes))
+        return PHEMA_OK;
+    struct phema_name_buffer shown;
+    return phema_fail(err, PHEMA_ERR_RESOURCE,
+                      "expected %s of free address space for OpenBLAS, found less (ulimit -v); "
+                      "raise the limit, or use --solver quad",
+                      phema_size_shown(&shown, bytes));
+}
+
+static enum phema_status factor_alone(double *lower, size_t n, struct phema_error *err)
+{
+    enum phema_status status = blas.is_ready ? PHEMA_OK : find_room(err);
+    if (!status && !blas.is_ready)
+        status = load(err);
+    if (status)
+        return status;
+    blas.is_ready = true;
+    bool has_openmp = blas.get_threads && blas.set_threads;
+    int order = (int)n, info = 0, n_threads = has_openmp ? blas.get_threads() : 1;
+    if (has_openmp)
+        blas.set_threads(1);
+    /* row-major lower is column-major upper, which needs no transposed copy */
+    blas.factor("U", &order, lower, &order, &info, 1);
+    if (has_openmp)
+        blas.set_threads(n_threads);
+    return info ? PHEMA_NO : PHEMA_OK;
+}
+
+PHEMA_FALLIBLE phema_lapack_factor(double *lower, size_t n, struct phema_error *err)
 {
     (void)pthread_mutex_lock(&blas.lock);
-    if (blas.n_factorising++ == 0) {
-        blas.n_threads = openblas_get_num_threads();
-        openblas_set_num_threads(1);
-    }
+    enum phema_status status = factor_alone(lower, n, err);
     (void)pthread_mutex_unlock(&blas.lock);
-}
-
-static void raise_threads(void)
-{
-    (void)pthread_mutex_lock(&blas.lock);
-    if (--blas.n_factorising == 0)
-        openblas_set_num_threads(blas.n_threads);
-    (void)pthread_mutex_unlock(&blas.lock);
-}
-
-bool phema_lapack_factor(double *lower, size_t n)
-{
-    lapack_int order = (lapack_int)n;
-    if (n < LEAST_THREADED_UNKNOWNS)
-        lower_threads();
-    lapack_int failed = LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', order, lower, order);
-    if (n < LEAST_THREADED_UNKNOWNS)
-        raise_threads();
-    return failed == 0;
-}
-
-bool phema_lapack_solve(const double *lower, double *x, size_t n)
-{
-    lapack_int order = (lapack_int)n;
-    return LAPACKE_dpotrs_work(LAPACK_COL_MAJOR, 'U', order, 1, lower, order, x, order) == 0;
+    return status;
 }

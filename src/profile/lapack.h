@@ -1,14 +1,15 @@
-/* lapack.h - Cholesky in float64 by LAPACK; row-major lower factors, upper parts ignored. */
+/* lapack.h - Cholesky in float64 by OpenBLAS' LAPACK, which is loaded when it is needed; row-major
+ * lower factors, upper parts ignored. Safe from any thread; one factorises at a time. */
 #ifndef PHEMA_PROFILE_LAPACK_H
 #define PHEMA_PROFILE_LAPACK_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
-/* In place; false when a pivot is not positive. No entry may be NaN. */
-bool phema_lapack_factor(double *lower, size_t n);
+#include "phema/error.h"
 
-/* x of L L^T x = b, in place */
-bool phema_lapack_solve(const double *lower, double *x, size_t n);
+/* In place, by one thread. No entry may be NaN. PHEMA_NO, without a message: a pivot is not
+ * positive. PHEMA_ERR_RESOURCE: OpenBLAS cannot be loaded, or there is no room for it; the matrix
+ * is as it was. */
+PHEMA_FALLIBLE phema_lapack_factor(double *lower, size_t n, struct phema_error *err);
 
 #endif

@@ -78,6 +78,23 @@ static size_t choose_times(struct timed *order, const size_t *starts, size_t n_t
     return kept;
 }
 
+/* Counts the pairs of snapshots at one time or at neighbouring times, and lists them in `pairs`
+ * unless it is NULL. With one snapshot at each time, neighbours of neighbours count as well. */
+static size_t list_pairs(struct phema_distance *pairs, const struct timed *order, size_t n,
+                         bool is_alone)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t end = group_end(order, n, group_end(order, n, i));
+        if (is_alone)
+            end = group_end(order, n, end);
+        count += end - i - 1;
+        for (size_t j = i + 1; pairs && j < end; j++)
+            *pairs++ = (struct phema_distance){.i = order[i].index, .j = order[j].index};
+    }
+    return count;
+}
+
 PHEMA_FALLIBLE phema_motion_pairs(struct phema_distance **pairs, size_t *n_pairs,
                                   const struct phema_profile *snapshots, size_t n,
                                   struct phema_error *err)
@@ -86,28 +103,16 @@ PHEMA_FALLIBLE phema_motion_pairs(struct phema_distance **pairs, size_t *n_pairs
     size_t *starts = calloc(n + 1, sizeof(*starts));
     struct phema_distance *made = NULL;
     size_t count = 0;
-    bool is_alone = false;
-    for (size_t i = 0; order && i < n; i++)
-        order[i] = (struct timed){snapshots[i].t, i};
     if (order && starts) {
+        for (size_t i = 0; i < n; i++)
+            order[i] = (struct timed){snapshots[i].t, i};
         qsort(order, n, sizeof(*order), compare_timed);
-        is_alone = is_single(order, n);
-        size_t n_times = find_groups(starts, order, n);
-        n = choose_times(order, starts, n_times, n);
-    }
-    /* first counted, then made */
-    for (int pass = 0; order && starts && pass < 2; pass++) {
-        if (pass && !(made = calloc(count + 1, sizeof(*made))))
-            break;
-        count = 0;
-        for (size_t i = 0; i < n; i++) {
-            size_t end = group_end(order, n, group_end(order, n, i));
-            if (is_alone)
-                end = group_end(order, n, end);
-            for (size_t j = i + 1; j < end; j++, count++)
-                if (pass)
-                    made[count] = (struct phema_distance){.i = order[i].index, .j = order[j].index};
-        }
+        bool is_alone = is_single(order, n);
+        size_t n_chosen = choose_times(order, starts, find_groups(starts, order, n), n);
+        count = list_pairs(NULL, order, n_chosen, is_alone);
+        made = calloc(count + 1, sizeof(*made));
+        if (made)
+            list_pairs(made, order, n_chosen, is_alone);
     }
     free(order);
     free(starts);

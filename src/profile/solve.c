@@ -163,7 +163,7 @@ static bool fill_lower(struct phema_system *system)
     return true;
 }
 
-/* PHEMA_NO when a pivot fails: float64 cannot tell the matrix from a singular one */
+/* PHEMA_NO when a pivot fails: float64 cannot tell the matrix from a singular one. */
 static enum phema_status factor_float64(struct phema_system *system,
                                         const struct phema_factorer *factorer,
                                         struct phema_error *err)
@@ -173,7 +173,7 @@ static enum phema_status factor_float64(struct phema_system *system,
     system->float64_by = factorer ? factorer->name : "lapack";
     if (factorer)
         return factorer->factor(system->lower, system->gram->n, err);
-    return phema_lapack_factor(system->lower, system->gram->n) ? PHEMA_OK : PHEMA_NO;
+    return phema_lapack_factor(system->lower, system->gram->n, err);
 }
 
 static enum phema_status factor(struct phema_system *system, struct phema_system_way way,
@@ -185,8 +185,12 @@ static enum phema_status factor(struct phema_system *system, struct phema_system
         return factor_quad(system, err);
     bool is_by_other = solver == PHEMA_SOLVER_DEVICE && way.factorer;
     enum phema_status status = factor_float64(system, is_by_other ? way.factorer : NULL, err);
-    if (status == PHEMA_NO && solver != PHEMA_SOLVER_LAPACK)
+    /* LAPACK may not be installed, or have no room; quad takes a few times as long */
+    bool is_missing = status == PHEMA_ERR_RESOURCE && !is_by_other;
+    if (solver != PHEMA_SOLVER_LAPACK && (status == PHEMA_NO || is_missing))
         return factor_quad(system, err);
+    if (is_missing)
+        return phema_fail_in(err, status, "--solver lapack");
     if (status == PHEMA_NO)
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "float64 cannot tell these %zu snapshots apart (Cholesky meets a pivot "
@@ -275,7 +279,6 @@ static bool refine(const struct phema_system *system, phema_quad *x, const phema
             return true;
         for (size_t i = 0; i < n; i++)
             step[i] = (double)(rest[i] / scale);
-        /* not by LAPACK, whose threads cost more than they give for one vector */
         phema_lower_solve(system->lower, step, n);
         phema_lower_solve_transposed(system->lower, step, n);
         for (size_t i = 0; i < n; i++) {
@@ -308,8 +311,8 @@ static enum phema_status solve_float64(const struct phema_system *system, phema_
     } else {
         for (size_t i = 0; i < n; i++)
             step[i] = (double)b[i];
-        if (!phema_lapack_solve(system->lower, step, n))
-            status = phema_fail(err, PHEMA_BUG, "LAPACK refuses its own factor");
+        phema_lower_solve(system->lower, step, n);
+        phema_lower_solve_transposed(system->lower, step, n);
         for (size_t i = 0; i < n; i++)
             x[i] = (phema_quad)step[i];
     }

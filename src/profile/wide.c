@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-/* wide.c - see wide.h. The only file that knows MPFR. Relies on it allocating a few hundred bytes a
- * number at most (it ends the program when it cannot, hence the bound on the snapshots). */
+/* wide.c - see wide.h. The only file that knows MPFR. It ends the program where it finds no memory:
+ * so the numbers are allocated here, and there has to be room for what else it needs. */
 #include "wide.h"
 
 #include <mpfr.h>
 #include <stdlib.h>
 
+#include "phema/memory.h"
+
 #define BITS 256
+
+/* More than MPFR allocates by itself, for a logarithm and an exponential at a time. */
+#define MPFR_BYTES ((uint64_t)1 << 20)
+
 #define HARMLESS_SUM                                                                               \
     ((phema_quad)1e3) /* of |weights|: rounding them moves the profile by 1e-13                    \
                        */
 
-struct triangle {    /* the Cholesky factor of the Gram matrix in some order of the snapshots */
-    mpfr_t *entries; /* lower triangle, packed by rows */
-    size_t count;
+struct triangle {        /* the Cholesky factor of the Gram matrix in some order of the snapshots */
+    mpfr_t *entries;     /* lower triangle, packed by rows */
     const size_t *order; /* [n] */
     bool is_walk;
 };
@@ -21,29 +26,26 @@ struct triangle {    /* the Cholesky factor of the Gram matrix in some order of 
 struct phema_wide {
     const struct phema_set *set; /* borrowed */
     bool is_walk;                /* the metric it solves in */
-    size_t n_kept;
-    mpfr_t *kept;   /* [n_kinds x n_times] (t / last time)^power */
-    mpfr_t *powers; /* [n_kinds] */
-    mpfr_t *times;  /* [n_times] */
-    size_t *order;  /* [n] as they come */
+    mpfr_t *kept;                /* [n_kinds x n_times] (t / last time)^power */
+    mpfr_t *powers;              /* [n_kinds] */
+    mpfr_t *times;               /* [n_times] */
+    size_t *order;               /* [n] as they come */
     struct triangle factor;
     mpfr_t *side; /* [n] */
     mpfr_t term, other;
 };
 
+/* In one block, so that none of them is allocated by MPFR; 0, or NULL. */
 static mpfr_t *make_numbers(size_t count)
 {
-    mpfr_t *numbers = calloc(count + 1, sizeof(*numbers)); /* never of size 0 */
-    for (size_t i = 0; numbers && i < count; i++)
-        mpfr_init2(numbers[i], BITS);
+    size_t bytes = mpfr_custom_get_size(BITS);
+    mpfr_t *numbers = calloc(count + 1, sizeof(*numbers) + bytes); /* never of size 0 */
+    if (!numbers)
+        return NULL;
+    char *digits = (char *)(numbers + count + 1);
+    for (size_t i = 0; i < count; i++)
+        mpfr_custom_init_set(numbers[i], MPFR_ZERO_KIND, 0, BITS, digits + i * bytes);
     return numbers;
-}
-
-static void free_numbers(mpfr_t *numbers, size_t count)
-{
-    for (size_t i = 0; numbers && i < count; i++)
-        mpfr_clear(numbers[i]);
-    free(numbers);
 }
 
 /* 113 bits are three doubles */
@@ -168,22 +170,26 @@ static bool factorise(struct phema_wide *wide, const struct triangle *triangle)
 
 static bool make_triangle(struct triangle *triangle, size_t n, const size_t *order, bool is_walk)
 {
-    *triangle = (struct triangle){.count = n * (n + 1) / 2, .order = order, .is_walk = is_walk};
-    triangle->entries = make_numbers(triangle->count);
+    *triangle = (struct triangle){.order = order, .is_walk = is_walk};
+    triangle->entries = make_numbers(n * (n + 1) / 2);
     return triangle->entries != NULL;
+}
+
+static enum phema_status fail_memory(size_t n, struct phema_error *err)
+{
+    return phema_fail(err, PHEMA_ERR_RESOURCE, "no memory to solve for %zu snapshots", n);
 }
 
 enum phema_status phema_wide_open(struct phema_wide **out, const struct phema_set *set,
                                   bool is_walk, struct phema_error *err)
 {
-    struct phema_wide *wide = calloc(1, sizeof(*wide));
+    struct phema_wide *wide = phema_memory_has_room(MPFR_BYTES) ? calloc(1, sizeof(*wide)) : NULL;
     if (!wide)
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "no memory to solve for %zu snapshots", set->n);
+        return fail_memory(set->n, err);
     wide->set = set;
     wide->is_walk = is_walk;
-    wide->n_kept = set->n_kinds * set->n_times;
     mpfr_inits2(BITS, wide->term, wide->other, (mpfr_ptr)NULL);
-    wide->kept = make_numbers(wide->n_kept);
+    wide->kept = make_numbers(set->n_kinds * set->n_times);
     wide->powers = make_numbers(set->n_kinds);
     wide->times = make_numbers(set->n_times);
     wide->order = calloc(set->n, sizeof(*wide->order));
@@ -192,9 +198,8 @@ enum phema_status phema_wide_open(struct phema_wide **out, const struct phema_se
 
     enum phema_status status = PHEMA_OK;
     if (!wide->kept || !wide->powers || !wide->times || !wide->order || !has_factor ||
-        !wide->side) {
-        status =
-            phema_fail(err, PHEMA_ERR_RESOURCE, "no memory to solve for %zu snapshots", set->n);
+        !wide->side || !phema_memory_has_room(MPFR_BYTES)) {
+        status = fail_memory(set->n, err);
     } else {
         for (size_t i = 0; i < set->n; i++)
             wide->order[i] = i;
@@ -212,12 +217,12 @@ void phema_wide_close(struct phema_wide *wide)
 {
     if (!wide)
         return;
-    free_numbers(wide->kept, wide->n_kept);
-    free_numbers(wide->powers, wide->set->n_kinds);
-    free_numbers(wide->times, wide->set->n_times);
-    free_numbers(wide->factor.entries, wide->factor.count);
+    free(wide->kept);
+    free(wide->powers);
+    free(wide->times);
+    free(wide->factor.entries);
     free(wide->order);
-    free_numbers(wide->side, wide->set->n);
+    free(wide->side);
     mpfr_clears(wide->term, wide->other, (mpfr_ptr)NULL);
     mpfr_free_cache();
     free(wide);
@@ -321,12 +326,11 @@ enum phema_status phema_wide_round(struct phema_wide *wide, double *weights, con
     size_t *order = calloc(n + 1, sizeof(*order));
     struct triangle triangle;
     bool has_memory = make_triangle(&triangle, n, order, false);
-    has_memory = has_memory && order && order_by_size(order, x, n);
+    has_memory =
+        has_memory && order && order_by_size(order, x, n) && phema_memory_has_room(MPFR_BYTES);
     if (has_memory && factorise(wide, &triangle))
         round_to_planes(wide, &triangle, weights, x);
-    free_numbers(triangle.entries, triangle.count);
+    free(triangle.entries);
     free(order);
-    if (!has_memory)
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "no memory to solve for %zu snapshots", n);
-    return PHEMA_OK;
+    return has_memory ? PHEMA_OK : fail_memory(n, err);
 }

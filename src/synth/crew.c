@@ -4,11 +4,11 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "digests.h"
 #include "phema/memory.h"
+#include "phema/parallel.h"
 #include "resume.h"
 #include "worker.h"
 
@@ -21,6 +21,7 @@ double clock_now_s(void)
 
 struct crew {
     struct worker *workers;
+    struct crew_member *members;
     pthread_t *threads;
     unsigned n, n_running;
     pthread_mutex_t lock;
@@ -38,7 +39,6 @@ static void *work(void *argument)
     struct crew_member *member = argument;
     struct crew *crew = member->crew;
     worker_run(member->worker);
-    free(member);
     (void)pthread_mutex_lock(&crew->lock);
     crew->n_done++;
     (void)pthread_cond_signal(&crew->is_done);
@@ -46,29 +46,31 @@ static void *work(void *argument)
     return NULL;
 }
 
+/* One worker has to be there. Fewer than asked for, or fewer threads, do the work of all. */
 static enum phema_status start(struct crew *crew, struct run *run, struct phema_error *err)
 {
     crew->workers = calloc(crew->n, sizeof(*crew->workers));
+    crew->members = calloc(crew->n, sizeof(*crew->members));
     crew->threads = calloc(crew->n, sizeof(*crew->threads));
-    if (!crew->workers || !crew->threads)
+    if (!crew->workers || !crew->members || !crew->threads)
         return phema_fail_memory(err);
-    for (unsigned i = 0; i < crew->n; i++) {
-        enum phema_status status = worker_init(&crew->workers[i], run, i, err);
-        if (status)
-            return status;
+    unsigned n_ready = 0;
+    enum phema_status status = PHEMA_OK;
+    while (n_ready < crew->n && !status) {
+        status = worker_init(&crew->workers[n_ready], run, n_ready, err);
+        n_ready += !status;
     }
+    crew->n = n_ready;
+    if (n_ready == 0)
+        return status;
     for (; crew->n_running < crew->n; crew->n_running++) {
-        struct crew_member *member = malloc(sizeof(*member));
-        if (!member)
-            return phema_fail_memory(err);
+        struct crew_member *member = &crew->members[crew->n_running];
         *member = (struct crew_member){crew, &crew->workers[crew->n_running]};
-        int failed = pthread_create(&crew->threads[crew->n_running], NULL, work, member);
-        if (failed) {
-            free(member);
-            return phema_fail(err, PHEMA_ERR_RESOURCE, "thread %u cannot be started: %s",
-                              crew->n_running + 1, strerror(failed));
-        }
+        if (phema_thread_start(&crew->threads[crew->n_running], work, member))
+            break;
     }
+    if (crew->n_running == 0)
+        worker_run(&crew->workers[0]); /* unwatched */
     return PHEMA_OK;
 }
 
@@ -165,6 +167,7 @@ PHEMA_FALLIBLE crew_employ(struct run *run, struct phema_synth_result *result, d
         worker_clear(worker);
     }
     free(crew.workers);
+    free(crew.members);
     free(crew.threads);
     status =
         write_journals(run, status, true, err); /* also where it failed: what is done is done */
@@ -244,7 +247,7 @@ PHEMA_FALLIBLE crew_finish(struct run *run, size_t output, struct phema_synth_re
         .output = output};
     pthread_t thread;
     enum phema_status status = PHEMA_OK;
-    if (pthread_create(&thread, NULL, finish, &finishing) == 0) {
+    if (phema_thread_start(&thread, finish, &finishing) == 0) {
         finishing.crew.n_running = 1;
         status = watch(&finishing.crew, run, start_s, &result->peak_anonymous_bytes, err);
         (void)pthread_join(thread, NULL);

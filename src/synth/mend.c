@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "phema/crc32.h"
+#include "phema/parallel.h"
 
 #define CHUNK_BYTES ((size_t)1 << 20)
 
@@ -76,7 +77,7 @@ static enum phema_status mend_all(struct mending *mending, unsigned n_threads,
     for (unsigned t = 0; t < n_threads && !status; t++)
         menders[t].mending = mending;
     while (!status && n_started < n_threads &&
-           pthread_create(&threads[n_started], NULL, work, &menders[n_started]) == 0)
+           phema_thread_start(&threads[n_started], work, &menders[n_started]) == 0)
         n_started++;
     if (!status)
         (void)work(&menders[0]);

@@ -14,6 +14,7 @@
 #include "crew.h"
 #include "digests.h"
 #include "phema/memory.h"
+#include "phema/parallel.h"
 #include "sums.h"
 #include "worker.h"
 
@@ -21,6 +22,7 @@
  * new, as those of a run do. */
 #define INPUT_BYTES  ((uint64_t)128 << 20)
 #define OUTPUT_BYTES ((uint64_t)256 << 20)
+#define MIN_BYTES    ((uint64_t)1 << 20)
 #define MIN_SECONDS  0.1
 #define PAGE_BYTES   ((size_t)4096)
 
@@ -124,11 +126,15 @@ static bool fill(const struct trial *trial)
     return is_filled;
 }
 
-/* Both files count against the control group's memory. */
+/* Both files count against the control group's memory, and the mapped one against the address space
+ * of the process. */
 static uint64_t within_limit(uint64_t bytes)
 {
     uint64_t limit = phema_memory_limit();
-    return limit && limit / 8 < bytes ? limit / 8 + 1 : bytes;
+    bytes = limit && limit / 8 < bytes ? limit / 8 + 1 : bytes;
+    while (bytes > MIN_BYTES && !phema_memory_has_room(4 * bytes))
+        bytes /= 2;
+    return bytes;
 }
 
 static enum phema_status make(struct trial *trial, const struct run *run, struct phema_error *err)
@@ -269,7 +275,7 @@ static double measure(struct trial *trial)
     double start = clock_now_s();
     trial->until_s = start + MIN_SECONDS;
     while (threads && n_started + 1 < n &&
-           pthread_create(&threads[n_started], NULL, work, trial) == 0)
+           phema_thread_start(&threads[n_started], work, trial) == 0)
         n_started++;
     (void)work(trial);
     for (unsigned i = 0; i < n_started; i++)

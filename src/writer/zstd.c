@@ -12,6 +12,7 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
+#include "phema/parallel.h"
 #include "phema/text.h"
 
 /* A reader that wants one tensor decompresses no more than this before it; larger frames compress
@@ -192,7 +193,7 @@ static void work_together(struct compression *all, unsigned n_threads)
     pthread_t *threads = n_threads > 1 ? calloc(n_threads - 1, sizeof(*threads)) : NULL;
     unsigned n_started = 0;
     while (threads && n_started + 1 < n_threads &&
-           pthread_create(&threads[n_started], NULL, work, all) == 0)
+           phema_thread_start(&threads[n_started], work, all) == 0)
         n_started++;
     (void)work(all);
     for (unsigned i = 0; i < n_started; i++)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "forbid_threads.h"
 #include "support.h"
 
 #define MIB   ((size_t)1 << 20)
@@ -130,6 +131,25 @@ static void watched_files_are_found_in_the_page_cache(void **state)
     assert_int_equal(record.cached_bytes, 4 * MIB);
 }
 
+/* The last of all: no thread can be started from here on. */
+static void a_ledger_without_a_thread_looks_at_marks(void **state)
+{
+    (void)state;
+    if (phema_memory_now().anonymous_bytes == 0 || !forbid_threads())
+        skip();
+    struct phema_ledger *ledger = open_ledger();
+    phema_ledger_enter(ledger, PHEMA_STAGE_ACCUMULATE);
+    uint8_t *passing = malloc(32 * MIB);
+    assert_non_null(passing);
+    memset(passing, 1, 32 * MIB);
+    phema_ledger_mark(ledger, 1, 2);
+    free(passing);
+    phema_ledger_end(ledger);
+    struct phema_stage_record add = phema_ledger_stage(ledger, PHEMA_STAGE_ACCUMULATE);
+    assert_near((double)add.anonymous.peak - (double)add.anonymous.baseline, 32.0 * MIB, SLACK);
+    phema_ledger_close(ledger);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -137,6 +157,7 @@ int main(void)
         cmocka_unit_test(a_planted_leak_is_told),
         cmocka_unit_test(no_ledger_is_no_work),
         cmocka_unit_test(watched_files_are_found_in_the_page_cache),
+        cmocka_unit_test(a_ledger_without_a_thread_looks_at_marks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,11 +61,24 @@ static void pages_of_a_mapped_file_are_not_anonymous(void **state)
     free(path);
 }
 
+/* Limits of the address space are kept; sizes that no machine has are refused without one. */
+static void room_is_what_may_still_be_mapped(void **state)
+{
+    (void)state;
+    struct rlimit before = support_limit_address_space(64 * MIB);
+    bool has_half = phema_memory_has_room(32 * MIB), has_twice = phema_memory_has_room(128 * MIB);
+    support_restore_address_space(&before);
+    assert_true(has_half);
+    assert_false(has_twice);
+    assert_false(phema_memory_has_room((uint64_t)1 << 60));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(touched_anonymous_pages_are_counted),
         cmocka_unit_test(pages_of_a_mapped_file_are_not_anonymous),
+        cmocka_unit_test(room_is_what_may_still_be_mapped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,12 +2,11 @@
 /* test_parallel.c - every index once, whatever the threads, and none of them left. */
 #include "phema/parallel.h"
 
-#include <dirent.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "forbid_threads.h"
 #include "phema/cpu.h"
 #include "support.h"
 
@@ -19,25 +18,6 @@ static void count_up(void *context, size_t index)
     counts[index]++;
 }
 
-static size_t count_threads(void)
-{
-    size_t n = 0;
-    DIR *tasks = opendir("/proc/self/task");
-    assert_non_null(tasks);
-    for (struct dirent *entry; (entry = readdir(tasks));)
-        n += entry->d_name[0] != '.';
-    assert_int_equal(closedir(tasks), 0);
-    return n;
-}
-
-/* A thread that was joined may be in the list for another moment. */
-static void assert_threads_become(size_t n)
-{
-    for (int waits = 0; waits < 10000 && count_threads() > n; waits++)
-        assert_int_equal(usleep(1000), 0);
-    assert_true(count_threads() <= n);
-}
-
 static void every_index_is_done_once(void **state)
 {
     (void)state;
@@ -45,7 +25,7 @@ static void every_index_is_done_once(void **state)
     static unsigned first[2];
     phema_parallel(2, 2, count_up, first); /* the thread sanitizer has one of its own from now on */
     assert_int_equal(usleep(100000), 0);   /* and the other one is gone */
-    size_t threads_before = count_threads();
+    size_t threads_before = support_count_threads();
     for (size_t t = 0; t < ARRAY_LEN(threads); t++) {
         for (size_t n = 0; n <= N; n = n * 10 + 1) {
             unsigned *counts = calloc(N, sizeof(*counts));
@@ -56,7 +36,7 @@ static void every_index_is_done_once(void **state)
             free(counts);
         }
     }
-    assert_threads_become(threads_before);
+    support_assert_threads_become(threads_before);
 }
 
 struct line {
@@ -88,19 +68,15 @@ static void one_thread_goes_in_order(void **state)
     assert_done_in_order(&line);
 }
 
-/* Threads whose stacks no address space has room for cannot be started, not even by root. */
+/* The last of all: none can be started from here on. */
 static void without_threads_all_is_done_alone(void **state)
 {
     (void)state;
-    pthread_attr_t usual, huge;
-    assert_int_equal(pthread_getattr_default_np(&usual), 0);
-    assert_int_equal(pthread_attr_init(&huge), 0);
-    assert_int_equal(pthread_attr_setstacksize(&huge, (size_t)1 << 60), 0);
-    assert_int_equal(pthread_setattr_default_np(&huge), 0);
+    if (!forbid_threads())
+        skip();
     static struct line line;
     line = (struct line){.by = pthread_self()};
     phema_parallel(N, 4, append, &line);
-    assert_int_equal(pthread_setattr_default_np(&usual), 0);
     assert_done_in_order(&line);
 }
 
@@ -137,14 +113,36 @@ static void threads_are_those_that_may_run(void **state)
     assert_true(threads <= phema_cpu_threads());
 }
 
+static void *measure_stack(void *bytes)
+{
+    pthread_attr_t attributes;
+    if (pthread_getattr_np(pthread_self(), &attributes) ||
+        pthread_attr_getstacksize(&attributes, bytes))
+        *(size_t *)bytes = 0;
+    (void)pthread_attr_destroy(&attributes);
+    return NULL;
+}
+
+/* 64 threads with stacks of the usual size have 512 MiB of address space. */
+static void stacks_are_small(void **state)
+{
+    (void)state;
+    size_t bytes = 0;
+    pthread_t thread;
+    assert_int_equal(phema_thread_start(&thread, measure_stack, &bytes), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(bytes > 0 && bytes <= PHEMA_THREAD_STACK_BYTES);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_index_is_done_once),
         cmocka_unit_test(one_thread_goes_in_order),
-        cmocka_unit_test(without_threads_all_is_done_alone),
         cmocka_unit_test(the_first_task_that_fails_says_so),
         cmocka_unit_test(threads_are_those_that_may_run),
+        cmocka_unit_test(stacks_are_small),
+        cmocka_unit_test(without_threads_all_is_done_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 /* support.c - see support.h. */
 #include "support.h"
 
+#include <dirent.h>
 #include <ftw.h>
 #include <math.h>
 #include <stdio.h>
@@ -161,4 +162,42 @@ void support_fill_numbers(void *out, enum phema_dtype dtype, size_t n, bool is_a
         data[i] = (uint8_t)(support_random(state) >> 30);
     for (size_t i = 0; i < n && !is_any_bits; i++)
         tame(data, dtype, i, state);
+}
+
+size_t support_count_threads(void)
+{
+    size_t n = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    assert_non_null(tasks);
+    for (struct dirent *entry; (entry = readdir(tasks));)
+        n += entry->d_name[0] != '.';
+    assert_int_equal(closedir(tasks), 0);
+    return n;
+}
+
+void support_assert_threads_become(size_t n)
+{
+    for (int waits = 0; waits < 10000 && support_count_threads() > n; waits++)
+        assert_int_equal(usleep(1000), 0);
+    assert_true(support_count_threads() <= n);
+}
+
+struct rlimit support_limit_address_space(size_t more_bytes)
+{
+    struct rlimit before;
+    unsigned long n_pages = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%lu", &n_pages), 1);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    struct rlimit limit = before;
+    limit.rlim_cur = n_pages * (rlim_t)sysconf(_SC_PAGESIZE) + more_bytes;
+    assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
+    return before;
+}
+
+void support_restore_address_space(const struct rlimit *before)
+{
+    assert_int_equal(setrlimit(RLIMIT_AS, before), 0);
 }

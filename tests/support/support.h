@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -49,5 +50,15 @@ uint8_t *support_read(const char *path, size_t *size);
 /* size bytes that end exactly at an inaccessible page, so that reading one too many is a fault; not
  * freed before exit */
 uint8_t *support_guarded(const void *data, size_t size);
+
+/* Threads of this process; and that they become so many: one that was joined may be in the list for
+ * another moment. */
+size_t support_count_threads(void);
+void support_assert_threads_become(size_t n);
+
+/* The address space that is in use and so many bytes more are the limit (`ulimit -v`), until the
+ * limit before is restored. In between the test may have no memory to fail in. */
+struct rlimit support_limit_address_space(size_t more_bytes);
+void support_restore_address_space(const struct rlimit *before);
 
 #endif

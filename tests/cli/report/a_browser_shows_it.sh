@@ -1,8 +1,8 @@
 # In a browser, at the widths of a phone and of a desk: nothing of the page is wider than that, what
 # is too wide scrolls in its own box, and no name has become a tag. Where there is a browser.
 for browser in chromium chromium-browser google-chrome; do command -v "$browser" >/dev/null && break; done
-command -v "$browser" >/dev/null || { echo "no browser is installed" >&2; exit 77; }
-case ${sanitize:-} in *thread*) echo "not under this sanitizer" >&2; exit 77 ;; esac
+command -v "$browser" >/dev/null || { echo "skipped: no browser; to run it: apt-get install chromium" >&2; exit 77; }
+case ${sanitize:-} in *thread*) echo "skipped: not under the thread sanitizer" >&2; exit 77 ;; esac
 "$phema" gen -q --count 16 '<img src=x onerror=document.title=1>' >/dev/null
 "$phema" report -q --sigma-rel 0.02,0.08,0.15 --title "a long title with no blank: $(printf 'x%.0s' $(seq 90))" \
     '<img src=x onerror=document.title=1>' -o page.html

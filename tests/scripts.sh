@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# What the scripts share: a long step is one line on a terminal and nothing elsewhere, and a missing tool
+# is one line with the command that installs it.
+#   tests/scripts.sh SOURCE_DIR
+set -u
+# shellcheck source=support/script.sh
+. "$(dirname "$0")/support/script.sh"
+cd "$1" || exit 1
+export SHELL=/bin/bash # for script: sh lacks substrings
+steps="printf '[1/2] a short one\n[2/2] a long one, %060d\n' 0"
+
+lines=$(TERM=xterm script -qec "stty cols 30; . scripts/support.sh; $steps | status_line building" /dev/null |
+    tr -d '\n' | sed 's/\r/\n/g; s/\x1b\[K//g')
+wanted='
+building: [1/2] a short one
+building: [2/2] a long one, 0
+'
+[ "$lines" = "${wanted%$'\n'}" ] || fail "on a terminal of 30 columns: $lines"
+[ -z "$(bash -c ". scripts/support.sh; $steps | status_line building" 2>&1)" ] ||
+    fail "progress is shown where there is no terminal"
+[ -z "$(TERM=dumb script -qec ". scripts/support.sh; $steps | status_line building" /dev/null)" ] ||
+    fail "progress is shown on a terminal that cannot erase a line"
+
+said=$(bash -c '. scripts/support.sh; need no-such-tool its-package; echo goes on' scripts/any 2>&1)
+[ "$said" = 'scripts/any: no-such-tool is missing; try: apt-get install its-package' ] ||
+    fail "a missing tool: $said"
+said=$(scripts/setup --tests 2>&1 || echo ", status $?")
+[ "$said" = "scripts/setup: expected --test, --ci or nothing, found '--tests'
+, status 2" ] ||
+    fail "an unknown option of scripts/setup: $said"
+exit $failed
