@@ -16,10 +16,15 @@
 enum phema_tensor_kind {
     PHEMA_KIND_UNKNOWN, /* the file does not say */
     PHEMA_KIND_PARAMETER,
-    PHEMA_KIND_BUFFER
+    PHEMA_KIND_BUFFER,
+    PHEMA_KIND_ATTRIBUTE /* of a dict, module or object in a pickle: no part of a state_dict */
 };
 
 #define PHEMA_MAX_RANK 64 /* torch and numpy 2 have no more */
+
+/* Of a *.index.json, read or written. Those of the largest models have a few; a tree of the JSON
+ * takes several times as much memory. */
+#define PHEMA_MAX_INDEX_BYTES ((size_t)64 << 20)
 
 /* A box of a tensor that lies by itself, as distributed checkpoints have them. */
 struct phema_part {
@@ -219,18 +224,20 @@ PHEMA_FALLIBLE phema_find_overlap(size_t pair[2], bool *found, enum phema_overla
                                   const struct phema_tensor *tensors, const bool *is_replaced,
                                   size_t n, struct phema_error *err);
 
+#define PHEMA_RECORD_CRCS 3 /* at most, of a record */
+
 /* Bytes [offset, offset + size_bytes) of a file and the CRC-32 of them, which stands little-endian
  * at each of the absolute offsets crc_at. Who changes the bytes mends them all. */
 struct phema_record {
     uint64_t offset, size_bytes;
-    uint64_t crc_at[2];
-    unsigned n_crc;
-    uint32_t crc; /* as the file has it; nobody has compared it with the data */
+    uint64_t crc_at[PHEMA_RECORD_CRCS];
+    unsigned n_crc; /* 2 or 3 */
+    uint32_t crc;   /* as the file has it; nobody has compared it with the data */
 };
 
 /* The records that hold the tensors of a PyTorch zip, sorted by offset, read anew from the mapped
  * file: the listing may be forgotten by then. Other formats have none. out: the caller's (free).
- * PHEMA_ERR_FILE      a record has two checksums that differ; names the path
+ * PHEMA_ERR_FILE      the file was changed since it was opened, and is damaged; names the path
  * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE phema_checkpoint_records(struct phema_record **out, size_t *n,
                                         const struct phema_checkpoint *checkpoint,

@@ -45,24 +45,20 @@ static bool is_record(const struct pickle_node *node, const char *class)
     return node && node->kind == PICKLE_RECORD && strcmp(node->record->class->name, class) == 0;
 }
 
-/* The value of a field; NULL when it is missing or set twice. */
+/* The value of a field; NULL when it is missing. */
 static struct pickle_node *field(const struct pickle_node *record, const char *name)
 {
     const struct pickle_node *state = record->record->state;
-    struct pickle_node *found = NULL;
     size_t size = strlen(name);
     if (!state || state->kind != PICKLE_DICT || state->items.n > (size_t)2 * MAX_FIELDS)
         return NULL;
     for (size_t i = 0; i + 1 < state->items.n; i += 2) {
         const struct pickle_node *key = state->items.at[i];
-        if (key->kind != PICKLE_TEXT || key->span.size != size ||
-            memcmp(key->span.data, name, size) != 0)
-            continue;
-        if (found)
-            return NULL;
-        found = state->items.at[i + 1];
+        if (key->kind == PICKLE_TEXT && key->span.size == size &&
+            memcmp(key->span.data, name, size) == 0)
+            return state->items.at[i + 1];
     }
-    return found;
+    return NULL;
 }
 
 static bool is_kind(const struct pickle_node *node, enum pickle_kind kind)

@@ -65,30 +65,18 @@ static enum phema_status load_storage(struct pickle_storage **out, void *context
 }
 
 /* Beside its network, 'ema', a file of EDM2 has settings, the encoder, augmentation, the loss, and
- * whatever tensors these keep are no part of the model: the network alone is listed. */
-static enum phema_status find_network(struct pickle_node **out, struct outer *outer,
-                                      struct pickle_node *root, struct phema_error *err)
+ * whatever tensors these keep are no part of the model. */
+static bool find_network(struct torch_model *out, const struct pickle_node *root)
 {
-    size_t n_found = 0;
-    size_t at = 0;
     for (size_t i = 0; root->kind == PICKLE_DICT && i + 1 < root->items.n; i += 2) {
         const struct pickle_node *key = root->items.at[i];
         if (key->kind == PICKLE_TEXT && key->span.size == 3 &&
-            memcmp(key->span.data, "ema", 3) == 0) {
-            at = i;
-            n_found++;
+            memcmp(key->span.data, "ema", 3) == 0 && root->items.at[i + 1]->kind == PICKLE_MODULE) {
+            *out = (struct torch_model){"ema", root->items.at[i + 1]};
+            return true;
         }
     }
-    *out = root;
-    if (n_found != 1 || root->items.at[at + 1]->kind != PICKLE_MODULE)
-        return PHEMA_OK;
-    struct pickle_node *network = phema_arena_alloc(&outer->arena, sizeof(*network));
-    if (!network)
-        return fail_memory(err);
-    network->kind = PICKLE_DICT;
-    network->items = (struct pickle_items){root->items.at + at, 2, 2};
-    *out = network;
-    return PHEMA_OK;
+    return false;
 }
 
 static enum phema_status read_outer(struct outer *outer, struct phema_checkpoint *checkpoint,
@@ -106,10 +94,11 @@ static enum phema_status read_outer(struct outer *outer, struct phema_checkpoint
                           "is a plain pickle with %zu bytes behind its end, expected none",
                           outer->content.size - used);
     status = torch_list_values(checkpoint, root, used - outer->loaded_bytes, err);
+    struct torch_model network;
+    bool has_network = find_network(&network, root);
     if (!status)
-        status = find_network(&root, outer, root, err);
-    if (!status)
-        status = torch_list_tensors(checkpoint, root, used - outer->loaded_bytes, err);
+        status = torch_list_tensors(checkpoint, root, has_network ? &network : NULL,
+                                    used - outer->loaded_bytes, err);
     if (!status && !checkpoint->n_tensors)
         return phema_fail(err, PHEMA_ERR_FILE,
                           "is a plain pickle without tensors of torch in dicts, lists or modules; "

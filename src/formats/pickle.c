@@ -54,6 +54,7 @@ enum phema_status pickle_push_new(struct pickle_node **out, struct pickle_machin
     if (!node)
         return pickle_fail_memory(machine, err);
     node->kind = (uint8_t)kind;
+    node->is_unhashable = kind == PICKLE_LIST || kind == PICKLE_DICT || kind == PICKLE_SET;
     *out = node;
     return pickle_push(machine, node, err);
 }
@@ -210,6 +211,14 @@ static enum phema_status op_integer(struct pickle_machine *machine, uint8_t opco
     return push_integer(machine, value, err);
 }
 
+/* Whether the last byte repeats the sign of the one before. */
+static bool is_redundant(struct phema_span digits)
+{
+    uint8_t last = digits.data[digits.size - 1];
+    uint8_t sign = digits.data[digits.size - 2] & 0x80 ? 0xFF : 0;
+    return last == sign;
+}
+
 /* Two's complement of any length; beyond 8 bytes it stays bytes. LONG4 has a signed length. */
 static enum phema_status op_long(struct pickle_machine *machine, uint8_t opcode,
                                  struct phema_error *err)
@@ -220,6 +229,8 @@ static enum phema_status op_long(struct pickle_machine *machine, uint8_t opcode,
         return status;
     if (digits.size > INT32_MAX)
         return phema_fail(err, PHEMA_ERR_FILE, "has an integer of negative length");
+    while (digits.size > 8 && is_redundant(digits)) /* Python writes none */
+        digits.size--;
     if (digits.size > 8) {
         struct pickle_node *node = NULL;
         status = pickle_push_new(&node, machine, PICKLE_BIGINT, err);
@@ -272,9 +283,11 @@ static enum phema_status op_string(struct pickle_machine *machine, uint8_t opcod
     if (strings[i].is_text && !phema_is_utf8((const char *)span.data, span.size))
         return phema_fail(err, PHEMA_ERR_FILE, "has text that is not UTF-8");
     status = pickle_push_new(&node, machine, strings[i].is_text ? PICKLE_TEXT : PICKLE_BYTES, err);
-    if (!status)
-        node->span = span;
-    return status;
+    if (status)
+        return status;
+    node->span = span;
+    node->is_unhashable = opcode == 0x96; /* a bytearray */
+    return PHEMA_OK;
 }
 
 static enum phema_status op_mark(struct pickle_machine *machine, uint8_t opcode,
@@ -414,6 +427,8 @@ enum phema_status pickle_read(struct pickle_node **root, size_t *used, struct ph
     bool has_stack = grow_array((void **)&machine.stack, &machine.stack_capacity, 0,
                                 sizeof(struct pickle_node *));
     enum phema_status status = has_stack ? run(&machine, err) : fail_memory(err);
+    if (!status)
+        status = pickle_settle_dicts(&machine, err);
     if (!status) {
         *root = machine.stack[0];
         *used = machine.at;
@@ -421,5 +436,6 @@ enum phema_status pickle_read(struct pickle_node **root, size_t *used, struct ph
     free(machine.stack);
     free(machine.marks);
     free(machine.memo);
+    free(machine.dicts);
     return status;
 }

@@ -17,7 +17,7 @@ enum pickle_kind {
     PICKLE_BYTES,
     PICKLE_TUPLE, /* never changes once it is made */
     PICKLE_LIST,
-    PICKLE_SET,
+    PICKLE_SET,  /* or a frozenset */
     PICKLE_DICT, /* items are key, value, key, value ... in the order they were set */
     PICKLE_GLOBAL,
     PICKLE_OBJECT, /* inert: nothing looks into it */
@@ -30,7 +30,8 @@ enum pickle_kind {
 /* What a global that is let through stands for. */
 enum pickle_action {
     ACTION_INERT,
-    ACTION_ALLOWED, /* by the user: inert, and may take items */
+    ACTION_UNHASHABLE, /* inert, and never a key of a dict */
+    ACTION_ALLOWED,    /* by the user: inert, and may take items */
     ACTION_DICT,
     ACTION_SET,
     ACTION_SIZE, /* torch.Size: the tuple it is made of */
@@ -88,8 +89,11 @@ struct pickle_record {
 };
 
 struct pickle_node {
-    uint8_t kind;       /* enum pickle_kind */
-    uint8_t walk_state; /* for whoever walks the tree: 0 at first */
+    uint8_t kind;                   /* enum pickle_kind */
+    uint8_t walk_state;             /* for whoever walks the tree: 0 at first */
+    bool is_unhashable;             /* no key of a dict, nor is a tuple of it */
+    bool is_noted;                  /* a dict whose equal keys are merged at the end */
+    struct pickle_node *attributes; /* what BUILD gave a dict, of any kind; NULL: nothing */
     union {
         bool boolean;
         int64_t integer;

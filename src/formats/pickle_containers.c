@@ -49,12 +49,18 @@ static enum phema_status push_container(struct pickle_machine *machine, enum pic
 {
     struct pickle_items copy = {NULL, 0, 0};
     struct pickle_node *node = NULL;
+    bool is_unhashable = false;
+    for (size_t i = 0; i < n && kind == PICKLE_TUPLE; i++)
+        is_unhashable = is_unhashable || items[i]->is_unhashable;
     enum phema_status status = pickle_append(machine, &copy, items, n, err);
     if (!status)
         status = pickle_push_new(&node, machine, kind, err);
-    if (!status)
-        node->items = copy;
-    return status;
+    if (status)
+        return status;
+    node->items = copy;
+    if (kind == PICKLE_TUPLE || kind == PICKLE_SET) /* a frozenset */
+        node->is_unhashable = is_unhashable;
+    return kind == PICKLE_DICT ? pickle_set_items(machine, node, NULL, 0, err) : PHEMA_OK;
 }
 
 /* TUPLE, LIST, DICT, FROZENSET: all above the mark. */
@@ -68,6 +74,10 @@ enum phema_status op_from_mark(struct pickle_machine *machine, uint8_t opcode,
         return status;
     if (opcode == 'd' && n % 2)
         return fail_odd(err);
+    if (opcode == 'd' || opcode == 0x91)
+        status = pickle_check_keys(items, n, opcode == 'd' ? 2 : 1, err);
+    if (status)
+        return status;
     return push_container(machine,
                           opcode == 't'   ? PICKLE_TUPLE
                           : opcode == 'l' ? PICKLE_LIST
@@ -135,6 +145,10 @@ enum phema_status op_append(struct pickle_machine *machine, uint8_t opcode, stru
     if (target->kind != wanted)
         return phema_fail(err, PHEMA_ERR_FILE, "adds items to what is no %s",
                           wanted == PICKLE_SET ? "set" : "list");
+    if (wanted == PICKLE_SET)
+        status = pickle_check_keys(items, n, 1, err);
+    if (status)
+        return status;
     return pickle_append(machine, &target->items, items, n, err);
 }
 
@@ -153,5 +167,5 @@ enum phema_status op_set_item(struct pickle_machine *machine, uint8_t opcode,
     become_container(target, PICKLE_DICT);
     if (target->kind != PICKLE_DICT)
         return phema_fail(err, PHEMA_ERR_FILE, "sets items of what is no dict");
-    return pickle_append(machine, &target->items, items, n, err);
+    return pickle_set_items(machine, target, items, n, err);
 }

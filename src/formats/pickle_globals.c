@@ -14,7 +14,7 @@ static const struct rule {
     {"collections.OrderedDict", ACTION_DICT, NULL},
     {"collections.defaultdict", ACTION_DICT, NULL},
     {"collections.Counter", ACTION_DICT, NULL},
-    {"collections.deque", ACTION_INERT, NULL},
+    {"collections.deque", ACTION_UNHASHABLE, NULL},
     {"dnnlib.util.EasyDict", ACTION_DICT, NULL},
     {"torch_utils.persistence._reconstruct_persistent_obj", ACTION_PERSISTENT, NULL},
     {"torch.storage._load_from_bytes", ACTION_LOAD_STORAGE, NULL},
@@ -53,13 +53,13 @@ static const struct rule {
 
     {"numpy.dtype", ACTION_INERT, NULL},
     {"numpy.ndarray", ACTION_INERT, NULL},
-    {"numpy.core.multiarray._reconstruct", ACTION_INERT, NULL},
-    {"numpy._core.multiarray._reconstruct", ACTION_INERT, NULL},
+    {"numpy.core.multiarray._reconstruct", ACTION_UNHASHABLE, NULL},
+    {"numpy._core.multiarray._reconstruct", ACTION_UNHASHABLE, NULL},
     {"numpy.core.multiarray.scalar", ACTION_INERT, NULL},
     {"numpy._core.multiarray.scalar", ACTION_INERT, NULL},
-    {"numpy.core.numeric._frombuffer", ACTION_INERT, NULL},
-    {"numpy._core.numeric._frombuffer", ACTION_INERT, NULL},
-    {"argparse.Namespace", ACTION_INERT, NULL},
+    {"numpy.core.numeric._frombuffer", ACTION_UNHASHABLE, NULL},
+    {"numpy._core.numeric._frombuffer", ACTION_UNHASHABLE, NULL},
+    {"argparse.Namespace", ACTION_UNHASHABLE, NULL},
     {"pathlib.PosixPath", ACTION_INERT, NULL},
     {"pathlib._local.PosixPath", ACTION_INERT, NULL},
     {"datetime.date", ACTION_INERT, NULL},
@@ -95,12 +95,15 @@ static const struct {
     const char *name;
     enum pickle_action action;
 } builtins[] = {
-    {"set", ACTION_SET},         {"frozenset", ACTION_SET}, {"dict", ACTION_DICT},
-    {"bytearray", ACTION_INERT}, {"complex", ACTION_INERT}, {"list", ACTION_INERT},
-    {"tuple", ACTION_INERT},     {"int", ACTION_INERT},     {"float", ACTION_INERT},
-    {"str", ACTION_INERT},       {"bool", ACTION_INERT},    {"bytes", ACTION_INERT},
-    {"object", ACTION_INERT},    {"slice", ACTION_INERT},   {"range", ACTION_INERT},
-    {"xrange", ACTION_INERT},    {"unicode", ACTION_INERT}, {"long", ACTION_INERT},
+    {"set", ACTION_SET},       {"frozenset", ACTION_SET},
+    {"dict", ACTION_DICT},     {"bytearray", ACTION_UNHASHABLE},
+    {"complex", ACTION_INERT}, {"list", ACTION_UNHASHABLE},
+    {"tuple", ACTION_INERT},   {"int", ACTION_INERT},
+    {"float", ACTION_INERT},   {"str", ACTION_INERT},
+    {"bool", ACTION_INERT},    {"bytes", ACTION_INERT},
+    {"object", ACTION_INERT},  {"slice", ACTION_INERT},
+    {"range", ACTION_INERT},   {"xrange", ACTION_INERT},
+    {"unicode", ACTION_INERT}, {"long", ACTION_INERT},
 };
 
 /* torch.NAME, a dtype, and torch.STORAGEStorage, the class of storages of it. */

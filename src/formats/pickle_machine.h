@@ -18,6 +18,8 @@ struct pickle_machine {
     size_t n_marks, marks_capacity;
     struct pickle_node **memo;
     size_t n_memo, memo_capacity;
+    struct pickle_node **dicts; /* those of several keys */
+    size_t n_dicts, dicts_capacity;
     bool is_done;
 };
 
@@ -42,6 +44,16 @@ PHEMA_FALLIBLE pickle_pop_mark(struct pickle_node ***out, size_t *n, struct pick
 
 PHEMA_FALLIBLE pickle_append(struct pickle_machine *machine, struct pickle_items *items,
                              struct pickle_node *const *added, size_t n, struct phema_error *err);
+
+/* Keys (pickle_keys.c): every step-th of n items must be one that Python can hash. */
+enum phema_status pickle_check_keys(struct pickle_node *const *items, size_t n, size_t step,
+                                    struct phema_error *err);
+/* Appends key, value, key, value ... to a dict: n items, which are an even number. */
+PHEMA_FALLIBLE pickle_set_items(struct pickle_machine *machine, struct pickle_node *dict,
+                                struct pickle_node *const *pairs, size_t n,
+                                struct phema_error *err);
+/* Once all are set: of equal keys the first stays, with the last value. */
+PHEMA_FALLIBLE pickle_settle_dicts(struct pickle_machine *machine, struct phema_error *err);
 
 /* The containers (pickle_containers.c) and objects (pickle_objects.c). */
 enum phema_status op_empty(struct pickle_machine *machine, uint8_t opcode, struct phema_error *err);

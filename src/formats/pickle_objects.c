@@ -96,9 +96,11 @@ static enum phema_status push_object(struct pickle_machine *machine, struct pick
 {
     struct pickle_node *node = NULL;
     enum phema_status status = pickle_push_new(&node, machine, PICKLE_OBJECT, err);
-    if (!status)
-        node->global = global;
-    return status;
+    if (status)
+        return status;
+    node->global = global;
+    node->is_unhashable = global->action == ACTION_UNHASHABLE;
+    return PHEMA_OK;
 }
 
 /* OrderedDict() and the like, empty or made of a list of pairs; any other argument (a factory, a
@@ -112,32 +114,38 @@ static enum phema_status push_dict(struct pickle_machine *machine, const struct 
         return status;
     const struct pickle_node *source = args->items.at[0];
     if (source->kind == PICKLE_DICT)
-        return pickle_append(machine, &dict->items, source->items.at, source->items.n, err);
+        return pickle_set_items(machine, dict, source->items.at, source->items.n, err);
     if (source->kind != PICKLE_LIST && source->kind != PICKLE_TUPLE)
         return PHEMA_OK;
     for (size_t i = 0; i < source->items.n && !status; i++) {
         const struct pickle_node *pair = source->items.at[i];
         if ((pair->kind != PICKLE_TUPLE && pair->kind != PICKLE_LIST) || pair->items.n != 2)
             return phema_fail(err, PHEMA_ERR_FILE, "makes a dict of what are not pairs");
-        status = pickle_append(machine, &dict->items, pair->items.at, 2, err);
+        status = pickle_set_items(machine, dict, pair->items.at, 2, err);
     }
     return status;
 }
 
-static enum phema_status push_set(struct pickle_machine *machine, const struct pickle_node *args,
-                                  struct phema_error *err)
+static enum phema_status push_set(struct pickle_machine *machine,
+                                  const struct pickle_global *global,
+                                  const struct pickle_node *args, struct phema_error *err)
 {
     struct pickle_node *set = NULL;
     enum phema_status status = pickle_push_new(&set, machine, PICKLE_SET, err);
-    if (status || args->items.n == 0)
+    if (status)
         return status;
+    set->is_unhashable = strcmp(strrchr(global->name, '.'), ".frozenset") != 0;
+    if (args->items.n == 0)
+        return PHEMA_OK;
     const struct pickle_node *source = args->items.at[0];
     if (source->kind != PICKLE_LIST && source->kind != PICKLE_TUPLE && source->kind != PICKLE_SET)
         return phema_fail(err, PHEMA_ERR_FILE, "makes a set of what is no list");
-    return pickle_append(machine, &set->items, source->items.at, source->items.n, err);
+    status = pickle_check_keys(source->items.at, source->items.n, 1, err);
+    return status ? status
+                  : pickle_append(machine, &set->items, source->items.at, source->items.n, err);
 }
 
-/* The value of a text key; NULL when there is none, or when it is set twice. */
+/* The value that a text key was given last; NULL when there is none. */
 static struct pickle_node *value_of(const struct pickle_node *dict, const char *name)
 {
     size_t size = strlen(name);
@@ -147,8 +155,6 @@ static struct pickle_node *value_of(const struct pickle_node *dict, const char *
         if (key->kind != PICKLE_TEXT || key->span.size != size ||
             memcmp(key->span.data, name, size) != 0)
             continue;
-        if (found)
-            return NULL;
         found = dict->items.at[i + 1];
     }
     return found;
@@ -173,8 +179,7 @@ static enum phema_status push_persistent(struct pickle_machine *machine,
         source->kind != PICKLE_TEXT || !class || class->kind != PICKLE_TEXT || !state ||
         (state->kind != PICKLE_DICT && state->kind != PICKLE_NONE))
         return phema_fail(err, PHEMA_ERR_FILE,
-                          "expected type 'class', module_src, class_name and a dict as state, each "
-                          "once");
+                          "expected type 'class', module_src, class_name and a dict as state");
     if (!version || version->kind != PICKLE_INT || version->integer != 6)
         return phema_fail(err, PHEMA_ERR_FILE, "expected an object of version 6, as EDM2 saves it");
     struct pickle_node *module = NULL;
@@ -258,12 +263,13 @@ enum phema_status op_reduce(struct pickle_machine *machine, uint8_t opcode, stru
         return status;
     switch (global->action) {
     case ACTION_INERT:
+    case ACTION_UNHASHABLE:
     case ACTION_ALLOWED:
         return push_object(machine, global, err);
     case ACTION_DICT:
         return push_dict(machine, args, err);
     case ACTION_SET:
-        return push_set(machine, args, err);
+        return push_set(machine, global, args, err);
     case ACTION_SIZE:
         if (args->items.n == 1 && args->items.at[0]->kind == PICKLE_TUPLE)
             return pickle_push(machine, args->items.at[0], err);
@@ -308,13 +314,14 @@ enum phema_status op_new_object(struct pickle_machine *machine, uint8_t opcode,
         return status;
     switch (global->action) {
     case ACTION_INERT:
+    case ACTION_UNHASHABLE:
     case ACTION_ALLOWED:
     case ACTION_SIZE:
         return push_object(machine, global, err);
     case ACTION_DICT:
         return push_dict(machine, args, err);
     case ACTION_SET:
-        return push_set(machine, args, err);
+        return push_set(machine, global, args, err);
     case ACTION_MODULE_CLASS:
         return pickle_push_new(&module, machine, PICKLE_MODULE, err);
     case ACTION_RECORD_CLASS:
@@ -325,8 +332,8 @@ enum phema_status op_new_object(struct pickle_machine *machine, uint8_t opcode,
     }
 }
 
-/* State goes to modules and records, which are read; for all else it is dropped. On a global it
- * would change a class. */
+/* State goes to modules and records, which are read, and to dicts, whose attributes it is; for all
+ * else it is dropped. On a global it would change a class. */
 enum phema_status op_build(struct pickle_machine *machine, uint8_t opcode, struct phema_error *err)
 {
     (void)opcode;
@@ -339,6 +346,10 @@ enum phema_status op_build(struct pickle_machine *machine, uint8_t opcode, struc
         return status;
     switch ((enum pickle_kind)target->kind) {
     case PICKLE_DICT:
+        if (target->attributes)
+            return phema_fail(err, PHEMA_ERR_FILE, "builds a dict twice");
+        target->attributes = state;
+        return PHEMA_OK;
     case PICKLE_OBJECT:
     case PICKLE_TENSOR:
         return PHEMA_OK;

@@ -37,8 +37,8 @@ static enum phema_status list_records(struct phema_record *records, size_t *n,
             continue;
         struct phema_record *record = &records[(*n)++];
         *record = (struct phema_record){
-            .offset = entry->offset, .size_bytes = entry->size, .n_crc = 2, .crc = entry->crc};
-        status = zip_find_crcs(record->crc_at, zip, entry, err);
+            .offset = entry->offset, .size_bytes = entry->size, .crc = entry->crc};
+        record->n_crc = zip_find_crcs(record->crc_at, zip, entry);
     }
     if (!status && *n)
         qsort(records, *n, sizeof(*records), by_offset);

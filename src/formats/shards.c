@@ -85,6 +85,10 @@ static enum phema_status read_row(struct shard_index *index, struct phema_json_f
 static enum phema_status read_index(struct shard_index *index, struct phema_span content,
                                     struct phema_error *err)
 {
+    if (content.size > PHEMA_MAX_INDEX_BYTES)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "expected an index of shards of at most %zu bytes, found JSON of %zu",
+                          PHEMA_MAX_INDEX_BYTES, content.size);
     enum phema_status status = phema_json_parse(&index->document, content, err);
     if (status)
         return status;

@@ -15,13 +15,27 @@
 #define STEPS_PER_BYTE 64u
 #define STEPS_AT_LEAST ((uint64_t)1 << 12)
 
-enum walk_state { NOT_ASKED, BEING_ASKED, WITHOUT_TENSORS, WITH_TENSORS };
+enum walk_state {
+    NOT_ASKED,
+    BEING_ASKED,
+    WITHOUT_TENSORS,
+    WITH_TENSORS,
+    BEING_LISTED,
+    IS_LISTED /* a tensor */
+};
 
+/* Files are listed in two passes: first what a state_dict is made of, then the tensors that are
+ * only found by way of attributes. These may refer to anything, their owner included. */
 struct walk {
     struct phema_checkpoint *checkpoint;
     struct phema_text name;
     uint64_t steps_left;
-    size_t n_left_out; /* values with tensors under keys that make no name */
+    unsigned nesting;
+    unsigned n_attributes; /* on the way from the root to the node at hand */
+    bool is_second;        /* pass */
+    bool has_attributes;   /* that lead to tensors */
+    size_t n_left_out;     /* values with tensors under keys that make no name */
+    size_t n_too_deep;     /* attributes that were not followed to their end */
 };
 
 static enum phema_status spend(struct walk *walk, uint64_t steps, struct phema_error *err)
@@ -34,72 +48,68 @@ static enum phema_status spend(struct walk *walk, uint64_t steps, struct phema_e
     return PHEMA_OK;
 }
 
-static int by_key(const void *a, const void *b)
+static enum phema_status fail_nesting(struct phema_error *err)
 {
-    const struct pickle_node *left = *(const struct pickle_node *const *)a;
-    const struct pickle_node *right = *(const struct pickle_node *const *)b;
-    if (left->kind != right->kind)
-        return left->kind < right->kind ? -1 : 1;
-    if (left->kind == PICKLE_INT)
-        return (left->integer > right->integer) - (left->integer < right->integer);
-    size_t shorter = left->span.size < right->span.size ? left->span.size : right->span.size;
-    int order = shorter ? memcmp(left->span.data, right->span.data, shorter) : 0;
-    return order ? order
-                 : (left->span.size > right->span.size) - (left->span.size < right->span.size);
+    return phema_fail(err, PHEMA_ERR_FILE, "containers are nested deeper than %u", MAX_NESTING);
 }
 
-static bool makes_name(const struct pickle_node *key)
+static bool is_text(const struct pickle_node *node, const char *text, size_t size)
 {
-    return key->kind == PICKLE_TEXT || key->kind == PICKLE_INT;
+    return node->kind == PICKLE_TEXT && node->span.size == size &&
+           (size == 0 || memcmp(node->span.data, text, size) == 0);
 }
 
-/* Python keeps the last of two values under one key; which one was meant is not ours to guess. */
-static enum phema_status check_keys(const struct pickle_node *dict, struct phema_error *err)
+static bool leads_to_tensors(const struct pickle_node *node)
 {
-    size_t n = 0;
-    const struct pickle_node **keys =
-        calloc(dict->items.n / 2 + 1, sizeof(const struct pickle_node *));
-    if (!keys)
-        return fail_memory(err);
-    for (size_t i = 0; i + 1 < dict->items.n; i += 2)
-        if (makes_name(dict->items.at[i]))
-            keys[n++] = dict->items.at[i];
-    qsort(keys, n, sizeof(const struct pickle_node *), by_key);
-    enum phema_status status = PHEMA_OK;
-    for (size_t i = 1; i < n && !status; i++) {
-        if (by_key(&keys[i - 1], &keys[i]) != 0)
-            continue;
-        struct phema_name_buffer shown;
-        const struct phema_span key =
-            keys[i]->kind == PICKLE_TEXT ? keys[i]->span : (struct phema_span){NULL, 0};
-        status = phema_fail(err, PHEMA_ERR_FILE, "a dict sets the key '%s' twice",
-                            phema_name_shown(&shown, (const char *)key.data, key.size));
-    }
-    free(keys);
-    return status;
+    return node->kind == PICKLE_TENSOR || node->walk_state == WITH_TENSORS;
 }
 
-/* Members of a module that its state_dict is made of. */
-static struct pickle_node *member(const struct pickle_node *module, const char *name)
+/* What a module has under a name; NULL: nothing, or something of another kind. */
+static struct pickle_node *member(bool *is_other, const struct pickle_node *module,
+                                  const char *name, enum pickle_kind kind)
 {
     size_t size = strlen(name);
     const struct pickle_node *state = module->state;
-    for (size_t i = 0; state && i + 1 < state->items.n; i += 2) {
-        const struct pickle_node *key = state->items.at[i];
-        if (key->kind == PICKLE_TEXT && key->span.size == size &&
-            memcmp(key->span.data, name, size) == 0)
-            return state->items.at[i + 1];
-    }
-    return NULL;
+    struct pickle_node *found = NULL;
+    for (size_t i = 0; state && i + 1 < state->items.n && !found; i += 2)
+        if (is_text(state->items.at[i], name, size))
+            found = state->items.at[i + 1];
+    *is_other = found && found->kind != kind;
+    return *is_other ? NULL : found;
 }
 
+/* What a state_dict is made of: dicts. */
 static const char *const module_members[] = {"_parameters", "_buffers", "_modules"};
 
 /* Which buffers are left out; torch looks it up as a set. */
 static const char left_out_member[] = "_non_persistent_buffers_set";
 
+/* All else that a module has is an attribute. */
+static bool is_member(const struct pickle_node *key)
+{
+    for (size_t i = 0; i < ARRAY_LEN(module_members); i++)
+        if (is_text(key, module_members[i], strlen(module_members[i])))
+            return true;
+    return is_text(key, left_out_member, strlen(left_out_member));
+}
+
+/* ---- What leads to tensors ---- */
+
 static enum phema_status ask(bool *has_tensors, struct walk *walk, struct pickle_node *node,
                              unsigned nesting, struct phema_error *err);
+
+static enum phema_status ask_attribute(bool *has_tensors, struct walk *walk,
+                                       struct pickle_node *node, unsigned nesting,
+                                       struct phema_error *err)
+{
+    bool has = false;
+    walk->n_attributes++;
+    enum phema_status status = ask(&has, walk, node, nesting + 1, err);
+    walk->n_attributes--;
+    walk->has_attributes |= has;
+    *has_tensors |= has;
+    return status;
+}
 
 static enum phema_status ask_items(bool *has_tensors, struct walk *walk,
                                    const struct pickle_node *node, unsigned nesting,
@@ -112,8 +122,8 @@ static enum phema_status ask_items(bool *has_tensors, struct walk *walk,
         status = ask(&has, walk, node->items.at[i], nesting + 1, err);
         *has_tensors |= has;
     }
-    if (!status && is_dict && *has_tensors)
-        status = check_keys(node, err);
+    if (!status && node->attributes)
+        status = ask_attribute(has_tensors, walk, node->attributes, nesting, err);
     return status;
 }
 
@@ -122,38 +132,45 @@ static enum phema_status ask_module(bool *has_tensors, struct walk *walk,
                                     struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
+    bool is_other = false, has = false, is_strict = walk->n_attributes == 0;
     for (size_t i = 0; i < ARRAY_LEN(module_members) && !status; i++) {
-        struct pickle_node *dict = member(module, module_members[i]);
-        if (!dict)
-            continue;
-        if (dict->kind != PICKLE_DICT)
+        struct pickle_node *dict = member(&is_other, module, module_members[i], PICKLE_DICT);
+        if (is_other && is_strict)
             return phema_fail(err, PHEMA_ERR_FILE, "a module's %s are no dict", module_members[i]);
-        bool has = false;
-        status = ask(&has, walk, dict, nesting + 1, err);
+        if (dict)
+            status = ask(&has, walk, dict, nesting + 1, err);
         *has_tensors |= has;
     }
-    if (status || !*has_tensors)
-        return status;
-    const struct pickle_node *left_out = member(module, left_out_member);
-    if (left_out && left_out->kind != PICKLE_SET)
+    (void)member(&is_other, module, left_out_member, PICKLE_SET);
+    if (!status && *has_tensors && is_other && is_strict)
         return phema_fail(err, PHEMA_ERR_FILE, "a module's %s is no set", left_out_member);
-    return check_keys(module->state, err);
+    const struct pickle_node *state = module->state;
+    for (size_t i = 0; state && i + 1 < state->items.n && !status; i += 2)
+        if (!is_member(state->items.at[i]))
+            status = ask_attribute(has_tensors, walk, state->items.at[i + 1], nesting, err);
+    return status;
 }
 
-/* Whether any tensor lies below the node; the answer is kept in it. */
+/* Whether any tensor lies below the node; the answer is kept in it. By way of attributes a
+ * container may hold itself, which adds nothing to it. */
 static enum phema_status ask(bool *has_tensors, struct walk *walk, struct pickle_node *node,
                              unsigned nesting, struct phema_error *err)
 {
-    *has_tensors = node->kind == PICKLE_TENSOR || node->walk_state == WITH_TENSORS;
+    *has_tensors = leads_to_tensors(node);
     bool is_container = node->kind == PICKLE_TUPLE || node->kind == PICKLE_LIST ||
                         node->kind == PICKLE_SET || node->kind == PICKLE_DICT;
     if ((!is_container && node->kind != PICKLE_MODULE) || node->walk_state == WITH_TENSORS ||
         node->walk_state == WITHOUT_TENSORS)
         return PHEMA_OK;
-    if (node->walk_state == BEING_ASKED)
+    bool is_inside = node->walk_state == BEING_ASKED;
+    if (walk->n_attributes && (is_inside || nesting > MAX_NESTING)) {
+        walk->n_too_deep += !is_inside;
+        return PHEMA_OK;
+    }
+    if (is_inside)
         return phema_fail(err, PHEMA_ERR_FILE, "a container holds itself");
     if (nesting > MAX_NESTING)
-        return phema_fail(err, PHEMA_ERR_FILE, "containers are nested deeper than %u", MAX_NESTING);
+        return fail_nesting(err);
 
     node->walk_state = BEING_ASKED;
     enum phema_status status = is_container ? ask_items(has_tensors, walk, node, nesting, err)
@@ -161,6 +178,8 @@ static enum phema_status ask(bool *has_tensors, struct walk *walk, struct pickle
     node->walk_state = *has_tensors ? WITH_TENSORS : WITHOUT_TENSORS;
     return status;
 }
+
+/* ---- Places ---- */
 
 /* Sizes and strides of a view into the arena; strides stay NULL for C order, in which sizes of 1
  * may have any stride. */
@@ -218,6 +237,8 @@ enum phema_status torch_place_tensor(struct phema_tensor *tensor, struct phema_a
     return PHEMA_OK;
 }
 
+/* ---- Listing ---- */
+
 static enum phema_status list_tensor(struct walk *walk, const struct pickle_tensor *view,
                                      enum phema_tensor_kind kind, struct phema_error *err)
 {
@@ -267,7 +288,7 @@ static enum phema_status list_below(struct walk *walk, const char *part, size_t 
 {
     bool was_root = !walk->name.data;
     enum phema_status status = spend(walk, 1, err);
-    if (status || (node->kind != PICKLE_TENSOR && node->walk_state != WITH_TENSORS))
+    if (status || !leads_to_tensors(node))
         return status;
     size_t before = push_name(walk, part, size);
     status = phema_text_check(&walk->name, err);
@@ -299,35 +320,72 @@ static enum phema_status list_items(struct walk *walk, const struct pickle_node 
     return status;
 }
 
+/* Said once: in the first pass, or where only the second one comes. */
+static void leave_out(struct walk *walk)
+{
+    walk->n_left_out += !walk->is_second || walk->n_attributes > 0;
+}
+
+static enum phema_status list_pair(struct walk *walk, const struct pickle_node *key,
+                                   struct pickle_node *value, enum phema_tensor_kind kind,
+                                   struct phema_error *err)
+{
+    if (key->kind == PICKLE_TEXT)
+        return list_below(walk, (const char *)key->span.data, key->span.size, value, kind, err);
+    if (key->kind == PICKLE_INT)
+        return list_numbered(walk, key->integer, value, kind, err);
+    if (leads_to_tensors(value))
+        leave_out(walk);
+    return PHEMA_OK;
+}
+
+/* Attributes are named as items are. */
+static enum phema_status list_attribute(struct walk *walk, const struct pickle_node *key,
+                                        struct pickle_node *value, struct phema_error *err)
+{
+    walk->n_attributes++;
+    enum phema_status status = list_pair(walk, key, value, PHEMA_KIND_ATTRIBUTE, err);
+    walk->n_attributes--;
+    return status;
+}
+
+/* What BUILD gives a dict: a dict of attributes, or a pair of such (with those of __slots__). */
+static enum phema_status list_state(struct walk *walk, const struct pickle_node *state,
+                                    struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    if (state->kind == PICKLE_TUPLE && state->items.n == 2)
+        for (size_t i = 0; i < 2 && !status; i++)
+            if (state->items.at[i]->kind == PICKLE_DICT)
+                status = list_state(walk, state->items.at[i], err);
+    if (state->kind != PICKLE_DICT || state->walk_state != WITH_TENSORS)
+        return status;
+    for (size_t i = 0; i + 1 < state->items.n && !status; i += 2)
+        status = list_attribute(walk, state->items.at[i], state->items.at[i + 1], err);
+    return status;
+}
+
 static enum phema_status list_dict(struct walk *walk, const struct pickle_node *dict,
                                    enum phema_tensor_kind kind, struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
-    for (size_t i = 0; i + 1 < dict->items.n && !status; i += 2) {
-        const struct pickle_node *key = dict->items.at[i];
-        struct pickle_node *value = dict->items.at[i + 1];
-        if (key->kind == PICKLE_TEXT)
-            status =
-                list_below(walk, (const char *)key->span.data, key->span.size, value, kind, err);
-        else if (key->kind == PICKLE_INT)
-            status = list_numbered(walk, key->integer, value, kind, err);
-        else if (value->kind == PICKLE_TENSOR || value->walk_state == WITH_TENSORS)
-            walk->n_left_out++;
-    }
+    for (size_t i = 0; i + 1 < dict->items.n && !status; i += 2)
+        status = list_pair(walk, dict->items.at[i], dict->items.at[i + 1], kind, err);
+    if (!status && walk->is_second && dict->attributes)
+        status = list_state(walk, dict->attributes, err);
     return status;
 }
 
 static bool is_in_set(const struct pickle_node *set, const struct pickle_node *key)
 {
-    for (size_t i = 0; set && i < set->items.n; i++) {
-        const struct pickle_node *item = set->items.at[i];
-        if (item->kind == PICKLE_TEXT && by_key(&item, &key) == 0)
+    for (size_t i = 0; set && i < set->items.n; i++)
+        if (is_text(set->items.at[i], (const char *)key->span.data, key->span.size))
             return true;
-    }
     return false;
 }
 
-/* Own parameters or buffers: tensors, or None where the module has none. */
+/* Own parameters or buffers: tensors, or None where the module has none. An attribute may be any
+ * object with such names. */
 static enum phema_status list_own(struct walk *walk, const struct pickle_node *dict,
                                   const struct pickle_node *left_out, enum phema_tensor_kind kind,
                                   struct phema_error *err)
@@ -340,7 +398,12 @@ static enum phema_status list_own(struct walk *walk, const struct pickle_node *d
             status = spend(walk, left_out->items.n, err);
         if (status || value->kind == PICKLE_NONE)
             continue;
-        if (key->kind != PICKLE_TEXT || value->kind != PICKLE_TENSOR)
+        bool is_named_tensor = key->kind == PICKLE_TEXT && value->kind == PICKLE_TENSOR;
+        if (!is_named_tensor && walk->n_attributes) {
+            status = list_pair(walk, key, value, kind, err);
+            continue;
+        }
+        if (!is_named_tensor)
             return phema_fail(err, PHEMA_ERR_FILE,
                               "a module has a parameter or buffer that is no named tensor");
         if (!is_in_set(left_out, key))
@@ -354,24 +417,27 @@ static enum phema_status list_own(struct walk *walk, const struct pickle_node *d
 static enum phema_status list_module(struct walk *walk, const struct pickle_node *module,
                                      struct phema_error *err)
 {
-    const struct pickle_node *children = member(module, "_modules");
-    enum phema_status status =
-        list_own(walk, member(module, "_parameters"), NULL, PHEMA_KIND_PARAMETER, err);
+    bool is_other = false; /* has been looked at */
+    const struct pickle_node *parameters = member(&is_other, module, "_parameters", PICKLE_DICT);
+    const struct pickle_node *buffers = member(&is_other, module, "_buffers", PICKLE_DICT);
+    const struct pickle_node *children = member(&is_other, module, "_modules", PICKLE_DICT);
+    const struct pickle_node *left_out = member(&is_other, module, left_out_member, PICKLE_SET);
+    const struct pickle_node *state = module->state;
+    enum phema_status status = list_own(walk, parameters, NULL, PHEMA_KIND_PARAMETER, err);
     if (!status)
-        status = list_own(walk, member(module, "_buffers"), member(module, left_out_member),
-                          PHEMA_KIND_BUFFER, err);
+        status = list_own(walk, buffers, left_out, PHEMA_KIND_BUFFER, err);
     if (!status && children)
         status = list_dict(walk, children, PHEMA_KIND_UNKNOWN, err);
+    for (size_t i = 0; walk->is_second && state && i + 1 < state->items.n && !status; i += 2)
+        if (!is_member(state->items.at[i]))
+            status = list_attribute(walk, state->items.at[i], state->items.at[i + 1], err);
     return status;
 }
 
-/* A node that is known to lead to tensors. */
-static enum phema_status list(struct walk *walk, struct pickle_node *node,
-                              enum phema_tensor_kind kind, struct phema_error *err)
+static enum phema_status list_container(struct walk *walk, struct pickle_node *node,
+                                        enum phema_tensor_kind kind, struct phema_error *err)
 {
     switch ((enum pickle_kind)node->kind) {
-    case PICKLE_TENSOR:
-        return list_tensor(walk, node->tensor, kind, err);
     case PICKLE_DICT:
         return list_dict(walk, node, kind, err);
     case PICKLE_TUPLE:
@@ -379,31 +445,107 @@ static enum phema_status list(struct walk *walk, struct pickle_node *node,
         return list_items(walk, node, err);
     case PICKLE_MODULE:
         return list_module(walk, node, err);
-    case PICKLE_SET: /* has no order to name its members by */
-        walk->n_left_out++;
-        return PHEMA_OK;
-    default:
+    default: /* a set has no order to name its members by */
+        leave_out(walk);
         return PHEMA_OK;
     }
 }
 
+/* A node that is known to lead to tensors. Shared containers can be nested deeper than each was
+ * when it was asked. */
+static enum phema_status list(struct walk *walk, struct pickle_node *node,
+                              enum phema_tensor_kind kind, struct phema_error *err)
+{
+    if (node->kind == PICKLE_TENSOR) {
+        if (walk->is_second && node->walk_state == IS_LISTED)
+            return PHEMA_OK;
+        node->walk_state = IS_LISTED;
+        return list_tensor(walk, node->tensor, walk->is_second ? PHEMA_KIND_ATTRIBUTE : kind, err);
+    }
+    if (walk->nesting > MAX_NESTING) {
+        if (!walk->n_attributes)
+            return fail_nesting(err);
+        walk->n_too_deep++;
+        return PHEMA_OK;
+    }
+    node->walk_state = BEING_LISTED;
+    walk->nesting++;
+    enum phema_status status = list_container(walk, node, kind, err);
+    walk->nesting--;
+    node->walk_state = WITH_TENSORS;
+    return status;
+}
+
+/* All that a dict holds beside the model. */
+static enum phema_status ask_beside(struct walk *walk, const struct pickle_node *root,
+                                    const struct pickle_node *model, struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    bool has_tensors = false;
+    for (size_t i = 1; i < root->items.n && !status; i += 2)
+        if (root->items.at[i] != model)
+            status = ask_attribute(&has_tensors, walk, root->items.at[i], 0, err);
+    if (!status && root->attributes)
+        status = ask_attribute(&has_tensors, walk, root->attributes, 0, err);
+    return status;
+}
+
+static enum phema_status list_beside(struct walk *walk, const struct pickle_node *root,
+                                     const struct pickle_node *model, struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    for (size_t i = 0; i + 1 < root->items.n && !status; i += 2)
+        if (root->items.at[i + 1] != model)
+            status = list_attribute(walk, root->items.at[i], root->items.at[i + 1], err);
+    if (!status && root->attributes)
+        status = list_state(walk, root->attributes, err);
+    return status;
+}
+
+static enum phema_status list_model(struct walk *walk, struct pickle_node *root,
+                                    const struct torch_model *model, struct phema_error *err)
+{
+    if (model)
+        return list_below(walk, model->name, strlen(model->name), model->node, PHEMA_KIND_UNKNOWN,
+                          err);
+    return leads_to_tensors(root) ? list(walk, root, PHEMA_KIND_UNKNOWN, err) : PHEMA_OK;
+}
+
+static enum phema_status warn(const struct walk *walk, struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    if (walk->n_left_out)
+        status = checkpoint_warn(walk->checkpoint, err,
+                                 "%zu values with tensors are left out: their keys are neither "
+                                 "text nor integers",
+                                 walk->n_left_out);
+    if (!status && walk->n_too_deep)
+        status = checkpoint_warn(walk->checkpoint, err,
+                                 "%zu attributes are not followed to their end: containers are "
+                                 "nested deeper than %u",
+                                 walk->n_too_deep, MAX_NESTING);
+    return status;
+}
+
 enum phema_status torch_list_tensors(struct phema_checkpoint *checkpoint, struct pickle_node *root,
-                                     size_t pickle_size, struct phema_error *err)
+                                     const struct torch_model *model, size_t pickle_size,
+                                     struct phema_error *err)
 {
     struct walk walk = {.checkpoint = checkpoint};
     if (!phema_size_mul(&walk.steps_left, pickle_size, STEPS_PER_BYTE) ||
         !phema_size_add(&walk.steps_left, walk.steps_left, STEPS_AT_LEAST))
         walk.steps_left = UINT64_MAX;
     bool has_tensors = false;
-    enum phema_status status = ask(&has_tensors, &walk, root, 0, err);
-    if (!status && has_tensors)
-        status = list(&walk, root, PHEMA_KIND_UNKNOWN, err);
+    enum phema_status status = ask(&has_tensors, &walk, model ? model->node : root, 0, err);
+    if (!status && model)
+        status = ask_beside(&walk, root, model->node, err);
+    if (!status)
+        status = list_model(&walk, root, model, err);
+    walk.is_second = true;
+    if (!status && walk.has_attributes)
+        status = list_model(&walk, root, model, err);
+    if (!status && walk.has_attributes && model)
+        status = list_beside(&walk, root, model->node, err);
     phema_text_clear(&walk.name);
-    if (!status && walk.n_left_out)
-        status =
-            checkpoint_warn(checkpoint, err,
-                            "%zu values with tensors are left out: their keys are neither text "
-                            "nor integers",
-                            walk.n_left_out);
-    return status;
+    return status ? status : warn(&walk, err);
 }

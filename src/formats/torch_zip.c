@@ -203,7 +203,7 @@ static enum phema_status open_torch_zip(struct phema_checkpoint *checkpoint,
     enum phema_status status = read_archive(&root, &pickle_size, &archive,
                                             checkpoint_content(checkpoint, 0), options, err);
     if (!status)
-        status = torch_list_tensors(checkpoint, root, pickle_size, err);
+        status = torch_list_tensors(checkpoint, root, NULL, pickle_size, err);
     if (!status)
         status = torch_list_values(checkpoint, root, pickle_size, err);
     clear(&archive);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* zip.c - the central directory of a zip file (APPNOTE.TXT 6.3; docs/formats/torch-zip.md). Sizes
- * come from the directory alone: torch writes zeros into local headers. What torch tolerates
- * (overlapping, renamed, duplicated entries) is refused. */
+ * come from the directory; what local headers and descriptors say of them must agree. What torch
+ * tolerates (overlapping, renamed, duplicated entries) is refused. */
 #include "zip.h"
 
 #include <stdlib.h>
@@ -145,15 +145,14 @@ static const char *what_is_wrong_with_name(const char *name, size_t size)
 }
 
 /* Fields that are saturated stand in the zip64 extra field, in this order. */
-static enum phema_status read_extra64(struct zip_entry *entry, struct phema_span extra,
+static enum phema_status read_extra64(uint64_t *const *fields, size_t n, struct phema_span extra,
                                       struct phema_error *err)
 {
-    uint64_t *wide[] = {&entry->size, &entry->stored_size, &entry->header};
     size_t n_wanted = 0;
     uint64_t *wanted[3] = {NULL, NULL, NULL};
-    for (size_t i = 0; i < ARRAY_LEN(wide); i++)
-        if (*wide[i] == UINT32_MAX)
-            wanted[n_wanted++] = wide[i];
+    for (size_t i = 0; i < n; i++)
+        if (*fields[i] == UINT32_MAX)
+            wanted[n_wanted++] = fields[i];
     if (!n_wanted)
         return PHEMA_OK;
     for (size_t at = 0; extra.size - at >= 4;) {
@@ -172,14 +171,14 @@ static enum phema_status read_extra64(struct zip_entry *entry, struct phema_span
     return refuse(err, "a saturated size without its zip64 field");
 }
 
-/* A descriptor whose sizes, of width bytes, stand behind skip bytes of signature and the CRC. */
+/* A descriptor: behind skip bytes of signature the CRC, then the sizes, of width bytes. */
 static bool is_descriptor(const struct zip_entry *entry, struct phema_span content, size_t skip,
                           size_t width)
 {
     /* data end inside: checked */
     const uint8_t *found =
         bytes_at(content, entry->offset + entry->stored_size, skip + 4 + 2 * width);
-    if (!found)
+    if (!found || phema_load_u32(found + skip) != entry->crc)
         return false;
     const uint8_t *sizes = found + skip + 4;
     if (width == 4)
@@ -205,6 +204,26 @@ static bool find_descriptor(struct zip_entry *entry, struct phema_span content)
     }
 }
 
+/* With a descriptor behind the data, which was not known before they were written, a local header
+ * has zeros; else it says what the directory does. */
+static enum phema_status check_local_sizes(const struct zip_entry *entry, const uint8_t *local,
+                                           struct phema_span extra, struct phema_error *err)
+{
+    uint32_t crc = phema_load_u32(local + LOCAL_CRC);
+    uint64_t stored_size = phema_load_u32(local + 18);
+    uint64_t size = phema_load_u32(local + 22);
+    uint64_t *const wide[] = {&size, &stored_size};
+    enum phema_status status = read_extra64(wide, ARRAY_LEN(wide), extra, err);
+    if (status)
+        return status;
+    bool may_be_zero = entry->flags & FLAG_DESCRIPTOR;
+    if ((size == entry->size || (may_be_zero && size == 0)) &&
+        (stored_size == entry->stored_size || (may_be_zero && stored_size == 0)) &&
+        (crc == entry->crc || (may_be_zero && crc == 0)))
+        return PHEMA_OK;
+    return refuse(err, "the local header has another size or checksum than the directory");
+}
+
 /* The local header must be that of the entry; where the data lie follows from it. */
 static enum phema_status read_local(struct zip_entry *entry, struct phema_span content,
                                     uint64_t directory_offset, struct phema_error *err)
@@ -227,7 +246,9 @@ static enum phema_status read_local(struct zip_entry *entry, struct phema_span c
         return refuse(err, "the descriptor behind the data disagrees with the directory");
     if (entry->end > directory_offset)
         return refuse(err, "the data do not end before the directory");
-    return PHEMA_OK;
+    /* inside: the data stand behind it */
+    struct phema_span extra = {local + LOCAL_BYTES + name_size, (size_t)extra_size};
+    return check_local_sizes(entry, local, extra, err);
 }
 
 enum phema_status zip_fail_in(struct phema_error *err, enum phema_status status,
@@ -244,7 +265,8 @@ static enum phema_status check_entry(struct zip_entry *entry, struct phema_span 
 {
     if (entry->flags & FLAGS_ENCRYPTED)
         return refuse(err, "it is encrypted");
-    enum phema_status status = read_extra64(entry, extra, err);
+    uint64_t *const wide[] = {&entry->size, &entry->stored_size, &entry->header};
+    enum phema_status status = read_extra64(wide, ARRAY_LEN(wide), extra, err);
     return status ? status : read_local(entry, content, directory_offset, err);
 }
 
@@ -372,16 +394,18 @@ const struct zip_entry *zip_find(const struct zip_archive *zip, const char *name
     return name_index_find(&index, &zip->names, name, size) ? &zip->entries[index] : NULL;
 }
 
-enum phema_status zip_find_crcs(uint64_t places[2], const struct zip_archive *zip,
-                                const struct zip_entry *entry, struct phema_error *err)
+unsigned zip_find_crcs(uint64_t places[PHEMA_RECORD_CRCS], const struct zip_archive *zip,
+                       const struct zip_entry *entry)
 {
-    places[0] = entry->central + CENTRAL_CRC;
-    places[1] = entry->flags & FLAG_DESCRIPTOR ? entry->descriptor_crc : entry->header + LOCAL_CRC;
-    /* inside: directory, local headers and descriptors were read from there */
-    if (phema_load_u32(zip->content.data + places[1]) == entry->crc)
-        return PHEMA_OK;
-    (void)refuse(err, "the checksum beside the data is not the one in the directory");
-    return zip_fail_in(err, PHEMA_ERR_FILE, entry);
+    uint64_t local = entry->header + LOCAL_CRC;
+    unsigned n = 0;
+    places[n++] = entry->central + CENTRAL_CRC;
+    if (entry->flags & FLAG_DESCRIPTOR)
+        places[n++] = entry->descriptor_crc;
+    /* inside: the header was read from there */
+    if (!(entry->flags & FLAG_DESCRIPTOR) || phema_load_u32(zip->content.data + local) != 0)
+        places[n++] = local;
+    return n;
 }
 
 bool zip_is_stored(const struct zip_entry *entry)

@@ -3,7 +3,7 @@
 #define PHEMA_FORMATS_ZIP_H
 
 #include "name_index.h"
-#include "phema/error.h"
+#include "phema/formats.h"
 #include "phema/span.h"
 
 struct zip_entry {
@@ -39,10 +39,11 @@ const struct zip_entry *zip_find(const struct zip_archive *zip, const char *name
 enum phema_status zip_fail_in(struct phema_error *err, enum phema_status status,
                               const struct zip_entry *entry);
 
-/* Where the entry's CRC stands: in the directory, and in the descriptor or, without one, in the
- * local header. PHEMA_ERR_FILE when the two differ. */
-PHEMA_FALLIBLE zip_find_crcs(uint64_t places[2], const struct zip_archive *zip,
-                             const struct zip_entry *entry, struct phema_error *err);
+/* Where the entry's CRC stands, which is the same everywhere: in the directory, in the descriptor
+ * if there is one, and in the local header unless that leaves it to the descriptor. Returns how
+ * many places these are, 2 or 3. */
+unsigned zip_find_crcs(uint64_t places[PHEMA_RECORD_CRCS], const struct zip_archive *zip,
+                       const struct zip_entry *entry);
 
 /* Bytes as they are: neither compressed nor encrypted. */
 bool zip_is_stored(const struct zip_entry *entry);

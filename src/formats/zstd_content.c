@@ -25,14 +25,16 @@
 struct zstd_content {
     const struct zstd_frames *frames;
     struct phema_span bytes;
-    ZSTD_DCtx *decoder;   /* NULL before the first read and behind the end */
-    uint8_t *skipped;     /* [SKIP_BYTES] with the decoder: what nobody wants */
-    size_t at;            /* next byte of the file */
-    size_t released;      /* pages before were let go */
-    uint64_t position;    /* next byte of the content */
-    uint64_t frame_first; /* content of the frame that was begun last: from here */
-    uint64_t frame_end;   /* with an index: to here */
-    bool is_inside;       /* of a frame; its end is still to come */
+    ZSTD_DCtx *decoder; /* NULL before the first read and behind the end */
+    uint8_t *skipped;   /* [SKIP_BYTES] with the decoder: what nobody wants */
+    size_t at;          /* next byte of the file */
+    size_t released;    /* pages before were let go */
+    uint64_t position;  /* next byte of the content */
+    /* With an index: the frame that holds the next byte of content. Skippable and empty frames may
+     * stand between at and its first byte. */
+    uint64_t frame_offset; /* in the file */
+    uint64_t frame_end;    /* content ends here */
+    bool is_inside;        /* of a frame; its end is still to come */
 };
 
 enum phema_status zstd_content_open(struct zstd_content **out, const struct zstd_frames *frames,
@@ -160,6 +162,14 @@ static enum phema_status end_frame(struct zstd_content *content, struct phema_er
     return status;
 }
 
+/* With an index, where the content of one frame has ended and that of another begins. */
+static void enter_frame(struct zstd_content *content)
+{
+    struct zstd_place place = zstd_frames_find(content->frames, content->position);
+    content->frame_offset = place.file_offset;
+    content->frame_end = place.end;
+}
+
 /* The next size bytes; into dst, or dropped when that is NULL. */
 static enum phema_status advance(struct zstd_content *content, uint64_t size, uint8_t *dst,
                                  struct phema_error *err)
@@ -170,7 +180,7 @@ static enum phema_status advance(struct zstd_content *content, uint64_t size, ui
         if (status)
             return status;
         if (has_index && content->position == content->frame_end)
-            content->frame_end = zstd_frames_find(content->frames, content->position).end;
+            enter_frame(content);
         uint64_t wanted = size;
         if (has_index && wanted > content->frame_end - content->position)
             wanted = content->frame_end - content->position;
@@ -181,7 +191,7 @@ static enum phema_status advance(struct zstd_content *content, uint64_t size, ui
         if (!status && has_index && content->position == content->frame_end)
             status = end_frame(content, err);
         else if (!status && has_index && !content->is_inside &&
-                 content->position != content->frame_first) /* skippable and empty frames may end */
+                 content->at > content->frame_offset) /* it ended, with too little in it */
             status = fail_frame_size(content, err);
         if (status)
             return status;

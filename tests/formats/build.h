@@ -61,7 +61,8 @@ static inline void put_zip(struct phema_text *out, const struct zip_record *reco
         put_int(out, 0, 2); /* flags */
         put_int(out, 0, 2); /* method */
         put_int(out, 0, 8); /* time, date, CRC */
-        put_int(out, 0, 8); /* sizes: nobody may read these */
+        put_int(out, records[i].size, 4);
+        put_int(out, records[i].size, 4);
         put_int(out, strlen(records[i].name), 2);
         put_int(out, 0, 2);
         put_text(out, records[i].name);

@@ -84,10 +84,10 @@ static struct phema_checkpoint *accept(struct phema_span program)
 }
 #define ACCEPT(program) accept(SPAN(program))
 
-/* "name:k" of each tensor, k its kind */
+/* "name:k" of each tensor, k its kind: parameter, buffer or attribute */
 static void check_names(struct phema_checkpoint *checkpoint, const char *wanted)
 {
-    static const char *const kinds[] = {"", ":p", ":b"};
+    static const char *const kinds[] = {"", ":p", ":b", ":a"};
     struct phema_text names = {0};
     put_text(&names, "");
     for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
@@ -115,7 +115,7 @@ static void the_network_lists_as_its_state_dict(void **state)
                                    "}(" TEXT("\1", "c")
                                        LINEAR(STATE("}" TEXT("\1", "w") T "s", "}", NO_SET, "}"))
                                            TEXT("\1", "d") "N" TEXT("\1", "e") NET "u")) "u."),
-                "ema.w:p ema.b:b ema.c.w:p ema.e.w:p");
+                "ema.w:p ema.b:b ema.c.w:p ema.e.w:p encoder.scale:a augment.w:a");
     /* shared parameters are one tensor under two names */
     check_names(ACCEPT(PROTO "}" TEXT("\3", "ema") OBJECT(STATE(
                     "}(" TEXT("\1", "w") T "\x94" TEXT("\1", "v") "h\0u", "}", NO_SET, "}")) "s."),
@@ -132,9 +132,12 @@ static void other_pickles_list_what_they_hold(void **state)
         "ema.w net.w:p");
     check_names(ACCEPT(PROTO NET "."), "w:p");
     REFUSE(PROTO "N.", "plain pickle without tensors");
-    REFUSE(PROTO "}(" TEXT("\3", "ema") OBJECT("N") TEXT("\3", "net") NET "u.",
+    REFUSE(PROTO "}(" TEXT("\3", "ema") OBJECT("N") TEXT("\3", "net") OBJECT("}") "u.",
            "plain pickle without tensors");
-    REFUSE(PROTO "}(" TEXT("\3", "ema") NET TEXT("\3", "ema") NET "u.", "sets the key 'ema' twice");
+    check_names(ACCEPT(PROTO "}(" TEXT("\3", "ema") OBJECT("N") TEXT("\3", "net") NET "u."),
+                "net.w:a");
+    check_names(ACCEPT(PROTO "}(" TEXT("\3", "ema") OBJECT("N") TEXT("\3", "ema") NET "u."),
+                "ema.w:p"); /* the last one */
     REFUSE(PROTO T ".N", "1 bytes behind its end");
     REFUSE(PROTO T "..", "1 bytes behind its end");
     REFUSE(PROTO LEGACY_STORAGE ".", "persistent id where none is expected");
@@ -146,7 +149,7 @@ static void other_pickles_list_what_they_hold(void **state)
 static void objects_are_as_edm2_saves_them(void **state)
 {
     (void)state;
-    static const char reason[] = "each once";
+    static const char reason[] = "and a dict as state";
     REFUSE(PROTO PERSIST ")R.", "one dict that describes the object");
     REFUSE(PROTO PERSIST "]\x85R.", "one dict that describes the object");
     REFUSE(PROTO PERSIST "}}\x86R.", "one dict that describes the object");
@@ -155,8 +158,8 @@ static void objects_are_as_edm2_saves_them(void **state)
     REFUSE(PROTO PERSIST "}(" META("K\5", "K\6", SOURCE, "}") "u\x85R.", reason);
     REFUSE(PROTO PERSIST "}(" META(TYPE, "K\6", "C\4pass", "}") "u\x85R.", reason);
     REFUSE(PROTO PERSIST "}(" META(TYPE, "K\6", SOURCE, "]") "u\x85R.", reason);
-    REFUSE(PROTO PERSIST "}(" META(TYPE, "K\6", SOURCE, "}" TEXT("\5", "state") "}") "u\x85R.",
-           reason);
+    REFUSE(PROTO PERSIST "}(" META(TYPE, "K\6", SOURCE, "}" TEXT("\5", "state") "]") "u\x85R.",
+           reason); /* the last one counts */
     REFUSE(PROTO PERSIST "}(" META(TYPE, "K\5", SOURCE, "}") "u\x85R.", "version 6");
     REFUSE(PROTO PERSIST "}(" META(TYPE, "\x88", SOURCE, "}") "u\x85R.", "version 6");
     REFUSE(PROTO PERSIST ")\x81.", "no class");
@@ -173,11 +176,77 @@ static void modules_are_as_torch_builds_them(void **state)
     REFUSE(
         PROTO OBJECT(STATE("}" TEXT("\1", "w") T "s", "}" TEXT("\1", "w") T "s", NO_SET, "}")) ".",
         "tensor 'w': two tensors have this name");
-    REFUSE(PROTO OBJECT("}(" TEXT("\x0B", "_parameters") "}" TEXT("\1", "w") T
-                        "s" TEXT("\x0B", "_parameters") "}u") ".",
-           "sets the key '_parameters' twice");
+    check_names(ACCEPT(PROTO OBJECT("}(" TEXT("\x0B", "_parameters") "}" TEXT(
+                    "\x0B", "_parameters") "}" TEXT("\1", "w") T "su") "."),
+                "w:p");
     REFUSE(PROTO OBJECT("}" TEXT("\x08", "_modules") "}\x94" TEXT("\1", "m") "h\0ss") ".",
            "holds itself");
+}
+
+#define STEP(items) "}(" TEXT("\1", "n") "K\1" items "u"
+
+/* What is beside parameters, buffers and children; behind all that a state_dict has. */
+static void tensors_in_attributes_are_listed_behind_the_others(void **state)
+{
+    (void)state;
+    check_names(ACCEPT(PROTO "}(" TEXT("\4", "loss")
+                           OBJECT(STEP(TEXT("\5", "table") T TEXT("\4", "more") "]" T "a"))
+                               TEXT("\3", "ema") NET "u."),
+                "ema.w:p loss.table:a loss.more.0:a");
+    /* of a module, at any depth; of its own parameters none is listed again */
+    check_names(
+        ACCEPT(PROTO "}" TEXT("\3", "ema") OBJECT(
+            "}(" TEXT("\x0B", "_parameters") "}" TEXT("\1", "w") T
+            "\x94s" TEXT("\1", "f") "]h\0a" TEXT("\1", "g") "]h\0a" T "a" TEXT(
+                "\x08", "_modules") "}" TEXT("\1", "c") LINEAR(STEP(TEXT("\1", "a") T)) "su") "s."),
+        "ema.w:p ema.c.a:a ema.g.1:a");
+    /* of no module at all, and of none that is the model */
+    check_names(ACCEPT(PROTO OBJECT(STEP(TEXT("\1", "a") T)) "."), "a:a");
+    check_names(
+        ACCEPT(PROTO "}(" TEXT("\1", "x") OBJECT(STEP(TEXT("\1", "a") T)) TEXT("\1", "w") T "u."),
+        "w x.a:a");
+    /* other kinds under the names of members are attributes there */
+    check_names(ACCEPT(PROTO "}(" TEXT("\4", "loss")
+                           OBJECT("}(" TEXT("\x0B", "_parameters") "}" TEXT(
+                               "\1", "k") "]" T
+                                          "as" TEXT("\x1B", "_non_persistent_buffers_set") "]" TEXT(
+                                              "\x08", "_buffers") "}" TEXT("\1", "b") T "su")
+                               TEXT("\3", "ema") NET "u."),
+                "ema.w:p loss.k.0:a loss.b:a");
+}
+
+/* A module may lead to itself by way of an attribute; so may lists in one. */
+static void attributes_may_refer_to_their_owner(void **state)
+{
+    (void)state;
+    check_names(ACCEPT(PROTO "ctorch.nn.modules.linear\nLinear\n)\x81\x94}(" TEXT(
+                    "\x0B", "_parameters") "}" TEXT("\1", "w") T
+                       "s" TEXT("\5", "owner") "h\0" TEXT("\4", "list") "]\x94(h\0h\1" T "e" TEXT(
+                           "\x08", "_modules") "}" TEXT("\1", "c")
+                           LINEAR(STEP(TEXT("\2", "up") "h\0" TEXT("\1", "a") T)) "sub."),
+                "w:p c.a:a list.2:a");
+}
+
+/* Lists in an attribute are followed for 200 levels, then a warning says so. */
+static void deep_attributes_are_not_followed(void **state)
+{
+    (void)state;
+    struct phema_text file = {0};
+    put_program(&file,
+                SPAN(PROTO PERSIST "}(" TEXT("\4", "type") TYPE TEXT("\7", "version") "K\6" TEXT(
+                    "\x0A", "module_src") SOURCE TEXT("\x0A", "class_name") TEXT("\3", "Net")
+                         TEXT("\5", "state") "}(" TEXT("\x0B", "_parameters") "}" TEXT("\1", "w") T
+                     "s" TEXT("\1", "a") T));
+    for (int i = 0; i < 300; i++)
+        put_text(&file, "\x85");
+    put_text(&file, "uu\x85R.");
+    struct phema_error err = {""};
+    struct phema_checkpoint *checkpoint = NULL;
+    assert_ok(open_bytes(&checkpoint, file.data, file.size, &err), &err);
+    assert_int_equal(phema_checkpoint_n_warnings(checkpoint), 1);
+    assert_non_null(strstr(phema_checkpoint_warning(checkpoint, 0), "nested deeper than 200"));
+    check_names(checkpoint, "w:p");
+    phema_text_clear(&file);
 }
 
 static void refuse_inner(const struct legacy_file *inner, const char *reason)
@@ -432,6 +501,9 @@ int main(void)
         cmocka_unit_test(other_pickles_list_what_they_hold),
         cmocka_unit_test(objects_are_as_edm2_saves_them),
         cmocka_unit_test(modules_are_as_torch_builds_them),
+        cmocka_unit_test(tensors_in_attributes_are_listed_behind_the_others),
+        cmocka_unit_test(attributes_may_refer_to_their_owner),
+        cmocka_unit_test(deep_attributes_are_not_followed),
         cmocka_unit_test(storages_inside_are_whole_files),
         cmocka_unit_test(zips_have_no_storages_inside),
         cmocka_unit_test(bytes_are_loaded_once),

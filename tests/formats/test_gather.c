@@ -140,16 +140,16 @@ static void writes_in_c_order_are_copies(void **state)
     struct phema_tensor tensor = {
         .dtype = PHEMA_U8, .rank = 1, .shape = shape, .n_elems = 8, .size_bytes = 8};
     phema_tensor_write(bytes, &tensor, 3, 2, "ab");
-    assert_string_equal(bytes, "...ab...");
+    assert_string_equal((const char *)bytes, "...ab...");
     tensor.dtype = PHEMA_F4;
     phema_tensor_write(bytes, &tensor, 2, 4, "cd");
-    assert_string_equal(bytes, ".cdab...");
+    assert_string_equal((const char *)bytes, ".cdab...");
     tensor.dtype = PHEMA_F6_E2M3; /* four elements are three bytes */
     phema_tensor_write(bytes, &tensor, 4, 4, "efg");
-    assert_string_equal(bytes, ".cdefg..");
+    assert_string_equal((const char *)bytes, ".cdefg..");
     phema_tensor_write(bytes, &tensor, 4, 0, NULL);
     phema_tensor_write(NULL, &tensor, 0, 0, NULL);
-    assert_string_equal(bytes, ".cdefg..");
+    assert_string_equal((const char *)bytes, ".cdefg..");
 }
 
 int main(void)

@@ -113,8 +113,109 @@ static void two_tensors_of_one_name_are_refused(void **state)
     REFUSE(PROTO "}" TEXT("\3", "a.b") ALL "s" TEXT("\1", "a") "}" TEXT("\1", "b") ALL "ss.",
            "tensor 'a.b': two tensors have this name");
     REFUSE(PROTO "}" INT("\1") ALL "s" TEXT("\1", "1") ALL "s.", "tensor '1'");
-    /* Python keeps the last: here no tensor at all */
-    REFUSE(PROTO "}" TEXT("\1", "k") ALL "s" TEXT("\1", "k") "Ns.", "sets the key 'k' twice");
+}
+
+/* Which key stays, and whether any tensor does, is what CPython 3.11 says of the same pickles. */
+static void equal_keys_are_one_with_the_last_value(void **state)
+{
+    (void)state;
+#define ONE    INT("\1")
+#define ONE_F  "G\x3F\xF0\0\0\0\0\0\0"
+#define LONG_1 "\x8A\x09\1\0\0\0\0\0\0\0\0"
+#define ZERO_F "G\x80\0\0\0\0\0\0\0" /* -0.0 */
+#define TWO_63 "G\x43\xE0\0\0\0\0\0\0"
+#define MIN_64 "\x8A\x08\0\0\0\0\0\0\0\x80" /* -2^63 */
+#define MIN_F  "G\xC3\xE0\0\0\0\0\0\0"
+#define HALF   "G\x3F\xE0\0\0\0\0\0\0"
+    check_names(ACCEPT(PROTO "}" TEXT("\1", "k") ALL "s" TEXT("\1", "k") "Ns."), "");
+    check_names(
+        ACCEPT(PROTO "}" TEXT("\1", "k") "Ns" TEXT("\1", "j") ALL "s" TEXT("\1", "k") ALL "s."),
+        "k j"); /* the first one's place */
+    check_names(ACCEPT(PROTO "}(" ONE ALL "\x88" ALL ONE_F ALL "u."), "1");
+    check_names(ACCEPT(PROTO "}(" ONE "N" LONG_1 ALL "u."), "1");
+    check_names(ACCEPT(PROTO "(" INT("\0") "N\x89" ALL "d."), "0");
+    check_names(ACCEPT(PROTO "}(" INT("\0") "N" ZERO_F ALL "u."), "0");
+    check_names(ACCEPT(PROTO "}(" MIN_64 "N" MIN_F ALL "u."), "-9223372036854775808");
+    check_names(ACCEPT(PROTO "}(" ONE ALL "\x88N" ONE_F "Nu."), "");
+    check_names(ACCEPT(PROTO "ccollections\nOrderedDict\n](" ONE ALL "\x86\x88N\x86" ONE ALL
+                             "\x86" TEXT("\1", "1") "N\x86"
+                                                    "e\x85R."),
+                "1");
+    check_names(ACCEPT(PROTO "ccollections\nOrderedDict\n}" ONE ALL "s\x85R\x88" ALL "s."), "1");
+    /* text, bytes and numbers are never equal, nor are these numbers */
+    check_names(ACCEPT(PROTO "}(" TEXT("\1", "k") ALL "C\1kN" INT("\2") ALL HALF "N" MIN_64
+                                                                                 "N" TWO_63 "Nu."),
+                "k 2");
+    /* not a number is not even itself */
+#define NAN_F "G\x7F\xF8\0\0\0\0\0\0"
+    struct phema_checkpoint *checkpoint =
+        ACCEPT(PROTO "}(" NAN_F ALL NAN_F ALL "\x88" ALL ONE ALL "NNN" ALL "u.");
+    assert_int_equal(phema_checkpoint_n_tensors(checkpoint), 0);
+    /* True is the key of one, None of another */
+    assert_non_null(strstr(phema_checkpoint_warning(checkpoint, 0), "4 values"));
+    phema_checkpoint_close(checkpoint);
+}
+
+static void keys_are_hashable(void **state)
+{
+    (void)state;
+    static const char part[] = "as a key of a dict or an item of a set";
+#define SET    "c__builtin__\nset\n"
+#define FROZEN "c__builtin__\nfrozenset\n"
+    REFUSE(PROTO "}]Ns.", part);
+    REFUSE(PROTO "}}Ns.", part);
+    REFUSE(PROTO "}(NN]Nu.", part);
+    REFUSE(PROTO "(]Nd.", part);
+    REFUSE(PROTO "}\x8FNs.", part);
+    REFUSE(PROTO "}" SET ")RNs.", part);
+    REFUSE(PROTO "}\x96\1\0\0\0\0\0\0\0kNs.", part);
+    REFUSE(PROTO "}c__builtin__\nbytearray\n)RNs.", part);
+    REFUSE(PROTO "}c__builtin__\nlist\n)RNs.", part);
+    REFUSE(PROTO "}ccollections\nOrderedDict\n)RNs.", part);
+    REFUSE(PROTO "}N]\x85\x86Ns.", part); /* inside tuples */
+    REFUSE(PROTO "}(NNN]tNs.", part);
+    REFUSE(PROTO "ccollections\nOrderedDict\n]]N\x86"
+                 "a\x85R.",
+           part);
+    REFUSE(PROTO "\x8F(]\x90.", part);
+    REFUSE(PROTO "(]\x91.", part);
+    REFUSE(PROTO SET "]]a\x85R.", part);
+    check_names(ACCEPT(PROTO "}(NN\x88NK\1NC\1kNNN\x86N(N\x91N" FROZEN ")RN" FROZEN "]Na\x85RNu."),
+                "");
+    check_names(ACCEPT(PROTO "}" ALL "Ns."), ""); /* tensors are, by identity */
+    check_names(ACCEPT(PROTO "\x8F(NN\x86(N\x91\x90."), "");
+}
+
+/* Names and order as torch 1.13 has them in a state_dict with such attributes. */
+static void tensors_in_attributes_of_dicts_are_listed(void **state)
+{
+    (void)state;
+#define ORDERED "ccollections\nOrderedDict\n)R"
+    struct phema_checkpoint *checkpoint =
+        ACCEPT(PROTO "}" TEXT("\1", "s") ORDERED TEXT("\1", "k") ALL "s}(" TEXT("\5", "table")
+                   ALL TEXT("\x09", "_metadata") "}" TEXT("\7", "version")
+                       INT("\1") "sub"
+                                 "s" TEXT("\1", "t") ALL "s.");
+    assert_int_equal(phema_checkpoint_tensors(checkpoint)[0].kind, PHEMA_KIND_UNKNOWN);
+    assert_int_equal(phema_checkpoint_tensors(checkpoint)[2].kind, PHEMA_KIND_ATTRIBUTE);
+    check_names(checkpoint, "s.k t s.table");
+    /* a pair: of __dict__ and of __slots__ */
+    check_names(ACCEPT(PROTO ORDERED "}" TEXT("\1", "a") ALL "s}" TEXT("\1", "b") ALL "s\x86"
+                                                                                      "b."),
+                "a b");
+    check_names(ACCEPT(PROTO ORDERED "N}" TEXT("\1", "b") ALL "s\x86"
+                                                              "b."),
+                "b");
+    /* a dict whose attributes are its items, or a list that holds it */
+    check_names(ACCEPT(PROTO ORDERED "q\0" TEXT("\1", "k") ALL "sh\0b."), "k");
+    check_names(ACCEPT(PROTO ORDERED "q\0}" TEXT("\1", "l") "]h\0a" ALL "asb."), "l.1");
+    check_names(ACCEPT(PROTO ORDERED ALL "b."), ""); /* state that is none of these */
+    REFUSE(PROTO ORDERED "}b}b.", "builds a dict twice");
+    REFUSE(PROTO ORDERED TEXT("\1", "k") ALL "s}" TEXT("\1", "k") ALL "sb.",
+           "tensor 'k': two tensors have this name");
+    checkpoint = ACCEPT(PROTO ORDERED "}" HALF "]" ALL "asb.");
+    assert_non_null(strstr(phema_checkpoint_warning(checkpoint, 0), "1 values"));
+    phema_checkpoint_close(checkpoint);
 }
 
 static void the_stack_is_guarded(void **state)
@@ -288,7 +389,7 @@ static void views_stay_inside_their_storage(void **state)
            "sizes and strides");
     REFUSE(PROTO TENSOR(INT("\0"), INT("\1") "\x85", "J\xFE\xFF\xFF\xFF\x85") ".",
            "sizes and strides");
-    REFUSE(PROTO TENSOR(INT("\0"), "\x8A\x09\1\0\0\0\0\0\0\0\0\x85", INT("\1") "\x85") ".",
+    REFUSE(PROTO TENSOR(INT("\0"), "\x8A\x09\1\0\0\0\0\0\0\0\1\x85", INT("\1") "\x85") ".",
            "sizes");
     REFUSE(PROTO TENSOR(INT("\0"), INT("\1") "\x85", ")") ".", "sizes and strides");
     REFUSE(PROTO TENSOR(INT("\0"), "]" INT("\1") "a", INT("\1") "\x85") ".", "sizes and strides");
@@ -380,6 +481,27 @@ static void put_lattice(struct phema_text *pickle, const void *leaf, size_t leaf
     put_text(pickle, "t."); /* all of them, one after another */
 }
 
+/* Each tuple of a chain holds the one before, 150 levels down: none is deep when it is asked. */
+static void chains_of_shared_containers_end(void **state)
+{
+    (void)state;
+    struct phema_text pickle = {0};
+    put(&pickle, PROTO "(" ALL, sizeof(PROTO "(" ALL) - 1);
+    for (unsigned i = 0; i < 20000; i++) {
+        if (i) {
+            put_text(&pickle, "j");
+            put_int(&pickle, i - 1, 4);
+        }
+        for (unsigned level = 0; level < 150; level++)
+            put_text(&pickle, "\x85");
+        put_text(&pickle, "r");
+        put_int(&pickle, i, 4);
+    }
+    put_text(&pickle, "t.");
+    refuse_pickle(pickle.data, pickle.size, "nested deeper than 200");
+    phema_text_clear(&pickle);
+}
+
 static void shared_containers_do_not_unfold_without_end(void **state)
 {
     (void)state;
@@ -454,6 +576,9 @@ int main(void)
         cmocka_unit_test(names_are_the_path_from_the_root),
         cmocka_unit_test(keys_without_a_name_are_left_out_with_a_warning),
         cmocka_unit_test(two_tensors_of_one_name_are_refused),
+        cmocka_unit_test(equal_keys_are_one_with_the_last_value),
+        cmocka_unit_test(keys_are_hashable),
+        cmocka_unit_test(tensors_in_attributes_of_dicts_are_listed),
         cmocka_unit_test(the_stack_is_guarded),
         cmocka_unit_test(the_memo_is_guarded),
         cmocka_unit_test(lengths_end_inside_the_pickle),
@@ -463,6 +588,7 @@ int main(void)
         cmocka_unit_test(views_stay_inside_their_storage),
         cmocka_unit_test(storages_are_what_the_archive_holds),
         cmocka_unit_test(nesting_and_cycles_end),
+        cmocka_unit_test(chains_of_shared_containers_end),
         cmocka_unit_test(shared_containers_do_not_unfold_without_end),
         cmocka_unit_test(copies_of_containers_are_bounded),
         cmocka_unit_test(modules_list_as_their_state_dict),

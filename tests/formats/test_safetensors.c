@@ -70,6 +70,10 @@ static void broken_json_is_refused(void **state)
         {"{\"a\xED\xA0\x80\":1}", "UTF-8"},
         {"{\"\\ud800\":1}", "surrogates"},
         {"{\"\\udc00\\ud800\":1}", "surrogates"},
+        {"{\"\\ud800\\udbff\":1}", "surrogates"}, /* behind a high one: a high one, ... */
+        {"{\"\\ud800\\ue000\":1}", "surrogates"}, /* ... the next behind all low ones, */
+        {"{\"\\ud800\\uffff\":1}", "surrogates"},
+        {"{\"\\ud800\\u0041\":1}", "surrogates"}, /* and none */
         {"{\"\\u12g4\":1}", "hexadecimal"},
         {"{\"\\x41\":1}", "no such escape"},
         {"{\"a\nb\":1}", "control characters"},

@@ -150,6 +150,25 @@ static void indices_and_shards_must_agree(void **state)
     refuse_index("{\"weight_map\":{\"a\\u0000\":\"one.safetensors\"}}", "NUL");
 }
 
+/* docs/limits.md: 64 MiB. What stands behind the beginning is a hole, and no JSON. */
+static void an_index_has_64_mib_at_most(void **state)
+{
+    (void)state;
+    make_shards("shards");
+    const char *path = in_directory("shards", "long.index.json");
+    for (int beyond = 0; beyond < 2; beyond++) {
+        support_write(path, "{", 1);
+        assert_int_equal(truncate(path, (64 << 20) + beyond), 0);
+        struct phema_error err = {""};
+        struct phema_checkpoint *checkpoint = NULL;
+        assert_fails(phema_checkpoint_open(&checkpoint, path, NULL, &err), PHEMA_ERR_FILE, &err,
+                     beyond ? "long.index.json: expected an index of shards of at most 67108864 "
+                              "bytes, found JSON of 67108865"
+                            : "JSON is not valid at byte 2");
+    }
+    (void)unlink(path);
+}
+
 static void a_name_in_two_shards_is_refused(void **state)
 {
     (void)state;
@@ -306,6 +325,7 @@ int main(void)
         cmocka_unit_test(a_wrong_total_is_a_warning),
         cmocka_unit_test(names_of_shards_stay_below_the_index),
         cmocka_unit_test(indices_and_shards_must_agree),
+        cmocka_unit_test(an_index_has_64_mib_at_most),
         cmocka_unit_test(a_name_in_two_shards_is_refused),
         cmocka_unit_test(shards_may_be_links_and_no_pipes),
         cmocka_unit_test(headers_of_shards_end_inside_them),

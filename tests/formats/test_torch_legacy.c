@@ -90,8 +90,8 @@ static void the_head_is_checked(void **state)
     REFUSE(LEGACY_SYSTEM, "\x80\x02}.", "little_endian");
     REFUSE(LEGACY_SYSTEM, "\x80\x02].", "little_endian");
     REFUSE(LEGACY_SYSTEM, "\x80\x02}X\x0D\0\0\0little_endianK\1s.", "little_endian");
-    REFUSE(LEGACY_SYSTEM, "\x80\x02}(X\x0D\0\0\0little_endian\x88X\x0D\0\0\0little_endian\x88u.",
-           "little_endian");
+    REFUSE(LEGACY_SYSTEM, "\x80\x02}(X\x0D\0\0\0little_endian\x88X\x0D\0\0\0little_endian\x89u.",
+           "big-endian"); /* the last one counts */
     REFUSE(LEGACY_SYSTEM, "\x80\x02" LEGACY_STORAGE ".", "persistent id where none");
 }
 

@@ -64,6 +64,21 @@ static size_t at_storage_header(const struct layout *layout)
     return layout->header[STORAGE];
 }
 
+/* A good archive in which the directory and the local header of a record have other sizes. */
+static void refuse_sizes(size_t record, uint32_t stored_size, uint32_t size, const char *part)
+{
+    struct phema_text file = {0};
+    struct layout layout = put_archive(&file, plain, 3);
+    const size_t at[] = {layout.central[record] + 20, layout.header[record] + 18};
+    for (size_t i = 0; i < ARRAY_LEN(at); i++)
+        for (unsigned byte = 0; byte < 4; byte++) {
+            file.data[at[i] + byte] = (char)(uint8_t)(stored_size >> (8 * byte));
+            file.data[at[i] + 4 + byte] = (char)(uint8_t)(size >> (8 * byte));
+        }
+    assert_refused(file.data, file.size, part);
+    phema_text_clear(&file);
+}
+
 static void refuse_records(const struct zip_record *records, size_t n, const char *part)
 {
     struct phema_text file = {0};
@@ -137,11 +152,27 @@ static void entries_are_checked(void **state)
     refuse_change(at_storage_header, 28, 0xFFFF, 2, "do not end before the directory");
     refuse_change(at_storage_header, 28, 1, 2, "do not end before the directory");
     refuse_change(at_storage_entry, 20, 0x7FFFFFFF, 4, "do not end before the directory");
-    refuse_change(at_storage_entry, 20, 7, 4, "compressed"); /* stored, and two sizes */
-    refuse_change(at_storage_entry, 24, 7, 4, "compressed");
-    refuse_change(at_storage_entry, 20, 0x0000000700000007, 8, "found a record of 7 bytes");
-    uint64_t longer = sizeof(pickle) + 20;
-    refuse_change(at_first_entry, 20, longer << 32 | longer, 8, "overlap");
+    refuse_sizes(STORAGE, 7, 8, "compressed"); /* stored, and two sizes */
+    refuse_sizes(STORAGE, 8, 7, "compressed");
+    refuse_sizes(STORAGE, 7, 7, "found a record of 7 bytes");
+    refuse_sizes(DATA, sizeof(pickle) + 20, sizeof(pickle) + 20, "overlap");
+}
+
+/* Without a descriptor behind the data. */
+static void local_headers_say_what_the_directory_says(void **state)
+{
+    (void)state;
+    static const char part[] =
+        "record 'a/data/0': damaged zip file: the local header has another size or checksum";
+    for (size_t delta = 0; delta < 12; delta++) { /* CRC, stored size, size */
+        refuse_change(at_storage_header, 14 + delta, 1, 1, part);
+        if (delta % 4 == 0 && delta) /* 8, not 0 */
+            refuse_change(at_storage_header, 14 + delta, 0, 4, part);
+    }
+    refuse_change(at_storage_entry, 16, 1, 4, part);
+    refuse_change(at_storage_entry, 20, 7, 4, part);
+    refuse_change(at_storage_entry, 24, 7, 4, part);
+    refuse_change(at_storage_header, 18, UINT32_MAX, 4, "a saturated size without its zip64 field");
 }
 
 static void records_do_not_overlap(void **state)
@@ -380,7 +411,8 @@ static void a_descriptor_does_not_lie_in_the_directory(void **state)
     put_int(&file, 0x02014b50, 4);
     put_int(&file, 8, 4);
     put_int(&file, 0x0008, 2);
-    put_int(&file, 0, 10);
+    put_int(&file, 0, 6);
+    put_int(&file, 0x02014b50, 4);
     put_int(&file, 8, 4);
     put_int(&file, 8, 4);
     put_int(&file, 8, 2);
@@ -393,6 +425,106 @@ static void a_descriptor_does_not_lie_in_the_directory(void **state)
                    "'a/data/0': damaged zip file: the data do not end before");
     phema_text_clear(&central);
     phema_text_clear(&file);
+}
+
+/* What a local header says of the storage, and what follows the data. */
+struct described {
+    uint32_t crc, stored_size, size;
+    bool has_wide; /* a zip64 field, of these sizes */
+    uint64_t wide_size, wide_stored_size;
+    bool has_descriptor;
+    uint32_t descriptor_crc;
+};
+
+#define CRC 0x88AA689Fu /* of 0 ... 7, by Python's zlib */
+#define ALL UINT32_MAX
+
+static void put_described(struct phema_text *file, const struct described *how)
+{
+    const struct zip_record others[] = {plain[DATA], plain[VERSION]};
+    struct layout layout = put_archive(file, others, 2);
+    struct phema_text central = {0};
+    put(&central, file->data + layout.directory, layout.end - layout.directory);
+    file->size = layout.directory;
+    unsigned flags = how->has_descriptor ? 8 : 0;
+    size_t header = file->size;
+    put_int(file, 0x04034b50, 4);
+    put_int(file, 0, 2);
+    put_int(file, flags, 2);
+    put_int(file, 0, 6);
+    put_int(file, how->crc, 4);
+    put_int(file, how->stored_size, 4);
+    put_int(file, how->size, 4);
+    put_int(file, 8, 2);
+    put_int(file, how->has_wide ? 20 : 0, 2);
+    put_text(file, "a/data/0");
+    if (how->has_wide) {
+        put_int(file, 0x00100001, 4);
+        put_int(file, how->wide_size, 8);
+        put_int(file, how->wide_stored_size, 8);
+    }
+    put(file, storage, 8);
+    if (how->has_descriptor) {
+        put_int(file, 0x08074b50, 4);
+        put_int(file, how->descriptor_crc, 4);
+        put_int(file, 8, 4);
+        put_int(file, 8, 4);
+    }
+    size_t directory = file->size;
+    put(file, central.data, central.size);
+    put_int(file, 0x02014b50, 4);
+    put_int(file, 0, 4);
+    put_int(file, flags, 2);
+    put_int(file, 0, 6);
+    put_int(file, CRC, 4);
+    put_int(file, 8, 4);
+    put_int(file, 8, 4);
+    put_int(file, 8, 2);
+    put_int(file, 0, 12);
+    put_int(file, header, 4);
+    put_text(file, "a/data/0");
+    put_plain_end(file, 3, file->size - directory, directory);
+    phema_text_clear(&central);
+}
+
+/* APPNOTE 4.4.4: zeros where a descriptor follows; 4.5.3: sizes of 0xFFFFFFFF stand in the zip64
+ * field, the size before the stored one. Python's zipfile writes such headers of small records. */
+static void local_headers_may_leave_sizes_to_descriptor_and_zip64_field(void **state)
+{
+    (void)state;
+    static const struct {
+        struct described how;
+        const char *part; /* NULL: opens */
+    } rows[] = {
+        {{CRC, 8, 8, false, 0, 0, false, 0}, NULL},
+        {{0, 8, 8, false, 0, 0, false, 0}, "local header has another"},
+        {{CRC, 0, 0, false, 0, 0, false, 0}, "local header has another"},
+        {{CRC, ALL, ALL, true, 8, 8, false, 0}, NULL},
+        {{CRC, ALL, ALL, true, 9, 8, false, 0}, "local header has another"},
+        {{CRC, ALL, ALL, true, 8, 9, false, 0}, "local header has another"},
+        {{CRC, ALL, ALL, true, 0, 0, false, 0}, "local header has another"},
+        {{CRC, 8, 8, true, 9, 9, false, 0}, NULL}, /* a field that nobody asks for */
+        {{CRC, ALL, ALL, false, 0, 0, false, 0}, "saturated size"},
+        {{0, 0, 0, false, 0, 0, true, CRC}, NULL},
+        {{CRC, 8, 8, false, 0, 0, true, CRC}, NULL},
+        {{0, ALL, ALL, true, 0, 0, true, CRC}, NULL},
+        {{0, ALL, ALL, true, 8, 8, true, CRC}, NULL},
+        {{0, ALL, ALL, true, 8, 9, true, CRC}, "local header has another"},
+        {{CRC ^ 1, 0, 0, false, 0, 0, true, CRC}, "local header has another"},
+        {{0, 7, 0, false, 0, 0, true, CRC}, "local header has another"},
+        {{0, 0, 7, false, 0, 0, true, CRC}, "local header has another"},
+        {{0, 0, 0, false, 0, 0, true, CRC ^ 1}, "descriptor behind the data disagrees"},
+        {{0, 0, 0, false, 0, 0, true, 0}, "descriptor behind the data disagrees"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct phema_text file = {0};
+        put_described(&file, &rows[i].how);
+        if (rows[i].part)
+            assert_refused(file.data, file.size, rows[i].part);
+        else
+            accept_file(&file);
+        phema_text_clear(&file);
+    }
 }
 
 /* A dict of n tensors, each with a storage of its own. */
@@ -466,6 +598,8 @@ int main(void)
         cmocka_unit_test(a_plain_archive_opens),
         cmocka_unit_test(end_records_are_checked),
         cmocka_unit_test(entries_are_checked),
+        cmocka_unit_test(local_headers_say_what_the_directory_says),
+        cmocka_unit_test(local_headers_may_leave_sizes_to_descriptor_and_zip64_field),
         cmocka_unit_test(records_do_not_overlap),
         cmocka_unit_test(names_of_records_are_unique_and_tame),
         cmocka_unit_test(records_of_torch_are_checked),

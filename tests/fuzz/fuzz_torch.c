@@ -35,8 +35,9 @@ static void put_local(struct buffer *out, const char *name, const void *data, si
 {
     put_int(out, 0x04034b50, 4);
     put_int(out, 0, 8);
-    put_int(out, 0, 8);
     put_int(out, 0, 6);
+    put_int(out, size, 4);
+    put_int(out, size, 4);
     put_int(out, strlen(name), 4);
     put(out, name, strlen(name));
     put(out, data, size);
