@@ -6,5 +6,6 @@
 int main(int argc, char **argv)
 {
     phema_memory_return_freed();
+    phema_memory_save_address_space();
     return phema_cli_main(argc, argv);
 }

@@ -8,6 +8,7 @@
 #ifndef PHEMA_GEN_H
 #define PHEMA_GEN_H
 
+#include "phema/claims.h"
 #include "phema/dtype.h"
 #include "phema/error.h"
 #include "phema/profile.h"
@@ -45,6 +46,7 @@ struct phema_gen_options {
     unsigned n_threads;
     bool replaces; /* existing files */
     bool syncs;
+    const struct phema_claims *claims; /* what profiles were read from; NULL: nothing is known */
 };
 
 /* Writes DIR/snapshot-TIME-KIND.safetensors and DIR/truth/truth-TIME-KIND.safetensors; KIND is the

@@ -4,6 +4,7 @@
 #ifndef PHEMA_JSON_H
 #define PHEMA_JSON_H
 
+#include "phema/arena.h"
 #include "phema/error.h"
 #include "phema/span.h"
 #include "phema/text.h"
@@ -43,6 +44,10 @@ bool phema_json_boolean(const struct phema_json *value); /* false unless true */
 bool phema_json_u64(uint64_t *out, const struct phema_json *value);
 bool phema_json_number(double *out, const struct phema_json *value);         /* integers as well */
 const char *phema_json_string(const struct phema_json *value, size_t *size); /* NULL: no string */
+/* A member that phema_json_out_path has written, the arena's. NULL: it is no string, holds a NUL,
+ * its "KEY_bytes" is none of such bytes, or there is no memory. */
+const char *phema_json_path(struct phema_arena *arena, const struct phema_json *object,
+                            const char *key);
 
 /* Writing: appends to a text, commas and quotes its own business. Keys are given for members of
  * objects and NULL for members of arrays and the root. Numbers have 17 digits, so that they read
@@ -59,6 +64,10 @@ void phema_json_out_close(struct phema_json_out *out, char bracket);            
 void phema_json_out_string(struct phema_json_out *out, const char *key, const char *value);
 void phema_json_out_bytes(struct phema_json_out *out, const char *key, const char *value,
                           size_t size); /* invalid UTF-8 becomes U+FFFD */
+/* A path, a command or whatever else names files, whose bytes need not be UTF-8. Then "KEY_bytes"
+ * stands behind it and has them all, as phema_text_puts_percent writes them. */
+#define PHEMA_JSON_BYTES "_bytes"
+void phema_json_out_path(struct phema_json_out *out, const char *key, const char *value);
 void phema_json_out_number(struct phema_json_out *out, const char *key, double value);
 /* A list of them. */
 void phema_json_out_numbers(struct phema_json_out *out, const char *key, const double *values,

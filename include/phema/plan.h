@@ -6,6 +6,7 @@
 #define PHEMA_PLAN_H
 
 #include "phema/arena.h"
+#include "phema/claims.h"
 #include "phema/error.h"
 #include "phema/formats.h"
 #include "phema/hash.h"
@@ -52,8 +53,22 @@ enum phema_rule {
 struct phema_series_tensor {
     struct phema_tensor tensor; /* of the newest snapshot; name without the subtree's prefix */
     enum phema_rule rule;
-    const char *reason; /* for a copy: "integer", "bookkeeping", "buffer", "optimizer", "rule" */
+    const char *reason; /* for a copy: "integer", "bookkeeping", "buffer", "optimizer", "rule";
+                         * "attribute" in a conversion, elsewhere those take no part */
     size_t same_as;     /* the first tensor of the same storage in every snapshot; itself if none */
+};
+
+/* Codes of a quantised tensor, and the scale that they are to be multiplied by. */
+struct phema_scaled {
+    const char *codes, *scale; /* names in the first file, as they are shown */
+    enum phema_dtype dtype;    /* of the codes */
+    size_t codes_at, scale_at; /* in the series' tensors; SIZE_MAX: takes no part */
+    struct phema_scaled *next;
+};
+
+struct phema_tensor_total {
+    size_t n_tensors;
+    uint64_t n_elems, size_bytes;
 };
 
 struct phema_series {
@@ -67,8 +82,9 @@ struct phema_series {
     size_t n;
     struct phema_series_tensor *tensors; /* [n_tensors] in the newest's order */
     size_t n_tensors;
-    size_t n_left_out; /* tensors of the first file that take no part, and their sums */
-    uint64_t n_left_out_elems, left_out_bytes;
+    /* tensors of the first file that take no part: attributes of objects, and all others */
+    struct phema_tensor_total attributes, left_out;
+    struct phema_scaled *scaled; /* of the first file */
     /* of a checkpoint alone: what became of its tensors [as it lists them], 1 + index in tensors,
      * or 0 when left out; NULL for a series */
     size_t *became;
@@ -78,10 +94,14 @@ struct phema_series {
     bool has_profiles;           /* that of every snapshot is known */
     struct phema_motion *motion; /* how the parameters moved; NULL: not looked at, or unmoved */
     char *unmoved; /* why that cannot be known: what metric walk is used instead of motion for */
-    char *doubts;  /* a sentence: the snapshots do not look like averages of update_every */
-    double named_ahead; /* posthoc-ema: named times run this much ahead of the clock */
+    bool has_odd_snapshot; /* the reason is one that is zero, or far larger than the newest */
+    char *doubts;          /* a sentence: the snapshots do not look like averages of update_every */
+    double named_ahead;    /* posthoc-ema: named times run this much ahead of the clock */
     double (*clock)(double named_time); /* NULL: times are as named */
     struct phema_arena memory;          /* names, shapes, places */
+    /* What is read for it, and for a plan and its outputs: all files but directories. NULL: nothing
+     * is known */
+    struct phema_claims *claims;
 };
 
 struct phema_series_options {
@@ -147,6 +167,7 @@ struct phema_sample {
     double *values;     /* [n x n_elems] row-major, row k is snapshot k of the series */
     double *rounding;   /* [n] rms of what rounding to the dtypes in the files leaves, relative to
                          * sqrt(mean_square) */
+    double *sizes;      /* [n] rms of each snapshot's numbers, relative to sqrt(mean_square) */
     double mean_square; /* of the newest snapshot's numbers */
 };
 
@@ -250,7 +271,8 @@ struct phema_plan {
 
 /* PHEMA_ERR_USAGE     no target, or weights and a target that do not go together; a rule or a SPEC
  *                     that is none
- * PHEMA_ERR_INPUTS    a rule that no averaged tensor follows, or that parts tensors of one storage
+ * PHEMA_ERR_INPUTS    a rule that no averaged tensor follows, or that parts tensors of one storage;
+ *                     a quantised tensor is averaged without its scale, or with it
  * PHEMA_ERR_RESOURCE  more than max_ram_bytes would be needed
  * and what series, profile and formats fail with */
 PHEMA_FALLIBLE phema_plan_make(struct phema_plan **out, const struct phema_plan_options *options,
@@ -377,6 +399,10 @@ void phema_outputs_leave_out(struct phema_outputs *outputs, struct phema_plan *p
 struct phema_recorded_input {
     const char *file; /* label of the snapshot */
     double weight;
+    /* as the snapshot had them; NaN and NULL where the row says nothing */
+    double time, sigma_rel, gamma;
+    const char *spec;      /* of other shapes than power */
+    uint64_t update_every; /* 1: not said */
     uint64_t bytes;
     const char *digest;             /* NULL: made by a version that did not identify its inputs */
     bool has_data_sum;              /* of all inputs or of none */
@@ -386,6 +412,7 @@ struct phema_recorded_input {
 struct phema_recorded_rule {
     const char *pattern;
     bool is_copy;
+    double sigma_rel, gamma;
     double *weights; /* [n_inputs], NULL for copies */
 };
 
@@ -422,6 +449,11 @@ size_t phema_recorded_target(const struct phema_recorded *recorded, const struct
 PHEMA_FALLIBLE phema_recorded_check_inputs(const struct phema_recorded *recorded,
                                            const struct phema_plan *plan, size_t target,
                                            struct phema_error *err);
+
+/* Whether the rows of the inputs, which are those of the plan, and of the rules say what the series
+ * says of times and widths: else PHEMA_NO names the row and both values. */
+PHEMA_FALLIBLE phema_recorded_check_rows(const struct phema_recorded *recorded,
+                                         const struct phema_plan *plan, struct phema_error *err);
 
 /* The inputs whose data are not those that were read for the output, by these sums.
  *   changed  out: [n_inputs] their indices

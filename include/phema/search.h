@@ -71,10 +71,15 @@ bool phema_search_find_best(struct phema_search_best *out, const struct phema_se
 /* As a shell would split it: blanks between words, '...' and "..." and backslashes; nothing is
  * expanded. In every word {} becomes the path, whatever is in it.
  *   out  the caller's, ends with NULL; one allocation (free)
- * PHEMA_ERR_USAGE  it is empty, a quote is not closed, {} stands nowhere, or it wants a shell */
+ * PHEMA_ERR_USAGE  it is empty, a quote is not closed, {} stands nowhere, or it wants a shell; {}
+ *                  stands in what a shell runs that the command starts (sh -c '... {}') */
 PHEMA_FALLIBLE phema_command_split(char ***out, const char *command, const char *path,
                                    struct phema_error *err);
-/* sh -c with each {} replaced by the path in quotes. */
+/* sh -c with the path as an argument, which the variable PHEMA_CANDIDATE has: each {} becomes
+ * "$PHEMA_CANDIDATE".
+ * PHEMA_ERR_USAGE  {} stands nowhere, and the variable neither; or where sh would not take it as
+ * one argument: within quotes, in a comment or an expansion, behind a here-document or a backquote;
+ * the message says where and what to write instead */
 PHEMA_FALLIBLE phema_command_shell(char ***out, const char *command, const char *path,
                                    struct phema_error *err);
 
@@ -128,10 +133,11 @@ struct phema_journal_header {
 /* Opens or makes it, and locks it. A last line that was cut short is removed.
  *   begins_anew  what is there is forgotten
  *   was_cut      out: it had such a line
- * PHEMA_ERR_FILE      it is none, is damaged; names the line
+ * PHEMA_ERR_FILE      it is damaged; names the line
  * PHEMA_ERR_INPUTS    it has scores of another command, other options or other snapshots; says
  *                     which
- * PHEMA_ERR_OUTPUT    it cannot be written, or a live run is writing it */
+ * PHEMA_ERR_OUTPUT    it cannot be written, a live run is writing it, or it is no regular file of
+ *                     this user that a search has written: then it stays as it is */
 PHEMA_FALLIBLE phema_journal_open(struct phema_journal **out, bool *was_cut, const char *path,
                                   const struct phema_journal_header *header, bool begins_anew,
                                   struct phema_error *err);

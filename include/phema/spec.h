@@ -49,6 +49,11 @@ struct phema_specs {
 PHEMA_FALLIBLE phema_spec_parse(struct phema_spec **out, struct phema_arena *arena,
                                 const char *text, struct phema_error *err);
 
+/* Notes the files that it was read from as inputs. */
+struct phema_claims;
+PHEMA_FALLIBLE phema_spec_claim(const struct phema_spec *spec, struct phema_claims *claims,
+                                struct phema_error *err);
+
 /* The spec of that text: one that is there, or a new one. Failures as above, and
  * PHEMA_ERR_RESOURCE when there are too many. */
 PHEMA_FALLIBLE phema_specs_find(struct phema_spec **out, struct phema_specs *specs,

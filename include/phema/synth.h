@@ -104,6 +104,12 @@ PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct p
                                struct phema_outputs *outputs,
                                const struct phema_synth_options *options, struct phema_error *err);
 
+/* Notes all names that the outputs have or may have in the claims of the series, for those who
+ * write other files in the same run. */
+PHEMA_FALLIBLE phema_synth_claim(const struct phema_plan *plan, const struct phema_outputs *outputs,
+                                 const struct phema_synth_options *options,
+                                 struct phema_error *err);
+
 /* ---- Whether an output is what a run would make ---- */
 
 struct phema_unequal {

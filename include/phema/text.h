@@ -18,13 +18,16 @@ void phema_text_clear(struct phema_text *text); /* frees; the text is {0} again 
 void phema_text_append(struct phema_text *text, const char *data, size_t size);
 void phema_text_puts(struct phema_text *text, const char *string);
 void phema_text_printf(struct phema_text *text, const char *format, ...) PHEMA_PRINTF(2, 3);
-/* A whole sentence for a terminal: control characters and bytes that are not UTF-8 are escaped, so
- * that no name of a file in it can move the cursor; quotes and backslashes stay. */
+/* A whole sentence for a terminal: control characters and bytes that are not UTF-8 become \xNN,
+ * what phema_hidden_length finds \uNNNN or \UNNNNNNNN, so that no name of a file in it can move the
+ * cursor or turn the text; quotes and backslashes stay. */
 void phema_text_puts_shown(struct phema_text *text, const char *string);
+/* The same of several lines: line feeds and tabs stay as well. */
+void phema_text_append_lines(struct phema_text *text, const char *data, size_t size);
 PHEMA_FALLIBLE phema_text_check(const struct phema_text *text, struct phema_error *err);
 
-/* A name as a message or a table may show it: control characters, quotes and backslashes escaped,
- * bytes that are not UTF-8 as \xNN, cut with "..." after max_shown bytes. Returns buffer. */
+/* A name as a message or a table may show it: as phema_text_puts_shown, quotes and backslashes
+ * escaped as well, cut with "..." after PHEMA_NAME_SHOWN bytes. Returns buffer. */
 #define PHEMA_NAME_SHOWN 256
 struct phema_name_buffer {
     char text[PHEMA_NAME_SHOWN + 8];
@@ -35,6 +38,17 @@ const char *phema_name_shown(struct phema_name_buffer *buffer, const char *name,
 bool phema_ends_with(const char *string, const char *end);
 
 bool phema_is_utf8(const char *data, size_t size);
+
+/* Bytes of the character at data when it is one that no message may hold: a C1 control, an
+ * invisible character, or one that changes the direction of text. Else 0. point: out, its code
+ * point. */
+size_t phema_hidden_length(uint32_t *point, const char *data, size_t size);
+
+/* Bytes as ASCII, for paths that are not UTF-8: letters, digits and -._~/:,+@= stay, every other
+ * byte is %NN. */
+void phema_text_puts_percent(struct phema_text *text, const char *string);
+/* out: the caller's, strlen(string) + 1 bytes. false: a % without two hexadecimal digits, or %00 */
+bool phema_percent_decode(char *out, const char *string);
 
 /* The shortest decimal that reads back as the same double: 0.1, 4096, 1.5e-09. */
 const char *phema_number_shown(struct phema_name_buffer *buffer, double value);

@@ -1,8 +1,9 @@
 /* writer.h - one new file that appears under its name whole or not at all.
  * Bytes go into PATH.partial, preallocated and locked against a second run; commit syncs it,
- * renames it and syncs the directory; abandon, a failure or a signal removes it. put may be called
- * from several threads for bytes that do not overlap. Each byte of a fresh file is put once at
- * most, unless neither is part of a long run of zeros: those become holes, in runs of at least
+ * renames it and syncs the directory; abandon, a failure or a signal removes it. Until then nobody
+ * but its user may write it, and of what stands there already only what is so is used. put may be
+ * called from several threads for bytes that do not overlap. Each byte of a fresh file is put once
+ * at most, unless neither is part of a long run of zeros: those become holes, in runs of at least
  * 32 KiB of whole blocks, and are not written. */
 #ifndef PHEMA_WRITER_H
 #define PHEMA_WRITER_H
@@ -27,8 +28,8 @@ struct phema_writer_options {
 };
 
 /* size_bytes: of the whole file. Messages name the path.
- * PHEMA_ERR_OUTPUT    PATH exists; PATH.partial is being written by a live run; no space; no
- *                     permission */
+ * PHEMA_ERR_OUTPUT    PATH exists; PATH.partial is being written by a live run, is another user's,
+ *                     or others may write it; no space; no permission */
 PHEMA_FALLIBLE phema_writer_open(struct phema_writer **out, const char *path, uint64_t size_bytes,
                                  const struct phema_writer_options *options,
                                  struct phema_error *err);
@@ -243,12 +244,15 @@ enum phema_writer_journal_state {
     PHEMA_WRITER_JOURNAL_OTHER,  /* of something else than this digest */
     PHEMA_WRITER_JOURNAL_OURS
 };
-enum phema_writer_journal_state phema_writer_journal_look(const char *path, const char *digest);
+/* PHEMA_ERR_OUTPUT: it is another user's, or others may write it */
+PHEMA_FALLIBLE phema_writer_journal_look(enum phema_writer_journal_state *out, const char *path,
+                                         const char *digest, struct phema_error *err);
 
 /* The digest is of all that shapes the bytes (PHEMA_PART_DIGEST). With resumes a journal of this
  * digest is kept, any other is begun anew; a new one goes with a failure or a signal, until it is
  * to be kept.
- * PHEMA_ERR_OUTPUT  there is a file of this name that is no journal; it cannot be made */
+ * PHEMA_ERR_OUTPUT  there is a file of this name that is no journal, or not this user's alone; it
+ *                   cannot be made */
 PHEMA_FALLIBLE phema_writer_journal_open(struct phema_writer_journal **out, const char *path,
                                          const char *digest, bool resumes, struct phema_error *err);
 

@@ -4,6 +4,7 @@
 #include "phema/json.h"
 
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 
 static const json_t *inner(const struct phema_json *value)
@@ -150,4 +151,23 @@ const char *phema_json_string(const struct phema_json *value, size_t *size)
     if (size)
         *size = json_string_length(inner(value));
     return json_string_value(inner(value));
+}
+
+const char *phema_json_path(struct phema_arena *arena, const struct phema_json *object,
+                            const char *key)
+{
+    char name[64];
+    (void)snprintf(name, sizeof(name), "%s" PHEMA_JSON_BYTES, key);
+    size_t size = 0, encoded_size = 0;
+    const char *text = phema_json_string(phema_json_get(object, key), &size);
+    const struct phema_json *bytes = phema_json_get(object, name);
+    const char *encoded = phema_json_string(bytes, &encoded_size);
+    if (!text || strlen(text) != size) /* a NUL inside */
+        return NULL;
+    if (!bytes)
+        return phema_arena_copy(arena, text, size);
+    if (!encoded || strlen(encoded) != encoded_size)
+        return NULL;
+    char *path = phema_arena_copy(arena, encoded, encoded_size);
+    return path && phema_percent_decode(path, encoded) ? path : NULL;
 }

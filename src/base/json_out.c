@@ -11,9 +11,18 @@ static bool is_plain(char c)
     return c >= 0x20 && c < 0x7F && c != '"' && c != '\\';
 }
 
+/* As UTF-16 units. */
+static void write_unit(struct phema_text *text, uint32_t point)
+{
+    if (point > 0xFFFF)
+        phema_text_printf(text, "\\u%04x\\u%04x", 0xD7C0 + (point >> 10), 0xDC00 + (point & 0x3FF));
+    else
+        phema_text_printf(text, "\\u%04x", point);
+}
+
+/* What a terminal obeys or does not show is escaped: people look at JSON as well. */
 static void write_escaped(struct phema_text *text, const char *data, size_t size)
 {
-    static const char hex[] = "0123456789abcdef";
     phema_text_puts(text, "\"");
     for (size_t at = 0; at < size;) {
         size_t end = at;
@@ -24,14 +33,18 @@ static void write_escaped(struct phema_text *text, const char *data, size_t size
         if (at == size)
             break;
         unsigned char c = (unsigned char)data[at];
+        uint32_t point = 0;
+        size_t hidden = 0;
         if (c == '"' || c == '\\') {
             char pair[2] = {'\\', (char)c};
             phema_text_append(text, pair, 2);
             at++;
         } else if (c < 0x20 || c == 0x7F) {
-            char unit[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
-            phema_text_append(text, unit, 6);
+            write_unit(text, c);
             at++;
+        } else if ((hidden = phema_hidden_length(&point, data + at, size - at))) {
+            write_unit(text, point);
+            at += hidden;
         } else {
             /* the longest character first: what is no UTF-8 becomes the replacement character */
             size_t length = c < 0x80 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
@@ -102,6 +115,22 @@ void phema_json_out_bytes(struct phema_json_out *out, const char *key, const cha
 void phema_json_out_string(struct phema_json_out *out, const char *key, const char *value)
 {
     phema_json_out_bytes(out, key, value, strlen(value));
+}
+
+void phema_json_out_path(struct phema_json_out *out, const char *key, const char *value)
+{
+    phema_json_out_string(out, key, value);
+    if (phema_is_utf8(value, strlen(value)))
+        return;
+    struct phema_text name = {0}, bytes = {0};
+    phema_text_printf(&name, "%s" PHEMA_JSON_BYTES, key);
+    phema_text_puts_percent(&bytes, value);
+    if (name.is_failed || bytes.is_failed)
+        out->text->is_failed = true;
+    else
+        phema_json_out_string(out, name.data, bytes.data);
+    phema_text_clear(&name);
+    phema_text_clear(&bytes);
 }
 
 void phema_json_out_number(struct phema_json_out *out, const char *key, double value)

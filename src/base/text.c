@@ -110,25 +110,54 @@ bool phema_is_utf8(const char *data, size_t size)
     return true;
 }
 
-/* One character of a name into out (at most 8 bytes and a NUL), returning how many bytes were
- * taken. C1 controls are escaped as well: terminals obey them. */
-static size_t show_character(char out[9], const uint8_t *bytes, size_t size, const char *escaped)
+/* Controls of terminals beyond ASCII, and what cannot be seen or turns the text around it: marks
+ * and overrides of direction, spaces without width, joiners, line separators, tags. */
+static const struct {
+    uint32_t first, last;
+} hidden[] = {{0x80, 0x9F},     {0xAD, 0xAD},      {0x61C, 0x61C},   {0x180E, 0x180E},
+              {0x200B, 0x200F}, {0x2028, 0x202E},  {0x2060, 0x206F}, {0xFEFF, 0xFEFF},
+              {0xFFF9, 0xFFFB}, {0xE0000, 0xE007F}};
+
+size_t phema_hidden_length(uint32_t *point, const char *data, size_t size)
+{
+    const uint8_t *bytes = (const uint8_t *)data;
+    size_t length = utf8_length(bytes, size);
+    if (length < 2)
+        return 0;
+    *point = bytes[0] & (0x7Fu >> length);
+    for (size_t i = 1; i < length; i++)
+        *point = *point << 6 | (bytes[i] & 0x3Fu);
+    for (size_t i = 0; i < ARRAY_LEN(hidden); i++)
+        if (*point >= hidden[i].first && *point <= hidden[i].last)
+            return length;
+    return 0;
+}
+
+#define SHOWN_CHARACTER 12 /* "\U000e0001" and a NUL */
+
+/* One character of a name into out, returning how many bytes were taken. */
+static size_t show_character(char out[SHOWN_CHARACTER], const uint8_t *bytes, size_t size,
+                             const char *escaped)
 {
     size_t length = utf8_length(bytes, size);
-    bool is_c1 = length == 2 && bytes[0] == 0xC2 && bytes[1] < 0xA0;
-    if (length > 1 && !is_c1) {
+    uint32_t point = 0;
+    if (phema_hidden_length(&point, (const char *)bytes, size)) {
+        (void)snprintf(out, SHOWN_CHARACTER, point > 0xFFFF ? "\\U%08x" : "\\u%04x", point);
+        return length;
+    }
+    if (length > 1) {
         memcpy(out, bytes, length);
         out[length] = '\0';
         return length;
     }
     if (length == 1 && bytes[0] >= ' ' && bytes[0] != 0x7F) {
-        (void)snprintf(out, 9, strchr(escaped, bytes[0]) ? "\\%c" : "%c", bytes[0]);
+        (void)snprintf(out, SHOWN_CHARACTER, strchr(escaped, bytes[0]) ? "\\%c" : "%c", bytes[0]);
         return 1;
     }
     if (bytes[0] == '\n' || bytes[0] == '\t')
-        (void)snprintf(out, 9, bytes[0] == '\n' ? "\\n" : "\\t");
+        (void)snprintf(out, SHOWN_CHARACTER, bytes[0] == '\n' ? "\\n" : "\\t");
     else
-        (void)snprintf(out, 9, "\\x%02x", bytes[0]);
+        (void)snprintf(out, SHOWN_CHARACTER, "\\x%02x", bytes[0]);
     return 1;
 }
 
@@ -137,7 +166,7 @@ const char *phema_name_shown(struct phema_name_buffer *buffer, const char *name,
     const uint8_t *bytes = (const uint8_t *)name;
     size_t used = 0;
     for (size_t at = 0; at < size;) {
-        char shown[9];
+        char shown[SHOWN_CHARACTER];
         size_t taken = show_character(shown, bytes + at, size - at, "\\'");
         size_t length = strlen(shown);
         if (used + length > PHEMA_NAME_SHOWN) {
@@ -152,15 +181,71 @@ const char *phema_name_shown(struct phema_name_buffer *buffer, const char *name,
     return buffer->text;
 }
 
-void phema_text_puts_shown(struct phema_text *text, const char *string)
+/* kept: control characters that stay as they are */
+static void append_shown(struct phema_text *text, const char *data, size_t size, const char *kept)
 {
-    const uint8_t *bytes = (const uint8_t *)string;
-    size_t size = strlen(string);
+    const uint8_t *bytes = (const uint8_t *)data;
     for (size_t at = 0; at < size;) {
-        char shown[9];
+        size_t end = at;
+        while (end < size && ((bytes[end] >= ' ' && bytes[end] < 0x7F) ||
+                              (bytes[end] && strchr(kept, bytes[end]))))
+            end++;
+        phema_text_append(text, data + at, end - at);
+        at = end;
+        if (at == size)
+            break;
+        char shown[SHOWN_CHARACTER];
         at += show_character(shown, bytes + at, size - at, "");
         phema_text_puts(text, shown);
     }
+}
+
+void phema_text_puts_shown(struct phema_text *text, const char *string)
+{
+    append_shown(text, string, strlen(string), "");
+}
+
+void phema_text_append_lines(struct phema_text *text, const char *data, size_t size)
+{
+    append_shown(text, data, size, "\n\t");
+}
+
+/* What a URL may hold without an escape, and nothing that means anything in JSON or to a shell. */
+static bool is_plain_in_paths(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           (c && strchr("-._~/:,+@=", c));
+}
+
+void phema_text_puts_percent(struct phema_text *text, const char *string)
+{
+    for (; *string; string++)
+        phema_text_printf(text, is_plain_in_paths(*string) ? "%c" : "%%%02X",
+                          is_plain_in_paths(*string) ? *string : (uint8_t)*string);
+}
+
+static int hex_digit(char c)
+{
+    static const char digits[] = "0123456789ABCDEF0123456789abcdef";
+    const char *found = c ? strchr(digits, c) : NULL;
+    return found ? (int)(found - digits) % 16 : -1;
+}
+
+bool phema_percent_decode(char *out, const char *string)
+{
+    for (; *string; string++) {
+        char c = *string;
+        if (c == '%') {
+            int high = hex_digit(string[1]), low = high < 0 ? -1 : hex_digit(string[2]);
+            if (low < 0 || high * 16 + low == 0)
+                return false;
+            c = (char)(high * 16 + low);
+            string += 2;
+        }
+        *out++ = c;
+    }
+    *out = '\0';
+    return true;
 }
 
 const char *phema_number_shown(struct phema_name_buffer *buffer, double value)

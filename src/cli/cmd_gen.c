@@ -17,6 +17,7 @@ struct gen_values {
     struct cli_texts input_profile, truth_profile;
     uint64_t count, steps, tensors, params, update_every, seed, threads;
     bool is_raw, hides_update_every, is_forced, skips_sync;
+    struct phema_claims *claims; /* the tables of profiles */
 };
 
 static enum phema_dtype dtype_named(const char *name, enum phema_dtype otherwise)
@@ -38,7 +39,7 @@ static void write_json(struct phema_text *text, const char *directory,
     size_t n_times = options->n_truth_times ? options->n_truth_times : 1;
     phema_json_out_open(&out, NULL, '{');
     phema_json_out_u64(&out, "version", 1);
-    phema_json_out_string(&out, "directory", directory);
+    phema_json_out_path(&out, "directory", directory);
     phema_json_out_u64(&out, "snapshots",
                        options->count * (options->n_input_sigmas + options->n_input_profiles +
                                          (options->is_raw ? 1 : 0)));
@@ -49,11 +50,13 @@ static void write_json(struct phema_text *text, const char *directory,
 }
 
 /* The last step is the end that all profiles must be able to have. */
-static enum phema_status read_profile(struct phema_gen_profile *out, struct phema_arena *arena,
+static enum phema_status read_profile(struct phema_gen_profile *out, struct gen_values *given,
                                       const char *text, uint64_t steps, struct phema_error *err)
 {
     struct phema_spec *spec = NULL;
-    enum phema_status status = phema_spec_parse(&spec, arena, text, err);
+    enum phema_status status = phema_spec_parse(&spec, &given->common.arena, text, err);
+    if (!status)
+        status = phema_spec_claim(spec, given->claims, err);
     if (!status)
         status = phema_spec_profile(&out->profile, spec, (double)steps, err);
     if (status)
@@ -66,14 +69,15 @@ static enum phema_status read_profile(struct phema_gen_profile *out, struct phem
 }
 
 static enum phema_status read_profiles(const struct phema_gen_profile **out, const char *option,
-                                       struct phema_arena *arena, const struct cli_texts *texts,
+                                       struct gen_values *given, const struct cli_texts *texts,
                                        uint64_t steps, struct phema_error *err)
 {
-    struct phema_gen_profile *profiles = phema_arena_array(arena, texts->n + 1, sizeof(*profiles));
+    struct phema_gen_profile *profiles =
+        phema_arena_array(&given->common.arena, texts->n + 1, sizeof(*profiles));
     if (!profiles)
         return phema_fail_memory(err);
     for (size_t i = 0; i < texts->n; i++) {
-        enum phema_status status = read_profile(&profiles[i], arena, texts->items[i], steps, err);
+        enum phema_status status = read_profile(&profiles[i], given, texts->items[i], steps, err);
         if (status)
             return phema_fail_in(err, status, "--%s", option);
     }
@@ -115,16 +119,16 @@ static void set_widths(struct phema_gen_options *options, const struct gen_value
 static enum phema_status set_profiles(struct phema_gen_options *options, struct gen_values *given,
                                       struct phema_error *err)
 {
-    struct phema_arena *arena = &given->common.arena;
     options->n_input_profiles = given->input_profile.n;
     options->n_truth_profiles = given->truth_profile.n;
     options->n_truth_times = given->truth_at.n;
-    enum phema_status status = read_profiles(&options->input_profiles, "input-profile", arena,
+    enum phema_status status = read_profiles(&options->input_profiles, "input-profile", given,
                                              &given->input_profile, options->steps, err);
     if (!status)
-        status = read_profiles(&options->truth_profiles, "truth-profile", arena,
+        status = read_profiles(&options->truth_profiles, "truth-profile", given,
                                &given->truth_profile, options->steps, err);
-    return status ? status : read_times(&options->truth_times, arena, &given->truth_at, err);
+    return status ? status
+                  : read_times(&options->truth_times, &given->common.arena, &given->truth_at, err);
 }
 
 static enum phema_status run(void *values, struct phema_error *err)
@@ -148,17 +152,23 @@ static enum phema_status run(void *values, struct phema_error *err)
         .syncs = !given->skips_sync,
     };
     set_widths(&options, given);
-    enum phema_status status = set_profiles(&options, given, err);
+    enum phema_status status = phema_claims_new(&given->claims, err);
+    options.claims = given->claims;
+    if (!status)
+        status = set_profiles(&options, given, err);
     if (!status)
         status = phema_gen(given->directory, &options, err);
+    phema_claims_free(given->claims);
     if (status)
         return status;
     struct phema_text text = {0};
-    if (given->common.is_json)
+    if (given->common.is_json) {
         write_json(&text, given->directory, &options);
-    else
-        phema_text_printf(&text, "%s\n", given->directory);
-    status = cli_print(&text, err);
+    } else {
+        cli_put_path(&text, given->directory);
+        phema_text_puts(&text, "\n");
+    }
+    status = given->common.is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
     phema_text_clear(&text);
     return status;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_join.c - outputs that several processes have written appear under their names. All of them
  * are checked before the first does. */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "commands.h"
@@ -60,11 +59,12 @@ static void write_output(struct phema_text *text, struct phema_json_out *json, b
                          const struct phema_writer_join *join)
 {
     if (!is_json) {
-        phema_text_printf(text, "%s\n", phema_writer_join_path(join));
+        cli_put_path(text, phema_writer_join_path(join));
+        phema_text_puts(text, "\n");
         return;
     }
     phema_json_out_open(json, NULL, '{');
-    phema_json_out_string(json, "file", phema_writer_join_path(join));
+    phema_json_out_path(json, "file", phema_writer_join_path(join));
     phema_json_out_u64(json, "bytes", phema_writer_join_bytes(join));
     phema_json_out_u64(json, "parts", phema_writer_join_n_parts(join));
     phema_json_out_close(json, '}');
@@ -87,9 +87,9 @@ static enum phema_status commit_all(struct joins *joins, const struct join_value
         struct phema_name_buffer size;
         write_output(&text, &json, is_json, join);
         if (!given->common.is_quiet)
-            (void)fprintf(stderr, "%s: %llu parts, %s\n", phema_writer_join_path(join),
-                          (unsigned long long)phema_writer_join_n_parts(join),
-                          phema_size_shown(&size, phema_writer_join_bytes(join)));
+            cli_say("%s: %llu parts, %s", phema_writer_join_path(join),
+                    (unsigned long long)phema_writer_join_n_parts(join),
+                    phema_size_shown(&size, phema_writer_join_bytes(join)));
         joins->items[i] = NULL;
         status = phema_writer_join_commit(join, err);
     }
@@ -99,7 +99,7 @@ static enum phema_status commit_all(struct joins *joins, const struct join_value
         phema_text_puts(&text, "\n");
     }
     if (!status)
-        status = cli_print(&text, err);
+        status = is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
     phema_text_clear(&text);
     return status;
 }

@@ -85,10 +85,33 @@ static enum phema_status find_kind(enum kind *out, const struct plot_values *giv
     return PHEMA_OK;
 }
 
+/* ---- Which files ---- */
+
+/* -o and --csv: at most two. */
+struct files {
+    const char *paths[2];
+    enum phema_picture_format formats[2];
+    struct phema_writer *writers[2];
+    size_t n;
+};
+
+static enum phema_status claim_files(const struct files *files, struct phema_claims *claims,
+                                     struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    for (size_t i = 0; i < files->n && !status; i++) {
+        status = phema_claims_check(claims, files->paths[i], err);
+        if (!status)
+            status = phema_claims_add_output(claims, files->paths[i], err);
+    }
+    return status;
+}
+
 /* ---- Pictures ---- */
 
 static enum phema_status draw_plan(struct phema_picture **out, const struct plot_values *given,
-                                   enum kind kind, struct phema_error *err)
+                                   enum kind kind, const struct files *files,
+                                   struct phema_error *err)
 {
     struct cli_target_values target = given->target;
     struct phema_arena arena = {0};
@@ -104,6 +127,8 @@ static enum phema_status draw_plan(struct phema_picture **out, const struct plot
         status = phema_plan_make(&plan, &options, err);
     }
     if (!status)
+        status = claim_files(files, plan->series->claims, err);
+    if (!status)
         report_series(&given->common, plan->series);
     if (!status && kind != ERROR)
         report_plan(&given->common, plan, PHEMA_F64, true);
@@ -116,22 +141,24 @@ static enum phema_status draw_plan(struct phema_picture **out, const struct plot
 }
 
 static enum phema_status draw_record(struct phema_picture **out, const struct plot_values *given,
-                                     enum kind kind, struct phema_error *err)
+                                     enum kind kind, const struct files *files,
+                                     struct phema_error *err)
 {
     const char *path = given->series.snapshots;
+    struct phema_claims *claims = NULL;
+    enum phema_status status = phema_claims_new(&claims, err);
+    if (!status)
+        status = phema_claims_add_input(claims, path, "the file that is drawn", err);
+    if (!status)
+        status = claim_files(files, claims, err);
+    phema_claims_free(claims);
+    if (status)
+        return status;
     return kind == MEMORY ? plot_memory(out, path, given->max_ram, err)
                           : plot_scores(out, path, given->maximizes, given->common.is_quiet, err);
 }
 
 /* ---- Files ---- */
-
-/* -o and --csv: at most two. */
-struct files {
-    const char *paths[2];
-    enum phema_picture_format formats[2];
-    struct phema_writer *writers[2];
-    size_t n;
-};
 
 static enum phema_status check_files(struct files *files, const struct plot_values *given,
                                      struct phema_error *err)
@@ -206,9 +233,12 @@ static enum phema_status print_files(const struct files *files, const struct plo
         phema_json_out_close(&out, '}');
         phema_text_puts(&text, "\n");
     }
-    for (size_t i = 0; i < files->n && !given->common.is_json; i++)
-        phema_text_printf(&text, "%s\n", files->paths[i]);
-    enum phema_status status = cli_print(&text, err);
+    for (size_t i = 0; i < files->n && !given->common.is_json; i++) {
+        cli_put_path(&text, files->paths[i]);
+        phema_text_puts(&text, "\n");
+    }
+    enum phema_status status =
+        given->common.is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
     phema_text_clear(&text);
     return status;
 }
@@ -223,8 +253,8 @@ static enum phema_status run(void *values, struct phema_error *err)
     if (!status)
         status = check_files(&files, given, err);
     if (!status)
-        status = kind == MEMORY || kind == SWEEP ? draw_record(&picture, given, kind, err)
-                                                 : draw_plan(&picture, given, kind, err);
+        status = kind == MEMORY || kind == SWEEP ? draw_record(&picture, given, kind, &files, err)
+                                                 : draw_plan(&picture, given, kind, &files, err);
     if (!status)
         status = write_files(&files, picture, given->is_forced, err);
     if (!status)

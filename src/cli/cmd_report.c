@@ -82,6 +82,19 @@ static enum phema_status make_plans(struct page *page, const struct report_value
     return status;
 }
 
+/* The page must not replace what it is made of. */
+static enum phema_status claim_page(const struct page *page, const struct report_values *given,
+                                    struct phema_error *err)
+{
+    struct phema_claims *claims = (page->plan ? page->plan : page->errors_plan)->series->claims;
+    enum phema_status status = PHEMA_OK;
+    if (given->scores)
+        status = phema_claims_add_input(claims, given->scores, "the file of --scores", err);
+    if (!status && given->memory)
+        status = phema_claims_add_input(claims, given->memory, "the file of --memory", err);
+    return status ? status : phema_claims_check(claims, given->output, err);
+}
+
 /* ---- Pictures ---- */
 
 static enum phema_status take_picture(struct phema_text *out, struct phema_picture *picture,
@@ -211,13 +224,14 @@ static enum phema_status print_path(const struct report_values *given, struct ph
     if (given->common.is_json) {
         phema_json_out_open(&out, NULL, '{');
         phema_json_out_u64(&out, "version", 1);
-        phema_json_out_string(&out, "file", given->output);
+        phema_json_out_path(&out, "file", given->output);
         phema_json_out_close(&out, '}');
     } else {
-        phema_text_puts(&text, given->output);
+        cli_put_path(&text, given->output);
     }
     phema_text_puts(&text, "\n");
-    enum phema_status status = cli_print(&text, err);
+    enum phema_status status =
+        given->common.is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
     phema_text_clear(&text);
     return status;
 }
@@ -242,6 +256,8 @@ static enum phema_status run(void *values, struct phema_error *err)
     enum phema_status status = check_output(given, err);
     if (!status)
         status = make_plans(&page, given, err);
+    if (!status)
+        status = claim_page(&page, given, err);
     if (!status)
         status = look_at_series(&page, given, err);
     if (!status)

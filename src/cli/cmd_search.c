@@ -258,7 +258,8 @@ static enum phema_status run(void *values, struct phema_error *err)
     if (!status) {
         search_report_end(&searching);
         search_write(&text, &searching);
-        status = cli_print(&text, err);
+        status =
+            searching.given->common.is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
     }
     phema_text_clear(&text);
     search_clear(&searching);
@@ -278,7 +279,7 @@ static const struct cli_opt rows[] = {
      "what scores an average: a program and its\narguments, {} for the path; no shell sees them", 0,
      0},
     {"shell", TARGET, CLI_FLAG, CLI_ROW(search_values, is_shell), NULL,
-     "give the command to sh, the path in quotes", 0, 0},
+     "give the command to sh; {} outside of quotes", 0, 0},
     {"score-regex", TARGET, CLI_TEXT, CLI_ROW(search_values, score_regex), "RE",
      "where its output has the score: group (?<score>..),\nthe first group or all, of the last "
      "match (default:\nthe last line is the score)",

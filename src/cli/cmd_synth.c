@@ -36,13 +36,19 @@ static enum phema_status read_part(uint64_t *part, uint64_t *n_parts, const char
     return PHEMA_OK;
 }
 
+static void put_line(struct phema_text *out, const char *path)
+{
+    cli_put_path(out, path);
+    phema_text_puts(out, "\n");
+}
+
 static void write_paths(struct phema_text *out, const struct cli_synth_values *given,
                         const struct phema_plan *plan, const struct phema_outputs *outputs,
                         const struct phema_synth_result *result)
 {
     if (!given->common.is_json) {
         for (size_t j = 0; j < outputs->m && !result->n_parts; j++) /* a part publishes nothing */
-            phema_text_printf(out, "%s\n", outputs->items[j].path);
+            put_line(out, outputs->items[j].path);
         return;
     }
     struct phema_json_out json = {.text = out, .is_pretty = true};
@@ -52,7 +58,7 @@ static void write_paths(struct phema_text *out, const struct cli_synth_values *g
     for (size_t j = 0; j < outputs->m; j++) {
         const struct phema_target *target = &plan->targets[j];
         phema_json_out_open(&json, NULL, '{');
-        phema_json_out_string(&json, "file", outputs->items[j].path);
+        phema_json_out_path(&json, "file", outputs->items[j].path);
         phema_json_out_u64(&json, "bytes", outputs->items[j].size_bytes);
         phema_json_out_number(&json, "sigma_rel", target->sigma_rel);
         phema_json_out_number(&json, "gamma", target->gamma);
@@ -108,7 +114,7 @@ static enum phema_status carry_out(const struct cli_synth_values *given,
         device_report(&given->common, &result.device, given->run.device != NULL);
     struct phema_text text = {0};
     write_paths(&text, given, prepared->plan, &prepared->outputs, &result);
-    status = cli_print(&text, err);
+    status = given->common.is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
     phema_text_clear(&text);
     return status;
 }
@@ -135,6 +141,10 @@ static enum phema_status run(void *values, struct phema_error *err)
     prepared.options.verifies = given->verifies;
     prepared.options.refuses_nan = given->nan && strcmp(given->nan, "error") == 0;
     prepared.options.resumes = given->resumes;
+    if (!status && given->profile_memory)
+        status = phema_synth_claim(prepared.plan, &prepared.outputs, &prepared.options, err);
+    if (!status)
+        status = memory_report_claim(&memory, prepared.plan->series->claims, err);
     if (!status && (given->skips_existing || (given->resumes && !given->run.is_conversion)))
         status = cli_skip_existing(&prepared, given, err);
     if (!status)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "again.h"
@@ -83,7 +84,7 @@ static enum phema_status read_record(struct verifying *verifying, struct phema_e
     if (status)
         return phema_fail_in(err, status, "%s: provenance", given->out);
     struct cli_synth_values *again = verifying->again;
-    again->common.is_quiet = !given->common.is_verbose;
+    again->common.is_quiet = !given->common.is_verbose || !given->snapshots; /* see hide_contents */
     again->run.threads = given->threads;
     again->run.max_ram = given->max_ram;
     again->run.io = given->io;
@@ -98,6 +99,59 @@ static enum phema_status read_record(struct verifying *verifying, struct phema_e
     return find_snapshots(verifying, err);
 }
 
+/* Whether a message begins with what SNAPSHOTS names, or with a file in it. */
+static bool is_about(const char *message, const char *snapshots)
+{
+    const char *path = snapshots + (*snapshots == '@');
+    size_t size = strlen(path);
+    while (size > 1 && path[size - 1] == '/')
+        size--;
+    return strncmp(message, path, size) == 0 && (message[size] == ':' || message[size] == '/');
+}
+
+/* The first place of a message that is a path, and no line of a file. */
+static void find_place(struct phema_name_buffer *place, const char *message)
+{
+    for (int i = 0; i < 3; i++) { /* "--profile: 'table:FILE': FILE: ..." */
+        const char *colon = strstr(message, ": ");
+        char *path = colon ? strndup(message, (size_t)(colon - message)) : NULL;
+        struct stat st;
+        bool is_path = path && lstat(path, &st) == 0;
+        if (is_path)
+            (void)phema_name_shown(place, path, strlen(path));
+        free(path);
+        if (is_path || !colon)
+            return;
+        message = colon + 2;
+    }
+}
+
+/* A provenance may come from anyone, and may name any file: a list, a manifest, weights, a table,
+ * all of which are quoted where they are not what they should be. So of what goes wrong while the
+ * command is carried out again no more is said than where. Of a file that the user has named with
+ * --snapshots all is said. */
+static enum phema_status hide_contents(const struct verify_values *given, enum phema_status status,
+                                       struct phema_error *err)
+{
+    static const char *const kinds[] = {
+        [PHEMA_NO] = "the snapshots have other tensors",
+        [PHEMA_ERR_USAGE] = "is not accepted by this version",
+        [PHEMA_ERR_FILE] = "cannot be read, or is not of the kind that the command takes",
+        [PHEMA_ERR_INPUTS] = "does not fit the command, or the other snapshots",
+        [PHEMA_ERR_TARGET] = "the target cannot be reached from the snapshots",
+    };
+    bool is_of_user = strncmp(err->message, "--threads: ", 11) == 0 ||
+                      (given->snapshots && is_about(err->message, given->snapshots));
+    if (is_of_user || (size_t)status >= ARRAY_LEN(kinds) || !kinds[status])
+        return status;
+    struct phema_name_buffer place = {"what its command names"};
+    find_place(&place, err->message);
+    return phema_fail(err, status,
+                      "%s: cannot be made again: %s: %s; the contents of files that a provenance "
+                      "names are not shown, but with --snapshots those of SNAPSHOTS",
+                      given->out, place.text, kinds[status]);
+}
+
 /* PHEMA_NO is that of the weights, which are the user's to know: what follows is done with those
  * recorded. */
 static enum phema_status check_weights(struct verifying *verifying, size_t target,
@@ -108,10 +162,9 @@ static enum phema_status check_weights(struct verifying *verifying, size_t targe
         phema_recorded_check_weights(verifying->recorded, verifying->prepared.plan, target, &why);
     verifying->are_weights_same = !status;
     if (status)
-        (void)fprintf(stderr,
-                      "warning: %s: %s than solving for them again gives; going on with those in "
-                      "the provenance, of %s\n",
-                      verifying->given->out, why.message, verifying->recorded->program);
+        cli_say("warning: %s: %s than solving for them again gives; going on with those in the "
+                "provenance, of %s",
+                verifying->given->out, why.message, verifying->recorded->program);
     return phema_recorded_take(verifying->recorded, verifying->prepared.plan, target, err);
 }
 
@@ -122,7 +175,7 @@ static enum phema_status make_plan(struct verifying *verifying, struct phema_err
     const struct phema_recorded *recorded = verifying->recorded;
     enum phema_status status = cli_prepare_plan(prepared, &again->common, &again->run, NULL, err);
     if (status)
-        return status;
+        return hide_contents(verifying->given, status, err);
     prepared->options.sample = verifying->given->sample;
     size_t target = phema_recorded_target(recorded, prepared->plan);
     if (target == SIZE_MAX)
@@ -131,18 +184,21 @@ static enum phema_status make_plan(struct verifying *verifying, struct phema_err
                           verifying->given->out);
     if (recorded->inputs[0].digest)
         status = phema_series_identify(prepared->plan->series, err);
+    if (status)
+        return hide_contents(verifying->given, status, err);
+    status = phema_recorded_check_inputs(recorded, prepared->plan, target, err);
     if (!status)
-        status = phema_recorded_check_inputs(recorded, prepared->plan, target, err);
+        status = phema_recorded_check_rows(recorded, prepared->plan, err);
     if (status)
         return phema_fail_in(err, status, "%s", verifying->given->out);
     if (!recorded->inputs[0].digest)
-        (void)fprintf(stderr,
-                      "warning: %s: its provenance does not say what its inputs were like\n",
-                      verifying->given->out);
+        cli_say("warning: %s: its provenance does not say what its inputs were like",
+                verifying->given->out);
     status = check_weights(verifying, target, err);
-    if (!status)
-        status = cli_prepare_outputs(prepared, &again->common, &again->run, again->run.out, err);
-    return status;
+    if (status)
+        return status;
+    status = cli_prepare_outputs(prepared, &again->common, &again->run, again->run.out, err);
+    return status ? hide_contents(verifying->given, status, err) : PHEMA_OK;
 }
 
 /* ---- What was found ---- */
@@ -159,7 +215,7 @@ static void write_json(struct phema_text *text, const struct verifying *verifyin
     struct phema_json_out json = {.text = text, .is_pretty = true};
     phema_json_out_open(&json, NULL, '{');
     phema_json_out_u64(&json, "version", 1);
-    phema_json_out_string(&json, "file", verifying->given->out);
+    phema_json_out_path(&json, "file", verifying->given->out);
     phema_json_out_bool(&json, "equal", is_equal(found));
     phema_json_out_bool(&json, "same_weights", verifying->are_weights_same);
     phema_json_out_u64(&json, "snapshots", verifying->recorded->n_inputs);
@@ -194,10 +250,8 @@ static void write_lines(struct phema_text *text, const struct verifying *verifyi
     const struct phema_verification *found = &verifying->found;
     const struct phema_series *series = verifying->prepared.plan->series;
     const char *out = verifying->given->out;
-    if (is_equal(found))
-        phema_text_printf(text, "%s: equal", out);
-    else
-        phema_text_printf(text, "%s: differs", out);
+    phema_text_puts_shown(text, out);
+    phema_text_puts(text, is_equal(found) ? ": equal" : ": differs");
     phema_text_printf(text, ": %llu elements compared, recomputed from %zu snapshots",
                       (unsigned long long)found->n_elems, verifying->recorded->n_inputs);
     if (found->n_taken < found->n_tiles)
@@ -217,11 +271,14 @@ static void write_lines(struct phema_text *text, const struct verifying *verifyi
     if (found->n_other_bytes)
         phema_text_printf(text, "  %llu bytes differ that are no replaced tensor's\n",
                           (unsigned long long)found->n_other_bytes);
-    for (size_t x = 0; x < verifying->n_changed && x < MAX_NAMED; x++)
+    for (size_t x = 0; x < verifying->n_changed && x < MAX_NAMED; x++) {
+        const char *file = verifying->recorded->inputs[verifying->changed[x]].file;
+        struct phema_name_buffer shown;
         phema_text_printf(text,
                           "  snapshot '%s': its tensor data are not those that the output was made "
                           "of\n",
-                          verifying->recorded->inputs[verifying->changed[x]].file);
+                          phema_name_shown(&shown, file, strlen(file)));
+    }
     if (verifying->n_changed > MAX_NAMED)
         phema_text_printf(text, "  and %zu more snapshots\n", verifying->n_changed - MAX_NAMED);
 }
@@ -268,6 +325,8 @@ static enum phema_status carry_out(struct verifying *verifying, struct phema_err
                            &prepared->options, verifying->recorded->checkpoint, err);
     progress_finish(&progress);
     prepared->options.context = NULL;
+    if (status && !verifying->recorded->inputs[0].digest && !verifying->given->snapshots)
+        return hide_contents(verifying->given, status, err); /* they may be anyone's snapshots */
     if (status == PHEMA_NO)
         return phema_fail_in(err, status, "%s", verifying->given->out);
     if (!status)

@@ -126,15 +126,6 @@ static enum phema_status run(int argc, char **argv, struct phema_error *err)
     return verb ? run_verb(verb, argc, argv, err) : fail_verb(word, err);
 }
 
-/* Messages name files and quote what is in them. */
-static void say(const char *message)
-{
-    struct phema_text text = {0};
-    phema_text_puts_shown(&text, message);
-    (void)fprintf(stderr, "posthoc-ema: %s\n", text.is_failed ? message : text.data);
-    phema_text_clear(&text);
-}
-
 /* A standard stream that is closed would give its descriptor to the next file that is opened, and
  * messages would be written into it. Standard output opened for reading still fails when written.
  */
@@ -152,6 +143,6 @@ int phema_cli_main(int argc, char **argv)
     phema_cleanup_install_handlers();
     enum phema_status status = run(argc, argv, &err);
     if (status && err.message[0])
-        say(err.message);
+        cli_say("posthoc-ema: %s", err.message);
     return (int)status;
 }

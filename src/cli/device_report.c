@@ -2,7 +2,7 @@
 /* device_report.c - see device_report.h. */
 #include "device_report.h"
 
-#include <stdio.h>
+#include "shared.h"
 
 void device_report(const struct cli_common *common, const struct phema_device_choice *choice,
                    bool is_asked)
@@ -11,14 +11,13 @@ void device_report(const struct cli_common *common, const struct phema_device_ch
     if (common->is_quiet)
         return;
     if (choice->is_device)
-        (void)fprintf(stderr, "added up on %s, with %s of %s memory%s%s\n", choice->shown,
-                      phema_size_shown(&size, choice->device_bytes),
-                      choice->n_devices > 1 ? "their" : "its", choice->why[0] ? ": " : "",
-                      choice->why);
+        cli_say("added up on %s, with %s of %s memory%s%s", choice->shown,
+                phema_size_shown(&size, choice->device_bytes),
+                choice->n_devices > 1 ? "their" : "its", choice->why[0] ? ": " : "", choice->why);
     else if (choice->why[0] && (is_asked || common->is_verbose))
-        (void)fprintf(stderr, "added up on the CPU: %s\n", choice->why);
+        cli_say("added up on the CPU: %s", choice->why);
     if (choice->note[0])
-        (void)fprintf(stderr, "%s\n", choice->note);
+        cli_say("%s", choice->note);
 }
 
 void device_report_place(struct phema_text *out, const struct phema_device_choice *choice)

@@ -48,36 +48,17 @@ static const char style[] =
     "32px}h1{font-size:21px}}\n"
     "@media print{body{background:#fff}section{break-inside:avoid}}\n";
 
-/* U+200B..U+200F, U+2028..U+202E, U+2060..U+2069, U+FEFF: what cannot be seen, or turns text. */
-static size_t hidden_length(const char *at)
-{
-    const unsigned char *bytes = (const unsigned char *)at;
-    if (bytes[0] == 0xEF && bytes[1] == 0xBB && bytes[2] == 0xBF)
-        return 3;
-    if (bytes[0] != 0xE2)
-        return 0;
-    bool is_general = bytes[1] == 0x80 && ((bytes[2] >= 0x8B && bytes[2] <= 0x8F) ||
-                                           (bytes[2] >= 0xA8 && bytes[2] <= 0xAE));
-    bool is_isolate = bytes[1] == 0x81 && bytes[2] >= 0xA0 && bytes[2] <= 0xA9;
-    return is_general || is_isolate ? 3 : 0;
-}
-
 static void escape(struct phema_text *out, const char *text)
 {
     static const char special[] = "<>&\"'";
     static const char *const names[] = {"&lt;", "&gt;", "&amp;", "&quot;", "&#39;"};
     while (*text) {
         const char *found = strchr(special, *text);
-        size_t hidden = hidden_length(text);
         if (found)
             phema_text_puts(out, names[found - special]);
-        else if (hidden)
-            phema_text_printf(out, "\\u%04x",
-                              ((unsigned)text[0] & 0xF) << 12 | ((unsigned)text[1] & 0x3F) << 6 |
-                                  ((unsigned)text[2] & 0x3F));
         else
             phema_text_append(out, text, 1);
-        text += hidden ? hidden : 1;
+        text++;
     }
 }
 

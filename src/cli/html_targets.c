@@ -100,6 +100,8 @@ void html_write_targets(struct phema_text *out, const struct html_report *report
             write_warning(out, warning.data);
         phema_text_clear(&warning);
     }
+    if (plan->series->has_odd_snapshot)
+        write_warning(out, plan->series->unmoved);
     if (plan->series->doubts)
         write_warning(out, plan->series->doubts);
     html_table(out, columns);

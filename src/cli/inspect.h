@@ -44,8 +44,9 @@ PHEMA_FALLIBLE inspect_summarise(struct inspect_summary *out, const struct phema
                                  struct phema_error *err);
 void inspect_summary_clear(struct inspect_summary *summary);
 
-/* What synth would do with tensor i; *reason: NULL for an average */
-enum inspect_rule inspect_rule_of(const struct phema_series *series, size_t i, const char **reason);
+/* What synth would do with tensor i, of a summary with a series; *reason: NULL for an average */
+enum inspect_rule inspect_rule_of(const struct inspect_summary *summary, size_t i,
+                                  const char **reason);
 
 extern const char *const inspect_rule_names[]; /* as JSON has them */
 

@@ -7,6 +7,7 @@
 
 #include "inspect.h"
 #include "report.h"
+#include "shared.h"
 
 /* Snapshots of a series that fit a screen; more are listed when asked for. */
 #define MOST_LISTED 12
@@ -37,7 +38,7 @@ static void write_pieces_json(struct phema_json_out *out, const struct phema_che
     for (size_t i = 0; i < tensor->n_parts; i++) {
         const struct phema_part *part = &tensor->parts[i];
         phema_json_out_open(out, NULL, '{');
-        phema_json_out_string(out, "file", phema_checkpoint_file_label(checkpoint, part->file));
+        phema_json_out_path(out, "file", phema_checkpoint_file_label(checkpoint, part->file));
         phema_json_out_u64(out, "offset", part->offset);
         write_integers(out, "start", part->start, tensor->rank);
         write_integers(out, "shape", part->size, tensor->rank);
@@ -57,7 +58,7 @@ static void write_place_json(struct phema_json_out *out, const struct phema_chec
         write_pieces_json(out, checkpoint, tensor);
         return;
     }
-    phema_json_out_string(out, "file", phema_checkpoint_file_label(checkpoint, tensor->file));
+    phema_json_out_path(out, "file", phema_checkpoint_file_label(checkpoint, tensor->file));
     if (tensor->is_decoded) {
         phema_json_out_null(out, "offset"); /* of the content, not of the file */
     } else if (tensor->stride) {
@@ -79,11 +80,12 @@ static void write_tensor_json(struct phema_json_out *out, const struct phema_che
     write_integers(out, "shape", tensor->shape, tensor->rank);
     write_place_json(out, checkpoint, tensor);
     phema_json_out_u64(out, "nbytes", tensor->size_bytes);
-    if (tensor->kind != PHEMA_KIND_UNKNOWN)
-        phema_json_out_string(out, "kind", tensor->kind == PHEMA_KIND_BUFFER ? "buffer" : "param");
+    static const char *const kinds[] = {NULL, "param", "buffer", "attribute"};
+    if (kinds[tensor->kind])
+        phema_json_out_string(out, "kind", kinds[tensor->kind]);
     if (summary->series) {
         const char *reason = NULL;
-        enum inspect_rule rule = inspect_rule_of(summary->series, i, &reason);
+        enum inspect_rule rule = inspect_rule_of(summary, i, &reason);
         phema_json_out_string(out, "rule", inspect_rule_names[rule]);
         if (reason)
             phema_json_out_string(out, "reason", reason);
@@ -108,7 +110,7 @@ void inspect_write_checkpoint_json(struct phema_json_out *out,
     phema_json_out_open(out, NULL, '{');
     if (!is_inner)
         phema_json_out_u64(out, "version", 1);
-    phema_json_out_string(out, "file", phema_checkpoint_path(checkpoint));
+    phema_json_out_path(out, "file", phema_checkpoint_path(checkpoint));
     phema_json_out_string(out, "format", phema_checkpoint_format(checkpoint));
     phema_json_out_open(out, "metadata", '{');
     for (size_t i = 0; i < phema_checkpoint_n_metadata(checkpoint); i++) {
@@ -167,8 +169,8 @@ void inspect_write_checkpoint(struct phema_text *out, const struct phema_checkpo
         phema_text_clear(&shape);
     }
     for (size_t i = 0; i < phema_checkpoint_n_warnings(checkpoint); i++)
-        (void)fprintf(stderr, "%s: %s\n", phema_checkpoint_path(checkpoint),
-                      phema_checkpoint_warning(checkpoint, i));
+        cli_say("%s: %s", phema_checkpoint_path(checkpoint),
+                phema_checkpoint_warning(checkpoint, i));
 }
 
 /* ---- A series ---- */
@@ -233,7 +235,7 @@ void inspect_write_series_json(struct phema_json_out *out, const struct inspect_
     phema_json_out_open(out, NULL, '{');
     if (!is_inner)
         phema_json_out_u64(out, "version", 1);
-    phema_json_out_string(out, "file", series->root);
+    phema_json_out_path(out, "file", series->root);
     phema_json_out_string(out, "layout", series->layout);
     phema_json_out_string(out, "unit", series->unit);
     phema_json_out_open(out, "snapshots", '[');

@@ -71,9 +71,10 @@ static void write_components(struct phema_text *out, int width,
 static void show_rule(struct phema_text *out, const struct inspect_total *total)
 {
     static const char *const done[] = {"averaged", "copied", "left out"};
+    struct phema_name_buffer shown;
     phema_text_puts(out, done[total->rule]);
     if (total->label_size)
-        phema_text_printf(out, " (%.*s)", (int)total->label_size, total->label);
+        phema_text_printf(out, " (%s)", phema_name_shown(&shown, total->label, total->label_size));
 }
 
 static void write_rules(struct phema_text *out, int width, const struct inspect_summary *summary)

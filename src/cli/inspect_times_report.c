@@ -302,8 +302,8 @@ static void write_remarks_json(struct phema_json_out *out, const struct inspect_
         const char *file = snapshots[times->duplicates[i].snapshot].label;
         const char *of = snapshots[times->duplicates[i].of].label;
         phema_json_out_open(out, NULL, '{');
-        phema_json_out_bytes(out, "file", file, strlen(file));
-        phema_json_out_bytes(out, "of", of, strlen(of));
+        phema_json_out_path(out, "file", file);
+        phema_json_out_path(out, "of", of);
         phema_json_out_close(out, '}');
     }
     phema_json_out_close(out, ']');

@@ -11,12 +11,15 @@
  */
 #define MAX_COMMON_PARTS 16
 
-enum inspect_rule inspect_rule_of(const struct phema_series *series, size_t i, const char **reason)
+enum inspect_rule inspect_rule_of(const struct inspect_summary *summary, size_t i,
+                                  const char **reason)
 {
+    const struct phema_series *series = summary->series;
     size_t at = series->became ? series->became[i] : i + 1;
     *reason = NULL;
     if (!at) {
-        *reason = *series->key ? "not in the subtree" : "not chosen";
+        bool is_attribute = summary->tensors[i].kind == PHEMA_KIND_ATTRIBUTE;
+        *reason = is_attribute ? "attribute" : *series->key ? "not in the subtree" : "not chosen";
         return INSPECT_LEFT_OUT;
     }
     const struct phema_series_tensor *entry = &series->tensors[at - 1];
@@ -31,7 +34,7 @@ static void add_tensor(struct inspect_total *total, const struct phema_tensor *t
     total->n_tensors++;
     total->n_elems += tensor->n_elems;
     total->size_bytes += tensor->size_bytes;
-    if (tensor->kind == PHEMA_KIND_BUFFER)
+    if (tensor->kind == PHEMA_KIND_BUFFER || tensor->kind == PHEMA_KIND_ATTRIBUTE)
         total->n_buffer_elems += tensor->n_elems;
 }
 
@@ -174,6 +177,17 @@ static int compare_rules(const void *a, const void *b)
     return (left->first > right->first) - (left->first < right->first);
 }
 
+static void add_left_out(struct inspect_totals *rules, const char *reason,
+                         const struct phema_tensor_total *total)
+{
+    if (!total->n_tensors)
+        return;
+    struct inspect_total *left_out = find_rule(rules, INSPECT_LEFT_OUT, reason, 0);
+    left_out->n_tensors = total->n_tensors;
+    left_out->n_elems = total->n_elems;
+    left_out->size_bytes = total->size_bytes;
+}
+
 static bool make_rules(struct inspect_summary *summary)
 {
     const struct phema_series *series = summary->series;
@@ -182,20 +196,17 @@ static bool make_rules(struct inspect_summary *summary)
         return true;
     /* no more than one for each tensor, and what is left out */
     rules->items =
-        phema_arena_array(&summary->arena, summary->n_tensors + 1, sizeof(*rules->items));
+        phema_arena_array(&summary->arena, summary->n_tensors + 2, sizeof(*rules->items));
     if (!rules->items)
         return false;
     for (size_t i = 0; i < summary->n_tensors; i++) {
         const char *reason = NULL;
-        enum inspect_rule rule = inspect_rule_of(series, i, &reason);
+        enum inspect_rule rule = inspect_rule_of(summary, i, &reason);
         add_tensor(find_rule(rules, rule, reason, i), &summary->tensors[i]);
     }
-    if (!series->became && series->n_left_out) {
-        const char *reason = *series->key ? "not in the subtree" : "not chosen";
-        struct inspect_total *left_out = find_rule(rules, INSPECT_LEFT_OUT, reason, 0);
-        left_out->n_tensors = series->n_left_out;
-        left_out->n_elems = series->n_left_out_elems;
-        left_out->size_bytes = series->left_out_bytes;
+    if (!series->became) {
+        add_left_out(rules, *series->key ? "not in the subtree" : "not chosen", &series->left_out);
+        add_left_out(rules, "attribute", &series->attributes);
     }
     qsort(rules->items, rules->n, sizeof(*rules->items), compare_rules);
     return true;
@@ -298,7 +309,8 @@ PHEMA_FALLIBLE inspect_summarise(struct inspect_summary *out, const struct phema
 {
     struct inspect_summary summary = {.tensors = tensors, .n_tensors = n, .series = series};
     for (size_t i = 0; i < n; i++)
-        summary.knows_kinds |= tensors[i].kind != PHEMA_KIND_UNKNOWN;
+        summary.knows_kinds |=
+            tensors[i].kind == PHEMA_KIND_PARAMETER || tensors[i].kind == PHEMA_KIND_BUFFER;
     if (!make_dtypes(&summary) || !make_components(&summary) || !make_rules(&summary) ||
         !make_ties(&summary)) {
         phema_arena_clear(&summary.arena);

@@ -18,6 +18,17 @@ PHEMA_FALLIBLE memory_report_begin(struct memory_report *out, const struct cli_c
     return status ? status : phema_ledger_open(&out->ledger, path || common->is_verbose, err);
 }
 
+PHEMA_FALLIBLE memory_report_claim(struct memory_report *report, const struct phema_claims *claims,
+                                   struct phema_error *err)
+{
+    enum phema_status status =
+        report->path ? phema_claims_check(claims, report->path, err) : PHEMA_OK;
+    report->is_free = !status;
+    if (status) /* the path is another file of the run */
+        report->path = NULL;
+    return status;
+}
+
 static uint64_t above(uint64_t value, uint64_t baseline)
 {
     return value > baseline ? value - baseline : 0;
@@ -115,6 +126,20 @@ static void warn_of_leaks(struct phema_ledger *ledger)
     }
 }
 
+/* A file that does not exist is no input. */
+static bool may_write(const struct memory_report *report)
+{
+    struct phema_error ignored;
+    struct phema_text partial = {0};
+    if (report->is_free)
+        return true;
+    phema_text_printf(&partial, "%s.partial", report->path);
+    bool is_absent = !partial.is_failed && !phema_writer_check_absent(report->path, &ignored) &&
+                     !phema_writer_check_absent(partial.data, &ignored);
+    phema_text_clear(&partial);
+    return is_absent;
+}
+
 enum phema_status memory_report_end(struct memory_report *report, const struct cli_common *common,
                                     enum phema_status status, struct phema_error *err)
 {
@@ -124,7 +149,7 @@ enum phema_status memory_report_end(struct memory_report *report, const struct c
     if (!common->is_quiet)
         warn_of_leaks(report->ledger);
     struct phema_error own = {""};
-    if (report->path && write_lines(report, &own) && !status) {
+    if (report->path && may_write(report) && write_lines(report, &own) && !status) {
         status = PHEMA_ERR_OUTPUT;
         *err = own;
     }

@@ -4,19 +4,26 @@
 #define CLI_MEMORY_REPORT_H
 
 #include "opt.h"
+#include "phema/claims.h"
 #include "phema/ledger.h"
 
 struct memory_report {
     struct phema_ledger *ledger;
     const char *path; /* of the lines, NULL for none; borrowed */
     bool replaces;
+    bool is_free; /* path is no other file of the run (memory_report_claim) */
 };
 
 /* PHEMA_ERR_OUTPUT: the file exists and may not be replaced. */
 PHEMA_FALLIBLE memory_report_begin(struct memory_report *out, const struct cli_common *common,
                                    const char *path, bool replaces, struct phema_error *err);
 
-/* Writes both, also of a run that failed with status, which comes back unless writing fails. */
+/* When all files of the run are known: PHEMA_ERR_OUTPUT, the path is one of them. */
+PHEMA_FALLIBLE memory_report_claim(struct memory_report *report, const struct phema_claims *claims,
+                                   struct phema_error *err);
+
+/* Writes both, also of a run that failed with status, which comes back unless writing fails. A run
+ * that failed before its files were known replaces nothing. */
 enum phema_status memory_report_end(struct memory_report *report, const struct cli_common *common,
                                     enum phema_status status, struct phema_error *err);
 

@@ -173,7 +173,9 @@ static enum phema_status set_value(struct parse *parse, const struct cli_opt *op
         if (!is_operand(option))
             phema_text_printf(&parse->repeated, "--%s%s", option->name,
                               option->kind == CLI_FLAG ? "" : " ");
-        if (option->kind != CLI_FLAG)
+        if (is_operand(option))
+            cli_quote_operand(&parse->repeated, text);
+        else if (option->kind != CLI_FLAG)
             cli_shell_quote(&parse->repeated, text);
     }
     return status;
@@ -347,6 +349,13 @@ void cli_shell_quote(struct phema_text *out, const char *word)
             phema_text_append(out, word, 1);
     }
     phema_text_puts(out, "'");
+}
+
+void cli_quote_operand(struct phema_text *out, const char *path)
+{
+    if (path && path[0] == '-')
+        phema_text_puts(out, "./");
+    cli_shell_quote(out, path);
 }
 
 /* ---- Help ---- */

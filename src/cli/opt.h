@@ -84,6 +84,8 @@ const char *cli_nearest(const char *word, const char *(*name)(const void *table,
                         const void *table);
 
 void cli_shell_quote(struct phema_text *out, const char *word);
+/* The same of an operand, which must not look like an option: "./-run" for "-run". */
+void cli_quote_operand(struct phema_text *out, const char *path);
 
 /* numbers.c */
 PHEMA_FALLIBLE cli_parse_reals(struct cli_reals *out, struct phema_arena *arena, const char *text,

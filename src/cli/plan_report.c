@@ -89,8 +89,9 @@ static void write_outputs(struct phema_text *out, const struct plan_report *repo
         const struct phema_output *output = &report->outputs->items[j];
         double error = report->plan->targets[j].solution.predicted.total;
         struct phema_name_buffer size;
-        phema_text_printf(out, "  %s, %s", output->path,
-                          phema_size_shown(&size, output->size_bytes));
+        phema_text_puts(out, "  ");
+        phema_text_puts_shown(out, output->path);
+        phema_text_printf(out, ", %s", phema_size_shown(&size, output->size_bytes));
         if (!isnan(error))
             phema_text_printf(out, ", predicted error %.1e", error);
         phema_text_puts(out, "\n");
@@ -131,7 +132,7 @@ static void write_outputs_json(struct phema_json_out *out, const struct plan_rep
         const struct phema_target *target = &report->plan->targets[j];
         phema_json_out_open(out, NULL, '{');
         if (report->has_out)
-            phema_json_out_string(out, "file", report->outputs->items[j].path);
+            phema_json_out_path(out, "file", report->outputs->items[j].path);
         phema_json_out_u64(out, "bytes", report->outputs->items[j].size_bytes);
         phema_json_out_number(out, "sigma_rel", target->sigma_rel);
         report_profile_json(out, target->kind, target->spec);

@@ -61,7 +61,7 @@ PHEMA_FALLIBLE plot_scores(struct phema_picture **out, const char *path, bool ma
     if (status)
         return phema_fail_in(err, status, "%s", path);
     if (n_left_out && !is_quiet)
-        (void)fprintf(stderr, "%s: %zu line%s without a finite score left out\n", path, n_left_out,
-                      n_left_out == 1 ? "" : "s");
+        cli_say("%s: %zu line%s without a finite score left out", path, n_left_out,
+                n_left_out == 1 ? "" : "s");
     return PHEMA_OK;
 }

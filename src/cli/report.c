@@ -8,30 +8,11 @@
 #include <string.h>
 
 #include "rule_report.h"
+#include "shared.h"
 
 /* Predictions above this, or weights this large, deserve a warning. */
 #define LARGE_ERROR 1e-2
 #define LARGE_NORM  10.0
-
-/* A line on stderr; names of files in it cannot move the cursor. line: NULL for none */
-static void say(const char *line)
-{
-    struct phema_text text = {0};
-    if (line)
-        phema_text_puts_shown(&text, line);
-    if (text.data && !text.is_failed)
-        (void)fprintf(stderr, "%s\n", text.data);
-    phema_text_clear(&text);
-}
-
-static void say_prefixed(const char *prefix, const char *sentence)
-{
-    struct phema_text text = {0};
-    phema_text_puts(&text, prefix);
-    phema_text_puts(&text, sentence);
-    say(text.is_failed ? NULL : text.data);
-    phema_text_clear(&text);
-}
 
 const char *report_named_unit(const struct phema_series *series)
 {
@@ -124,16 +105,17 @@ void report_series(const struct cli_common *common, const struct phema_series *s
     if (series->n_tensors)
         phema_text_printf(&text, "; %zu tensors (%zu averaged), %s each", series->n_tensors,
                           n_averaged, phema_size_shown(&shown, bytes));
-    say(text.data);
+    if (text.data && !text.is_failed)
+        cli_say("%s", text.data);
     phema_text_clear(&text);
     for (size_t i = 0; i < series->n_notes; i++)
-        say(series->notes[i]);
+        cli_say("%s", series->notes[i]);
     for (size_t i = 0; common->is_verbose && i < series->n_tensors; i++) {
         const struct phema_series_tensor *entry = &series->tensors[i];
         if (entry->rule == PHEMA_RULE_COPY)
-            (void)fprintf(stderr, "copied from the newest: '%s' (%s)\n",
-                          phema_name_shown(&shown, entry->tensor.name, entry->tensor.name_size),
-                          entry->reason);
+            cli_say("copied from the newest: '%s' (%s)",
+                    phema_name_shown(&shown, entry->tensor.name, entry->tensor.name_size),
+                    entry->reason);
     }
 }
 
@@ -143,11 +125,11 @@ void report_conversion(const struct cli_common *common, const struct phema_serie
         return;
     size_t n_averaged = 0;
     struct phema_name_buffer shown;
-    (void)fprintf(stderr, "%s: %s, %zu tensors, %s, as they are\n", series->root,
-                  phema_checkpoint_format(series->snapshots[0].checkpoint), series->n_tensors,
-                  phema_size_shown(&shown, bytes_of_tensors(series, &n_averaged)));
+    cli_say("%s: %s, %zu tensors, %s, as they are", series->root,
+            phema_checkpoint_format(series->snapshots[0].checkpoint), series->n_tensors,
+            phema_size_shown(&shown, bytes_of_tensors(series, &n_averaged)));
     for (size_t i = 0; i < series->n_notes; i++)
-        say(series->notes[i]);
+        cli_say("%s", series->notes[i]);
 }
 
 void report_target_name(struct phema_text *out, const struct phema_target *target)
@@ -213,7 +195,7 @@ static void warn(const struct phema_plan *plan, const struct phema_target *targe
 {
     struct phema_text text = {0};
     if (report_write_warning(&text, plan, target) && !text.is_failed)
-        (void)fprintf(stderr, "warning: %s\n", text.data);
+        cli_say("warning: %s", text.data);
     phema_text_clear(&text);
 }
 
@@ -265,7 +247,7 @@ static void report_target(const struct phema_plan *plan, const struct phema_targ
                           target->n_repeated, target->n_repeated == 1 ? "" : "s",
                           target->n_repeated == 1 ? "s" : "");
     if (!text.is_failed)
-        (void)fprintf(stderr, "%.*s\n", (int)text.size - 2, text.data);
+        cli_say("%.*s", (int)text.size - 2, text.data);
     phema_text_clear(&text);
 }
 
@@ -275,24 +257,22 @@ void report_plan(const struct cli_common *common, const struct phema_plan *plan,
     if (common->is_quiet)
         return;
     if (plan->series->unmoved)
-        say_prefixed("how the parameters moved cannot be seen: ", plan->series->unmoved);
+        cli_say("%show the parameters moved cannot be seen: %s",
+                plan->series->has_odd_snapshot ? "warning: " : "", plan->series->unmoved);
     const char *ridge =
         plan->targets[0].solution.ridge > 0 ? ", with a ridge for the rounding of the files" : "";
     if (strcmp(plan->metric, "motion") == 0)
-        (void)fprintf(stderr,
-                      "metric motion: as a sample of the tensors was seen to move%s (--metric "
-                      "profile gives the paper's weights), solved in %s\n",
-                      ridge, plan->targets[0].solution.solver);
+        cli_say("metric motion: as a sample of the tensors was seen to move%s (--metric profile "
+                "gives the paper's weights), solved in %s",
+                ridge, plan->targets[0].solution.solver);
     else if (strcmp(plan->metric, "walk") == 0)
-        (void)fprintf(stderr,
-                      "metric walk%s (--metric profile gives the paper's weights), solved "
-                      "in %s\n",
-                      ridge, plan->targets[0].solution.solver);
+        cli_say("metric walk%s (--metric profile gives the paper's weights), solved in %s", ridge,
+                plan->targets[0].solution.solver);
     else if (strcmp(plan->metric, "profile") == 0)
-        (void)fprintf(stderr, "metric profile: the paper's and EDM2's weights, solved in %s\n",
-                      plan->targets[0].solution.solver);
+        cli_say("metric profile: the paper's and EDM2's weights, solved in %s",
+                plan->targets[0].solution.solver);
     else
-        (void)fprintf(stderr, "weights as given in the file\n");
+        cli_say("weights as given in the file");
     const struct phema_series *series = plan->series;
     double stored = series->snapshots[series->n - 1].rounding;
     double written = has_dtype ? phema_dtype_rounding(output_dtype) : stored;
@@ -304,7 +284,7 @@ void report_plan(const struct cli_common *common, const struct phema_plan *plan,
         (void)fputs(rules.data, stderr);
     phema_text_clear(&rules);
     if (series->doubts)
-        say_prefixed("warning: ", series->doubts);
+        cli_say("warning: %s", series->doubts);
     for (size_t j = 0; j < plan->m; j++)
         warn(plan, &plan->targets[j]);
     for (size_t j = 0; j < plan->m; j++)
@@ -318,7 +298,7 @@ void report_into(const struct cli_common *common, const char *into,
     if (common->is_quiet || !outputs->into_key)
         return;
     bool is_all = !*outputs->into_key;
-    (void)fprintf(stderr, "replacing the tensors %s%s%s of a copy of %s%s\n",
-                  is_all ? "" : "below '", outputs->into_key, is_all ? "at the root" : "'", into,
-                  is_all ? "" : " (--key names another)");
+    cli_say("replacing the tensors %s%s%s of a copy of %s%s", is_all ? "" : "below '",
+            outputs->into_key, is_all ? "at the root" : "'", into,
+            is_all ? "" : " (--key names another)");
 }

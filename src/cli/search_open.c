@@ -49,6 +49,22 @@ static enum phema_status set_times(struct searching *searching, const struct phe
     return PHEMA_OK;
 }
 
+/* The scores must not replace what is averaged, or what candidates are copies of. */
+static enum phema_status claim_scores(const struct searching *searching,
+                                      struct phema_claims *claims, struct phema_error *err)
+{
+    const char *into = searching->given->run.into;
+    struct phema_text path = {0};
+    phema_text_printf(&path, "%s/" SEARCH_JOURNAL, searching->directory);
+    enum phema_status status = phema_text_check(&path, err);
+    if (!status && into)
+        status = phema_claims_add_input(claims, into, "the checkpoint that is copied", err);
+    if (!status)
+        status = phema_claims_check_inputs(claims, path.data, err);
+    phema_text_clear(&path);
+    return status;
+}
+
 PHEMA_FALLIBLE search_look(struct searching *searching, struct phema_error *err)
 {
     const struct search_values *given = searching->given;
@@ -60,6 +76,8 @@ PHEMA_FALLIBLE search_look(struct searching *searching, struct phema_error *err)
     options.may_lack_key = given->run.into != NULL;
     if (!status)
         status = phema_series_open(&series, &options, err);
+    if (!status)
+        status = claim_scores(searching, series->claims, err);
     if (!status)
         report_series(&given->common, series);
     if (!status)

@@ -41,7 +41,7 @@ static void write_point(struct phema_text *out, const struct searching *searchin
 static void say(const struct phema_text *text)
 {
     if (text->data && !text->is_failed)
-        (void)fprintf(stderr, "%s\n", text->data);
+        cli_say("%s", text->data);
 }
 
 void search_report_start(const struct searching *searching, bool was_cut)
@@ -49,14 +49,13 @@ void search_report_start(const struct searching *searching, bool was_cut)
     if (searching->given->common.is_quiet)
         return;
     if (was_cut)
-        (void)fprintf(stderr,
-                      "%s/scores.csv: its last line was cut short, and is left out; its average "
-                      "is scored again\n",
-                      searching->directory);
+        cli_say("%s/scores.csv: its last line was cut short, and is left out; its average is "
+                "scored again",
+                searching->directory);
     size_t n = search_count(searching);
     if (n)
-        (void)fprintf(stderr, "%s/scores.csv: goes on behind %zu score%s\n", searching->directory,
-                      n, n == 1 ? "" : "s");
+        cli_say("%s/scores.csv: goes on behind %zu score%s", searching->directory, n,
+                n == 1 ? "" : "s");
 }
 
 void search_report_score(const struct searching *searching, const struct phema_search_score *score)
@@ -146,14 +145,7 @@ void search_report_failure(const struct searching *searching,
     while (at < end) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         size_t length = stop ? (size_t)(stop - at) : (size_t)(end - at);
-        struct phema_text line = {0}, shown = {0};
-        phema_text_append(&line, at, length);
-        phema_text_puts(&shown, "  | ");
-        if (line.data && !line.is_failed)
-            phema_text_puts_shown(&shown, line.data);
-        say(&shown);
-        phema_text_clear(&line);
-        phema_text_clear(&shown);
+        cli_say("  | %.*s", (int)length, at);
         at += length + 1;
     }
 }
@@ -202,7 +194,7 @@ static void write_score_json(struct phema_json_out *out, const char *key,
     phema_json_out_number(out, "seconds", score->seconds);
     phema_json_out_number(out, "predicted_error", score->predicted_error);
     if (key && file)
-        phema_json_out_string(out, "file", file);
+        phema_json_out_path(out, "file", file);
     else if (key)
         phema_json_out_null(out, "file");
     phema_json_out_close(out, '}');
@@ -224,7 +216,7 @@ static void write_json(struct phema_text *text, const struct searching *searchin
     phema_json_out_number(&out, "above", best->above);
     phema_json_out_u64(&out, "evaluations", searching->n_evaluated);
     phema_json_out_u64(&out, "passes", searching->n_passes);
-    phema_json_out_string(&out, "scores_file", journal.data ? journal.data : "");
+    phema_json_out_path(&out, "scores_file", journal.data ? journal.data : "");
     phema_json_out_open(&out, "scores", '[');
     for (size_t i = 0; i < n; i++)
         write_score_json(&out, NULL, &scores[i], NULL);
@@ -250,7 +242,9 @@ void search_write(struct phema_text *out, const struct searching *searching)
     phema_text_printf(out, "%s %s %s", phema_number_shown(&width, score->at.sigma_rel),
                       phema_number_shown(&time, score->at.time),
                       phema_number_shown(&value, score->score));
-    if (searching->best_path)
-        phema_text_printf(out, " %s", searching->best_path);
+    if (searching->best_path) {
+        phema_text_puts(out, " ");
+        cli_put_path(out, searching->best_path);
+    }
     phema_text_puts(out, "\n");
 }

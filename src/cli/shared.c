@@ -4,8 +4,11 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "phema/device.h"
 #include "phema/number.h"
@@ -161,7 +164,7 @@ PHEMA_FALLIBLE cli_check_error(const struct phema_plan *plan, double max_error,
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE cli_print(const struct phema_text *text, struct phema_error *err)
+PHEMA_FALLIBLE cli_print_as_is(const struct phema_text *text, struct phema_error *err)
 {
     enum phema_status status = phema_text_check(text, err);
     if (status)
@@ -170,4 +173,57 @@ PHEMA_FALLIBLE cli_print(const struct phema_text *text, struct phema_error *err)
     if (written != text->size || fflush(stdout))
         return phema_fail(err, PHEMA_ERR_OUTPUT, "standard output: %s", strerror(errno));
     return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE cli_print(const struct phema_text *text, struct phema_error *err)
+{
+    struct phema_text shown = {0};
+    enum phema_status status = phema_text_check(text, err);
+    if (!status && text->size)
+        phema_text_append_lines(&shown, text->data, text->size);
+    if (!status)
+        status = cli_print_as_is(&shown, err);
+    phema_text_clear(&shown);
+    return status;
+}
+
+void cli_put_path(struct phema_text *out, const char *path)
+{
+    if (isatty(STDOUT_FILENO))
+        phema_text_puts_shown(out, path);
+    else
+        phema_text_puts(out, path);
+}
+
+/* Without memory every byte that may be no letter is a question mark. */
+static void PHEMA_PRINTF(1, 0) say_plainly(const char *format, va_list args)
+{
+    char line[1024];
+    int size = vsnprintf(line, sizeof(line), format, args);
+    for (char *at = line; size >= 0 && *at; at++)
+        if (*at < ' ' || *at > '~')
+            *at = '?';
+    if (size >= 0)
+        (void)fprintf(stderr, "%s\n", line);
+}
+
+void cli_say(const char *format, ...)
+{
+    char *line = NULL;
+    struct phema_text shown = {0};
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    if (vasprintf(&line, format, args) < 0)
+        line = NULL;
+    if (line)
+        phema_text_puts_shown(&shown, line);
+    if (!line || shown.is_failed)
+        say_plainly(format, again);
+    else
+        (void)fprintf(stderr, "%s\n", shown.data ? shown.data : "");
+    va_end(again);
+    va_end(args);
+    phema_text_clear(&shown);
+    free(line);
 }

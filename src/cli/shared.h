@@ -257,7 +257,16 @@ PHEMA_FALLIBLE cli_plan_options(struct phema_plan_options *out, const struct cli
 PHEMA_FALLIBLE cli_check_error(const struct phema_plan *plan, double max_error,
                                struct phema_error *err);
 
-/* The result on stdout, whole or with PHEMA_ERR_OUTPUT. */
+/* The result on stdout, whole or with PHEMA_ERR_OUTPUT: lines for people, or JSON. No character in
+ * it can move the cursor or turn the text. */
 PHEMA_FALLIBLE cli_print(const struct phema_text *text, struct phema_error *err);
+
+/* Paths that scripts read are written with their own bytes, unless stdout is a terminal. */
+void cli_put_path(struct phema_text *out, const char *path);
+PHEMA_FALLIBLE cli_print_as_is(const struct phema_text *text, struct phema_error *err);
+
+/* A line on stderr: the one place that people read messages from. Names in it are escaped as
+ * phema_text_puts_shown does. */
+void cli_say(const char *format, ...) PHEMA_PRINTF(1, 2);
 
 #endif

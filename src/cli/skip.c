@@ -2,7 +2,6 @@
 /* skip.c - see skip.h. */
 #include "skip.h"
 
-#include <stdio.h>
 #include <sys/stat.h>
 
 #include "again.h"
@@ -27,6 +26,8 @@ static enum phema_status compare(const struct phema_recorded *recorded,
     cli_again_free(again);
     if (!status)
         status = phema_recorded_check_inputs(recorded, plan, output, err);
+    if (!status)
+        status = phema_recorded_check_rows(recorded, plan, err);
     if (!status)
         status = phema_recorded_check_weights(recorded, plan, output, err);
     return status;
@@ -61,7 +62,7 @@ PHEMA_FALLIBLE cli_skip_existing(struct cli_prepared *prepared,
         enum phema_status status = lstat(path, &st) ? PHEMA_NO : look_at(prepared, j, values, err);
         if (!status) {
             if (!values->common.is_quiet)
-                (void)fprintf(stderr, "%s: is up to date\n", path);
+                cli_say("%s: is up to date", path);
             phema_writer_journal_remove_of(path);
             phema_outputs_leave_out(outputs, prepared->plan, j);
             continue;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "report.h"
+#include "shared.h"
 
 static size_t directory_size(const char *path)
 {
@@ -26,15 +27,15 @@ static void report_join(const struct phema_outputs *outputs, uint64_t n_parts)
     char *directory = size ? strndup(first, size) : strdup("./");
     for (size_t j = 0; j < outputs->m && !is_beside; j++) {
         phema_text_puts(&text, " ");
-        cli_shell_quote(&text, outputs->items[j].path);
+        cli_quote_operand(&text, outputs->items[j].path);
     }
     if (is_beside && directory) {
         phema_text_puts(&text, " ");
-        cli_shell_quote(&text, directory);
+        cli_quote_operand(&text, directory);
     }
     if (text.data && !text.is_failed)
-        (void)fprintf(stderr, "when all %llu parts are written: posthoc-ema join%s\n",
-                      (unsigned long long)n_parts, text.data);
+        cli_say("when all %llu parts are written: posthoc-ema join%s", (unsigned long long)n_parts,
+                text.data);
     free(directory);
     phema_text_clear(&text);
 }
@@ -87,11 +88,10 @@ void report_synth(const struct cli_common *common, const struct phema_plan *plan
     struct phema_name_buffer written, read, rate, memory, name;
     const struct phema_series *series = plan->series;
     if (result->n_nan + result->n_inf)
-        (void)fprintf(stderr,
-                      "warning: %llu NaN and %llu infinite elements, the first in tensor '%s'\n",
-                      (unsigned long long)result->n_nan, (unsigned long long)result->n_inf,
-                      phema_name_shown(&name, series->tensors[result->nan_tensor].tensor.name,
-                                       series->tensors[result->nan_tensor].tensor.name_size));
+        cli_say("warning: %llu NaN and %llu infinite elements, the first in tensor '%s'",
+                (unsigned long long)result->n_nan, (unsigned long long)result->n_inf,
+                phema_name_shown(&name, series->tensors[result->nan_tensor].tensor.name,
+                                 series->tensors[result->nan_tensor].tensor.name_size));
     if (result->n_overflow)
         (void)fprintf(stderr, "warning: %llu averages were too large for the dtype\n",
                       (unsigned long long)result->n_overflow);

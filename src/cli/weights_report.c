@@ -15,13 +15,13 @@ void report_profile_json(struct phema_json_out *out, const char *kind, const cha
     else
         phema_json_out_null(out, "profile");
     if (spec)
-        phema_json_out_string(out, "spec", spec);
+        phema_json_out_path(out, "spec", spec);
 }
 
 void report_snapshot_json(struct phema_json_out *out, const struct phema_snapshot *snapshot)
 {
     phema_json_out_open(out, NULL, '{');
-    phema_json_out_string(out, "file", snapshot->label);
+    phema_json_out_path(out, "file", snapshot->label);
     phema_json_out_number(out, "time", snapshot->time);
     phema_json_out_number(out, "sigma_rel", snapshot->sigma_rel);
     phema_json_out_number(out, "gamma", snapshot->gamma);

@@ -126,7 +126,9 @@ static enum phema_status open_file(struct gen_file *file, const struct gen_item 
     struct phema_writer_options writer_options = {.replaces = options->replaces,
                                                   .syncs = options->syncs,
                                                   .is_published = &file->is_published};
-    status = phema_writer_open(&file->writer, file->path, total, &writer_options, err);
+    status = phema_claims_check_inputs(options->claims, file->path, err);
+    if (!status)
+        status = phema_writer_open(&file->writer, file->path, total, &writer_options, err);
     if (!status)
         status = phema_writer_put(file->writer, 0, header, header_size, err);
     free(header);
@@ -173,7 +175,9 @@ static enum phema_status open_beside(struct gen_files *files, const char *direct
     struct phema_writer_options writer_options = {.replaces = options->replaces,
                                                   .syncs = options->syncs,
                                                   .is_published = &file->is_published};
-    status = phema_writer_open(&file->writer, file->path, text->size, &writer_options, err);
+    status = phema_claims_check_inputs(options->claims, file->path, err);
+    if (!status)
+        status = phema_writer_open(&file->writer, file->path, text->size, &writer_options, err);
     return status ? status : phema_writer_put(file->writer, 0, text->data, text->size, err);
 }
 

@@ -17,6 +17,7 @@
 #include "files.h"
 #include "phema/accumulate.h"
 #include "phema/cleanup.h"
+#include "phema/parallel.h"
 #include "request.h"
 #include "tensors.h"
 
@@ -158,7 +159,7 @@ static enum phema_status run_threads(struct work *work, unsigned n_threads)
     pthread_t *threads = calloc(n_threads, sizeof(*threads));
     unsigned n_started = 0;
     while (threads && n_started + 1 < n_threads &&
-           pthread_create(&threads[n_started], NULL, run_worker, work) == 0)
+           phema_thread_start(&threads[n_started], run_worker, work) == 0)
         n_started++;
     (void)run_worker(work);
     for (unsigned i = 0; i < n_started; i++)

@@ -11,6 +11,7 @@
 
 #include "phema/sort.h"
 #include "phema/text.h"
+#include "scales.h"
 
 static struct phema_place place_of(const struct phema_tensor *tensor)
 {
@@ -46,6 +47,13 @@ static int compare_names(const void *a, const void *b, void *table)
     return (left->name_size > right->name_size) - (left->name_size < right->name_size);
 }
 
+static void add_total(struct phema_tensor_total *total, const struct phema_tensor *tensor)
+{
+    total->n_tensors++;
+    total->n_elems += tensor->n_elems;
+    total->size_bytes += tensor->size_bytes;
+}
+
 static enum phema_status fill_table(struct agreement *agreement,
                                     const struct phema_checkpoint *checkpoint,
                                     struct phema_error *err)
@@ -70,9 +78,8 @@ static enum phema_status fill_table(struct agreement *agreement,
         if (status)
             return status;
         if (!name) {
-            series->n_left_out++;
-            series->n_left_out_elems += tensors[i].n_elems;
-            series->left_out_bytes += tensors[i].size_bytes;
+            bool is_attribute = tensors[i].kind == PHEMA_KIND_ATTRIBUTE;
+            add_total(is_attribute ? &series->attributes : &series->left_out, &tensors[i]);
             continue;
         }
         struct phema_series_tensor *entry = &series->tensors[series->n_tensors];
@@ -128,6 +135,9 @@ PHEMA_FALLIBLE agree_first(struct agreement *agreement, struct phema_snapshot *s
                               phema_dtype_name(dtype));
         }
     }
+    status = scales_find(agreement, err);
+    if (status)
+        return status;
     snapshot->places = agreement->first = agreement->places;
     /* the next snapshot is compared in a table of its own */
     struct phema_place *spare =
@@ -138,10 +148,7 @@ PHEMA_FALLIBLE agree_first(struct agreement *agreement, struct phema_snapshot *s
     return PHEMA_OK;
 }
 
-/* Index of a name in the table, SIZE_MAX when it is not there. hint: where it stands in files that
- * were written alike. */
-static size_t find_name(const struct agreement *agreement, const char *name, size_t size,
-                        size_t hint)
+size_t agree_find(const struct agreement *agreement, const char *name, size_t size, size_t hint)
 {
     const struct phema_series *series = agreement->series;
     if (hint < series->n_tensors) {
@@ -225,7 +232,7 @@ static enum phema_status fail_lacking(const struct agreement *agreement,
         const char *name = NULL;
         size_t size = 0;
         status = selection_name(agreement->selection, &tensors[j], &name, &size, err);
-        size_t i = name ? find_name(agreement, name, size, j) : SIZE_MAX;
+        size_t i = name ? agree_find(agreement, name, size, j) : SIZE_MAX;
         if (i != SIZE_MAX)
             is_here[i] = true;
     }
@@ -252,11 +259,11 @@ static bool same_dimensions(const uint64_t *a, const uint64_t *b, unsigned rank)
 /* Was left out of the first snapshot since it belongs to another one of the same file. */
 static void take_back(struct phema_series *series, const struct phema_tensor *tensor)
 {
-    if (!series->n_left_out) /* a manifest that names an average twice */
+    if (!series->left_out.n_tensors) /* a manifest that names an average twice */
         return;
-    series->n_left_out--;
-    series->n_left_out_elems -= tensor->n_elems;
-    series->left_out_bytes -= tensor->size_bytes;
+    series->left_out.n_tensors--;
+    series->left_out.n_elems -= tensor->n_elems;
+    series->left_out.size_bytes -= tensor->size_bytes;
 }
 
 /* Fill the snapshot's places; is_alike: they are those of the first snapshot but for one shift. */
@@ -277,7 +284,7 @@ static enum phema_status fill_places(struct agreement *agreement, struct phema_s
             return status;
         if (!name)
             continue;
-        size_t i = find_name(agreement, name, size, found);
+        size_t i = agree_find(agreement, name, size, found);
         if (i == SIZE_MAX)
             return fail_missing(agreement, snapshot, name, size, true, err);
         const struct phema_tensor *wanted = &series->tensors[i].tensor;

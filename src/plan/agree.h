@@ -29,6 +29,10 @@ PHEMA_FALLIBLE agree_first(struct agreement *agreement, struct phema_snapshot *s
 PHEMA_FALLIBLE agree_next(struct agreement *agreement, struct phema_snapshot *snapshot,
                           struct phema_error *err);
 
+/* Index of a name in the table, SIZE_MAX when it is not there. hint: where it stands in files that
+ * were written alike, SIZE_MAX when nothing is known. */
+size_t agree_find(const struct agreement *agreement, const char *name, size_t size, size_t hint);
+
 /* Relative rms rounding error of a snapshot's averaged tensors, element by element. */
 double agree_rounding(const struct phema_series *series);
 

@@ -149,7 +149,7 @@ static enum phema_status read_list(struct phema_plan *plan, struct phema_span te
 static enum phema_status read_wanted(struct phema_target *target, struct phema_plan *plan,
                                      const struct phema_json *value, struct phema_error *err)
 {
-    const char *spec = phema_json_string(phema_json_get(value, "spec"), NULL);
+    const char *spec = phema_json_path(&plan->memory, value, "spec");
     double sigma_rel = 0;
     enum phema_status status = PHEMA_OK;
     if (phema_json_number(&sigma_rel, phema_json_get(value, "sigma_rel")))
@@ -201,7 +201,7 @@ static enum phema_status read_target(struct phema_target *target, const struct p
 /* Where each of the file's snapshots stands in the series, SIZE_MAX where it does not. */
 static enum phema_status find_snapshots(size_t *indices, const struct phema_series *series,
                                         const struct phema_json *snapshots, size_t n,
-                                        struct phema_error *err)
+                                        struct phema_arena *arena, struct phema_error *err)
 {
     bool *is_seen = calloc(series->n, sizeof(*is_seen));
     if (!is_seen)
@@ -209,14 +209,12 @@ static enum phema_status find_snapshots(size_t *indices, const struct phema_seri
     enum phema_status status = PHEMA_OK;
     bool is_any = false;
     for (size_t i = 0; !status && i < n; i++) {
-        size_t size = 0;
-        const char *file =
-            phema_json_string(phema_json_get(phema_json_at(snapshots, i), "file"), &size);
+        const char *file = phema_json_path(arena, phema_json_at(snapshots, i), "file");
         if (!file) {
             status = phema_fail(err, PHEMA_ERR_FILE, "snapshot %zu has no 'file'", i + 1);
             break;
         }
-        indices[i] = find_snapshot(series, file, size);
+        indices[i] = find_snapshot(series, file, strlen(file));
         if (indices[i] == SIZE_MAX)
             continue;
         is_any = true;
@@ -252,7 +250,8 @@ static enum phema_status read_json(struct phema_plan *plan, const struct phema_j
     size_t *indices = calloc(n ? n : 1, sizeof(*indices));
     if (!indices)
         return phema_fail_memory(err);
-    enum phema_status status = find_snapshots(indices, plan->series, snapshots, n, err);
+    enum phema_status status =
+        find_snapshots(indices, plan->series, snapshots, n, &plan->memory, err);
     if (!status)
         status = add_targets(plan, phema_json_length(targets), err);
     for (size_t j = 0; !status && j < plan->m; j++) {

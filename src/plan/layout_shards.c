@@ -135,6 +135,11 @@ static enum phema_status add_index(struct draft *draft, const struct sharding *s
     phema_json_out_close(&out, '}');
     phema_text_puts(&text, "\n");
     enum phema_status status = phema_text_check(&text, err);
+    if (!status && text.size > PHEMA_MAX_INDEX_BYTES)
+        status = phema_fail(err, PHEMA_ERR_OUTPUT,
+                            "the index of the shards has %zu bytes, more than the %zu that are "
+                            "read; write one file, or leave tensors out with --exclude",
+                            text.size, PHEMA_MAX_INDEX_BYTES);
     if (status) {
         phema_text_clear(&text);
         return status;
@@ -168,6 +173,12 @@ static enum phema_status add_copy(struct draft *draft, const char *directory, co
     if (!is_taken) {
         free(path);
         return PHEMA_OK;
+    }
+    enum phema_status status =
+        phema_claims_add_input(draft->plan->series->claims, path, "a file that is copied", err);
+    if (status) {
+        free(path);
+        return status;
     }
     return add_side_file(draft, name, path, NULL, err);
 }

@@ -67,7 +67,11 @@ static enum phema_status open_template(struct phema_checkpoint **out, struct dra
     if (!templates)
         return phema_fail_memory(err);
     outputs->templates = templates;
-    enum phema_status status = phema_checkpoint_open(out, path, &draft->options->checkpoint, err);
+    enum phema_status status = phema_claims_add_input(draft->plan->series->claims, path,
+                                                      "the checkpoint that is copied", err);
+    if (status)
+        return status;
+    status = phema_checkpoint_open(out, path, &draft->options->checkpoint, err);
     if (status)
         return status;
     templates[outputs->n_templates++] = *out;

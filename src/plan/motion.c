@@ -14,6 +14,10 @@
 #define LARGE_MISFIT 0.4
 #define CLEARLY      0.5 /* of the misfit of what was said */
 
+/* Norms of the snapshots of one training are within a factor of ten or so; distances to one that is
+ * farther off say nothing of how parameters moved. */
+#define MOST_TIMES 1e3
+
 #define LN_2 0.69314718055994531
 
 static enum phema_status keep_text(char **out, const char *text, struct phema_error *err)
@@ -124,6 +128,35 @@ static enum phema_status fit(struct phema_series *series, const struct seen *see
     return doubt_updates(series, seen, err);
 }
 
+/* Whether all snapshots are of about the size of the newest. PHEMA_NO names the one that is not. */
+static enum phema_status check_sizes(const struct phema_series *series,
+                                     const struct phema_sample *sample, struct phema_error *err)
+{
+    static const char advice[] = "if it is damaged, or of another training, leave it out";
+    const struct phema_snapshot *snapshots = series->snapshots;
+    size_t largest = 0, rounded = 0;
+    for (size_t k = 0; k < sample->n; k++) {
+        if (!(sample->sizes[k] > 0))
+            return phema_fail(err, PHEMA_NO,
+                              "snapshot '%s' is zero in all elements that were looked at; %s",
+                              snapshots[k].label, advice);
+        largest = sample->sizes[k] > sample->sizes[largest] ? k : largest;
+        rounded = sample->rounding[k] > sample->rounding[rounded] ? k : rounded;
+    }
+    if (sample->sizes[largest] > MOST_TIMES)
+        return phema_fail(err, PHEMA_NO,
+                          "snapshot '%s' has %.3g times the norm of the newest, '%s'; %s",
+                          snapshots[largest].label, sample->sizes[largest],
+                          snapshots[sample->n - 1].label, advice);
+    if (sample->rounding[rounded] > 1)
+        return phema_fail(err, PHEMA_NO,
+                          "snapshot '%s', which has %.3g times the norm of the newest, '%s', is "
+                          "rounded by more than that norm; %s",
+                          snapshots[rounded].label, sample->sizes[rounded],
+                          snapshots[sample->n - 1].label, advice);
+    return PHEMA_OK;
+}
+
 static enum phema_status look(struct phema_series *series, const struct phema_sample *sample,
                               struct phema_error *err)
 {
@@ -150,6 +183,10 @@ PHEMA_FALLIBLE motion_find(struct phema_series *series, bool keeps_rounding, uin
     struct phema_sample sample = {0};
     struct phema_error why = {""};
     enum phema_status status = phema_sample_read(&sample, series, max_ram_bytes, &why);
+    if (!status) {
+        status = check_sizes(series, &sample, &why);
+        series->has_odd_snapshot = status == PHEMA_NO;
+    }
     if (!status)
         status = look(series, &sample, &why);
     for (size_t k = 0; !status && keeps_rounding && k < series->n; k++)

@@ -113,6 +113,36 @@ static enum phema_status read_clock(struct opening *opening, struct phema_snapsh
     return PHEMA_OK;
 }
 
+/* Said of the first file: a series has the same in each. */
+static void note_attributes(struct opening *opening, const struct phema_checkpoint *checkpoint)
+{
+    size_t n = opening->series->attributes.n_tensors;
+    const struct phema_tensor *first = phema_checkpoint_tensors(checkpoint);
+    if (!n)
+        return;
+    while (first->kind != PHEMA_KIND_ATTRIBUTE)
+        first++;
+    struct phema_name_buffer shown;
+    scan_note(
+        &opening->scan,
+        "%zu tensor%s in attributes of objects, such as '%s': no part of the model; a copy of "
+        "the newest snapshot (.pt, .pkl) keeps %s as %s, other outputs are without",
+        n, n == 1 ? "" : "s", phema_name_shown(&shown, first->name, first->name_size),
+        n == 1 ? "it" : "them", n == 1 ? "it is" : "they are");
+}
+
+/* inspect says what would be averaged; synth refuses these. */
+static void note_scales(struct opening *opening)
+{
+    const struct phema_scaled *first = opening->series->scaled;
+    if (!first || opening->options->is_conversion)
+        return;
+    scan_note(&opening->scan,
+              "quantised tensors, such as '%s' with its scale '%s', are copied or left out, never "
+              "averaged (--rule 'RE=copy', --exclude 'RE')",
+              first->codes, first->scale);
+}
+
 /* The tensors of the file at hand. */
 static enum phema_status take_tensors(struct opening *opening, struct phema_snapshot *snapshot,
                                       struct phema_error *err)
@@ -129,6 +159,10 @@ static enum phema_status take_tensors(struct opening *opening, struct phema_snap
     }
     status = is_first ? agree_first(&opening->agreement, snapshot, err)
                       : agree_next(&opening->agreement, snapshot, err);
+    if (!status && is_first) {
+        note_attributes(opening, snapshot->checkpoint);
+        note_scales(opening);
+    }
     snapshot->is_decoded = phema_checkpoint_is_decoded(snapshot->checkpoint);
     return status;
 }
@@ -352,8 +386,9 @@ static void take_back_snapshots(struct opening *opening)
     opening_release(opening);
     series_clear_snapshots(series);
     series->tensors = NULL;
-    series->n_tensors = series->n_left_out = 0;
-    series->n_left_out_elems = series->left_out_bytes = 0;
+    series->n_tensors = 0;
+    series->attributes = series->left_out = (struct phema_tensor_total){0};
+    series->scaled = NULL;
     free(series->key);
     series->key = NULL;
     opening->is_subtree_chosen = false;

@@ -12,6 +12,7 @@
 #include "phema/text.h"
 #include "problem.h"
 #include "rules.h"
+#include "scales.h"
 #include "targets.h"
 
 static enum phema_status rate(struct problem *problem, const struct phema_series *series,
@@ -256,7 +257,10 @@ static enum phema_status take_given(struct phema_plan *plan,
                                     const struct phema_plan_options *options,
                                     struct phema_error *err)
 {
-    enum phema_status status = given_read(plan, options->weights_file, err);
+    enum phema_status status = phema_claims_add_input(plan->series->claims, options->weights_file,
+                                                      "the file of --weights", err);
+    if (!status)
+        status = given_read(plan, options->weights_file, err);
     size_t n_wanted = targets_per_time(options);
     if (!status && n_wanted > 0) {
         bool has_own = plan->m > 1 || plan->targets[0].kind;
@@ -342,6 +346,9 @@ static enum phema_status make(struct phema_plan *plan, const struct phema_plan_o
         return status;
     if (options->is_conversion)
         return take_as_is(plan, err);
+    status = scales_check(plan, err);
+    if (status)
+        return status;
     if (options->weights_file)
         return take_given(plan, options, err);
     status = targets_make(plan, options, err);

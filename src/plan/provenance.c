@@ -44,12 +44,12 @@ static void write_snapshots(struct phema_json_out *out, const struct phema_plan 
     for (size_t k = 0; k < series->n - target->n_left_out; k++) {
         const struct phema_snapshot *snapshot = &series->snapshots[k];
         phema_json_out_open(out, NULL, '{');
-        phema_json_out_string(out, "file", snapshot->label);
+        phema_json_out_path(out, "file", snapshot->label);
         phema_json_out_number(out, "time", snapshot->time);
         phema_json_out_number(out, "sigma_rel", snapshot->sigma_rel);
         phema_json_out_number(out, "gamma", snapshot->gamma);
         if (snapshot->spec && isnan(snapshot->gamma))
-            phema_json_out_string(out, "profile", snapshot->spec);
+            phema_json_out_path(out, "profile", snapshot->spec);
         if (snapshot->profile.update_every > 1)
             phema_json_out_u64(out, "update_every", snapshot->profile.update_every);
         phema_json_out_number(out, "weight", target->solution.weights[k]);
@@ -111,14 +111,14 @@ static void write_provenance(struct phema_text *text, const struct phema_plan *p
     phema_json_out_open(&out, NULL, '{');
     phema_json_out_u64(&out, "version", 1);
     phema_json_out_string(&out, "program", "posthoc-ema " PHEMA_VERSION);
-    phema_json_out_string(&out, "command", command.data ? command.data : "");
+    phema_json_out_path(&out, "command", command.data ? command.data : "");
     phema_json_out_string(&out, "layout", plan->series->layout);
     phema_json_out_string(&out, "unit", plan->series->unit);
     phema_json_out_string(&out, "key", plan->series->key ? plan->series->key : "");
     phema_json_out_open(&out, "target", '{');
     phema_json_out_string(&out, "profile", target->kind ? target->kind : "power");
     if (target->spec && isnan(target->gamma))
-        phema_json_out_string(&out, "spec", target->spec);
+        phema_json_out_path(&out, "spec", target->spec);
     phema_json_out_number(&out, "time", target->time);
     phema_json_out_number(&out, "sigma_rel", target->sigma_rel);
     phema_json_out_number(&out, "gamma", target->gamma);

@@ -45,7 +45,7 @@ static enum phema_status read_input(struct phema_recorded *recorded, size_t k,
                                     const struct phema_json *value, struct phema_error *err)
 {
     struct phema_recorded_input *input = &recorded->inputs[k];
-    input->file = keep(recorded, phema_json_get(value, "file"));
+    input->file = phema_json_path(&recorded->memory, value, "file");
     input->digest = keep(recorded, phema_json_get(value, "xxh3"));
     bool is_whole =
         input->file && is_finite_number(&input->weight, phema_json_get(value, "weight")) &&
@@ -54,6 +54,12 @@ static enum phema_status read_input(struct phema_recorded *recorded, size_t k,
         return phema_fail(err, PHEMA_ERR_FILE,
                           "snapshot %zu: expected a file, its weight, its bytes and its xxh3",
                           k + 1);
+    input->time = number_or_nan(phema_json_get(value, "time"));
+    input->sigma_rel = number_or_nan(phema_json_get(value, "sigma_rel"));
+    input->gamma = number_or_nan(phema_json_get(value, "gamma"));
+    input->spec = phema_json_path(&recorded->memory, value, "profile");
+    if (!phema_json_u64(&input->update_every, phema_json_get(value, "update_every")))
+        input->update_every = 1;
     const struct phema_json *data = phema_json_get(value, PROVENANCE_DATA_DIGEST);
     input->has_data_sum = data != NULL;
     if ((data && !read_sum(&input->data_sum, data)) ||
@@ -87,6 +93,8 @@ static enum phema_status read_rule(struct phema_recorded *recorded, size_t r,
     const struct phema_json *weights = phema_json_get(value, "weights");
     rule->pattern = keep(recorded, phema_json_get(value, "pattern"));
     rule->is_copy = phema_json_boolean(phema_json_get(value, "copy"));
+    rule->sigma_rel = number_or_nan(phema_json_get(value, "sigma_rel"));
+    rule->gamma = number_or_nan(phema_json_get(value, "gamma"));
     bool is_whole = rule->pattern != NULL;
     if (is_whole && !rule->is_copy) {
         rule->weights = phema_arena_array(&recorded->memory, recorded->n_inputs, sizeof(double));
@@ -136,7 +144,7 @@ static enum phema_status read_record(struct phema_recorded *recorded,
     if (!phema_json_u64(&version, phema_json_get(record, "version")) || version != 1)
         return phema_fail(err, PHEMA_ERR_FILE, "expected version 1");
     recorded->program = keep(recorded, phema_json_get(record, "program"));
-    recorded->command = keep(recorded, phema_json_get(record, "command"));
+    recorded->command = phema_json_path(&recorded->memory, record, "command");
     recorded->accumulator = keep(recorded, phema_json_get(record, "accumulate"));
     if (!recorded->program || !recorded->command || !recorded->accumulator)
         return phema_fail(err, PHEMA_ERR_FILE, "expected program, command and accumulate");
@@ -145,7 +153,7 @@ static enum phema_status read_record(struct phema_recorded *recorded,
     recorded->time = number_or_nan(phema_json_get(target, "time"));
     recorded->sigma_rel = number_or_nan(phema_json_get(target, "sigma_rel"));
     recorded->gamma = number_or_nan(phema_json_get(target, "gamma"));
-    recorded->spec = keep(recorded, phema_json_get(target, "spec"));
+    recorded->spec = phema_json_path(&recorded->memory, target, "spec");
     enum phema_status status = read_inputs(recorded, phema_json_get(record, "snapshots"), err);
     if (!status)
         status = read_rules(recorded, phema_json_get(record, "rules"), err);
@@ -319,6 +327,67 @@ PHEMA_FALLIBLE phema_recorded_check_inputs(const struct phema_recorded *recorded
         }
     }
     return PHEMA_OK;
+}
+
+/* A number of a row beside the same of the series. */
+struct fact {
+    const char *name;
+    double said, is;
+};
+
+static const char *fact_shown(struct phema_name_buffer *buffer, double value)
+{
+    return isnan(value) ? "none" : phema_number_shown(buffer, value);
+}
+
+static enum phema_status check_facts(const char *row, const char *name, const char *source,
+                                     const struct fact *facts, size_t n, struct phema_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct phema_name_buffer said, is;
+        if (!is_same_number(facts[i].said, facts[i].is))
+            return phema_fail(err, PHEMA_NO, "%s '%s': the provenance gives %s %s, the %s gives %s",
+                              row, name, facts[i].name, fact_shown(&said, facts[i].said), source,
+                              fact_shown(&is, facts[i].is));
+    }
+    return PHEMA_OK;
+}
+
+static enum phema_status check_row(const struct phema_recorded_input *input,
+                                   const struct phema_snapshot *snapshot, struct phema_error *err)
+{
+    uint64_t update_every = snapshot->profile.update_every;
+    const struct fact facts[] = {
+        {"time", input->time, snapshot->time},
+        {"sigma_rel", input->sigma_rel, snapshot->sigma_rel},
+        {"gamma", input->gamma, snapshot->gamma},
+        {"update_every", (double)input->update_every, (double)(update_every ? update_every : 1)},
+    };
+    enum phema_status status =
+        check_facts("snapshot", snapshot->label, "series", facts, ARRAY_LEN(facts), err);
+    const char *spec = isnan(snapshot->gamma) ? snapshot->spec : NULL;
+    bool is_same = !spec == !input->spec && (!spec || strcmp(spec, input->spec) == 0);
+    if (status || is_same)
+        return status;
+    return phema_fail(err, PHEMA_NO,
+                      "snapshot '%s': the provenance gives profile %s, the series gives %s",
+                      snapshot->label, input->spec ? input->spec : "none", spec ? spec : "none");
+}
+
+PHEMA_FALLIBLE phema_recorded_check_rows(const struct phema_recorded *recorded,
+                                         const struct phema_plan *plan, struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    for (size_t k = 0; k < recorded->n_inputs && !status; k++)
+        status = check_row(&recorded->inputs[k], &plan->series->snapshots[k], err);
+    for (size_t r = 0; r < recorded->n_rules && r < plan->n_rules && !status; r++) {
+        const struct phema_recorded_rule *said = &recorded->rules[r];
+        const struct phema_plan_rule *rule = &plan->rules[r];
+        const struct fact facts[] = {{"sigma_rel", said->sigma_rel, rule->sigma_rel},
+                                     {"gamma", said->gamma, rule->gamma}};
+        status = check_facts("rule", rule->expression, "command", facts, ARRAY_LEN(facts), err);
+    }
+    return status;
 }
 
 size_t phema_recorded_changed(size_t *changed, const struct phema_recorded *recorded,

@@ -153,8 +153,10 @@ static enum phema_status allocate(struct sampling *sampling, uint64_t max_ram_by
         return status;
     sample->values = calloc(sample->n * sample->n_elems + 1, sizeof(double));
     sample->rounding = calloc(sample->n + 1, sizeof(double));
+    sample->sizes = calloc(sample->n + 1, sizeof(double));
     sampling->dtypes = calloc(sample->n_elems + 1, sizeof(*sampling->dtypes));
-    if (!sample->values || !sample->rounding || !sampling->dtypes || !allocate_parts(sampling))
+    if (!sample->values || !sample->rounding || !sample->sizes || !sampling->dtypes ||
+        !allocate_parts(sampling))
         return phema_fail_memory(err);
     return PHEMA_OK;
 }
@@ -289,12 +291,30 @@ static enum phema_status read_part(void *context, size_t index, struct phema_err
 
 /* ---- Numbers ---- */
 
+static bool is_number(const struct phema_sample *sample, size_t k, size_t column)
+{
+    return fabs(sample->values[k * sample->n_elems + column]) <= LARGEST_NUMBER;
+}
+
 static bool is_of_use(const struct phema_sample *sample, size_t column)
 {
     for (size_t k = 0; k < sample->n; k++)
-        if (!(fabs(sample->values[k * sample->n_elems + column]) <= LARGEST_NUMBER))
+        if (!is_number(sample, k, column))
             return false;
     return true;
+}
+
+/* The first snapshot that has no number at all; n: there is none. */
+static size_t find_without_numbers(const struct phema_sample *sample)
+{
+    for (size_t k = 0; k < sample->n; k++) {
+        size_t column = 0;
+        while (column < sample->n_elems && !is_number(sample, k, column))
+            column++;
+        if (column == sample->n_elems)
+            return k;
+    }
+    return sample->n;
 }
 
 /* Leaves out the columns that are of no use; rows move together. */
@@ -302,6 +322,7 @@ static enum phema_status drop_columns(struct sampling *sampling, struct phema_er
 {
     struct phema_sample *sample = sampling->sample;
     size_t *kept = calloc(sample->n_elems + 1, sizeof(*kept)), n = 0;
+    size_t empty = find_without_numbers(sample);
     if (!kept)
         return phema_fail_memory(err);
     for (size_t i = 0; i < sample->n_elems; i++)
@@ -314,6 +335,9 @@ static enum phema_status drop_columns(struct sampling *sampling, struct phema_er
             sample->values[k * n + i] = sample->values[k * sample->n_elems + kept[i]];
     free(kept);
     sample->n_elems = n;
+    if (empty < sample->n)
+        return phema_fail(err, PHEMA_NO, "no element of snapshot '%s' that was looked at is finite",
+                          sampling->series->snapshots[empty].label);
     if (n == 0)
         return phema_fail(err, PHEMA_NO, "no element that was looked at is finite");
     return PHEMA_OK;
@@ -334,12 +358,17 @@ static enum phema_status set_squares(struct sampling *sampling, struct phema_err
             squares += row[i] * row[i];
         }
         sample->rounding[k] = errors / 12 / n;
+        sample->sizes[k] = squares / n;
     }
     sample->mean_square = squares / n;
     if (sample->mean_square < SMALLEST_MEAN_SQUARE)
-        return phema_fail(err, PHEMA_NO, "all elements that were looked at are zero");
-    for (size_t k = 0; k < sample->n; k++)
+        return phema_fail(err, PHEMA_NO,
+                          "all elements that were looked at are zero in the newest snapshot, '%s'",
+                          sampling->series->snapshots[sample->n - 1].label);
+    for (size_t k = 0; k < sample->n; k++) {
         sample->rounding[k] = sqrt(sample->rounding[k] / sample->mean_square);
+        sample->sizes[k] = sqrt(sample->sizes[k] / sample->mean_square);
+    }
     return PHEMA_OK;
 }
 
@@ -376,6 +405,7 @@ void phema_sample_clear(struct phema_sample *sample)
 {
     free(sample->values);
     free(sample->rounding);
+    free(sample->sizes);
     *sample = (struct phema_sample){0};
 }
 

@@ -21,6 +21,8 @@ PHEMA_FALLIBLE selection_name(const struct selection *selection, const struct ph
     const char *inner = tensor->name;
     *size = tensor->name_size;
     *name = NULL;
+    if (tensor->kind == PHEMA_KIND_ATTRIBUTE && !selection->takes_attributes)
+        return PHEMA_OK;
     if (selection->leaves_out_optimizer && root_is_optimizer(inner, *size))
         return PHEMA_OK;
     if (selection->key_size) {
@@ -77,6 +79,8 @@ void selection_rule(struct phema_series_tensor *entry, const struct phema_tensor
     entry->rule = PHEMA_RULE_COPY;
     if (root_is_optimizer(listed->name, listed->name_size))
         entry->reason = "optimizer";
+    else if (tensor->kind == PHEMA_KIND_ATTRIBUTE)
+        entry->reason = "attribute";
     else if (is_bookkeeping(tensor))
         entry->reason = "bookkeeping";
     else if (!phema_dtype_is_float(tensor->dtype) && tensor->dtype != PHEMA_C64)

@@ -10,6 +10,7 @@ struct selection {
     const char *key; /* subtree, "" for all; may change from one snapshot to the next */
     size_t key_size;
     bool leaves_out_optimizer;
+    bool takes_attributes;      /* tensors that are no part of a state_dict, as they are */
     const struct rename *names; /* [n_names] of tensors that the series calls otherwise */
     size_t n_names;
     struct phema_pattern **includes, **excludes;

@@ -15,6 +15,7 @@ static enum phema_status compile_selection(struct opening *opening, struct phema
 {
     const struct phema_series_options *options = opening->options;
     struct selection *selection = &opening->selection;
+    selection->takes_attributes = options->is_conversion;
     selection->includes = phema_arena_array(&opening->scratch, options->n_includes + 1,
                                             sizeof(struct phema_pattern *));
     selection->excludes = phema_arena_array(&opening->scratch, options->n_excludes + 1,
@@ -73,6 +74,46 @@ static enum phema_status finish(struct opening *opening, struct phema_error *err
     return phema_text_check(&opening->notes, err);
 }
 
+/* ---- What is read ---- */
+
+static enum phema_status claim_snapshot(struct phema_claims *claims,
+                                        const struct phema_snapshot *snapshot,
+                                        struct phema_error *err)
+{
+    static const char what[] = "one of the snapshots";
+    const struct phema_checkpoint *checkpoint = snapshot->checkpoint;
+    if (!checkpoint && snapshot->path) /* its name says all */
+        return phema_claims_add_input(claims, snapshot->path, what, err);
+    if (!checkpoint || snapshot->is_checkpoint_shared)
+        return PHEMA_OK;
+    enum phema_status status = PHEMA_OK;
+    for (size_t f = 0; f < phema_checkpoint_n_files(checkpoint) && !status; f++)
+        status = phema_claims_add_input(
+            claims, phema_file_path(phema_checkpoint_file(checkpoint, f)), what, err);
+    return status;
+}
+
+/* The snapshots first: one that is a list as well is called a snapshot. */
+static enum phema_status claim_inputs(struct opening *opening, struct phema_error *err)
+{
+    struct phema_series *series = opening->series;
+    const struct phema_series_options *options = opening->options;
+    enum phema_status status = phema_claims_new(&series->claims, err);
+    for (size_t k = 0; k < series->n && !status; k++)
+        status = claim_snapshot(series->claims, &series->snapshots[k], err);
+    for (const struct phema_spec *spec = opening->scan.specs.first; spec && !status;
+         spec = spec->next)
+        status = phema_spec_claim(spec, series->claims, err);
+    if (status || options->is_alone)
+        return status;
+    if (options->snapshots[0] == '@')
+        return phema_claims_add_input(series->claims, options->snapshots + 1,
+                                      "the list of the snapshots", err);
+    if (opening->scan.layout == &layout_manifest)
+        return phema_claims_add_input(series->claims, options->snapshots, "the manifest", err);
+    return PHEMA_OK;
+}
+
 static enum phema_status open_series(struct opening *opening, struct phema_error *err)
 {
     const struct phema_series_options *options = opening->options;
@@ -86,6 +127,8 @@ static enum phema_status open_series(struct opening *opening, struct phema_error
         status = choose_candidates(&opening->scan, options, err);
     if (!status)
         status = opening_add_all(opening, err);
+    if (!status)
+        status = claim_inputs(opening, err);
     return status ? status : finish(opening, err);
 }
 
@@ -152,6 +195,7 @@ void phema_series_close(struct phema_series *series)
     free(series->unmoved);
     free(series->doubts);
     phema_arena_clear(&series->memory);
+    phema_claims_free(series->claims);
     free(series);
 }
 

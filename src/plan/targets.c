@@ -116,6 +116,8 @@ PHEMA_FALLIBLE target_take_spec(struct phema_target *target, struct phema_plan *
 {
     struct phema_spec *spec = NULL;
     enum phema_status status = phema_spec_parse(&spec, &plan->memory, text, err);
+    if (!status)
+        status = phema_spec_claim(spec, plan->series->claims, err);
     return status ? status : take_spec(target, plan, spec, err);
 }
 
@@ -146,6 +148,8 @@ static enum phema_status read_specs(struct phema_spec ***out, struct phema_plan 
     for (size_t i = 0; i < options->n_profiles; i++) {
         enum phema_status status =
             phema_spec_parse(&(*out)[i], &plan->memory, options->profiles[i], err);
+        if (!status)
+            status = phema_spec_claim((*out)[i], plan->series->claims, err);
         if (status)
             return phema_fail_in(err, status, "--profile");
     }

@@ -118,17 +118,43 @@ PHEMA_FALLIBLE phema_journal_add_made(struct phema_journal *journal, struct phem
 
 /* ---- Together ---- */
 
+/* The scores of another user are not continued. A link would lead to another file, and opening a
+ * device may have effects. */
+static enum phema_status check_own(const struct phema_journal *journal, const struct stat *st,
+                                   struct phema_error *err)
+{
+    if (!S_ISREG(st->st_mode))
+        return phema_fail(err, PHEMA_ERR_OUTPUT,
+                          "%s: is not a regular file; remove it or give another OUT",
+                          journal->path);
+    if (st->st_uid != geteuid())
+        return phema_fail(err, PHEMA_ERR_OUTPUT,
+                          "%s: belongs to user %u, and this search is run by user %u; remove it or "
+                          "give another OUT",
+                          journal->path, (unsigned)st->st_uid, (unsigned)geteuid());
+    return PHEMA_OK;
+}
+
 static enum phema_status open_locked(struct phema_journal *journal, struct phema_error *err)
 {
     struct stat st;
-    journal->file = open(journal->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    enum phema_status status = lstat(journal->path, &st) ? PHEMA_OK : check_own(journal, &st, err);
+    if (status)
+        return status;
+    journal->file = open(journal->path,
+                         O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
     if (journal->file < 0)
         return fail_errno(journal, "cannot be opened", err);
-    if (flock(journal->file, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
-        return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: another search is writing it", journal->path);
     if (fstat(journal->file, &st))
         return fail_errno(journal, "cannot be examined", err);
-    if (!S_ISREG(st.st_mode) || st.st_size > MOST_BYTES)
+    status = check_own(journal, &st, err);
+    if (status)
+        return status;
+    if (flock(journal->file, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+        return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: another search is writing it", journal->path);
+    if (fstat(journal->file, &st)) /* its size, now that nobody else writes it */
+        return fail_errno(journal, "cannot be examined", err);
+    if (st.st_size > MOST_BYTES)
         return phema_fail(err, PHEMA_ERR_FILE,
                           "%s: expected a file of scores of at most %lld bytes", journal->path,
                           (long long)MOST_BYTES);
@@ -173,6 +199,12 @@ static enum phema_status begin_anew(struct phema_journal *journal, const struct 
     struct phema_text text = {0};
     enum phema_status status = read_whole(&text, journal, err);
     struct phema_span lines = {(const uint8_t *)text.data, count_whole_lines(&text)};
+    size_t n_compared = text.size < strlen(FIRST) ? text.size : strlen(FIRST);
+    if (!status && n_compared && memcmp(text.data, FIRST, n_compared) != 0)
+        status = phema_fail(err, PHEMA_ERR_OUTPUT,
+                            "%s: holds what no search has written, and is not replaced; remove it "
+                            "or give another OUT",
+                            journal->path);
     if (!status)
         status = journal_read_made(journal, lines, err);
     phema_text_clear(&text);

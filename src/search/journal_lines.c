@@ -153,8 +153,8 @@ PHEMA_FALLIBLE journal_check_header(struct phema_span *text, struct phema_span h
         if (found.data && found.size == wanted.size &&
             memcmp(found.data, wanted.data, wanted.size) == 0)
             continue;
-        if (!differs[i])
-            return phema_fail(err, PHEMA_ERR_FILE,
+        if (!differs[i]) /* a file of somebody else, or one of ours that is damaged */
+            return phema_fail(err, i ? PHEMA_ERR_FILE : PHEMA_ERR_OUTPUT,
                               "line %zu: expected '%.*s'; it is none that a search has written",
                               i + 1, (int)wanted.size, (const char *)wanted.data);
         return phema_fail(err, PHEMA_ERR_INPUTS, "%s; give another OUT, or --force to begin anew",

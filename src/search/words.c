@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* words.c - a command line as the words of a program, without a shell: no name of a file can become
- * anything but a part of one argument. */
+/* words.c - a command line as the words of a program, or as what a shell runs: no name of a file
+ * can become anything but a part of one argument. */
 #include "phema/search.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,9 @@ struct splitting {
     struct phema_text words;
     size_t n, n_places;
     const char *path;
+    const struct interpreter *interpreter; /* whose options the next words may be, or NULL */
+    bool is_value;                         /* the next word belongs to the option before it */
+    bool is_program;                       /* the next word is what the interpreter runs */
 };
 
 /* What only a shell understands, where it is a word of its own. */
@@ -53,11 +57,68 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\n';
 }
 
+/* Programs that run a text which is given as an argument, behind an option of these letters. */
+static const struct interpreter {
+    const char *name, *letters;
+} interpreters[] = {
+    {"sh", "c"},    {"ash", "c"},   {"bash", "c"},    {"dash", "c"},   {"ksh", "c"},
+    {"mksh", "c"},  {"zsh", "c"},   {"su", "c"},      {"python", "c"}, {"python2", "c"},
+    {"node", "ep"}, {"perl", "eE"}, {"python3", "c"}, {"ruby", "e"},   {"lua", "e"},
+    {"php", "r"},   {"julia", "e"}, {"Rscript", "e"},
+};
+
+static const struct interpreter *find_interpreter(const char *word)
+{
+    const char *slash = strrchr(word, '/'), *name = slash ? slash + 1 : word;
+    size_t size = strcspn(name, "."); /* python3.11 */
+    for (size_t i = 0; i < ARRAY_LEN(interpreters); i++)
+        if (strlen(interpreters[i].name) == size && memcmp(name, interpreters[i].name, size) == 0)
+            return &interpreters[i];
+    return NULL;
+}
+
+/* Of an interpreter. */
+static void read_option(struct splitting *splitting, const char *text)
+{
+    bool is_long = text[1] == '-';
+    bool has_program = is_long ? strcmp(text, "--eval") == 0 || strcmp(text, "--command") == 0
+                               : strpbrk(text + 1, splitting->interpreter->letters) != NULL;
+    splitting->is_program = splitting->is_program || has_program;
+    splitting->is_value = !is_long && strchr("oOWX", text[strlen(text) - 1]); /* -o pipefail */
+}
+
+/* Such a program would read the path as code. word: its start among the words */
+static enum phema_status end_word(struct splitting *splitting, size_t word, bool has_place,
+                                  struct phema_error *err)
+{
+    phema_text_append(&splitting->words, "", 1);
+    splitting->n++;
+    if (splitting->words.is_failed)
+        return phema_fail_memory(err);
+    if (splitting->is_program && has_place)
+        return phema_fail(
+            err, PHEMA_ERR_USAGE,
+            "{} stands in the text that %s runs, which would read a path as code; give "
+            "it as an argument, as in sh -c './evaluate.sh \"$1\"' sh {}",
+            splitting->interpreter->name);
+    const char *text = splitting->words.data + word;
+    if (splitting->interpreter && (text[0] == '-' || text[0] == '+') && text[1]) {
+        read_option(splitting, text);
+    } else if (splitting->is_value) {
+        splitting->is_value = false;
+    } else {
+        splitting->interpreter = has_place ? NULL : find_interpreter(text);
+        splitting->is_program = false;
+    }
+    return PHEMA_OK;
+}
+
 /* One word; *at is moved behind it. */
 static enum phema_status put_word(struct splitting *splitting, const char **at,
                                   struct phema_error *err)
 {
     const char *start = *at, *next = start;
+    size_t word = splitting->words.size, n_places = splitting->n_places;
     while (*next && !is_blank(*next)) {
         if (*next == '\'' || *next == '"') {
             next = put_quoted(splitting, next + 1, *next);
@@ -78,10 +139,8 @@ static enum phema_status put_word(struct splitting *splitting, const char **at,
                           "'%.*s' is for a shell, and the command runs without one; --shell gives "
                           "it to sh",
                           (int)(next - start), start);
-    phema_text_append(&splitting->words, "", 1);
-    splitting->n++;
     *at = next;
-    return PHEMA_OK;
+    return end_word(splitting, word, splitting->n_places > n_places, err);
 }
 
 /* The texts become an array of pointers with the texts behind it. */
@@ -137,39 +196,220 @@ PHEMA_FALLIBLE phema_command_split(char ***out, const char *command, const char 
     return status;
 }
 
-/* In single quotes, in which a shell sees nothing but their end. */
-static void put_shell_quoted(struct phema_text *out, const char *path)
+/* ---- For a shell ---- */
+
+/* The path is an argument of the shell and this variable, which functions and programs see as well;
+ * each {} becomes the variable. Nothing of the path is ever read as shell. */
+#define VARIABLE "PHEMA_CANDIDATE"
+#define BEFORE   "export " VARIABLE "=\"$1\"; "
+#define QUOTED   "\"$" VARIABLE "\""
+
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+
+/* A command as far as it was read. It is read for quotes and comments alone: {} must stand outside
+ * of them. What would take a whole shell to read is not read on behind, and {} is refused there. */
+struct script {
+    struct phema_text text;
+    const char *command, *at;
+    const char *unread; /* the reason; NULL: all was read until here */
+    bool is_in_word;
+    size_t n_places;
+};
+
+static void copy(struct script *script, size_t size)
 {
-    phema_text_puts(out, "'");
-    for (; *path; path++) {
-        if (*path == '\'')
-            phema_text_puts(out, "'\\''");
-        else
-            phema_text_append(out, path, 1);
+    phema_text_append(&script->text, script->at, size);
+    script->at += size;
+}
+
+static enum phema_status fail_place(const char *where, const char *instead, struct phema_error *err)
+{
+    return phema_fail(err, PHEMA_ERR_USAGE,
+                      "{} stands %s, where sh does not take a path as one argument; write %s (and "
+                      "\\{} for braces that are no path)",
+                      where, instead);
+}
+
+/* The next characters, which hold no {}. */
+static enum phema_status copy_without_place(struct script *script, size_t size, const char *where,
+                                            const char *instead, struct phema_error *err)
+{
+    if (memmem(script->at, size, PLACE, 2))
+        return fail_place(where, instead, err);
+    copy(script, size);
+    return PHEMA_OK;
+}
+
+/* Of an expansion of plain characters, up to its end; 0: it has others. */
+static size_t plain_size(const char *at, const char *start, const char *plain, const char *end)
+{
+    size_t size = strlen(start);
+    if (strncmp(at, start, size) != 0)
+        return 0;
+    size += strspn(at + size, plain);
+    return strncmp(at + size, end, strlen(end)) == 0 ? size + strlen(end) : 0;
+}
+
+/* A command of plain characters within double quotes: without quotes, comments, here-documents, and
+ * without the lone parentheses of a case. */
+static size_t plain_command_size(const char *at)
+{
+    size_t size = plain_size(at, "$(", LETTERS " \t\n$-./+%:=,@|&;*?<>~^[]!", ")");
+    return memmem(at, size, "<<", 2) || memmem(at, size, "case", 4) ? 0 : size;
+}
+
+/* At a '$': an expansion whose end is found without a shell; 0: none. */
+static size_t expansion_size(const char *at)
+{
+    size_t size = plain_size(at, "$((", LETTERS " \t+-*/%<>=!&|^~?:,$", "))");
+    return size ? size : plain_size(at, "${", LETTERS " #%:=+?!@*/.,^-", "}");
+}
+
+static enum phema_status copy_single_quoted(struct script *script, struct phema_error *err)
+{
+    const char *end = strchr(script->at + 1, '\'');
+    if (!end)
+        return phema_fail(err, PHEMA_ERR_USAGE, "'%s': a quote is not closed", script->at);
+    return copy_without_place(script, (size_t)(end - script->at) + 1, "within single quotes",
+                              "it outside of quotes", err);
+}
+
+/* A line that goes on in the next one, not at a blank: it may hide an operator or an expansion. */
+static bool cuts_a_word(const struct script *script)
+{
+    bool is_continued = script->at[0] == '\\' && script->at[1] == '\n';
+    return is_continued && script->at > script->command && !is_blank(script->at[-1]);
+}
+
+/* The next one within double quotes; 0: it cannot be read. */
+static size_t quoted_size(const struct script *script)
+{
+    const char *at = script->at;
+    if (*at == '\\')
+        return cuts_a_word(script) ? 0 : 1 + (at[1] != '\0');
+    if (*at == '`')
+        return 0;
+    if (*at != '$' || (at[1] != '(' && at[1] != '{'))
+        return 1;
+    size_t size = expansion_size(at);
+    return size ? size : plain_command_size(at);
+}
+
+static enum phema_status copy_double_quoted(struct script *script, struct phema_error *err)
+{
+    static const char instead[] = "it outside of the quotes, or $" VARIABLE " in its place";
+    const char *start = script->at;
+    copy(script, 1);
+    while (*script->at && *script->at != '"') {
+        if (strncmp(script->at, PLACE, 2) == 0)
+            return fail_place("within double quotes", instead, err);
+        size_t size = quoted_size(script);
+        if (!size) {
+            script->unread = "an expansion within double quotes";
+            return PHEMA_OK;
+        }
+        enum phema_status status =
+            copy_without_place(script, size, "within double quotes", instead, err);
+        if (status)
+            return status;
     }
-    phema_text_puts(out, "'");
+    if (!*script->at)
+        return phema_fail(err, PHEMA_ERR_USAGE, "'%s': a quote is not closed", start);
+    copy(script, 1);
+    return PHEMA_OK;
+}
+
+static const char arithmetic[] = "arithmetic";
+
+/* What cannot be read; NULL where it can. */
+static const char *find_unread(const struct script *script)
+{
+    const char *at = script->at;
+    if (*at == '`')
+        return "a backquote";
+    if (strncmp(at, "<<", 2) == 0)
+        return "a here-document";
+    if (strncmp(at, "((", 2) == 0)
+        return arithmetic;
+    bool is_continued = at[0] == '\\' && at[1] == '\n';
+    if (cuts_a_word(script) || (is_continued && script->is_in_word))
+        return "a word that goes on in the next line";
+    if (*at != '$')
+        return NULL;
+    if (at[1] == '\'' || at[1] == '[')
+        return at[1] == '[' ? arithmetic : "\"$'\"";
+    if (expansion_size(at))
+        return NULL;
+    return strncmp(at, "$((", 3) == 0 ? arithmetic : at[1] == '{' ? "an expansion" : NULL;
+}
+
+static enum phema_status put_place(struct script *script, struct phema_error *err)
+{
+    bool is_index = script->at > script->command && script->at[-1] == '[';
+    if (script->unread) {
+        struct phema_name_buffer where;
+        (void)snprintf(where.text, sizeof(where.text), "in or behind %s", script->unread);
+        bool is_computed = script->unread == arithmetic; /* whatever stands there, in some shells */
+        return fail_place(where.text, is_computed ? "it before that" : QUOTED " in its place", err);
+    }
+    if (is_index) /* of an array, whose index some shells compute */
+        return fail_place("behind '['", "it as a word of its own", err);
+    phema_text_puts(&script->text, QUOTED);
+    script->at += 2;
+    script->is_in_word = true;
+    script->n_places++;
+    return PHEMA_OK;
+}
+
+static enum phema_status copy_next(struct script *script, struct phema_error *err)
+{
+    const char *at = script->at;
+    if (strncmp(at, PLACE, 2) == 0)
+        return put_place(script, err);
+    if (!script->unread)
+        script->unread = find_unread(script);
+    if (script->unread) {
+        copy(script, 1);
+        return PHEMA_OK;
+    }
+    if (*at == '#' && !script->is_in_word)
+        return copy_without_place(script, strcspn(at, "\n"), "in a comment", "it outside", err);
+    bool was_in_word = script->is_in_word;
+    script->is_in_word = true;
+    if (*at == '\'')
+        return copy_single_quoted(script, err);
+    if (*at == '"')
+        return copy_double_quoted(script, err);
+    size_t expansion = *at == '$' ? expansion_size(at) : 0;
+    if (expansion)
+        return copy_without_place(script, expansion, "within an expansion", "it outside", err);
+    size_t size = *at == '\\' && at[1] ? 2 : 1;
+    if (size == 1 && strchr(" \t\n;&|()<>", *at))
+        script->is_in_word = false;
+    if (size == 2 && at[1] == '\n')
+        script->is_in_word = was_in_word;
+    copy(script, size);
+    return PHEMA_OK;
 }
 
 PHEMA_FALLIBLE phema_command_shell(char ***out, const char *command, const char *path,
                                    struct phema_error *err)
 {
-    struct phema_text words = {0};
-    size_t n_places = 0;
-    phema_text_append(&words, "/bin/sh", sizeof("/bin/sh"));
-    phema_text_append(&words, "-c", sizeof("-c"));
-    for (const char *at = command; *at;) {
-        if (strncmp(at, PLACE, 2) == 0) {
-            put_shell_quoted(&words, path);
-            n_places++;
-            at += 2;
-        } else {
-            phema_text_append(&words, at++, 1);
-        }
-    }
-    phema_text_append(&words, "", 1);
-    enum phema_status status = check_places(n_places, err);
+    static const char shell[] = "/bin/sh";
+    struct script script = {.command = command, .at = command};
+    phema_text_append(&script.text, shell, sizeof(shell));
+    phema_text_append(&script.text, "-c", sizeof("-c"));
+    phema_text_puts(&script.text, BEFORE);
+    enum phema_status status = PHEMA_OK;
+    while (!status && *script.at)
+        status = copy_next(&script, err);
+    phema_text_append(&script.text, "", 1);
+    phema_text_append(&script.text, shell, sizeof(shell)); /* $0, for messages */
+    phema_text_append(&script.text, path, strlen(path) + 1);
+    if (!status && !strstr(command, VARIABLE))
+        status = check_places(script.n_places, err);
     if (!status)
-        status = take_words(out, &words, 3, err);
-    phema_text_clear(&words);
+        status = take_words(out, &script.text, 5, err);
+    phema_text_clear(&script.text);
     return status;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kinds.h"
+#include "phema/claims.h"
 #include "phema/number.h"
 #include "shown.h"
 
@@ -135,6 +136,17 @@ static enum phema_status parse_term(struct phema_spec_term *term, struct phema_a
         return phema_fail(err, PHEMA_ERR_USAGE, "expected %s:FILE", term->kind->name);
     term->path = colon + 1;
     return spec_read_table(term, arena, err);
+}
+
+PHEMA_FALLIBLE phema_spec_claim(const struct phema_spec *spec, struct phema_claims *claims,
+                                struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    for (size_t i = 0; i < spec->n_terms && !status; i++)
+        if (spec->terms[i].path)
+            status =
+                phema_claims_add_input(claims, spec->terms[i].path, "the table of a profile", err);
+    return status;
 }
 
 /* The " - " of a difference, or NULL. In the path of a table it is one only before a term. */

@@ -247,7 +247,7 @@ static enum phema_status add_checksums(struct others *others, struct phema_error
         status = phema_checkpoint_records(&before, &n_before, template, err);
     struct extent *items = NULL;
     if (!status) {
-        items = realloc(others->items, (n_tensors + 2 * n + 1) * sizeof(*items));
+        items = realloc(others->items, (n_tensors + PHEMA_RECORD_CRCS * n + 1) * sizeof(*items));
         if (!items)
             status = phema_fail_memory(err);
         else

@@ -7,45 +7,102 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "phema/synth.h"
 #include "phema/writer.h"
 #include "sink.h"
 
-static bool is_same_file(const char *path, const struct stat *wanted)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && st.st_dev == wanted->st_dev && st.st_ino == wanted->st_ino;
-}
+/* ---- Names ---- */
 
-static bool is_in_directory(const char *path, const struct stat *wanted)
+/* Calls act for the output's path and for the names beside it that a run may write. */
+static enum phema_status for_names(const struct phema_outputs *outputs, size_t output,
+                                   enum phema_status (*act)(void *context, const char *path,
+                                                            struct phema_error *err),
+                                   void *context, struct phema_error *err)
 {
-    const char *slash = strrchr(path, '/');
-    char *directory = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
-    bool is_in = directory && is_same_file(directory, wanted);
-    free(directory);
-    return is_in;
+    const struct phema_output *item = &outputs->items[output];
+    const char *const ends[] = {"", item->sidecar ? ".json" : NULL,
+                                outputs->form == PHEMA_FORM_COMPRESSED ? ".plain" : NULL,
+                                ".journal"};
+    int size = (int)strlen(item->path);
+    while (size > 1 && item->path[size - 1] == '/')
+        size--;
+    enum phema_status status = PHEMA_OK;
+    for (size_t e = 0; e < ARRAY_LEN(ends) && !status; e++) {
+        char *path = NULL;
+        if (!ends[e])
+            continue;
+        if (asprintf(&path, "%.*s%s", size, item->path, ends[e]) < 0)
+            return phema_fail_memory(err);
+        status = act(context, path, err);
+        free(path);
+    }
+    return status;
 }
 
 /* Replacing a snapshot by an average of it is never what was meant, nor the directory of one. */
-static enum phema_status check_is_no_input(const struct phema_series *series, const char *path,
-                                           struct phema_error *err)
+static enum phema_status check_name(void *context, const char *path, struct phema_error *err)
 {
-    struct stat out;
-    if (stat(path, &out))
-        return PHEMA_OK; /* does not exist */
-    for (size_t k = 0; k < series->n; k++) {
-        const struct phema_checkpoint *checkpoint = series->snapshots[k].checkpoint;
-        for (size_t f = 0; checkpoint && f < phema_checkpoint_n_files(checkpoint); f++) {
-            const char *input = phema_file_path(phema_checkpoint_file(checkpoint, f));
-            if (is_same_file(input, &out))
-                return phema_fail(err, PHEMA_ERR_OUTPUT,
-                                  "%s: is one of the snapshots; choose another name", path);
-            if (S_ISDIR(out.st_mode) && is_in_directory(input, &out))
-                return phema_fail(err, PHEMA_ERR_OUTPUT,
-                                  "%s: holds one of the snapshots; choose another name", path);
-        }
-    }
-    return PHEMA_OK;
+    return phema_claims_check_inputs(context, path, err);
 }
+
+static enum phema_status add_name(void *context, const char *path, struct phema_error *err)
+{
+    return phema_claims_add_output(context, path, err);
+}
+
+static enum phema_status add_inside(struct phema_claims *claims, const char *path, const char *name,
+                                    struct phema_error *err)
+{
+    char *full = NULL;
+    if (asprintf(&full, "%s/%s", path, name) < 0)
+        return phema_fail_memory(err);
+    enum phema_status status = phema_claims_add_output(claims, full, err);
+    free(full);
+    return status;
+}
+
+/* "out.safetensors.part-2-of-8", and its journal */
+static enum phema_status add_marker(struct phema_claims *claims, const char *path,
+                                    const struct phema_synth_options *options,
+                                    struct phema_error *err)
+{
+    static const char *const ends[] = {"", ".journal"};
+    int size = (int)strlen(path);
+    while (size > 1 && path[size - 1] == '/')
+        size--;
+    enum phema_status status = PHEMA_OK;
+    for (size_t e = 0; options->n_parts && e < ARRAY_LEN(ends) && !status; e++) {
+        char *full = NULL;
+        if (asprintf(&full, "%.*s.part-%llu-of-%llu%s", size, path,
+                     (unsigned long long)options->part, (unsigned long long)options->n_parts,
+                     ends[e]) < 0)
+            return phema_fail_memory(err);
+        status = phema_claims_add_output(claims, full, err);
+        free(full);
+    }
+    return status;
+}
+
+PHEMA_FALLIBLE phema_synth_claim(const struct phema_plan *plan, const struct phema_outputs *outputs,
+                                 const struct phema_synth_options *options, struct phema_error *err)
+{
+    struct phema_claims *claims = plan->series->claims;
+    bool is_directory = outputs->form == PHEMA_FORM_SHARDED;
+    enum phema_status status = PHEMA_OK;
+    for (size_t j = 0; j < outputs->m && !status; j++) {
+        const struct phema_output *item = &outputs->items[j];
+        status = for_names(outputs, j, add_name, claims, err);
+        if (!status)
+            status = add_marker(claims, item->path, options, err);
+        for (size_t f = 0; is_directory && f < item->n_files && !status; f++)
+            status = add_inside(claims, item->path, item->files[f].name, err);
+        for (size_t f = 0; is_directory && f < outputs->n_side_files && !status; f++)
+            status = add_inside(claims, item->path, outputs->side_files[f].name, err);
+    }
+    return status;
+}
+
+/* ---- What is there ---- */
 
 static enum phema_status check_absent(const char *path, const char *end, struct phema_error *err)
 {
@@ -66,18 +123,22 @@ static bool is_there(const char *path, const char *end)
     return is_found;
 }
 
-/* Ours begins with what describes the checkpoint. */
+/* Ours begins with what describes the checkpoint, and is this user's. */
 static bool is_provenance(const char *path)
 {
+    struct stat st;
     char *full = NULL;
     char begin[32] = "";
     if (asprintf(&full, "%s.json", path) < 0)
         return false;
-    int descriptor = open(full, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    bool is_own = lstat(full, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid();
+    int descriptor =
+        !is_own ? -1 : open(full, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     free(full);
     if (descriptor < 0)
         return false;
-    bool is_ours = pread(descriptor, begin, sizeof(begin) - 1, 0) > 0 &&
+    bool is_ours = fstat(descriptor, &st) == 0 && st.st_uid == geteuid() &&
+                   pread(descriptor, begin, sizeof(begin) - 1, 0) > 0 &&
                    strstr(begin, "\"posthoc_ema.") != NULL;
     (void)close(descriptor);
     return is_ours;
@@ -93,7 +154,7 @@ PHEMA_FALLIBLE sink_check(const struct phema_plan *plan, const struct phema_outp
                           struct phema_error *err)
 {
     const struct phema_output *wanted = &outputs->items[output];
-    enum phema_status status = check_is_no_input(plan->series, wanted->path, err);
+    enum phema_status status = for_names(outputs, output, check_name, plan->series->claims, err);
     if (!status && outputs->form == PHEMA_FORM_SHARDED)
         status = phema_writer_directory_check(wanted->path, options->replaces, err);
     else if (!status && !options->replaces)

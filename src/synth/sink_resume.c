@@ -49,7 +49,7 @@ PHEMA_FALLIBLE sink_look_for_journal(struct sink *sink, struct phema_error *err)
     if (!sink->journal_path)
         return phema_fail_memory(err);
     if (sink->options.resumes)
-        sink->found = phema_writer_journal_look(sink->journal_path, sink->digest);
+        return phema_writer_journal_look(&sink->found, sink->journal_path, sink->digest, err);
     return PHEMA_OK;
 }
 

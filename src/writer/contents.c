@@ -31,13 +31,35 @@ static const char *next_name(DIR *stream)
     return found ? found->d_name : NULL;
 }
 
+/* Permissions of files in a directory that nobody else may write do not matter unless a file is
+ * used, which is seen when it is opened. */
+static enum phema_status check_entry(int descriptor, const char *name, bool is_leftover,
+                                     const char *path, struct phema_error *err)
+{
+    struct stat st;
+    struct phema_name_buffer shown;
+    (void)phema_name_shown(&shown, name, strlen(name));
+    bool is_file = fstatat(descriptor, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
+    if (!is_file)
+        return phema_fail(err, PHEMA_ERR_OUTPUT,
+                          "%s: holds '%s', which is not a regular file; a directory is "
+                          "replaced only where it holds nothing else",
+                          path, shown.text);
+    if (is_leftover && st.st_uid != geteuid())
+        return phema_fail(err, PHEMA_ERR_OUTPUT,
+                          "%s: holds '%s', which belongs to user %u, and only leftovers of user "
+                          "%u, who runs this, are used; remove it or choose another name",
+                          path, shown.text, (unsigned)st.st_uid, (unsigned)geteuid());
+    return PHEMA_OK;
+}
+
 static bool is_plain_file(int descriptor, const char *name)
 {
     struct stat st;
     return fstatat(descriptor, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
 }
 
-PHEMA_FALLIBLE writer_check_listed(bool *is_empty, DIR *stream, const char *path,
+PHEMA_FALLIBLE writer_check_listed(bool *is_empty, DIR *stream, bool is_leftover, const char *path,
                                    struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
@@ -45,26 +67,21 @@ PHEMA_FALLIBLE writer_check_listed(bool *is_empty, DIR *stream, const char *path
     *is_empty = true;
     rewinddir(stream);
     while (!status && (name = next_name(stream))) {
-        struct phema_name_buffer shown;
         *is_empty = false;
-        if (!is_plain_file(dirfd(stream), name))
-            status = phema_fail(err, PHEMA_ERR_OUTPUT,
-                                "%s: holds '%s', which is not a regular file; a directory is "
-                                "replaced only where it holds nothing else",
-                                path, phema_name_shown(&shown, name, strlen(name)));
+        status = check_entry(dirfd(stream), name, is_leftover, path, err);
     }
     if (!status && errno)
         status = writer_fail_errno(err, path, "cannot be listed", errno);
     return status;
 }
 
-PHEMA_FALLIBLE writer_check_files_alone(bool *is_empty, int descriptor, const char *path,
-                                        struct phema_error *err)
+PHEMA_FALLIBLE writer_check_files_alone(bool *is_empty, int descriptor, bool is_leftover,
+                                        const char *path, struct phema_error *err)
 {
     DIR *stream = list(descriptor);
     if (!stream)
         return writer_fail_errno(err, path, "cannot be listed", errno);
-    enum phema_status status = writer_check_listed(is_empty, stream, path, err);
+    enum phema_status status = writer_check_listed(is_empty, stream, is_leftover, path, err);
     (void)closedir(stream);
     return status;
 }

@@ -18,7 +18,7 @@ static enum phema_status check_old(int descriptor, const char *path, bool replac
                                    struct phema_error *err)
 {
     bool is_empty = false;
-    enum phema_status status = writer_check_files_alone(&is_empty, descriptor, path, err);
+    enum phema_status status = writer_check_files_alone(&is_empty, descriptor, false, path, err);
     if (is_empty && !status)
         return PHEMA_OK;
     if (!replaces)
@@ -59,25 +59,17 @@ static enum phema_status open_locked(struct phema_writer_directory *directory,
                                      struct phema_error *err)
 {
     for (int attempt = 0; attempt < 16; attempt++) {
-        bool is_new = mkdir(directory->partial_path, 0777) == 0;
-        if (!is_new && errno != EEXIST)
-            return writer_fail_errno(err, directory->path, "cannot be made", errno);
-        int descriptor =
-            open(directory->partial_path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (descriptor < 0 && errno == ENOENT) /* the run that had it has ended */
+        int descriptor = -1;
+        bool is_new = false;
+        enum phema_status status = writer_make_directory(&descriptor, &is_new, directory->path,
+                                                         directory->partial_path, err);
+        if (status)
+            return status;
+        if (descriptor < 0) /* the run that had it has ended */
             continue;
-        if (descriptor < 0 && (errno == ENOTDIR || errno == ELOOP))
-            return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: is not a directory; remove it",
-                              directory->partial_path);
-        if (descriptor < 0) {
-            int number = errno;
-            if (is_new)
-                (void)rmdir(directory->partial_path);
-            return writer_fail_errno(err, directory->path, "cannot be written", number);
-        }
         directory->descriptor = descriptor;
         bool is_held = false;
-        enum phema_status status = writer_lock(&is_held, descriptor, directory->path, err);
+        status = writer_lock(&is_held, descriptor, directory->path, err);
         directory->is_ours = is_new && !is_held;
         directory->took_over = !is_new;
         if (status || writer_is_still_named(descriptor, directory->partial_path))
@@ -96,8 +88,8 @@ static enum phema_status empty(struct phema_writer_directory *directory, struct 
     enum phema_status status =
         writer_remove_files(directory->descriptor, directory->partial_path, err);
     if (!status)
-        status = writer_check_files_alone(&is_empty, directory->descriptor, directory->partial_path,
-                                          err);
+        status = writer_check_files_alone(&is_empty, directory->descriptor, true,
+                                          directory->partial_path, err);
     if (!status && !is_empty)
         status = phema_fail(err, PHEMA_ERR_OUTPUT,
                             "%s: what an ended run has left in it cannot be removed",
@@ -112,8 +104,8 @@ static enum phema_status take(struct phema_writer_directory *directory, struct p
     phema_cleanup_hold();
     enum phema_status status = open_locked(directory, err);
     if (!status)
-        status = writer_check_files_alone(&is_empty, directory->descriptor, directory->partial_path,
-                                          err);
+        status = writer_check_files_alone(&is_empty, directory->descriptor, true,
+                                          directory->partial_path, err);
     if (!status && !is_empty)
         status = writer_check_no_parts(directory->path, err);
     if (!status) {
@@ -149,6 +141,7 @@ static enum phema_status new_directory(struct phema_writer_directory **out, cons
         phema_writer_directory_abandon(directory);
         return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
     }
+    directory->usual_write = writer_usual_write(directory->path);
     *out = directory;
     return PHEMA_OK;
 }

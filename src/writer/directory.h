@@ -15,7 +15,9 @@ struct phema_writer_directory {
     int descriptor; /* of PATH.partial, which it locks */
     bool is_ours;   /* PATH.partial is: it may be removed */
     bool took_over;
-    bool is_kept; /* stays when it is abandoned */
+    bool is_kept;       /* stays when it is abandoned */
+    mode_t usual_write; /* as of a writer */
+    mode_t old_mode;    /* of the directory that it was exchanged with */
     struct phema_writer_options options;
     struct phema_cleanup_entry *entry;
     struct directory_file *files;

@@ -45,6 +45,18 @@ static int exchange(char **old_path, const struct phema_writer_directory *direct
     return result;
 }
 
+/* As in publish.c. The files follow before the first one is removed. */
+static void hide_old(struct phema_writer_directory *directory)
+{
+    struct stat st;
+    if (!directory->old || fstat(dirfd(directory->old), &st))
+        return;
+    directory->old_mode = st.st_mode & 07777;
+    mode_t hidden = directory->old_mode & ~(mode_t)(S_IWGRP | S_IWOTH);
+    if (hidden != directory->old_mode)
+        (void)fchmod(dirfd(directory->old), hidden);
+}
+
 void writer_directory_forget(struct phema_writer_directory *directory)
 {
     for (size_t i = 0; i < directory->n_files; i++) {
@@ -64,10 +76,13 @@ static enum phema_status publish(char **old_path, struct phema_writer_directory 
     if (result && (number == ENOTEMPTY || number == EEXIST) && directory->options.replaces) {
         result = exchange(old_path, directory);
         number = errno;
+        if (!result)
+            hide_old(directory);
     }
     if (!result) {
         directory->is_ours = false;
         writer_directory_forget(directory);
+        writer_open_directory_to_others(directory->descriptor, directory->usual_write);
         return PHEMA_OK;
     }
     if (number == ENOTEMPTY || number == EEXIST || number == ENOTDIR)
@@ -81,6 +96,8 @@ static enum phema_status publish(char **old_path, struct phema_writer_directory 
 /* The old one comes back, and the new one is ours to remove. */
 static void take_back(struct phema_writer_directory *directory, const char *old_path)
 {
+    if (directory->old && directory->old_mode)
+        (void)fchmod(dirfd(directory->old), directory->old_mode);
     bool is_aside = strcmp(old_path, directory->partial_path) != 0;
     int result = is_aside
                      ? writer_move_aside(directory->path, old_path, directory->partial_path)
@@ -92,8 +109,9 @@ static enum phema_status remove_replaced(const char *path, const char *old_path,
                                          struct phema_error *err)
 {
     bool is_empty = false;
-    enum phema_status status = writer_check_listed(&is_empty, old, old_path, err);
+    enum phema_status status = writer_check_listed(&is_empty, old, false, old_path, err);
     if (!status) {
+        writer_close_directory_to_others(old); /* a kill makes it a leftover */
         writer_remove_listed(old);
         if (rmdir(old_path))
             status = writer_fail_errno(err, old_path, "cannot be removed", errno);

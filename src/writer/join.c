@@ -28,6 +28,8 @@ PHEMA_FALLIBLE phema_writer_join_open(struct phema_writer_join **out, const char
     }
     if (!status)
         status = join_check(join, err);
+    if (!status)
+        join->usual_write = writer_usual_write(join->path);
     if (status)
         phema_writer_join_abandon(join);
     else
@@ -124,6 +126,7 @@ static enum phema_status publish_file(const struct phema_writer_join *join, stru
         return writer_fail_errno(err, join->path, "cannot be synced", errno);
     if (writer_publish(join->partial_path, join->path, join->options.replaces))
         return writer_fail_publish(join->path, errno, err);
+    writer_open_to_others(join->descriptor, join->usual_write);
     return join->options.syncs ? phema_writer_sync_entry(join->path, err) : PHEMA_OK;
 }
 

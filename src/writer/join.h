@@ -2,6 +2,8 @@
 #ifndef PHEMA_WRITER_JOIN_H
 #define PHEMA_WRITER_JOIN_H
 
+#include <sys/stat.h>
+
 #include "parts.h"
 
 struct phema_writer_join {
@@ -10,6 +12,7 @@ struct phema_writer_join {
     uint64_t n_parts, size_bytes;
     struct marker first; /* what all of them say */
     int descriptor;      /* of PATH.partial, or -1 */
+    mode_t usual_write;  /* as of a writer */
     bool is_begun;       /* a part is being written, or was when its run ended */
     bool is_published;   /* an earlier join was stopped behind that */
 };

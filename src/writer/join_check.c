@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -153,17 +154,27 @@ static enum phema_status open_partial(bool *is_locked, struct phema_writer_join 
                                       struct phema_error *err)
 {
     *is_locked = true;
+    struct stat st;
+    bool is_directory = lstat(join->partial_path, &st) == 0 && S_ISDIR(st.st_mode);
     /* for writing: network filesystems want that of an exclusive lock */
-    join->descriptor =
-        open(join->partial_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-    if (join->descriptor < 0 && errno == EISDIR)
-        join->descriptor =
-            open(join->partial_path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (join->descriptor < 0 && errno == ENOENT)
-        return PHEMA_OK; /* said when the markers are known */
-    if (join->descriptor < 0)
-        return writer_fail_errno(err, join->partial_path, "cannot be opened", errno);
+    enum phema_status status =
+        writer_open_left(&join->descriptor, AT_FDCWD, join->partial_path, join->partial_path,
+                         is_directory ? O_RDONLY : O_RDWR, is_directory ? S_IFDIR : S_IFREG, err);
+    if (status || join->descriptor < 0) /* absent: said when the markers are known */
+        return status;
     return parts_lock(is_locked, join->descriptor, LOCK_EX, join->path, err);
+}
+
+static enum phema_status check_name(const struct phema_writer_join *join, const struct stat *st,
+                                    const struct marker_file *file, struct phema_error *err)
+{
+    char *path = NULL;
+    if (asprintf(&path, "%s%s%s", join->partial_path, file->name ? "/" : "",
+                 file->name ? file->name : "") < 0)
+        return phema_fail_memory(err);
+    enum phema_status status = writer_check_one_name(st, path, err);
+    free(path);
+    return status;
 }
 
 static enum phema_status check_size(const struct phema_writer_join *join, int descriptor,
@@ -173,7 +184,7 @@ static enum phema_status check_size(const struct phema_writer_join *join, int de
     if (fstat(descriptor, &st))
         return writer_fail_errno(err, join->partial_path, "cannot be examined", errno);
     if (S_ISREG(st.st_mode) && (uint64_t)st.st_size == file->size_bytes)
-        return PHEMA_OK;
+        return check_name(join, &st, file, err);
     return phema_fail(err, PHEMA_ERR_OUTPUT,
                       "%s%s%s: expected a file of %llu bytes, found %llu; remove it and all "
                       "%s.part-*, and write all parts again",
@@ -186,12 +197,19 @@ static enum phema_status check_size(const struct phema_writer_join *join, int de
 static enum phema_status check_file_inside(struct phema_writer_join *join,
                                            const struct marker_file *file, struct phema_error *err)
 {
-    int descriptor = openat(join->descriptor, file->name,
-                            O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-    if (descriptor < 0)
-        return phema_fail(err, PHEMA_ERR_OUTPUT, "%s/%s: cannot be opened: %s", join->partial_path,
-                          file->name, strerror(errno));
-    enum phema_status status = check_size(join, descriptor, file, err);
+    int descriptor = -1;
+    char *path = NULL;
+    if (asprintf(&path, "%s/%s", join->partial_path, file->name) < 0)
+        return phema_fail_memory(err);
+    enum phema_status status =
+        writer_open_left(&descriptor, join->descriptor, file->name, path, O_RDONLY, S_IFREG, err);
+    if (!status && descriptor < 0)
+        status =
+            phema_fail(err, PHEMA_ERR_OUTPUT, "%s: cannot be opened: %s", path, strerror(ENOENT));
+    free(path);
+    if (status)
+        return status;
+    status = check_size(join, descriptor, file, err);
     if (!status && join->options.syncs && writer_sync(descriptor))
         status = writer_fail_errno(err, join->path, "cannot be synced", errno);
     (void)close(descriptor);

@@ -56,54 +56,64 @@ static bool is_journal(const uint8_t *found, size_t n)
     return is_zero || memcmp(found, magic, n_compared) == 0;
 }
 
-/* -1 where there is none, or it is no plain file. */
-static int open_there(const char *path, int flags, bool *is_ours, struct header *found)
+/* -1 where there is none, or it is no plain file. PHEMA_ERR_OUTPUT: it is another user's, or others
+ * may write it. */
+static enum phema_status open_there(int *out, const char *path, int flags, bool *is_ours,
+                                    struct header *found, struct phema_error *err)
 {
     struct stat st;
-    int descriptor = open(path, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    *out = -1;
     memset(found, 0, sizeof(*found));
     *is_ours = false;
-    if (descriptor < 0)
-        return -1;
+    if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return PHEMA_OK;
+    enum phema_status status = writer_open_left(out, AT_FDCWD, path, path, flags, S_IFREG, err);
+    if (status || *out < 0)
+        return status;
     ssize_t n = -1;
-    if (fstat(descriptor, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1)
+    if (fstat(*out, &st) == 0 && st.st_nlink == 1)
         do
-            n = pread(descriptor, found->text, HEADER_BYTES, 0);
+            n = pread(*out, found->text, HEADER_BYTES, 0);
         while (n < 0 && errno == EINTR);
     *is_ours = n >= 0 && is_journal((const uint8_t *)found->text, (size_t)n);
-    return descriptor;
+    return PHEMA_OK;
 }
 
-enum phema_writer_journal_state phema_writer_journal_look(const char *path, const char *digest)
+PHEMA_FALLIBLE phema_writer_journal_look(enum phema_writer_journal_state *out, const char *path,
+                                         const char *digest, struct phema_error *err)
 {
     struct header wanted = header_of(digest), found;
     bool is_ours = false;
-    int descriptor = open_there(path, O_RDONLY, &is_ours, &found);
+    int descriptor = -1;
+    enum phema_status status = open_there(&descriptor, path, O_RDONLY, &is_ours, &found, err);
     if (descriptor >= 0)
         (void)close(descriptor);
-    if (!is_ours || found.text[HEADER_BYTES - 1] != '\n')
-        return PHEMA_WRITER_JOURNAL_ABSENT;
-    return strcmp(found.text, wanted.text) == 0 ? PHEMA_WRITER_JOURNAL_OURS
-                                                : PHEMA_WRITER_JOURNAL_OTHER;
+    *out = PHEMA_WRITER_JOURNAL_ABSENT;
+    if (!status && is_ours && found.text[HEADER_BYTES - 1] == '\n')
+        *out = strcmp(found.text, wanted.text) == 0 ? PHEMA_WRITER_JOURNAL_OURS
+                                                    : PHEMA_WRITER_JOURNAL_OTHER;
+    return status;
 }
 
-/* 0, or why it cannot be seen whose it is. */
-static int remove_ours(const char *path)
+/* What is none of ours stays. */
+static enum phema_status remove_ours(const char *path, struct phema_error *err)
 {
     struct header found;
     bool is_ours = false;
-    int descriptor = open_there(path, O_RDONLY, &is_ours, &found);
-    if (descriptor < 0)
-        return errno;
+    int descriptor = -1;
+    enum phema_status status = open_there(&descriptor, path, O_RDONLY, &is_ours, &found, err);
     if (is_ours)
         (void)unlink(path);
-    (void)close(descriptor);
-    return 0;
+    if (descriptor >= 0)
+        (void)close(descriptor);
+    return status;
 }
 
 void phema_writer_journal_remove(const char *path)
 {
-    (void)remove_ours(path);
+    struct phema_error ignored;
+    if (remove_ours(path, &ignored))
+        return;
 }
 
 void phema_writer_journal_remove_of(const char *output)
@@ -140,43 +150,37 @@ static enum phema_status write_bytes(const struct phema_writer_journal *journal,
     return PHEMA_OK;
 }
 
-/* Of this process, not of the file. */
-static bool is_shortage(int number)
-{
-    return number == EMFILE || number == ENFILE || number == ENOMEM;
-}
-
-/* One of this output; false where there is none. number: 0, or why it cannot be opened. */
-static bool take_up(struct phema_writer_journal *journal, const char *digest, int *number)
+/* One of this output; descriptor -1 where there is none. */
+static enum phema_status take_up(struct phema_writer_journal *journal, const char *digest,
+                                 struct phema_error *err)
 {
     struct header wanted = header_of(digest), found;
     struct stat st;
     bool is_ours = false;
-    journal->descriptor = open_there(journal->path, O_RDWR, &is_ours, &found);
-    *number = journal->descriptor < 0 ? errno : 0;
-    if (*number)
-        return false;
+    enum phema_status status =
+        open_there(&journal->descriptor, journal->path, O_RDWR, &is_ours, &found, err);
+    if (status || journal->descriptor < 0)
+        return status;
     if (is_ours && strcmp(found.text, wanted.text) == 0 && fstat(journal->descriptor, &st) == 0) {
         journal->size_bytes = (uint64_t)st.st_size;
-        return true;
+        return PHEMA_OK;
     }
     (void)close(journal->descriptor);
     journal->descriptor = -1;
-    return false;
+    return PHEMA_OK;
 }
 
 static enum phema_status begin(struct phema_writer_journal *journal, const char *digest,
                                struct phema_error *err)
 {
     struct header header = header_of(digest);
-    int unseen = remove_ours(journal->path);
+    enum phema_status status = remove_ours(journal->path, err);
+    if (status)
+        return status;
     phema_cleanup_hold();
-    journal->descriptor =
-        open(journal->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
-    enum phema_status status = PHEMA_OK;
-    if (journal->descriptor < 0 && errno == EEXIST && is_shortage(unseen))
-        status = writer_fail_errno(err, journal->path, "cannot be read", unseen);
-    else if (journal->descriptor < 0 && errno == EEXIST)
+    journal->descriptor = open(journal->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                               WRITER_PARTIAL_MODE);
+    if (journal->descriptor < 0 && errno == EEXIST)
         status = phema_fail(err, PHEMA_ERR_OUTPUT,
                             "%s: expected a journal of this program, found something else; remove "
                             "it",
@@ -201,12 +205,10 @@ PHEMA_FALLIBLE phema_writer_journal_open(struct phema_writer_journal **out, cons
     *journal = (struct phema_writer_journal){.descriptor = -1, .at = HEADER_BYTES};
     journal->path = strdup(path);
     enum phema_status status = journal->path ? PHEMA_OK : phema_fail_memory(err);
-    int unseen = 0;
-    if (!status && resumes && take_up(journal, digest, &unseen))
-        journal->is_kept = true;
-    else if (!status && is_shortage(unseen)) /* what it says is done would be lost */
-        status = writer_fail_errno(err, path, "cannot be read", unseen);
-    else if (!status)
+    if (!status && resumes)
+        status = take_up(journal, digest, err);
+    journal->is_kept = journal->descriptor >= 0;
+    if (!status && !journal->is_kept)
         status = begin(journal, digest, err);
     if (status)
         phema_writer_journal_close(journal);

@@ -162,7 +162,7 @@ static enum phema_status read_open(struct marker *marker, int descriptor, const 
     struct stat st;
     if (fstat(descriptor, &st))
         return writer_fail_errno(err, path, "cannot be examined", errno);
-    if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > MAX_MARKER_BYTES)
+    if ((uint64_t)st.st_size > MAX_MARKER_BYTES)
         return phema_fail(err, PHEMA_ERR_OUTPUT,
                           "%s: expected what a part of an output leaves, found something else; "
                           "remove it",
@@ -185,11 +185,11 @@ static enum phema_status read_open(struct marker *marker, int descriptor, const 
 PHEMA_FALLIBLE marker_read(struct marker *out, const char *path, struct phema_error *err)
 {
     struct marker marker = {0};
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-    if (descriptor < 0 && errno != ENOENT)
-        return writer_fail_errno(err, path, "cannot be opened", errno);
+    int descriptor = -1;
     enum phema_status status =
-        descriptor < 0 ? PHEMA_OK : read_open(&marker, descriptor, path, err);
+        writer_open_left(&descriptor, AT_FDCWD, path, path, O_RDONLY, S_IFREG, err);
+    if (!status && descriptor >= 0)
+        status = read_open(&marker, descriptor, path, err);
     if (descriptor >= 0)
         (void)close(descriptor);
     if (status)

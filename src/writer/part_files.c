@@ -32,6 +32,20 @@ static enum phema_status bring_to_size(struct phema_writer *writer, uint64_t siz
     return result ? writer_fail_size(writer, errno, err) : PHEMA_OK;
 }
 
+static enum phema_status open_inside(int *out, const struct phema_writer_part *part,
+                                     const char *name, struct phema_error *err)
+{
+    char *path = NULL;
+    bool is_new = false;
+    if (asprintf(&path, "%s/%s", part->partial_path, name) < 0)
+        return phema_fail_memory(err);
+    enum phema_status status = parts_open(out, &is_new, part->descriptor, name, path, err);
+    if (!status && *out < 0)
+        status = writer_fail_errno(err, path, "cannot be written", ENOENT);
+    free(path);
+    return status;
+}
+
 /* Open, of whatever size. A shared file has no partial path of its own: it is neither renamed nor
  * removed. */
 static enum phema_status begin_file(struct phema_writer **out, struct phema_writer_part *part,
@@ -47,16 +61,11 @@ static enum phema_status begin_file(struct phema_writer **out, struct phema_writ
     if (!writer)
         return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", part->path);
     writer->is_inside = true;
-    writer->descriptor = name ? openat(part->descriptor, name,
-                                       O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666)
-                              : fcntl(part->descriptor, F_DUPFD_CLOEXEC, 0);
-    struct stat st;
     enum phema_status status = PHEMA_OK;
-    if (writer->descriptor < 0)
+    if (name)
+        status = open_inside(&writer->descriptor, part, name, err);
+    else if ((writer->descriptor = fcntl(part->descriptor, F_DUPFD_CLOEXEC, 0)) < 0)
         status = writer_fail_errno(err, writer->path, "cannot be written", errno);
-    else if (fstat(writer->descriptor, &st) || !S_ISREG(st.st_mode))
-        status =
-            phema_fail(err, PHEMA_ERR_OUTPUT, "%s: is not a regular file; remove it", writer->path);
     return writer_hand_over(out, writer, status);
 }
 

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 
 #include "phema/writer.h"
 
@@ -22,6 +23,8 @@ struct phema_writer {
     bool is_finished, took_over, is_resumed;
     bool is_kept; /* stays when it is abandoned */
     enum writer_published published;
+    mode_t usual_write; /* permissions that publishing adds (writer_usual_write) */
+    mode_t old_mode;    /* of the file that it was exchanged with */
     uint64_t size_bytes;
     uint8_t *map; /* NULL until asked for */
     struct phema_writer_options options;
@@ -82,6 +85,41 @@ void writer_drop_cache(struct phema_writer *writer);
 /* So many bytes have come: from time to time they are handed to the disk. */
 void writer_note_written(struct phema_writer *writer, uint64_t size);
 
+/* ---- Leftovers: files under names that are used before publishing (leftover.c) ---- */
+
+/* Modes of new partial files and directories, which umask and ACLs restrict further. */
+#define WRITER_PARTIAL_MODE           ((mode_t)0644)
+#define WRITER_PARTIAL_DIRECTORY_MODE ((mode_t)0755)
+
+/* PHEMA_ERR_OUTPUT unless the file is of this kind (S_IFREG, S_IFDIR), belongs to the effective
+ * user, and neither group nor others may write it. path: for messages, here and below. */
+PHEMA_FALLIBLE writer_check_left(const struct stat *st, mode_t kind, const char *path,
+                                 struct phema_error *err);
+
+/* PHEMA_ERR_OUTPUT when the file has other hard links: their bytes would change too. */
+PHEMA_FALLIBLE writer_check_one_name(const struct stat *st, const char *path,
+                                     struct phema_error *err);
+
+/* Opens a file that passes writer_check_left; -1 when there is none. directory: AT_FDCWD, or the
+ * directory of name. Does not follow links and does not block. */
+PHEMA_FALLIBLE writer_open_left(int *out, int directory, const char *name, const char *path,
+                                int flags, mode_t kind, struct phema_error *err);
+
+/* Makes the directory partial, or opens a leftover; -1 when that has gone meanwhile. path: for
+ * messages about a new one. */
+PHEMA_FALLIBLE writer_make_directory(int *out, bool *is_new, const char *path, const char *partial,
+                                     struct phema_error *err);
+
+/* The write permissions of group and others that a new file at path would have. */
+mode_t writer_usual_write(const char *path);
+
+/* Adds these permissions to a published file, or to a directory and its files, for those who may
+ * read it. Failures are ignored: the file stays less accessible. */
+void writer_open_to_others(int descriptor, mode_t usual_write);
+void writer_open_directory_to_others(int descriptor, mode_t usual_write);
+/* Removes them again, before an old output is deleted. */
+void writer_close_directory_to_others(DIR *stream);
+
 /* Locks a descriptor against other runs; PHEMA_ERR_OUTPUT when one has it (is_held), and when it
  * cannot be locked. path: for messages. */
 PHEMA_FALLIBLE writer_lock(bool *is_held, int descriptor, const char *path,
@@ -103,11 +141,12 @@ PHEMA_FALLIBLE writer_open_source(int *descriptor, uint64_t *size_bytes, const c
 PHEMA_FALLIBLE writer_copy(struct phema_writer *writer, int source_descriptor, const char *source,
                            uint64_t size_bytes, struct phema_error *err);
 
-/* Whether an open directory holds anything; PHEMA_ERR_OUTPUT when it is not plain files alone. */
-PHEMA_FALLIBLE writer_check_files_alone(bool *is_empty, int descriptor, const char *path,
-                                        struct phema_error *err);
+/* Whether an open directory holds anything; PHEMA_ERR_OUTPUT when it is not plain files alone, or,
+ * of what is left over, not the effective user's. */
+PHEMA_FALLIBLE writer_check_files_alone(bool *is_empty, int descriptor, bool is_leftover,
+                                        const char *path, struct phema_error *err);
 
-PHEMA_FALLIBLE writer_check_listed(bool *is_empty, DIR *stream, const char *path,
+PHEMA_FALLIBLE writer_check_listed(bool *is_empty, DIR *stream, bool is_leftover, const char *path,
                                    struct phema_error *err);
 
 /* Its plain files go, as far as they can be removed; what else there is stays. */

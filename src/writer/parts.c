@@ -29,6 +29,30 @@ static enum phema_status fail_memory(const char *path, struct phema_error *err)
     return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
 }
 
+/* ---- Files that several parts make ---- */
+
+PHEMA_FALLIBLE parts_open(int *out, bool *is_new, int directory, const char *name, const char *path,
+                          struct phema_error *err)
+{
+    *out = openat(directory, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                  WRITER_PARTIAL_MODE);
+    *is_new = *out >= 0;
+    if (*is_new)
+        return PHEMA_OK;
+    if (errno != EEXIST)
+        return writer_fail_errno(err, path, "cannot be made", errno);
+    enum phema_status status = writer_open_left(out, directory, name, path, O_RDWR, S_IFREG, err);
+    struct stat st;
+    if (*out < 0 || fstat(*out, &st))
+        return status;
+    status = writer_check_one_name(&st, path, err);
+    if (status) {
+        (void)close(*out);
+        *out = -1;
+    }
+    return status;
+}
+
 /* ---- The marker ---- */
 
 /* Those who fail remove theirs: what we have opened may have lost its name before we lock it. */
@@ -36,10 +60,6 @@ static enum phema_status lock_marker(bool *is_named, struct phema_writer_part *p
                                      struct phema_error *err)
 {
     bool is_locked = false;
-    struct stat st;
-    if (fstat(part->marker, &st) || !S_ISREG(st.st_mode))
-        return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: is not a regular file; remove it",
-                          part->marker_path);
     enum phema_status status =
         parts_lock(&is_locked, part->marker, LOCK_EX, part->marker_path, err);
     if (!status && !is_locked)
@@ -56,23 +76,22 @@ static enum phema_status lock_marker(bool *is_named, struct phema_writer_part *p
 static enum phema_status open_marker(struct phema_writer_part *part, struct phema_error *err)
 {
     for (int attempt = 0; attempt < 16; attempt++) {
-        int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
-        int descriptor = open(part->marker_path, flags | O_EXCL, 0666);
-        bool is_new = descriptor >= 0;
-        if (!is_new && errno == EEXIST)
-            descriptor = open(part->marker_path, flags, 0666);
-        if (descriptor < 0)
-            return writer_fail_errno(err, part->path, "its part cannot be marked", errno);
-        part->marker = descriptor;
+        bool is_new = false;
+        enum phema_status status =
+            parts_open(&part->marker, &is_new, AT_FDCWD, part->marker_path, part->marker_path, err);
+        if (status)
+            return status;
+        if (part->marker < 0)
+            continue;
         bool is_named = false;
-        enum phema_status status = lock_marker(&is_named, part, err);
+        status = lock_marker(&is_named, part, err);
         if (!status && is_named && is_new) {
             part->is_ours = true;
             status = phema_cleanup_add_partial(&part->entry, part->marker_path, false, err);
         }
         if (status || is_named)
             return status;
-        (void)close(descriptor);
+        (void)close(part->marker);
         part->marker = -1;
     }
     return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: other runs keep writing this part", part->path);
@@ -174,39 +193,31 @@ static enum phema_status check_others(bool *is_alone, const struct phema_writer_
 
 /* ---- What is shared ---- */
 
-static int open_partial(const struct phema_writer_part *part)
+/* -1: what was there has gone. */
+static enum phema_status open_partial(struct phema_writer_part *part, struct phema_error *err)
 {
+    bool is_new = false;
+    const char *path = part->partial_path;
     if (!part->options->is_directory)
-        return open(part->partial_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
-                    0666);
-    if (mkdir(part->partial_path, 0777) && errno != EEXIST)
-        return -1;
-    return open(part->partial_path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        return parts_open(&part->descriptor, &is_new, AT_FDCWD, path, path, err);
+    return writer_make_directory(&part->descriptor, &is_new, part->path, path, err);
 }
 
 static enum phema_status share_partial(struct phema_writer_part *part, struct phema_error *err)
 {
     for (int attempt = 0; attempt < 16; attempt++) {
-        int descriptor = open_partial(part);
-        if (descriptor < 0 && errno == ENOENT && attempt < 15) /* an ordinary run has just ended */
+        enum phema_status status = open_partial(part, err);
+        if (status)
+            return status;
+        if (part->descriptor < 0) /* an ordinary run has just ended */
             continue;
-        if (descriptor < 0 && (errno == ENOTDIR || errno == ELOOP || errno == EISDIR))
-            return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: is not what a part writes; remove it",
-                              part->partial_path);
-        if (descriptor < 0)
-            return writer_fail_errno(err, part->path, "cannot be written", errno);
-        part->descriptor = descriptor;
-        struct stat st;
-        if (!part->options->is_directory && (fstat(descriptor, &st) || !S_ISREG(st.st_mode)))
-            return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: is not a regular file; remove it",
-                              part->partial_path);
         bool is_locked = false;
-        enum phema_status status = parts_lock(&is_locked, descriptor, LOCK_SH, part->path, err);
+        status = parts_lock(&is_locked, part->descriptor, LOCK_SH, part->path, err);
         if (!status && !is_locked)
             status = writer_fail_locked(part->path, err);
-        if (status || writer_is_still_named(descriptor, part->partial_path))
+        if (status || writer_is_still_named(part->descriptor, part->partial_path))
             return status;
-        (void)close(descriptor);
+        (void)close(part->descriptor);
         part->descriptor = -1;
     }
     return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: other runs keep writing it", part->path);
@@ -227,7 +238,7 @@ static enum phema_status remove_strangers(const struct phema_writer_part *part,
 {
     bool is_empty = false;
     enum phema_status status =
-        writer_check_files_alone(&is_empty, part->descriptor, part->partial_path, err);
+        writer_check_files_alone(&is_empty, part->descriptor, true, part->partial_path, err);
     if (!status)
         writer_remove_others(part->descriptor, is_wanted, part);
     return status;

@@ -15,6 +15,11 @@ struct phema_writer_part {
     struct phema_cleanup_entry *entry;
 };
 
+/* Makes the file, or opens the one that another part has made: -1 when that has gone meanwhile. The
+ * file has one name and only this user may write it. */
+PHEMA_FALLIBLE parts_open(int *out, bool *is_new, int directory, const char *name, const char *path,
+                          struct phema_error *err);
+
 /* ---- Names: PATH.part-I-of-N (markers.c) ---- */
 
 struct marker_name {

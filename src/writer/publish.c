@@ -132,13 +132,15 @@ PHEMA_FALLIBLE phema_writer_finish(struct phema_writer *writer, struct phema_err
     return PHEMA_OK;
 }
 
-static bool is_there(const char *path, bool *is_file)
+/* The old file is removed soon. If the run dies first, the next run must find a leftover that
+ * others cannot write. */
+static void hide_old(struct phema_writer *writer, mode_t mode)
 {
-    struct stat st;
-    if (lstat(path, &st))
-        return false;
-    *is_file = S_ISREG(st.st_mode);
-    return true;
+    mode_t hidden = mode & ~(mode_t)(S_IWGRP | S_IWOTH);
+    writer->published = WRITER_EXCHANGED;
+    writer->old_mode = mode & 07777;
+    if (hidden != mode)
+        (void)chmod(writer->partial_path, hidden & 07777);
 }
 
 PHEMA_FALLIBLE phema_writer_publish(struct phema_writer *writer, struct phema_error *err)
@@ -146,15 +148,16 @@ PHEMA_FALLIBLE phema_writer_publish(struct phema_writer *writer, struct phema_er
     enum phema_status status = phema_writer_finish(writer, err);
     if (status)
         return status;
-    bool is_file = false;
-    bool was_there = is_there(writer->path, &is_file);
-    if (writer->options.replaces && is_file &&
+    struct stat old;
+    bool was_there = lstat(writer->path, &old) == 0;
+    if (writer->options.replaces && was_there && S_ISREG(old.st_mode) &&
         renameat2(AT_FDCWD, writer->partial_path, AT_FDCWD, writer->path, RENAME_EXCHANGE) == 0)
-        writer->published = WRITER_EXCHANGED;
+        hide_old(writer, old.st_mode);
     else if (writer_publish(writer->partial_path, writer->path, writer->options.replaces) == 0)
         writer->published = was_there ? WRITER_REPLACED : WRITER_NEW;
     else
         return writer_fail_publish(writer->path, errno, err);
+    writer_open_to_others(writer->lock, writer->usual_write);
     phema_cleanup_remove(writer->entry);
     writer->entry = NULL;
     return writer_sync_parent(writer->parent, writer->path, err);
@@ -170,6 +173,8 @@ static enum phema_status commit(struct phema_writer *writer, struct phema_error 
     else if (writer->published == WRITER_HIDDEN && !writer->is_inside &&
              writer_publish(writer->partial_path, writer->path, writer->options.replaces))
         return writer_fail_publish(writer->path, errno, err);
+    if (!writer->is_inside)
+        writer_open_to_others(writer->lock, writer->usual_write);
     if (writer->options.is_published)
         *writer->options.is_published = true;
     free(writer->partial_path);
@@ -201,6 +206,7 @@ static void take_back(const struct phema_writer *writer)
         (void)unlink(writer->path);
         break;
     case WRITER_EXCHANGED:
+        (void)chmod(writer->partial_path, writer->old_mode);
         (void)rename(writer->partial_path, writer->path);
         break;
     case WRITER_REPLACED:

@@ -89,33 +89,31 @@ static bool is_published_too(int descriptor)
     return fstat(descriptor, &st) == 0 && st.st_nlink > 1;
 }
 
-/* One that is locked is ours, new or the leftover of a dead run. */
-static enum phema_status lock_partial(bool *is_held, struct phema_writer *writer,
-                                      struct phema_error *err)
+/* New, or the leftover of a dead run; -1 where that has gone since. */
+static enum phema_status open_partial(struct phema_writer *writer, struct phema_error *err)
 {
-    struct stat st;
-    if (fstat(writer->descriptor, &st))
-        return writer_fail_errno(err, writer->path, "cannot be examined", errno);
-    if (!S_ISREG(st.st_mode))
-        return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: is not a regular file; remove it",
-                          writer->partial_path);
-    return writer_lock(is_held, writer->descriptor, writer->path, err);
+    writer->descriptor =
+        open(writer->partial_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+             WRITER_PARTIAL_MODE);
+    writer->took_over = writer->descriptor < 0 && errno == EEXIST;
+    if (writer->took_over)
+        return writer_open_left(&writer->descriptor, AT_FDCWD, writer->partial_path,
+                                writer->partial_path, O_RDWR, S_IFREG, err);
+    return writer->descriptor < 0 ? writer_fail_errno(err, writer->path, "cannot be written", errno)
+                                  : PHEMA_OK;
 }
 
 static enum phema_status open_locked(struct phema_writer *writer, struct phema_error *err)
 {
     for (int attempt = 0; attempt < 16; attempt++) {
-        int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
-        writer->descriptor = open(writer->partial_path, flags | O_EXCL, 0666);
-        bool is_new = writer->descriptor >= 0;
-        if (!is_new && errno == EEXIST)
-            writer->descriptor = open(writer->partial_path, flags, 0666);
+        enum phema_status status = open_partial(writer, err);
+        if (status)
+            return status;
         if (writer->descriptor < 0)
-            return writer_fail_errno(err, writer->path, "cannot be written", errno);
-        writer->took_over = !is_new;
+            continue;
         bool is_held = false;
-        enum phema_status status = lock_partial(&is_held, writer, err);
-        if (status && is_new && !is_held)
+        status = writer_lock(&is_held, writer->descriptor, writer->path, err);
+        if (status && !writer->took_over && !is_held)
             (void)unlink(writer->partial_path);
         if (!status && is_published_too(writer->descriptor))
             (void)unlink(writer->partial_path);
@@ -246,6 +244,7 @@ PHEMA_FALLIBLE writer_begin(struct phema_writer **out, const char *path,
         status = writer_fail_errno(err, path, "cannot be written", errno);
         goto fail;
     }
+    writer->usual_write = writer_usual_write(path);
     *out = writer;
     return PHEMA_OK;
 
@@ -254,22 +253,20 @@ fail:
     return status;
 }
 
-/* What is no plain file of one name makes room for a new one. 0, or why it cannot be opened. */
-static int open_left(struct phema_writer *writer)
+/* What is no plain file of one name makes room for a new one. */
+static enum phema_status open_left_inside(struct phema_writer *writer, struct phema_error *err)
 {
     struct stat st;
-    writer->descriptor = open(writer->partial_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (writer->descriptor < 0)
-        return errno;
-    writer->took_over =
-        fstat(writer->descriptor, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1;
-    writer->is_kept = writer->took_over;
-    if (writer->took_over)
-        return 0;
-    (void)unlink(writer->partial_path);
-    (void)close(writer->descriptor);
-    writer->descriptor = -1;
-    return 0;
+    const char *path = writer->partial_path;
+    bool is_there = lstat(path, &st) == 0;
+    if (is_there && (!S_ISREG(st.st_mode) || st.st_nlink != 1)) {
+        (void)unlink(path);
+        return PHEMA_OK;
+    }
+    enum phema_status status =
+        writer_open_left(&writer->descriptor, AT_FDCWD, path, path, O_RDWR, S_IFREG, err);
+    writer->took_over = writer->is_kept = writer->descriptor >= 0;
+    return status;
 }
 
 PHEMA_FALLIBLE writer_begin_inside(struct phema_writer **out, const char *path,
@@ -287,13 +284,15 @@ PHEMA_FALLIBLE writer_begin_inside(struct phema_writer **out, const char *path,
         status = phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
         goto fail;
     }
-    int left = options->resumes ? open_left(writer) : 0;
+    if (options->resumes)
+        status = open_left_inside(writer, err);
+    if (status)
+        goto fail;
     if (writer->descriptor < 0)
-        writer->descriptor =
-            open(partial_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+        writer->descriptor = open(partial_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                                  WRITER_PARTIAL_MODE);
     if (writer->descriptor < 0) {
-        status = writer_fail_errno(err, path, "cannot be written",
-                                   errno == EEXIST && left ? left : errno);
+        status = writer_fail_errno(err, path, "cannot be written", errno);
         goto fail;
     }
     *out = writer;

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -159,6 +160,9 @@ static void options_of_a_series_arrive(void **state)
     posthoc_ema_series_close(unopened);
     assert_int_equal(posthoc_ema_series_open(&unopened, "/nowhere", NULL, &error),
                      POSTHOC_EMA_ERR_FILE);
+    assert_int_equal(posthoc_ema_series_open(&unopened, "/no\x1B[31m\xE2\x80\xAE", NULL, &error),
+                     POSTHOC_EMA_ERR_FILE);
+    assert_non_null(strstr(error.message, "/no\\x1b[31m\\u202e: "));
     assert_int_equal(posthoc_ema_series_open(&unopened, NULL, NULL, &error), POSTHOC_EMA_ERR_USAGE);
     free(path);
     free(ema_pytorch);
@@ -404,6 +408,35 @@ static void runs_side_by_side(void **state)
     }
 }
 
+/* 704 snapshots are solved by OpenBLAS: a host's threads, processors and environment are its own.
+ */
+static void a_large_solve_leaves_the_process_as_it_was(void **state)
+{
+    (void)state;
+    enum { N = 704 };
+    static struct posthoc_ema_profile snapshots[N];
+    static double weights[N];
+    for (size_t i = 0; i < N; i++)
+        snapshots[i] = (struct posthoc_ema_profile){.gamma = i % 2 ? 6.94 : 16.97,
+                                                    .t = 1000 * (double)(i / 2 + 1)};
+    cpu_set_t before, after;
+    size_t n_threads = support_count_threads();
+    assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+    const char *const *variables = (const char *const *)environ;
+    size_t n_variables = 0;
+    while (variables[n_variables])
+        n_variables++;
+    struct posthoc_ema_error error = {""};
+    assert_fine(posthoc_ema_weights(weights, snapshots, N, &snapshots[N - 1], 1, "profile", &error),
+                error);
+    assert_near(weights[N - 1], 1, 1e-15);
+    support_assert_threads_become(n_threads);
+    assert_int_equal(sched_getaffinity(0, sizeof(after), &after), 0);
+    assert_true(CPU_EQUAL(&before, &after));
+    assert_ptr_equal(environ, variables);
+    assert_null(variables[n_variables]);
+}
+
 static void the_version_is_that_of_the_header(void **state)
 {
     (void)state;
@@ -427,6 +460,7 @@ int main(void)
         cmocka_unit_test(a_run_that_is_cancelled_leaves_nothing),
         cmocka_unit_test(nothing_is_printed_and_no_signal_is_handled),
         cmocka_unit_test(runs_side_by_side),
+        cmocka_unit_test(a_large_solve_leaves_the_process_as_it_was),
         cmocka_unit_test(the_version_is_that_of_the_header),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -410,6 +411,75 @@ static void any_bytes_become_a_string(void **state)
     }
 }
 
+/* A terminal that shows the text shows no control, and readers see the same string. */
+static void what_hides_or_turns_text_is_escaped(void **state)
+{
+    (void)state;
+    static const char name[] = "\xC2\x9B\xE2\x80\xAE\xEF\xBB\xBF\xF3\xA0\x81\x81\xC3\xA9\x7F";
+    struct phema_text text = {0};
+    struct phema_json_out out = {.text = &text};
+    phema_json_out_open(&out, NULL, '{');
+    phema_json_out_key(&out, name, strlen(name));
+    phema_json_out_string(&out, NULL, name);
+    phema_json_out_close(&out, '}');
+    static const char escaped[] = "\"\\u009b\\u202e\\ufeff\\udb40\\udc41\xC3\xA9\\u007f\"";
+    char wanted[256];
+    (void)snprintf(wanted, sizeof(wanted), "{%s:%s}", escaped, escaped);
+    assert_string_equal(text.data, wanted);
+    struct phema_json *root = parse(text.data);
+    size_t size = 0;
+    assert_string_equal(phema_json_string(phema_json_get(root, name), &size), name);
+    phema_json_free(root);
+    phema_text_clear(&text);
+}
+
+/* With a second member where the bytes are no UTF-8, and with none where they are. */
+static void paths_of_any_bytes_are_read_back(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {
+        "",     "a b/\xC3\xA9%20", "\xFF",         "a%\xE2\x82",      "%zz",
+        "\xC3", "a\n\"\\\xFE",     "\xEF\xBF\xBD", "\xEF\xBF\xBD\xFF"};
+    for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+        struct phema_text text = {0};
+        struct phema_arena arena = {0};
+        struct phema_json_out out = {.text = &text};
+        phema_json_out_open(&out, NULL, '{');
+        phema_json_out_path(&out, "file", paths[i]);
+        phema_json_out_close(&out, '}');
+        assert_true(phema_is_utf8(text.data, text.size));
+        bool is_utf8 = phema_is_utf8(paths[i], strlen(paths[i]));
+        assert_int_equal(strstr(text.data, "file_bytes") == NULL, is_utf8);
+        struct phema_json *root = parse(text.data);
+        assert_string_equal(phema_json_path(&arena, root, "file"), paths[i]);
+        phema_json_free(root);
+        phema_arena_clear(&arena);
+        phema_text_clear(&text);
+    }
+}
+
+static void what_is_no_path_is_refused(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "{}",
+        "{\"file\":3}",
+        "{\"file\":\"a\\u0000\"}",
+        "{\"file_bytes\":\"a\"}",
+        "{\"file\":\"a\",\"file_bytes\":3}",
+        "{\"file\":\"a\",\"file_bytes\":\"a%4\"}",
+        "{\"file\":\"a\",\"file_bytes\":\"a%00\"}",
+        "{\"file\":\"a\",\"file_bytes\":\"a\\u0000\"}",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        struct phema_arena arena = {0};
+        struct phema_json *root = parse(texts[i]);
+        assert_null(phema_json_path(&arena, root, "file"));
+        phema_json_free(root);
+        phema_arena_clear(&arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -430,6 +500,9 @@ int main(void)
         cmocka_unit_test(numbers_read_back_as_the_same_double),
         cmocka_unit_test(what_is_no_number_is_null),
         cmocka_unit_test(any_bytes_become_a_string),
+        cmocka_unit_test(what_hides_or_turns_text_is_escaped),
+        cmocka_unit_test(paths_of_any_bytes_are_read_back),
+        cmocka_unit_test(what_is_no_path_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

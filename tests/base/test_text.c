@@ -213,9 +213,86 @@ static void c1_controls_are_escaped(void **state)
     (void)state;
     assert_shown("a\xC2\x9B"
                  "31m",
-                 6, "a\\xc2\\x9b31m");
-    assert_shown("\xC2\x80\xC2\x9F", 4, "\\xc2\\x80\\xc2\\x9f");
+                 6, "a\\u009b31m");
+    assert_shown("\xC2\x80\xC2\x9F", 4, "\\u0080\\u009f");
     assert_shown("\xC2\xA0", 2, "\xC2\xA0"); /* the first that is none */
+}
+
+/* The Bidi_Control characters of Unicode (PropList.txt), what of Default_Ignorable_Code_Point is no
+ * part of letters or emoji, and line and paragraph separators: the first and last of each range,
+ * and their neighbours. */
+static void characters_that_hide_or_turn_text_are_escaped(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *character, *shown;
+    } cases[] = {
+        {"\xD8\x9C", "\\u061c"},
+        {"\xE2\x80\x8B", "\\u200b"},
+        {"\xE2\x80\x8E", "\\u200e"},
+        {"\xE2\x80\x8F", "\\u200f"},
+        {"\xE2\x80\xA8", "\\u2028"},
+        {"\xE2\x80\xA9", "\\u2029"},
+        {"\xE2\x80\xAA", "\\u202a"},
+        {"\xE2\x80\xAE", "\\u202e"},
+        {"\xE2\x81\xA0", "\\u2060"},
+        {"\xE2\x81\xA6", "\\u2066"},
+        {"\xE2\x81\xA9", "\\u2069"},
+        {"\xE2\x81\xAF", "\\u206f"},
+        {"\xEF\xBB\xBF", "\\ufeff"},
+        {"\xEF\xBF\xB9", "\\ufff9"},
+        {"\xC2\xAD", "\\u00ad"},
+        {"\xE1\xA0\x8E", "\\u180e"},
+        {"\xF3\xA0\x80\x81", "\\U000e0001"},
+        {"\xF3\xA0\x81\xBF", "\\U000e007f"},
+        {"\xE2\x80\x8A", NULL},
+        {"\xE2\x80\x90", NULL},
+        {"\xE2\x80\xA7", NULL},
+        {"\xE2\x80\xAF", NULL},
+        {"\xE2\x81\x9F", NULL},
+        {"\xE2\x81\xB0", NULL},
+        {"\xEF\xBF\xBC", NULL},
+        {"\xF3\xA0\x82\x80", NULL},
+        {"\xD8\x9B", NULL},
+        {"\xD7\x90", NULL},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const char *character = cases[i].character;
+        const char *wanted = cases[i].shown ? cases[i].shown : character;
+        assert_shown(character, strlen(character), wanted);
+        struct phema_text text = {0};
+        phema_text_puts_shown(&text, character);
+        assert_string_equal(text.data, wanted);
+        phema_text_clear(&text);
+    }
+}
+
+static void lines_keep_their_ends(void **state)
+{
+    (void)state;
+    static const char lines[] = "a\tb\n\x1B[1m\xE2\x80\xAE\xFF'\\\0\n";
+    struct phema_text text = {0};
+    phema_text_append_lines(&text, lines, sizeof(lines) - 1);
+    assert_string_equal(text.data, "a\tb\n\\x1b[1m\\u202e\\xff'\\\\x00\n");
+    phema_text_clear(&text);
+}
+
+/* RFC 3986, section 2.1 */
+static void bytes_are_percent_encoded(void **state)
+{
+    (void)state;
+    struct phema_text text = {0};
+    phema_text_puts_percent(&text, "a/b-1_.~:,+@= %\"\\\n\x7F\xC3\xA9\xFF");
+    assert_string_equal(text.data, "a/b-1_.~:,+@=%20%25%22%5C%0A%7F%C3%A9%FF");
+    char decoded[64];
+    assert_true(phema_percent_decode(decoded, text.data));
+    assert_string_equal(decoded, "a/b-1_.~:,+@= %\"\\\n\x7F\xC3\xA9\xFF");
+    phema_text_clear(&text);
+    assert_true(phema_percent_decode(decoded, "%c3%Af%01"));
+    assert_string_equal(decoded, "\xC3\xAF\x01");
+    static const char *const damaged[] = {"%", "a%4", "%g0", "%0g", "%00", "%%41"};
+    for (size_t i = 0; i < ARRAY_LEN(damaged); i++)
+        assert_false(phema_percent_decode(decoded, damaged[i]));
 }
 
 static void bytes_that_are_no_utf8_are_shown_as_bytes(void **state)
@@ -348,6 +425,9 @@ int main(void)
         cmocka_unit_test(two_bytes_are_a_character_only_as_encoded),
         cmocka_unit_test(names_are_escaped_for_terminals),
         cmocka_unit_test(c1_controls_are_escaped),
+        cmocka_unit_test(characters_that_hide_or_turn_text_are_escaped),
+        cmocka_unit_test(lines_keep_their_ends),
+        cmocka_unit_test(bytes_are_percent_encoded),
         cmocka_unit_test(bytes_that_are_no_utf8_are_shown_as_bytes),
         cmocka_unit_test(long_names_are_cut_between_characters),
         cmocka_unit_test(a_name_that_just_fits_is_not_cut),

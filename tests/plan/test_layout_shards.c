@@ -270,6 +270,28 @@ static void one_file_brings_nothing_along(void **state)
     clear_made(&made);
 }
 
+/* No output that could not be read again: one name of 64 MiB does. */
+static void an_index_has_64_mib_at_most(void **state)
+{
+    (void)state;
+    struct phema_text json = {0};
+    size_t size = (size_t)64 << 20;
+    char *name = malloc(size);
+    assert_non_null(name);
+    memset(name, 'w', size);
+    put_text(&json, "{\"");
+    put(&json, name, size);
+    put_text(&json, "\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}");
+    free(name);
+    write_plain("long_name", json.data, 4);
+    phema_text_clear(&json);
+    refuse(&(struct wanted){.snapshots = "long_name", .out = "o", .shard_bytes = 4096},
+           PHEMA_ERR_OUTPUT, "the index of the shards has 671");
+    char *path = in_tmp("long_name");
+    assert_int_equal(unlink(path), 0);
+    free(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -280,6 +302,7 @@ int main(void)
         cmocka_unit_test(shards_of_one_name_in_two_folders_are_refused),
         cmocka_unit_test(configurations_go_along_and_weights_do_not),
         cmocka_unit_test(one_file_brings_nothing_along),
+        cmocka_unit_test(an_index_has_64_mib_at_most),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

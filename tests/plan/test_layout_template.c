@@ -152,6 +152,34 @@ static void a_kept_tensor_is_not_changed_along(void **state)
     clear_made(&made);
 }
 
+/* Each begins where the replaced tensor does, with some of its elements or all in another order. */
+static void another_view_that_begins_at_the_same_place_is_kept(void **state)
+{
+    (void)state;
+    static const struct view others[] = {{"b", '0', "Float", 6, 0, {1, 4}, {4, 1}},  /* shorter */
+                                         {"b", '0', "Float", 6, 0, {3, 2}, {2, 1}},  /* reshaped */
+                                         {"b", '0', "Float", 6, 0, {2, 3}, {1, 2}},  /* strides */
+                                         {"b", '0', "Float", 6, 0, {0, 0}, {0, 0}}}; /* rank */
+    for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+        const struct view views[] = {{"a", '0', "Float", 6, 0, {2, 3}, {3, 1}}, others[i]};
+        WRITE("views", views);
+        refuse(&(struct wanted){.snapshots = "views", .out = "o.pt", .include = "^a$"},
+               PHEMA_ERR_INPUTS,
+               "views: tensor 'a': shares storage with 'b', which is not replaced");
+    }
+    const struct view strided[] = {{"a", '0', "Float", 6, 0, {2, 2}, {1, 3}},
+                                   {"b", '0', "Float", 6, 0, {2, 2}, {1, 2}}};
+    WRITE("views", strided);
+    refuse(&(struct wanted){.snapshots = "views", .out = "o.pt", .include = "^a$"},
+           PHEMA_ERR_INPUTS, "shares storage with 'b', which is not replaced");
+    const struct view same[] = {{"a", '0', "Float", 6, 0, {2, 3}, {3, 1}},
+                                {"b", '0', "Float", 6, 0, {2, 3}, {3, 1}}};
+    WRITE("views", same);
+    struct made made;
+    accept(&made, &(struct wanted){.snapshots = "views", .out = "o.pt", .include = "^a$"});
+    clear_made(&made);
+}
+
 static void overlapping_tensors_are_replaced_where_all_snapshots_have_them_alike(void **state)
 {
     (void)state;
@@ -362,6 +390,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_kept_tensor_is_not_changed_along),
+        cmocka_unit_test(another_view_that_begins_at_the_same_place_is_kept),
         cmocka_unit_test(overlapping_tensors_are_replaced_where_all_snapshots_have_them_alike),
         cmocka_unit_test(other_names_of_a_tensor_are_replaced_with_it),
         cmocka_unit_test(expanded_rows_are_so_in_every_snapshot),

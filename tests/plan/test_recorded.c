@@ -42,6 +42,35 @@ static void all_that_is_said_is_read(void **state)
     phema_recorded_close(recorded);
 }
 
+/* Those whose names are no UTF-8 as well. */
+static void rows_are_read(void **state)
+{
+    (void)state;
+    struct phema_recorded *recorded = NULL;
+    struct phema_error err = {""};
+    const char *text = "{\"version\":1,\"program\":\"p\",\"command\":\"c "
+                       "\xEF\xBF\xBD\",\"command_bytes\":\"c%20%FF\","
+                       "\"accumulate\":\"f64\",\"snapshots\":[{\"file\":\"\xEF\xBF\xBD\",\"file_"
+                       "bytes\":\"%fe\",\"time\":7,"
+                       "\"sigma_rel\":0.1,\"gamma\":6.9,\"update_every\":10,\"weight\":1},{"
+                       "\"file\":\"b\",\"time\":8,"
+                       "\"sigma_rel\":null,\"gamma\":null,\"profile\":\"table:\xEF\xBF\xBD\","
+                       "\"profile_bytes\":\"table:%FF\","
+                       "\"weight\":0}],\"rules\":[{\"pattern\":\"y\",\"sigma_rel\":0.2,\"gamma\":3,"
+                       "\"weights\":[1,0]}]}";
+    assert_ok(parse(&recorded, text, &err), &err);
+    assert_string_equal(recorded->command, "c \xFF");
+    const struct phema_recorded_input *inputs = recorded->inputs;
+    assert_string_equal(inputs[0].file, "\xFE");
+    assert_true(inputs[0].time == 7 && inputs[0].sigma_rel == 0.1 && inputs[0].gamma == 6.9);
+    assert_true(inputs[0].update_every == 10 && !inputs[0].spec);
+    assert_true(inputs[1].time == 8 && isnan(inputs[1].sigma_rel) && isnan(inputs[1].gamma));
+    assert_int_equal(inputs[1].update_every, 1);
+    assert_string_equal(inputs[1].spec, "table:\xFF");
+    assert_true(recorded->rules[0].sigma_rel == 0.2 && recorded->rules[0].gamma == 3);
+    phema_recorded_close(recorded);
+}
+
 static void what_is_missing_or_no_number_is_refused(void **state)
 {
     (void)state;
@@ -58,6 +87,7 @@ static void what_is_missing_or_no_number_is_refused(void **state)
         {HEAD "\"snapshots\":[{\"file\":\"a\",\"weight\":null}]}", "snapshot 1"},
         {HEAD "\"snapshots\":[{\"file\":\"a\",\"weight\":1,\"xxh3\":\"ab\"}]}", "snapshot 1"},
         {HEAD "\"snapshots\":[{\"file\":\"a\\u0000\",\"weight\":1}]}", "snapshot 1"},
+        {HEAD "\"snapshots\":[{\"file\":\"a\",\"file_bytes\":\"%0\",\"weight\":1}]}", "snapshot 1"},
         {HEAD ONE ",\"rules\":3}", "a list of rules"},
         {HEAD ONE ",\"rules\":[{\"pattern\":\"x\",\"weights\":[1,2]}]}", "rule 1"},
         {HEAD ONE ",\"rules\":[{\"copy\":true}]}", "rule 1"},
@@ -88,6 +118,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_that_is_said_is_read),
+        cmocka_unit_test(rows_are_read),
         cmocka_unit_test(what_is_missing_or_no_number_is_refused),
         cmocka_unit_test(an_older_record_identifies_nothing),
     };

@@ -351,14 +351,34 @@ static void what_is_not_finite_is_left_out_everywhere(void **state)
     phema_sample_clear(&sample);
 }
 
+/* (30, 40), (0, 0) and (6, 8), whose root mean squares are 5, 0 and 1 times the last one's. */
+static void sizes_are_relative_to_the_newest(void **state)
+{
+    (void)state;
+    static const float numbers[][2] = {{30, -40}, {0, 0}, {6, 8}};
+    for (size_t k = 0; k < ARRAY_LEN(numbers); k++)
+        write_floats("sizes", k, numbers[k], 2);
+    struct phema_sample sample = read_files("sizes", ARRAY_LEN(numbers));
+    static const double wanted[] = {5, 0, 1};
+    for (size_t k = 0; k < ARRAY_LEN(wanted); k++)
+        assert_near(sample.sizes[k], wanted[k], 1e-15);
+    phema_sample_clear(&sample);
+}
+
 static void no_number_is_of_use(void **state)
 {
     (void)state;
     static const float none[] = {NAN, INFINITY}, zeros[] = {0, -0.0F};
     write_floats("none", 0, none, 2);
-    assert_no_sample_of("none", 1, "no element that was looked at is finite");
+    static const float first[] = {1, NAN}, second[] = {INFINITY, 1};
+    assert_no_sample_of("none", 1, "no element of snapshot 'none-0' that was looked at is finite");
+    write_floats("none", 1, first, 2);
+    assert_no_sample_of("none", 2, "no element of snapshot 'none-0' that was looked at is finite");
+    write_floats("none", 0, second, 2);
+    assert_no_sample_of("none", 2, "no element that was looked at is finite");
     write_floats("none", 0, zeros, 2);
-    assert_no_sample_of("none", 1, "all elements that were looked at are zero");
+    assert_no_sample_of(
+        "none", 1, "all elements that were looked at are zero in the newest snapshot, 'none-0'");
     static const int64_t integers[] = {1, 2};
     write_pair("none", PHEMA_I64, integers);
     assert_no_sample_of("none", 1, "no tensor is averaged");
@@ -545,6 +565,7 @@ int main(void)
         cmocka_unit_test(rounding_is_that_of_the_dtypes),
         cmocka_unit_test(distances_are_relative_to_the_newest),
         cmocka_unit_test(what_is_not_finite_is_left_out_everywhere),
+        cmocka_unit_test(sizes_are_relative_to_the_newest),
         cmocka_unit_test(no_number_is_of_use),
         cmocka_unit_test(snapshots_without_files),
         cmocka_unit_test(frames_must_be_known_and_small),

@@ -2,8 +2,11 @@
 /* test_words.c - command lines as the words that a program gets. */
 #include "support.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "phema/search.h"
 
@@ -75,18 +78,211 @@ static void what_is_no_command_is_said(void **state)
     }
 }
 
-static void a_shell_gets_the_path_in_quotes(void **state)
+/* Programs that run a text would read the path as code in it; as an argument it is none. */
+static void a_path_stays_out_of_program_texts(void **state)
 {
     (void)state;
+    static const char *const refused[] = {
+        "sh -c './e {}'",
+        "/bin/bash -euo pipefail -c \"e {} | tail\"",
+        "timeout 60 bash -lc 'e '{}",
+        "env A=1 dash -e -c {}",
+        "bash --norc -c 'e {}'",
+        "python3.11 -W ignore -c 'import e; e.run(\"{}\")'",
+        "perl -we 'print q({})'",
+        "node --eval 'e(\"{}\")'",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
+        char **words = NULL;
+        struct phema_error err = {""};
+        assert_fails(phema_command_split(&words, refused[i], "p", &err), PHEMA_ERR_USAGE, &err,
+                     "{} stands in the text that ");
+        assert_null(words);
+    }
+    assert_words("sh -c 'e \"$1\"' sh {}", "p",
+                 (const char *const[]){"sh", "-c", "e \"$1\"", "sh", "p", NULL});
+    assert_words("bash -e ./e.sh -c {}", "p",
+                 (const char *const[]){"bash", "-e", "./e.sh", "-c", "p", NULL});
+    assert_words("python -m e -c {}", "p",
+                 (const char *const[]){"python", "-m", "e", "-c", "p", NULL});
+}
+
+/* ---- With a real shell ---- */
+
+/* What `printf '<%s>'` printed, run by this shell in an empty directory. */
+static void run_shell(char out[4096], const char *shell, char *const *words)
+{
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        (void)dup2(ends[1], STDOUT_FILENO);
+        (void)close(ends[0]);
+        (void)execvp(shell, words);
+        _exit(127);
+    }
+    (void)close(ends[1]);
+    size_t used = 0;
+    for (ssize_t size = 1; size > 0; used += (size_t)(size > 0 ? size : 0))
+        size = read(ends[0], out + used, 4095 - used);
+    out[used] = '\0';
+    (void)close(ends[0]);
+    int state = 0;
+    assert_int_equal(waitpid(pid, &state, 0), pid);
+    assert_int_equal(state, 0);
+}
+
+static bool has_program(const char *name)
+{
+    char command[64];
+    (void)snprintf(command, sizeof(command), "command -v %s >/dev/null", name);
+    return system(command) == 0; /* NOLINT(cert-env33-c): a constant */
+}
+
+/* In each command {} becomes one argument, or a part of one, whatever the path is: no word is
+ * split, no name is matched, nothing is run. `%` stands for the path in what is expected. */
+static void a_shell_gets_the_path_as_one_argument(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {"plain",
+                                        "a b",
+                                        "$(touch bad)",
+                                        "`touch bad`",
+                                        "a'b",
+                                        "a\"b",
+                                        "a\\",
+                                        "*",
+                                        "[a-z]",
+                                        "~",
+                                        "a\nb",
+                                        "-n",
+                                        "${HOME}",
+                                        "$1",
+                                        ";touch bad",
+                                        "{}",
+                                        "#a",
+                                        "a\x01\x7F\xFF",
+                                        "'$(touch bad)'",
+                                        "a[$(touch bad)]",
+                                        "\"$(touch bad)\"",
+                                        "!x",
+                                        "%s",
+                                        "&",
+                                        "|",
+                                        "a=b",
+                                        "\xE2\x80\xAE",
+                                        "  "};
+    static const struct {
+        const char *command, *wanted;
+    } cases[] = {
+        {"printf '<%s>' {}", "<%>"},
+        {"printf '<%s>' --ckpt={} {}.json a{}b{}", "<--ckpt=%><%.json><a%b%>"},
+        {"printf '<%s>' $(printf '(%s)' {})", NULL}, /* split by the user's own $() */
+        {"x=$(printf '(%s)' {}); printf '<%s>' \"$x\"", "<(%)>"},
+        {"x={}; printf '<%s>' \"$x\"", "<%>"},
+        {"f() { printf '<%s>' {} \"$1\"; }; f other", "<%><other>"},
+        {"set -- one; printf '<%s>' {} \"$1\"", "<%><one>"},
+        {"for x in {}; do printf '<%s>' \"$x\"; done", "<%>"},
+        {"if true; then (printf '<%s>' {}); fi", "<%>"},
+        {"case a in a) printf '<%s>' {};; esac", "<%>"},
+        {"case {} in \"$PHEMA_CANDIDATE\") printf '<%s>' {};; esac", "<%>"},
+        {"printf '<%s>' '{ }' \\{} {}", "<{ }><{}><%>"},
+        {"printf '<%s>' \"$((1 + 1))\" {}", "<2><%>"},
+        {"printf '<%s>' $((1 + 1)) {}", "<2><%>"},
+        {"y=a/b; printf '<%s>' \"${y##*/}\" ${y%%/*} {}", "<b><a><%>"},
+        {"printf '<%s>' \"$(echo a)\" {}", "<a><%>"},
+        {"printf '<%s>' 'it'\\''s' \"a\\\"b\" {}", "<it's><a\"b><%>"},
+        {"# it's\nprintf '<%s>' {} # \"", "<%>"},
+        {"printf '<%s>' a#b $# {}", "<a#b><1><%>"},
+        {"printf '<%s>' \\ #\\'a {}", "< #'a><%>"},
+        {"printf '<%s>' \\\n {}", "<%>"},
+        {"printf '<%s>' {} | cat", "<%>"},
+        {"printf '<%s>' {} <<EOF\n'\nEOF", "<%>"},
+        {"cat <<EOF\n<$PHEMA_CANDIDATE>\nEOF", "<%>\n"},
+        {"printf '<%s>' \"a$PHEMA_CANDIDATE\"", "<a%>"},
+        {"sh -c 'printf \"<%s>\" \"$PHEMA_CANDIDATE\"'", "<%>"},
+        {"printf '<%s>' `echo a` \"$PHEMA_CANDIDATE\"", "<a><%>"},
+        {"\nprintf '<%s>' {}\n", "<%>"},
+    };
+    static const char *const shells[] = {"sh", "bash"};
+    char directory[] = "/tmp/words-XXXXXX", output[4096];
+    assert_non_null(mkdtemp(directory));
+    assert_int_equal(chdir(directory), 0);
+    for (size_t s = 0; s < ARRAY_LEN(shells); s++)
+        for (size_t c = 0; has_program(shells[s]) && c < ARRAY_LEN(cases); c++)
+            for (size_t p = 0; p < ARRAY_LEN(paths); p++) {
+                char **words = NULL;
+                struct phema_error err = {""};
+                assert_ok(phema_command_shell(&words, cases[c].command, paths[p], &err), &err);
+                run_shell(output, shells[s], words);
+                free(words);
+                struct phema_text wanted = {0};
+                phema_text_puts(&wanted, "");
+                for (const char *at = cases[c].wanted; at && *at; at++)
+                    phema_text_append(&wanted, *at == '%' ? paths[p] : at,
+                                      *at == '%' ? strlen(paths[p]) : 1);
+                if (cases[c].wanted)
+                    assert_string_equal(output, wanted.data);
+                phema_text_clear(&wanted);
+                assert_int_not_equal(access("bad", F_OK), 0);
+            }
+    assert_int_equal(chdir("/"), 0);
+    assert_int_equal(rmdir(directory), 0);
+}
+
+/* Where sh would not take the path as one argument, the message says where that is, and what to
+ * write instead. */
+static void other_places_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *command, *where;
+    } cases[] = {
+        {"e \"{}\"", "within double quotes"},
+        {"e \"a {} b\"", "within double quotes"},
+        {"e '{}'", "within single quotes"},
+        {"e 'it'\\''s {}'", "within single quotes"},
+        {"sh -c 'e {}'", "within single quotes"},
+        {"e {} \"$(cat {})\"", "in or behind an expansion within double quotes"},
+        {"e \"$(cat \"a\")\" {}", "in or behind an expansion within double quotes"},
+        {"e \"$(case x in x) echo \"{}\";; esac)\"",
+         "in or behind an expansion within double quotes"},
+        {"e \"${x:-'}\" {}", "in or behind an expansion within double quotes"},
+        {"e # {}", "in a comment"},
+        {"#e {}", "in a comment"},
+        {"e;#{}\n", "in a comment"},
+        {"cat <<EOF\n{}\nEOF", "in or behind a here-document"},
+        {"cat <<-'EOF' | e {}\nEOF", "in or behind a here-document"},
+        {"cat <\\\n<EOF\n{}\nEOF", "in or behind a word that goes on in the next line"},
+        {"e `cat {}`", "in or behind a backquote"},
+        {"e \"`date`\" {}", "in or behind an expansion within double quotes"},
+        {"e $((1 + {}))", "in or behind arithmetic"},
+        {"e $[{}]", "in or behind arithmetic"},
+        {"((x = {}))", "in or behind arithmetic"},
+        {"e $'a' {}", "in or behind \"$'\""},
+        {"e ${x:-{}}", "in or behind an expansion"},
+        {"e ${}", "within an expansion"},
+        {"a[{}]=1", "behind '['"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char **words = NULL;
+        struct phema_error err = {""};
+        char part[128];
+        (void)snprintf(part, sizeof(part), "{} stands %s, where sh", cases[i].where);
+        assert_fails(phema_command_shell(&words, cases[i].command, "p", &err), PHEMA_ERR_USAGE,
+                     &err, part);
+        assert_null(words);
+    }
     char **words = NULL;
     struct phema_error err = {""};
-    assert_ok(phema_command_shell(&words, "e {} | tail", "it's $x", &err), &err);
-    assert_string_equal(words[0], "/bin/sh");
-    assert_string_equal(words[1], "-c");
-    assert_string_equal(words[2], "e 'it'\\''s $x' | tail");
-    assert_null(words[3]);
-    free(words);
     assert_fails(phema_command_shell(&words, "e", "p", &err), PHEMA_ERR_USAGE, &err, "expected {}");
+    assert_fails(phema_command_shell(&words, "e \\{}", "p", &err), PHEMA_ERR_USAGE, &err,
+                 "expected {}");
+    assert_fails(phema_command_shell(&words, "e {} 'a", "p", &err), PHEMA_ERR_USAGE, &err,
+                 "a quote is not closed");
+    assert_fails(phema_command_shell(&words, "e {} \"a", "p", &err), PHEMA_ERR_USAGE, &err,
+                 "a quote is not closed");
 }
 
 int main(void)
@@ -96,7 +292,9 @@ int main(void)
         cmocka_unit_test(a_path_is_a_part_of_one_word),
         cmocka_unit_test(nothing_is_expanded),
         cmocka_unit_test(what_is_no_command_is_said),
-        cmocka_unit_test(a_shell_gets_the_path_in_quotes),
+        cmocka_unit_test(a_path_stays_out_of_program_texts),
+        cmocka_unit_test(a_shell_gets_the_path_as_one_argument),
+        cmocka_unit_test(other_places_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -289,11 +289,11 @@ static void a_link_in_the_partials_place_is_not_followed(void **state)
     struct phema_writer *writer = NULL;
     assert_int_equal(symlink(elsewhere, partial), 0);
     assert_fails(phema_writer_open(&writer, path, 10, &quick, &err), PHEMA_ERR_OUTPUT, &err,
-                 "linked: cannot be written");
+                 "linked.partial: is not a regular file; remove it");
     assert_false(exists(elsewhere));
     support_write(elsewhere, "kept", 4);
     assert_fails(phema_writer_open(&writer, path, 10, &quick, &err), PHEMA_ERR_OUTPUT, &err,
-                 "linked: cannot be written");
+                 "linked.partial: is not a regular file; remove it");
     size_t size = 0;
     uint8_t *data = support_read(elsewhere, &size);
     assert_int_equal(size, 4);

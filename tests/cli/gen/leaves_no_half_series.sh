@@ -1,6 +1,6 @@
 # What of a series was published goes when the rest cannot be, also where only its directory could not be
-# made durable.
-[[ $sanitize = *thread* ]] && echo "the thread sanitizer does not take the shim" >&2 && exit 77
+# made durable. A failure that does no harm leaves the whole series.
+[[ $sanitize = *thread* ]] && echo "skipped: the thread sanitizer does not take the shim" >&2 && exit 77
 faults="env LD_PRELOAD=$(dirname "$phema")/tests/libfaults.so"
 export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:${ASAN_OPTIONS-}
 for ((n = 1; n < 1000; n++)); do
@@ -8,6 +8,7 @@ for ((n = 1; n < 1000; n++)); do
     $faults FAULT_CALLS=fsync,rename,renameat2,open FAULT_PATH=run FAULT_WITH=EIO FAULT_AT=$n FAULT_TOLD=told "$phema" gen -q --count 2 --params 100 run >/dev/null 2>err
     status=$?
     grep -q calls told && break
+    [ $status = 0 ] && [ "$(find run -type f | wc -l)" = 5 ] && continue
     [ $status = 6 ] || echo "call $n: status $status: $(cat err)"
     find run 2>/dev/null
 done

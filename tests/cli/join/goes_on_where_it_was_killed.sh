@@ -1,6 +1,6 @@
 # Killed behind the rename, join is run again: it knows by the number of its inode what it has published,
 # and finishes. A directory that it has replaced is not taken for the parts.
-[[ $sanitize = *thread* ]] && echo "the thread sanitizer does not take the shim" >&2 && exit 77
+[[ $sanitize = *thread* ]] && echo "skipped: the thread sanitizer does not take the shim" >&2 && exit 77
 faults="env LD_PRELOAD=$(dirname "$phema")/tests/libfaults.so"
 export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:${ASAN_OPTIONS-}
 exec 2>&1

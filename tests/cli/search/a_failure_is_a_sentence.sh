@@ -18,8 +18,8 @@ ls search
 # others
 try() { "$phema" search -q --sigma-rel 0.05,0.1 --exec "$@" run other; echo "status $?"; }
 try './nothing {}'
-try 'sh -c "echo well, {}"'
+try "sh -c 'echo well, \"\$1\"' sh {}"
 try 'true {}'
-try 'sh -c "kill -9 $$; : {}"'
-try 'sh -c "sleep 600; : {}"' --timeout 0.2
+try "sh -c 'kill -9 \$\$' sh {}"
+try "sh -c 'sleep 600' sh {}" --timeout 0.2
 find other -type f

@@ -1,6 +1,6 @@
 # Killed before something is synced, a score, a candidate, the journal itself: the next run ends with
 # the same scores, and leaves nothing but the best candidate and them.
-[[ $sanitize = *thread* ]] && echo "the thread sanitizer does not take the shim" >&2 && exit 77
+[[ $sanitize = *thread* ]] && echo "skipped: the thread sanitizer does not take the shim" >&2 && exit 77
 faults="env LD_PRELOAD=$(dirname "$phema")/tests/libfaults.so"
 export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:${ASAN_OPTIONS-}
 "$phema" gen -q --count 3 --params 100 run >/dev/null

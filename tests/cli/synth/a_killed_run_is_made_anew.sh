@@ -1,7 +1,7 @@
 # What a killed run has left is known by its name and by that nobody has it locked; the next run says so,
 # takes it over, and leaves nothing of it.
 # shellcheck disable=SC2086 # options are several words
-[[ $sanitize = *thread* ]] && echo "the thread sanitizer does not take the shim" >&2 && exit 77
+[[ $sanitize = *thread* ]] && echo "skipped: the thread sanitizer does not take the shim" >&2 && exit 77
 faults="env LD_PRELOAD=$(dirname "$phema")/tests/libfaults.so"
 export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:${ASAN_OPTIONS-}
 exec 2>&1

@@ -4,12 +4,12 @@
 resident() { fincore --bytes --noheadings --output RES "$@" | awk '{ n += $1 } END { print n + 0 }'; }
 warm() { cat run/*.safetensors >/dev/null; }
 if ! command -v fincore >/dev/null; then
-    echo "no fincore: nothing is known about the page cache" >&2
+    echo "skipped: no fincore; to run it: apt-get install util-linux-extra" >&2
     exit 77
 fi
 dd of="run/$(ls run | head -n 1)" oflag=nocache conv=notrunc,fdatasync count=0 status=none
 if [ "$(resident "run/$(ls run | head -n 1)")" -gt 100000 ]; then
-    echo "files cannot be dropped from the page cache here" >&2
+    echo "skipped: files cannot be dropped from the page cache here" >&2
     exit 77
 fi
 for io in mmap read; do

@@ -1,6 +1,6 @@
 # Of several outputs each gets its name as soon as it is whole, and keeps it when the run fails later:
 # in one pass one after another at the end; where memory makes it several passes, behind each of them.
-[[ $sanitize ]] && echo "sanitizers have memory of their own" >&2 && exit 77
+[[ $sanitize ]] && echo "skipped: sanitizers have memory of their own" >&2 && exit 77
 faults="env LD_PRELOAD=$(dirname "$phema")/tests/libfaults.so"
 exec 2>&1
 number() { grep -o "\"$1\": [0-9]*" "$2" | head -n 1 | sed 's/.*: //'; }

@@ -1,7 +1,7 @@
 # What a killed run has left may have been torn, cut, replaced or removed since, and inputs may have
 # changed: --resume believes the journal only where it is whole and of the same run, and of what it says
 # only what can be read; all else is made again. The bytes are always those of an undisturbed run.
-[[ $sanitize = *thread* ]] && echo "the thread sanitizer does not take the shim" >&2 && exit 77
+[[ $sanitize = *thread* ]] && echo "skipped: the thread sanitizer does not take the shim" >&2 && exit 77
 faults="env LD_PRELOAD=$(dirname "$phema")/tests/libfaults.so"
 slow="$faults FAULT_CALLS=pwrite FAULT_PATH=.partial FAULT_PAUSE=50"
 export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:${ASAN_OPTIONS-}

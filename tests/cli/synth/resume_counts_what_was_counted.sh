@@ -1,6 +1,6 @@
 # A run that goes on says of NaN, of overflow and of tensors what an undisturbed one says: what was counted
 # in tiles that are not done again counts; with --nan error they are done again, and refused.
-[[ $sanitize = *thread* ]] && echo "the thread sanitizer does not take the shim" >&2 && exit 77
+[[ $sanitize = *thread* ]] && echo "skipped: the thread sanitizer does not take the shim" >&2 && exit 77
 slow="env LD_PRELOAD=$(dirname "$phema")/tests/libfaults.so FAULT_CALLS=pwrite FAULT_PATH=.partial FAULT_PAUSE=50"
 export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:${ASAN_OPTIONS-}
 exec 2>&1

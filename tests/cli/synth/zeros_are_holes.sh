@@ -14,7 +14,7 @@ printf 'x-1.safetensors 0.5\nx-2.safetensors 0.25\n' >weights
 size=$(stat -c %s out.safetensors) room=$(($(stat -c %b out.safetensors) * 512))
 cp --sparse=always run/x-1.safetensors probe # can this filesystem have holes at all?
 if [ $(($(stat -c %b probe) * 512)) -gt $((zeros)) ]; then
-    echo "this filesystem has no holes" >&2
+    echo "skipped: this filesystem has no holes" >&2
     exit 77
 fi
 [ "$size" -gt $((4 * zeros)) ] && [ $room -lt $((zeros)) ] && echo "holes"

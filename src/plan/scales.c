@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+/* scales.c - see scales.h. Names as writers of quantised checkpoints have them:
+ *   X.weight, X.weight_scale_inv            DeepSeek-V3; transformers (also X, X_scale_inv)
+ *   X.weight, X.weight_scale, X.input_scale compressed-tensors, ModelOpt (NVFP4: X.weight_scale_2)
+ *   X.weight_packed, X.weight_scale         compressed-tensors, pack-quantized
+ *   X.weight, X.scale                       DeepSeek's later ones, with F8_E8M0
+ *   X.weight, X.scale_weight                ComfyUI, Neural Compressor
+ *   X.weight, X.qscale_weight               Mistral
+ *   X._weight_qdata, X._weight_scale        torchao
+ *   X.weight._data, X.weight._scale         quanto
+ *   X_blocks, X_scales                      gpt-oss (both are integers, and copied)
+ *   X.qweight, X.scales                     GPTQ, AWQ
+ *   X.weight, X.SCB; X.weight.absmax        bitsandbytes
+ * So a name of a scale is a stem, and behind it words of which one means a scale; its codes are the
+ * stem, perhaps with a word of their own, or the weight beside it. */
+#include "scales.h"
+
+#include <string.h>
+
+#include "phema/text.h"
+
+/* Words behind a stem: "weight_scale_inv" has three. */
+#define MAX_WORDS 4
+
+static bool is_separator(char c)
+{
+    return c == '.' || c == '_' || c == ':';
+}
+
+static bool is_one_of(const char *const *words, size_t n, const char *word, size_t size)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strlen(words[i]) == size && memcmp(words[i], word, size) == 0)
+            return true;
+    return false;
+}
+
+static bool means_scale(const char *word, size_t size)
+{
+    static const char *const words[] = {"scale",  "scales",  "scalar", "absmax",
+                                        "qscale", "wscales", "SCB"};
+    return is_one_of(words, ARRAY_LEN(words), word, size);
+}
+
+/* What stands beside such a word; two separators have nothing between them. */
+static bool goes_with_scale(const char *word, size_t size)
+{
+    static const char *const words[] = {"",       "inv",    "weight", "input",      "output",
+                                        "act",    "global", "block",  "activation", "channel",
+                                        "tensor", "nested", "ub",     "2"};
+    return is_one_of(words, ARRAY_LEN(words), word, size);
+}
+
+/* Bytes that are multiplied by something else, whether as floats or as integers. */
+static bool holds_codes(const struct phema_tensor *tensor)
+{
+    switch (tensor->dtype) {
+    case PHEMA_F8_E4M3:
+    case PHEMA_F8_E5M2:
+    case PHEMA_F8_E4M3FNUZ:
+    case PHEMA_F8_E5M2FNUZ:
+    case PHEMA_F6_E2M3:
+    case PHEMA_F6_E3M2:
+    case PHEMA_F4:
+    case PHEMA_U8:
+    case PHEMA_I8:
+    case PHEMA_U16:
+    case PHEMA_I16:
+    case PHEMA_U32:
+    case PHEMA_I32:
+    case PHEMA_U64:
+    case PHEMA_I64:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static const struct phema_tensor *find_codes(struct phema_text *name, const char *stem, size_t size,
+                                             const char *end,
+                                             const struct phema_checkpoint *checkpoint)
+{
+    name->size = 0;
+    phema_text_append(name, stem, size);
+    phema_text_puts(name, end);
+    if (name->is_failed)
+        return NULL;
+    const struct phema_tensor *found = phema_checkpoint_find(checkpoint, name->data, name->size);
+    return found && holds_codes(found) ? found : NULL;
+}
+
+/* is_module: the stem may be one, since a dot follows it or it is empty. */
+static const struct phema_tensor *find_by_stem(struct phema_text *name, const char *stem,
+                                               size_t size, bool is_module,
+                                               const struct phema_checkpoint *checkpoint)
+{
+    static const char *const ends[] = {"",       "_packed", "_qdata",  ".qdata", ":qdata",
+                                       "._data", "_blocks", ".blocks", "_q"};
+    static const char *const beside[] = {".weight", ".qweight",  ".weight_packed",
+                                         ".W_q",    ".weight_q", ".float8_data"};
+    const struct phema_tensor *found = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(ends) && size && !found; i++)
+        found = find_codes(name, stem, size, ends[i], checkpoint);
+    for (size_t i = 0; i < ARRAY_LEN(beside) && is_module && !found; i++)
+        found = find_codes(name, stem, size, beside[i] + (size == 0), checkpoint);
+    return found;
+}
+
+/* The codes that a tensor with such a name is the scale of; NULL for all others. */
+static const struct phema_tensor *codes_of(struct phema_text *name,
+                                           const struct phema_tensor *scale,
+                                           const struct phema_checkpoint *checkpoint)
+{
+    const char *text = scale->name;
+    const struct phema_tensor *found = NULL;
+    bool has_scale = false;
+    size_t end = scale->name_size;
+    for (int n_words = 0; n_words < MAX_WORDS && !found; n_words++) {
+        size_t at = end;
+        while (at > 0 && !is_separator(text[at - 1]))
+            at--;
+        bool is_scale = means_scale(text + at, end - at);
+        if (!is_scale && !goes_with_scale(text + at, end - at))
+            break;
+        has_scale = has_scale || is_scale;
+        size_t stem = at ? at - 1 : 0;
+        if (has_scale)
+            found = find_by_stem(name, text, stem, at == 0 || text[stem] == '.', checkpoint);
+        if (at == 0)
+            break;
+        end = stem;
+    }
+    return found == scale ? NULL : found;
+}
+
+/* Where the series has a tensor of the file; SIZE_MAX: nowhere. */
+static enum phema_status find_in_series(size_t *at, const struct agreement *agreement,
+                                        const struct phema_tensor *tensor, struct phema_error *err)
+{
+    const char *name = NULL;
+    size_t size = 0;
+    enum phema_status status = selection_name(agreement->selection, tensor, &name, &size, err);
+    *at = name ? agree_find(agreement, name, size, SIZE_MAX) : SIZE_MAX;
+    return status;
+}
+
+static enum phema_status add(const struct agreement *agreement, const struct phema_tensor *codes,
+                             const struct phema_tensor *scale, struct phema_error *err)
+{
+    struct phema_series *series = agreement->series;
+    struct phema_scaled scaled = {.dtype = codes->dtype};
+    enum phema_status status = find_in_series(&scaled.codes_at, agreement, codes, err);
+    if (!status)
+        status = find_in_series(&scaled.scale_at, agreement, scale, err);
+    if (status || (scaled.codes_at == SIZE_MAX && scaled.scale_at == SIZE_MAX))
+        return status;
+    struct phema_name_buffer shown;
+    const char *name = phema_name_shown(&shown, codes->name, codes->name_size);
+    scaled.codes = phema_arena_copy(agreement->arena, name, strlen(name));
+    name = phema_name_shown(&shown, scale->name, scale->name_size);
+    scaled.scale = phema_arena_copy(agreement->arena, name, strlen(name));
+    struct phema_scaled *kept = phema_arena_alloc(agreement->arena, sizeof(*kept));
+    if (!scaled.codes || !scaled.scale || !kept)
+        return phema_fail_memory(err);
+    *kept = scaled;
+    kept->next = series->scaled;
+    series->scaled = kept;
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE scales_find(const struct agreement *agreement, struct phema_error *err)
+{
+    const struct phema_checkpoint *checkpoint = agreement->checkpoint;
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
+    struct phema_text name = {0};
+    enum phema_status status = PHEMA_OK;
+    for (size_t i = phema_checkpoint_n_tensors(checkpoint); i-- > 0 && !status;) {
+        const struct phema_tensor *codes = codes_of(&name, &tensors[i], checkpoint);
+        if (codes)
+            status = add(agreement, codes, &tensors[i], err);
+        else
+            status = phema_text_check(&name, err);
+    }
+    phema_text_clear(&name);
+    return status;
+}
+
+static bool is_averaged(const struct phema_plan *plan, size_t at)
+{
+    if (at == SIZE_MAX || plan->series->tensors[at].rule != PHEMA_RULE_AVERAGE)
+        return false;
+    size_t rule = plan->rule_of ? plan->rule_of[at] : 0;
+    return !rule || !plan->rules[rule - 1].is_copy;
+}
+
+PHEMA_FALLIBLE scales_check(const struct phema_plan *plan, struct phema_error *err)
+{
+    for (const struct phema_scaled *scaled = plan->series->scaled; scaled; scaled = scaled->next)
+        if (is_averaged(plan, scaled->codes_at) || is_averaged(plan, scaled->scale_at))
+            return phema_fail(
+                err, PHEMA_ERR_INPUTS,
+                "%s: tensor '%s': is quantised (%s codes, scale in '%s'): codes and scale averaged "
+                "apart give wrong values; dequantise the snapshots, copy both "
+                "(--rule 'RE=copy'), or leave both out (--exclude 'RE')",
+                plan->series->root, scaled->codes, phema_dtype_name(scaled->dtype), scaled->scale);
+    return PHEMA_OK;
+}
