@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "phema/device.h"
+#include "phema/gpu.h"
 
 #define N_INPUTS ((uint64_t)32)
 #define N_SLOTS  ((uint64_t)4)

@@ -18,7 +18,7 @@
 #define MAX_RUNS    99
 #define MAX_TARGETS 64
 
-/* Tiles as the program cuts them (src/synth/budget.c). */
+/* Tiles as the program cuts them (src/synth/memory_budget.c). */
 #define TILE_ELEMS    ((size_t)64 << 10)
 #define SLOT_BYTES    ((size_t)128 << 10)
 #define MAX_SUM_BYTES ((size_t)2 << 20)

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "phema/dtype.h"
-#include "phema/profile.h"
+#include "phema/solver.h"
 
 #define N_TARGETS 9
 #define SPACING   1000 /* steps between two times */

@@ -12,9 +12,7 @@ macro(phema_no_cuda why)
 endmacro()
 
 # Files that the tests build once more, with ordinary memory in the place of a device.
-set(PHEMA_CUDA_PORTABLE ${PROJECT_SOURCE_DIR}/src/cuda/module.c ${PROJECT_SOURCE_DIR}/src/cuda/lanes.c)
-add_library(phema_cuda INTERFACE)
-target_include_directories(phema_cuda INTERFACE ${PROJECT_SOURCE_DIR}/include)
+set(PHEMA_CUDA_PORTABLE ${PROJECT_SOURCE_DIR}/src/gpu/cuda/plugin.c ${PROJECT_SOURCE_DIR}/src/gpu/cuda/streams.c)
 
 if(PHEMA_CUDA STREQUAL "OFF")
     phema_no_cuda("PHEMA_CUDA=OFF")
@@ -52,9 +50,9 @@ endif()
 
 if(PHEMA_HAVE_CUDA)
     message(STATUS "CUDA module: CUDA ${CUDAToolkit_VERSION}, ${CMAKE_CUDA_ARCHITECTURES}")
-    add_library(phema_cuda_module MODULE ${PHEMA_CUDA_PORTABLE} src/cuda/runtime.c src/cuda/blas.c
-        src/cuda/solver.c src/cuda/kernels.cu)
-    target_include_directories(phema_cuda_module PRIVATE include)
+    add_library(phema_cuda_module MODULE ${PHEMA_CUDA_PORTABLE} src/gpu/cuda/runtime.c src/gpu/cuda/cublas.c
+        src/gpu/cuda/cusolver.c src/gpu/cuda/kernels.cu)
+    target_include_directories(phema_cuda_module PRIVATE include src/gpu/cuda)
     target_compile_definitions(phema_cuda_module PRIVATE
         PHEMA_CUDA_TOOLKIT="CUDA ${CUDAToolkit_VERSION_MAJOR}.${CUDAToolkit_VERSION_MINOR}")
     target_link_libraries(phema_cuda_module PRIVATE phema_warnings

@@ -1,5 +1,5 @@
-# The outside libraries. Each is used by one room only, zstd by the one that reads and the one that
-# writes (the layering test looks). OpenBLAS is loaded when it is needed (src/profile/lapack.c): only
+# The outside libraries. Each is used by one module only, zstd by the one that reads and the one that
+# writes (the layering test looks). OpenBLAS is loaded when it is needed (src/solver/lapack.c): only
 # tests and benchmarks are linked with it, and with LAPACKE.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)

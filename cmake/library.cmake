@@ -1,12 +1,9 @@
-# libposthoc-ema: the rooms behind include/posthoc-ema.h as one shared and one static library. All
+# libposthoc-ema: the modules below include/posthoc-ema.h as one shared and one static library. All
 # symbols are hidden but those of that header, in the static one too.
-set(rooms api synth writer plan spec accumulate profile formats base)
-if(TARGET phema_device)
-    list(APPEND rooms device)
-endif()
-set(objects "")
-foreach(room ${rooms})
-    list(APPEND objects $<TARGET_OBJECTS:phema_${room}>)
+set(library_modules api synth output plan series gpu solver writer accumulate profile formats base)
+set(library_objects "")
+foreach(module ${library_modules})
+    list(APPEND library_objects $<TARGET_OBJECTS:phema_${module}>)
 endforeach()
 
 # While the major version is 0 a minor one may change the interface.
@@ -15,24 +12,24 @@ if(PROJECT_VERSION_MAJOR EQUAL 0)
     set(PHEMA_SOVERSION 0.${PROJECT_VERSION_MINOR})
 endif()
 
-add_library(libposthoc-ema SHARED ${objects})
+add_library(libposthoc-ema SHARED ${library_objects})
 target_link_libraries(libposthoc-ema PRIVATE PkgConfig::JANSSON PkgConfig::ZLIB PkgConfig::XXHASH
     PkgConfig::ZSTD PkgConfig::MPFR PkgConfig::PCRE2 Threads::Threads ${CMAKE_DL_LIBS} m)
 set_target_properties(libposthoc-ema PROPERTIES OUTPUT_NAME posthoc-ema LINKER_LANGUAGE C
     VERSION ${PROJECT_VERSION} SOVERSION ${PHEMA_SOVERSION})
 
-# One object, in which hidden symbols are local: names of the rooms meet nobody else's.
+# One object, in which hidden symbols are local: names of the modules cannot clash with others.
 set(archive ${PROJECT_BINARY_DIR}/libposthoc-ema.a)
 set(object ${PROJECT_BINARY_DIR}/posthoc-ema.o)
 add_custom_command(OUTPUT ${archive}
-    COMMAND ${CMAKE_C_COMPILER} -r -nostdlib -o ${object} ${objects}
+    COMMAND ${CMAKE_C_COMPILER} -r -nostdlib -o ${object} ${library_objects}
     COMMAND ${CMAKE_OBJCOPY} --localize-hidden ${object}
     COMMAND ${CMAKE_COMMAND} -E rm -f ${archive}
     COMMAND ${CMAKE_AR} rcs ${archive} ${object}
-    DEPENDS ${objects} VERBATIM COMMAND_EXPAND_LISTS)
+    DEPENDS ${library_objects} VERBATIM COMMAND_EXPAND_LISTS)
 add_custom_target(libposthoc-ema-static ALL DEPENDS ${archive})
-foreach(room ${rooms})
-    add_dependencies(libposthoc-ema-static phema_${room})
+foreach(module ${library_modules})
+    add_dependencies(libposthoc-ema-static phema_${module})
 endforeach()
 
 file(RELATIVE_PATH PHEMA_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)

@@ -1,51 +1,62 @@
 #!/usr/bin/env bash
-# The plan of the house, held against the includes: which room opens which door, who alone may
-# know an outside library, and what no file may hold.
+# The includes keep to the modules and to what each of them depends on (phema_add_module in
+# CMakeLists.txt); each outside library is known to the files that are named here.
 #   tests/layering.sh ROOT
 set -u
 # shellcheck source=support/script.sh
 . "$(dirname "$0")/support/script.sh"
 cd "$1" || exit 1
 
-# room: the doors it opens besides base's and its own (as in CMakeLists.txt)
-declare -A opens=(
-    [base]=""
-    [formats]=""
-    [profile]=""
-    [accumulate]=""
-    [writer]=""
-    [compare]="formats accumulate"
-    [gen]="profile formats accumulate writer"
-    [spec]="profile"
-    [plan]="profile formats spec"
-    [device]="profile cuda"
-    [cuda]=""
-    [synth]="plan profile formats accumulate writer device cuda"
-    [plot]="profile"
-    [api]="synth plan profile formats accumulate"
-    [search]=""
-    [cli]="device plot synth plan spec profile formats accumulate writer compare gen search"
+# public headers that are not named like their module
+declare -A headers=(
+    [base]="arena checksum claims cleanup cpu dtype error file_reader json library mapped_file memory
+        memory_profile number parallel quad regex sort span strbuf"
+    [profile]="family quadrature"
+    [output]="sink"
+    [gpu]="cuda_plugin"
 )
-base_doors="error span dtype element file input cleanup text json cpu parallel arena memory ledger crc32 hash number pattern sort claims library"
 
-for room in src/*/; do
-    room=$(basename "$room")
-    [ -n "${opens[$room]+known}" ] || fail "src/$room is not in the plan"
-    allowed=" $base_doors $room ${opens[$room]-} "
-    while IFS=: read -r file include; do
-        door=$(sed -E 's/.*"phema\/([a-z0-9_]+)\.h".*/\1/' <<<"$include")
-        [[ $allowed == *" $door "* ]] || fail "$file opens the door of $door"
-    done < <(grep -oE '#include "phema/[a-z0-9_]+\.h"' -r "src/$room" --include='*.[ch]' --include='*.inc')
-    # a header without phema/ is private: it must be the room's own
-    while IFS=: read -r file include; do
-        header=$(sed -E 's/.*"([^"]+)".*/\1/' <<<"$include")
-        [ -e "src/$room/$header" ] || fail "$file includes $header, which is not in its room"
-    done < <(grep -oE '#include "[^"]+"' -r "src/$room" | grep -v '"phema/')
+# module: all that it may use, which is more than CMakeLists.txt names of it
+declare -A may_use
+while read -r module below; do
+    may_use[$module]=" $module"
+    for other in $below; do
+        [ -n "${may_use[$other]-}" ] || fail "CMakeLists.txt: $module depends on $other, which comes later"
+        may_use[$module]+=" ${may_use[$other]-}"
+    done
+done < <(sed -nE 's/^phema_add_module\(([a-z]+)( DEPENDS( [a-z ]*[a-z]))?.*/\1 \3/p' CMakeLists.txt)
+[ ${#may_use[@]} -gt 10 ] || fail "no modules were found in CMakeLists.txt"
+
+declare -A home
+for module in "${!may_use[@]}"; do
+    for header in $module ${headers[$module]-}; do
+        home[$header]=$module
+    done
+    [ -d "src/$module" ] || fail "CMakeLists.txt: there is no src/$module"
+    [ -e "src/$module/README.md" ] || fail "src/$module has no README.md"
+done
+for header in include/phema/*.h; do
+    [ -n "${home[$(basename "$header" .h)]-}" ] || fail "$header belongs to no module"
 done
 
-for header in include/phema/*.h; do
-    name=$(basename "$header" .h)
-    [[ " $base_doors " == *" $name "* ]] || [ -d "src/$name" ] || fail "$header is the door of no room"
+for directory in src/*/; do
+    module=$(basename "$directory")
+    [ -n "${may_use[$module]-}" ] || {
+        fail "CMakeLists.txt does not have the module $module"
+        continue
+    }
+    while IFS=: read -r file include; do
+        header=$(sed -E 's/.*"([^"]+)".*/\1/' <<<"$include")
+        if [[ $header == phema/* ]]; then
+            header=$(basename "$header" .h)
+            [[ " ${may_use[$module]} " == *" ${home[$header]-none} "* ]] ||
+                fail "$file includes phema/$header.h of the module ${home[$header]-none}"
+        elif [[ $file == src/gpu/cuda/* ]]; then # a shared library of its own
+            [ -e "src/gpu/cuda/$header" ] || fail "$file includes $header, which is not in src/gpu/cuda"
+        else
+            [ -e "src/$module/$header" ] || fail "$file includes $header, which is not in src/$module"
+        fi
+    done < <(grep -oE '#include "[^"]+"' -r "src/$module")
 done
 
 only_in() { # an include, the files that may have it
@@ -56,14 +67,16 @@ only_in() { # an include, the files that may have it
         [[ " $* " == *" $file "* ]] || fail "$file includes <$pattern>"
     done
 }
-only_in 'jansson\.h' src/base/json.c
+only_in 'jansson\.h' src/base/json_read.c
 only_in 'zlib\.h' src/base/crc32.c
-only_in 'xxhash\.h' src/base/hash.c src/base/hash_blocks.c src/base/hash_avx2.c src/base/hash_avx512.c
+only_in 'xxhash\.h' src/base/checksum.c src/base/hash_blocks.c src/base/checksum_x86.c src/base/hash_avx512.c
 only_in '(lapacke|cblas)\.h'
-only_in 'pcre2\.h' src/base/pattern.c
-only_in 'zstd' src/formats/zstd_content.c src/writer/zstd.c
+only_in 'pcre2\.h' src/base/regex.c
+only_in 'zstd' src/formats/zstd/decoder.c src/writer/zstd_encoder.c
+only_in 'mpfr\.h' src/solver/mpfr_system.c
 only_in 'cairo.*' src/plot/cairo.c
-only_in 'cuda|cublas|cusolver' src/cuda/blas.c src/cuda/kernels.cu src/cuda/runtime.c src/cuda/solver.c
+only_in 'cuda|cublas|cusolver' src/gpu/cuda/cublas.c src/gpu/cuda/kernels.cu src/gpu/cuda/runtime.c \
+    src/gpu/cuda/cusolver.c
 only_in 'dlfcn\.h' src/base/library.c
 grep -nE '^\s*(abort|exit|_exit)\(' -r src --include='*.c' | grep -v '^src/base/cleanup.c' &&
     fail "only main ends the program"

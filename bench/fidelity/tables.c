@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* tables.c - see tables.h. */
+#include "phema/solver.h"
 #include "tables.h"
 
 #include <stdio.h>

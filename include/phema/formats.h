@@ -9,8 +9,8 @@
 
 #include "phema/dtype.h"
 #include "phema/error.h"
-#include "phema/file.h"
-#include "phema/input.h"
+#include "phema/mapped_file.h"
+#include "phema/file_reader.h"
 #include "phema/span.h"
 
 enum phema_tensor_kind {

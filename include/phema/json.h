@@ -7,7 +7,7 @@
 #include "phema/arena.h"
 #include "phema/error.h"
 #include "phema/span.h"
-#include "phema/text.h"
+#include "phema/strbuf.h"
 
 struct phema_json;       /* one value of a document */
 struct phema_json_field; /* position in an object, in document order */

@@ -6,7 +6,7 @@
 
 #include "phema/error.h"
 #include "phema/profile.h"
-#include "phema/text.h"
+#include "phema/strbuf.h"
 
 struct phema_picture;
 

@@ -5,9 +5,9 @@
 #define PHEMA_SEARCH_H
 
 #include "phema/error.h"
-#include "phema/pattern.h"
+#include "phema/regex.h"
 #include "phema/span.h"
-#include "phema/text.h"
+#include "phema/strbuf.h"
 
 /* ---- points.c: the search ---- */
 

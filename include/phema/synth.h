@@ -6,11 +6,11 @@
 #define PHEMA_SYNTH_H
 
 #include "phema/accumulate.h"
-#include "phema/device.h"
+#include "phema/gpu.h"
 #include "phema/error.h"
-#include "phema/input.h"
-#include "phema/ledger.h"
-#include "phema/plan.h"
+#include "phema/file_reader.h"
+#include "phema/memory_profile.h"
+#include "phema/output.h"
 
 enum phema_overflow_rule {
     PHEMA_OVERFLOW_IS_ERROR, /* a sum that does not fit the dtype ends the run */
@@ -103,12 +103,6 @@ struct phema_synth_result {
 PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct phema_plan *plan,
                                struct phema_outputs *outputs,
                                const struct phema_synth_options *options, struct phema_error *err);
-
-/* Notes all names that the outputs have or may have in the claims of the series, for those who
- * write other files in the same run. */
-PHEMA_FALLIBLE phema_synth_claim(const struct phema_plan *plan, const struct phema_outputs *outputs,
-                                 const struct phema_synth_options *options,
-                                 struct phema_error *err);
 
 /* ---- Whether an output is what a run would make ---- */
 

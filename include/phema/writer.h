@@ -9,7 +9,7 @@
 #define PHEMA_WRITER_H
 
 #include "phema/error.h"
-#include "phema/hash.h"
+#include "phema/checksum.h"
 #include "phema/span.h"
 
 struct phema_writer;
@@ -177,7 +177,7 @@ struct phema_writer_part_file {
     uint64_t size_bytes;
 };
 
-/* What the parts of an output have read (phema/hash.h): join adds up what they say of each place,
+/* What the parts of an output have read (phema/checksum.h): join adds up what they say of each place,
  * and puts the digits there. */
 struct phema_writer_part_sum {
     uint64_t offset; /* in the first file */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "backend.h"
-#include "convert.h"
+#include "round.h"
 
 /* Best first. */
 static const struct phema_backend backends[] = {

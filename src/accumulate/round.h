@@ -8,7 +8,7 @@
 #define PHEMA_ACCUMULATE_CONVERT_H
 
 #include "phema/accumulate.h"
-#include "phema/element.h"
+#include "phema/dtype.h"
 
 /* Element i of out = x; odd elements of F4 after their even neighbours. */
 void phema_element_narrow(uint8_t *out, enum phema_dtype dtype, size_t i, double x,

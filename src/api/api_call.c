@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* call.c - see call.h. */
-#include "call.h"
+#include "api_call.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "phema/cleanup.h"
-#include "phema/text.h"
+#include "phema/strbuf.h"
 
 struct call call_begin(void)
 {

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "call.h"
-#include "phema/profile.h"
+#include "api_call.h"
+#include "phema/solver.h"
 
 enum posthoc_ema_status posthoc_ema_gamma(double *gamma, double sigma_rel,
                                           struct posthoc_ema_error *error)

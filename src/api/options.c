@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* wishes.c - see wishes.h. */
-#include "wishes.h"
+#include "options.h"
 
 #include <math.h>
 #include <stdlib.h>

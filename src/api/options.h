@@ -2,10 +2,10 @@
 #ifndef API_WISHES_H
 #define API_WISHES_H
 
-#include "call.h"
+#include "api_call.h"
 #include "phema/arena.h"
-#include "phema/plan.h"
-#include "phema/text.h"
+#include "phema/series.h"
+#include "phema/strbuf.h"
 
 struct wishes {
     struct phema_arena arena; /* all texts and numbers */

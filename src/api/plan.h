@@ -2,7 +2,8 @@
 #ifndef API_PLAN_H
 #define API_PLAN_H
 
-#include "wishes.h"
+#include "phema/output.h"
+#include "options.h"
 
 struct posthoc_ema_plan {
     struct wishes wishes;

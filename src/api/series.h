@@ -2,7 +2,7 @@
 #ifndef API_SERIES_H
 #define API_SERIES_H
 
-#include "wishes.h"
+#include "options.h"
 
 struct posthoc_ema_series {
     struct wishes wishes;

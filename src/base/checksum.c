@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* hash.c - xxHash's, of its library; what is hashed by the gigabyte is in hash_blocks.c. */
-#include "phema/hash.h"
+#include "phema/checksum.h"
 
 #include <inttypes.h>
 #include <stdio.h>

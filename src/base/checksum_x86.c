@@ -19,7 +19,7 @@
 #include <xxhash.h>
 
 #define HASH_BLOCKS hash_blocks_avx2
-#include "hash_blocks.inc"
+#include "checksum_kernel.inc"
 
 #if defined(__clang__)
 #pragma clang attribute pop

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* crc32.c - zlib's, which is several times faster than a table of our own would be. */
-#include "phema/crc32.h"
+#include "phema/checksum.h"
 
 #include <zlib.h>
 

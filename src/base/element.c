@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* element.c - see element.h. */
-#include "phema/element.h"
+#include "phema/dtype.h"
 
 #include <string.h>
 

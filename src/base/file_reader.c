@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* input.c - see input.h. Reads are completed where the kernel gives less than asked for; past the
  * page cache (O_DIRECT) they begin and end on the blocks that the filesystem names. */
-#include "phema/input.h"
+#include "phema/file_reader.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -20,7 +20,7 @@
 #include <xxhash.h>
 
 #define HASH_BLOCKS hash_blocks_avx512
-#include "hash_blocks.inc"
+#include "checksum_kernel.inc"
 
 #if defined(__clang__)
 #pragma clang attribute pop

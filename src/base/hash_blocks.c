@@ -11,7 +11,7 @@
 #include <xxhash.h>
 
 #define HASH_BLOCKS hash_blocks_anywhere
-#include "hash_blocks.inc"
+#include "checksum_kernel.inc"
 #include "phema/cpu.h"
 
 phema_block_hasher phema_block_hasher_for_cpu(void)

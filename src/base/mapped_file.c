@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* file.c - a regular file mapped for reading, and let go behind the reader. */
-#include "phema/file.h"
+#include "phema/mapped_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "cgroup.h"
-#include "phema/text.h"
+#include "phema/strbuf.h"
 
 uint64_t phema_memory_allocated(void)
 {

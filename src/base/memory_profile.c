@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* ledger.c - see ledger.h. */
-#include "phema/ledger.h"
+#include "phema/memory_profile.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* pattern.c - PCRE2 behind four functions. Matching is bounded by PCRE2's own limits, so that an
  * expression cannot run for ever on a hostile name. */
-#include "phema/pattern.h"
+#include "phema/regex.h"
 
 #include <stdlib.h>
 
-#include "phema/text.h"
+#include "phema/strbuf.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>

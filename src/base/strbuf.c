@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* text.c - growing text; UTF-8; names for people. */
-#include "phema/text.h"
+#include "phema/strbuf.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef CLI_ADVICE_REPORT_H
 #define CLI_ADVICE_REPORT_H
 
-#include "opt.h"
+#include "options.h"
 #include "phema/json.h"
 #include "phema/plan.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* commands.c - the list of verbs, what stands before them, and the exit status. */
-#include "commands.h"
+#include "cli.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include "completions.h"
 #include "phema/cleanup.h"
 #include "phema/cli.h"
-#include "shared.h"
+#include "series_options.h"
 
 const struct cli_verb *const cli_verbs[] = {
     &cli_synth, &cli_join,    &cli_plan, &cli_weights, &cli_inspect, &cli_diff, &cli_verify,

@@ -2,7 +2,7 @@
 #ifndef CLI_COMMANDS_H
 #define CLI_COMMANDS_H
 
-#include "opt.h"
+#include "options.h"
 
 extern const struct cli_verb cli_synth, cli_join, cli_plan, cli_weights, cli_inspect, cli_diff,
     cli_verify, cli_gen, cli_convert, cli_plot, cli_search, cli_report;

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "commands.h"
+#include "cli.h"
 #include "phema/json.h"
 #include "phema/profile.h"
-#include "shared.h"
+#include "series_options.h"
 
 struct convert_values {
     struct cli_common common;

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands.h"
-#include "phema/compare.h"
+#include "cli.h"
+#include "diff_tensors.h"
 #include "phema/json.h"
-#include "shared.h"
+#include "series_options.h"
 
 /* Rows of the table, worst first; -v shows all. */
 #define SHOWN_ROWS 20

@@ -3,12 +3,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "commands.h"
+#include "cli.h"
 #include "phema/cpu.h"
 #include "phema/gen.h"
 #include "phema/json.h"
-#include "phema/spec.h"
-#include "shared.h"
+#include "phema/profile.h"
+#include "series_options.h"
 
 struct gen_values {
     struct cli_common common;

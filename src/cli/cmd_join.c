@@ -3,10 +3,10 @@
  * are checked before the first does. */
 #include <stdlib.h>
 
-#include "commands.h"
+#include "cli.h"
 #include "phema/json.h"
 #include "phema/writer.h"
-#include "shared.h"
+#include "series_options.h"
 
 struct join_values {
     struct cli_common common;

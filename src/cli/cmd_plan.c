@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "commands.h"
+#include "cli.h"
 #include "plan_report.h"
-#include "prepare.h"
+#include "run_options.h"
 
 struct plan_values {
     struct cli_common common;

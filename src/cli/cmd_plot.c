@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "commands.h"
+#include "cli.h"
 #include "phema/json.h"
 #include "phema/plot.h"
 #include "phema/writer.h"
-#include "plot_series.h"
-#include "report.h"
+#include "plot_data.h"
+#include "print_summary.h"
 
 struct plot_values {
     struct cli_common common;

@@ -2,15 +2,16 @@
 /* cmd_synth.c - make averaged checkpoints. */
 #include <string.h>
 
-#include "commands.h"
+#include "cli.h"
 #include "device_report.h"
 #include "memory_report.h"
 #include "phema/json.h"
+#include "phema/sink.h"
 #include "phema/writer.h"
-#include "prepare.h"
-#include "report.h"
+#include "run_options.h"
+#include "print_summary.h"
 #include "rule_report.h"
-#include "skip.h"
+#include "up_to_date.h"
 
 /* "2/8" */
 static enum phema_status read_part(uint64_t *part, uint64_t *n_parts, const char *text,
@@ -142,7 +143,7 @@ static enum phema_status run(void *values, struct phema_error *err)
     prepared.options.refuses_nan = given->nan && strcmp(given->nan, "error") == 0;
     prepared.options.resumes = given->resumes;
     if (!status && given->profile_memory)
-        status = phema_synth_claim(prepared.plan, &prepared.outputs, &prepared.options, err);
+        status = sink_claim_names(prepared.plan, &prepared.outputs, part, n_parts, err);
     if (!status)
         status = memory_report_claim(&memory, prepared.plan->series->claims, err);
     if (!status && (given->skips_existing || (given->resumes && !given->run.is_conversion)))

@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "again.h"
-#include "commands.h"
+#include "replay_options.h"
+#include "cli.h"
 #include "phema/json.h"
-#include "report.h"
+#include "print_summary.h"
 
 /* So many tensors are named where people read, and so many snapshots. */
 #define MAX_NAMED 10

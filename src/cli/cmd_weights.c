@@ -2,9 +2,9 @@
 /* cmd_weights.c - the weights and how good they are, and what could be
  * deleted; of tensors a few elements are looked at. */
 #include "advice_report.h"
-#include "commands.h"
-#include "report.h"
-#include "shared.h"
+#include "cli.h"
+#include "print_summary.h"
+#include "series_options.h"
 
 struct weights_values {
     struct cli_common common;

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "commands.h"
+#include "cli.h"
 
 static bool is_operand(const struct cli_opt *option)
 {

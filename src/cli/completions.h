@@ -3,7 +3,7 @@
 #ifndef CLI_COMPLETIONS_H
 #define CLI_COMPLETIONS_H
 
-#include "opt.h"
+#include "options.h"
 
 /* shell: "bash", "zsh" or "fish"; NULL: nothing was given. PHEMA_ERR_USAGE for any other. */
 PHEMA_FALLIBLE cli_write_completions(struct phema_text *out, const char *shell,

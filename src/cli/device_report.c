@@ -2,7 +2,7 @@
 /* device_report.c - see device_report.h. */
 #include "device_report.h"
 
-#include "shared.h"
+#include "series_options.h"
 
 void device_report(const struct cli_common *common, const struct phema_device_choice *choice,
                    bool is_asked)

@@ -2,7 +2,7 @@
 #ifndef CLI_DEVICE_REPORT_H
 #define CLI_DEVICE_REPORT_H
 
-#include "opt.h"
+#include "options.h"
 #include "phema/json.h"
 #include "phema/synth.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* compare.c - walks two checkpoints in step, a chunk of one tensor at a time. */
-#include "phema/compare.h"
+#include "diff_tensors.h"
 
 #include <float.h>
 #include <math.h>

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "phema/json.h"
-#include "phema/text.h"
+#include "phema/strbuf.h"
 #include "phema/writer.h"
 
 PHEMA_FALLIBLE memory_report_begin(struct memory_report *out, const struct cli_common *common,

@@ -3,9 +3,9 @@
 #ifndef CLI_MEMORY_REPORT_H
 #define CLI_MEMORY_REPORT_H
 
-#include "opt.h"
+#include "options.h"
 #include "phema/claims.h"
-#include "phema/ledger.h"
+#include "phema/memory_profile.h"
 
 struct memory_report {
     struct phema_ledger *ledger;

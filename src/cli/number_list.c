@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opt.h"
+#include "options.h"
 #include "phema/number.h"
 
 /* More than anyone sweeps; a step that is too small must not fill the memory. */

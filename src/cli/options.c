@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* opt.c - from argv to a verb's struct, by its table. */
-#include "opt.h"
+#include "options.h"
 
 #include <math.h>
 #include <stdlib.h>

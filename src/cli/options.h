@@ -6,7 +6,7 @@
 #include "phema/arena.h"
 #include "phema/error.h"
 #include "phema/span.h"
-#include "phema/text.h"
+#include "phema/strbuf.h"
 
 enum cli_group { INPUT, TARGET, OUTPUT, NUMBERS, RESOURCES, MESSAGES };
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "device_report.h"
-#include "phema/text.h"
-#include "report.h"
+#include "phema/strbuf.h"
+#include "print_summary.h"
 #include "rule_report.h"
 
 /* What is shown of a long sweep; JSON has all. */

@@ -2,7 +2,7 @@
 #ifndef CLI_PLAN_REPORT_H
 #define CLI_PLAN_REPORT_H
 
-#include "inspect.h"
+#include "inspect/inspect.h"
 #include "phema/synth.h"
 
 struct plan_report {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* plot_series.c - what pictures need of a plan, and how they name it. */
-#include "plot_series.h"
+#include "plot_data.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "report.h"
+#include "print_summary.h"
 
 /* Names of pictures and curves; marked as failed where there is no memory. */
 struct names {

@@ -3,7 +3,7 @@
 #define CLI_PLOT_SERIES_H
 
 #include "phema/plot.h"
-#include "shared.h"
+#include "series_options.h"
 
 /* Weights of the targets, as stems; or their profiles. */
 PHEMA_FALLIBLE plot_targets(struct phema_picture **out, const struct phema_plan *plan,

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "phema/file.h"
-#include "plot_series.h"
+#include "phema/mapped_file.h"
+#include "plot_data.h"
 
 /* A record of stages or of scores is some KiB; what is larger is something else. */
 #define MOST_RECORD ((size_t)16 << 20)

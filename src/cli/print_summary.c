@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* report.c - on stderr, what was found and what is to be expected. */
-#include "report.h"
+#include "print_summary.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "rule_report.h"
-#include "shared.h"
+#include "series_options.h"
 
 /* Predictions above this, or weights this large, deserve a warning. */
 #define LARGE_ERROR 1e-2
@@ -256,9 +256,9 @@ void report_plan(const struct cli_common *common, const struct phema_plan *plan,
 {
     if (common->is_quiet)
         return;
-    if (plan->series->unmoved)
+    if (plan->unmoved)
         cli_say("%show the parameters moved cannot be seen: %s",
-                plan->series->has_odd_snapshot ? "warning: " : "", plan->series->unmoved);
+                plan->has_odd_snapshot ? "warning: " : "", plan->unmoved);
     const char *ridge =
         plan->targets[0].solution.ridge > 0 ? ", with a ridge for the rounding of the files" : "";
     if (strcmp(plan->metric, "motion") == 0)
@@ -283,8 +283,8 @@ void report_plan(const struct cli_common *common, const struct phema_plan *plan,
     if (rules.data && !rules.is_failed)
         (void)fputs(rules.data, stderr);
     phema_text_clear(&rules);
-    if (series->doubts)
-        cli_say("warning: %s", series->doubts);
+    if (plan->doubts)
+        cli_say("warning: %s", plan->doubts);
     for (size_t j = 0; j < plan->m; j++)
         warn(plan, &plan->targets[j]);
     for (size_t j = 0; j < plan->m; j++)

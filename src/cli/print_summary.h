@@ -2,9 +2,9 @@
 #ifndef CLI_REPORT_H
 #define CLI_REPORT_H
 
-#include "opt.h"
+#include "options.h"
 #include "phema/json.h"
-#include "phema/plan.h"
+#include "phema/output.h"
 #include "phema/synth.h"
 
 /* To stderr: what was recognised and left out (unless quiet). */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "phema/json.h"
-#include "report.h"
+#include "print_summary.h"
 #include "terminal.h"
 
 #define PLAIN_EVERY_S 10.0

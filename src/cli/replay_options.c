@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* again.c - see again.h. */
-#include "again.h"
+#include "replay_options.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands.h"
+#include "cli.h"
 
 /* ---- Words ---- */
 

@@ -2,7 +2,7 @@
 #ifndef CLI_AGAIN_H
 #define CLI_AGAIN_H
 
-#include "prepare.h"
+#include "run_options.h"
 
 /* command: words as a shell has them, quoted with ' or \; nothing is expanded. out: OUT, which such
  * a command leaves out.

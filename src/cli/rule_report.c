@@ -2,7 +2,7 @@
 /* rule_report.c - see rule_report.h. */
 #include "rule_report.h"
 
-#include "report.h"
+#include "print_summary.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef CLI_RULE_REPORT_H
 #define CLI_RULE_REPORT_H
 
-#include "opt.h"
+#include "options.h"
 #include "phema/json.h"
 #include "phema/plan.h"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* prepare.c - see prepare.h. */
-#include "prepare.h"
+#include "run_options.h"
 
 #include <string.h>
 
 #include "phema/cpu.h"
 #include "phema/number.h"
-#include "report.h"
+#include "print_summary.h"
 
 static bool is_choice(const char *value, const char *choice)
 {

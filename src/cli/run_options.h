@@ -4,7 +4,7 @@
 #define CLI_PREPARE_H
 
 #include "phema/synth.h"
-#include "shared.h"
+#include "series_options.h"
 
 struct cli_run_values {
     struct cli_series_values series;

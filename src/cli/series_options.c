@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* shared.c - see shared.h. */
-#include "shared.h"
+#include "series_options.h"
 
 #include <errno.h>
 #include <math.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "phema/device.h"
+#include "phema/gpu.h"
 #include "phema/number.h"
 
 static enum phema_status check_widths(const struct cli_reals *widths, const char *option,

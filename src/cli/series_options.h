@@ -3,7 +3,7 @@
 #ifndef CLI_SHARED_H
 #define CLI_SHARED_H
 
-#include "opt.h"
+#include "options.h"
 #include "phema/plan.h"
 
 struct cli_series_values {

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report.h"
-#include "shared.h"
+#include "print_summary.h"
+#include "series_options.h"
 
 static size_t directory_size(const char *path)
 {

@@ -2,7 +2,7 @@
 #ifndef CLI_TERMINAL_H
 #define CLI_TERMINAL_H
 
-#include "phema/text.h"
+#include "phema/strbuf.h"
 
 /* One that moves its cursor: not a pipe, and TERM is neither unset nor dumb. */
 bool terminal_can_draw(void);

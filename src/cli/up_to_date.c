@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* skip.c - see skip.h. */
-#include "skip.h"
+#include "up_to_date.h"
 
 #include <sys/stat.h>
 
-#include "again.h"
+#include "replay_options.h"
 #include "phema/writer.h"
 
 /* PHEMA_NO: the message says what differs. */

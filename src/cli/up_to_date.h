@@ -2,7 +2,7 @@
 #ifndef CLI_SKIP_H
 #define CLI_SKIP_H
 
-#include "prepare.h"
+#include "run_options.h"
 
 /* Takes those out of plan and outputs that say of themselves that they are made of the same
  * snapshots with the same weights and options; each is said. One that is there and differs stays

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "advice_report.h"
-#include "report.h"
+#include "print_summary.h"
 #include "rule_report.h"
 
 void report_profile_json(struct phema_json_out *out, const char *kind, const char *spec)
@@ -81,7 +81,7 @@ void report_weights_json(struct phema_text *out, const struct phema_plan *plan,
     for (size_t k = 0; k < plan->series->n; k++)
         report_snapshot_json(&json, &plan->series->snapshots[k]);
     phema_json_out_close(&json, ']');
-    phema_series_write_motion(&json, plan->series);
+    phema_plan_write_motion(&json, plan);
     phema_json_out_open(&json, "targets", '[');
     for (size_t j = 0; j < plan->m; j++)
         write_target_json(&json, plan, &plan->targets[j]);

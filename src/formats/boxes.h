@@ -3,7 +3,7 @@
 #define PHEMA_FORMATS_BOXES_H
 
 #include "phema/formats.h"
-#include "phema/text.h"
+#include "phema/strbuf.h"
 
 /* Boxes of one tensor. Real ones have at most one for each process of a training, of which the
  * largest have some tens of thousands; n^2 / 8 pairs, which the worst choice of disjoint boxes

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 
 #include "format.h"
-#include "phema/text.h"
-#include "zstd_frames.h"
+#include "phema/strbuf.h"
+#include "zstd/frame_index.h"
 
 enum phema_status fail_in_tensor(struct phema_error *err, enum phema_status status,
                                  const char *name, size_t name_size)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "format.h"
-#include "phema/text.h"
+#include "phema/strbuf.h"
 
 /* What was found so far. */
 struct finding {

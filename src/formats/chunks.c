@@ -3,7 +3,7 @@
  * of each box it meets, from the first inwards, and ends in runs that lie in one piece; so a read
  * costs a look at each box, and then no more than the runs it copies. */
 #include "format.h"
-#include "gather.h"
+#include "strided.h"
 
 /* One read, in elements counted from the tensor's first. */
 struct gathering {

@@ -3,7 +3,7 @@
 #ifndef PHEMA_FORMATS_FORMAT_H
 #define PHEMA_FORMATS_FORMAT_H
 
-#include "name_index.h"
+#include "name_table.h"
 #include "phema/arena.h"
 #include "phema/formats.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* name_index.c - open addressing, at most half full. The hash folds 128-bit products (the idea of
  * wyhash) and starts from random bytes that every index draws anew. */
-#include "name_index.h"
+#include "name_table.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "format.h"
-#include "gather.h"
-#include "zstd_content.h"
+#include "strided.h"
+#include "zstd/decoder.h"
 
 struct phema_reader {
     const struct phema_checkpoint *checkpoint;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "format.h"
-#include "phema/text.h"
+#include "phema/strbuf.h"
 
 const char *relative_path_fault(const char *name, size_t size)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* gather.c - elements of a tensor in C order: a view where the file has them so, else a copy made
  * row by row; and the way back. Nothing is assumed about alignment. */
-#include "gather.h"
+#include "strided.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 
 #include "phema/gen.h"
 #include "phema/writer.h"
-#include "request.h"
+#include "options.h"
 #include "tensors.h"
 
 struct gen_file {

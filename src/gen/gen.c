@@ -18,7 +18,7 @@
 #include "phema/accumulate.h"
 #include "phema/cleanup.h"
 #include "phema/parallel.h"
-#include "request.h"
+#include "options.h"
 #include "tensors.h"
 
 /* Two doubles and more are held for every step, and a beta takes microseconds. */

@@ -2,7 +2,7 @@
 #ifndef PHEMA_GEN_KINDS_H
 #define PHEMA_GEN_KINDS_H
 
-#include "request.h"
+#include "options.h"
 
 /* PHEMA_ERR_TARGET: no such width */
 PHEMA_FALLIBLE gen_kind_of_width(struct gen_kind *kind, double sigma_rel, uint64_t update_every,

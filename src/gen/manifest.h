@@ -3,8 +3,8 @@
 #ifndef PHEMA_GEN_MANIFEST_H
 #define PHEMA_GEN_MANIFEST_H
 
-#include "phema/text.h"
-#include "request.h"
+#include "phema/strbuf.h"
+#include "options.h"
 
 #define GEN_MANIFEST "manifest.json"
 

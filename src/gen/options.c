@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* request.c - see request.h. */
-#include "request.h"
+#include "options.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -3,12 +3,12 @@
  * memory: with few targets adding them up there costs no more than reading them, and the way to the
  * device is longer. With many the processor computes for most of the time, which a device does
  * beside the reading. */
-#include "phema/device.h"
+#include "phema/gpu.h"
 
 #include <math.h>
 #include <stdio.h>
 
-#include "phema/text.h"
+#include "phema/strbuf.h"
 
 /* Below this a device is not worth the trouble, nor the power. */
 #define LEAST_GAIN 1.3

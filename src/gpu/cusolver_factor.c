@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* factor.c - Cholesky on the first device. The module stays loaded, the device is left as it was.
  */
-#include "module.h"
-#include "phema/device.h"
-#include "phema/text.h"
+#include "loader.h"
+#include "phema/gpu.h"
+#include "phema/strbuf.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "phema/device.h"
+#include "phema/gpu.h"
 
 #define MAX_INDEX 1023
 

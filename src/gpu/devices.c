@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* devices.c - the devices of a run, opened through the module, and their lanes. */
-#include "phema/device.h"
+#include "phema/gpu.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "module.h"
-#include "phema/text.h"
+#include "loader.h"
+#include "phema/strbuf.h"
 
 struct device {
     int32_t index;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* module.c - see module.h. Loaded, it stays: CUDA does not like to go. */
-#include "module.h"
+#include "loader.h"
 
 #include <errno.h>
 #include <stdio.h>

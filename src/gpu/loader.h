@@ -2,7 +2,7 @@
 #ifndef PHEMA_DEVICE_MODULE_H
 #define PHEMA_DEVICE_MODULE_H
 
-#include "phema/cuda.h"
+#include "phema/cuda_plugin.h"
 #include "phema/error.h"
 
 /* Where modules are looked for: beside the program, and where an installation has them. Nothing

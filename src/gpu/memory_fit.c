@@ -2,8 +2,8 @@
 /* fit.c - how much memory a run takes of a device. Sums are made in registers, so that what grows
  * with the number of targets are the rows of results alone, and those go out a few at a time; what
  * counts are the tiles of all inputs of every thread. */
-#include "phema/device.h"
-#include "phema/text.h"
+#include "phema/gpu.h"
+#include "phema/strbuf.h"
 
 /* Rows of results that a lane has: enough to go out while nothing else waits for them. */
 #define MAX_ROWS ((uint64_t)64)

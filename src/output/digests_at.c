@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "outputs.h"
-#include "provenance.h"
+#include "provenance_write.h"
 
 /* The provenance is an object in OUT.json, and a string in a header. */
 static const struct {

@@ -6,7 +6,7 @@
 
 #include "outputs.h"
 #include "phema/json.h"
-#include "provenance.h"
+#include "provenance_write.h"
 
 /* ---- What OUT may be called ---- */
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "outputs.h"
-#include "provenance.h"
+#include "provenance_write.h"
 
 static bool is_own(const struct phema_metadata *item)
 {

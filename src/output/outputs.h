@@ -3,8 +3,8 @@
 #ifndef PLAN_OUTPUTS_H
 #define PLAN_OUTPUTS_H
 
-#include "phema/plan.h"
-#include "phema/text.h"
+#include "phema/output.h"
+#include "phema/strbuf.h"
 
 /* Outputs while they are made. */
 struct draft {

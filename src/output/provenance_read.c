@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "phema/json.h"
-#include "phema/plan.h"
-#include "provenance.h"
+#include "phema/output.h"
+#include "provenance_write.h"
 
 /* A provenance has a line for each snapshot: far less than this, and what is more is none. */
 #define MAX_TEXT ((size_t)64 << 20)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* provenance.c - see provenance.h. */
-#include "provenance.h"
+#include "provenance_write.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -126,7 +126,7 @@ static void write_provenance(struct phema_text *text, const struct phema_plan *p
     phema_json_out_string(&out, "metric", plan->metric);
     phema_json_out_number(&out, "ridge", solution->ridge);
     phema_json_out_string(&out, "solver", solution->solver);
-    phema_series_write_motion(&out, plan->series);
+    phema_plan_write_motion(&out, plan);
     phema_json_out_string(&out, "accumulate", options->accumulator);
     write_snapshots(&out, plan, target, options->hashes_inputs);
     if (plan->n_rules)

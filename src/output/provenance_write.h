@@ -2,8 +2,8 @@
 #ifndef PLAN_PROVENANCE_H
 #define PLAN_PROVENANCE_H
 
-#include "phema/plan.h"
-#include "phema/text.h"
+#include "phema/output.h"
+#include "phema/strbuf.h"
 
 /* Of the data of a snapshot, in the provenance; and no digits yet. */
 #define PROVENANCE_DATA_DIGEST "data_xxh3"

@@ -2,16 +2,16 @@
 /* sink.c - see sink.h. New files are filled in any order; a compressed one is written plain first
  * and compressed when it is whole; a copy is changed in place and its checksums mended; a directory
  * is published as one. One of several processes fills its part of new files alone. */
-#include "sink.h"
+#include "phema/sink.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "mend.h"
+#include "zip_checksum_update.h"
 #include "phema/cleanup.h"
-#include "phema/text.h"
+#include "phema/strbuf.h"
 #include "phema/writer.h"
-#include "sink_inside.h"
+#include "sink_internal.h"
 
 #define DEFAULT_LEVEL 3
 

@@ -7,9 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "phema/synth.h"
 #include "phema/writer.h"
-#include "sink.h"
+#include "phema/sink.h"
 
 /* ---- Names ---- */
 
@@ -63,18 +62,17 @@ static enum phema_status add_inside(struct phema_claims *claims, const char *pat
 
 /* "out.safetensors.part-2-of-8", and its journal */
 static enum phema_status add_marker(struct phema_claims *claims, const char *path,
-                                    const struct phema_synth_options *options,
-                                    struct phema_error *err)
+                                    uint64_t part, uint64_t n_parts, struct phema_error *err)
 {
     static const char *const ends[] = {"", ".journal"};
     int size = (int)strlen(path);
     while (size > 1 && path[size - 1] == '/')
         size--;
     enum phema_status status = PHEMA_OK;
-    for (size_t e = 0; options->n_parts && e < ARRAY_LEN(ends) && !status; e++) {
+    for (size_t e = 0; n_parts && e < ARRAY_LEN(ends) && !status; e++) {
         char *full = NULL;
         if (asprintf(&full, "%.*s.part-%llu-of-%llu%s", size, path,
-                     (unsigned long long)options->part, (unsigned long long)options->n_parts,
+                     (unsigned long long)part, (unsigned long long)n_parts,
                      ends[e]) < 0)
             return phema_fail_memory(err);
         status = phema_claims_add_output(claims, full, err);
@@ -83,8 +81,8 @@ static enum phema_status add_marker(struct phema_claims *claims, const char *pat
     return status;
 }
 
-PHEMA_FALLIBLE phema_synth_claim(const struct phema_plan *plan, const struct phema_outputs *outputs,
-                                 const struct phema_synth_options *options, struct phema_error *err)
+PHEMA_FALLIBLE sink_claim_names(const struct phema_plan *plan, const struct phema_outputs *outputs,
+                                uint64_t part, uint64_t n_parts, struct phema_error *err)
 {
     struct phema_claims *claims = plan->series->claims;
     bool is_directory = outputs->form == PHEMA_FORM_SHARDED;
@@ -93,7 +91,7 @@ PHEMA_FALLIBLE phema_synth_claim(const struct phema_plan *plan, const struct phe
         const struct phema_output *item = &outputs->items[j];
         status = for_names(outputs, j, add_name, claims, err);
         if (!status)
-            status = add_marker(claims, item->path, options, err);
+            status = add_marker(claims, item->path, part, n_parts, err);
         for (size_t f = 0; is_directory && f < item->n_files && !status; f++)
             status = add_inside(claims, item->path, item->files[f].name, err);
         for (size_t f = 0; is_directory && f < outputs->n_side_files && !status; f++)

@@ -4,9 +4,9 @@
 
 #include <stdatomic.h>
 
-#include "phema/hash.h"
+#include "phema/checksum.h"
 #include "phema/writer.h"
-#include "sink.h"
+#include "phema/sink.h"
 
 struct sink {
     const struct phema_plan *plan;

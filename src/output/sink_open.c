@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "phema/writer.h"
-#include "sink_inside.h"
+#include "sink_internal.h"
 
 /* ---- New files ---- */
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "phema/writer.h"
-#include "sink_inside.h"
+#include "sink_internal.h"
 
 #define CHUNK_BYTES ((uint64_t)1 << 20)
 

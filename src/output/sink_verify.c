@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "phema/text.h"
-#include "sink_inside.h"
+#include "phema/strbuf.h"
+#include "sink_internal.h"
 
 #define CHUNK_BYTES ((size_t)1 << 20)
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* mend.c - see mend.h. Records are taken from one counter; each is read back once. */
-#include "mend.h"
+#include "zip_checksum_update.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "phema/crc32.h"
+#include "phema/output.h"
+#include "phema/checksum.h"
 #include "phema/parallel.h"
 
 #define CHUNK_BYTES ((size_t)1 << 20)
@@ -139,7 +140,7 @@ PHEMA_FALLIBLE mend_checksums(struct phema_writer *writer, const struct phema_ch
     return status;
 }
 
-uint64_t mend_thread_bytes(void)
+uint64_t sink_checksum_thread_bytes(void)
 {
     return CHUNK_BYTES;
 }
@@ -147,4 +148,9 @@ uint64_t mend_thread_bytes(void)
 bool mend_is_needed(const struct phema_checkpoint *template)
 {
     return strcmp(phema_checkpoint_format(template), "torch-zip") == 0;
+}
+
+bool sink_has_checksums(const struct phema_outputs *outputs)
+{
+    return outputs->form == PHEMA_FORM_TEMPLATE && mend_is_needed(outputs->items[0].template);
 }

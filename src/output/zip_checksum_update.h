@@ -2,7 +2,7 @@
 #ifndef SYNTH_MEND_H
 #define SYNTH_MEND_H
 
-#include "phema/plan.h"
+#include "phema/series.h"
 #include "phema/writer.h"
 
 /* The CRC-32 of every record of the template in which one of the places lies, computed from what
@@ -17,8 +17,5 @@ PHEMA_FALLIBLE mend_checksums(struct phema_writer *writer, const struct phema_ch
 
 /* Whether such a copy has checksums at all. */
 bool mend_is_needed(const struct phema_checkpoint *template);
-
-/* What each of the threads holds. */
-uint64_t mend_thread_bytes(void);
 
 #endif

@@ -2,13 +2,13 @@
 /* advice.c - the solver's advice on a series, for the targets of a plan. */
 #include <stdlib.h>
 
-#include "problem.h"
+#include "solver_input.h"
 
 static enum phema_status ask(struct phema_plan_advice *advice, const struct phema_plan *plan,
                              const struct problem *problem, double max_error,
                              struct phema_error *err)
 {
-    const struct phema_problem given = problem_given(problem, plan->series);
+    const struct phema_problem given = problem_given(problem, plan->series, plan->motion);
     struct phema_advice found = {0};
     enum phema_status status = phema_advice_find(&found, &given, max_error, err);
     if (!status)

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "problem.h"
+#include "solver_input.h"
 
 /* The solver takes about 0.1 s for so many; all of them would take seconds at a thousand. */
 #define MOST_SNAPSHOTS 256
@@ -15,7 +15,6 @@ static size_t thin(struct phema_series *out, const struct phema_series *series, 
     struct phema_snapshot *snapshots = calloc(series->n, sizeof(*snapshots));
     *out = *series;
     out->snapshots = snapshots;
-    out->motion = NULL;
     if (!snapshots) {
         (void)phema_fail_memory(err);
         return 0;
@@ -51,7 +50,7 @@ static enum phema_status solve(double *errors, const struct phema_series *series
     struct problem problem = {0};
     if (!status)
         status = problem_set(&problem, series, series->n, true, targets, m, err);
-    const struct phema_problem given = problem_given(&problem, series);
+    const struct phema_problem given = problem_given(&problem, series, NULL);
     if (!status)
         status = phema_weights_solve(problem.solutions, &given, &options, err);
     for (size_t j = 0; j < m && !status; j++)

@@ -6,29 +6,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "given.h"
-#include "motion.h"
+#include "weights_file.h"
+#include "series_motion.h"
 #include "phema/memory.h"
-#include "phema/text.h"
-#include "problem.h"
+#include "phema/strbuf.h"
+#include "solver_input.h"
 #include "rules.h"
-#include "scales.h"
 #include "targets.h"
 
-static enum phema_status rate(struct problem *problem, const struct phema_series *series,
+static enum phema_status rate(struct problem *problem, const struct phema_plan *plan,
                               struct phema_error *err)
 {
-    struct phema_problem given = problem_given(problem, series);
+    struct phema_problem given = problem_given(problem, plan->series, plan->motion);
     return phema_weights_rate(problem->solutions, &given, err);
 }
 
 /* The error that the library's own synthesis makes by believing its labels: its weights (eq. 151 as
  * it stands, times as names write them), rated with the true profiles. */
-static enum phema_status rate_labels(struct problem *problem, const struct phema_series *series,
+static enum phema_status rate_labels(struct problem *problem, const struct phema_plan *plan,
                                      struct phema_target *targets, struct phema_error *err)
 {
     static const struct phema_solve_options as_published = {
         .metric = PHEMA_METRIC_PROFILE, .ridge = PHEMA_RIDGE_NONE, .keeps_sum = true};
+    const struct phema_series *series = plan->series;
     struct problem labels;
     enum phema_status status =
         problem_set(&labels, series, problem_count_used(series, targets[0].time), false, targets,
@@ -39,7 +39,7 @@ static enum phema_status rate_labels(struct problem *problem, const struct phema
     }
     for (size_t j = 0; !status && j < labels.m; j++)
         labels.targets[j].t = targets[j].named_time;
-    struct phema_problem given = problem_given(&labels, series);
+    struct phema_problem given = problem_given(&labels, plan->series, plan->motion);
     given.rounding = NULL;
     given.motion = NULL;
     given.run_end = 0;
@@ -50,7 +50,7 @@ static enum phema_status rate_labels(struct problem *problem, const struct phema
     for (size_t j = 0; !status && j < labels.m; j++)
         labels.targets[j] = problem->targets[j];
     if (!status)
-        status = rate(&labels, series, err);
+        status = rate(&labels, plan, err);
     for (size_t j = 0; !status && j < labels.m; j++) {
         targets[j].label_profile_error = labels.solutions[j].profile_error;
         targets[j].label_predicted_error = labels.solutions[j].predicted.total;
@@ -146,13 +146,13 @@ static enum phema_status solve_group(struct phema_plan *plan, struct phema_targe
         return fail_out_of_range(series, &targets[0], err);
     struct problem problem;
     enum phema_status status = problem_set(&problem, series, n, true, targets, m, err);
-    struct phema_problem given = problem_given(&problem, series);
+    struct phema_problem given = problem_given(&problem, plan->series, plan->motion);
     if (!status)
         status = phema_weights_solve(problem.solutions, &given, options, err);
     if (!status)
         status = take_merges(&problem, &given, err);
     if (!status && !problem.is_true)
-        status = rate_labels(&problem, series, targets, err);
+        status = rate_labels(&problem, plan, targets, err);
     if (!status)
         status = keep_solutions(&problem, series, n, targets, err);
     problem_clear(&problem);
@@ -198,11 +198,11 @@ static enum phema_status look_for_motion(struct phema_plan *plan,
     bool is_wanted = solve->metric == PHEMA_METRIC_MOTION;
     if (options->series.may_be_sampled && plan->series->has_profiles) {
         enum phema_status status =
-            motion_find(plan->series, is_wanted, options->series.max_ram_bytes, err);
+            motion_find(plan, is_wanted, options->series.max_ram_bytes, err);
         if (status)
             return status;
     }
-    if (is_wanted && !plan->series->motion)
+    if (is_wanted && !plan->motion)
         solve->metric = PHEMA_METRIC_WALK;
     plan->metric = names[solve->metric];
     return PHEMA_OK;
@@ -243,7 +243,7 @@ static enum phema_status rate_given(struct phema_plan *plan, struct phema_target
     }
     if (!status) {
         memcpy(problem.solutions[0].weights, solution->weights, series->n * sizeof(double));
-        status = rate(&problem, series, err);
+        status = rate(&problem, plan, err);
     }
     if (!status)
         status = keep_solutions(&problem, series, series->n, target, err);
@@ -346,7 +346,7 @@ static enum phema_status make(struct phema_plan *plan, const struct phema_plan_o
         return status;
     if (options->is_conversion)
         return take_as_is(plan, err);
-    status = scales_check(plan, err);
+    status = rules_check_quantised(plan, err);
     if (status)
         return status;
     if (options->weights_file)
@@ -405,6 +405,11 @@ void phema_plan_free(struct phema_plan *plan)
         free(plan->targets[j].solution.weights);
     free(plan->targets);
     rules_clear(plan);
+    if (plan->motion)
+        phema_motion_clear(plan->motion);
+    free(plan->motion);
+    free(plan->unmoved);
+    free(plan->doubts);
     phema_series_close(plan->series);
     phema_arena_clear(&plan->memory);
     free(plan);

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "phema/pattern.h"
-#include "phema/text.h"
+#include "phema/regex.h"
+#include "phema/strbuf.h"
 
 /* Each is a column of the solve for every time, and is searched for in every name. */
 #define MAX_RULES ((size_t)256)
@@ -181,6 +181,27 @@ void rules_mark_copies(struct phema_plan *plan)
         plan->series->tensors[i].rule = PHEMA_RULE_COPY;
         plan->series->tensors[i].reason = "rule";
     }
+}
+
+static bool is_averaged(const struct phema_plan *plan, size_t at)
+{
+    if (at == SIZE_MAX || plan->series->tensors[at].rule != PHEMA_RULE_AVERAGE)
+        return false;
+    size_t rule = plan->rule_of ? plan->rule_of[at] : 0;
+    return !rule || !plan->rules[rule - 1].is_copy;
+}
+
+PHEMA_FALLIBLE rules_check_quantised(const struct phema_plan *plan, struct phema_error *err)
+{
+    for (const struct phema_quantised *scaled = plan->series->scaled; scaled; scaled = scaled->next)
+        if (is_averaged(plan, scaled->codes_at) || is_averaged(plan, scaled->scale_at))
+            return phema_fail(
+                err, PHEMA_ERR_INPUTS,
+                "%s: tensor '%s': is quantised (%s codes, scale in '%s'): codes and scale averaged "
+                "apart give wrong values; dequantise the snapshots, copy both "
+                "(--rule 'RE=copy'), or leave both out (--exclude 'RE')",
+                plan->series->root, scaled->codes, phema_dtype_name(scaled->dtype), scaled->scale);
+    return PHEMA_OK;
 }
 
 void rules_clear(struct phema_plan *plan)

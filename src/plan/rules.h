@@ -23,6 +23,10 @@ void rules_mark_copies(struct phema_plan *plan);
 struct phema_target rules_column(const struct phema_plan_rule *rule,
                                  const struct phema_target *target);
 
+/* PHEMA_ERR_INPUTS  codes of a quantised tensor or their scale are averaged; names both. Rules have
+ * been matched. */
+PHEMA_FALLIBLE rules_check_quantised(const struct phema_plan *plan, struct phema_error *err);
+
 void rules_clear(struct phema_plan *plan);
 
 #endif

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* motion.c - see motion.h. */
-#include "motion.h"
+#include "series_motion.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "phema/json.h"
-#include "phema/text.h"
+#include "phema/strbuf.h"
 
 /* Powers of time alone miss distances by a factor e^0.06 to e^0.36 where update_every is right, and
  * by e^0.5 to e^2 where it is wrong by ten (docs/numerics.md). */
@@ -77,7 +77,7 @@ static uint64_t common_every(const struct seen *seen)
 
 /* How parameters move looks wild through profiles that are not what they are said to be. That is a
  * hint, and never decides. */
-static enum phema_status doubt_updates(struct phema_series *series, const struct seen *seen,
+static enum phema_status doubt_updates(struct phema_plan *plan, const struct seen *seen,
                                        struct phema_error *err)
 {
     static const uint64_t candidates[] = {1, 2, 5, 10, 20, 50, 100};
@@ -107,12 +107,12 @@ static enum phema_status doubt_updates(struct phema_series *series, const struct
                       exp(fmin(misfit, 99)), (unsigned long long)best);
     enum phema_status status = phema_text_check(&text, err);
     if (!status)
-        status = keep_text(&series->doubts, text.data, err);
+        status = keep_text(&plan->doubts, text.data, err);
     phema_text_clear(&text);
     return status;
 }
 
-static enum phema_status fit(struct phema_series *series, const struct seen *seen,
+static enum phema_status fit(struct phema_plan *plan, const struct seen *seen,
                              struct phema_error *err)
 {
     struct phema_motion *motion = calloc(1, sizeof(*motion));
@@ -124,8 +124,8 @@ static enum phema_status fit(struct phema_series *series, const struct seen *see
         free(motion);
         return status;
     }
-    series->motion = motion;
-    return doubt_updates(series, seen, err);
+    plan->motion = motion;
+    return doubt_updates(plan, seen, err);
 }
 
 /* Whether all snapshots are of about the size of the newest. PHEMA_NO names the one that is not. */
@@ -157,9 +157,10 @@ static enum phema_status check_sizes(const struct phema_series *series,
     return PHEMA_OK;
 }
 
-static enum phema_status look(struct phema_series *series, const struct phema_sample *sample,
+static enum phema_status look(struct phema_plan *plan, const struct phema_sample *sample,
                               struct phema_error *err)
 {
+    const struct phema_series *series = plan->series;
     struct phema_profile *profiles = calloc(series->n + 1, sizeof(*profiles));
     if (!profiles)
         return phema_fail_memory(err);
@@ -169,37 +170,41 @@ static enum phema_status look(struct phema_series *series, const struct phema_sa
     enum phema_status status =
         phema_motion_pairs(&seen.distances, &seen.n_distances, profiles, series->n, err);
     if (!status) {
-        phema_sample_measure(sample, seen.distances, seen.n_distances);
-        status = fit(series, &seen, err);
+        for (size_t d = 0; d < seen.n_distances; d++)
+            seen.distances[d].square =
+                phema_sample_distance(sample, seen.distances[d].i, seen.distances[d].j);
+        status = fit(plan, &seen, err);
         free(seen.distances);
     }
     free(profiles);
     return status;
 }
 
-PHEMA_FALLIBLE motion_find(struct phema_series *series, bool keeps_rounding, uint64_t max_ram_bytes,
+PHEMA_FALLIBLE motion_find(struct phema_plan *plan, bool keeps_rounding, uint64_t max_ram_bytes,
                            struct phema_error *err)
 {
+    struct phema_series *series = plan->series;
     struct phema_sample sample = {0};
     struct phema_error why = {""};
     enum phema_status status = phema_sample_read(&sample, series, max_ram_bytes, &why);
     if (!status) {
         status = check_sizes(series, &sample, &why);
-        series->has_odd_snapshot = status == PHEMA_NO;
+        plan->has_odd_snapshot = status == PHEMA_NO;
     }
     if (!status)
-        status = look(series, &sample, &why);
+        status = look(plan, &sample, &why);
     for (size_t k = 0; !status && keeps_rounding && k < series->n; k++)
         series->snapshots[k].rounding = sample.rounding[k];
     phema_sample_clear(&sample);
     if (status == PHEMA_NO)
-        return keep_text(&series->unmoved, why.message, err);
+        return keep_text(&plan->unmoved, why.message, err);
     return status ? phema_fail(err, status, "%s", why.message) : PHEMA_OK;
 }
 
-void phema_series_write_motion(struct phema_json_out *out, const struct phema_series *series)
+void phema_plan_write_motion(struct phema_json_out *out, const struct phema_plan *plan)
 {
-    const struct phema_motion *motion = series->motion;
+    const struct phema_series *series = plan->series;
+    const struct phema_motion *motion = plan->motion;
     if (!motion)
         return;
     phema_json_out_open(out, "motion", '{');

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* problem.c - see problem.h. */
-#include "problem.h"
+#include "solver_input.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -103,7 +103,7 @@ enum phema_status problem_set(struct problem *problem, const struct phema_series
     return PHEMA_OK;
 }
 
-struct phema_problem problem_given(const struct problem *problem, const struct phema_series *series)
+struct phema_problem problem_given(const struct problem *problem, const struct phema_series *series, const struct phema_motion *motion)
 {
     return (struct phema_problem){.snapshots = problem->snapshots,
                                   .rounding = problem->rounding,
@@ -111,5 +111,5 @@ struct phema_problem problem_given(const struct problem *problem, const struct p
                                   .targets = problem->mixes,
                                   .m = problem->m,
                                   .run_end = series->snapshots[series->n - 1].time,
-                                  .motion = series->motion};
+                                  .motion = motion};
 }

@@ -31,6 +31,6 @@ void problem_clear(struct problem *problem); /* takes the half-built */
 
 /* The same as the solver takes it; borrowed. */
 struct phema_problem problem_given(const struct problem *problem,
-                                   const struct phema_series *series);
+                                   const struct phema_series *series, const struct phema_motion *motion);
 
 #endif

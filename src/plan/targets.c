@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "phema/spec.h"
+#include "phema/profile.h"
 
 static const char target_label[] = "the target";
 

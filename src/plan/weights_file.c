@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* given.c - see given.h. Lines may have spaces in the file's name: the weight is what stands behind
  * the last one. */
-#include "given.h"
+#include "weights_file.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "phema/file.h"
+#include "phema/mapped_file.h"
 #include "phema/json.h"
-#include "phema/text.h"
+#include "phema/strbuf.h"
 #include "targets.h"
 
 /* Each has a weight for every snapshot, whatever little of it stands in the file: 10000 of them for

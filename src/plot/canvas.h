@@ -5,7 +5,7 @@
 
 #include "phema/error.h"
 #include "phema/span.h"
-#include "phema/text.h"
+#include "phema/strbuf.h"
 
 struct pen {
     uint32_t color; /* 0xRRGGBB */

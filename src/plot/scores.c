@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "phema/plot.h"
-#include "phema/text.h"
+#include "phema/strbuf.h"
 
 #define LARGEST_SCORE 1e100 /* differences of what is drawn must be numbers */
 #define FIELD_SIZE    64    /* of a number with room to spare; longer ones are none */

@@ -3,7 +3,7 @@
  * every machine rounds it alike. */
 #include "phema/profile.h"
 
-#include "quad.h"
+#include "phema/quad.h"
 
 static double power_beta(const struct phema_profile *profile, uint64_t step)
 {

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "phema/file.h"
+#include "phema/mapped_file.h"
 #include "phema/number.h"
-#include "terms.h"
+#include "spec_internal.h"
 
 /* A step of 16 digits, a beta of 25, and room for people: what is longer is no line of a table. */
 #define MAX_LINE ((size_t)256)

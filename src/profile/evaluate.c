@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* evaluate.c - a profile as a curve, to be drawn: what of it lies before each of some times. */
-#include "kind.h"
-#include "set.h"
+#include "phema/family.h"
 
 static double share_between(double at, double begin, double end, double before, double after)
 {

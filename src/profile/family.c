@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* kind.c - profiles of one kind within an interval: closed forms for pairs of powers, exponentials
  * and windows (docs/numerics.md), quadrature for the others. */
-#include "kind.h"
+#include "phema/family.h"
 
 /* Beyond this the asymptotic series of phi is exact to a quad: what it leaves out is e^-x. */
 #define LARGE_X   120
@@ -382,4 +382,13 @@ phema_quad phema_local_densities(const struct phema_local *a, const struct phema
             return (1 - b->decay) / a->to;
     }
     return integrate(&(struct pair){a, b, true}, rule);
+}
+
+phema_quad phema_log_updates(uint64_t every, phema_quad t)
+{
+    uint64_t updates = ((uint64_t)t - 1) / every;
+    phema_quad part = 1 / (phema_quad)every;
+    int sign;
+    return phema_quad_lgamma_r((phema_quad)updates + 1 + part, &sign) -
+           phema_quad_lgamma_r((phema_quad)updates + 1 + 2 * part, &sign);
 }

@@ -2,7 +2,7 @@
 /* merges.c - the factors of merges of snapshots, as training of language models has them: PMA
  * (arXiv:2505.12082: simple, weighted and exponential moving average) and WSM (arXiv:2507.17634).
  */
-#include "terms.h"
+#include "spec_internal.h"
 
 /* M_1 = W_1, M_i = alpha W_i + (1 - alpha) M_(i-1). */
 static void fill_recursive(double *factors, size_t n, double alpha)

@@ -3,8 +3,8 @@
  * appendix C.1). Roots and betas are computed in quad, so that every machine rounds them alike. */
 #include "phema/profile.h"
 
-#include "phema/text.h"
-#include "quad.h"
+#include "phema/strbuf.h"
+#include "phema/quad.h"
 
 /* f(g) = g^3 + 7 g^2 + (16 - s^-2) g + 12 - s^-2 is convex for g > -7/3 and f(1/s) > 0: Newton from
  * 1/s walks down to the largest root without crossing it. */

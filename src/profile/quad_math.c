@@ -4,7 +4,7 @@
 #include <float.h>
 #include <math.h>
 
-#include "terms.h"
+#include "spec_internal.h"
 
 #if LDBL_MANT_DIG == 113
 typedef long double quad;

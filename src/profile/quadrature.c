@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* quadrature.c - Gauss-Legendre where a function is analytic well beyond the interval, tanh-sinh
  * (Takahasi and Mori 1974) where a power begins at its end. */
-#include "quadrature.h"
+#include "phema/quadrature.h"
 
 /* Per interval of a Gauss rule: e^8 is a polynomial of degree 47 to 1e-38. */
 #define MAX_EXPONENT 8

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* shown.c - the canonical text of a SPEC, which reads back as the same average to the last bit, and
  * what of it a file's name can hold. */
-#include "shown.h"
+#include "spec_format.h"
 
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
 
-#include "kinds.h"
+#include "spec_kinds.h"
 
 /* Names of files are at most 255 bytes, with a prefix, a time and endings. */
 #define MAX_FILE_PART ((size_t)120)

@@ -2,7 +2,7 @@
 #ifndef SPEC_SHOWN_H
 #define SPEC_SHOWN_H
 
-#include "terms.h"
+#include "spec_internal.h"
 
 /* Fills in shown and file_part. */
 PHEMA_FALLIBLE spec_show(struct phema_spec *spec, struct phema_error *err);

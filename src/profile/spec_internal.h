@@ -2,7 +2,7 @@
 #ifndef SPEC_TERMS_H
 #define SPEC_TERMS_H
 
-#include "phema/spec.h"
+#include "phema/profile.h"
 
 #define SPEC_MAX_KEYS 6
 

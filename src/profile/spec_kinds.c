@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* kinds.c - the kinds of averages and merges, and the keys each of them has. */
-#include "kinds.h"
+#include "spec_kinds.h"
 
 #include <float.h>
 #include <string.h>
 
-#include "phema/text.h"
+#include "phema/strbuf.h"
 
 #define NONE PHEMA_UNKNOWN
 

@@ -2,7 +2,7 @@
 #ifndef SPEC_KINDS_H
 #define SPEC_KINDS_H
 
-#include "terms.h"
+#include "spec_internal.h"
 
 /* NULL when there is none of that name. */
 const struct spec_kind *spec_kind_find(const char *name, size_t size);

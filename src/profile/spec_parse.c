@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* spec.c - reads the texts of spec.h. A term is KIND[:KEY=VALUE,...]; a difference is two of them
  * with " - " between: bare minus signs are parts of names and numbers. */
-#include "phema/spec.h"
+#include "phema/profile.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "kinds.h"
+#include "spec_kinds.h"
 #include "phema/claims.h"
 #include "phema/number.h"
-#include "shown.h"
+#include "spec_format.h"
 
 /* ---- Values ---- */
 

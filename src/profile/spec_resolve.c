@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "shown.h"
+#include "spec_format.h"
 
 PHEMA_FALLIBLE spec_power(double *sigma_rel, double *gamma, const struct phema_spec_term *term,
                           struct phema_error *err)

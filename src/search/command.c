@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lines.h"
+#include "csv_line.h"
 #include "phema/cleanup.h"
 
 extern char **environ;

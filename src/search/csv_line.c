@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* lines.c - see lines.h. */
-#include "lines.h"
+#include "csv_line.h"
 
 #include <stdlib.h>
 #include <string.h>

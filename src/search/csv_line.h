@@ -3,7 +3,7 @@
 #define SEARCH_LINES_H
 
 #include "phema/span.h"
-#include "phema/text.h"
+#include "phema/strbuf.h"
 
 /* The last line of the first *end bytes without blanks around it, and *end moved before it. Lines
  * end at a carriage return as well, as those of progress bars do. */

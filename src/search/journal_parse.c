@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "journal.h"
-#include "lines.h"
+#include "csv_line.h"
 #include "phema/json.h"
 
 /* ---- Lists ---- */

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "lines.h"
+#include "csv_line.h"
 
 #define LARGEST_SCORE 1e100 /* differences of scores must be numbers */
 

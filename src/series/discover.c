@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* scan.c - a directory, a @list or a manifest becomes candidates. The order of a directory, file
  * times and the locale have no influence: candidates are sorted by the bytes of their names. */
-#include "scan.h"
+#include "discover.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "phema/file.h"
+#include "phema/mapped_file.h"
 
 void scan_note(struct scan *scan, const char *format, ...)
 {

@@ -5,9 +5,9 @@
 
 #include "layouts.h"
 #include "phema/arena.h"
-#include "phema/plan.h"
-#include "phema/spec.h"
-#include "phema/text.h"
+#include "phema/series.h"
+#include "phema/profile.h"
+#include "phema/strbuf.h"
 
 struct candidate {
     const char *path;                    /* NULL in a manifest without files */

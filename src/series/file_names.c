@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "phema/pattern.h"
-#include "scan.h"
+#include "phema/regex.h"
+#include "discover.h"
 
 /* A decimal number from a name; NaN when the group is empty or no plain number. */
 static double number_in(struct phema_span text)

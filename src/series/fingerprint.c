@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "phema/hash.h"
+#include "phema/checksum.h"
 #include "phema/memory.h"
-#include "phema/plan.h"
+#include "phema/series.h"
 
 /* Windows begin at multiples of as many elements of a tensor: on bytes, whatever the dtype. */
 #define WINDOW_ELEMS ((uint64_t)1024)

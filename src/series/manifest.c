@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "phema/file.h"
+#include "phema/mapped_file.h"
 #include "phema/json.h"
-#include "scan.h"
+#include "discover.h"
 
 struct reading {
     struct scan *scan;

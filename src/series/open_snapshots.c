@@ -2,14 +2,14 @@
 /* opening.c - files become snapshots. They are opened one after another and only their places are
  * kept, so that memory does not depend on the number of snapshots; several snapshots of one file
  * share its mapping. */
-#include "opening.h"
+#include "open_snapshots.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "facts.h"
+#include "snapshot_metadata.h"
 #include "phema/memory.h"
 
 /* ---- Files ---- */
@@ -134,7 +134,7 @@ static void note_attributes(struct opening *opening, const struct phema_checkpoi
 /* inspect says what would be averaged; synth refuses these. */
 static void note_scales(struct opening *opening)
 {
-    const struct phema_scaled *first = opening->series->scaled;
+    const struct phema_quantised *first = opening->series->scaled;
     if (!first || opening->options->is_conversion)
         return;
     scan_note(&opening->scan,

@@ -2,8 +2,8 @@
 #ifndef PLAN_OPENING_H
 #define PLAN_OPENING_H
 
-#include "agree.h"
-#include "scan.h"
+#include "tensor_table.h"
+#include "discover.h"
 #include "subtree.h"
 
 /* What is needed while a series is opened, and freed after. */

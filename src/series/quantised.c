@@ -13,11 +13,11 @@
  *   X.weight, X.SCB; X.weight.absmax        bitsandbytes
  * So a name of a scale is a stem, and behind it words of which one means a scale; its codes are the
  * stem, perhaps with a word of their own, or the weight beside it. */
-#include "scales.h"
+#include "quantised.h"
 
 #include <string.h>
 
-#include "phema/text.h"
+#include "phema/strbuf.h"
 
 /* Words behind a stem: "weight_scale_inv" has three. */
 #define MAX_WORDS 4
@@ -148,7 +148,7 @@ static enum phema_status add(const struct agreement *agreement, const struct phe
                              const struct phema_tensor *scale, struct phema_error *err)
 {
     struct phema_series *series = agreement->series;
-    struct phema_scaled scaled = {.dtype = codes->dtype};
+    struct phema_quantised scaled = {.dtype = codes->dtype};
     enum phema_status status = find_in_series(&scaled.codes_at, agreement, codes, err);
     if (!status)
         status = find_in_series(&scaled.scale_at, agreement, scale, err);
@@ -159,7 +159,7 @@ static enum phema_status add(const struct agreement *agreement, const struct phe
     scaled.codes = phema_arena_copy(agreement->arena, name, strlen(name));
     name = phema_name_shown(&shown, scale->name, scale->name_size);
     scaled.scale = phema_arena_copy(agreement->arena, name, strlen(name));
-    struct phema_scaled *kept = phema_arena_alloc(agreement->arena, sizeof(*kept));
+    struct phema_quantised *kept = phema_arena_alloc(agreement->arena, sizeof(*kept));
     if (!scaled.codes || !scaled.scale || !kept)
         return phema_fail_memory(err);
     *kept = scaled;
@@ -183,25 +183,4 @@ PHEMA_FALLIBLE scales_find(const struct agreement *agreement, struct phema_error
     }
     phema_text_clear(&name);
     return status;
-}
-
-static bool is_averaged(const struct phema_plan *plan, size_t at)
-{
-    if (at == SIZE_MAX || plan->series->tensors[at].rule != PHEMA_RULE_AVERAGE)
-        return false;
-    size_t rule = plan->rule_of ? plan->rule_of[at] : 0;
-    return !rule || !plan->rules[rule - 1].is_copy;
-}
-
-PHEMA_FALLIBLE scales_check(const struct phema_plan *plan, struct phema_error *err)
-{
-    for (const struct phema_scaled *scaled = plan->series->scaled; scaled; scaled = scaled->next)
-        if (is_averaged(plan, scaled->codes_at) || is_averaged(plan, scaled->scale_at))
-            return phema_fail(
-                err, PHEMA_ERR_INPUTS,
-                "%s: tensor '%s': is quantised (%s codes, scale in '%s'): codes and scale averaged "
-                "apart give wrong values; dequantise the snapshots, copy both "
-                "(--rule 'RE=copy'), or leave both out (--exclude 'RE')",
-                plan->series->root, scaled->codes, phema_dtype_name(scaled->dtype), scaled->scale);
-    return PHEMA_OK;
 }

@@ -3,13 +3,10 @@
 #ifndef PLAN_SCALES_H
 #define PLAN_SCALES_H
 
-#include "agree.h"
+#include "tensor_table.h"
 
 /* Once the table of the first snapshot is there: fills in series->scaled, told by names and dtypes
  * of all tensors of the file, whether they take part or not. */
 PHEMA_FALLIBLE scales_find(const struct agreement *agreement, struct phema_error *err);
-
-/* PHEMA_ERR_INPUTS  codes or their scale are averaged; names both. Rules have been matched. */
-PHEMA_FALLIBLE scales_check(const struct phema_plan *plan, struct phema_error *err);
 
 #endif

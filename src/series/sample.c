@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "phema/element.h"
+#include "phema/dtype.h"
 #include "phema/memory.h"
 #include "phema/parallel.h"
-#include "phema/plan.h"
-#include "sample_choice.h"
+#include "phema/series.h"
+#include "sample_positions.h"
 
 /* Squares of numbers between these, and sums and quotients of the squares, are finite. Only F64
  * goes further. */
@@ -409,19 +409,16 @@ void phema_sample_clear(struct phema_sample *sample)
     *sample = (struct phema_sample){0};
 }
 
-void phema_sample_measure(const struct phema_sample *sample, struct phema_distance *distances,
-                          size_t n_distances)
+double phema_sample_distance(const struct phema_sample *sample, size_t i, size_t j)
 {
-    for (size_t d = 0; d < n_distances; d++) {
-        const double *a = sample->values + distances[d].i * sample->n_elems;
-        const double *b = sample->values + distances[d].j * sample->n_elems;
-        double lanes[N_LANES] = {0}, sum = 0;
-        for (size_t i = 0; i < sample->n_elems; i++) {
-            double difference = a[i] - b[i];
-            lanes[i % N_LANES] += difference * difference;
-        }
-        for (size_t lane = 0; lane < N_LANES; lane++)
-            sum += lanes[lane];
-        distances[d].square = sum / (double)sample->n_elems / sample->mean_square;
+    const double *a = sample->values + i * sample->n_elems;
+    const double *b = sample->values + j * sample->n_elems;
+    double lanes[N_LANES] = {0}, sum = 0;
+    for (size_t e = 0; e < sample->n_elems; e++) {
+        double difference = a[e] - b[e];
+        lanes[e % N_LANES] += difference * difference;
     }
+    for (size_t lane = 0; lane < N_LANES; lane++)
+        sum += lanes[lane];
+    return sum / (double)sample->n_elems / sample->mean_square;
 }

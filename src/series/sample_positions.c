@@ -3,7 +3,7 @@
  * by name; it is cut into equal strata and a block is taken from each. So every element is as
  * likely as any other, and what is taken depends on names, shapes, dtypes, and on how many and
  * whether compressed snapshots there are: not on files, nor on the order of anything in them. */
-#include "sample_choice.h"
+#include "sample_positions.h"
 
 #include <stdlib.h>
 #include <string.h>

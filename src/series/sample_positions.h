@@ -2,7 +2,7 @@
 #ifndef PLAN_SAMPLE_CHOICE_H
 #define PLAN_SAMPLE_CHOICE_H
 
-#include "phema/plan.h"
+#include "phema/series.h"
 
 /* Elements [first, first + n) of a tensor of the series, and the column of the sample in which the
  * numbers begin that they are made of: one each, two of complex ones. */

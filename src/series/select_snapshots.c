@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "facts.h"
-#include "scan.h"
+#include "snapshot_metadata.h"
+#include "discover.h"
 
 static bool is_default_output_name(const char *base)
 {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* series.c - from SNAPSHOTS to a series: scan the names, choose, open, agree. */
-#include "phema/plan.h"
+#include "phema/series.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "opening.h"
+#include "open_snapshots.h"
 
 /* ---- Together ---- */
 
@@ -189,11 +189,6 @@ void phema_series_close(struct phema_series *series)
     free(series->snapshots);
     free(series->root);
     free(series->key);
-    if (series->motion)
-        phema_motion_clear(series->motion);
-    free(series->motion);
-    free(series->unmoved);
-    free(series->doubts);
     phema_arena_clear(&series->memory);
     phema_claims_free(series->claims);
     free(series);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* facts.c - metadata and bookkeeping tensors, read from headers that are open anyway. */
-#include "facts.h"
+#include "snapshot_metadata.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "phema/file.h"
+#include "phema/mapped_file.h"
 #include "phema/json.h"
 
 /* NaN when the key is missing. */

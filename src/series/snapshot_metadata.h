@@ -3,7 +3,7 @@
 #define PLAN_FACTS_H
 
 #include "phema/formats.h"
-#include "scan.h"
+#include "discover.h"
 
 /* Metadata of our own (posthoc_ema.*) against what the name said; fills in what it did not.
  *   specs      where the profile of another shape than power goes

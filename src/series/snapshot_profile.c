@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "opening.h"
+#include "open_snapshots.h"
 
 PHEMA_FALLIBLE profiles_read(struct opening *opening, struct phema_error *err)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "facts.h"
+#include "snapshot_metadata.h"
 
 bool root_is_optimizer(const char *name, size_t size)
 {

@@ -4,7 +4,7 @@
 
 #include "phema/arena.h"
 #include "phema/formats.h"
-#include "scan.h"
+#include "discover.h"
 
 /* A tensor that the series has under another name; to: {NULL, 0} when it takes no part. */
 struct rename {

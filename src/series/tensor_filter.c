@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* selection.c - see selection.h. */
-#include "selection.h"
+#include "tensor_filter.h"
 
 #include <string.h>
 

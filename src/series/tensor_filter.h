@@ -2,8 +2,8 @@
 #ifndef PLAN_SELECTION_H
 #define PLAN_SELECTION_H
 
-#include "phema/pattern.h"
-#include "phema/plan.h"
+#include "phema/regex.h"
+#include "phema/series.h"
 #include "subtree.h"
 
 struct selection {

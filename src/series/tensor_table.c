@@ -2,7 +2,7 @@
 /* agree.c - one table of tensors for the whole series; every snapshot adds only its places, and
  * shares even those with one whose files look alike, so that memory does not grow with the number
  * of snapshots. */
-#include "agree.h"
+#include "tensor_table.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "phema/sort.h"
-#include "phema/text.h"
-#include "scales.h"
+#include "phema/strbuf.h"
+#include "quantised.h"
 
 static struct phema_place place_of(const struct phema_tensor *tensor)
 {

@@ -3,8 +3,8 @@
 #define PLAN_AGREE_H
 
 #include "phema/arena.h"
-#include "phema/plan.h"
-#include "selection.h"
+#include "phema/series.h"
+#include "tensor_filter.h"
 
 struct agreement {
     struct phema_arena *arena;

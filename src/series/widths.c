@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "opening.h"
+#include "open_snapshots.h"
 
 PHEMA_FALLIBLE widths_fail_unsaid(const struct opening *opening, struct phema_error *err)
 {

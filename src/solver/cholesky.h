@@ -7,7 +7,7 @@
 #include "phema/error.h"
 #include "phema/span.h"
 
-#include "fixed.h"
+#include "fixed_point.h"
 
 struct phema_cholesky {
     size_t n;

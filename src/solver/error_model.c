@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* predict.c - ratings of weights: errors of the profile in both metrics, and the error of the
  * tensors that is to be expected (docs/numerics.md). */
-#include "predict.h"
+#include "error_model.h"
 
 /* |EMA 0.05 - EMA 0.10| of |EMA| at the end of the run, as real trainings have it. */
 #define WANDERED ((phema_quad)0.03)

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "quad.h"
+#include "phema/quad.h"
 
 __extension__ typedef __int128 phema_fixed;
 __extension__ typedef unsigned __int128 phema_ufixed;

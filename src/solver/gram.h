@@ -6,10 +6,10 @@
 #define PHEMA_PROFILE_GRAM_H
 
 #include "phema/parallel.h"
-#include "phema/profile.h"
+#include "phema/solver.h"
 
-#include "fixed.h"
-#include "set.h"
+#include "fixed_point.h"
+#include "profile_set.h"
 
 enum phema_gram_metric { PHEMA_GRAM_WHITE, PHEMA_GRAM_WALK, PHEMA_GRAM_MOTION };
 #define PHEMA_N_GRAMS 3

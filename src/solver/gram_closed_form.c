@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* products.c - inner products of all profiles of a set: in closed form for power functions and
  * amplitudes that never change, else summed over the intervals of the set (sums.c). */
-#include "products.h"
+#include "gram_closed_form.h"
 
 #include <stdlib.h>
 

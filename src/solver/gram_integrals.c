@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* sums.c - inner products of profiles of any shape, and of any motion: sums over the intervals of a
  * set, read off where a profile ends. */
-#include "products.h"
+#include "gram_closed_form.h"
 
 #include <stdlib.h>
 
-#include "pieces.h"
+#include "intervals.h"
 
 struct sums { /* up to the time that is reached */
     const struct phema_set *set;

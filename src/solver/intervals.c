@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* pieces.c - goes through the intervals of a set: in closed form where time is continuous, else
  * step by step. */
-#include "pieces.h"
+#include "intervals.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
 #ifndef PHEMA_PROFILE_PIECES_H
 #define PHEMA_PROFILE_PIECES_H
 
-#include "set.h"
+#include "profile_set.h"
 
 struct phema_kind_pair {
     size_t a, b;

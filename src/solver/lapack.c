@@ -21,7 +21,7 @@
 
 #include "phema/library.h"
 #include "phema/memory.h"
-#include "phema/text.h"
+#include "phema/strbuf.h"
 
 /* Address space that OpenBLAS 0.3.21 to 0.3.29 takes: 48 MiB of files and two buffers of 128 MiB,
  * and in the OpenMP build a buffer for each processor of the machine. */

@@ -2,11 +2,11 @@
 /* solve.c - factorises the system of a metric and solves it for targets: Cholesky in fixed point up
  * to 700 unknowns, above that LAPACK's in float64 with residuals in quad, and the former again
  * where float64 does not carry. */
-#include "solve.h"
+#include "linear_system.h"
 
 #include <stdlib.h>
 
-#include "phema/text.h"
+#include "phema/strbuf.h"
 
 #include "lapack.h"
 

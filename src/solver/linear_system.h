@@ -4,7 +4,7 @@
 
 #include "cholesky.h"
 #include "gram.h"
-#include "wide.h"
+#include "mpfr_system.h"
 
 enum phema_sum {
     PHEMA_SUM_FREE,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* motion.c - how parameters moved, from the distances between snapshots (docs/numerics.md): powers
  * of time for the random walk and the jitter first, then a factor for every interval. */
-#include "phema/profile.h"
+#include "phema/solver.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* motion_pairs.c - which distances between snapshots say how parameters move. */
-#include "phema/profile.h"
+#include "phema/solver.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* wide.c - see wide.h. The only file that knows MPFR. It ends the program where it finds no memory:
  * so the numbers are allocated here, and there has to be room for what else it needs. */
-#include "wide.h"
+#include "mpfr_system.h"
 
 #include <mpfr.h>
 #include <stdlib.h>

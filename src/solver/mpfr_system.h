@@ -3,7 +3,7 @@
 #ifndef PHEMA_PROFILE_WIDE_H
 #define PHEMA_PROFILE_WIDE_H
 
-#include "set.h"
+#include "profile_set.h"
 
 #define PHEMA_WIDE_MAX_SNAPSHOTS 1024 /* a factorisation of ten seconds */
 

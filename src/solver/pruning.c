@@ -2,14 +2,14 @@
 /* advise.c - which snapshots could go, and how many times would do: the predicted error of fewer.
  * Backward elimination: with P the inverse of the system on the weights that keep the sum, leaving
  * out snapshot i costs w_i^2 / P_ii exactly, and makes the weights w - P_i w_i / P_ii. */
-#include "phema/profile.h"
+#include "phema/solver.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "predict.h"
-#include "solve.h"
+#include "error_model.h"
+#include "linear_system.h"
 
 struct elimination {
     size_t n, m;

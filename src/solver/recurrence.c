@@ -3,7 +3,7 @@
  * over the steps of an interval carries the products of every two kinds of average at the same
  * step. Sums are compensated, so that long double (64 bits) gives some 22 digits after a million
  * steps. */
-#include "pieces.h"
+#include "intervals.h"
 
 #include <stdlib.h>
 

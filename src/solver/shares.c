@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "pieces.h"
+#include "intervals.h"
 
 /* Intervals so far back that they add less than this to a pair's sums are left out. */
 #define NEGLIGIBLE 1e-12L

@@ -2,7 +2,7 @@
 #ifndef PHEMA_PROFILE_SHARES_H
 #define PHEMA_PROFILE_SHARES_H
 
-#include "phema/profile.h"
+#include "phema/solver.h"
 
 struct phema_share {
     size_t interval;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* weights.c - the doors of the solver: weights for a set of targets, and what weights are worth.
  * One factorisation serves all targets, unless the ridge depends on the target's time. */
-#include "phema/profile.h"
+#include "phema/solver.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "phema/text.h"
+#include "phema/strbuf.h"
 
-#include "predict.h"
-#include "solve.h"
+#include "error_model.h"
+#include "linear_system.h"
 
 struct problem {
     const struct phema_problem *given;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* against.c - see against.h. New files are looked into by name, whatever else their headers say; a
  * copy has the places of its template, and the rest of its bytes. */
-#include "against.h"
+#include "compare_output.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "phema/crc32.h"
-#include "phema/text.h"
+#include "phema/checksum.h"
+#include "phema/strbuf.h"
 
 struct against {
     const struct phema_plan *plan;

@@ -3,7 +3,7 @@
 #ifndef SYNTH_AGAINST_H
 #define SYNTH_AGAINST_H
 
-#include "phema/plan.h"
+#include "phema/output.h"
 
 struct against;
 struct piece;

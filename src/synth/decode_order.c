@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* turns.c - see turns.h. */
-#include "turns.h"
+#include "decode_order.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #ifndef SYNTH_TURNS_H
 #define SYNTH_TURNS_H
 
-#include "phema/plan.h"
+#include "phema/series.h"
 
 struct turns;
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* digests.c - see digests.h. */
-#include "digests.h"
+#include "input_digests.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "blocks.h"
+#include "tile_blocks.h"
 #include "phema/writer.h"
 
 #define CACHE_LINE ((size_t)64)

@@ -1,11 +1,11 @@
 /* digests.h - by what the data of the snapshots are known again: of each snapshot a sum over blocks
- * (phema/hash.h) of all that was read of it, which is the same whatever the tiles, threads, parts
+ * (phema/checksum.h) of all that was read of it, which is the same whatever the tiles, threads, parts
  * and passes are. What a run reads of a snapshot depends on all its targets, so that there is a sum
  * for each kind of tensors, and an output takes those that it was made of. */
 #ifndef SYNTH_DIGESTS_H
 #define SYNTH_DIGESTS_H
 
-#include "run.h"
+#include "run_state.h"
 
 struct worker;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* inputs.c - see inputs.h. */
-#include "inputs.h"
+#include "input_io.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
 #ifndef SYNTH_INPUTS_H
 #define SYNTH_INPUTS_H
 
-#include "run.h"
+#include "run_state.h"
 
 /* A fault maps what the page cache has around it, within this many bytes (the kernel's
  * fault_around_bytes): so mapped pages reach beyond the data at both ends. */

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* budget.c - see budget.h. */
-#include "budget.h"
+#include "memory_budget.h"
 
 #include <string.h>
 
-#include "digests.h"
-#include "feeder.h"
-#include "mend.h"
+#include "input_digests.h"
+#include "gpu/gpu_setup.h"
 #include "phema/memory.h"
-#include "phema/text.h"
+#include "phema/strbuf.h"
 #include "phema/writer.h"
-#include "progress.h"
+#include "resume/journal_write.h"
 
 /* A tile of 64 Ki sums in float64 is half a megabyte: it stays in the L2 cache while eight inputs
  * at a time stream past, and each input is read in runs of 128 KiB and more (docs/speed.md): no
@@ -293,8 +292,8 @@ static void size_finishers(struct budget *budget, const struct run *run)
             phema_writer_zstd_bytes(&n_frames, outputs->level, outputs->items[j].size_bytes);
         n_pieces = n_frames > n_pieces ? n_frames : n_pieces;
     }
-    if (outputs->form == PHEMA_FORM_TEMPLATE && mend_is_needed(outputs->items[0].template)) {
-        budget->finisher = mend_thread_bytes();
+    if (sink_has_checksums(outputs)) {
+        budget->finisher = sink_checksum_thread_bytes();
         n_pieces = run->plan->series->n_tensors;
     }
     unsigned n_threads = run->options.n_threads;

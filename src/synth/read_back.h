@@ -2,7 +2,7 @@
 #ifndef SYNTH_READ_BACK_H
 #define SYNTH_READ_BACK_H
 
-#include "run.h"
+#include "run_state.h"
 
 /* Where options.verifies, of an output that is finished: PHEMA_ERR_OUTPUT names it, and a tensor in
  * it that is not what was written. */

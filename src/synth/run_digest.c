@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* identity.c - see identity.h. FNV-1a of 64 bits: against mistakes, not against malice. */
-#include "identity.h"
+#include "run_digest.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* run.c - see run.h. */
-#include "run.h"
+#include "run_state.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "digests.h"
-#include "feeder.h"
-#include "inputs.h"
-#include "progress.h"
-#include "sums.h"
+#include "input_digests.h"
+#include "gpu/gpu_setup.h"
+#include "input_io.h"
+#include "resume/journal_write.h"
+#include "sum_dtypes.h"
 
 /* Mapped input of a worker, of one snapshot and of all. */
 #define MAX_JOB_BYTES    ((uint64_t)8 << 20)

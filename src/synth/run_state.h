@@ -4,12 +4,12 @@
 
 #include <stdatomic.h>
 
-#include "budget.h"
-#include "groups.h"
-#include "job.h"
+#include "memory_budget.h"
+#include "target_groups.h"
+#include "tiling.h"
 #include "phema/synth.h"
-#include "sink.h"
-#include "turns.h"
+#include "phema/sink.h"
+#include "decode_order.h"
 
 /* Inputs that are copied before they are added up: as many as the kernels take at once, which is
  * more for many targets, whose tiles are small. */

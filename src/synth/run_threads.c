@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* crew.c - see crew.h. */
-#include "crew.h"
+#include "run_threads.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include "digests.h"
+#include "input_digests.h"
 #include "phema/memory.h"
 #include "phema/parallel.h"
-#include "resume.h"
+#include "resume/resume.h"
 #include "worker.h"
 
 double clock_now_s(void)

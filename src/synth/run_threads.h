@@ -2,7 +2,7 @@
 #ifndef SYNTH_CREW_H
 #define SYNTH_CREW_H
 
-#include "run.h"
+#include "run_state.h"
 
 double clock_now_s(void); /* of a clock that only goes forward */
 

@@ -3,11 +3,11 @@
  * (n - i + 2) |w_i x_i|, i from 1, to first order in u = 2^-24: w_i is rounded once, and each
  * addition from the i-th on rounds what is there (Higham, Accuracy and Stability of Numerical
  * Algorithms, section 3.1). Snapshots of one training are nearly equal, and so the x. */
-#include "sums.h"
+#include "sum_dtypes.h"
 
 #include <math.h>
 
-#include "run.h"
+#include "run_state.h"
 
 /* Rounding to F16 is off by up to 2^-11 of a number, to narrower types and BF16 by more. Sums whose
  * own error stays below 2^-18, which is 2^-24 times this, change one in a hundred roundings at

@@ -10,13 +10,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "crew.h"
-#include "digests.h"
-#include "identity.h"
+#include "run_threads.h"
+#include "input_digests.h"
+#include "run_digest.h"
 #include "phema/cleanup.h"
 #include "phema/memory.h"
 #include "phema/writer.h"
-#include "progress.h"
+#include "resume/journal_write.h"
 #include "read_back.h"
 
 /* What crews have not seen: opening and solving, and what was over quickly. */

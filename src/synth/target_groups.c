@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* groups.c - see groups.h. */
-#include "groups.h"
+#include "target_groups.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "sums.h"
+#include "sum_dtypes.h"
 
 /* Weights made by the solver sum to 1 within rounding; libraries that do not normalise are off by
  * 1e-4 and more, and a sum that is off scales equal tensors, too. */

@@ -3,10 +3,10 @@
  * averages. */
 #include "tile.h"
 
-#include "blocks.h"
-#include "digests.h"
-#include "feed.h"
-#include "feeder.h"
+#include "tile_blocks.h"
+#include "input_digests.h"
+#include "gpu/gpu_worker.h"
+#include "gpu/gpu_setup.h"
 
 /* ---- Reading ---- */
 

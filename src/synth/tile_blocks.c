@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* blocks.c - see blocks.h. */
-#include "blocks.h"
+#include "tile_blocks.h"
 
 #include <string.h>
 

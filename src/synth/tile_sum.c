@@ -6,9 +6,9 @@
  * sum to 1: masks, frozen layers and infinities stay what they are. */
 #include <string.h>
 
-#include "blocks.h"
-#include "digests.h"
-#include "sums.h"
+#include "tile_blocks.h"
+#include "input_digests.h"
+#include "sum_dtypes.h"
 #include "tile.h"
 
 /* Views that are hashed when they have been added up, for which they came from memory with their

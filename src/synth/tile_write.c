@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* tile_put.c - a tile of an output: narrowed, judged, and put to its place, or compared with what
  * is there. */
-#include "against.h"
-#include "blocks.h"
-#include "phema/text.h"
+#include "compare_output.h"
+#include "tile_blocks.h"
+#include "phema/strbuf.h"
 #include "tile.h"
 
 static enum phema_status compare(const struct worker *worker, const struct piece *piece,

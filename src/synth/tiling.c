@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* job.c - see job.h. */
-#include "job.h"
+#include "tiling.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #ifndef SYNTH_JOB_H
 #define SYNTH_JOB_H
 
-#include "phema/plan.h"
+#include "phema/series.h"
 
 /* Elements that are equal in all snapshots are copied in blocks of this many, counted from the
  * start of the tensor: whatever the tiles are, since they begin and end at such blocks. */

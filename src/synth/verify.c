@@ -2,9 +2,9 @@
 /* verify.c - a plan carried out without writing: every tile is held against the output. */
 #include <stdlib.h>
 
-#include "against.h"
-#include "crew.h"
-#include "digests.h"
+#include "compare_output.h"
+#include "run_threads.h"
+#include "input_digests.h"
 #include "phema/synth.h"
 
 static enum phema_status check_unchanged(const struct run *run,

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#include "digests.h"
-#include "feed.h"
-#include "inputs.h"
+#include "input_digests.h"
+#include "gpu/gpu_worker.h"
+#include "input_io.h"
 #include "tile.h"
 
 static bool alloc_states(struct worker *worker)

@@ -4,7 +4,7 @@
 #ifndef SYNTH_WORKER_H
 #define SYNTH_WORKER_H
 
-#include "progress.h"
+#include "resume/journal_write.h"
 
 /* Elements of a tile that are of one tensor and compared as one. */
 struct block {

@@ -12,7 +12,7 @@
 
 #include "directory.h"
 #include "phema/cleanup.h"
-#include "phema/text.h"
+#include "phema/strbuf.h"
 
 static enum phema_status check_old(int descriptor, const char *path, bool replaces,
                                    struct phema_error *err)

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "partial.h"
-#include "phema/text.h"
+#include "phema/strbuf.h"
 
 /* A stream over a directory's entries, from the first on. */
 static DIR *list(int descriptor)

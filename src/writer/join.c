@@ -9,7 +9,7 @@
 
 #include "join.h"
 #include "partial.h"
-#include "phema/text.h"
+#include "phema/strbuf.h"
 
 PHEMA_FALLIBLE phema_writer_join_open(struct phema_writer_join **out, const char *path,
                                       const struct phema_writer_options *options,

@@ -4,7 +4,7 @@
 
 #include <sys/stat.h>
 
-#include "parts.h"
+#include "part.h"
 
 struct phema_writer_join {
     char *path, *partial_path, *directory;

@@ -14,7 +14,7 @@
 
 #include "join.h"
 #include "partial.h"
-#include "phema/text.h"
+#include "phema/strbuf.h"
 
 static enum phema_status find_division(struct phema_writer_join *join, struct phema_error *err)
 {

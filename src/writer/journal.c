@@ -12,7 +12,7 @@
 
 #include "partial.h"
 #include "phema/cleanup.h"
-#include "phema/hash.h"
+#include "phema/checksum.h"
 
 static const char magic[] = "posthoc-ema journal 1 ";
 

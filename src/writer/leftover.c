@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "partial.h"
-#include "parts.h"
+#include "part.h"
 
 #define WRITE_OF_OTHERS ((mode_t)(S_IWGRP | S_IWOTH))
 #define READ_OF_OTHERS  ((mode_t)(S_IRGRP | S_IROTH))

@@ -4,7 +4,7 @@
  * to its size, which is the same for all parts that go together; and a part writes what it is part
  * of into its marker before it looks at those of the others, so that of two that do not go together
  * at least one sees the other. */
-#include "parts.h"
+#include "part.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 #ifndef PHEMA_WRITER_PARTS_H
 #define PHEMA_WRITER_PARTS_H
 
-#include "phema/text.h"
+#include "phema/strbuf.h"
 #include "phema/writer.h"
 
 struct phema_writer_part {

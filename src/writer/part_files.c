@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "partial.h"
-#include "parts.h"
+#include "part.h"
 
 /* Brought to its size, and never emptied: others may be writing it. */
 static enum phema_status bring_to_size(struct phema_writer *writer, uint64_t size_bytes,

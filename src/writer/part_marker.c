@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "partial.h"
-#include "parts.h"
+#include "part.h"
 #include "phema/json.h"
 
 /* What a directory of a hundred thousand files needs; more is none of ours. */

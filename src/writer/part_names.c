@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "partial.h"
-#include "parts.h"
+#include "part.h"
 
 static const char infix[] = ".part-", of[] = "-of-";
 

@@ -18,8 +18,8 @@
 
 #include "partial.h"
 #include "phema/cleanup.h"
-#include "phema/input.h"
-#include "phema/text.h"
+#include "phema/file_reader.h"
+#include "phema/strbuf.h"
 
 enum phema_status writer_fail_errno(struct phema_error *err, const char *path, const char *what,
                                     int number)

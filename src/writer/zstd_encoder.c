@@ -13,7 +13,7 @@
 #include <zstd_errors.h>
 
 #include "phema/parallel.h"
-#include "phema/text.h"
+#include "phema/strbuf.h"
 
 /* A reader that wants one tensor decompresses no more than this before it; larger frames compress
  * hardly better, since windows of the usual levels are smaller. */

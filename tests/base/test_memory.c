@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "phema/file.h"
+#include "phema/mapped_file.h"
 #include "support.h"
 
 #define MIB ((size_t)1 << 20)

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "phema/formats.h"
-#include "phema/text.h"
+#include "phema/strbuf.h"
 #include "support.h"
 
 static inline void put(struct phema_text *out, const void *data, size_t size)

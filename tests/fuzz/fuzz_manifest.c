@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* fuzz_manifest.c - the bytes as a manifest. One that names no file is opened as a series as well,
  * as `weights` does it. */
+#include "phema/series.h"
 #include <math.h>
 #include <string.h>
 
 #include "fuzz.h"
-#include "scan.h"
+#include "discover.h"
 
 static bool is_unknown_or_finite(double value)
 {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "phema/plan.h"
+#include "phema/output.h"
 
 static void check_record(const struct phema_recorded *recorded)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "phema/spec.h"
+#include "phema/profile.h"
 
 #define END 1000.0
 

@@ -2,7 +2,7 @@
 /* kernels.c - see kernels.h. */
 #include "kernels.h"
 
-#include "numbers.h"
+#include "scalar.h"
 
 static double get(const void *row, bool is_f64, uint64_t i)
 {

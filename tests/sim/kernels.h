@@ -1,5 +1,5 @@
 /* kernels.h - what a device does, as plain loops over the numbers that the device's own code is
- * made of (src/cuda/numbers.h). */
+ * made of (src/gpu/cuda/scalar.h). */
 #ifndef SIM_KERNELS_H
 #define SIM_KERNELS_H
 

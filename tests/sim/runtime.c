@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* runtime.c - the things of CUDA that the module needs (src/cuda/runtime.h), in the host's memory:
+/* runtime.c - the things of CUDA that the module needs (src/gpu/cuda/runtime.h), in the host's memory:
  * a device that every machine has. What is queued is done as late as a real device may do it, when
  * it is waited for, so that who does not wait finds memory that nothing was written to; memory
  * comes filled with what no number is. What the tests want otherwise they say in the environment,

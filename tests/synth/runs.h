@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "phema/synth.h"
-#include "phema/text.h"
+#include "phema/strbuf.h"
 #include "support.h"
 
 #define MAX_TENSORS 8

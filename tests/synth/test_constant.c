@@ -3,7 +3,7 @@
  * weights sum to 1: with weights whose sum in floating point is beside 1, negative ones, in every
  * dtype, sum, processor and way of reading. And what is written in another dtype is that number.
  * Zeros stay zeros whatever the sum, and subnormal numbers are averaged like others. */
-#include "phema/element.h"
+#include "phema/dtype.h"
 #include "runs.h"
 
 #define N_ELEMS ((size_t)3000) /* two blocks and a part of one */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tiles cover every element of every share once; shares are cut at blocks, whatever the tiles are.
  */
-#include "job.h"
+#include "tiling.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "parts.h"
+#include "part.h"
 #include "paths.h"
 #include "support.h"
 

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands.h"
-#include "html_report.h"
+#include "cli.h"
+#include "html/html_page.h"
 #include "phema/plot.h"
 #include "phema/writer.h"
-#include "plot_series.h"
-#include "report.h"
+#include "plot_data.h"
+#include "print_summary.h"
 
 struct report_values {
     struct cli_common common;

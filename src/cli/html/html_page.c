@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* html_report.c - see html_report.h. Nothing in it depends on when or where it is written. */
-#include "html_report.h"
+#include "html/html_page.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "html.h"
-#include "report.h"
+#include "html/html_writer.h"
+#include "print_summary.h"
 
 static void write_fact(struct phema_text *out, const char *value, const char *what)
 {
@@ -137,9 +137,9 @@ static void write_provenance(struct phema_text *out, const struct html_report *r
         html_text(out, series->notes[i]);
         phema_text_puts(out, "</li>\n");
     }
-    if (series->unmoved) {
+    if (report->plan && report->plan->unmoved) {
         phema_text_puts(out, "<li>");
-        html_printf(out, "how the parameters moved cannot be seen: %s", series->unmoved);
+        html_printf(out, "how the parameters moved cannot be seen: %s", report->plan->unmoved);
         phema_text_puts(out, "</li>\n");
     }
     phema_text_puts(out, "</ul>\n</section>\n");

@@ -2,11 +2,11 @@
 #ifndef CLI_HTML_REPORT_H
 #define CLI_HTML_REPORT_H
 
-#include "inspect.h"
+#include "inspect/inspect.h"
 #include "phema/plan.h"
 #include "phema/plot.h"
-#include "phema/text.h"
-#include "shared.h"
+#include "phema/strbuf.h"
+#include "series_options.h"
 
 /* What the page is made of. Pictures are SVG, an empty text: none of that kind. */
 struct html_report {

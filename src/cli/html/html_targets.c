@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "html.h"
-#include "html_report.h"
-#include "report.h"
+#include "html/html_writer.h"
+#include "html/html_page.h"
+#include "print_summary.h"
 #include "rule_report.h"
 
 /* So many columns of weights are read; more are a matter for weights --json. */
@@ -100,10 +100,10 @@ void html_write_targets(struct phema_text *out, const struct html_report *report
             write_warning(out, warning.data);
         phema_text_clear(&warning);
     }
-    if (plan->series->has_odd_snapshot)
-        write_warning(out, plan->series->unmoved);
-    if (plan->series->doubts)
-        write_warning(out, plan->series->doubts);
+    if (plan->has_odd_snapshot)
+        write_warning(out, plan->unmoved);
+    if (plan->doubts)
+        write_warning(out, plan->doubts);
     html_table(out, columns);
     for (size_t j = 0; j < plan->m; j++)
         write_target(out, columns, &plan->targets[j]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* html.c - see html.h. */
-#include "html.h"
+#include "html/html_writer.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #ifndef CLI_HTML_H
 #define CLI_HTML_H
 
-#include "phema/text.h"
+#include "phema/strbuf.h"
 
 /* Escaped; control characters, those that turn or hide text, and bytes that are not UTF-8 are shown
  * as \x.. and \u..... */

@@ -7,12 +7,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "commands.h"
-#include "inspect.h"
+#include "cli.h"
+#include "inspect/inspect.h"
 #include "phema/cleanup.h"
 #include "phema/formats.h"
-#include "report.h"
-#include "shared.h"
+#include "print_summary.h"
+#include "series_options.h"
 
 struct inspect_values {
     struct cli_common common;

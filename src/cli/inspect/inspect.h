@@ -3,10 +3,10 @@
 #ifndef CLI_INSPECT_H
 #define CLI_INSPECT_H
 
-#include "inspect_times.h"
+#include "inspect/times.h"
 #include "phema/arena.h"
 #include "phema/json.h"
-#include "phema/plan.h"
+#include "phema/series.h"
 
 struct inspect_total {
     const char *label; /* dtype, prefix of names, or reason; borrowed, label_size bytes of it */

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inspect.h"
-#include "report.h"
-#include "shared.h"
+#include "inspect/inspect.h"
+#include "print_summary.h"
+#include "series_options.h"
 
 /* Snapshots of a series that fit a screen; more are listed when asked for. */
 #define MOST_LISTED 12

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "inspect_times.h"
-#include "report.h"
+#include "inspect/times.h"
+#include "print_summary.h"
 #include "terminal.h"
 
 /* What is shown of long lists; JSON has all. */

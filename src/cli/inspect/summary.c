@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "inspect.h"
+#include "inspect/inspect.h"
 
 /* What is shown of long lists; JSON has all. */
 #define MAX_COMPONENTS_SHOWN 20

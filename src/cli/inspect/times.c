@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* inspect_times.c - see inspect_times.h. Times are compared as names write them: that is how people
  * know them. */
-#include "inspect_times.h"
+#include "inspect/times.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "report.h"
+#include "print_summary.h"
 
 #define MOST_KINDS 64 /* bits; no series has had more than a handful */
 

@@ -5,7 +5,7 @@
 
 #include "phema/arena.h"
 #include "phema/json.h"
-#include "phema/plan.h"
+#include "phema/series.h"
 
 /* Times one after the other that have the same kinds of averages. */
 struct inspect_run {

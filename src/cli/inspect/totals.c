@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* inspect_totals.c - see inspect.h. */
-#include "inspect.h"
+#include "inspect/inspect.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* candidates.c - see candidates.h. */
-#include "candidates.h"
+#include "search/candidate_files.h"
 
 #include <dirent.h>
 #include <fcntl.h>

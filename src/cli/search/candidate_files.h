@@ -5,7 +5,7 @@
 #define CLI_CANDIDATES_H
 
 #include "phema/cleanup.h"
-#include "phema/plan.h"
+#include "phema/output.h"
 #include "phema/search.h"
 
 /* One that waits for its score. */

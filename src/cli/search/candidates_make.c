@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "search_run.h"
-#include "skip.h"
+#include "search/search_run.h"
+#include "up_to_date.h"
 
 /* One average of what there are several of may not be called as the others are. */
 #define CANDIDATE_NAME "phema-{time}-{sigma}"

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "commands.h"
+#include "cli.h"
 #include "phema/number.h"
-#include "search_run.h"
+#include "search/search_run.h"
 
 #define DEFAULT_OUT       "search"
 #define DEFAULT_TOLERANCE 0.005

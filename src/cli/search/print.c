@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "phema/json.h"
-#include "search_run.h"
+#include "search/search_run.h"
 #include "terminal.h"
 
 /* Of a command that failed. */

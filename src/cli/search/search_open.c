@@ -4,9 +4,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "phema/hash.h"
+#include "phema/checksum.h"
 #include "phema/writer.h"
-#include "search_run.h"
+#include "search/search_run.h"
 
 /* ---- The series ---- */
 

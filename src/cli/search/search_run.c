@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* search_run.c - see search_run.h. */
-#include "search_run.h"
+#include "search/search_run.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,10 +3,10 @@
 #ifndef CLI_SEARCH_RUN_H
 #define CLI_SEARCH_RUN_H
 
-#include "candidates.h"
+#include "search/candidate_files.h"
 #include "phema/search.h"
-#include "prepare.h"
-#include "report.h"
+#include "run_options.h"
+#include "print_summary.h"
 
 #define SEARCH_JOURNAL "scores.csv"
 

@@ -4,7 +4,7 @@
  * trap for the next reader. */
 #include <string.h>
 
-#include "pickle.h"
+#include "pickle/machine.h"
 
 static const struct rule {
     const char *name;

@@ -2,7 +2,7 @@
 /* pickle_containers.c - tuples, lists, sets and dicts of the pickle machine. */
 #include <string.h>
 
-#include "pickle_machine.h"
+#include "pickle/machine_internal.h"
 
 enum phema_status pickle_append(struct pickle_machine *machine, struct pickle_items *items,
                                 struct pickle_node *const *added, size_t n, struct phema_error *err)

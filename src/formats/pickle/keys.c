@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "format.h"
-#include "pickle_machine.h"
+#include "pickle/machine_internal.h"
 
 enum phema_status pickle_check_keys(struct pickle_node *const *items, size_t n, size_t step,
                                     struct phema_error *err)

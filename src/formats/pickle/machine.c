@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* pickle.c - the pickle machine: stack, marks, memo, and the opcodes of plain values. Opcodes are
  * those of CPython's pickletools; what is not in the table at the end is refused. */
-#include "pickle.h"
+#include "pickle/machine.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "format.h"
-#include "phema/text.h"
-#include "pickle_machine.h"
+#include "phema/strbuf.h"
+#include "pickle/machine_internal.h"
 
 /* Memory for nodes: one byte of pickle makes at most one node and its place in a container that
  * doubles. Copies of containers (OrderedDict of a list) are what a bound is needed for. Counted are

@@ -2,7 +2,7 @@
 #ifndef PHEMA_FORMATS_PICKLE_MACHINE_H
 #define PHEMA_FORMATS_PICKLE_MACHINE_H
 
-#include "pickle.h"
+#include "pickle/machine.h"
 
 struct pickle_machine {
     struct phema_span bytes;

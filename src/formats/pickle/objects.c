@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "format.h"
-#include "phema/text.h"
-#include "pickle_machine.h"
+#include "phema/strbuf.h"
+#include "pickle/machine_internal.h"
 
 static enum phema_status fail_global(const char *name, const char *why, struct phema_error *err)
 {

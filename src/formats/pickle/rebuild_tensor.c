@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* pickle_tensor.c - torch's rebuild functions: from (storage, offset, size, stride, ...) to a
  * tensor whose every element is known to lie in its storage (torch/_utils.py, torch/_tensor.py). */
-#include "pickle_machine.h"
+#include "pickle/machine_internal.h"
 
 static enum phema_status fail_args(struct phema_error *err, const char *wanted)
 {

@@ -7,7 +7,7 @@
 #include "format.h"
 #include "phema/json.h"
 #include "phema/sort.h"
-#include "phema/text.h"
+#include "phema/strbuf.h"
 
 #define MAX_HEADER_BYTES 100000000u
 

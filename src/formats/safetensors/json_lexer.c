@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* json_scan.c - see json_scan.h; RFC 8259. */
-#include "json_scan.h"
+#include "safetensors/json_lexer.h"
 
 static void skip_space(struct json_scan *scan)
 {

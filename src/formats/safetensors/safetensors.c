@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json_scan.h"
-#include "phema/text.h"
-#include "safetensors_entry.h"
+#include "safetensors/json_lexer.h"
+#include "phema/strbuf.h"
+#include "safetensors/tensor_entry.h"
 
 struct header {
     struct phema_checkpoint *checkpoint;

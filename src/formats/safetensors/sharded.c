@@ -7,7 +7,7 @@
 
 #include "format.h"
 #include "phema/json.h"
-#include "phema/text.h"
+#include "phema/strbuf.h"
 
 struct shard {
     const char *name; /* borrowed from the document */

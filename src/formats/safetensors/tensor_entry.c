@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* safetensors_entry.c - see safetensors_entry.h. */
-#include "safetensors_entry.h"
+#include "safetensors/tensor_entry.h"
 
 #include <string.h>
 
 #include "format.h"
-#include "phema/text.h"
+#include "phema/strbuf.h"
 
 struct entry {
     struct phema_tensor tensor;

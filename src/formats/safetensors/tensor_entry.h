@@ -2,7 +2,7 @@
 #ifndef PHEMA_FORMATS_SAFETENSORS_ENTRY_H
 #define PHEMA_FORMATS_SAFETENSORS_ENTRY_H
 
-#include "json_scan.h"
+#include "safetensors/json_lexer.h"
 #include "phema/formats.h"
 
 /* The object at hand: dtype, shape and data_offsets, whose length is that of the shape.

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "boxes.h"
-#include "dcp_metadata.h"
+#include "torch/dcp_metadata.h"
 #include "format.h"
-#include "torch_zip.h"
+#include "torch/torch_zip.h"
 
 static bool probe(struct phema_span content)
 {

@@ -2,14 +2,14 @@
 /* dcp_metadata.c - from the pickle of a distributed checkpoint to names, boxes and places (torch/
  * distributed/checkpoint/metadata.py, filesystem.py). Its objects are records, told by their class
  * and read by the names of their fields; a field that is None by default may be missing. */
-#include "dcp_metadata.h"
+#include "torch/dcp_metadata.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "boxes.h"
 #include "format.h"
-#include "pickle.h"
+#include "pickle/machine.h"
 
 /* torch's classes have at most six fields; one that is looked up in a dict of thousands, again and
  * again, would take time that the file has not paid for. */

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "format.h"
-#include "torch_legacy.h"
-#include "torch_tensors.h"
-#include "torch_values.h"
+#include "torch/torch_legacy.h"
+#include "torch/tensors.h"
+#include "torch/scalars.h"
 
 /* The file while its pickle is read. */
 struct outer {

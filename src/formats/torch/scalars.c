@@ -2,7 +2,7 @@
 /* torch_values.c - the numbers beside the tensors of a pickle: counters of trainers, lists of
  * widths. The tree is walked level by level, so that what lies near the root is found however much
  * lies below, and the walk is bounded by constants whatever containers share or hold. */
-#include "torch_values.h"
+#include "torch/scalars.h"
 
 #include <math.h>
 #include <stdio.h>

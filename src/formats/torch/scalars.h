@@ -2,7 +2,7 @@
 #ifndef PHEMA_FORMATS_TORCH_VALUES_H
 #define PHEMA_FORMATS_TORCH_VALUES_H
 
-#include "pickle.h"
+#include "pickle/machine.h"
 
 /* Lists integers and floats in dicts, lists and tuples, named by the keys that lead to them; those
  * nearest to the root first, and no more of them than the constants in torch_values.c allow.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* torch_storages.c - from persistent ids to storages. torch trusts the first id of a key; here the
  * same key must say the same every time (torch/serialization.py). */
-#include "torch_storages.h"
+#include "torch/storages.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "format.h"
-#include "phema/text.h"
+#include "phema/strbuf.h"
 
 static bool span_is(struct phema_span span, const char *text)
 {

@@ -2,8 +2,8 @@
 #ifndef PHEMA_FORMATS_TORCH_STORAGES_H
 #define PHEMA_FORMATS_TORCH_STORAGES_H
 
-#include "name_index.h"
-#include "pickle.h"
+#include "name_table.h"
+#include "pickle/machine.h"
 
 struct torch_storages {
     struct phema_arena *arena; /* where they live; the caller's */

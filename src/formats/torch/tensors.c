@@ -2,13 +2,13 @@
 /* torch_tensors.c - the walk from a pickle's root to its tensors. Containers may be shared and may
  * hold themselves: whether one leads to tensors is asked once, what does not is never entered
  * again, and the unfolding of shared ones is bounded by the length of the pickle. */
-#include "torch_tensors.h"
+#include "torch/tensors.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "format.h"
-#include "phema/text.h"
+#include "phema/strbuf.h"
 
 #define MAX_NESTING 200u
 /* Steps, and bytes of names, that a walk may take for each byte of the pickle. */

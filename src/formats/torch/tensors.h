@@ -2,7 +2,7 @@
 #ifndef PHEMA_FORMATS_TORCH_TENSORS_H
 #define PHEMA_FORMATS_TORCH_TENSORS_H
 
-#include "pickle.h"
+#include "pickle/machine.h"
 
 /* A value of the root dict: the network of EDM2. */
 struct torch_model {

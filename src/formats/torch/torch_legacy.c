@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* torch_legacy.c - what torch.save wrote before 1.6, and still writes without its zip
  * (docs/formats/torch-legacy.md; _legacy_save and _legacy_load of torch/serialization.py). */
-#include "torch_legacy.h"
+#include "torch/torch_legacy.h"
 
 #include <string.h>
 
 #include "format.h"
-#include "phema/text.h"
-#include "torch_tensors.h"
-#include "torch_values.h"
+#include "phema/strbuf.h"
+#include "torch/tensors.h"
+#include "torch/scalars.h"
 
 #define PROTOCOL_VERSION 1001
 

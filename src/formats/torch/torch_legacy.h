@@ -3,8 +3,8 @@
 #ifndef PHEMA_FORMATS_TORCH_LEGACY_H
 #define PHEMA_FORMATS_TORCH_LEGACY_H
 
-#include "pickle.h"
-#include "torch_storages.h"
+#include "pickle/machine.h"
+#include "torch/storages.h"
 
 struct torch_legacy {
     struct phema_arena arena; /* nodes and storages */

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /* torch_zip.c - what torch.save writes since 1.6: a zip of a pickle and one stored record for each
  * storage (docs/formats/torch-zip.md). */
-#include "torch_zip.h"
+#include "torch/torch_zip.h"
 
 #include <string.h>
 
 #include "format.h"
-#include "phema/text.h"
-#include "pickle.h"
-#include "torch_storages.h"
-#include "torch_tensors.h"
-#include "torch_values.h"
+#include "phema/strbuf.h"
+#include "pickle/machine.h"
+#include "torch/storages.h"
+#include "torch/tensors.h"
+#include "torch/scalars.h"
 
 /* What torch.save writes for one tensor is some seven records and a pickle of 200 bytes. The bounds
  * keep the work for a file of many tensors, each in an archive of its own, in step with their

@@ -5,7 +5,7 @@
 
 #include "phema/arena.h"
 #include "phema/formats.h"
-#include "zip.h"
+#include "torch/zip.h"
 
 /* TOP, which every record's name begins with; it points into the mapped file.
  * PHEMA_ERR_FILE for TorchScript, and where there is not one record TOP/data.pkl. */

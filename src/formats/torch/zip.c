@@ -2,12 +2,12 @@
 /* zip.c - the central directory of a zip file (APPNOTE.TXT 6.3; docs/formats/torch-zip.md). Sizes
  * come from the directory; what local headers and descriptors say of them must agree. What torch
  * tolerates (overlapping, renamed, duplicated entries) is refused. */
-#include "zip.h"
+#include "torch/zip.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "phema/text.h"
+#include "phema/strbuf.h"
 
 enum {
     END_BYTES = 22,

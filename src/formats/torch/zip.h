@@ -2,7 +2,7 @@
 #ifndef PHEMA_FORMATS_ZIP_H
 #define PHEMA_FORMATS_ZIP_H
 
-#include "name_index.h"
+#include "name_table.h"
 #include "phema/formats.h"
 #include "phema/span.h"
 

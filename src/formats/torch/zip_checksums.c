@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "format.h"
-#include "phema/crc32.h"
-#include "torch_zip.h"
+#include "phema/checksum.h"
+#include "torch/torch_zip.h"
 
 /* TOP/data/KEY, of which nothing is compressed */
 static bool holds_storage(const struct zip_entry *entry, size_t top_size, const char *top)

@@ -2,7 +2,7 @@
 /* zstd_content.c - libzstd's streaming decoder, fed from a mapped file. The frames were walked
  * before (zstd_frames.c), so that the decoder meets zstd frames alone and no window above what is
  * accepted; it checks sizes and checksums of frames itself. */
-#include "zstd_content.h"
+#include "zstd/decoder.h"
 
 #include <stdlib.h>
 #include <zstd.h>

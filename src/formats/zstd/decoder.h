@@ -5,7 +5,7 @@
 #ifndef PHEMA_FORMATS_ZSTD_CONTENT_H
 #define PHEMA_FORMATS_ZSTD_CONTENT_H
 
-#include "zstd_frames.h"
+#include "zstd/frame_index.h"
 
 struct zstd_content;
 

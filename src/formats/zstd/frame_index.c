@@ -2,7 +2,7 @@
 /* zstd_frames.c - walks RFC 8878 frames by their headers and those of their blocks, and reads the
  * seek table of zstd's seekable format. Touches nothing outside the file and believes no size: what
  * blocks can hold at least and at most is known from their headers. */
-#include "zstd_frames.h"
+#include "zstd/frame_index.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,7 @@
 #define PHEMA_FORMATS_ZSTD_FRAMES_H
 
 #include "phema/error.h"
-#include "phema/file.h"
+#include "phema/mapped_file.h"
 
 struct zstd_frames;
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "format.h"
-#include "zstd_content.h"
+#include "zstd/decoder.h"
 
 /* Room for a header grows as its bytes really come. */
 #define HEADER_STEP_BYTES ((size_t)64 << 10)

@@ -7,7 +7,7 @@
  * in all inputs are not summed in the end. */
 #include <cuda_runtime_api.h>
 
-#include "numbers.h"
+#include "scalar.h"
 #include "runtime.h"
 
 namespace

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* module.c - the table, and what of it is not about lanes. */
-#include "phema/cuda.h"
+#include "phema/cuda_plugin.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "lanes.h"
+#include "streams.h"
 #include "runtime.h"
 
 enum phema_cuda_result runtime_fail(struct phema_cuda_message *message,

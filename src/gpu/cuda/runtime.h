@@ -7,7 +7,7 @@
 #ifndef PHEMA_CUDA_RUNTIME_H
 #define PHEMA_CUDA_RUNTIME_H
 
-#include "phema/cuda.h"
+#include "phema/cuda_plugin.h"
 
 #define RUNTIME_PRINTF(format_at, args_at) __attribute__((format(printf, format_at, args_at)))
 #define RUNTIME_FALLIBLE                   __attribute__((warn_unused_result)) enum phema_cuda_result

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "phema/cuda.h"
+#include "phema/cuda_plugin.h"
 
 #ifdef __CUDACC__
 #define NUMBERS_INLINE static __host__ __device__ __forceinline__

@@ -2,7 +2,7 @@
 /* lanes.c - see lanes.h. A lane has one stream, so that what it queues is done in that order; lanes
  * run beside each other, and while one computes or copies back another one is fed. An event for
  * each slot tells when the device has let go of it, and one more when a job was copied. */
-#include "lanes.h"
+#include "streams.h"
 
 #include <stdlib.h>
 #include <string.h>

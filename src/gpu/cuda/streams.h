@@ -3,7 +3,7 @@
 #ifndef PHEMA_CUDA_LANES_H
 #define PHEMA_CUDA_LANES_H
 
-#include "phema/cuda.h"
+#include "phema/cuda_plugin.h"
 
 enum phema_cuda_result lanes_open(struct phema_cuda_device **out, int32_t index,
                                   const struct phema_cuda_layout *layout,

@@ -3,10 +3,10 @@
  * run itself is made of, and from rates measured here and now. */
 #include <math.h>
 
-#include "feeder.h"
+#include "gpu/gpu_setup.h"
 #include "phema/memory.h"
-#include "rates.h"
-#include "run.h"
+#include "forecast/measure_rates.h"
+#include "run_state.h"
 
 /* ---- Memory ---- */
 

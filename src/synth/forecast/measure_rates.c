@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* rates.c - see rates.h. */
-#include "rates.h"
+#include "forecast/measure_rates.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -9,11 +9,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "crew.h"
-#include "phema/crc32.h"
+#include "run_threads.h"
+#include "phema/checksum.h"
 #include "phema/memory.h"
 #include "phema/writer.h"
-#include "trial.h"
+#include "forecast/measure_sum_rate.h"
 
 #define CHUNK_BYTES  ((size_t)4 << 20)
 #define STORE_BYTES  ((uint64_t)64 << 20)

@@ -4,7 +4,7 @@
 #ifndef SYNTH_RATES_H
 #define SYNTH_RATES_H
 
-#include "run.h"
+#include "run_state.h"
 
 /* [bytes/s], all threads of the run together; infinite for what does not happen. */
 struct rates {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* trial.c - see trial.h. The inputs lie in one file in memory, which is read, or mapped and let go
  * of, tile by tile as snapshots in the page cache are; the outputs go to another one. */
-#include "trial.h"
+#include "forecast/measure_sum_rate.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -11,11 +11,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "crew.h"
-#include "digests.h"
+#include "run_threads.h"
+#include "input_digests.h"
 #include "phema/memory.h"
 #include "phema/parallel.h"
-#include "sums.h"
+#include "sum_dtypes.h"
 #include "worker.h"
 
 /* More than caches hold, and made in less than a tenth of a second; outputs go to pages that are

@@ -3,7 +3,7 @@
 #ifndef SYNTH_TRIAL_H
 #define SYNTH_TRIAL_H
 
-#include "run.h"
+#include "run_state.h"
 
 /* Bytes of inputs a second, and of outputs. PHEMA_ERR_RESOURCE */
 PHEMA_FALLIBLE trial_run(double *inputs_per_s, const struct run *run, struct phema_error *err);

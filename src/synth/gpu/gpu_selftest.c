@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* feeder_trial.c - see feeder_trial.h. */
-#include "feeder_trial.h"
+#include "gpu/gpu_selftest.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "crew.h"
+#include "run_threads.h"
 
 /* ---- The same bits ---- */
 

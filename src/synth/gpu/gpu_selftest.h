@@ -2,7 +2,7 @@
 #ifndef SYNTH_FEEDER_TRIAL_H
 #define SYNTH_FEEDER_TRIAL_H
 
-#include "feeder.h"
+#include "gpu/gpu_setup.h"
 
 /* Whether every device that was started gives the bits of the processor for a small tile of each
  * dtype. PHEMA_ERR_RESOURCE names the device and the dtype where it does not. */

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /* feeder.c - see feeder.h. */
-#include "feeder.h"
+#include "gpu/gpu_setup.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "feeder_trial.h"
-#include "phema/text.h"
-#include "sums.h"
-#include "trial.h"
+#include "gpu/gpu_selftest.h"
+#include "phema/strbuf.h"
+#include "sum_dtypes.h"
+#include "forecast/measure_sum_rate.h"
 
 /* A device takes a second to start: below this, as long as the processor needs for all of it. */
 #define LEAST_AUTO_BYTES ((uint64_t)8 << 30)

@@ -3,8 +3,8 @@
 #ifndef SYNTH_FEEDER_H
 #define SYNTH_FEEDER_H
 
-#include "phema/device.h"
-#include "run.h"
+#include "phema/gpu.h"
+#include "run_state.h"
 
 struct feeder {
     struct phema_devices *devices; /* NULL where a run is only foreseen for devices that are not */

@@ -3,14 +3,14 @@
  * of them, a few at a time, rounded, and copied back into the same slots. What the device counted
  * of a block is used where the block was summed; blocks that are equal in all inputs are copied
  * here, as the processor does it, so that the bytes are the same. */
-#include "feed.h"
+#include "gpu/gpu_worker.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "blocks.h"
-#include "feeder.h"
-#include "sums.h"
+#include "tile_blocks.h"
+#include "gpu/gpu_setup.h"
+#include "sum_dtypes.h"
 #include "tile.h"
 
 struct feed {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* done.c - see done.h. */
-#include "done.h"
+#include "resume/done_ranges.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* left.c - see left.h. */
-#include "left.h"
+#include "resume/journal_read.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "blocks.h"
-#include "digests.h"
+#include "tile_blocks.h"
+#include "input_digests.h"
 
 /* No tile is larger; what a journal says beyond that is none of ours. */
 #define MAX_TILE_ELEMS ((uint64_t)1 << 24)

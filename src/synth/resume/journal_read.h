@@ -4,8 +4,8 @@
 #define SYNTH_LEFT_H
 
 #include "phema/writer.h"
-#include "progress.h"
-#include "run.h"
+#include "resume/journal_write.h"
+#include "run_state.h"
 
 struct left {
     struct segment {

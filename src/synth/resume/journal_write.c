@@ -2,15 +2,15 @@
 /* progress.c - see progress.h. Tiles that follow one another become one segment, as long as nothing
  * was counted in them or something in each: what was counted in a part of a segment is not known,
  * so that such a segment is used as a whole or not at all. */
-#include "progress.h"
+#include "resume/journal_write.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "crew.h"
-#include "digests.h"
-#include "phema/text.h"
+#include "run_threads.h"
+#include "input_digests.h"
+#include "phema/strbuf.h"
 #include "phema/writer.h"
 #include "worker.h"
 

@@ -4,8 +4,8 @@
 #ifndef SYNTH_PROGRESS_H
 #define SYNTH_PROGRESS_H
 
-#include "done.h"
-#include "run.h"
+#include "resume/done_ranges.h"
+#include "run_state.h"
 
 struct worker;
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* resume.c - see resume.h. */
-#include "resume.h"
+#include "resume/resume.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "digests.h"
-#include "left.h"
+#include "input_digests.h"
+#include "resume/journal_read.h"
 #include "read_back.h"
 
 /* Something was counted or hashed in a segment: it is used as a whole or not at all, and so are all

@@ -4,8 +4,8 @@
 #ifndef SYNTH_RESUME_H
 #define SYNTH_RESUME_H
 
-#include "done.h"
-#include "run.h"
+#include "resume/done_ranges.h"
+#include "run_state.h"
 
 /* Reads the journals of outputs [first, end) to their ends. done: what is there of all of them;
  * its counts are added to the result, and its tensors that vary are marked.

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Stages, what they hold, and leaks: real memory is taken and kept. */
+#include "phema/memory_profile.h"
+#include "phema/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "forbid_threads.h"
+#include "support.h"
+
+#define MIB   ((size_t)1 << 20)
+#define SLACK (2 * MIB)
+
+static struct phema_ledger *open_ledger(void)
+{
+    struct phema_ledger *ledger = NULL;
+    struct phema_error err = {""};
+    assert_ok(phema_ledger_open(&ledger, true, &err), &err);
+    return ledger;
+}
+
+/* malloc is not the libc's under sanitizers. */
+static bool knows_allocated(void)
+{
+    void *block = malloc(MIB);
+    bool knows = phema_memory_allocated() >= MIB;
+    free(block);
+    return knows;
+}
+
+static void stages_have_their_baselines_and_peaks(void **state)
+{
+    (void)state;
+    if (phema_memory_now().anonymous_bytes == 0)
+        skip();
+    struct phema_ledger *ledger = open_ledger();
+    phema_ledger_enter(ledger, PHEMA_STAGE_OPEN);
+    uint8_t *kept = malloc(16 * MIB);
+    assert_non_null(kept);
+    memset(kept, 1, 16 * MIB);
+    phema_ledger_enter(ledger, PHEMA_STAGE_ACCUMULATE);
+    uint8_t *passing = malloc(32 * MIB);
+    assert_non_null(passing);
+    memset(passing, 1, 32 * MIB);
+    phema_ledger_enter(ledger, PHEMA_STAGE_PUBLISH); /* its end is seen, however short it was */
+    free(passing);
+    free(kept);
+    phema_ledger_end(ledger);
+    struct phema_stage_record open = phema_ledger_stage(ledger, PHEMA_STAGE_OPEN);
+    struct phema_stage_record add = phema_ledger_stage(ledger, PHEMA_STAGE_ACCUMULATE);
+    assert_true(open.is_entered && add.is_entered);
+    assert_false(phema_ledger_stage(ledger, PHEMA_STAGE_SOLVE).is_entered);
+    assert_near((double)open.anonymous.peak - (double)open.anonymous.baseline, 16.0 * MIB, SLACK);
+    assert_near((double)add.anonymous.baseline - (double)open.anonymous.now, 0, SLACK);
+    assert_near((double)add.anonymous.peak - (double)add.anonymous.baseline, 32.0 * MIB, SLACK);
+    if (knows_allocated())
+        assert_near((double)add.allocated.peak - (double)add.allocated.baseline, 32.0 * MIB, SLACK);
+    phema_ledger_close(ledger);
+}
+
+/* A loop of 640 steps, each of which keeps kept_bytes and gives the same back after 10 others. */
+static struct phema_stage_record loop(size_t leaked_bytes)
+{
+    enum { N_STEPS = 640, N_HELD = 10 };
+    static void *leaks[N_STEPS];
+    void *held[N_HELD] = {NULL};
+    struct phema_ledger *ledger = open_ledger();
+    phema_ledger_enter(ledger, PHEMA_STAGE_ACCUMULATE);
+    for (size_t i = 0; i < N_STEPS; i++) {
+        free(held[i % N_HELD]);
+        held[i % N_HELD] = malloc(100000);
+        assert_non_null(held[i % N_HELD]);
+        leaks[i] = leaked_bytes ? malloc(leaked_bytes) : NULL;
+        phema_ledger_mark(ledger, i + 1, N_STEPS);
+    }
+    phema_ledger_end(ledger);
+    struct phema_stage_record record = phema_ledger_stage(ledger, PHEMA_STAGE_ACCUMULATE);
+    phema_ledger_close(ledger);
+    for (size_t i = 0; i < N_HELD; i++)
+        free(held[i]);
+    for (size_t i = 0; i < N_STEPS; i++)
+        free(leaks[i]);
+    return record;
+}
+
+static void a_planted_leak_is_told(void **state)
+{
+    (void)state;
+    if (!knows_allocated())
+        skip();
+    struct phema_stage_record record = loop(0);
+    assert_false(record.is_leaking);
+    assert_int_equal(record.leaked_bytes, 0);
+    record = loop(1000);
+    assert_true(record.is_leaking);
+    /* from the end of the second quarter to the beginning of the last: 160 of 640 steps */
+    assert_near((double)record.leaked_bytes, 160 * 1000.0, 20 * 1000.0);
+}
+
+static void no_ledger_is_no_work(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    phema_ledger_enter(NULL, PHEMA_STAGE_OPEN);
+    phema_ledger_mark(NULL, 1, 2);
+    assert_ok(phema_ledger_watch_file(NULL, "nothing", &err), &err);
+    phema_ledger_end(NULL);
+    phema_ledger_close(NULL);
+}
+
+static void watched_files_are_found_in_the_page_cache(void **state)
+{
+    (void)state;
+    char *path = support_tmp_path("cached.bin");
+    uint8_t *data = calloc(4, MIB);
+    assert_non_null(data);
+    support_write(path, data, 4 * MIB);
+    free(data);
+    struct phema_ledger *ledger = open_ledger();
+    struct phema_error err = {""};
+    phema_ledger_enter(ledger, PHEMA_STAGE_WRITE);
+    assert_ok(phema_ledger_watch_file(ledger, path, &err), &err);
+    assert_ok(phema_ledger_watch_file(ledger, "/no/such/file", &err), &err);
+    phema_ledger_end(ledger);
+    struct phema_stage_record record = phema_ledger_stage(ledger, PHEMA_STAGE_WRITE);
+    phema_ledger_close(ledger);
+    free(path);
+    if (!record.knows_cached)
+        skip(); /* a kernel before 6.5 */
+    assert_int_equal(record.cached_bytes, 4 * MIB);
+}
+
+/* The last of all: no thread can be started from here on. */
+static void a_ledger_without_a_thread_looks_at_marks(void **state)
+{
+    (void)state;
+    if (phema_memory_now().anonymous_bytes == 0 || !forbid_threads())
+        skip();
+    struct phema_ledger *ledger = open_ledger();
+    phema_ledger_enter(ledger, PHEMA_STAGE_ACCUMULATE);
+    uint8_t *passing = malloc(32 * MIB);
+    assert_non_null(passing);
+    memset(passing, 1, 32 * MIB);
+    phema_ledger_mark(ledger, 1, 2);
+    free(passing);
+    phema_ledger_end(ledger);
+    struct phema_stage_record add = phema_ledger_stage(ledger, PHEMA_STAGE_ACCUMULATE);
+    assert_near((double)add.anonymous.peak - (double)add.anonymous.baseline, 32.0 * MIB, SLACK);
+    phema_ledger_close(ledger);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stages_have_their_baselines_and_peaks),
+        cmocka_unit_test(a_planted_leak_is_told),
+        cmocka_unit_test(no_ledger_is_no_work),
+        cmocka_unit_test(watched_files_are_found_in_the_page_cache),
+        cmocka_unit_test(a_ledger_without_a_thread_looks_at_marks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# No two files of src/ call each other in a loop, directly or through others, and no two modules do.
+# Read off the relocations of the code in the objects; tables of functions are data and do not count.
+#   tests/call_loops.sh BUILD_DIR
+set -u
+# shellcheck source=support/script.sh
+. "$(dirname "$0")/support/script.sh"
+cd "$1/CMakeFiles" || exit 1
+
+edges() { # "caller callee" for each pair of files
+    find . -path './phema_*.dir/src/*.o' ! -path './phema_cuda_module.dir/*' | sort | while IFS= read -r object; do
+        name=${object#*/src/}
+        nm -g --defined-only "$object" | awk -v file="${name%.o}" '{ print "defines", file, $3 }'
+        readelf -rW "$object" | awk -v file="${name%.o}" '
+            /^Relocation section/ { is_code = /\.rela\.text/ }
+            is_code && $5 != "" { print "uses", file, $5 }'
+    done | awk '
+        $1 == "defines" { home[$3] = $2 }
+        $1 == "uses" { uses[$2 " " $3] }
+        END {
+            for (use in uses) {
+                split(use, part, " ")
+                callee = home[part[2]]
+                if (callee != "" && callee != part[1])
+                    print part[1], callee
+            }
+        }' | sort -u
+}
+
+files=$(edges)
+[ "$(wc -l <<<"$files")" -gt 500 ] || fail "too few calls were found to be all of them"
+loop=$(tsort <<<"$files" 2>&1 >/dev/null) || fail "files call each other in a loop:
+$loop"
+loop=$(sed -E 's#/\S+ # #; s#/\S+$##' <<<"$files" | awk '$1 != $2' | sort -u | tsort 2>&1 >/dev/null) ||
+    fail "modules call each other in a loop:
+$loop"
+exit $failed

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+/* How much memory a run takes of a device: bounds that follow from the layout, for any demand. */
+#include "phema/gpu.h"
+
+#include <string.h>
+
+#include "support.h"
+
+#define GIB ((uint64_t)1 << 30)
+
+static struct phema_device_demand demand_of(enum phema_dtype dtype, uint64_t n_inputs,
+                                            uint64_t n_rows)
+{
+    struct phema_device_demand demand = {.n_inputs = n_inputs,
+                                         .n_rows = n_rows,
+                                         .numbers_per_elem = 1,
+                                         .block_elems = 1024,
+                                         .n_more_blocks = 256,
+                                         .n_slots = 4,
+                                         .max_tile_elems = PHEMA_DEVICE_TILE_ELEMS,
+                                         .n_threads = 16,
+                                         .n_devices = 1,
+                                         .is_f64 = true};
+    demand.n_in[dtype] = demand.n_out[dtype] = (uint64_t)1 << 32;
+    demand.n_through[dtype] = (uint64_t)1 << 32;
+    return demand;
+}
+
+static void with_room_tiles_are_as_large_as_it_pays(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    struct phema_device_fit fit;
+    struct phema_device_demand demand = demand_of(PHEMA_F16, 32, 64);
+    assert_ok(phema_device_fit(&fit, &demand, 80 * GIB, &err), &err);
+    assert_int_equal(fit.tile_elems, 512 << 10); /* 1 MiB of float16 */
+    assert_int_equal(fit.layout.slot_bytes, 1 << 20);
+    assert_int_equal(fit.layout.input_bytes, 1 << 20);
+    assert_int_equal(fit.layout.n_lanes, 16);
+    assert_int_equal(fit.layout.n_rows, 64);
+    assert_int_equal(fit.n_tile_passes, 1);
+    /* 16 lanes of 32 inputs and 64 rows, and a little */
+    assert_true(fit.device_bytes >= 16 * (uint64_t)96 << 20);
+    assert_true(fit.device_bytes < 16 * (uint64_t)98 << 20);
+    /* 4 slots a lane, and a little */
+    assert_true(fit.host_bytes >= 16 * (uint64_t)4 << 20);
+    assert_true(fit.host_bytes < 16 * (uint64_t)5 << 20);
+}
+
+/* First fewer targets at a time, which costs nothing, then tiles and threads in turn. */
+static void tight_limits_are_kept_to_the_byte(void **state)
+{
+    (void)state;
+    uint64_t tile_before = UINT64_MAX, bytes_before = UINT64_MAX;
+    bool has_failed = false;
+    struct phema_device_demand demand = demand_of(PHEMA_F32, 64, 200);
+    for (uint64_t limit = 16 * GIB; limit >= 1 << 16; limit = limit / 4 * 3) {
+        struct phema_error err = {""};
+        struct phema_device_fit fit;
+        enum phema_status status = phema_device_fit(&fit, &demand, limit, &err);
+        if (status) {
+            assert_int_equal(status, PHEMA_ERR_RESOURCE);
+            assert_non_null(strstr(err.message, "64 snapshots"));
+            has_failed = true;
+            continue;
+        }
+        assert_false(has_failed); /* where less is enough, more is too */
+        assert_true(fit.device_bytes <= limit);
+        assert_int_equal(fit.device_bytes,
+                         fit.layout.n_lanes * phema_cuda_places(&fit.layout).bytes);
+        assert_true(fit.tile_elems <= tile_before && fit.device_bytes <= bytes_before);
+        assert_true(fit.tile_elems >= PHEMA_DEVICE_LEAST_TILE_ELEMS);
+        assert_true(fit.layout.n_rows >= PHEMA_CUDA_GROUP);
+        assert_true(fit.tile_elems >= 128 << 10 || fit.layout.n_rows == PHEMA_CUDA_GROUP);
+        assert_true(fit.n_tile_passes * fit.layout.n_rows >= 200);
+        assert_true(fit.n_threads >= 1 && fit.layout.n_lanes == fit.n_threads);
+        tile_before = fit.tile_elems;
+        bytes_before = fit.device_bytes;
+    }
+    assert_true(has_failed);
+}
+
+static void the_sentence_names_an_amount_that_is_enough(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    struct phema_device_fit fit;
+    struct phema_device_demand demand = demand_of(PHEMA_F64, 8192, 8);
+    assert_fails(phema_device_fit(&fit, &demand, GIB / 8, &err), PHEMA_ERR_RESOURCE, &err,
+                 "at least 257 MiB are needed");
+    assert_ok(phema_device_fit(&fit, &demand, (uint64_t)257 << 20, &err), &err);
+    assert_int_equal(fit.n_threads, 1);
+    assert_int_equal(fit.tile_elems, PHEMA_DEVICE_LEAST_TILE_ELEMS);
+}
+
+/* A dtype of which there is little does not make tiles larger, nor smaller. */
+static void rare_dtypes_cost_what_they_have(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    struct phema_device_fit plain, mixed;
+    struct phema_device_demand demand = demand_of(PHEMA_F16, 16, 1);
+    assert_ok(phema_device_fit(&plain, &demand, GIB, &err), &err);
+    demand.n_in[PHEMA_F64] = demand.n_out[PHEMA_F64] = demand.n_through[PHEMA_F64] = 10;
+    assert_ok(phema_device_fit(&mixed, &demand, GIB, &err), &err);
+    assert_int_equal(plain.device_bytes, mixed.device_bytes);
+    assert_int_equal(plain.tile_elems, mixed.tile_elems);
+}
+
+static void devices_share_the_threads(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    struct phema_device_fit fit;
+    struct phema_device_demand demand = demand_of(PHEMA_BF16, 8, 2);
+    demand.n_devices = 3;
+    assert_ok(phema_device_fit(&fit, &demand, 8 * GIB, &err), &err);
+    assert_int_equal(fit.layout.n_lanes, 6); /* of 16 threads: 6, 5 and 5 */
+    assert_int_equal(fit.n_threads, 16);
+}
+
+static void cublas_takes_sums_and_panels_as_well(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    struct phema_device_fit plain, blas;
+    struct phema_device_demand demand = demand_of(PHEMA_F16, 40, 25);
+    assert_ok(phema_device_fit(&plain, &demand, 80 * GIB, &err), &err);
+    demand.uses_blas = true;
+    assert_ok(phema_device_fit(&blas, &demand, 80 * GIB, &err), &err);
+    uint64_t sums = (uint64_t)(25 + 32) * blas.tile_elems * 8;
+    assert_int_equal(blas.device_bytes - plain.device_bytes, 16 * (sums + PHEMA_CUDA_BLAS_BYTES));
+    demand.n_rows = 8; /* as many as registers hold: cuBLAS is not asked */
+    assert_ok(phema_device_fit(&blas, &demand, 80 * GIB, &err), &err);
+    assert_int_equal(blas.layout.panel_inputs, 0);
+}
+
+/* Whatever the layout, nothing lies on anything else, and all is aligned. */
+static void places_of_a_lane_are_apart(void **state)
+{
+    (void)state;
+    uint64_t random = 7;
+    for (int i = 0; i < 1000; i++) {
+        struct phema_cuda_layout layout = {
+            .n_lanes = 1,
+            .n_inputs = 1 + support_random(&random) % 100,
+            .input_bytes = 256 * (1 + support_random(&random) % 100),
+            .n_rows = 1 + support_random(&random) % 100,
+            .row_bytes = 256 * (1 + support_random(&random) % 100),
+            .n_blocks = 1 + support_random(&random) % 100,
+            .panel_inputs = support_random(&random) % 2 * 9,
+            .sum_bytes = 512,
+        };
+        struct phema_cuda_places at = phema_cuda_places(&layout);
+        const uint64_t starts[] = {at.inputs, at.rows,  at.weights, at.indices, at.blocks,
+                                   at.counts, at.panel, at.sums,    at.blas,    at.bytes};
+        const uint64_t sizes[] = {layout.n_inputs * layout.input_bytes,
+                                  layout.n_rows * layout.row_bytes,
+                                  layout.n_inputs * layout.n_rows * 8,
+                                  layout.n_inputs * 4,
+                                  layout.n_blocks * 8,
+                                  layout.n_rows * layout.n_blocks * 8,
+                                  layout.panel_inputs * 512,
+                                  layout.panel_inputs ? layout.n_rows * 512 : 0,
+                                  layout.panel_inputs ? PHEMA_CUDA_BLAS_BYTES : 0};
+        for (size_t x = 0; x < ARRAY_LEN(sizes); x++) {
+            assert_true(starts[x] % PHEMA_CUDA_ALIGNMENT == 0);
+            assert_true(starts[x] + sizes[x] <= starts[x + 1]);
+        }
+        assert_int_equal(at.weights + at.job_bytes, at.counts);
+        assert_int_equal(phema_cuda_host_bytes(&layout) % PHEMA_CUDA_PAGE, 0);
+    }
+}
+
+static bool wins(double processor, double reading, double device, unsigned n, char *why)
+{
+    struct phema_device_rates rates = {processor, reading, device, n};
+    return phema_device_wins(why, 512, &rates);
+}
+
+static void a_device_wins_where_the_processor_computes(void **state)
+{
+    (void)state;
+    char why[512];
+    assert_false(wins(20e9, 20e9, 50e9, 1, why)); /* one target: reading is all there is */
+    assert_true(wins(2e9, 20e9, 50e9, 1, why));   /* many: the processor is slower than reading */
+    assert_false(wins(2e9, 20e9, 2.2e9, 1, why)); /* nor is it for a slow device */
+    assert_true(wins(2e9, 20e9, 2.2e9, 2, why));  /* but for two of them */
+    assert_false(wins(18e9, 20e9, 50e9, 8, why)); /* however many there are */
+    assert_non_null(strstr(why, "18.6 GiB/s of snapshots on the device, 16.8 GiB/s"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(with_room_tiles_are_as_large_as_it_pays),
+        cmocka_unit_test(tight_limits_are_kept_to_the_byte),
+        cmocka_unit_test(the_sentence_names_an_amount_that_is_enough),
+        cmocka_unit_test(rare_dtypes_cost_what_they_have),
+        cmocka_unit_test(devices_share_the_threads),
+        cmocka_unit_test(cublas_takes_sums_and_panels_as_well),
+        cmocka_unit_test(places_of_a_lane_are_apart),
+        cmocka_unit_test(a_device_wins_where_the_processor_computes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

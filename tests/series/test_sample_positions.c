@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which elements are looked at: as many as wanted, from everywhere, and the same ones however the
+ * tensors come. */
+#include "sample_positions.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support.h"
+
+#define MAX_TENSORS   1024
+#define MAX_SNAPSHOTS 10000
+
+/* A series of names and sizes alone. */
+struct model {
+    struct phema_series series;
+    struct phema_series_tensor tensors[MAX_TENSORS];
+    struct phema_snapshot snapshots[MAX_SNAPSHOTS];
+    char names[MAX_TENSORS][16];
+};
+
+static struct model *make_model(size_t n_snapshots)
+{
+    struct model *model = calloc(1, sizeof(*model));
+    assert_non_null(model);
+    model->series = (struct phema_series){
+        .tensors = model->tensors, .snapshots = model->snapshots, .n = n_snapshots};
+    return model;
+}
+
+static struct phema_series_tensor *add(struct model *model, unsigned name, enum phema_dtype dtype,
+                                       uint64_t n_elems)
+{
+    size_t i = model->series.n_tensors++;
+    assert_true(i < MAX_TENSORS);
+    struct phema_series_tensor *entry = &model->tensors[i];
+    (void)snprintf(model->names[i], sizeof(model->names[i]), "t%05u", name);
+    entry->tensor.name = model->names[i];
+    entry->tensor.name_size = strlen(model->names[i]);
+    entry->tensor.dtype = dtype;
+    entry->tensor.n_elems = n_elems;
+    entry->rule = PHEMA_RULE_AVERAGE;
+    entry->same_as = i;
+    return entry;
+}
+
+static struct choice choose(const struct model *model)
+{
+    struct phema_error err = {""};
+    struct choice choice;
+    assert_ok(choice_make(&choice, &model->series, &err), &err);
+    return choice;
+}
+
+/* Stretches lie in their tensors, ascend, and their columns follow one another. */
+static void assert_sound(const struct model *model, const struct choice *choice)
+{
+    size_t column = 0;
+    for (size_t i = 0; i < choice->n; i++) {
+        const struct stretch *stretch = &choice->stretches[i];
+        const struct phema_tensor *tensor = &model->tensors[stretch->tensor].tensor;
+        assert_true(stretch->n > 0 && stretch->n <= tensor->n_elems);
+        assert_true(stretch->first <= tensor->n_elems - stretch->n);
+        if (i > 0) {
+            const struct stretch *before = stretch - 1;
+            int order = strcmp(model->names[before->tensor], model->names[stretch->tensor]);
+            assert_true(order < 0 || (order == 0 && before->first + before->n < stretch->first));
+        }
+        assert_int_equal(stretch->column, column);
+        column += (size_t)(stretch->n * numbers_per_element(tensor->dtype));
+    }
+    assert_int_equal(choice->n_numbers, column);
+}
+
+static uint64_t chosen_of(const struct choice *choice, size_t tensor)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < choice->n; i++)
+        if (choice->stretches[i].tensor == tensor)
+            n += choice->stretches[i].n;
+    return n;
+}
+
+static void all_of_a_small_model(void **state)
+{
+    (void)state;
+    struct model *model = make_model(4);
+    add(model, 3, PHEMA_F32, 1000);
+    add(model, 1, PHEMA_F16, 17);
+    add(model, 2, PHEMA_C64, 500);
+    add(model, 4, PHEMA_F32, 0);
+    add(model, 5, PHEMA_F4, 30);
+    struct choice choice = choose(model);
+    assert_sound(model, &choice);
+    assert_int_equal(choice.n_numbers, 1000 + 17 + 2 * 500 + 30);
+    assert_int_equal(choice.n, 4); /* a whole tensor each */
+    choice_clear(&choice);
+    free(model);
+}
+
+/* A block of each stratum: a tensor that reaches over s strata has s - 1 to s + 1 blocks. */
+static void tensors_are_chosen_by_size(void **state)
+{
+    (void)state;
+    struct model *model = make_model(32);
+    uint64_t total = 0;
+    for (unsigned i = 0; i < 200; i++) {
+        uint64_t n = 16 * (1 + (uint64_t)i * i * i % 40000);
+        total += n;
+        add(model, i, PHEMA_BF16, n);
+    }
+    struct choice choice = choose(model);
+    assert_sound(model, &choice);
+    assert_int_equal(choice.n_numbers, 2048);
+    assert_in_range(choice.n, 120, 128); /* neighbours may have met */
+    for (size_t i = 0; i < model->series.n_tensors; i++) {
+        double fair = 2048.0 * (double)model->tensors[i].tensor.n_elems / (double)total;
+        assert_near((double)chosen_of(&choice, i), fair, 2 * 16);
+    }
+    choice_clear(&choice);
+    free(model);
+}
+
+static void the_table_may_have_any_order(void **state)
+{
+    (void)state;
+    struct model *ascending = make_model(8), *mixed = make_model(8);
+    for (unsigned i = 0; i < 500; i++) {
+        unsigned j = i * 33 % 500;
+        add(ascending, i, i % 3 ? PHEMA_F32 : PHEMA_C64, 100 + i);
+        add(mixed, j, j % 3 ? PHEMA_F32 : PHEMA_C64, 100 + j);
+    }
+    struct choice a = choose(ascending), b = choose(mixed);
+    assert_sound(ascending, &a);
+    assert_sound(mixed, &b);
+    assert_int_equal(a.n, b.n);
+    for (size_t i = 0; i < a.n; i++) {
+        assert_string_equal(ascending->names[a.stretches[i].tensor],
+                            mixed->names[b.stretches[i].tensor]);
+        assert_int_equal(a.stretches[i].first, b.stretches[i].first);
+        assert_int_equal(a.stretches[i].n, b.stretches[i].n);
+        assert_int_equal(a.stretches[i].column, b.stretches[i].column);
+    }
+    choice_clear(&a);
+    choice_clear(&b);
+    free(ascending);
+    free(mixed);
+}
+
+static void averaged_tensors_alone_and_each_storage_once(void **state)
+{
+    (void)state;
+    struct model *model = make_model(2);
+    add(model, 1, PHEMA_I64, 50)->rule = PHEMA_RULE_COPY;
+    add(model, 9, PHEMA_F32, 60); /* the storage that number 4 has as well */
+    add(model, 4, PHEMA_F32, 60)->same_as = 1;
+    add(model, 5, PHEMA_F32, 70)->rule = PHEMA_RULE_COPY;
+    add(model, 6, PHEMA_F32, 80);
+    struct choice choice = choose(model);
+    assert_sound(model, &choice);
+    assert_int_equal(choice.n, 2);
+    assert_string_equal(model->names[choice.stretches[0].tensor], "t00004");
+    assert_string_equal(model->names[choice.stretches[1].tensor], "t00006");
+    choice_clear(&choice);
+    free(model);
+}
+
+/* Wherever a tensor begins in the row of blocks: F4 has two elements in a byte. */
+static void stretches_begin_and_end_on_bytes(void **state)
+{
+    (void)state;
+    struct model *model = make_model(2);
+    for (unsigned i = 0; i < 300; i++)
+        add(model, i, i % 2 ? PHEMA_F4 : PHEMA_C64, 2 + 2 * (uint64_t)i);
+    struct choice choice = choose(model);
+    assert_sound(model, &choice);
+    assert_in_range(choice.n_numbers, 1900, 2200);
+    for (size_t i = 0; i < choice.n; i++) {
+        assert_int_equal(choice.stretches[i].first % 2, 0);
+        assert_int_equal(choice.stretches[i].n % 2, 0);
+    }
+    choice_clear(&choice);
+    free(model);
+}
+
+static void memory_and_reads_are_bounded(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t n_snapshots, least;
+    } cases[] = {{1, 2048}, {256, 2048}, {257, 2048}, {1000, 2048}, {4096, 2048}, {10000, 800}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct model *model = make_model(cases[i].n_snapshots);
+        for (unsigned t = 0; t < 1000; t++)
+            add(model, t, PHEMA_F16, 64 * (uint64_t)(1 + t % 7));
+        struct choice choice = choose(model);
+        assert_sound(model, &choice);
+        assert_in_range(choice.n_numbers, cases[i].least, 2048 + 64);
+        assert_true(cases[i].n_snapshots * choice.n_numbers * sizeof(double) <= (65 << 20));
+        size_t longest = cases[i].n_snapshots <= 256 ? 16 : cases[i].n_snapshots <= 512 ? 32 : 64;
+        assert_true(choice.n * longest <= 2048 + 64);
+        choice_clear(&choice);
+        free(model);
+    }
+}
+
+/* From the first to the last element of all stretches, where gaps count up to a limit. */
+static size_t count_neighbourhoods(const struct choice *choice, uint64_t limit)
+{
+    size_t n = 1;
+    for (size_t i = 1; i < choice->n; i++)
+        n += choice->stretches[i].first - choice->stretches[i - 1].first > limit;
+    return n;
+}
+
+static void compressed_snapshots_are_opened_in_few_places(void **state)
+{
+    (void)state;
+    struct model *model = make_model(3);
+    add(model, 1, PHEMA_F16, 100 << 20);
+    struct choice spread = choose(model);
+    model->snapshots[1].is_decoded = true;
+    struct choice together = choose(model);
+    assert_sound(model, &together);
+    assert_int_equal(spread.n_numbers, together.n_numbers);
+    assert_true(count_neighbourhoods(&spread, 1 << 18) > 64);
+    assert_int_equal(count_neighbourhoods(&together, 1 << 18), 8);
+    choice_clear(&spread);
+    choice_clear(&together);
+
+    model->tensors[0].tensor.n_elems = 2 << 20; /* eight windows of all there is */
+    together = choose(model);
+    model->snapshots[1].is_decoded = false;
+    spread = choose(model);
+    assert_int_equal(spread.n, together.n);
+    for (size_t i = 0; i < spread.n; i++)
+        assert_int_equal(spread.stretches[i].first, together.stretches[i].first);
+    choice_clear(&spread);
+    choice_clear(&together);
+    free(model);
+}
+
+static void nothing_to_choose_from(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    struct choice choice;
+    struct model *model = make_model(2);
+    add(model, 1, PHEMA_I64, 50)->rule = PHEMA_RULE_COPY;
+    add(model, 2, PHEMA_F32, 0);
+    assert_fails(choice_make(&choice, &model->series, &err), PHEMA_NO, &err,
+                 "no tensor is averaged");
+    /* a view of one element that claims more than any memory has */
+    add(model, 3, PHEMA_F32, UINT64_MAX / 4);
+    assert_fails(choice_make(&choice, &model->series, &err), PHEMA_NO, &err, "more elements than");
+    for (unsigned i = 4; i < 10; i++)
+        add(model, i, PHEMA_F32, UINT64_MAX / 4);
+    assert_fails(choice_make(&choice, &model->series, &err), PHEMA_NO, &err, "more elements than");
+    free(model);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_of_a_small_model),
+        cmocka_unit_test(tensors_are_chosen_by_size),
+        cmocka_unit_test(the_table_may_have_any_order),
+        cmocka_unit_test(averaged_tensors_alone_and_each_storage_once),
+        cmocka_unit_test(stretches_begin_and_end_on_bytes),
+        cmocka_unit_test(memory_and_reads_are_bounded),
+        cmocka_unit_test(compressed_snapshots_are_opened_in_few_places),
+        cmocka_unit_test(nothing_to_choose_from),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

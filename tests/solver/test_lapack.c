@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+/* test_lapack.c - the factor that OpenBLAS makes, held against plain loops; and what loading it
+ * does to the process: no thread more, no other affinity, and nothing where there is no room. */
+#include "lapack.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include "phema/solver.h"
+#include "profiles.h"
+#include "support.h"
+
+#define N 300
+
+/* 1 on the diagonal, and less the further away from it: definite. */
+static double *new_matrix(size_t n)
+{
+    double *matrix = malloc(n * n * sizeof(*matrix));
+    assert_non_null(matrix);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < n; j++)
+            matrix[i * n + j] = exp(-0.3 * fabs((double)i - (double)j));
+    return matrix;
+}
+
+static void factor_plainly(double *matrix, size_t n)
+{
+    for (size_t j = 0; j < n; j++) {
+        for (size_t i = j; i < n; i++) {
+            double sum = matrix[i * n + j];
+            for (size_t k = 0; k < j; k++)
+                sum -= matrix[i * n + k] * matrix[j * n + k];
+            matrix[i * n + j] = i == j ? sqrt(sum) : sum / matrix[j * n + j];
+        }
+    }
+}
+
+/* The first of all: what was loaded once needs no more room. */
+static void without_room_nothing_is_loaded(void **state)
+{
+    (void)state;
+    double *matrix = new_matrix(N), *same = new_matrix(N);
+    struct phema_error err = {""};
+    struct rlimit before = support_limit_address_space(300 << 20);
+    enum phema_status status = phema_lapack_factor(matrix, N, &err);
+    support_restore_address_space(&before);
+    assert_fails(status, PHEMA_ERR_RESOURCE, &err, "of free address space");
+    assert_memory_equal(matrix, same, N * N * sizeof(*matrix));
+    free(matrix);
+    free(same);
+}
+
+/* 704 snapshots are LAPACK's, and as good without it; who asks for LAPACK is told. */
+static void without_room_quad_solves(void **state)
+{
+    (void)state;
+    enum { N_SNAPSHOTS = 704 };
+    static struct phema_profile snapshots[N_SNAPSHOTS];
+    for (size_t i = 0; i < N_SNAPSHOTS; i++)
+        snapshots[i] =
+            (struct phema_profile){.gamma = i % 2 ? 6.94 : 16.97, .t = 1000 * (double)(i / 2 + 1)};
+    struct phema_profile target = {.gamma = 6.94, .t = 1000 * (N_SNAPSHOTS / 2)};
+    struct phema_solve_options options = {.metric = PHEMA_METRIC_PROFILE};
+    struct phema_solution solution, refused;
+    struct phema_error err = {""}, said = {""};
+    struct rlimit before = support_limit_address_space(300 << 20);
+    enum phema_status status =
+        solve_profiles(&solution, snapshots, NULL, N_SNAPSHOTS, &target, 1, 0, &options, &err);
+    options.solver = PHEMA_SOLVER_LAPACK;
+    enum phema_status asked =
+        solve_profiles(&refused, snapshots, NULL, N_SNAPSHOTS, &target, 1, 0, &options, &said);
+    support_restore_address_space(&before);
+    assert_ok(status, &err);
+    assert_string_equal(solution.solver, "quad");
+    /* the target is the last snapshot */
+    assert_near(solution.weights[N_SNAPSHOTS - 1], 1, 1e-15);
+    phema_solutions_clear(&solution, 1);
+    assert_fails(asked, PHEMA_ERR_RESOURCE, &said, "--solver lapack: ");
+}
+
+static void the_process_is_as_it_was(void **state)
+{
+    (void)state;
+    cpu_set_t before, after;
+    size_t n_threads = support_count_threads();
+    assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+    double *matrix = new_matrix(N);
+    struct phema_error err = {""};
+    assert_ok(phema_lapack_factor(matrix, N, &err), &err);
+    assert_int_equal(support_count_threads(), n_threads);
+    assert_int_equal(sched_getaffinity(0, sizeof(after), &after), 0);
+    assert_true(CPU_EQUAL(&before, &after));
+    free(matrix);
+}
+
+/* Entries are at most 1 and the condition is below 100: both are within n roundings times that. */
+static void the_factor_is_that_of_plain_loops(void **state)
+{
+    (void)state;
+    double *matrix = new_matrix(N), *plain = new_matrix(N);
+    struct phema_error err = {""};
+    assert_ok(phema_lapack_factor(matrix, N, &err), &err);
+    factor_plainly(plain, N);
+    for (size_t i = 0; i < N; i++)
+        for (size_t j = 0; j <= i; j++)
+            assert_near(matrix[i * N + j], plain[i * N + j], 100 * N * 0x1p-53);
+    free(matrix);
+    free(plain);
+}
+
+static void a_matrix_that_is_not_definite_has_none(void **state)
+{
+    (void)state;
+    double *matrix = new_matrix(N);
+    struct phema_error err = {""};
+    matrix[200 * N + 200] = 0;
+    assert_int_equal(phema_lapack_factor(matrix, N, &err), PHEMA_NO);
+    free(matrix);
+}
+
+static void *factor_some(void *argument)
+{
+    double *matrix = argument;
+    struct phema_error err = {""};
+    return phema_lapack_factor(matrix, N, &err) ? argument : NULL;
+}
+
+static void threads_may_ask_at_once(void **state)
+{
+    (void)state;
+    double *matrices[8], *alone = new_matrix(N);
+    pthread_t threads[ARRAY_LEN(matrices)];
+    struct phema_error err = {""};
+    assert_ok(phema_lapack_factor(alone, N, &err), &err);
+    for (size_t i = 0; i < ARRAY_LEN(threads); i++) {
+        matrices[i] = new_matrix(N);
+        assert_int_equal(pthread_create(&threads[i], NULL, factor_some, matrices[i]), 0);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(threads); i++) {
+        void *failed = NULL;
+        assert_int_equal(pthread_join(threads[i], &failed), 0);
+        assert_null(failed);
+        assert_memory_equal(matrices[i], alone, N * N * sizeof(*alone));
+        free(matrices[i]);
+    }
+    free(alone);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_room_nothing_is_loaded),
+        cmocka_unit_test(without_room_quad_solves),
+        cmocka_unit_test(the_process_is_as_it_was),
+        cmocka_unit_test(the_factor_is_that_of_plain_loops),
+        cmocka_unit_test(a_matrix_that_is_not_definite_has_none),
+        cmocka_unit_test(threads_may_ask_at_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

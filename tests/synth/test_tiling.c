@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+/* How work is cut: which tensors share tiles, that tiles hold every element once, and that sharing
+ * them changes nothing of what comes out. */
+#include "../formats/build.h"
+#include "tiling.h"
+#include "runs.h"
+#include "worker.h"
+
+#define TILE ((size_t)64 << 10)
+
+static uint32_t next_random(uint32_t *seed)
+{
+    *seed = *seed * 1664525u + 1013904223u;
+    return *seed >> 8;
+}
+
+/* ---- Which tensors share tiles ---- */
+
+enum { MAX_DRAFTS = 3000 };
+
+/* A series of two snapshots that exists in numbers alone. */
+struct draft {
+    struct phema_series series;
+    struct phema_series_tensor tensors[MAX_DRAFTS];
+    struct phema_place places[2][MAX_DRAFTS];
+    struct phema_snapshot snapshots[2];
+    enum phema_dtype dtypes[MAX_DRAFTS];
+    size_t rule_of[MAX_DRAFTS];
+};
+
+/* F32 tensors of these sizes, one behind the other in both. */
+static struct draft *draft_new(const size_t *sizes, size_t n)
+{
+    struct draft *draft = calloc(1, sizeof(*draft));
+    assert_non_null(draft);
+    uint64_t offset = 100;
+    for (size_t i = 0; i < n; i++) {
+        draft->tensors[i] = (struct phema_series_tensor){
+            .tensor = {.dtype = PHEMA_F32, .n_elems = sizes[i], .size_bytes = 4 * sizes[i]},
+            .same_as = i};
+        draft->dtypes[i] = PHEMA_F32;
+        draft->places[0][i].offset = offset;
+        draft->places[1][i].offset = offset + 50;
+        offset += 4 * sizes[i];
+    }
+    for (size_t k = 0; k < 2; k++)
+        draft->snapshots[k].places = draft->places[k];
+    draft->series = (struct phema_series){
+        .snapshots = draft->snapshots, .n = 2, .tensors = draft->tensors, .n_tensors = n};
+    return draft;
+}
+
+static void cut_draft(struct cut *cut, const struct draft *draft)
+{
+    struct phema_error err = {""};
+    struct cut_kinds kinds = {draft->dtypes, draft->rule_of};
+    assert_ok(cut_make(cut, &draft->series, &kinds, (struct share){0, 0}, TILE, (uint64_t)8 << 20,
+                       1, &err),
+              &err);
+}
+
+/* The stretches as text: "0 1|2|". */
+static void assert_stretches(const struct draft *draft, const char *wanted)
+{
+    struct cut cut;
+    cut_draft(&cut, draft);
+    struct phema_text text = {0};
+    for (size_t s = 0; s < cut.n_stretches; s++)
+        for (size_t i = cut.stretches[s].first; i < cut.stretches[s + 1].first; i++)
+            phema_text_printf(&text, "%zu%s", cut.order[i],
+                              i + 1 < cut.stretches[s + 1].first ? " " : "|");
+    assert_string_equal(text.data, wanted);
+    phema_text_clear(&text);
+    cut_clear(&cut);
+}
+
+static void tensors_that_are_alike_and_adjacent_share_tiles(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {5, 1, 7, 3};
+    static const uint64_t stride[] = {2};
+    static const struct phema_part part = {.file = 0};
+    struct draft *draft = draft_new(sizes, ARRAY_LEN(sizes));
+    assert_stretches(draft, "0 1 2 3|");
+    struct draft kept = *draft;
+
+    draft->tensors[2].tensor.dtype = PHEMA_I32;
+    assert_stretches(draft, "0 1|2|3|");
+    draft->tensors[2].tensor.dtype = PHEMA_F32;
+    draft->tensors[2].rule = PHEMA_RULE_COPY;
+    assert_stretches(draft, "0 1|2|3|");
+    draft->tensors[2].rule = PHEMA_RULE_AVERAGE;
+    draft->rule_of[1] = draft->rule_of[2] = 1;
+    assert_stretches(draft, "0|1 2|3|");
+    draft->rule_of[2] = 2;
+    assert_stretches(draft, "0|1|2|3|");
+    draft->rule_of[1] = draft->rule_of[2] = 0;
+    draft->dtypes[1] = PHEMA_BF16;
+    assert_stretches(draft, "0|1|2 3|");
+    draft->dtypes[1] = PHEMA_F32;
+    draft->places[1][3].offset += 4; /* a gap in one of the snapshots */
+    assert_stretches(draft, "0 1 2|3|");
+    draft->places[1][3] = kept.places[1][3];
+    draft->places[1][1].stride = stride;
+    assert_stretches(draft, "0|1|2 3|");
+    draft->places[1][1].stride = NULL;
+    draft->places[0][0].parts = &part;
+    assert_stretches(draft, "0|1 2 3|");
+    draft->places[0][0].parts = NULL;
+    draft->places[1][1].file = draft->places[1][2].file = draft->places[1][3].file = 1;
+    assert_stretches(draft, "0|1 2 3|");
+    for (size_t i = 0; i < 4; i++)
+        draft->places[1][i].file = 0;
+    draft->tensors[3].same_as = 1; /* read once, and put twice */
+    assert_stretches(draft, "0|1|2|");
+    draft->tensors[3].same_as = 3;
+    assert_stretches(draft, "0 1 2 3|");
+    free(draft);
+}
+
+static void a_stretch_ends_where_its_last_tile_does(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {TILE + 10, TILE - 11, 1, 1, TILE, 2, TILE - 2, 3 * TILE};
+    struct draft *draft = draft_new(sizes, ARRAY_LEN(sizes));
+    assert_stretches(draft, "0 1 2|3|4|5 6|7|");
+    free(draft);
+}
+
+/* Every element of every tensor in one tile, whatever the order in which tiles are asked for. */
+static void tiles_hold_every_element_once(void **state)
+{
+    (void)state;
+    static size_t sizes[MAX_DRAFTS];
+    uint32_t seed = 3;
+    for (size_t i = 0; i < MAX_DRAFTS; i++)
+        sizes[i] = i % 100 == 7  ? next_random(&seed) % (3 * TILE)
+                   : i % 10 == 3 ? next_random(&seed) % 9000
+                                 : next_random(&seed) % 3; /* some have none */
+    struct draft *draft = draft_new(sizes, MAX_DRAFTS);
+    struct cut cut;
+    cut_draft(&cut, draft);
+    uint64_t *seen = calloc(MAX_DRAFTS, sizeof(*seen));
+    size_t hint = 0, other = 0;
+    for (uint64_t t = 0; t < cut_n_tiles(&cut); t++) {
+        struct piece piece = cut_tile(&cut, t, &hint);
+        uint64_t jumped = next_random(&seed) % cut_n_tiles(&cut);
+        (void)cut_tile(&cut, jumped, &other);
+        struct piece again = cut_tile(&cut, t, &other);
+        assert_memory_equal(&again, &piece, sizeof(piece));
+        assert_true(piece.n_elems > 0 && piece.n_elems <= TILE);
+        assert_true(piece.n_tensors <= MAX_STRETCH_TENSORS);
+        assert_int_equal(piece.first % BLOCK_ELEMS, 0);
+        uint64_t start = 0; /* of the tensor in the stretch */
+        for (size_t x = 0; x < piece.n_tensors; x++) {
+            size_t i = piece.tensors[x];
+            uint64_t from = start > piece.first ? start : piece.first;
+            uint64_t end = start + sizes[i];
+            if (end > piece.first + piece.n_elems)
+                end = piece.first + piece.n_elems;
+            if (from < end) {
+                assert_int_equal(seen[i], from - start); /* in order, and none left out */
+                seen[i] += end - from;
+            }
+            start += sizes[i];
+        }
+    }
+    for (size_t i = 0; i < MAX_DRAFTS; i++)
+        assert_int_equal(seen[i], sizes[i]);
+    assert_true(cut_n_tiles(&cut) < MAX_DRAFTS / 10);
+    free(seen);
+    cut_clear(&cut);
+    free(draft);
+}
+
+/* ---- Sharing tiles changes nothing ---- */
+
+enum { N_TENSORS = 500, N_SNAPSHOTS = 4, LARGE = 250, NAN_AT = 123, HUGE_AT = 211 };
+
+static enum phema_dtype dtype_at(size_t i)
+{
+    static const enum phema_dtype dtypes[] = {PHEMA_F32, PHEMA_F16, PHEMA_F32, PHEMA_F8_E4M3,
+                                              PHEMA_F4,  PHEMA_C64, PHEMA_F32, PHEMA_I64};
+    return i == LARGE || i == NAN_AT || i == HUGE_AT ? PHEMA_F32
+                                                     : dtypes[i / 30 % ARRAY_LEN(dtypes)];
+}
+
+static size_t size_at(size_t i)
+{
+    uint32_t seed = (uint32_t)i + 1;
+    (void)next_random(&seed);
+    size_t n = i == LARGE ? 2 * TILE + 77 : i % 17 == 5 ? 1000 + next_random(&seed) % 3000 : 0;
+    if (i == NAN_AT || i == HUGE_AT)
+        return 40;
+    return n ? n / 2 * 2 : next_random(&seed) % 25 * 2; /* even: F4 fills bytes */
+}
+
+/* Every seventh tensor is the same in all snapshots. */
+static void fill(uint8_t *data, size_t i, unsigned snapshot)
+{
+    enum phema_dtype dtype = dtype_at(i);
+    uint32_t seed = (uint32_t)(i * 31 + (i % 7 == 2 ? 0 : snapshot + 1));
+    size_t n_bytes = (size_t)phema_dtype_bytes(dtype, size_at(i));
+    for (size_t b = 0; b < n_bytes; b++)
+        data[b] = (uint8_t)(next_random(&seed) & 0x77); /* no NaN of eight bits */
+    if (dtype == PHEMA_F16)
+        for (size_t b = 1; b < n_bytes; b += 2)
+            data[b] = (uint8_t)(data[b] & 0x37);
+    for (size_t x = 0; (dtype == PHEMA_F32 || dtype == PHEMA_C64) && x < n_bytes / 4; x++) {
+        float value = (float)next_random(&seed) / 16777216.0f - 0.5f;
+        if (i == NAN_AT && x == 3)
+            value = (float)NAN;
+        if (i == HUGE_AT && x == 5)
+            value = 1e30f;
+        memcpy(data + 4 * x, &value, sizeof(value));
+    }
+}
+
+/* The tensors stand in the header in one order; their data lie in the same, or in the reverse. */
+static void write_tiny(const char *directory, unsigned snapshot, bool is_reversed)
+{
+    struct phema_text json = {0}, file = {0};
+    uint64_t offsets[N_TENSORS], end = 0;
+    for (size_t x = 0; x < N_TENSORS; x++) {
+        size_t i = is_reversed ? N_TENSORS - 1 - x : x;
+        offsets[i] = end;
+        end += phema_dtype_bytes(dtype_at(i), size_at(i));
+    }
+    uint8_t *data = calloc(1, end + 1);
+    assert_non_null(data);
+    for (size_t i = 0; i < N_TENSORS; i++) {
+        fill(data + offsets[i], i, snapshot);
+        phema_text_printf(
+            &json,
+            "%s\"t%03zu\":{\"dtype\":\"%s\",\"shape\":[%zu],\"data_offsets\":[%llu,"
+            "%llu]}",
+            i ? "," : "{", i, phema_dtype_name(dtype_at(i)), size_at(i),
+            (unsigned long long)offsets[i],
+            (unsigned long long)(offsets[i] + phema_dtype_bytes(dtype_at(i), size_at(i))));
+    }
+    put_text(&json, "}");
+    put_safetensors(&file, json.data, 0);
+    put(&file, data, end);
+    char *path = NULL;
+    assert_true(
+        asprintf(&path, "%s/snapshot-%07u-0.050.safetensors", directory, 100 * (snapshot + 1)) > 0);
+    support_write(path, file.data, file.size);
+    free(path);
+    free(data);
+    phema_text_clear(&json);
+    phema_text_clear(&file);
+}
+
+static void write_tiny_series(const char *directory, bool is_mixed)
+{
+    for (unsigned k = 0; k < N_SNAPSHOTS; k++)
+        write_tiny(directory, k, is_mixed && k == 1);
+}
+
+/* Tensors of these files, by their names, are the same bytes. */
+static void assert_same_tensors(const char *left_path, const char *right_path)
+{
+    struct phema_error err = {""};
+    struct phema_checkpoint *left = NULL, *right = NULL;
+    assert_ok(phema_checkpoint_open(&left, left_path, NULL, &err), &err);
+    assert_ok(phema_checkpoint_open(&right, right_path, NULL, &err), &err);
+    assert_int_equal(phema_checkpoint_n_tensors(left), phema_checkpoint_n_tensors(right));
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(left); i++) {
+        const struct phema_tensor *a = &phema_checkpoint_tensors(left)[i];
+        const struct phema_tensor *b = phema_checkpoint_find(right, a->name, a->name_size);
+        assert_non_null(b);
+        assert_int_equal(a->size_bytes, b->size_bytes);
+        if (a->size_bytes)
+            assert_memory_equal(phema_tensor_start(left, a), phema_tensor_start(right, b),
+                                a->size_bytes);
+    }
+    phema_checkpoint_close(left);
+    phema_checkpoint_close(right);
+}
+
+static void assert_same_result(const char *shared, const char *alone, const char *out,
+                               const char *other_out, const struct request *request)
+{
+    struct phema_error err = {""};
+    struct phema_synth_result a, b;
+    assert_ok(synthesise(shared, out, request, &a, &err), &err);
+    assert_ok(synthesise(alone, other_out, request, &b, &err), &err);
+    assert_int_equal(a.n_nan, b.n_nan);
+    assert_int_equal(a.n_inf, b.n_inf);
+    assert_int_equal(a.n_overflow, b.n_overflow);
+    assert_int_equal(a.n_constant, b.n_constant);
+    assert_int_equal(a.n_averaged, b.n_averaged);
+    assert_int_equal(a.n_copied, b.n_copied);
+    assert_int_equal(a.nan_tensor, b.nan_tensor);
+    assert_int_equal(a.read_bytes, b.read_bytes);
+}
+
+/* In one series the data lie in the same order everywhere, in the other one snapshot has them in
+ * reverse, so that no tensor shares a tile. */
+static void sharing_tiles_changes_nothing(void **state)
+{
+    (void)state;
+    char *shared = make_directory("shared"), *alone = make_directory("alone");
+    char *out = support_tmp_path("shared.safetensors");
+    char *other_out = support_tmp_path("alone.safetensors");
+    write_tiny_series(shared, false);
+    write_tiny_series(alone, true);
+    static const struct request requests[] = {
+        {.sigma_rel = 0.08, .n_threads = 1},
+        {.sigma_rel = 0.08, .n_threads = 3, .sums = PHEMA_SUMS_F32},
+        {.sigma_rel = 0.08, .has_dtype = true, .dtype = PHEMA_BF16},
+        {.sigma_rel = 0.08,
+         .has_dtype = true,
+         .dtype = PHEMA_F16,
+         .overflow = PHEMA_OVERFLOW_SATURATES},
+        {.sigma_rel = 0.08, .include = "^t[0-9]*[1-8]$"}, /* gaps */
+    };
+    for (size_t r = 0; r < ARRAY_LEN(requests); r++) {
+        assert_same_result(shared, alone, out, other_out, &requests[r]);
+        assert_same_tensors(out, other_out);
+    }
+    free(shared);
+    free(alone);
+    free(out);
+    free(other_out);
+}
+
+static void sharing_tiles_changes_nothing_for_many_targets(void **state)
+{
+    (void)state;
+    char *shared = make_directory("shared_many"), *alone = make_directory("alone_many");
+    char *out = support_tmp_path("s-{sigma}.safetensors");
+    char *other_out = support_tmp_path("a-{sigma}.safetensors");
+    write_tiny_series(shared, false);
+    write_tiny_series(alone, true);
+    static double sigma_rels[300]; /* tiles of 8192 elements, or of 1024 on 8 threads */
+    for (size_t j = 0; j < ARRAY_LEN(sigma_rels); j++)
+        sigma_rels[j] = (double)(500 + 10 * (j % 100) + j / 100) / 10000;
+    for (unsigned n_threads = 1; n_threads <= 8; n_threads += 7) {
+        struct request request = {
+            .sigma_rels = sigma_rels, .n_sigma_rels = 300, .n_threads = n_threads};
+        assert_same_result(shared, alone, out, other_out, &request);
+        static const char *const shown[] = {"0.050", "0.098", "0.1492"};
+        for (size_t j = 0; j < ARRAY_LEN(shown); j++) {
+            char left[32], right[32];
+            (void)snprintf(left, sizeof(left), "s-%s.safetensors", shown[j]);
+            (void)snprintf(right, sizeof(right), "a-%s.safetensors", shown[j]);
+            char *left_path = support_tmp_path(left), *right_path = support_tmp_path(right);
+            assert_same_tensors(left_path, right_path);
+            free(left_path);
+            free(right_path);
+        }
+    }
+    free(shared);
+    free(alone);
+    free(out);
+    free(other_out);
+}
+
+/* ... and what is wrong with a tensor is said of that one. */
+static void the_tensor_within_a_tile_is_named(void **state)
+{
+    (void)state;
+    struct phema_error err = {""};
+    char *directory = make_directory("named"), *out = support_tmp_path("named.safetensors");
+    write_tiny_series(directory, false);
+    struct phema_synth_result result;
+    struct request request = {.sigma_rel = 0.08, .include = "^t(12[0-9]|21[0-9])$"};
+    assert_ok(synthesise(directory, out, &request, &result, &err), &err);
+    assert_int_equal(result.n_nan, 1);
+    assert_int_equal(result.nan_tensor, NAN_AT - 120);
+    request.has_dtype = true;
+    request.dtype = PHEMA_F16;
+    for (request.n_threads = 1; request.n_threads <= 3; request.n_threads += 2)
+        assert_fails(synthesise(directory, out, &request, &result, &err), PHEMA_ERR_OUTPUT, &err,
+                     "tensor 't211': 1 averages are too large for F16");
+    free(directory);
+    free(out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tensors_that_are_alike_and_adjacent_share_tiles),
+        cmocka_unit_test(a_stretch_ends_where_its_last_tile_does),
+        cmocka_unit_test(tiles_hold_every_element_once),
+        cmocka_unit_test(sharing_tiles_changes_nothing),
+        cmocka_unit_test(sharing_tiles_changes_nothing_for_many_targets),
+        cmocka_unit_test(the_tensor_within_a_tile_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
