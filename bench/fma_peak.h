@@ -1,6 +1,6 @@
 /* fma_peak.h - what one core can do at most, as a yardstick for kernels. */
-#ifndef PHEMA_BENCH_FMA_PEAK_H
-#define PHEMA_BENCH_FMA_PEAK_H
+#ifndef BENCH_FMA_PEAK_H
+#define BENCH_FMA_PEAK_H
 
 #include "phema/accumulate.h"
 

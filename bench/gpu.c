@@ -157,7 +157,7 @@ static enum phema_status run(struct bench *bench, struct phema_error *err)
         return status == PHEMA_NO ? PHEMA_ERR_RESOURCE : status;
     fill(bench);
     printf("%s, %llu lanes, tiles of %llu KiB, %llu inputs in float16\n\n",
-           phema_devices_shown(bench->devices), (unsigned long long)bench->layout.n_lanes,
+           phema_devices_format(bench->devices), (unsigned long long)bench->layout.n_lanes,
            (unsigned long long)(bench->layout.input_bytes >> 10), (unsigned long long)N_INPUTS);
     double copied = 0, rate = 0;
     status = measure(&copied, bench, &(struct work){0}, err);

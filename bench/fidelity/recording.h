@@ -1,7 +1,7 @@
 /* recording.h - what a movement leaves: snapshots of two averages at equal distances, and the exact
  * averages that are to be reached, all in float64. */
-#ifndef FIDELITY_RECORDING_H
-#define FIDELITY_RECORDING_H
+#ifndef BENCH_FIDELITY_RECORDING_H
+#define BENCH_FIDELITY_RECORDING_H
 
 #include "phema/error.h"
 #include "phema/profile.h"

@@ -1,7 +1,7 @@
 /* regimes.h - ways in which parameters move, step by step in float64: simulated ones and trainings
  * of small networks. The same numbers on every run; nothing is shared between two of them. */
-#ifndef FIDELITY_REGIMES_H
-#define FIDELITY_REGIMES_H
+#ifndef BENCH_FIDELITY_REGIMES_H
+#define BENCH_FIDELITY_REGIMES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* stored.h - the snapshots of a recording at some of its times, as files of a dtype hold them. */
-#ifndef FIDELITY_STORED_H
-#define FIDELITY_STORED_H
+#ifndef BENCH_FIDELITY_STORED_H
+#define BENCH_FIDELITY_STORED_H
 
 #include "phema/dtype.h"
 #include "recording.h"

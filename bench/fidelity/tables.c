@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* tables.c - see tables.h. */
-#include "phema/solver.h"
 #include "tables.h"
+#include "phema/solver.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* tables.h - what all outcomes together say, in Markdown. */
-#ifndef FIDELITY_TABLES_H
-#define FIDELITY_TABLES_H
+#ifndef BENCH_FIDELITY_TABLES_H
+#define BENCH_FIDELITY_TABLES_H
 
 #include "tool.h"
 

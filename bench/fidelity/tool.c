@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-#include "phema/solver.h"
 #include "phema/dtype.h"
+#include "phema/solver.h"
 
 /* The sample that says how parameters move: runs of neighbours, as a file gives them cheaply. */
 #define SAMPLE_RUNS ((size_t)128)

@@ -1,6 +1,6 @@
 /* tool.h - what the program's solver makes of stored snapshots, through its door alone. */
-#ifndef FIDELITY_TOOL_H
-#define FIDELITY_TOOL_H
+#ifndef BENCH_FIDELITY_TOOL_H
+#define BENCH_FIDELITY_TOOL_H
 
 #include "stored.h"
 

@@ -1,14 +1,14 @@
-/* cuda.h - the one door of the CUDA module: a table of C functions in a shared library that the
- * program opens when a device is wanted, so that it starts without any of CUDA and runs where there
- * is none. Nothing crosses it but numbers, pointers and the structs below; a module of another
- * version, or with structs of another size, is refused.
+/* cuda_plugin.h - the one door of the CUDA module: a table of C functions in a shared library that
+ * the program opens when a device is wanted, so that it starts without any of CUDA and runs where
+ * there is none. Nothing crosses it but numbers, pointers and the structs below; a module of
+ * another version, or with structs of another size, is refused.
  *
  * A device has lanes, one for each thread that feeds it. A lane has slots in the host's memory that
  * the device reads and writes by itself, and on the device places for the tiles of all inputs and
  * for the rows of results. What is asked of a lane is done in that order, behind the thread's back;
  * a lane is used by one thread at a time. */
-#ifndef PHEMA_CUDA_H
-#define PHEMA_CUDA_H
+#ifndef PHEMA_CUDA_PLUGIN_H
+#define PHEMA_CUDA_PLUGIN_H
 
 #include <stdbool.h>
 #include <stddef.h>

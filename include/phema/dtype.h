@@ -48,7 +48,8 @@ double phema_dtype_rounding(enum phema_dtype dtype);
 /* name[0..name_size) as safetensors writes it, exactly; false when there is no such dtype. */
 bool phema_dtype_from_name(enum phema_dtype *out, const char *name, size_t name_size);
 
-/* ---- Single elements of the real floating dtypes. Exact; F6 apart, whose packing is not settled. ---- */
+/* ---- Single elements of the real floating dtypes. Exact; F6 apart, whose packing is not settled.
+ * ---- */
 
 /* How numbers with sign, exponent and fraction lie in at most 16 bits. Codes of magnitudes above
  * max_code are infinity (max_code + 1) where the format has one, NaN otherwise; nan_code is the one

@@ -9,8 +9,8 @@
 
 #include "phema/dtype.h"
 #include "phema/error.h"
-#include "phema/mapped_file.h"
 #include "phema/file_reader.h"
+#include "phema/mapped_file.h"
 #include "phema/span.h"
 
 enum phema_tensor_kind {
@@ -27,7 +27,7 @@ enum phema_tensor_kind {
 #define PHEMA_MAX_INDEX_BYTES ((size_t)64 << 20)
 
 /* A box of a tensor that lies by itself, as distributed checkpoints have them. */
-struct phema_part {
+struct phema_chunk {
     const uint64_t *start, *size; /* [rank] first index and extent in every dimension */
     const uint64_t *stride;       /* [rank] in elements; NULL when the box is in C order */
     size_t file;
@@ -48,10 +48,10 @@ struct phema_tensor {
     uint64_t size_bytes;    /* of the data in C order: n_elems * bits / 8 */
     size_t file;            /* index of the checkpoint's file */
     uint64_t offset;        /* absolute, of the first element [bytes] */
-    bool is_decoded;        /* offset counts in the decompressed content of the file */
+    bool is_compressed;     /* offset counts in the decompressed content of the file */
     /* [n_parts] disjoint boxes that make up the tensor; NULL: it lies in one place. File, offset
      * and stride are then of no use. They live until the checkpoint is closed. */
-    const struct phema_part *parts;
+    const struct phema_chunk *parts;
     size_t n_parts;
 };
 
@@ -160,7 +160,7 @@ struct phema_reading {
     bool drops_cache; /* nothing of the files is left in the page cache afterwards */
 };
 /* Opens every file of the checkpoint where the mapping is not enough.
- * PHEMA_ERR_FILE, PHEMA_ERR_RESOURCE as phema_input_open; names the path */
+ * PHEMA_ERR_FILE, PHEMA_ERR_RESOURCE as phema_file_reader_open; names the path */
 PHEMA_FALLIBLE phema_reader_use(struct phema_reader *reader, const struct phema_reading *reading,
                                 struct phema_error *err);
 

@@ -1,9 +1,9 @@
-/* device.h - graphics processors that add up tiles: which are asked for, the module that knows them
+/* gpu.h - graphics processors that add up tiles: which are asked for, the module that knows them
  * (cuda.h, opened only when one is wanted), the memory that a run takes of them, and lanes, through
  * which threads feed them. What the device gives has the bits that accumulate.h gives, cuBLAS
  * apart. Messages name the device. Safe from any thread; a lane is used by one at a time. */
-#ifndef PHEMA_DEVICE_H
-#define PHEMA_DEVICE_H
+#ifndef PHEMA_GPU_H
+#define PHEMA_GPU_H
 
 #include "phema/cuda_plugin.h"
 #include "phema/dtype.h"
@@ -105,7 +105,7 @@ bool phema_device_may_exist(void);
 
 unsigned phema_devices_n(const struct phema_devices *devices);
 /* "cuda:0 (NVIDIA H200)", "cuda:0,1 (2 x NVIDIA H200)" */
-const char *phema_devices_shown(const struct phema_devices *devices);
+const char *phema_devices_format(const struct phema_devices *devices);
 /* Bytes that may be taken of each. */
 uint64_t phema_devices_limit(const struct phema_devices *devices);
 

@@ -53,7 +53,7 @@ const char *phema_json_path(struct phema_arena *arena, const struct phema_json *
  * objects and NULL for members of arrays and the root. Numbers have 17 digits, so that they read
  * back as the same double; NaN and infinities become null. */
 struct phema_json_out {
-    struct phema_text *text;
+    struct phema_strbuf *text;
     bool needs_comma; /* a member stands before the next one */
     bool is_after_key;
     bool is_pretty; /* line breaks between the members of the outer two levels */
@@ -65,7 +65,7 @@ void phema_json_out_string(struct phema_json_out *out, const char *key, const ch
 void phema_json_out_bytes(struct phema_json_out *out, const char *key, const char *value,
                           size_t size); /* invalid UTF-8 becomes U+FFFD */
 /* A path, a command or whatever else names files, whose bytes need not be UTF-8. Then "KEY_bytes"
- * stands behind it and has them all, as phema_text_puts_percent writes them. */
+ * stands behind it and has them all, as phema_strbuf_puts_percent writes them. */
 #define PHEMA_JSON_BYTES "_bytes"
 void phema_json_out_path(struct phema_json_out *out, const char *key, const char *value);
 void phema_json_out_number(struct phema_json_out *out, const char *key, double value);

@@ -1,9 +1,9 @@
-/* file.h - a regular file, mapped for reading.
+/* mapped_file.h - a regular file, mapped for reading.
  * Opened without blocking (a FIFO is refused), size and time of change remembered. A file that
  * shrinks while mapped ends the program with a sentence naming it, after partial outputs are gone
  * (cleanup.h). Safe from any thread once open. */
-#ifndef PHEMA_FILE_H
-#define PHEMA_FILE_H
+#ifndef PHEMA_MAPPED_FILE_H
+#define PHEMA_MAPPED_FILE_H
 
 #include "phema/error.h"
 #include "phema/span.h"
@@ -27,11 +27,11 @@ PHEMA_FALLIBLE phema_file_check_same(const struct phema_file *file, int descript
                                      struct phema_error *err);
 
 /* The kernel begins to read the pages of [offset, offset + size), and this does not wait for it. */
-void phema_file_ask(const struct phema_file *file, uint64_t offset, uint64_t size);
+void phema_file_prefetch(const struct phema_file *file, uint64_t offset, uint64_t size);
 
 /* Lets go of the resident pages wholly inside [offset, offset + size): the next access reads them
  * again. For keeping the resident size bounded behind a reader. */
-void phema_file_release(const struct phema_file *file, uint64_t offset, uint64_t size);
+void phema_file_evict(const struct phema_file *file, uint64_t offset, uint64_t size);
 
 void phema_file_close(struct phema_file *file); /* takes NULL */
 

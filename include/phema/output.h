@@ -27,7 +27,7 @@ struct phema_output {
     size_t n_files;
     uint64_t size_bytes; /* of all files */
     /* [n_tensors] where each tensor goes: offset + shift behind the header of its file; shared */
-    const struct phema_place *places;
+    const struct phema_tensor_location *places;
     uint64_t shift;
     const struct phema_checkpoint *template; /* what it begins as: borrowed; NULL for new files */
     char *sidecar; /* text of PATH.json, the provenance, where it does not go into the file */
@@ -70,10 +70,10 @@ struct phema_outputs {
     enum phema_output_form form;
     struct phema_output *items; /* [plan->m] */
     size_t m;
-    enum phema_dtype *dtypes;   /* [series->n_tensors] as written */
-    struct phema_place *places; /* [series->n_tensors] the same in every output, unless templates
-                                   differ */
-    struct phema_side_file *side_files; /* [n_side_files] of every sharded output */
+    enum phema_dtype *dtypes;             /* [series->n_tensors] as written */
+    struct phema_tensor_location *places; /* [series->n_tensors] the same in every output, unless
+                                   templates differ */
+    struct phema_side_file *side_files;   /* [n_side_files] of every sharded output */
     size_t n_side_files;
     struct phema_checkpoint **templates; /* [n_templates] */
     size_t n_templates;
@@ -106,7 +106,7 @@ void phema_outputs_leave_out(struct phema_outputs *outputs, struct phema_plan *p
 
 /* ---- What an output says of how it was made ---- */
 
-struct phema_recorded_input {
+struct phema_provenance_input {
     const char *file; /* label of the snapshot */
     double weight;
     /* as the snapshot had them; NaN and NULL where the row says nothing */
@@ -119,21 +119,21 @@ struct phema_recorded_input {
     struct phema_hash_sum data_sum; /* of all that was read of it */
 };
 
-struct phema_recorded_rule {
+struct phema_provenance_rule {
     const char *pattern;
     bool is_copy;
     double sigma_rel, gamma;
     double *weights; /* [n_inputs], NULL for copies */
 };
 
-struct phema_recorded {
+struct phema_provenance {
     struct phema_checkpoint *checkpoint; /* the output */
     const char *program, *command, *accumulator;
     double time, sigma_rel, gamma; /* of the target, NaN where there is none */
     const char *spec;              /* likewise NULL */
-    struct phema_recorded_input *inputs;
+    struct phema_provenance_input *inputs;
     size_t n_inputs;
-    struct phema_recorded_rule *rules;
+    struct phema_provenance_rule *rules;
     size_t n_rules;
     struct phema_arena memory; /* all of it */
 };
@@ -142,44 +142,46 @@ struct phema_recorded {
  * metadata. Nothing that it names is opened.
  * PHEMA_ERR_FILE    it cannot be read, or the provenance is damaged
  * PHEMA_ERR_INPUTS  it has none */
-PHEMA_FALLIBLE phema_recorded_open(struct phema_recorded **out, const char *path,
-                                   const struct phema_checkpoint_options *options,
-                                   struct phema_error *err);
+PHEMA_FALLIBLE phema_provenance_open(struct phema_provenance **out, const char *path,
+                                     const struct phema_checkpoint_options *options,
+                                     struct phema_error *err);
 /* Of the provenance alone: checkpoint is NULL. */
-PHEMA_FALLIBLE phema_recorded_parse(struct phema_recorded **out, struct phema_span text,
-                                    struct phema_error *err);
-void phema_recorded_close(struct phema_recorded *recorded); /* takes NULL */
+PHEMA_FALLIBLE phema_provenance_parse(struct phema_provenance **out, struct phema_span text,
+                                      struct phema_error *err);
+void phema_provenance_close(struct phema_provenance *recorded); /* takes NULL */
 
 /* The target of the plan that it was made for; SIZE_MAX when there is none. */
-size_t phema_recorded_target(const struct phema_recorded *recorded, const struct phema_plan *plan);
+size_t phema_provenance_target(const struct phema_provenance *recorded,
+                               const struct phema_plan *plan);
 
 /* Whether the snapshots that the target may use, whose series is identified, are those of the
  * record: else PHEMA_ERR_INPUTS names the first that has changed, is missing or was added. Where
  * the record does not identify them, by their names. */
-PHEMA_FALLIBLE phema_recorded_check_inputs(const struct phema_recorded *recorded,
-                                           const struct phema_plan *plan, size_t target,
-                                           struct phema_error *err);
+PHEMA_FALLIBLE phema_provenance_check_inputs(const struct phema_provenance *recorded,
+                                             const struct phema_plan *plan, size_t target,
+                                             struct phema_error *err);
 
 /* Whether the rows of the inputs, which are those of the plan, and of the rules say what the series
  * says of times and widths: else PHEMA_NO names the row and both values. */
-PHEMA_FALLIBLE phema_recorded_check_rows(const struct phema_recorded *recorded,
-                                         const struct phema_plan *plan, struct phema_error *err);
+PHEMA_FALLIBLE phema_provenance_check_rows(const struct phema_provenance *recorded,
+                                           const struct phema_plan *plan, struct phema_error *err);
 
 /* The inputs whose data are not those that were read for the output, by these sums.
  *   changed  out: [n_inputs] their indices
  *   sums     [n_inputs], which identify all of them */
-size_t phema_recorded_changed(size_t *changed, const struct phema_recorded *recorded,
-                              const struct phema_hash_sum *sums);
+size_t phema_provenance_changed(size_t *changed, const struct phema_provenance *recorded,
+                                const struct phema_hash_sum *sums);
 
 /* Whether weights and rules are those of the record, to the last bit: else PHEMA_NO says what is
  * not. The inputs are. */
-PHEMA_FALLIBLE phema_recorded_check_weights(const struct phema_recorded *recorded,
-                                            const struct phema_plan *plan, size_t target,
-                                            struct phema_error *err);
+PHEMA_FALLIBLE phema_provenance_check_weights(const struct phema_provenance *recorded,
+                                              const struct phema_plan *plan, size_t target,
+                                              struct phema_error *err);
 
 /* The plan becomes what was recorded: one target with those weights. Its rules are those recorded,
  * and so are its inputs. PHEMA_ERR_INPUTS the rules are others */
-PHEMA_FALLIBLE phema_recorded_take(const struct phema_recorded *recorded, struct phema_plan *plan,
-                                   size_t target, struct phema_error *err);
+PHEMA_FALLIBLE phema_provenance_apply(const struct phema_provenance *recorded,
+                                      struct phema_plan *plan, size_t target,
+                                      struct phema_error *err);
 
 #endif

@@ -21,12 +21,12 @@ PHEMA_FALLIBLE phema_series_errors(double *errors, size_t *every, const struct p
 
 /* ---- Plan ---- */
 
-struct phema_pattern;
+struct phema_regex;
 
 /* A width of their own for the tensors whose names match. */
 struct phema_plan_rule {
     char *expression; /* searched for in the names that the series gives its tensors */
-    struct phema_pattern *pattern;
+    struct phema_regex *pattern;
     bool is_copy;            /* no average: the newest snapshot's bytes, as of integers */
     double sigma_rel, gamma; /* NaN for copies */
     size_t n_tensors;        /* that follow it, 0 where no tensor is known */
@@ -69,19 +69,19 @@ struct phema_plan_options {
     size_t n_rules;
     bool is_conversion; /* no average: one checkpoint with the weight 1, as it is */
     struct phema_solve_options solve;
-    struct phema_ledger *ledger; /* NULL: nothing is recorded */
+    struct phema_memory_profile *ledger; /* NULL: nothing is recorded */
 };
 
 struct phema_plan {
     struct phema_series *series;
     struct phema_target *targets; /* [m]: all averages at the first time, then at the next */
     size_t m;
-    struct phema_arena memory; /* what targets are */
+    struct phema_arena memory;   /* what targets are */
     struct phema_motion *motion; /* how the parameters moved; NULL: not looked at, or unmoved */
     char *unmoved; /* why that cannot be known: the reason to use metric walk instead of motion */
     bool has_odd_snapshot; /* the reason is one that is zero, or far larger than the newest */
     char *doubts;          /* a sentence: the snapshots do not look like averages of update_every */
-    const char *metric;        /* "motion", "walk", "profile", "given" */
+    const char *metric;    /* "motion", "walk", "profile", "given" */
     bool has_given_weights;
     struct phema_plan_rule *rules; /* [n_rules] in the order of the options */
     size_t n_rules;

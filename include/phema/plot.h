@@ -94,7 +94,7 @@ PHEMA_FALLIBLE phema_plot_sweep(struct phema_picture **out, size_t *n_left_out,
                                 const struct phema_plot_sweep *sweep, struct phema_error *err);
 
 /* Appends the file's bytes. PHEMA_ERR_RESOURCE: no memory, or cairo says what failed */
-PHEMA_FALLIBLE phema_picture_write(struct phema_text *out, const struct phema_picture *picture,
+PHEMA_FALLIBLE phema_picture_write(struct phema_strbuf *out, const struct phema_picture *picture,
                                    enum phema_picture_format format, struct phema_error *err);
 void phema_picture_free(struct phema_picture *picture); /* takes NULL */
 

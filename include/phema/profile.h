@@ -94,7 +94,8 @@ void phema_profile_cumulative(double *out, const struct phema_profile *profile, 
 /* ---- SPEC: the text that says how an average is taken ----
  * A term is KIND, KIND:VALUE or KIND:KEY=VALUE,... ("power:sigma=0.1", "ema:2000", "window:20k",
  * "raw", "table:FILE"); a difference is two of them with " - " between. Times are on the clock of
- * the averages, in its unit. Not for several threads at once: a spec keeps the betas it has made. */
+ * the averages, in its unit. Not for several threads at once: a spec keeps the betas it has made.
+ */
 
 struct phema_spec_term; /* of a difference; of all others there is one */
 
@@ -158,7 +159,7 @@ PHEMA_FALLIBLE phema_spec_mix(struct phema_mix *out, struct phema_spec *spec, do
                               const double *times, size_t n_times, struct phema_error *err);
 
 /* The canonical text of a power function, whose width is given unless it is NaN. */
-void phema_spec_put_power(struct phema_text *text, double sigma_rel, double gamma,
+void phema_spec_put_power(struct phema_strbuf *text, double sigma_rel, double gamma,
                           uint64_t update_every);
 
 #endif

@@ -1,8 +1,8 @@
 /* quad.h - numbers of 113 mantissa bits and the functions of them that profiles need.
  * __float128 where long double is narrower (x86-64); its functions are glibc's (>= 2.26), declared
  * here since clang's <math.h> hides them. On aarch64 long double is the same format. */
-#ifndef PHEMA_PROFILE_QUAD_H
-#define PHEMA_PROFILE_QUAD_H
+#ifndef PHEMA_QUAD_H
+#define PHEMA_QUAD_H
 
 #include <float.h>
 #include <math.h>

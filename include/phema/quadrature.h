@@ -1,6 +1,6 @@
 /* quadrature.h - integrals of functions that have no closed form, to the digits of a quad. */
-#ifndef PHEMA_PROFILE_QUADRATURE_H
-#define PHEMA_PROFILE_QUADRATURE_H
+#ifndef PHEMA_QUADRATURE_H
+#define PHEMA_QUADRATURE_H
 
 #include <stdbool.h>
 #include <stddef.h>

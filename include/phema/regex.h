@@ -1,30 +1,30 @@
-/* pattern.h - regular expressions: names of files and of tensors, what a command prints. The one
+/* regex.h - regular expressions: names of files and of tensors, what a command prints. The one
  * user of PCRE2. */
-#ifndef PHEMA_PATTERN_H
-#define PHEMA_PATTERN_H
+#ifndef PHEMA_REGEX_H
+#define PHEMA_REGEX_H
 
 #include "phema/error.h"
 #include "phema/span.h"
 
-struct phema_pattern;
+struct phema_regex;
 
 /* PHEMA_ERR_USAGE when the expression is not valid; the message quotes it. */
-PHEMA_FALLIBLE phema_pattern_compile(struct phema_pattern **out, const char *expression,
-                                     struct phema_error *err);
-void phema_pattern_free(struct phema_pattern *pattern); /* takes NULL */
+PHEMA_FALLIBLE phema_regex_compile(struct phema_regex **out, const char *expression,
+                                   struct phema_error *err);
+void phema_regex_free(struct phema_regex *pattern); /* takes NULL */
 
-bool phema_pattern_has_group(const struct phema_pattern *pattern, const char *group);
+bool phema_regex_has_group(const struct phema_regex *pattern, const char *group);
 
 /* Searches anywhere in the subject. PHEMA_ERR_USAGE when the search meets PCRE2's limits: neither
  * answer would be right. */
-PHEMA_FALLIBLE phema_pattern_match(struct phema_pattern *pattern, const char *subject, size_t size,
-                                   bool *is_match, struct phema_error *err);
+PHEMA_FALLIBLE phema_regex_match(struct phema_regex *pattern, const char *subject, size_t size,
+                                 bool *is_match, struct phema_error *err);
 
 /* After a match: the text of a named group, {NULL, 0} when it is not part of the match. */
-struct phema_span phema_pattern_group(const struct phema_pattern *pattern, const char *subject,
-                                      const char *group);
+struct phema_span phema_regex_group(const struct phema_regex *pattern, const char *subject,
+                                    const char *group);
 /* The same by number: 0 is the whole match. */
-struct phema_span phema_pattern_numbered(const struct phema_pattern *pattern, const char *subject,
-                                         unsigned number);
+struct phema_span phema_regex_numbered(const struct phema_regex *pattern, const char *subject,
+                                       unsigned number);
 
 #endif

@@ -97,7 +97,7 @@ struct phema_command_options {
 };
 
 struct phema_command_result {
-    struct phema_text output, errors; /* the last PHEMA_COMMAND_KEPT_BYTES of each */
+    struct phema_strbuf output, errors; /* the last PHEMA_COMMAND_KEPT_BYTES of each */
     double elapsed_s;
 };
 
@@ -116,8 +116,8 @@ void phema_command_clear(struct phema_command_result *result);
 /* The score in what it printed: the last line that is not blank, which is one number; or, with a
  * pattern, the group `score`, else the first group, else all of the last match in a line.
  * PHEMA_ERR_INPUTS  there is none */
-PHEMA_FALLIBLE phema_command_score(double *out, const struct phema_text *output,
-                                   struct phema_pattern *pattern, struct phema_error *err);
+PHEMA_FALLIBLE phema_command_score(double *out, const struct phema_strbuf *output,
+                                   struct phema_regex *pattern, struct phema_error *err);
 
 /* ---- journal.c: scores.csv ---- */
 

@@ -1,23 +1,24 @@
-/* series.h - the snapshots of one training, which agree on names, shapes and dtypes of their tensors.
- * Opening a series reads headers alone; a sample of about 2000 elements is read on request. */
+/* series.h - the snapshots of one training, which agree on names, shapes and dtypes of their
+ * tensors. Opening a series reads headers alone; a sample of about 2000 elements is read on
+ * request. */
 #ifndef PHEMA_SERIES_H
 #define PHEMA_SERIES_H
 
 #include "phema/arena.h"
+#include "phema/checksum.h"
 #include "phema/claims.h"
 #include "phema/error.h"
 #include "phema/formats.h"
-#include "phema/checksum.h"
 #include "phema/profile.h"
 
 /* ---- Series ---- */
 
 /* Where one tensor of one snapshot lies. */
-struct phema_place {
+struct phema_tensor_location {
     uint64_t offset;        /* absolute, before the snapshot's shift */
     const uint64_t *stride; /* [rank] in elements, NULL in C order */
     size_t file;
-    const struct phema_part *parts; /* [n_parts], the checkpoint's; NULL: in one place */
+    const struct phema_chunk *parts; /* [n_parts], the checkpoint's; NULL: in one place */
     size_t n_parts;
 };
 
@@ -35,11 +36,12 @@ struct phema_snapshot {
     double rounding;  /* relative rms error of its dtypes, 0 when unknown */
     struct phema_checkpoint *checkpoint; /* mapped, listing forgotten; NULL when never opened */
     bool is_checkpoint_shared;           /* with the snapshot before, which closes it */
-    bool is_decoded;                     /* its data are decompressed as they are read */
+    bool is_compressed;                  /* its data are decompressed as they are read */
     bool is_one_of_many;                 /* its file holds several snapshots */
-    const struct phema_place *places;    /* [n_tensors]; tables are shared where files look alike */
-    uint64_t shift;                      /* added to every offset of places */
-    char digest[PHEMA_DIGEST];           /* by what it is known again; "": not identified */
+    const struct phema_tensor_location
+        *places;               /* [n_tensors]; tables are shared where files look alike */
+    uint64_t shift;            /* added to every offset of places */
+    char digest[PHEMA_DIGEST]; /* by what it is known again; "": not identified */
 };
 
 enum phema_rule {
@@ -88,8 +90,8 @@ struct phema_series {
     const char *unsampled; /* why files that say no more than names are not open; NULL: they are */
     char **notes;          /* [n_notes] sentences: what was recognised, left out, guessed */
     size_t n_notes;
-    bool has_profiles;        /* that of every snapshot is known */
-    double named_ahead;    /* posthoc-ema: named times run this much ahead of the clock */
+    bool has_profiles;  /* that of every snapshot is known */
+    double named_ahead; /* posthoc-ema: named times run this much ahead of the clock */
     double (*clock)(double named_time); /* NULL: times are as named */
     struct phema_arena memory;          /* names, shapes, places */
     /* What is read for it, and for a plan and its outputs: all files but directories. NULL: nothing

@@ -1,8 +1,8 @@
 /* solver.h - the weights that combine the profiles of snapshots into wanted ones.
  * No files, no tensors; safe from any thread. From 256 snapshots on, threads help as long as a call
- * lasts. Above 700 snapshots OpenBLAS is loaded, where there is room for it, and used in one thread.
- * Inner products and solve are in quad precision (113 bits). Eq. and Alg. are of arXiv:2312.02696,
- * (N1) ... of docs/numerics.md. */
+ * lasts. Above 700 snapshots OpenBLAS is loaded, where there is room for it, and used in one
+ * thread. Inner products and solve are in quad precision (113 bits). Eq. and Alg. are of
+ * arXiv:2312.02696, (N1) ... of docs/numerics.md. */
 #ifndef PHEMA_SOLVER_H
 #define PHEMA_SOLVER_H
 

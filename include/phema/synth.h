@@ -6,9 +6,9 @@
 #define PHEMA_SYNTH_H
 
 #include "phema/accumulate.h"
-#include "phema/gpu.h"
 #include "phema/error.h"
 #include "phema/file_reader.h"
+#include "phema/gpu.h"
 #include "phema/memory_profile.h"
 #include "phema/output.h"
 
@@ -42,7 +42,7 @@ struct phema_synth_options {
     uint64_t max_ram_bytes;
     /* Who adds up; without it, as with 0, the processor. */
     struct phema_device_request device;
-    struct phema_ledger *ledger; /* NULL: nothing is recorded */
+    struct phema_memory_profile *ledger; /* NULL: nothing is recorded */
     /* This process' part of the outputs, from 1: PATH.partial and its marker (writer.h), which
      * phema_writer_join_commit publishes; 0 of 0: outputs are written whole. */
     uint64_t part, n_parts;
@@ -80,10 +80,10 @@ struct phema_synth_result {
     size_t n_averaged, n_copied, n_constant; /* tensors; constant: equal in all snapshots, copied */
     uint64_t peak_anonymous_bytes; /* sampled; of the whole process where a ledger was given */
     uint64_t peak_resident_bytes;  /* with mapped pages of files, as the kernel counted it */
-    size_t n_leftovers;            /* outputs that a killed run had begun, and are made anew */
+    size_t n_stale_partials;       /* outputs that a killed run had begun, and are made anew */
     /* Where it resumes: outputs that it goes on with, that were begun as others and are made anew,
      * and of a form that is always made in one go. */
-    size_t n_resumed, n_others, n_unresumable;
+    size_t n_resumed, n_stale_journals, n_not_resumable;
     uint64_t resumed_bytes;            /* of snapshots, that need not be read again */
     size_t n_mapped, n_read, n_direct; /* files of snapshots */
     const char *filesystem;            /* of one that is read because of it, or NULL */

@@ -8,8 +8,8 @@
 #ifndef PHEMA_WRITER_H
 #define PHEMA_WRITER_H
 
-#include "phema/error.h"
 #include "phema/checksum.h"
+#include "phema/error.h"
 #include "phema/span.h"
 
 struct phema_writer;
@@ -109,7 +109,7 @@ PHEMA_FALLIBLE phema_writer_sync_entry(const char *path, struct phema_error *err
 
 /* Before many files are opened at once: raises the soft limit on descriptors where it would not do.
  * PHEMA_ERR_RESOURCE when the hard limit is below what n_files need. */
-PHEMA_FALLIBLE phema_writer_allow(size_t n_files, struct phema_error *err);
+PHEMA_FALLIBLE phema_writer_reserve_descriptors(size_t n_files, struct phema_error *err);
 
 /* 6 when path exists and may not be replaced: for refusing before any work is done. */
 PHEMA_FALLIBLE phema_writer_check_absent(const char *path, struct phema_error *err);
@@ -177,8 +177,8 @@ struct phema_writer_part_file {
     uint64_t size_bytes;
 };
 
-/* What the parts of an output have read (phema/checksum.h): join adds up what they say of each place,
- * and puts the digits there. */
+/* What the parts of an output have read (phema/checksum.h): join adds up what they say of each
+ * place, and puts the digits there. */
 struct phema_writer_part_sum {
     uint64_t offset; /* in the first file */
     struct phema_hash_sum sum;

@@ -1,7 +1,7 @@
 /* backend.h - what a set of kernels is made of, and how the rooms' files share the work: backend.c
  * chooses, tile.c cuts a tile into blocks that stay in the caches, simd_*.c do the inner loops. */
-#ifndef PHEMA_ACCUMULATE_BACKEND_H
-#define PHEMA_ACCUMULATE_BACKEND_H
+#ifndef ACCUMULATE_BACKEND_H
+#define ACCUMULATE_BACKEND_H
 
 #include "phema/accumulate.h"
 #include "phema/cpu.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* tile.c - cuts a tile into blocks whose sums stay in the second-level cache, and those into groups
- * of inputs and sets of targets that fit the registers of the kernels. Dtypes of 8 bits and less
- * are first looked up in a table and laid into a panel of numbers in the first-level cache; the
- * others are converted again for each set, which runs beside the sums and costs less than a panel.
- * Nothing of this changes the order in which an element is summed. */
+/* blocking.c - cuts a tile into blocks whose sums stay in the second-level cache, and those into
+ * groups of inputs and sets of targets that fit the registers of the kernels. Dtypes of 8 bits and
+ * less are first looked up in a table and laid into a panel of numbers in the first-level cache;
+ * the others are converted again for each set, which runs beside the sums and costs less than a
+ * panel. Nothing of this changes the order in which an element is summed. */
 #include "backend.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* convert.c - see convert.h. Every format with sign, exponent and fraction of at most 16 bits goes
+/* round.c - see round.h. Every format with sign, exponent and fraction of at most 16 bits goes
  * through one description and one function of integer arithmetic, straight from the bits of the
  * double, so that nothing is rounded twice (double to F16 by way of float would be). */
 #include "round.h"

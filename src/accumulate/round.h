@@ -1,11 +1,11 @@
-/* convert.h - one element at a time from double to the dtypes of files, with a single rounding to
+/* round.h - one element at a time from double to the dtypes of files, with a single rounding to
  * nearest even; element.h has the way back. What the vector kernels are held against, and what does
  * their odd ends. NaN is written as the positive quiet NaN. F4 has neither NaN nor infinity: NaN
  * and what is too large become its largest number, as ONNX has it. F8_E8M0 holds powers of two
  * alone: zero becomes its smallest, a tie goes up as in PyTorch, and a negative number is NaN and
  * counts as overflow. */
-#ifndef PHEMA_ACCUMULATE_CONVERT_H
-#define PHEMA_ACCUMULATE_CONVERT_H
+#ifndef ACCUMULATE_ROUND_H
+#define ACCUMULATE_ROUND_H
 
 #include "phema/accumulate.h"
 #include "phema/dtype.h"

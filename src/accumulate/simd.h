@@ -1,6 +1,6 @@
 /* simd.h - what the kernels of all instruction sets need, compiler by compiler. */
-#ifndef PHEMA_ACCUMULATE_SIMD_H
-#define PHEMA_ACCUMULATE_SIMD_H
+#ifndef ACCUMULATE_SIMD_H
+#define ACCUMULATE_SIMD_H
 
 #include "backend.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* call.c - see call.h. */
+/* api_call.c - see api_call.h. */
 #include "api_call.h"
 
 #include <stdio.h>
@@ -20,13 +20,13 @@ enum posthoc_ema_status call_end(struct call *call, enum phema_status status,
                                  const struct phema_error *err, struct posthoc_ema_error *error)
 {
     if (status && error) {
-        struct phema_text shown = {0}; /* programs print it */
-        phema_text_puts_shown(&shown, err->message);
+        struct phema_strbuf shown = {0}; /* programs print it */
+        phema_strbuf_puts_escaped(&shown, err->message);
         const char *message = shown.data && !shown.is_failed ? shown.data : "out of memory";
         int needed = snprintf(error->message, sizeof(error->message), "%s", message);
         if (needed >= (int)sizeof(error->message))
             memcpy(error->message + sizeof(error->message) - 4, "...", 4);
-        phema_text_clear(&shown);
+        phema_strbuf_clear(&shown);
     }
     if (call->during) {
         (void)uselocale(call->before);
@@ -84,20 +84,20 @@ PHEMA_FALLIBLE call_choose(size_t *index, const char *word, const char *const *n
                            const char *option, struct phema_error *err)
 {
     *index = 0;
-    struct phema_text known = {0};
+    struct phema_strbuf known = {0};
     for (size_t i = 0; word && names[i]; i++) {
         if (strcmp(word, names[i]) == 0) {
             *index = i;
             word = NULL;
         } else {
-            phema_text_printf(&known, "%s%s", i ? "|" : "", names[i]);
+            phema_strbuf_printf(&known, "%s%s", i ? "|" : "", names[i]);
         }
     }
     enum phema_status status = PHEMA_OK;
     if (word)
         status = phema_fail(err, PHEMA_ERR_USAGE, "%s: '%.100s' is not one of %s", option, word,
                             known.data ? known.data : "");
-    phema_text_clear(&known);
+    phema_strbuf_clear(&known);
     return status;
 }
 

@@ -1,7 +1,7 @@
-/* call.h - what every call of the library begins and ends with: structs whose size the caller
+/* api_call.h - what every call of the library begins and ends with: structs whose size the caller
  * knows, errors as the caller has them, numbers written with a point whatever the locale. */
-#ifndef API_CALL_H
-#define API_CALL_H
+#ifndef API_API_CALL_H
+#define API_API_CALL_H
 
 #include <locale.h>
 #include <posthoc-ema.h>

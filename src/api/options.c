@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* wishes.c - see wishes.h. */
+/* options.c - see options.h. */
 #include "options.h"
 
 #include <math.h>
@@ -38,7 +38,7 @@ static bool keep_numbers(struct phema_arena *arena, const double **numbers, size
     return copy != NULL;
 }
 
-static enum phema_status keep(struct wishes *wishes, struct phema_error *err)
+static enum phema_status keep(struct api_options *wishes, struct phema_error *err)
 {
     struct phema_arena *arena = &wishes->arena;
     struct phema_series_options *o = &wishes->options;
@@ -56,45 +56,45 @@ static enum phema_status keep(struct wishes *wishes, struct phema_error *err)
 
 /* ---- The command that wishes the same ---- */
 
-static void put_quoted(struct phema_text *out, const char *word)
+static void put_quoted(struct phema_strbuf *out, const char *word)
 {
-    phema_text_puts(out, "'");
+    phema_strbuf_puts(out, "'");
     for (; *word; word++)
-        phema_text_printf(out, *word == '\'' ? "'\\''" : "%c", *word);
-    phema_text_puts(out, "'");
+        phema_strbuf_printf(out, *word == '\'' ? "'\\''" : "%c", *word);
+    phema_strbuf_puts(out, "'");
 }
 
-void wishes_add(struct phema_text *command, const char *name, const char *value)
+void api_options_add(struct phema_strbuf *command, const char *name, const char *value)
 {
     if (!value)
         return;
-    phema_text_printf(command, " %s ", name);
+    phema_strbuf_printf(command, " %s ", name);
     put_quoted(command, value);
 }
 
-static void add_number(struct phema_text *command, const char *name, double value)
+static void add_number(struct phema_strbuf *command, const char *name, double value)
 {
     struct phema_name_buffer shown;
-    phema_text_printf(command, " %s %s", name, phema_number_shown(&shown, value));
+    phema_strbuf_printf(command, " %s %s", name, phema_number_format(&shown, value));
 }
 
-static void add_texts(struct phema_text *command, const char *name, const char *const *texts,
+static void add_texts(struct phema_strbuf *command, const char *name, const char *const *texts,
                       size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        wishes_add(command, name, texts[i]);
+        api_options_add(command, name, texts[i]);
 }
 
-static void write_command(struct phema_text *out, const struct phema_series_options *o)
+static void write_command(struct phema_strbuf *out, const struct phema_series_options *o)
 {
     struct phema_name_buffer shown;
-    wishes_add(out, "--layout", o->layout);
-    wishes_add(out, "--name-regex", o->name_regex);
-    wishes_add(out, "--unit", o->unit);
-    wishes_add(out, "--key", o->key);
+    api_options_add(out, "--layout", o->layout);
+    api_options_add(out, "--name-regex", o->name_regex);
+    api_options_add(out, "--unit", o->unit);
+    api_options_add(out, "--key", o->key);
     for (size_t i = 0; i < o->n_input_sigmas; i++)
-        phema_text_printf(out, "%s%s", i ? "," : " --input-sigma ",
-                          phema_number_shown(&shown, o->input_sigmas[i]));
+        phema_strbuf_printf(out, "%s%s", i ? "," : " --input-sigma ",
+                            phema_number_format(&shown, o->input_sigmas[i]));
     add_texts(out, "--input-profile", o->input_profiles, o->n_input_profiles);
     if (o->update_every)
         add_number(out, "--update-every", (double)o->update_every);
@@ -109,7 +109,7 @@ static void write_command(struct phema_text *out, const struct phema_series_opti
     add_texts(out, "--include", o->includes, o->n_includes);
     add_texts(out, "--exclude", o->excludes, o->n_excludes);
     add_texts(out, "--allow-global", o->checkpoint.allow_globals, o->checkpoint.n_allow_globals);
-    phema_text_puts(out, *o->snapshots == '-' ? " ./" : " "); /* which is no option */
+    phema_strbuf_puts(out, *o->snapshots == '-' ? " ./" : " "); /* which is no option */
     put_quoted(out, o->snapshots);
 }
 
@@ -153,31 +153,32 @@ static enum phema_status take(struct phema_series_options *out, const char *snap
     return status;
 }
 
-PHEMA_FALLIBLE wishes_keep(struct wishes *wishes, const char *snapshots,
-                           const struct posthoc_ema_series_options *given, struct phema_error *err)
+PHEMA_FALLIBLE api_options_keep(struct api_options *wishes, const char *snapshots,
+                                const struct posthoc_ema_series_options *given,
+                                struct phema_error *err)
 {
     enum phema_status status = take(&wishes->options, snapshots, given, err);
     if (status)
         return status;
-    struct phema_text command = {0};
+    struct phema_strbuf command = {0};
     write_command(&command, &wishes->options);
-    status = phema_text_check(&command, err);
+    status = phema_strbuf_check(&command, err);
     wishes->command = wishes->options.command_tail = command.data;
     if (!status)
         status = keep(wishes, err);
-    phema_text_clear(&command);
+    phema_strbuf_clear(&command);
     return status;
 }
 
-PHEMA_FALLIBLE wishes_copy(struct wishes *copy, const struct wishes *wishes,
-                           struct phema_error *err)
+PHEMA_FALLIBLE api_options_copy(struct api_options *copy, const struct api_options *wishes,
+                                struct phema_error *err)
 {
     copy->options = wishes->options;
     copy->command = wishes->command;
     return keep(copy, err);
 }
 
-void wishes_clear(struct wishes *wishes)
+void api_options_clear(struct api_options *wishes)
 {
     phema_arena_clear(&wishes->arena);
 }

@@ -35,7 +35,7 @@ static enum phema_status fail_above(const struct phema_target *target, const cha
     struct phema_name_buffer at;
     return phema_fail(err, PHEMA_NO, "%s%.200s%s at %s: predicted error %.2g is above %.2g",
                       rule ? "rule '" : "", rule ? rule : target->spec, rule ? "'" : "",
-                      phema_number_shown(&at, target->named_time), predicted, max_error);
+                      phema_number_format(&at, target->named_time), predicted, max_error);
 }
 
 static enum phema_status check_error(const struct phema_plan *plan, double max_error,
@@ -64,7 +64,7 @@ static enum phema_status make(struct posthoc_ema_plan *plan,
     size_t metric = 0;
     enum phema_status status = call_choose(&metric, o->metric, names, "metric", err);
     if (!status)
-        status = wishes_copy(&plan->wishes, &series->wishes, err);
+        status = api_options_copy(&plan->wishes, &series->wishes, err);
     if (!status)
         status = keep(plan, o, err);
     struct phema_plan_options options = {
@@ -113,7 +113,7 @@ void posthoc_ema_plan_free(struct posthoc_ema_plan *plan)
         return;
     phema_outputs_clear(&plan->outputs);
     phema_plan_free(plan->plan);
-    wishes_clear(&plan->wishes);
+    api_options_clear(&plan->wishes);
     free(plan);
 }
 

@@ -2,11 +2,11 @@
 #ifndef API_PLAN_H
 #define API_PLAN_H
 
-#include "phema/output.h"
 #include "options.h"
+#include "phema/output.h"
 
 struct posthoc_ema_plan {
-    struct wishes wishes;
+    struct api_options wishes;
     struct phema_plan *plan;
     const char *metric, *const *rules; /* [n_rules] as given, for the provenance */
     size_t n_rules;

@@ -74,19 +74,19 @@ static enum phema_status choose(struct choices *choices, const struct posthoc_em
 }
 
 /* The command that makes these bytes again, but for its target. */
-static void write_command(struct phema_text *out, const struct posthoc_ema_plan *plan,
+static void write_command(struct phema_strbuf *out, const struct posthoc_ema_plan *plan,
                           const struct posthoc_ema_run_options *o)
 {
-    phema_text_puts(out, plan->wishes.command + 1); /* which begins with a space */
-    wishes_add(out, "--metric", plan->metric);
+    phema_strbuf_puts(out, plan->wishes.command + 1); /* which begins with a space */
+    api_options_add(out, "--metric", plan->metric);
     for (size_t i = 0; i < plan->n_rules; i++)
-        wishes_add(out, "--rule", plan->rules[i]);
-    wishes_add(out, "--into", o->into);
-    wishes_add(out, "--dtype", o->dtype);
-    wishes_add(out, "--overflow", o->overflow);
-    wishes_add(out, "--input-hash", o->input_hash);
+        api_options_add(out, "--rule", plan->rules[i]);
+    api_options_add(out, "--into", o->into);
+    api_options_add(out, "--dtype", o->dtype);
+    api_options_add(out, "--overflow", o->overflow);
+    api_options_add(out, "--input-hash", o->input_hash);
     if (o->shard_bytes)
-        phema_text_printf(out, " --shard-size %llu", (unsigned long long)o->shard_bytes);
+        phema_strbuf_printf(out, " --shard-size %llu", (unsigned long long)o->shard_bytes);
 }
 
 static enum phema_status make_outputs(struct phema_outputs *outputs,
@@ -94,7 +94,7 @@ static enum phema_status make_outputs(struct phema_outputs *outputs,
                                       const struct posthoc_ema_run_options *o,
                                       const struct choices *choices, struct phema_error *err)
 {
-    struct phema_text command = {0};
+    struct phema_strbuf command = {0};
     write_command(&command, plan, o);
     struct phema_outputs_options options = {
         .out = out,
@@ -109,19 +109,19 @@ static enum phema_status make_outputs(struct phema_outputs *outputs,
         .hashes_inputs = PHEMA_HASHES_INPUTS == (choices->hash == 0),
         .command_options = command.data,
     };
-    enum phema_status status = phema_text_check(&command, err);
+    enum phema_status status = phema_strbuf_check(&command, err);
     if (!status)
         status = phema_outputs_make(outputs, plan->plan, &options, err);
-    phema_text_clear(&command);
+    phema_strbuf_clear(&command);
     return status;
 }
 
 /* ---- Together ---- */
 
-static enum phema_status carry_out(struct posthoc_ema_plan *plan, struct phema_outputs *outputs,
-                                   const struct posthoc_ema_run_options *o,
-                                   const struct choices *choices, struct watch *watch,
-                                   struct phema_synth_result *result, struct phema_error *err)
+static enum phema_status execute(struct posthoc_ema_plan *plan, struct phema_outputs *outputs,
+                                 const struct posthoc_ema_run_options *o,
+                                 const struct choices *choices, struct watch *watch,
+                                 struct phema_synth_result *result, struct phema_error *err)
 {
     struct phema_synth_options options = {
         .n_threads = o->threads ? o->threads : phema_cpu_threads(),
@@ -176,7 +176,7 @@ static enum phema_status run(struct posthoc_ema_plan *plan, const char *out,
     if (!status)
         status = make_outputs(&outputs, plan, out, o, &choices, err);
     if (!status)
-        status = carry_out(plan, &outputs, o, &choices, watch, &counts, err);
+        status = execute(plan, &outputs, o, &choices, watch, &counts, err);
     if (status) {
         phema_outputs_clear(&outputs);
         return status;

@@ -14,7 +14,7 @@ enum posthoc_ema_status posthoc_ema_series_open(struct posthoc_ema_series **out,
     struct posthoc_ema_series *series = calloc(1, sizeof(*series));
     enum phema_status status = series ? PHEMA_OK : phema_fail_memory(&err);
     if (!status)
-        status = wishes_keep(&series->wishes, snapshots, options, &err);
+        status = api_options_keep(&series->wishes, snapshots, options, &err);
     if (!status)
         status = phema_series_open(&series->series, &series->wishes.options, &err);
     for (size_t i = 0; !status && i < series->series->n_tensors; i++)
@@ -31,7 +31,7 @@ void posthoc_ema_series_close(struct posthoc_ema_series *series)
     if (!series)
         return;
     phema_series_close(series->series);
-    wishes_clear(&series->wishes);
+    api_options_clear(&series->wishes);
     free(series);
 }
 

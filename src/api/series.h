@@ -5,7 +5,7 @@
 #include "options.h"
 
 struct posthoc_ema_series {
-    struct wishes wishes;
+    struct api_options wishes;
     struct phema_series *series;
     size_t n_averaged;
 };

@@ -1,7 +1,7 @@
 /* cgroup.h - limits that control groups put on this process: the tightest of its group and of all
  * groups above it. */
-#ifndef PHEMA_BASE_CGROUP_H
-#define PHEMA_BASE_CGROUP_H
+#ifndef BASE_CGROUP_H
+#define BASE_CGROUP_H
 
 #include "phema/span.h"
 

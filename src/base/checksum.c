@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* hash.c - xxHash's, of its library; what is hashed by the gigabyte is in hash_blocks.c. */
+/* checksum.c - xxHash's, of its library; what is hashed by the gigabyte is in hash_blocks.c. */
 #include "phema/checksum.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* hash_avx2.c - XXH3 with AVX2. Only the functions between the pragmas carry the flags, so the
+/* checksum_x86.c - XXH3 with AVX2. Only the functions between the pragmas carry the flags, so the
  * program runs on machines without; hash_blocks.c asks cpu.h first. */
 #include "hash_blocks.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* input.c - see input.h. Reads are completed where the kernel gives less than asked for; past the
- * page cache (O_DIRECT) they begin and end on the blocks that the filesystem names. */
+/* file_reader.c - see file_reader.h. Reads are completed where the kernel gives less than asked
+ * for; past the page cache (O_DIRECT) they begin and end on the blocks that the filesystem names.
+ */
 #include "phema/file_reader.h"
 
 #include <errno.h>
@@ -13,7 +14,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-struct phema_input {
+struct phema_file_reader {
     int descriptor;
     size_t block; /* reads begin and end on multiples of it; 1 through the page cache */
     bool is_sparse;
@@ -61,7 +62,7 @@ static enum phema_status fail_direct(struct phema_error *err)
 }
 
 /* Pages satisfy all disks of today; a filesystem that tells otherwise is not read so. */
-static enum phema_status find_block(struct phema_input *input, struct phema_error *err)
+static enum phema_status find_block(struct phema_file_reader *input, struct phema_error *err)
 {
     input->block = PHEMA_INPUT_ALIGNMENT;
     struct statx st;
@@ -81,10 +82,10 @@ static bool is_sparse(int descriptor)
     return fstat(descriptor, &st) == 0 && (uint64_t)st.st_blocks * 512 < (uint64_t)st.st_size;
 }
 
-PHEMA_FALLIBLE phema_input_open(struct phema_input **out, const struct phema_file *file,
-                                bool is_direct, struct phema_error *err)
+PHEMA_FALLIBLE phema_file_reader_open(struct phema_file_reader **out, const struct phema_file *file,
+                                      bool is_direct, struct phema_error *err)
 {
-    struct phema_input *input = calloc(1, sizeof(*input));
+    struct phema_file_reader *input = calloc(1, sizeof(*input));
     if (!input)
         return phema_fail_memory(err);
     input->block = 1;
@@ -101,14 +102,14 @@ PHEMA_FALLIBLE phema_input_open(struct phema_input **out, const struct phema_fil
     if (!status)
         input->is_sparse = is_sparse(input->descriptor);
     if (status) {
-        phema_input_close(input);
+        phema_file_reader_close(input);
         return status;
     }
     *out = input;
     return PHEMA_OK;
 }
 
-void phema_input_close(struct phema_input *input)
+void phema_file_reader_close(struct phema_file_reader *input)
 {
     if (!input)
         return;
@@ -122,7 +123,7 @@ void phema_input_close(struct phema_input *input)
 /* Whether these bytes are zeros because nothing is stored of them: to read them would fill the page
  * cache with zeros. Not where the kernel does not tell, nor behind the end of a file that was cut.
  */
-static bool is_hole(const struct phema_input *input, uint64_t offset, uint64_t size)
+static bool is_hole(const struct phema_file_reader *input, uint64_t offset, uint64_t size)
 {
     if (!input->is_sparse)
         return false;
@@ -134,9 +135,9 @@ static bool is_hole(const struct phema_input *input, uint64_t offset, uint64_t s
            (uint64_t)st.st_size >= offset + size;
 }
 
-PHEMA_FALLIBLE phema_input_read(const uint8_t **data, const struct phema_input *input,
-                                uint64_t offset, size_t size, uint8_t *buffer,
-                                struct phema_error *err)
+PHEMA_FALLIBLE phema_file_reader_read(const uint8_t **data, const struct phema_file_reader *input,
+                                      uint64_t offset, size_t size, uint8_t *buffer,
+                                      struct phema_error *err)
 {
     if (is_hole(input, offset, size)) {
         memset(buffer, 0, size);
@@ -175,13 +176,14 @@ PHEMA_FALLIBLE phema_input_read(const uint8_t **data, const struct phema_input *
 
 /* ---- The page cache ---- */
 
-void phema_input_ask(const struct phema_input *input, uint64_t offset, uint64_t size)
+void phema_file_reader_prefetch(const struct phema_file_reader *input, uint64_t offset,
+                                uint64_t size)
 {
     if (!is_hole(input, offset, size))
         (void)posix_fadvise(input->descriptor, (off_t)offset, (off_t)size, POSIX_FADV_WILLNEED);
 }
 
-bool phema_input_is_cached(const struct phema_input *input, uint64_t offset)
+bool phema_file_reader_is_cached(const struct phema_file_reader *input, uint64_t offset)
 {
     uint8_t byte;
     struct iovec into = {&byte, 1};
@@ -190,12 +192,12 @@ bool phema_input_is_cached(const struct phema_input *input, uint64_t offset)
     return preadv2(input->descriptor, &into, 1, (off_t)offset, RWF_NOWAIT) == 1;
 }
 
-void phema_input_drop(const struct phema_input *input, uint64_t offset, uint64_t size)
+void phema_file_reader_evict(const struct phema_file_reader *input, uint64_t offset, uint64_t size)
 {
     (void)posix_fadvise(input->descriptor, (off_t)offset, (off_t)size, POSIX_FADV_DONTNEED);
 }
 
-bool phema_descriptors_allow(uint64_t n, uint64_t *limit)
+bool phema_raise_fd_limit(uint64_t n, uint64_t *limit)
 {
     struct rlimit now;
     *limit = UINT64_MAX;

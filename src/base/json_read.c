@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* json.c - the one file that knows jansson. struct phema_json is jansson's json_t and a field is
- * its iterator; neither is defined anywhere else. */
+/* json_read.c - the one file that knows jansson. struct phema_json is jansson's json_t and a field
+ * is its iterator; neither is defined anywhere else. */
 #include "phema/json.h"
 
 #include <jansson.h>
@@ -20,13 +20,13 @@ static const struct phema_json *outer(const json_t *value)
 /* The library quotes the place it stumbles over, whatever stands there: line breaks as well. */
 static enum phema_status fail_invalid(const json_error_t *error, struct phema_error *err)
 {
-    struct phema_text shown = {0};
-    phema_text_puts_shown(&shown, error->text);
-    enum phema_status status = phema_text_check(&shown, err);
+    struct phema_strbuf shown = {0};
+    phema_strbuf_puts_escaped(&shown, error->text);
+    enum phema_status status = phema_strbuf_check(&shown, err);
     if (!status)
         status = phema_fail(err, PHEMA_ERR_FILE, "JSON is not valid at byte %d: %s",
                             error->position, shown.data ? shown.data : "");
-    phema_text_clear(&shown);
+    phema_strbuf_clear(&shown);
     return status;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* json_out.c - JSON text, written member by member. */
+/* json_write.c - JSON text, written member by member. */
 #include <math.h>
 #include <string.h>
 
@@ -12,23 +12,24 @@ static bool is_plain(char c)
 }
 
 /* As UTF-16 units. */
-static void write_unit(struct phema_text *text, uint32_t point)
+static void write_unit(struct phema_strbuf *text, uint32_t point)
 {
     if (point > 0xFFFF)
-        phema_text_printf(text, "\\u%04x\\u%04x", 0xD7C0 + (point >> 10), 0xDC00 + (point & 0x3FF));
+        phema_strbuf_printf(text, "\\u%04x\\u%04x", 0xD7C0 + (point >> 10),
+                            0xDC00 + (point & 0x3FF));
     else
-        phema_text_printf(text, "\\u%04x", point);
+        phema_strbuf_printf(text, "\\u%04x", point);
 }
 
 /* What a terminal obeys or does not show is escaped: people look at JSON as well. */
-static void write_escaped(struct phema_text *text, const char *data, size_t size)
+static void write_escaped(struct phema_strbuf *text, const char *data, size_t size)
 {
-    phema_text_puts(text, "\"");
+    phema_strbuf_puts(text, "\"");
     for (size_t at = 0; at < size;) {
         size_t end = at;
         while (end < size && is_plain(data[end]))
             end++;
-        phema_text_append(text, data + at, end - at);
+        phema_strbuf_append(text, data + at, end - at);
         at = end;
         if (at == size)
             break;
@@ -37,7 +38,7 @@ static void write_escaped(struct phema_text *text, const char *data, size_t size
         size_t hidden = 0;
         if (c == '"' || c == '\\') {
             char pair[2] = {'\\', (char)c};
-            phema_text_append(text, pair, 2);
+            phema_strbuf_append(text, pair, 2);
             at++;
         } else if (c < 0x20 || c == 0x7F) {
             write_unit(text, c);
@@ -49,32 +50,32 @@ static void write_escaped(struct phema_text *text, const char *data, size_t size
             /* the longest character first: what is no UTF-8 becomes the replacement character */
             size_t length = c < 0x80 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
             if (length <= size - at && phema_is_utf8(data + at, length)) {
-                phema_text_append(text, data + at, length);
+                phema_strbuf_append(text, data + at, length);
                 at += length;
             } else {
-                phema_text_puts(text, "\xEF\xBF\xBD");
+                phema_strbuf_puts(text, "\xEF\xBF\xBD");
                 at++;
             }
         }
     }
-    phema_text_puts(text, "\"");
+    phema_strbuf_puts(text, "\"");
 }
 
 static void begin_member(struct phema_json_out *out)
 {
     if (out->needs_comma)
-        phema_text_puts(out->text, ",");
+        phema_strbuf_puts(out->text, ",");
     if (out->is_pretty && out->depth > 0 && out->depth <= 2)
-        phema_text_printf(out->text, "\n%*s", (int)out->depth, "");
+        phema_strbuf_printf(out->text, "\n%*s", (int)out->depth, "");
     else if (out->needs_comma && out->is_pretty)
-        phema_text_puts(out->text, " ");
+        phema_strbuf_puts(out->text, " ");
 }
 
 void phema_json_out_key(struct phema_json_out *out, const char *key, size_t size)
 {
     begin_member(out);
     write_escaped(out->text, key, size);
-    phema_text_puts(out->text, out->is_pretty ? ": " : ":");
+    phema_strbuf_puts(out->text, out->is_pretty ? ": " : ":");
     out->is_after_key = true;
 }
 
@@ -91,7 +92,7 @@ static void begin_value(struct phema_json_out *out, const char *key)
 void phema_json_out_open(struct phema_json_out *out, const char *key, char bracket)
 {
     begin_value(out, key);
-    phema_text_append(out->text, &bracket, 1);
+    phema_strbuf_append(out->text, &bracket, 1);
     out->needs_comma = false;
     out->depth++;
 }
@@ -100,8 +101,8 @@ void phema_json_out_close(struct phema_json_out *out, char bracket)
 {
     out->depth--;
     if (out->is_pretty && out->needs_comma && out->depth < 2)
-        phema_text_printf(out->text, "\n%*s", (int)out->depth, "");
-    phema_text_append(out->text, &bracket, 1);
+        phema_strbuf_printf(out->text, "\n%*s", (int)out->depth, "");
+    phema_strbuf_append(out->text, &bracket, 1);
     out->needs_comma = true;
 }
 
@@ -122,15 +123,15 @@ void phema_json_out_path(struct phema_json_out *out, const char *key, const char
     phema_json_out_string(out, key, value);
     if (phema_is_utf8(value, strlen(value)))
         return;
-    struct phema_text name = {0}, bytes = {0};
-    phema_text_printf(&name, "%s" PHEMA_JSON_BYTES, key);
-    phema_text_puts_percent(&bytes, value);
+    struct phema_strbuf name = {0}, bytes = {0};
+    phema_strbuf_printf(&name, "%s" PHEMA_JSON_BYTES, key);
+    phema_strbuf_puts_percent(&bytes, value);
     if (name.is_failed || bytes.is_failed)
         out->text->is_failed = true;
     else
         phema_json_out_string(out, name.data, bytes.data);
-    phema_text_clear(&name);
-    phema_text_clear(&bytes);
+    phema_strbuf_clear(&name);
+    phema_strbuf_clear(&bytes);
 }
 
 void phema_json_out_number(struct phema_json_out *out, const char *key, double value)
@@ -140,7 +141,7 @@ void phema_json_out_number(struct phema_json_out *out, const char *key, double v
         return;
     }
     begin_value(out, key);
-    phema_text_printf(out->text, "%.17g", value);
+    phema_strbuf_printf(out->text, "%.17g", value);
 }
 
 void phema_json_out_numbers(struct phema_json_out *out, const char *key, const double *values,
@@ -161,17 +162,17 @@ void phema_json_out_u64(struct phema_json_out *out, const char *key, uint64_t va
         digits[--at] = (char)('0' + value % 10);
         value /= 10;
     } while (value);
-    phema_text_append(out->text, digits + at, sizeof(digits) - at);
+    phema_strbuf_append(out->text, digits + at, sizeof(digits) - at);
 }
 
 void phema_json_out_bool(struct phema_json_out *out, const char *key, bool value)
 {
     begin_value(out, key);
-    phema_text_puts(out->text, value ? "true" : "false");
+    phema_strbuf_puts(out->text, value ? "true" : "false");
 }
 
 void phema_json_out_null(struct phema_json_out *out, const char *key)
 {
     begin_value(out, key);
-    phema_text_puts(out->text, "null");
+    phema_strbuf_puts(out->text, "null");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* file.c - a regular file mapped for reading, and let go behind the reader. */
+/* mapped_file.c - a regular file mapped for reading, and let go behind the reader. */
 #include "phema/mapped_file.h"
 
 #include <errno.h>
@@ -142,7 +142,7 @@ PHEMA_FALLIBLE phema_file_check_same(const struct phema_file *file, int descript
     return PHEMA_OK;
 }
 
-void phema_file_release(const struct phema_file *file, uint64_t offset, uint64_t size)
+void phema_file_evict(const struct phema_file *file, uint64_t offset, uint64_t size)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     struct phema_span part;
@@ -156,7 +156,7 @@ void phema_file_release(const struct phema_file *file, uint64_t offset, uint64_t
     (void)madvise((char *)file->map + first, end - first, MADV_DONTNEED);
 }
 
-void phema_file_ask(const struct phema_file *file, uint64_t offset, uint64_t size)
+void phema_file_prefetch(const struct phema_file *file, uint64_t offset, uint64_t size)
 {
     struct phema_span part;
     if (!phema_span_part(&part, file->span, offset, size))

@@ -54,7 +54,7 @@ PHEMA_FALLIBLE phema_memory_check(uint64_t limit, uint64_t else_bytes, const cha
         return PHEMA_OK;
     struct phema_name_buffer given, wanted;
     return phema_fail(err, PHEMA_ERR_RESOURCE, "--max-ram %s: at least %s are needed %s",
-                      phema_size_shown(&given, limit),
+                      phema_size_format(&given, limit),
                       phema_size_enough(&wanted, needed + PHEMA_MEMORY_VARIES), needed_for);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* ledger.c - see ledger.h. */
+/* memory_profile.c - see memory_profile.h. */
 #include "phema/memory_profile.h"
 
 #include <pthread.h>
@@ -18,7 +18,7 @@
 const char *const phema_stage_names[PHEMA_N_STAGES] = {"open", "solve", "accumulate", "write",
                                                        "publish"};
 
-struct phema_ledger {
+struct phema_memory_profile {
     pthread_t sampler;
     bool has_sampler;
     pthread_mutex_t lock;
@@ -50,7 +50,7 @@ static void raise_level(struct phema_level *level, uint64_t bytes)
         level->peak = bytes;
 }
 
-static void sample(struct phema_ledger *ledger)
+static void sample(struct phema_memory_profile *ledger)
 {
     if (!ledger->is_in_stage)
         return;
@@ -67,7 +67,7 @@ static void sample(struct phema_ledger *ledger)
 
 static void *watch(void *argument)
 {
-    struct phema_ledger *ledger = argument;
+    struct phema_memory_profile *ledger = argument;
     (void)pthread_mutex_lock(&ledger->lock);
     while (!ledger->is_ended) {
         struct timespec until;
@@ -84,10 +84,10 @@ static void *watch(void *argument)
     return NULL;
 }
 
-PHEMA_FALLIBLE phema_ledger_open(struct phema_ledger **out, bool counts_cache,
-                                 struct phema_error *err)
+PHEMA_FALLIBLE phema_memory_profile_open(struct phema_memory_profile **out, bool counts_cache,
+                                         struct phema_error *err)
 {
-    struct phema_ledger *ledger = calloc(1, sizeof(*ledger));
+    struct phema_memory_profile *ledger = calloc(1, sizeof(*ledger));
     if (!ledger)
         return phema_fail_memory(err);
     (void)pthread_mutex_init(&ledger->lock, NULL);
@@ -118,7 +118,7 @@ static uint64_t greatest(const uint64_t *values, size_t n)
 
 /* What a loop needs it has after a quarter of its way. From then on a leak is what the last quarter
  * has at its lowest beyond all that the second one had at its highest. */
-static void find_leak(struct phema_ledger *ledger, struct phema_stage_record *record)
+static void find_leak(struct phema_memory_profile *ledger, struct phema_stage_record *record)
 {
     const size_t quarter = N_MARKS / 4;
     if (ledger->n_marked < N_MARKS)
@@ -130,7 +130,7 @@ static void find_leak(struct phema_ledger *ledger, struct phema_stage_record *re
     record->leaked_bytes = record->is_leaking ? after - before : 0;
 }
 
-void phema_ledger_mark(struct phema_ledger *ledger, uint64_t done, uint64_t total)
+void phema_memory_profile_mark(struct phema_memory_profile *ledger, uint64_t done, uint64_t total)
 {
     if (!ledger || !total)
         return;
@@ -148,7 +148,7 @@ void phema_ledger_mark(struct phema_ledger *ledger, uint64_t done, uint64_t tota
 
 /* ---- Stages ---- */
 
-static void leave_stage(struct phema_ledger *ledger)
+static void leave_stage(struct phema_memory_profile *ledger)
 {
     if (!ledger->is_in_stage)
         return;
@@ -168,7 +168,7 @@ static void leave_stage(struct phema_ledger *ledger)
     ledger->is_in_stage = false;
 }
 
-void phema_ledger_enter(struct phema_ledger *ledger, enum phema_stage stage)
+void phema_memory_profile_begin_stage(struct phema_memory_profile *ledger, enum phema_stage stage)
 {
     if (!ledger)
         return;
@@ -192,7 +192,7 @@ void phema_ledger_enter(struct phema_ledger *ledger, enum phema_stage stage)
     (void)pthread_mutex_unlock(&ledger->lock);
 }
 
-void phema_ledger_end(struct phema_ledger *ledger)
+void phema_memory_profile_end(struct phema_memory_profile *ledger)
 {
     if (!ledger)
         return;
@@ -201,8 +201,8 @@ void phema_ledger_end(struct phema_ledger *ledger)
     (void)pthread_mutex_unlock(&ledger->lock);
 }
 
-void phema_ledger_note_device(struct phema_ledger *ledger, uint64_t allocated_bytes,
-                              uint64_t reserved_bytes)
+void phema_memory_profile_note_device(struct phema_memory_profile *ledger, uint64_t allocated_bytes,
+                                      uint64_t reserved_bytes)
 {
     if (!ledger)
         return;
@@ -213,8 +213,8 @@ void phema_ledger_note_device(struct phema_ledger *ledger, uint64_t allocated_by
     (void)pthread_mutex_unlock(&ledger->lock);
 }
 
-PHEMA_FALLIBLE phema_ledger_watch_file(struct phema_ledger *ledger, const char *path,
-                                       struct phema_error *err)
+PHEMA_FALLIBLE phema_memory_profile_watch_file(struct phema_memory_profile *ledger,
+                                               const char *path, struct phema_error *err)
 {
     if (!ledger || !ledger->counts_cache)
         return PHEMA_OK;
@@ -232,7 +232,8 @@ PHEMA_FALLIBLE phema_ledger_watch_file(struct phema_ledger *ledger, const char *
     return phema_fail_memory(err);
 }
 
-struct phema_stage_record phema_ledger_stage(struct phema_ledger *ledger, enum phema_stage stage)
+struct phema_stage_record phema_memory_profile_stage(struct phema_memory_profile *ledger,
+                                                     enum phema_stage stage)
 {
     (void)pthread_mutex_lock(&ledger->lock);
     struct phema_stage_record record = ledger->records[stage];
@@ -240,7 +241,7 @@ struct phema_stage_record phema_ledger_stage(struct phema_ledger *ledger, enum p
     return record;
 }
 
-void phema_ledger_close(struct phema_ledger *ledger)
+void phema_memory_profile_close(struct phema_memory_profile *ledger)
 {
     if (!ledger)
         return;

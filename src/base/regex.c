@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* pattern.c - PCRE2 behind four functions. Matching is bounded by PCRE2's own limits, so that an
+/* regex.c - PCRE2 behind four functions. Matching is bounded by PCRE2's own limits, so that an
  * expression cannot run for ever on a hostile name. */
 #include "phema/regex.h"
 
@@ -13,15 +13,15 @@
 /* what is matched are names: a line feed in one is a byte like others, and no end of it */
 #define NAME_OPTIONS (PCRE2_DOTALL | PCRE2_DOLLAR_ENDONLY)
 
-struct phema_pattern {
+struct phema_regex {
     pcre2_code *code;
     pcre2_match_data *match;
 };
 
-PHEMA_FALLIBLE phema_pattern_compile(struct phema_pattern **out, const char *expression,
-                                     struct phema_error *err)
+PHEMA_FALLIBLE phema_regex_compile(struct phema_regex **out, const char *expression,
+                                   struct phema_error *err)
 {
-    struct phema_pattern *pattern = calloc(1, sizeof(*pattern));
+    struct phema_regex *pattern = calloc(1, sizeof(*pattern));
     if (!pattern)
         return phema_fail_memory(err);
     int code = 0;
@@ -31,7 +31,7 @@ PHEMA_FALLIBLE phema_pattern_compile(struct phema_pattern **out, const char *exp
     if (!pattern->code) {
         PCRE2_UCHAR text[256];
         (void)pcre2_get_error_message(code, text, sizeof(text));
-        phema_pattern_free(pattern);
+        phema_regex_free(pattern);
         if (code == PCRE2_ERROR_HEAP_FAILED)
             return phema_fail_memory(err);
         return phema_fail(err, PHEMA_ERR_USAGE, "regular expression '%s': %s at character %zu",
@@ -39,14 +39,14 @@ PHEMA_FALLIBLE phema_pattern_compile(struct phema_pattern **out, const char *exp
     }
     pattern->match = pcre2_match_data_create_from_pattern(pattern->code, NULL);
     if (!pattern->match) {
-        phema_pattern_free(pattern);
+        phema_regex_free(pattern);
         return phema_fail_memory(err);
     }
     *out = pattern;
     return PHEMA_OK;
 }
 
-void phema_pattern_free(struct phema_pattern *pattern)
+void phema_regex_free(struct phema_regex *pattern)
 {
     if (!pattern)
         return;
@@ -55,13 +55,13 @@ void phema_pattern_free(struct phema_pattern *pattern)
     free(pattern);
 }
 
-bool phema_pattern_has_group(const struct phema_pattern *pattern, const char *group)
+bool phema_regex_has_group(const struct phema_regex *pattern, const char *group)
 {
     return pcre2_substring_number_from_name(pattern->code, (PCRE2_SPTR)group) > 0;
 }
 
-PHEMA_FALLIBLE phema_pattern_match(struct phema_pattern *pattern, const char *subject, size_t size,
-                                   bool *is_match, struct phema_error *err)
+PHEMA_FALLIBLE phema_regex_match(struct phema_regex *pattern, const char *subject, size_t size,
+                                 bool *is_match, struct phema_error *err)
 {
     int result = pcre2_match(pattern->code, (PCRE2_SPTR)subject, size, 0, 0, pattern->match, NULL);
     *is_match = result > 0;
@@ -74,11 +74,11 @@ PHEMA_FALLIBLE phema_pattern_match(struct phema_pattern *pattern, const char *su
     struct phema_name_buffer shown;
     return phema_fail(err, PHEMA_ERR_USAGE,
                       "a regular expression cannot be searched for in '%s': %s; write it simpler",
-                      phema_name_shown(&shown, subject, size), (const char *)text);
+                      phema_name_escape(&shown, subject, size), (const char *)text);
 }
 
-struct phema_span phema_pattern_numbered(const struct phema_pattern *pattern, const char *subject,
-                                         unsigned number)
+struct phema_span phema_regex_numbered(const struct phema_regex *pattern, const char *subject,
+                                       unsigned number)
 {
     if (number >= pcre2_get_ovector_count(pattern->match))
         return (struct phema_span){NULL, 0};
@@ -90,10 +90,10 @@ struct phema_span phema_pattern_numbered(const struct phema_pattern *pattern, co
     return (struct phema_span){(const uint8_t *)subject + start, end - start};
 }
 
-struct phema_span phema_pattern_group(const struct phema_pattern *pattern, const char *subject,
-                                      const char *group)
+struct phema_span phema_regex_group(const struct phema_regex *pattern, const char *subject,
+                                    const char *group)
 {
     int number = pcre2_substring_number_from_name(pattern->code, (PCRE2_SPTR)group);
-    return number > 0 ? phema_pattern_numbered(pattern, subject, (unsigned)number)
+    return number > 0 ? phema_regex_numbered(pattern, subject, (unsigned)number)
                       : (struct phema_span){NULL, 0};
 }

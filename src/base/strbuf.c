@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* text.c - growing text; UTF-8; names for people. */
+/* strbuf.c - growing text; UTF-8; names for people. */
 #include "phema/strbuf.h"
 
 #include <math.h>
@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-void phema_text_clear(struct phema_text *text)
+void phema_strbuf_clear(struct phema_strbuf *text)
 {
     free(text->data);
-    *text = (struct phema_text){0};
+    *text = (struct phema_strbuf){0};
 }
 
 /* Room for size more bytes and a NUL. */
-static bool reserve(struct phema_text *text, size_t size)
+static bool reserve(struct phema_strbuf *text, size_t size)
 {
     if (text->is_failed)
         return false;
@@ -38,7 +38,7 @@ static bool reserve(struct phema_text *text, size_t size)
     return true;
 }
 
-void phema_text_append(struct phema_text *text, const char *data, size_t size)
+void phema_strbuf_append(struct phema_strbuf *text, const char *data, size_t size)
 {
     if (!reserve(text, size))
         return;
@@ -48,12 +48,12 @@ void phema_text_append(struct phema_text *text, const char *data, size_t size)
     text->data[text->size] = '\0';
 }
 
-void phema_text_puts(struct phema_text *text, const char *string)
+void phema_strbuf_puts(struct phema_strbuf *text, const char *string)
 {
-    phema_text_append(text, string, strlen(string));
+    phema_strbuf_append(text, string, strlen(string));
 }
 
-void phema_text_printf(struct phema_text *text, const char *format, ...)
+void phema_strbuf_printf(struct phema_strbuf *text, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -70,7 +70,7 @@ void phema_text_printf(struct phema_text *text, const char *format, ...)
     va_end(again);
 }
 
-PHEMA_FALLIBLE phema_text_check(const struct phema_text *text, struct phema_error *err)
+PHEMA_FALLIBLE phema_strbuf_check(const struct phema_strbuf *text, struct phema_error *err)
 {
     return text->is_failed ? phema_fail_memory(err) : PHEMA_OK;
 }
@@ -161,7 +161,7 @@ static size_t show_character(char out[SHOWN_CHARACTER], const uint8_t *bytes, si
     return 1;
 }
 
-const char *phema_name_shown(struct phema_name_buffer *buffer, const char *name, size_t size)
+const char *phema_name_escape(struct phema_name_buffer *buffer, const char *name, size_t size)
 {
     const uint8_t *bytes = (const uint8_t *)name;
     size_t used = 0;
@@ -182,7 +182,8 @@ const char *phema_name_shown(struct phema_name_buffer *buffer, const char *name,
 }
 
 /* kept: control characters that stay as they are */
-static void append_shown(struct phema_text *text, const char *data, size_t size, const char *kept)
+static void append_escaped(struct phema_strbuf *text, const char *data, size_t size,
+                           const char *kept)
 {
     const uint8_t *bytes = (const uint8_t *)data;
     for (size_t at = 0; at < size;) {
@@ -190,24 +191,24 @@ static void append_shown(struct phema_text *text, const char *data, size_t size,
         while (end < size && ((bytes[end] >= ' ' && bytes[end] < 0x7F) ||
                               (bytes[end] && strchr(kept, bytes[end]))))
             end++;
-        phema_text_append(text, data + at, end - at);
+        phema_strbuf_append(text, data + at, end - at);
         at = end;
         if (at == size)
             break;
         char shown[SHOWN_CHARACTER];
         at += show_character(shown, bytes + at, size - at, "");
-        phema_text_puts(text, shown);
+        phema_strbuf_puts(text, shown);
     }
 }
 
-void phema_text_puts_shown(struct phema_text *text, const char *string)
+void phema_strbuf_puts_escaped(struct phema_strbuf *text, const char *string)
 {
-    append_shown(text, string, strlen(string), "");
+    append_escaped(text, string, strlen(string), "");
 }
 
-void phema_text_append_lines(struct phema_text *text, const char *data, size_t size)
+void phema_strbuf_append_lines(struct phema_strbuf *text, const char *data, size_t size)
 {
-    append_shown(text, data, size, "\n\t");
+    append_escaped(text, data, size, "\n\t");
 }
 
 /* What a URL may hold without an escape, and nothing that means anything in JSON or to a shell. */
@@ -217,11 +218,11 @@ static bool is_plain_in_paths(char c)
            (c && strchr("-._~/:,+@=", c));
 }
 
-void phema_text_puts_percent(struct phema_text *text, const char *string)
+void phema_strbuf_puts_percent(struct phema_strbuf *text, const char *string)
 {
     for (; *string; string++)
-        phema_text_printf(text, is_plain_in_paths(*string) ? "%c" : "%%%02X",
-                          is_plain_in_paths(*string) ? *string : (uint8_t)*string);
+        phema_strbuf_printf(text, is_plain_in_paths(*string) ? "%c" : "%%%02X",
+                            is_plain_in_paths(*string) ? *string : (uint8_t)*string);
 }
 
 static int hex_digit(char c)
@@ -248,7 +249,7 @@ bool phema_percent_decode(char *out, const char *string)
     return true;
 }
 
-const char *phema_number_shown(struct phema_name_buffer *buffer, double value)
+const char *phema_number_format(struct phema_name_buffer *buffer, double value)
 {
     if (value == floor(value) && fabs(value) < 1e15) {
         (void)snprintf(buffer->text, sizeof(buffer->text), "%.0f", value);
@@ -280,7 +281,7 @@ static const char *show_size(struct phema_name_buffer *buffer, uint64_t size_byt
     return buffer->text;
 }
 
-const char *phema_size_shown(struct phema_name_buffer *buffer, uint64_t size_bytes)
+const char *phema_size_format(struct phema_name_buffer *buffer, uint64_t size_bytes)
 {
     return show_size(buffer, size_bytes, false);
 }

@@ -51,14 +51,14 @@ void advice_report(const struct cli_common *common, const struct phema_plan *pla
     report_saving(plan, &advice->saving, max_error);
 }
 
-void advice_report_list(struct phema_text *out, const struct phema_plan *plan,
+void advice_report_list(struct phema_strbuf *out, const struct phema_plan *plan,
                         const struct phema_plan_advice *advice)
 {
     for (size_t k = 0; k < plan->series->n; k++) {
         struct phema_name_buffer shown;
         const char *label = plan->series->snapshots[k].label;
-        phema_text_printf(out, "%s  %s\n", is_removed(advice, k) ? "delete" : "keep  ",
-                          phema_name_shown(&shown, label, strlen(label)));
+        phema_strbuf_printf(out, "%s  %s\n", is_removed(advice, k) ? "delete" : "keep  ",
+                            phema_name_escape(&shown, label, strlen(label)));
     }
 }
 

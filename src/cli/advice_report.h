@@ -10,7 +10,7 @@
 void advice_report(const struct cli_common *common, const struct phema_plan *plan,
                    const struct phema_plan_advice *advice, double max_error);
 /* A line for each snapshot: keep or delete, and its file. */
-void advice_report_list(struct phema_text *out, const struct phema_plan *plan,
+void advice_report_list(struct phema_strbuf *out, const struct phema_plan *plan,
                         const struct phema_plan_advice *advice);
 /* "advice": {...} */
 void advice_report_json(struct phema_json_out *out, const struct phema_plan *plan,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* commands.c - the list of verbs, what stands before them, and the exit status. */
+/* cli.c - the list of verbs, what stands before them, and the exit status. */
 #include "cli.h"
 
 #include <errno.h>
@@ -32,22 +32,23 @@ static const struct cli_verb *find_verb(const char *name)
     return NULL;
 }
 
-static void write_overview(struct phema_text *out)
+static void write_overview(struct phema_strbuf *out)
 {
-    phema_text_puts(out, "usage: posthoc-ema VERB [options] ...\n\n"
-                         "Averages of a training's parameters, of any length, made afterwards from "
-                         "stored snapshots.\n\n"
-                         "Examples\n"
-                         "  posthoc-ema synth --sigma-rel 0.1 ckpts/ out.safetensors\n"
-                         "      one averaged checkpoint from a directory of snapshots\n"
-                         "  posthoc-ema inspect ckpts/\n"
-                         "      what is in that directory\n\n"
-                         "Verbs\n");
+    phema_strbuf_puts(out,
+                      "usage: posthoc-ema VERB [options] ...\n\n"
+                      "Averages of a training's parameters, of any length, made afterwards from "
+                      "stored snapshots.\n\n"
+                      "Examples\n"
+                      "  posthoc-ema synth --sigma-rel 0.1 ckpts/ out.safetensors\n"
+                      "      one averaged checkpoint from a directory of snapshots\n"
+                      "  posthoc-ema inspect ckpts/\n"
+                      "      what is in that directory\n\n"
+                      "Verbs\n");
     for (size_t i = 0; cli_verbs[i]; i++)
-        phema_text_printf(out, "  %-9s %s\n", cli_verbs[i]->name, cli_verbs[i]->summary);
-    phema_text_puts(out, "  help      this text, or help on a verb: posthoc-ema help VERB\n\n"
-                         "posthoc-ema VERB --help shows its options, posthoc-ema --version the "
-                         "version.\n");
+        phema_strbuf_printf(out, "  %-9s %s\n", cli_verbs[i]->name, cli_verbs[i]->summary);
+    phema_strbuf_puts(out, "  help      this text, or help on a verb: posthoc-ema help VERB\n\n"
+                           "posthoc-ema VERB --help shows its options, posthoc-ema --version the "
+                           "version.\n");
 }
 
 static enum phema_status fail_verb(const char *name, struct phema_error *err)
@@ -61,7 +62,7 @@ static enum phema_status fail_verb(const char *name, struct phema_error *err)
 
 static enum phema_status print_help(const char *name, struct phema_error *err)
 {
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     const struct cli_verb *verb = name ? find_verb(name) : NULL;
     enum phema_status status = PHEMA_OK;
     if (name && !verb && strcmp(name, "help") != 0)
@@ -72,7 +73,7 @@ static enum phema_status print_help(const char *name, struct phema_error *err)
         write_overview(&text);
     if (!status)
         status = cli_print(&text, err);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
     return status;
 }
 
@@ -81,11 +82,11 @@ static enum phema_status help(int argc, char **argv, struct phema_error *err)
 {
     if (argc < 3 || strcmp(argv[2], "--completions") != 0)
         return print_help(argc > 2 ? argv[2] : NULL, err);
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     enum phema_status status = cli_write_completions(&text, argc > 3 ? argv[3] : NULL, err);
     if (!status)
         status = cli_print(&text, err);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
     return status;
 }
 
@@ -116,10 +117,10 @@ static enum phema_status run(int argc, char **argv, struct phema_error *err)
     if (strcmp(word, "help") == 0)
         return help(argc, argv, err);
     if (strcmp(word, "--version") == 0) {
-        struct phema_text text = {0};
-        phema_text_puts(&text, "posthoc-ema " PHEMA_VERSION "\n");
+        struct phema_strbuf text = {0};
+        phema_strbuf_puts(&text, "posthoc-ema " PHEMA_VERSION "\n");
         enum phema_status status = cli_print(&text, err);
-        phema_text_clear(&text);
+        phema_strbuf_clear(&text);
         return status;
     }
     const struct cli_verb *verb = find_verb(word);

@@ -1,6 +1,6 @@
-/* commands.h - the verbs. */
-#ifndef CLI_COMMANDS_H
-#define CLI_COMMANDS_H
+/* cli.h - the verbs. */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
 
 #include "options.h"
 

@@ -70,7 +70,7 @@ static enum phema_status need_at(const struct convert_values *given, const char 
                       strcmp(option, "beta") == 0 ? "that of one step" : "a number of steps");
 }
 
-static enum phema_status add_row(struct phema_text *out, struct phema_json_out *json,
+static enum phema_status add_row(struct phema_strbuf *out, struct phema_json_out *json,
                                  const struct length *length, struct phema_error *err)
 {
     if (json->text) {
@@ -88,15 +88,15 @@ static enum phema_status add_row(struct phema_text *out, struct phema_json_out *
         }
         phema_json_out_close(json, '}');
     } else {
-        phema_text_printf(out, "%-12.8g %-12.8g %-*.8g", length->sigma_rel, length->gamma,
-                          isnan(length->at) ? 0 : 13, length->half_life_share);
+        phema_strbuf_printf(out, "%-12.8g %-12.8g %-*.8g", length->sigma_rel, length->gamma,
+                            isnan(length->at) ? 0 : 13, length->half_life_share);
         if (!isnan(length->at))
-            phema_text_printf(out, " %-12.8g %-12.8g %-12.10g %-12.10g %.8g", length->width,
-                              length->half_life, length->beta, length->decay,
-                              length->ema_half_life);
-        phema_text_puts(out, "\n");
+            phema_strbuf_printf(out, " %-12.8g %-12.8g %-12.10g %-12.10g %.8g", length->width,
+                                length->half_life, length->beta, length->decay,
+                                length->ema_half_life);
+        phema_strbuf_puts(out, "\n");
     }
-    return phema_text_check(out, err);
+    return phema_strbuf_check(out, err);
 }
 
 enum spelling { SIGMA_REL, GAMMA, HALF_LIFE, HALF_LIFE_SHARE, BETA, DECAY, EMA_HALF_LIFE };
@@ -155,11 +155,11 @@ static enum phema_status translate(struct length *out, const struct convert_valu
     bool is_other = spelling == DECAY || spelling == EMA_HALF_LIFE || spelling == BETA;
     if (status && status != PHEMA_ERR_USAGE)
         return phema_fail_in(err, status, "--%s%s%s", option, is_other ? " " : "",
-                             is_other ? phema_number_shown(&shown, value) : "");
+                             is_other ? phema_number_format(&shown, value) : "");
     return status;
 }
 
-static enum phema_status write_rows(struct phema_text *text, struct phema_json_out *json,
+static enum phema_status write_rows(struct phema_strbuf *text, struct phema_json_out *json,
                                     const struct convert_values *given, struct phema_error *err)
 {
     const struct cli_reals *const lists[] = {
@@ -188,15 +188,15 @@ static enum phema_status run(void *values, struct phema_error *err)
     const struct convert_values *given = values;
     if (!isnan(given->at) && !(given->at > 0 && given->at < 9007199254740992.0))
         return phema_fail(err, PHEMA_ERR_USAGE, "--at: %g is no time above 0", given->at);
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     struct phema_json_out json = {.text = given->common.is_json ? &text : NULL, .is_pretty = true};
     if (json.text) {
         phema_json_out_open(&json, NULL, '{');
         phema_json_out_u64(&json, "version", 1);
         phema_json_out_open(&json, "lengths", '[');
     } else {
-        phema_text_printf(&text, "%-12s %-12s %s", "sigma_rel", "gamma", "half_life_rel");
-        phema_text_puts(
+        phema_strbuf_printf(&text, "%-12s %-12s %s", "sigma_rel", "gamma", "half_life_rel");
+        phema_strbuf_puts(
             &text, isnan(given->at)
                        ? "\n"
                        : " width        half_life    beta         decay        ema_half_life\n");
@@ -205,11 +205,11 @@ static enum phema_status run(void *values, struct phema_error *err)
     if (json.text) {
         phema_json_out_close(&json, ']');
         phema_json_out_close(&json, '}');
-        phema_text_puts(&text, "\n");
+        phema_strbuf_puts(&text, "\n");
     }
     if (!status)
         status = cli_print(&text, err);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
     return status;
 }
 

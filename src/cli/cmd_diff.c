@@ -67,7 +67,7 @@ static void write_names(struct phema_json_out *out, const char *key,
     phema_json_out_close(out, ']');
 }
 
-static void write_json(struct phema_text *text, const struct phema_comparison *comparison,
+static void write_json(struct phema_strbuf *text, const struct phema_comparison *comparison,
                        bool is_equal)
 {
     struct phema_json_out out = {.text = text, .is_pretty = true};
@@ -93,7 +93,7 @@ static void write_json(struct phema_text *text, const struct phema_comparison *c
     write_names(&out, "only_in_a", comparison, true);
     write_names(&out, "only_in_b", comparison, false);
     phema_json_out_close(&out, '}');
-    phema_text_puts(text, "\n");
+    phema_strbuf_puts(text, "\n");
 }
 
 /* Larger is worse: what is missing or of another shape first, then by rel_l2. */
@@ -116,28 +116,28 @@ static int compare_badness(const void *a, const void *b, void *table)
     return (i > j) - (i < j);
 }
 
-static void write_row(struct phema_text *out, const struct phema_difference *difference)
+static void write_row(struct phema_strbuf *out, const struct phema_difference *difference)
 {
     struct phema_name_buffer name;
     const struct phema_tensor *tensor = tensor_of(difference);
-    (void)phema_name_shown(&name, tensor->name, tensor->name_size);
+    (void)phema_name_escape(&name, tensor->name, tensor->name_size);
     if (!difference->b)
-        phema_text_printf(out, "%-12s %-12s %s\n", "only in A", "", name.text);
+        phema_strbuf_printf(out, "%-12s %-12s %s\n", "only in A", "", name.text);
     else if (!difference->a)
-        phema_text_printf(out, "%-12s %-12s %s\n", "only in B", "", name.text);
+        phema_strbuf_printf(out, "%-12s %-12s %s\n", "only in B", "", name.text);
     else if (!difference->is_comparable)
-        phema_text_printf(out, "%-12s %-12s %s\n", "other shape", "or dtype", name.text);
+        phema_strbuf_printf(out, "%-12s %-12s %s\n", "other shape", "or dtype", name.text);
     else if (!is_numeric(difference))
-        phema_text_printf(out, "%-25s %s  (%llu of %llu elements differ)\n",
-                          difference->is_equal ? "equal" : "not equal", name.text,
-                          (unsigned long long)difference->n_unequal,
-                          (unsigned long long)tensor->n_elems);
+        phema_strbuf_printf(out, "%-25s %s  (%llu of %llu elements differ)\n",
+                            difference->is_equal ? "equal" : "not equal", name.text,
+                            (unsigned long long)difference->n_unequal,
+                            (unsigned long long)tensor->n_elems);
     else
-        phema_text_printf(out, "%-12.4g %-12.4g %s\n", difference->rel_l2, difference->max_abs,
-                          name.text);
+        phema_strbuf_printf(out, "%-12.4g %-12.4g %s\n", difference->rel_l2, difference->max_abs,
+                            name.text);
 }
 
-static enum phema_status write_table(struct phema_text *out,
+static enum phema_status write_table(struct phema_strbuf *out,
                                      const struct phema_comparison *comparison, bool is_verbose,
                                      struct phema_error *err)
 {
@@ -151,22 +151,22 @@ static enum phema_status write_table(struct phema_text *out,
     }
     qsort_r(order, comparison->n, sizeof(*order), compare_badness, comparison->tensors);
     if (n_different == 0) {
-        phema_text_printf(out, "equal: %zu tensor%s\n", comparison->n,
-                          comparison->n == 1 ? "" : "s");
+        phema_strbuf_printf(out, "equal: %zu tensor%s\n", comparison->n,
+                            comparison->n == 1 ? "" : "s");
     } else {
         size_t n_shown = is_verbose                 ? comparison->n
                          : n_different < SHOWN_ROWS ? n_different
                                                     : SHOWN_ROWS;
-        phema_text_printf(out, "%-12s %-12s tensor\n", "rel_l2", "max_abs");
+        phema_strbuf_printf(out, "%-12s %-12s tensor\n", "rel_l2", "max_abs");
         for (size_t i = 0; i < n_shown; i++)
             write_row(out, &comparison->tensors[order[i]]);
         if (n_shown < n_different)
-            phema_text_printf(out, "... and %zu more (-v shows all)\n", n_different - n_shown);
+            phema_strbuf_printf(out, "... and %zu more (-v shows all)\n", n_different - n_shown);
         if (has_numbers(comparison))
-            phema_text_printf(out, "%-12.4g %-12.4g ", comparison->rel_l2, comparison->max_abs);
+            phema_strbuf_printf(out, "%-12.4g %-12.4g ", comparison->rel_l2, comparison->max_abs);
         else
-            phema_text_printf(out, "%-12s %-12s ", "-", "-");
-        phema_text_printf(out, "all; %zu of %zu tensors differ\n", n_different, comparison->n);
+            phema_strbuf_printf(out, "%-12s %-12s ", "-", "-");
+        phema_strbuf_printf(out, "all; %zu of %zu tensors differ\n", n_different, comparison->n);
     }
     free(order);
     return PHEMA_OK;
@@ -179,7 +179,7 @@ static enum phema_status report(const struct diff_values *given,
     bool is_equal = true;
     for (size_t i = 0; i < comparison->n; i++)
         is_equal = is_equal && is_within(&comparison->tensors[i], tolerance);
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     enum phema_status status = PHEMA_OK;
     if (given->common.is_json)
         write_json(&text, comparison, is_equal);
@@ -187,7 +187,7 @@ static enum phema_status report(const struct diff_values *given,
         status = write_table(&text, comparison, given->common.is_verbose, err);
     if (!status && !(given->common.is_quiet && !given->common.is_json))
         status = cli_print(&text, err);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
     return status ? status : is_equal ? PHEMA_OK : PHEMA_NO;
 }
 

@@ -32,7 +32,7 @@ static enum phema_dtype dtype_named(const char *name, enum phema_dtype otherwise
     return otherwise;
 }
 
-static void write_json(struct phema_text *text, const char *directory,
+static void write_json(struct phema_strbuf *text, const char *directory,
                        const struct phema_gen_options *options)
 {
     struct phema_json_out out = {.text = text};
@@ -46,7 +46,7 @@ static void write_json(struct phema_text *text, const char *directory,
     phema_json_out_u64(&out, "truths",
                        n_times * (options->n_truth_sigmas + options->n_truth_profiles));
     phema_json_out_close(&out, '}');
-    phema_text_puts(text, "\n");
+    phema_strbuf_puts(text, "\n");
 }
 
 /* The last step is the end that all profiles must be able to have. */
@@ -96,7 +96,7 @@ static enum phema_status read_times(const uint64_t **out, struct phema_arena *ar
         double time = reals->items[i];
         if (!(time >= 1 && time < 0x1p53 && time == floor(time)))
             return phema_fail(err, PHEMA_ERR_USAGE, "--truth-at: expected whole steps, found %s",
-                              phema_number_shown(&shown, time));
+                              phema_number_format(&shown, time));
         times[i] = (uint64_t)time;
     }
     *out = times;
@@ -161,15 +161,15 @@ static enum phema_status run(void *values, struct phema_error *err)
     phema_claims_free(given->claims);
     if (status)
         return status;
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     if (given->common.is_json) {
         write_json(&text, given->directory, &options);
     } else {
         cli_put_path(&text, given->directory);
-        phema_text_puts(&text, "\n");
+        phema_strbuf_puts(&text, "\n");
     }
     status = given->common.is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
     return status;
 }
 

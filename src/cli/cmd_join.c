@@ -46,7 +46,7 @@ static enum phema_status add_all(struct joins *joins, const char *out,
             phema_fail(err, PHEMA_ERR_OUTPUT,
                        "%s: no parts of it are here, nor in it; synth --part writes them", out);
     if (!status)
-        status = phema_writer_allow(joins->n + n, err);
+        status = phema_writer_reserve_descriptors(joins->n + n, err);
     for (size_t i = 0; i < n && !status; i++)
         status = add(joins, paths[i], options, err);
     for (size_t i = 0; i < n; i++)
@@ -55,12 +55,12 @@ static enum phema_status add_all(struct joins *joins, const char *out,
     return status;
 }
 
-static void write_output(struct phema_text *text, struct phema_json_out *json, bool is_json,
+static void write_output(struct phema_strbuf *text, struct phema_json_out *json, bool is_json,
                          const struct phema_writer_join *join)
 {
     if (!is_json) {
         cli_put_path(text, phema_writer_join_path(join));
-        phema_text_puts(text, "\n");
+        phema_strbuf_puts(text, "\n");
         return;
     }
     phema_json_out_open(json, NULL, '{');
@@ -74,7 +74,7 @@ static enum phema_status commit_all(struct joins *joins, const struct join_value
                                     struct phema_error *err)
 {
     bool is_json = given->common.is_json;
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     struct phema_json_out json = {.text = &text, .is_pretty = true};
     if (is_json) {
         phema_json_out_open(&json, NULL, '{');
@@ -89,18 +89,18 @@ static enum phema_status commit_all(struct joins *joins, const struct join_value
         if (!given->common.is_quiet)
             cli_say("%s: %llu parts, %s", phema_writer_join_path(join),
                     (unsigned long long)phema_writer_join_n_parts(join),
-                    phema_size_shown(&size, phema_writer_join_bytes(join)));
+                    phema_size_format(&size, phema_writer_join_bytes(join)));
         joins->items[i] = NULL;
         status = phema_writer_join_commit(join, err);
     }
     if (is_json) {
         phema_json_out_close(&json, ']');
         phema_json_out_close(&json, '}');
-        phema_text_puts(&text, "\n");
+        phema_strbuf_puts(&text, "\n");
     }
     if (!status)
         status = is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
     return status;
 }
 

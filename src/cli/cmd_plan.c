@@ -35,21 +35,22 @@ static enum phema_status print(const struct plan_values *given, const struct cli
     if (!status) {
         struct plan_report report = {prepared->plan, &prepared->outputs, &prepared->options,
                                      forecast,       &summary,           given->run.out != NULL};
-        struct phema_text text = {0};
+        struct phema_strbuf text = {0};
         if (given->common.is_json)
             plan_report_write_json(&text, &report);
         else
             plan_report_write(&text, &report);
         status = cli_print(&text, err);
-        phema_text_clear(&text);
+        phema_strbuf_clear(&text);
         inspect_summary_clear(&summary);
     }
     free(tensors);
     return status;
 }
 
-static enum phema_status foretell(const struct plan_values *given, struct phema_ledger *ledger,
-                                  double start_s, struct phema_error *err)
+static enum phema_status foretell(const struct plan_values *given,
+                                  struct phema_memory_profile *ledger, double start_s,
+                                  struct phema_error *err)
 {
     const char *out = given->run.out             ? given->run.out
                       : given->run.is_conversion ? "out.safetensors"
@@ -59,7 +60,7 @@ static enum phema_status foretell(const struct plan_values *given, struct phema_
         cli_prepare_plan(&prepared, &given->common, &given->run, ledger, err);
     if (!status)
         status = cli_prepare_outputs(&prepared, &given->common, &given->run, out, err);
-    phema_ledger_end(ledger);
+    phema_memory_profile_end(ledger);
     struct phema_forecast forecast;
     struct phema_forecast_options timing = {(double)given->assumed_bandwidth,
                                             seconds_now() - start_s};
@@ -75,11 +76,11 @@ static enum phema_status foretell(const struct plan_values *given, struct phema_
 static enum phema_status run(void *values, struct phema_error *err)
 {
     double start_s = seconds_now();
-    struct phema_ledger *ledger = NULL;
-    enum phema_status status = phema_ledger_open(&ledger, false, err);
+    struct phema_memory_profile *ledger = NULL;
+    enum phema_status status = phema_memory_profile_open(&ledger, false, err);
     if (!status)
         status = foretell(values, ledger, start_s, err);
-    phema_ledger_close(ledger);
+    phema_memory_profile_close(ledger);
     return status;
 }
 

@@ -188,7 +188,7 @@ static enum phema_status write_file(struct files *files, size_t i,
                                     const struct phema_picture *picture, bool replaces,
                                     struct phema_error *err)
 {
-    struct phema_text bytes = {0};
+    struct phema_strbuf bytes = {0};
     struct phema_writer_options options = {.replaces = replaces, .syncs = true};
     enum phema_status status = phema_picture_write(&bytes, picture, files->formats[i], err);
     if (status)
@@ -197,7 +197,7 @@ static enum phema_status write_file(struct files *files, size_t i,
         status = phema_writer_open(&files->writers[i], files->paths[i], bytes.size, &options, err);
     if (!status)
         status = phema_writer_put(files->writers[i], 0, bytes.data, bytes.size, err);
-    phema_text_clear(&bytes);
+    phema_strbuf_clear(&bytes);
     return status;
 }
 
@@ -220,7 +220,7 @@ static enum phema_status write_files(struct files *files, const struct phema_pic
 static enum phema_status print_files(const struct files *files, const struct plot_values *given,
                                      struct phema_error *err)
 {
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     struct phema_json_out out = {.text = &text};
     if (given->common.is_json) {
         phema_json_out_open(&out, NULL, '{');
@@ -231,15 +231,15 @@ static enum phema_status print_files(const struct files *files, const struct plo
             phema_json_out_string(&out, NULL, files->paths[i]);
         phema_json_out_close(&out, ']');
         phema_json_out_close(&out, '}');
-        phema_text_puts(&text, "\n");
+        phema_strbuf_puts(&text, "\n");
     }
     for (size_t i = 0; i < files->n && !given->common.is_json; i++) {
         cli_put_path(&text, files->paths[i]);
-        phema_text_puts(&text, "\n");
+        phema_strbuf_puts(&text, "\n");
     }
     enum phema_status status =
         given->common.is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
     return status;
 }
 

@@ -8,9 +8,9 @@
 #include "phema/json.h"
 #include "phema/sink.h"
 #include "phema/writer.h"
-#include "run_options.h"
 #include "print_summary.h"
 #include "rule_report.h"
+#include "run_options.h"
 #include "up_to_date.h"
 
 /* "2/8" */
@@ -37,13 +37,13 @@ static enum phema_status read_part(uint64_t *part, uint64_t *n_parts, const char
     return PHEMA_OK;
 }
 
-static void put_line(struct phema_text *out, const char *path)
+static void put_line(struct phema_strbuf *out, const char *path)
 {
     cli_put_path(out, path);
-    phema_text_puts(out, "\n");
+    phema_strbuf_puts(out, "\n");
 }
 
-static void write_paths(struct phema_text *out, const struct cli_synth_values *given,
+static void write_paths(struct phema_strbuf *out, const struct cli_synth_values *given,
                         const struct phema_plan *plan, const struct phema_outputs *outputs,
                         const struct phema_synth_result *result)
 {
@@ -89,11 +89,11 @@ static void write_paths(struct phema_text *out, const struct cli_synth_values *g
     phema_json_out_u64(&json, "nan", result->n_nan);
     phema_json_out_u64(&json, "inf", result->n_inf);
     phema_json_out_close(&json, '}');
-    phema_text_puts(out, "\n");
+    phema_strbuf_puts(out, "\n");
 }
 
-static enum phema_status carry_out(const struct cli_synth_values *given,
-                                   struct cli_prepared *prepared, struct phema_error *err)
+static enum phema_status execute(const struct cli_synth_values *given,
+                                 struct cli_prepared *prepared, struct phema_error *err)
 {
     struct progress progress;
     progress_init(&progress, &given->common);
@@ -113,10 +113,10 @@ static enum phema_status carry_out(const struct cli_synth_values *given,
         report_synth(&given->common, prepared->plan, &prepared->outputs, &result);
     if (is_any)
         device_report(&given->common, &result.device, given->run.device != NULL);
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     write_paths(&text, given, prepared->plan, &prepared->outputs, &result);
     status = given->common.is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
     return status;
 }
 
@@ -149,7 +149,7 @@ static enum phema_status run(void *values, struct phema_error *err)
     if (!status && (given->skips_existing || (given->resumes && !given->run.is_conversion)))
         status = cli_skip_existing(&prepared, given, err);
     if (!status)
-        status = carry_out(given, &prepared, err);
+        status = execute(given, &prepared, err);
     cli_prepared_clear(&prepared);
     return memory_report_end(&memory, &given->common, status, err);
 }

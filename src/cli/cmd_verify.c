@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "replay_options.h"
 #include "cli.h"
 #include "phema/json.h"
 #include "print_summary.h"
+#include "replay_options.h"
 
 /* So many tensors are named where people read, and so many snapshots. */
 #define MAX_NAMED 10
@@ -24,7 +24,7 @@ struct verify_values {
 
 struct verifying {
     const struct verify_values *given;
-    struct phema_recorded *recorded;
+    struct phema_provenance *recorded;
     struct cli_synth_values *again;
     struct cli_prepared prepared;
     char *moved; /* SNAPSHOTS beside OUT */
@@ -77,7 +77,8 @@ static enum phema_status read_record(struct verifying *verifying, struct phema_e
     const struct verify_values *given = verifying->given;
     const struct phema_checkpoint_options options = {.allow_globals = given->allow_global.items,
                                                      .n_allow_globals = given->allow_global.n};
-    enum phema_status status = phema_recorded_open(&verifying->recorded, given->out, &options, err);
+    enum phema_status status =
+        phema_provenance_open(&verifying->recorded, given->out, &options, err);
     if (status)
         return status;
     status = cli_again_read(&verifying->again, verifying->recorded->command, given->out, err);
@@ -118,7 +119,7 @@ static void find_place(struct phema_name_buffer *place, const char *message)
         struct stat st;
         bool is_path = path && lstat(path, &st) == 0;
         if (is_path)
-            (void)phema_name_shown(place, path, strlen(path));
+            (void)phema_name_escape(place, path, strlen(path));
         free(path);
         if (is_path || !colon)
             return;
@@ -159,25 +160,25 @@ static enum phema_status check_weights(struct verifying *verifying, size_t targe
 {
     struct phema_error why = {""};
     enum phema_status status =
-        phema_recorded_check_weights(verifying->recorded, verifying->prepared.plan, target, &why);
+        phema_provenance_check_weights(verifying->recorded, verifying->prepared.plan, target, &why);
     verifying->are_weights_same = !status;
     if (status)
         cli_say("warning: %s: %s than solving for them again gives; going on with those in the "
                 "provenance, of %s",
                 verifying->given->out, why.message, verifying->recorded->program);
-    return phema_recorded_take(verifying->recorded, verifying->prepared.plan, target, err);
+    return phema_provenance_apply(verifying->recorded, verifying->prepared.plan, target, err);
 }
 
 static enum phema_status make_plan(struct verifying *verifying, struct phema_error *err)
 {
     struct cli_synth_values *again = verifying->again;
     struct cli_prepared *prepared = &verifying->prepared;
-    const struct phema_recorded *recorded = verifying->recorded;
+    const struct phema_provenance *recorded = verifying->recorded;
     enum phema_status status = cli_prepare_plan(prepared, &again->common, &again->run, NULL, err);
     if (status)
         return hide_contents(verifying->given, status, err);
     prepared->options.sample = verifying->given->sample;
-    size_t target = phema_recorded_target(recorded, prepared->plan);
+    size_t target = phema_provenance_target(recorded, prepared->plan);
     if (target == SIZE_MAX)
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "%s: its provenance has another target than its command",
@@ -186,9 +187,9 @@ static enum phema_status make_plan(struct verifying *verifying, struct phema_err
         status = phema_series_identify(prepared->plan->series, err);
     if (status)
         return hide_contents(verifying->given, status, err);
-    status = phema_recorded_check_inputs(recorded, prepared->plan, target, err);
+    status = phema_provenance_check_inputs(recorded, prepared->plan, target, err);
     if (!status)
-        status = phema_recorded_check_rows(recorded, prepared->plan, err);
+        status = phema_provenance_check_rows(recorded, prepared->plan, err);
     if (status)
         return phema_fail_in(err, status, "%s", verifying->given->out);
     if (!recorded->inputs[0].digest)
@@ -208,7 +209,7 @@ static bool is_equal(const struct phema_verification *found)
     return found->n == 0 && found->n_other_bytes == 0;
 }
 
-static void write_json(struct phema_text *text, const struct verifying *verifying)
+static void write_json(struct phema_strbuf *text, const struct verifying *verifying)
 {
     const struct phema_verification *found = &verifying->found;
     const struct phema_series *series = verifying->prepared.plan->series;
@@ -242,45 +243,46 @@ static void write_json(struct phema_text *text, const struct verifying *verifyin
     phema_json_out_u64(&json, "read_bytes", found->read_bytes);
     phema_json_out_number(&json, "seconds", found->elapsed_s);
     phema_json_out_close(&json, '}');
-    phema_text_puts(text, "\n");
+    phema_strbuf_puts(text, "\n");
 }
 
-static void write_lines(struct phema_text *text, const struct verifying *verifying)
+static void write_lines(struct phema_strbuf *text, const struct verifying *verifying)
 {
     const struct phema_verification *found = &verifying->found;
     const struct phema_series *series = verifying->prepared.plan->series;
     const char *out = verifying->given->out;
-    phema_text_puts_shown(text, out);
-    phema_text_puts(text, is_equal(found) ? ": equal" : ": differs");
-    phema_text_printf(text, ": %llu elements compared, recomputed from %zu snapshots",
-                      (unsigned long long)found->n_elems, verifying->recorded->n_inputs);
+    phema_strbuf_puts_escaped(text, out);
+    phema_strbuf_puts(text, is_equal(found) ? ": equal" : ": differs");
+    phema_strbuf_printf(text, ": %llu elements compared, recomputed from %zu snapshots",
+                        (unsigned long long)found->n_elems, verifying->recorded->n_inputs);
     if (found->n_taken < found->n_tiles)
-        phema_text_printf(text, " (%llu of %llu tiles)", (unsigned long long)found->n_taken,
-                          (unsigned long long)found->n_tiles);
-    phema_text_puts(text, "\n");
+        phema_strbuf_printf(text, " (%llu of %llu tiles)", (unsigned long long)found->n_taken,
+                            (unsigned long long)found->n_tiles);
+    phema_strbuf_puts(text, "\n");
     for (size_t x = 0; x < found->n && x < MAX_NAMED; x++) {
         const struct phema_tensor *tensor = &series->tensors[found->differences[x].tensor].tensor;
         struct phema_name_buffer shown;
-        phema_text_printf(text, "  tensor '%s': %llu of %llu elements differ\n",
-                          phema_name_shown(&shown, tensor->name, tensor->name_size),
-                          (unsigned long long)found->differences[x].n_elems,
-                          (unsigned long long)tensor->n_elems);
+        phema_strbuf_printf(text, "  tensor '%s': %llu of %llu elements differ\n",
+                            phema_name_escape(&shown, tensor->name, tensor->name_size),
+                            (unsigned long long)found->differences[x].n_elems,
+                            (unsigned long long)tensor->n_elems);
     }
     if (found->n > MAX_NAMED)
-        phema_text_printf(text, "  and %zu more tensors\n", found->n - MAX_NAMED);
+        phema_strbuf_printf(text, "  and %zu more tensors\n", found->n - MAX_NAMED);
     if (found->n_other_bytes)
-        phema_text_printf(text, "  %llu bytes differ that are no replaced tensor's\n",
-                          (unsigned long long)found->n_other_bytes);
+        phema_strbuf_printf(text, "  %llu bytes differ that are no replaced tensor's\n",
+                            (unsigned long long)found->n_other_bytes);
     for (size_t x = 0; x < verifying->n_changed && x < MAX_NAMED; x++) {
         const char *file = verifying->recorded->inputs[verifying->changed[x]].file;
         struct phema_name_buffer shown;
-        phema_text_printf(text,
-                          "  snapshot '%s': its tensor data are not those that the output was made "
-                          "of\n",
-                          phema_name_shown(&shown, file, strlen(file)));
+        phema_strbuf_printf(
+            text,
+            "  snapshot '%s': its tensor data are not those that the output was made "
+            "of\n",
+            phema_name_escape(&shown, file, strlen(file)));
     }
     if (verifying->n_changed > MAX_NAMED)
-        phema_text_printf(text, "  and %zu more snapshots\n", verifying->n_changed - MAX_NAMED);
+        phema_strbuf_printf(text, "  and %zu more snapshots\n", verifying->n_changed - MAX_NAMED);
 }
 
 /* ---- The verb ---- */
@@ -288,13 +290,13 @@ static void write_lines(struct phema_text *text, const struct verifying *verifyi
 static enum phema_status find_changed(struct verifying *verifying, struct phema_error *err)
 {
     const struct phema_verification *found = &verifying->found;
-    const struct phema_recorded *recorded = verifying->recorded;
+    const struct phema_provenance *recorded = verifying->recorded;
     if (!found->sums || found->n_sums != recorded->n_inputs)
         return PHEMA_OK;
     verifying->changed = calloc(recorded->n_inputs, sizeof(*verifying->changed));
     if (!verifying->changed)
         return phema_fail_memory(err);
-    verifying->n_changed = phema_recorded_changed(verifying->changed, recorded, found->sums);
+    verifying->n_changed = phema_provenance_changed(verifying->changed, recorded, found->sums);
     return PHEMA_OK;
 }
 
@@ -313,7 +315,7 @@ static enum phema_status fail_changed(const struct verifying *verifying, struct 
                       verifying->given->out, verifying->n_changed, first);
 }
 
-static enum phema_status carry_out(struct verifying *verifying, struct phema_error *err)
+static enum phema_status execute(struct verifying *verifying, struct phema_error *err)
 {
     struct cli_prepared *prepared = &verifying->prepared;
     struct progress progress;
@@ -333,13 +335,13 @@ static enum phema_status carry_out(struct verifying *verifying, struct phema_err
         status = find_changed(verifying, err);
     if (status)
         return status;
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     if (verifying->given->common.is_json)
         write_json(&text, verifying);
     else
         write_lines(&text, verifying);
     status = cli_print(&text, err);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
     if (!status && verifying->n_changed)
         return fail_changed(verifying, err);
     return status || is_equal(&verifying->found) ? status : PHEMA_NO;
@@ -352,12 +354,12 @@ static enum phema_status run(void *values, struct phema_error *err)
     if (!status)
         status = make_plan(&verifying, err);
     if (!status)
-        status = carry_out(&verifying, err);
+        status = execute(&verifying, err);
     phema_verification_clear(&verifying.found);
     free(verifying.changed);
     cli_prepared_clear(&verifying.prepared);
     cli_again_free(verifying.again);
-    phema_recorded_close(verifying.recorded);
+    phema_provenance_close(verifying.recorded);
     free(verifying.moved);
     return status;
 }

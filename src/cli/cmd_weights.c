@@ -18,7 +18,7 @@ static enum phema_status print_plan(const struct weights_values *given,
                                     const struct phema_plan *plan,
                                     const struct phema_plan_advice *advice, struct phema_error *err)
 {
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     if (given->common.is_json)
         report_weights_json(&text, plan, advice, given->target.max_error);
     else if (advice)
@@ -26,7 +26,7 @@ static enum phema_status print_plan(const struct weights_values *given,
     else
         report_weights_table(&text, plan);
     enum phema_status status = cli_print(&text, err);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
     return status;
 }
 

@@ -42,7 +42,7 @@ static bool is_word(struct phema_span part)
 }
 
 /* The words that are offered, with spaces between; false where there are none. */
-static bool put_words(struct phema_text *out, const struct cli_opt *option)
+static bool put_words(struct phema_strbuf *out, const struct cli_opt *option)
 {
     bool is_any = false;
     for (const char *at = option->value; at;) {
@@ -50,8 +50,8 @@ static bool put_words(struct phema_text *out, const struct cli_opt *option)
         if (!is_word(part))
             continue;
         if (is_any)
-            phema_text_puts(out, " ");
-        phema_text_append(out, (const char *)part.data, part.size);
+            phema_strbuf_puts(out, " ");
+        phema_strbuf_append(out, (const char *)part.data, part.size);
         is_any = true;
     }
     return is_any;
@@ -59,9 +59,9 @@ static bool put_words(struct phema_text *out, const struct cli_opt *option)
 
 static bool has_words(const struct cli_opt *option)
 {
-    struct phema_text unused = {0};
+    struct phema_strbuf unused = {0};
     bool is_any = put_words(&unused, option);
-    phema_text_clear(&unused);
+    phema_strbuf_clear(&unused);
     return is_any;
 }
 
@@ -79,25 +79,25 @@ static bool is_file(const struct cli_opt *option)
 }
 
 /* Help on one line, for within single quotes; escaped: what takes a backslash before it. */
-static void put_help(struct phema_text *out, const char *help, const char *escaped)
+static void put_help(struct phema_strbuf *out, const char *help, const char *escaped)
 {
     for (const char *at = help; *at; at++) {
         if (*at == '\n') {
-            phema_text_puts(out, " ");
+            phema_strbuf_puts(out, " ");
         } else if (*at == '\'') {
-            phema_text_puts(out, "'\\''");
+            phema_strbuf_puts(out, "'\\''");
         } else {
             if (strchr(escaped, *at))
-                phema_text_puts(out, "\\");
-            phema_text_append(out, at, 1);
+                phema_strbuf_puts(out, "\\");
+            phema_strbuf_append(out, at, 1);
         }
     }
 }
 
-static void put_verbs(struct phema_text *out)
+static void put_verbs(struct phema_strbuf *out)
 {
     for (size_t i = 0; cli_verbs[i]; i++)
-        phema_text_printf(out, "%s%s", i ? " " : "", cli_verbs[i]->name);
+        phema_strbuf_printf(out, "%s%s", i ? " " : "", cli_verbs[i]->name);
 }
 
 /* ---- bash ---- */
@@ -153,74 +153,74 @@ static const char bash_tail[] =
     "}\n"
     "complete -F _posthoc_ema posthoc-ema\n";
 
-static void put_bash_names(struct phema_text *out, const struct cli_verb *verb, bool are_valued)
+static void put_bash_names(struct phema_strbuf *out, const struct cli_verb *verb, bool are_valued)
 {
     const char *before = "";
     for (const struct cli_opt *o = verb->options; o->name; o++) {
         if (is_operand(o) || takes_value(o) != are_valued)
             continue;
-        phema_text_printf(out, "%s--%s", before, o->name);
+        phema_strbuf_printf(out, "%s--%s", before, o->name);
         before = " ";
         if (o->letter)
-            phema_text_printf(out, " -%c", o->letter);
+            phema_strbuf_printf(out, " -%c", o->letter);
     }
 }
 
-static void put_bash_operands(struct phema_text *out, const struct cli_verb *verb)
+static void put_bash_operands(struct phema_strbuf *out, const struct cli_verb *verb)
 {
     const char *before = "";
     for (const struct cli_opt *o = verb->options; o->name; o++) {
         if (!is_operand(o))
             continue;
-        phema_text_printf(out, "%s%s%s", before, has_words(o) ? o->value : "FILE",
-                          is_repeatable(o) ? " ..." : "");
+        phema_strbuf_printf(out, "%s%s%s", before, has_words(o) ? o->value : "FILE",
+                            is_repeatable(o) ? " ..." : "");
         before = " ";
     }
 }
 
-static void put_bash_verb(struct phema_text *out, const struct cli_verb *verb)
+static void put_bash_verb(struct phema_strbuf *out, const struct cli_verb *verb)
 {
-    phema_text_printf(out, "    %s)\n        flags='", verb->name);
+    phema_strbuf_printf(out, "    %s)\n        flags='", verb->name);
     put_bash_names(out, verb, false);
-    phema_text_puts(out, "'\n        valued='");
+    phema_strbuf_puts(out, "'\n        valued='");
     put_bash_names(out, verb, true);
-    phema_text_puts(out, "'\n        operands='");
+    phema_strbuf_puts(out, "'\n        operands='");
     put_bash_operands(out, verb);
-    phema_text_puts(out, "'\n        case $option in\n");
+    phema_strbuf_puts(out, "'\n        case $option in\n");
     for (const struct cli_opt *o = verb->options; o->name; o++) {
         if (!takes_value(o) || (!has_words(o) && !is_file(o)))
             continue;
-        phema_text_printf(out, "        --%s", o->name);
+        phema_strbuf_printf(out, "        --%s", o->name);
         if (o->letter)
-            phema_text_printf(out, " | -%c", o->letter);
-        phema_text_puts(out, ") ");
+            phema_strbuf_printf(out, " | -%c", o->letter);
+        phema_strbuf_puts(out, ") ");
         if (is_file(o)) {
-            phema_text_puts(out, "files=1");
+            phema_strbuf_puts(out, "files=1");
         } else {
-            phema_text_puts(out, "words='");
+            phema_strbuf_puts(out, "words='");
             (void)put_words(out, o);
-            phema_text_puts(out, "'");
+            phema_strbuf_puts(out, "'");
         }
-        phema_text_puts(out, " ;;\n");
+        phema_strbuf_puts(out, " ;;\n");
     }
-    phema_text_puts(out, "        esac\n        ;;\n");
+    phema_strbuf_puts(out, "        esac\n        ;;\n");
 }
 
-static void write_bash(struct phema_text *out)
+static void write_bash(struct phema_strbuf *out)
 {
-    phema_text_puts(out, bash_head);
-    phema_text_puts(out, "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        words='");
+    phema_strbuf_puts(out, bash_head);
+    phema_strbuf_puts(out, "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        words='");
     put_verbs(out);
-    phema_text_puts(out, " help'\n        [[ $cur == -* ]] && words='--help --version'\n    fi\n"
-                         "    case $verb in\n");
+    phema_strbuf_puts(out, " help'\n        [[ $cur == -* ]] && words='--help --version'\n    fi\n"
+                           "    case $verb in\n");
     for (size_t i = 0; cli_verbs[i]; i++)
         put_bash_verb(out, cli_verbs[i]);
-    phema_text_puts(out, "    help)\n        valued='--completions'\n        operands='");
+    phema_strbuf_puts(out, "    help)\n        valued='--completions'\n        operands='");
     for (size_t i = 0; cli_verbs[i]; i++)
-        phema_text_printf(out, "%s%s", i ? "|" : "", cli_verbs[i]->name);
-    phema_text_puts(out, "'\n        [ \"$option\" = --completions ] && words='bash zsh fish'\n"
-                         "        ;;\n    esac\n");
-    phema_text_puts(out, bash_tail);
+        phema_strbuf_printf(out, "%s%s", i ? "|" : "", cli_verbs[i]->name);
+    phema_strbuf_puts(out, "'\n        [ \"$option\" = --completions ] && words='bash zsh fish'\n"
+                           "        ;;\n    esac\n");
+    phema_strbuf_puts(out, bash_tail);
 }
 
 /* ---- zsh ---- */
@@ -263,79 +263,79 @@ static const char zsh_end[] = ")'\n"
                               "    compdef _posthoc_ema posthoc-ema\n"
                               "fi\n";
 
-static void put_zsh_value(struct phema_text *out, const struct cli_opt *option)
+static void put_zsh_value(struct phema_strbuf *out, const struct cli_opt *option)
 {
     if (is_file(option)) {
-        phema_text_puts(out, "_files");
+        phema_strbuf_puts(out, "_files");
     } else if (has_words(option)) {
-        phema_text_puts(out, "(");
+        phema_strbuf_puts(out, "(");
         (void)put_words(out, option);
-        phema_text_puts(out, ")");
+        phema_strbuf_puts(out, ")");
     } else {
-        phema_text_puts(out, " "); /* nothing to offer */
+        phema_strbuf_puts(out, " "); /* nothing to offer */
     }
 }
 
-static void put_zsh_option(struct phema_text *out, const struct cli_opt *option)
+static void put_zsh_option(struct phema_strbuf *out, const struct cli_opt *option)
 {
-    phema_text_puts(out, " \\\n            ");
+    phema_strbuf_puts(out, " \\\n            ");
     if (is_repeatable(option))
-        phema_text_puts(out, "'*'");
+        phema_strbuf_puts(out, "'*'");
     else if (option->letter)
-        phema_text_printf(out, "'(-%c --%s)'", option->letter, option->name);
+        phema_strbuf_printf(out, "'(-%c --%s)'", option->letter, option->name);
     const char *equals = takes_value(option) ? "=" : "";
     if (option->letter)
-        phema_text_printf(out, "{-%c%s,--%s%s}'[", option->letter, *equals ? "+" : "", option->name,
-                          equals);
+        phema_strbuf_printf(out, "{-%c%s,--%s%s}'[", option->letter, *equals ? "+" : "",
+                            option->name, equals);
     else
-        phema_text_printf(out, "'--%s%s[", option->name, equals);
+        phema_strbuf_printf(out, "'--%s%s[", option->name, equals);
     put_help(out, option->help, "\\[]");
-    phema_text_puts(out, "]");
+    phema_strbuf_puts(out, "]");
     if (takes_value(option)) {
-        phema_text_puts(out, ":");
+        phema_strbuf_puts(out, ":");
         put_help(out, has_words(option) ? option->name : option->value, "\\:");
-        phema_text_puts(out, ":");
+        phema_strbuf_puts(out, ":");
         put_zsh_value(out, option);
     }
-    phema_text_puts(out, "'");
+    phema_strbuf_puts(out, "'");
 }
 
-static void put_zsh_verb(struct phema_text *out, const struct cli_verb *verb)
+static void put_zsh_verb(struct phema_strbuf *out, const struct cli_verb *verb)
 {
-    phema_text_printf(out, "    %s)\n        _arguments -s -S", verb->name);
+    phema_strbuf_printf(out, "    %s)\n        _arguments -s -S", verb->name);
     int n_operands = 0;
     for (const struct cli_opt *o = verb->options; o->name; o++) {
         if (!is_operand(o)) {
             put_zsh_option(out, o);
             continue;
         }
-        phema_text_puts(out, " \\\n            ");
+        phema_strbuf_puts(out, " \\\n            ");
         if (is_repeatable(o))
-            phema_text_puts(out, "'*:");
+            phema_strbuf_puts(out, "'*:");
         else
-            phema_text_printf(out, "'%d:", ++n_operands);
+            phema_strbuf_printf(out, "'%d:", ++n_operands);
         put_help(out, o->name, "\\:");
-        phema_text_puts(out, ":");
+        phema_strbuf_puts(out, ":");
         put_zsh_value(out, o);
-        phema_text_puts(out, "'");
+        phema_strbuf_puts(out, "'");
     }
-    phema_text_puts(out, "\n        ;;\n");
+    phema_strbuf_puts(out, "\n        ;;\n");
 }
 
-static void write_zsh(struct phema_text *out)
+static void write_zsh(struct phema_strbuf *out)
 {
-    phema_text_puts(out, zsh_head);
+    phema_strbuf_puts(out, zsh_head);
     for (size_t i = 0; cli_verbs[i]; i++) {
-        phema_text_printf(out, "        '%s:", cli_verbs[i]->name);
+        phema_strbuf_printf(out, "        '%s:", cli_verbs[i]->name);
         put_help(out, cli_verbs[i]->summary, "\\:");
-        phema_text_puts(out, "'\n");
+        phema_strbuf_puts(out, "'\n");
     }
-    phema_text_puts(out, zsh_verbs);
+    phema_strbuf_puts(out, zsh_verbs);
     for (size_t i = 0; cli_verbs[i]; i++)
         put_zsh_verb(out, cli_verbs[i]);
-    phema_text_puts(out, zsh_tail);
+    phema_strbuf_puts(out, zsh_tail);
     put_verbs(out);
-    phema_text_puts(out, zsh_end);
+    phema_strbuf_puts(out, zsh_end);
 }
 
 /* ---- fish ---- */
@@ -361,59 +361,59 @@ static const char fish_head[] =
     "-d 'a script for this shell'\n"
     "complete -c posthoc-ema -n '__posthoc_ema_verb_is help' -a '";
 
-static void put_fish_begin(struct phema_text *out, const struct cli_verb *verb)
+static void put_fish_begin(struct phema_strbuf *out, const struct cli_verb *verb)
 {
-    phema_text_printf(out, "complete -c posthoc-ema -n '__posthoc_ema_verb_is %s", verb->name);
+    phema_strbuf_printf(out, "complete -c posthoc-ema -n '__posthoc_ema_verb_is %s", verb->name);
 }
 
 /* begins_with_word: the first operand is one of some words, and this one is not it. */
-static void put_fish_operand(struct phema_text *out, const struct cli_verb *verb,
+static void put_fish_operand(struct phema_strbuf *out, const struct cli_verb *verb,
                              const struct cli_opt *option, bool begins_with_word)
 {
     put_fish_begin(out, verb);
     if (has_words(option)) {
-        phema_text_puts(out, "; and __posthoc_ema_at_first_word' -a '");
+        phema_strbuf_puts(out, "; and __posthoc_ema_at_first_word' -a '");
         (void)put_words(out, option);
-        phema_text_puts(out, "' -d '");
+        phema_strbuf_puts(out, "' -d '");
         put_help(out, option->name, "\\");
-        phema_text_puts(out, "'\n");
+        phema_strbuf_puts(out, "'\n");
     } else {
-        phema_text_printf(out, "%s' -F\n",
-                          begins_with_word ? "; and not __posthoc_ema_at_first_word" : "");
+        phema_strbuf_printf(out, "%s' -F\n",
+                            begins_with_word ? "; and not __posthoc_ema_at_first_word" : "");
     }
 }
 
-static void put_fish_option(struct phema_text *out, const struct cli_verb *verb,
+static void put_fish_option(struct phema_strbuf *out, const struct cli_verb *verb,
                             const struct cli_opt *option)
 {
     put_fish_begin(out, verb);
-    phema_text_printf(out, "' -l %s", option->name);
+    phema_strbuf_printf(out, "' -l %s", option->name);
     if (option->letter)
-        phema_text_printf(out, " -s %c", option->letter);
+        phema_strbuf_printf(out, " -s %c", option->letter);
     if (is_file(option)) {
-        phema_text_puts(out, " -r -F");
+        phema_strbuf_puts(out, " -r -F");
     } else if (has_words(option)) {
-        phema_text_puts(out, " -x -a '");
+        phema_strbuf_puts(out, " -x -a '");
         (void)put_words(out, option);
-        phema_text_puts(out, "'");
+        phema_strbuf_puts(out, "'");
     } else if (takes_value(option)) {
-        phema_text_puts(out, " -x");
+        phema_strbuf_puts(out, " -x");
     }
-    phema_text_puts(out, " -d '");
+    phema_strbuf_puts(out, " -d '");
     put_help(out, option->help, "\\");
-    phema_text_puts(out, "'\n");
+    phema_strbuf_puts(out, "'\n");
 }
 
-static void write_fish(struct phema_text *out)
+static void write_fish(struct phema_strbuf *out)
 {
-    phema_text_puts(out, fish_head);
+    phema_strbuf_puts(out, fish_head);
     put_verbs(out);
-    phema_text_puts(out, "'\n");
+    phema_strbuf_puts(out, "'\n");
     for (size_t i = 0; cli_verbs[i]; i++) {
-        phema_text_printf(out, "complete -c posthoc-ema -n __posthoc_ema_has_no_verb -a %s -d '",
-                          cli_verbs[i]->name);
+        phema_strbuf_printf(out, "complete -c posthoc-ema -n __posthoc_ema_has_no_verb -a %s -d '",
+                            cli_verbs[i]->name);
         put_help(out, cli_verbs[i]->summary, "\\");
-        phema_text_puts(out, "'\n");
+        phema_strbuf_puts(out, "'\n");
         bool begins_with_word = false;
         for (const struct cli_opt *o = cli_verbs[i]->options; o->name; o++) {
             if (!is_operand(o)) {
@@ -426,12 +426,12 @@ static void write_fish(struct phema_text *out)
     }
 }
 
-PHEMA_FALLIBLE cli_write_completions(struct phema_text *out, const char *shell,
+PHEMA_FALLIBLE cli_write_completions(struct phema_strbuf *out, const char *shell,
                                      struct phema_error *err)
 {
     static const struct {
         const char *name;
-        void (*write)(struct phema_text *out);
+        void (*write)(struct phema_strbuf *out);
     } shells[] = {{"bash", write_bash}, {"zsh", write_zsh}, {"fish", write_fish}};
     for (size_t i = 0; shell && i < ARRAY_LEN(shells); i++) {
         if (strcmp(shell, shells[i].name) != 0)

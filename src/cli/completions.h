@@ -6,7 +6,7 @@
 #include "options.h"
 
 /* shell: "bash", "zsh" or "fish"; NULL: nothing was given. PHEMA_ERR_USAGE for any other. */
-PHEMA_FALLIBLE cli_write_completions(struct phema_text *out, const char *shell,
+PHEMA_FALLIBLE cli_write_completions(struct phema_strbuf *out, const char *shell,
                                      struct phema_error *err);
 
 #endif

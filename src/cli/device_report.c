@@ -12,7 +12,7 @@ void device_report(const struct cli_common *common, const struct phema_device_ch
         return;
     if (choice->is_device)
         cli_say("added up on %s, with %s of %s memory%s%s", choice->shown,
-                phema_size_shown(&size, choice->device_bytes),
+                phema_size_format(&size, choice->device_bytes),
                 choice->n_devices > 1 ? "their" : "its", choice->why[0] ? ": " : "", choice->why);
     else if (choice->why[0] && (is_asked || common->is_verbose))
         cli_say("added up on the CPU: %s", choice->why);
@@ -20,23 +20,23 @@ void device_report(const struct cli_common *common, const struct phema_device_ch
         cli_say("%s", choice->note);
 }
 
-void device_report_place(struct phema_text *out, const struct phema_device_choice *choice)
+void device_report_place(struct phema_strbuf *out, const struct phema_device_choice *choice)
 {
-    phema_text_printf(out, "on %s", choice->is_device ? choice->shown : "the CPU");
+    phema_strbuf_printf(out, "on %s", choice->is_device ? choice->shown : "the CPU");
 }
 
-void device_report_plan(struct phema_text *out, const struct phema_forecast *forecast)
+void device_report_plan(struct phema_strbuf *out, const struct phema_forecast *forecast)
 {
     const struct phema_device_choice *choice = &forecast->device;
     struct phema_name_buffer size;
     if (!choice->is_device)
         return;
-    phema_text_printf(out, "\ngpu       %s of %s memory, in tiles of %zu elements",
-                      phema_size_shown(&size, choice->device_bytes / choice->n_devices),
-                      choice->n_devices > 1 ? "each device's" : "its", forecast->tile_elems);
+    phema_strbuf_printf(out, "\ngpu       %s of %s memory, in tiles of %zu elements",
+                        phema_size_format(&size, choice->device_bytes / choice->n_devices),
+                        choice->n_devices > 1 ? "each device's" : "its", forecast->tile_elems);
     if (choice->n_tile_passes > 1)
-        phema_text_printf(out, ", each with %llu passes over the targets",
-                          (unsigned long long)choice->n_tile_passes);
+        phema_strbuf_printf(out, ", each with %llu passes over the targets",
+                            (unsigned long long)choice->n_tile_passes);
 }
 
 void device_report_json(struct phema_json_out *out, const struct phema_forecast *forecast)

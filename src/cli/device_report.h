@@ -11,9 +11,9 @@ void device_report(const struct cli_common *common, const struct phema_device_ch
                    bool is_asked);
 
 /* "on the CPU", "on cuda:0 (NVIDIA H200)" */
-void device_report_place(struct phema_text *out, const struct phema_device_choice *choice);
+void device_report_place(struct phema_strbuf *out, const struct phema_device_choice *choice);
 /* Lines of a plan. */
-void device_report_plan(struct phema_text *out, const struct phema_forecast *forecast);
+void device_report_plan(struct phema_strbuf *out, const struct phema_forecast *forecast);
 void device_report_json(struct phema_json_out *out, const struct phema_forecast *forecast);
 
 #endif

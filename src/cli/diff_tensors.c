@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* compare.c - walks two checkpoints in step, a chunk of one tensor at a time. */
+/* diff_tensors.c - walks two checkpoints in step, a chunk of one tensor at a time. */
 #include "diff_tensors.h"
 
 #include <float.h>

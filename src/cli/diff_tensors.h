@@ -1,8 +1,8 @@
-/* compare.h - two checkpoints, tensor by tensor.
+/* diff_tensors.h - two checkpoints, tensor by tensor.
  * Floats of any dtype are compared as numbers (F16 beside F32 is fine), everything else as bytes.
  */
-#ifndef PHEMA_COMPARE_H
-#define PHEMA_COMPARE_H
+#ifndef CLI_DIFF_TENSORS_H
+#define CLI_DIFF_TENSORS_H
 
 #include "phema/error.h"
 #include "phema/formats.h"

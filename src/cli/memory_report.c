@@ -15,7 +15,8 @@ PHEMA_FALLIBLE memory_report_begin(struct memory_report *out, const struct cli_c
     enum phema_status status = PHEMA_OK;
     if (path && !replaces)
         status = phema_writer_check_absent(path, err);
-    return status ? status : phema_ledger_open(&out->ledger, path || common->is_verbose, err);
+    return status ? status
+                  : phema_memory_profile_open(&out->ledger, path || common->is_verbose, err);
 }
 
 PHEMA_FALLIBLE memory_report_claim(struct memory_report *report, const struct phema_claims *claims,
@@ -46,7 +47,7 @@ static void write_level(struct phema_json_out *out, const char *name,
     phema_json_out_close(out, '}');
 }
 
-static void write_line(struct phema_text *text, const char *name,
+static void write_line(struct phema_strbuf *text, const char *name,
                        const struct phema_stage_record *record)
 {
     struct phema_json_out out = {.text = text};
@@ -64,18 +65,19 @@ static void write_line(struct phema_text *text, const char *name,
         phema_json_out_u64(&out, "page_cache", record->cached_bytes);
     phema_json_out_u64(&out, "leaked", record->leaked_bytes);
     phema_json_out_close(&out, '}');
-    phema_text_puts(text, "\n");
+    phema_strbuf_puts(text, "\n");
 }
 
 static enum phema_status write_lines(const struct memory_report *report, struct phema_error *err)
 {
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     for (int i = 0; i < PHEMA_N_STAGES; i++) {
-        struct phema_stage_record record = phema_ledger_stage(report->ledger, (enum phema_stage)i);
+        struct phema_stage_record record =
+            phema_memory_profile_stage(report->ledger, (enum phema_stage)i);
         if (record.is_entered)
             write_line(&text, phema_stage_names[i], &record);
     }
-    enum phema_status status = phema_text_check(&text, err);
+    enum phema_status status = phema_strbuf_check(&text, err);
     struct phema_writer_options options = {.replaces = report->replaces};
     struct phema_writer *writer = NULL;
     if (!status)
@@ -86,43 +88,43 @@ static enum phema_status write_lines(const struct memory_report *report, struct 
         status = phema_writer_commit(writer, err);
     else
         phema_writer_abandon(writer);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
     return status;
 }
 
-static void print_table(struct phema_ledger *ledger)
+static void print_table(struct phema_memory_profile *ledger)
 {
     (void)fprintf(stderr, "%-10s %9s  %10s %10s %10s  %10s  %10s\n", "memory", "seconds", "before",
                   "after", "peak", "mapped", "page cache");
     for (int i = 0; i < PHEMA_N_STAGES; i++) {
-        struct phema_stage_record record = phema_ledger_stage(ledger, (enum phema_stage)i);
+        struct phema_stage_record record = phema_memory_profile_stage(ledger, (enum phema_stage)i);
         struct phema_name_buffer before, after, peak, mapped, cached;
         if (!record.is_entered)
             continue;
         (void)fprintf(stderr, "%-10s %9.3f  %10s %10s %10s  %10s  %10s\n", phema_stage_names[i],
-                      record.elapsed_s, phema_size_shown(&before, record.anonymous.baseline),
-                      phema_size_shown(&after, record.anonymous.now),
-                      phema_size_shown(&peak, record.anonymous.peak),
-                      phema_size_shown(&mapped, record.file.peak),
-                      record.knows_cached ? phema_size_shown(&cached, record.cached_bytes) : "?");
+                      record.elapsed_s, phema_size_format(&before, record.anonymous.baseline),
+                      phema_size_format(&after, record.anonymous.now),
+                      phema_size_format(&peak, record.anonymous.peak),
+                      phema_size_format(&mapped, record.file.peak),
+                      record.knows_cached ? phema_size_format(&cached, record.cached_bytes) : "?");
         if (record.has_device)
             (void)fprintf(stderr, "%-10s %9s  %10s %10s %10s\n", "  of GPUs", "",
-                          phema_size_shown(&before, record.device_allocated.baseline),
-                          phema_size_shown(&after, record.device_allocated.now),
-                          phema_size_shown(&peak, record.device_allocated.peak));
+                          phema_size_format(&before, record.device_allocated.baseline),
+                          phema_size_format(&after, record.device_allocated.now),
+                          phema_size_format(&peak, record.device_allocated.peak));
     }
 }
 
-static void warn_of_leaks(struct phema_ledger *ledger)
+static void warn_of_leaks(struct phema_memory_profile *ledger)
 {
     for (int i = 0; i < PHEMA_N_STAGES; i++) {
-        struct phema_stage_record record = phema_ledger_stage(ledger, (enum phema_stage)i);
+        struct phema_stage_record record = phema_memory_profile_stage(ledger, (enum phema_stage)i);
         struct phema_name_buffer shown;
         if (record.is_leaking)
             (void)fprintf(stderr,
                           "warning: memory grew all through '%s', by %s in its second half: a "
                           "leak\n",
-                          phema_stage_names[i], phema_size_shown(&shown, record.leaked_bytes));
+                          phema_stage_names[i], phema_size_format(&shown, record.leaked_bytes));
     }
 }
 
@@ -130,20 +132,20 @@ static void warn_of_leaks(struct phema_ledger *ledger)
 static bool may_write(const struct memory_report *report)
 {
     struct phema_error ignored;
-    struct phema_text partial = {0};
+    struct phema_strbuf partial = {0};
     if (report->is_free)
         return true;
-    phema_text_printf(&partial, "%s.partial", report->path);
+    phema_strbuf_printf(&partial, "%s.partial", report->path);
     bool is_absent = !partial.is_failed && !phema_writer_check_absent(report->path, &ignored) &&
                      !phema_writer_check_absent(partial.data, &ignored);
-    phema_text_clear(&partial);
+    phema_strbuf_clear(&partial);
     return is_absent;
 }
 
 enum phema_status memory_report_end(struct memory_report *report, const struct cli_common *common,
                                     enum phema_status status, struct phema_error *err)
 {
-    phema_ledger_end(report->ledger);
+    phema_memory_profile_end(report->ledger);
     if (common->is_verbose && !common->is_quiet)
         print_table(report->ledger);
     if (!common->is_quiet)
@@ -153,7 +155,7 @@ enum phema_status memory_report_end(struct memory_report *report, const struct c
         status = PHEMA_ERR_OUTPUT;
         *err = own;
     }
-    phema_ledger_close(report->ledger);
+    phema_memory_profile_close(report->ledger);
     report->ledger = NULL;
     return status;
 }

@@ -8,7 +8,7 @@
 #include "phema/memory_profile.h"
 
 struct memory_report {
-    struct phema_ledger *ledger;
+    struct phema_memory_profile *ledger;
     const char *path; /* of the lines, NULL for none; borrowed */
     bool replaces;
     bool is_free; /* path is no other file of the run (memory_report_claim) */

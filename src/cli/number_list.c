@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* numbers.c - lists of numbers as users write them. */
+/* number_list.c - lists of numbers as users write them. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>

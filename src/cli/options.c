@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* opt.c - from argv to a verb's struct, by its table. */
+/* options.c - from argv to a verb's struct, by its table. */
 #include "options.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ struct parse {
     struct cli_common *common;
     char *values;
     const struct cli_opt *next_operand;
-    struct phema_text repeated;
+    struct phema_strbuf repeated;
 };
 
 static void *field(const struct parse *parse, const struct cli_opt *option)
@@ -169,10 +169,10 @@ static enum phema_status set_value(struct parse *parse, const struct cli_opt *op
         return phema_fail_in(err, status, "--%s", option->name);
     if (!status && (option->flags & CLI_SHAPES_BYTES)) {
         if (parse->repeated.size)
-            phema_text_puts(&parse->repeated, " ");
+            phema_strbuf_puts(&parse->repeated, " ");
         if (!is_operand(option))
-            phema_text_printf(&parse->repeated, "--%s%s", option->name,
-                              option->kind == CLI_FLAG ? "" : " ");
+            phema_strbuf_printf(&parse->repeated, "--%s%s", option->name,
+                                option->kind == CLI_FLAG ? "" : " ");
         if (is_operand(option))
             cli_quote_operand(&parse->repeated, text);
         else if (option->kind != CLI_FLAG)
@@ -278,21 +278,21 @@ static enum phema_status keep_command(struct parse *parse, int argc, char **argv
                                       struct phema_error *err)
 {
     struct cli_common *common = parse->common;
-    struct phema_text words = {0};
+    struct phema_strbuf words = {0};
     for (int i = 2; i < argc; i++) {
-        phema_text_puts(&words, " ");
+        phema_strbuf_puts(&words, " ");
         cli_shell_quote(&words, argv[i]);
     }
-    struct phema_text command = {0};
-    phema_text_printf(&command, "posthoc-ema %s", parse->verb->name);
+    struct phema_strbuf command = {0};
+    phema_strbuf_printf(&command, "posthoc-ema %s", parse->verb->name);
     common->command_tail = phema_arena_copy(&common->arena, words.data, words.size);
     common->command = phema_arena_copy(&common->arena, command.data, command.size);
     common->repeated_options =
         phema_arena_copy(&common->arena, parse->repeated.data, parse->repeated.size);
     bool is_kept = !words.is_failed && !command.is_failed && !parse->repeated.is_failed &&
                    common->command_tail && common->command && common->repeated_options;
-    phema_text_clear(&words);
-    phema_text_clear(&command);
+    phema_strbuf_clear(&words);
+    phema_strbuf_clear(&command);
     return is_kept ? PHEMA_OK : phema_fail_memory(err);
 }
 
@@ -327,91 +327,91 @@ PHEMA_FALLIBLE cli_parse(const struct cli_verb *verb, void *values, int argc, ch
         status = check_operands(&parse, err);
     if (!status)
         status = keep_command(&parse, argc, argv, err);
-    phema_text_clear(&parse.repeated);
+    phema_strbuf_clear(&parse.repeated);
     return status;
 }
 
-void cli_shell_quote(struct phema_text *out, const char *word)
+void cli_shell_quote(struct phema_strbuf *out, const char *word)
 {
     if (!word)
         return;
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "@%+=:,./_-";
     if (*word && strspn(word, plain) == strlen(word)) {
-        phema_text_puts(out, word);
+        phema_strbuf_puts(out, word);
         return;
     }
-    phema_text_puts(out, "'");
+    phema_strbuf_puts(out, "'");
     for (; *word; word++) {
         if (*word == '\'')
-            phema_text_puts(out, "'\\''");
+            phema_strbuf_puts(out, "'\\''");
         else
-            phema_text_append(out, word, 1);
+            phema_strbuf_append(out, word, 1);
     }
-    phema_text_puts(out, "'");
+    phema_strbuf_puts(out, "'");
 }
 
-void cli_quote_operand(struct phema_text *out, const char *path)
+void cli_quote_operand(struct phema_strbuf *out, const char *path)
 {
     if (path && path[0] == '-')
-        phema_text_puts(out, "./");
+        phema_strbuf_puts(out, "./");
     cli_shell_quote(out, path);
 }
 
 /* ---- Help ---- */
 
-static void write_usage(struct phema_text *out, const struct cli_verb *verb)
+static void write_usage(struct phema_strbuf *out, const struct cli_verb *verb)
 {
-    phema_text_printf(out, "usage: posthoc-ema %s [options]", verb->name);
+    phema_strbuf_printf(out, "usage: posthoc-ema %s [options]", verb->name);
     for (const struct cli_opt *o = verb->options; o->name; o++) {
         if (!is_operand(o))
             continue;
         bool is_optional = (o->flags & CLI_OPTIONAL) != 0;
-        phema_text_printf(out, " %s%s%s%s", is_optional ? "[" : "", o->name,
-                          o->kind == CLI_OPERANDS ? "..." : "", is_optional ? "]" : "");
+        phema_strbuf_printf(out, " %s%s%s%s", is_optional ? "[" : "", o->name,
+                            o->kind == CLI_OPERANDS ? "..." : "", is_optional ? "]" : "");
     }
-    phema_text_printf(out, "\n\n%s\n", verb->summary);
+    phema_strbuf_printf(out, "\n\n%s\n", verb->summary);
 }
 
 #define HELP_COLUMN 30
 
-static void write_option(struct phema_text *out, const struct cli_opt *option)
+static void write_option(struct phema_strbuf *out, const struct cli_opt *option)
 {
     size_t start = out->size;
     if (is_operand(option))
-        phema_text_printf(out, "  %s", option->name);
+        phema_strbuf_printf(out, "  %s", option->name);
     else if (option->letter)
-        phema_text_printf(out, "  -%c, --%s", option->letter, option->name);
+        phema_strbuf_printf(out, "  -%c, --%s", option->letter, option->name);
     else
-        phema_text_printf(out, "      --%s", option->name);
+        phema_strbuf_printf(out, "      --%s", option->name);
     if (option->value && !is_operand(option))
-        phema_text_printf(out, " %s", option->value);
+        phema_strbuf_printf(out, " %s", option->value);
     size_t width = out->size - start;
     if (width + 2 > HELP_COLUMN)
-        phema_text_printf(out, "\n%*s", HELP_COLUMN, "");
+        phema_strbuf_printf(out, "\n%*s", HELP_COLUMN, "");
     else
-        phema_text_printf(out, "%*s", (int)(HELP_COLUMN - width), "");
+        phema_strbuf_printf(out, "%*s", (int)(HELP_COLUMN - width), "");
     for (const char *at = option->help; *at; at++) {
-        phema_text_append(out, at, 1);
+        phema_strbuf_append(out, at, 1);
         if (*at == '\n')
-            phema_text_printf(out, "%*s", HELP_COLUMN, "");
+            phema_strbuf_printf(out, "%*s", HELP_COLUMN, "");
     }
-    phema_text_puts(out, "\n");
+    phema_strbuf_puts(out, "\n");
 }
 
-void cli_write_help(struct phema_text *out, const struct cli_verb *verb)
+void cli_write_help(struct phema_strbuf *out, const struct cli_verb *verb)
 {
     static const char *const names[] = {"Input",   "Target",    "Output",
                                         "Numbers", "Resources", "Messages"};
     write_usage(out, verb);
-    phema_text_printf(out, "\nExamples\n%s", verb->examples);
+    phema_strbuf_printf(out, "\nExamples\n%s", verb->examples);
     for (size_t group = 0; group < ARRAY_LEN(names); group++) {
         bool has_title = false;
         for (const struct cli_opt *o = verb->options; o->name; o++) {
             if ((size_t)o->group != group)
                 continue;
             if (!has_title)
-                phema_text_printf(out, "\n%s\n", names[group]);
+                phema_strbuf_printf(out, "\n%s\n", names[group]);
             has_title = true;
             write_option(out, o);
         }

@@ -1,7 +1,7 @@
-/* opt.h - option tables: one for each verb, from which parsing, help, completion of typos and the
- * command in the provenance all follow. */
-#ifndef CLI_OPT_H
-#define CLI_OPT_H
+/* options.h - option tables: one for each verb, from which parsing, help, completion of typos and
+ * the command in the provenance all follow. */
+#ifndef CLI_OPTIONS_H
+#define CLI_OPTIONS_H
 
 #include "phema/arena.h"
 #include "phema/error.h"
@@ -77,15 +77,15 @@ struct cli_common {
 PHEMA_FALLIBLE cli_parse(const struct cli_verb *verb, void *values, int argc, char **argv,
                          struct phema_error *err);
 
-void cli_write_help(struct phema_text *out, const struct cli_verb *verb);
+void cli_write_help(struct phema_strbuf *out, const struct cli_verb *verb);
 
 /* The known word nearest to one that is not known, or NULL when none is near. */
 const char *cli_nearest(const char *word, const char *(*name)(const void *table, size_t index),
                         const void *table);
 
-void cli_shell_quote(struct phema_text *out, const char *word);
+void cli_shell_quote(struct phema_strbuf *out, const char *word);
 /* The same of an operand, which must not look like an option: "./-run" for "-run". */
-void cli_quote_operand(struct phema_text *out, const char *path);
+void cli_quote_operand(struct phema_strbuf *out, const char *path);
 
 /* numbers.c */
 PHEMA_FALLIBLE cli_parse_reals(struct cli_reals *out, struct phema_arena *arena, const char *text,

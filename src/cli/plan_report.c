@@ -15,92 +15,93 @@
 
 /* ---- For people ---- */
 
-static void write_rate(struct phema_text *out, const char *what, double per_s)
+static void write_rate(struct phema_strbuf *out, const char *what, double per_s)
 {
     struct phema_name_buffer shown;
     if (isfinite(per_s))
-        phema_text_printf(out, ", %s %s/s", what, phema_size_shown(&shown, (uint64_t)per_s));
+        phema_strbuf_printf(out, ", %s %s/s", what, phema_size_format(&shown, (uint64_t)per_s));
 }
 
-static void write_rules(struct phema_text *out, const struct phema_plan *plan)
+static void write_rules(struct phema_strbuf *out, const struct phema_plan *plan)
 {
-    struct phema_text lines = {0};
+    struct phema_strbuf lines = {0};
     rule_report_write(&lines, plan);
     for (size_t at = 0; at < lines.size; at += strcspn(lines.data + at, "\n") + 1)
-        phema_text_printf(out, "\n          %.*s", (int)strcspn(lines.data + at, "\n"),
-                          lines.data + at);
-    phema_text_clear(&lines);
+        phema_strbuf_printf(out, "\n          %.*s", (int)strcspn(lines.data + at, "\n"),
+                            lines.data + at);
+    phema_strbuf_clear(&lines);
 }
 
-static void write_work(struct phema_text *out, const struct plan_report *report)
+static void write_work(struct phema_strbuf *out, const struct plan_report *report)
 {
     const struct phema_forecast *forecast = report->forecast;
     struct phema_name_buffer size;
-    phema_text_printf(out, "read      %s of tensors from %zu snapshots",
-                      phema_size_shown(&size, forecast->read_bytes), report->plan->series->n);
+    phema_strbuf_printf(out, "read      %s of tensors from %zu snapshots",
+                        phema_size_format(&size, forecast->read_bytes), report->plan->series->n);
     if (forecast->n_passes > 1)
-        phema_text_printf(out, ", in %zu passes of %zu targets to keep to %s", forecast->n_passes,
-                          forecast->targets_per_pass,
-                          phema_size_shown(&size, forecast->limit_bytes));
+        phema_strbuf_printf(out, ", in %zu passes of %zu targets to keep to %s", forecast->n_passes,
+                            forecast->targets_per_pass,
+                            phema_size_format(&size, forecast->limit_bytes));
     if (forecast->cold_bytes)
-        phema_text_printf(out, "; %s are not in memory yet",
-                          phema_size_shown(&size, forecast->cold_bytes));
-    phema_text_printf(out, "\nwrite     %s into %zu output%s%s",
-                      phema_size_shown(&size, forecast->write_bytes), report->outputs->m,
-                      report->outputs->m == 1 ? "" : "s",
-                      forecast->is_compressed ? ", before they are compressed" : "");
-    phema_text_printf(out, "\ntensors   %zu averaged, %zu copied from the newest snapshot",
-                      forecast->n_averaged, forecast->n_copied);
+        phema_strbuf_printf(out, "; %s are not in memory yet",
+                            phema_size_format(&size, forecast->cold_bytes));
+    phema_strbuf_printf(out, "\nwrite     %s into %zu output%s%s",
+                        phema_size_format(&size, forecast->write_bytes), report->outputs->m,
+                        report->outputs->m == 1 ? "" : "s",
+                        forecast->is_compressed ? ", before they are compressed" : "");
+    phema_strbuf_printf(out, "\ntensors   %zu averaged, %zu copied from the newest snapshot",
+                        forecast->n_averaged, forecast->n_copied);
     write_rules(out, report->plan);
-    phema_text_printf(out, "\nmemory    %s at most",
-                      phema_size_shown(&size, forecast->peak_ram_bytes));
+    phema_strbuf_printf(out, "\nmemory    %s at most",
+                        phema_size_format(&size, forecast->peak_ram_bytes));
     if (forecast->limit_bytes)
-        phema_text_printf(out, " of %s", phema_size_shown(&size, forecast->limit_bytes));
+        phema_strbuf_printf(out, " of %s", phema_size_format(&size, forecast->limit_bytes));
     device_report_plan(out, forecast);
-    phema_text_printf(out, "\ntime      %.*f s with %u thread%s ", forecast->seconds < 10 ? 2 : 0,
-                      forecast->seconds, forecast->n_threads, forecast->n_threads == 1 ? "" : "s");
+    phema_strbuf_printf(out, "\ntime      %.*f s with %u thread%s ", forecast->seconds < 10 ? 2 : 0,
+                        forecast->seconds, forecast->n_threads,
+                        forecast->n_threads == 1 ? "" : "s");
     device_report_place(out, &forecast->device);
     write_rate(out, forecast->is_rate_assumed ? "adding up an assumed" : "adding up",
                forecast->add_rate);
     write_rate(out, "reading from disk", forecast->cold_bytes ? forecast->fetch_rate : HUGE_VAL);
     write_rate(out, "writing to disk", forecast->store_rate);
-    phema_text_puts(out, "\n");
+    phema_strbuf_puts(out, "\n");
 }
 
-static void write_memory(struct phema_text *out, const struct phema_forecast *forecast)
+static void write_memory(struct phema_strbuf *out, const struct phema_forecast *forecast)
 {
     struct phema_name_buffer size;
-    phema_text_puts(out, "\n  memory while                  at most\n");
+    phema_strbuf_puts(out, "\n  memory while                  at most\n");
     for (int i = 0; i < PHEMA_N_STAGES; i++)
-        phema_text_printf(out, "  %-26s %10s\n", phema_stage_names[i],
-                          phema_size_shown(&size, forecast->stage_bytes[i]));
-    phema_text_puts(out, "\n  of it, while adding up           size\n");
+        phema_strbuf_printf(out, "  %-26s %10s\n", phema_stage_names[i],
+                            phema_size_format(&size, forecast->stage_bytes[i]));
+    phema_strbuf_puts(out, "\n  of it, while adding up           size\n");
     for (size_t i = 0; i < forecast->n_parts; i++)
-        phema_text_printf(out, "  %-26s %10s\n", forecast->parts[i].label,
-                          phema_size_shown(&size, forecast->parts[i].bytes));
+        phema_strbuf_printf(out, "  %-26s %10s\n", forecast->parts[i].label,
+                            phema_size_format(&size, forecast->parts[i].bytes));
 }
 
-static void write_outputs(struct phema_text *out, const struct plan_report *report)
+static void write_outputs(struct phema_strbuf *out, const struct plan_report *report)
 {
     size_t n = report->has_out ? report->outputs->m : 0;
     if (n)
-        phema_text_puts(out, "\n  output\n");
+        phema_strbuf_puts(out, "\n  output\n");
     for (size_t j = 0; j < n && j < MAX_OUTPUTS_SHOWN; j++) {
         const struct phema_output *output = &report->outputs->items[j];
         double error = report->plan->targets[j].solution.predicted.total;
         struct phema_name_buffer size;
-        phema_text_puts(out, "  ");
-        phema_text_puts_shown(out, output->path);
-        phema_text_printf(out, ", %s", phema_size_shown(&size, output->size_bytes));
+        phema_strbuf_puts(out, "  ");
+        phema_strbuf_puts_escaped(out, output->path);
+        phema_strbuf_printf(out, ", %s", phema_size_format(&size, output->size_bytes));
         if (!isnan(error))
-            phema_text_printf(out, ", predicted error %.1e", error);
-        phema_text_puts(out, "\n");
+            phema_strbuf_printf(out, ", predicted error %.1e", error);
+        phema_strbuf_puts(out, "\n");
     }
     if (n > MAX_OUTPUTS_SHOWN)
-        phema_text_printf(out, "  and %zu more\n", n - MAX_OUTPUTS_SHOWN);
+        phema_strbuf_printf(out, "  and %zu more\n", n - MAX_OUTPUTS_SHOWN);
 }
 
-void plan_report_write(struct phema_text *out, const struct plan_report *report)
+void plan_report_write(struct phema_strbuf *out, const struct plan_report *report)
 {
     write_work(out, report);
     write_memory(out, report->forecast);
@@ -171,7 +172,7 @@ static void write_rates_json(struct phema_json_out *out, const struct phema_fore
     phema_json_out_close(out, '}');
 }
 
-void plan_report_write_json(struct phema_text *out, const struct plan_report *report)
+void plan_report_write_json(struct phema_strbuf *out, const struct plan_report *report)
 {
     const struct phema_forecast *forecast = report->forecast;
     struct phema_json_out json = {.text = out, .is_pretty = true};
@@ -195,5 +196,5 @@ void plan_report_write_json(struct phema_text *out, const struct plan_report *re
     write_memory_json(&json, forecast);
     write_rates_json(&json, forecast);
     phema_json_out_close(&json, '}');
-    phema_text_puts(out, "\n");
+    phema_strbuf_puts(out, "\n");
 }

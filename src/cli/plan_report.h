@@ -14,7 +14,7 @@ struct plan_report {
     bool has_out; /* OUT was given */
 };
 
-void plan_report_write(struct phema_text *out, const struct plan_report *report);
-void plan_report_write_json(struct phema_text *out, const struct plan_report *report);
+void plan_report_write(struct phema_strbuf *out, const struct plan_report *report);
+void plan_report_write_json(struct phema_strbuf *out, const struct plan_report *report);
 
 #endif

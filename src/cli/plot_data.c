@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* plot_series.c - what pictures need of a plan, and how they name it. */
+/* plot_data.c - what pictures need of a plan, and how they name it. */
 #include "plot_data.h"
 
 #include <stdlib.h>
@@ -13,41 +13,42 @@ struct names {
     bool is_failed;
 };
 
-static char *keep(struct names *names, struct phema_text *text)
+static char *keep(struct names *names, struct phema_strbuf *text)
 {
     char *kept = text->is_failed ? NULL : phema_arena_copy(&names->arena, text->data, text->size);
     names->is_failed = names->is_failed || !kept;
-    phema_text_clear(text);
+    phema_strbuf_clear(text);
     return kept;
 }
 
 static char *name_series(struct names *names, const struct phema_series *series)
 {
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     struct phema_name_buffer root, first, last;
-    const char *begin = phema_number_shown(&first, series->snapshots[0].time);
-    const char *end = phema_number_shown(&last, series->snapshots[series->n - 1].time);
-    phema_text_printf(&text, "%s: %zu snapshots, ",
-                      phema_name_shown(&root, series->root, strlen(series->root)), series->n);
+    const char *begin = phema_number_format(&first, series->snapshots[0].time);
+    const char *end = phema_number_format(&last, series->snapshots[series->n - 1].time);
+    phema_strbuf_printf(&text, "%s: %zu snapshots, ",
+                        phema_name_escape(&root, series->root, strlen(series->root)), series->n);
     if (series->snapshots[0].time == series->snapshots[series->n - 1].time)
-        phema_text_printf(&text, "%s %s", begin, series->unit);
+        phema_strbuf_printf(&text, "%s %s", begin, series->unit);
     else
-        phema_text_printf(&text, "%s to %s %s", begin, end, series->unit);
+        phema_strbuf_printf(&text, "%s to %s %s", begin, end, series->unit);
     return keep(names, &text);
 }
 
 static char *name_kind(struct names *names, const struct phema_snapshot *snapshot)
 {
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     struct phema_name_buffer spec;
     if (!snapshot->kind)
-        phema_text_puts(&text, "of unknown width");
+        phema_strbuf_puts(&text, "of unknown width");
     else if (isnan(snapshot->sigma_rel))
-        phema_text_puts(&text, phema_name_shown(&spec, snapshot->spec, strlen(snapshot->spec)));
+        phema_strbuf_puts(&text, phema_name_escape(&spec, snapshot->spec, strlen(snapshot->spec)));
     else
-        phema_text_printf(&text, "sigma_rel %.6g", snapshot->sigma_rel);
+        phema_strbuf_printf(&text, "sigma_rel %.6g", snapshot->sigma_rel);
     if (snapshot->kind && snapshot->profile.update_every > 1)
-        phema_text_printf(&text, " every %llu", (unsigned long long)snapshot->profile.update_every);
+        phema_strbuf_printf(&text, " every %llu",
+                            (unsigned long long)snapshot->profile.update_every);
     return keep(names, &text);
 }
 
@@ -55,18 +56,18 @@ static char *note_target(struct names *names, const struct phema_plan *plan,
                          const struct phema_target *target)
 {
     const struct phema_solution *solution = &target->solution;
-    struct phema_text text = {0};
-    phema_text_printf(&text, "metric %s", plan->metric);
+    struct phema_strbuf text = {0};
+    phema_strbuf_printf(&text, "metric %s", plan->metric);
     if (!isnan(solution->predicted.total))
-        phema_text_printf(&text, "; predicted error %.1e of |theta| (profile %.0e, rounding %.0e)",
-                          solution->predicted.total, solution->predicted.profile,
-                          solution->predicted.rounding);
+        phema_strbuf_printf(
+            &text, "; predicted error %.1e of |theta| (profile %.0e, rounding %.0e)",
+            solution->predicted.total, solution->predicted.profile, solution->predicted.rounding);
     if (!isnan(solution->profile_error))
-        phema_text_printf(&text, "; profile error %.2e", solution->profile_error);
-    phema_text_printf(&text, "; gain %.2f", solution->norm2);
+        phema_strbuf_printf(&text, "; profile error %.2e", solution->profile_error);
+    phema_strbuf_printf(&text, "; gain %.2f", solution->norm2);
     if (fabs(solution->sum - 1) > 1e-9)
-        phema_text_printf(&text, "; weights add up to %.6g",
-                          fabs(solution->sum) > 1e-9 ? solution->sum : 0);
+        phema_strbuf_printf(&text, "; weights add up to %.6g",
+                            fabs(solution->sum) > 1e-9 ? solution->sum : 0);
     return keep(names, &text);
 }
 
@@ -110,9 +111,9 @@ static enum phema_status fill(struct arrays *arrays, const struct phema_plan *pl
                                                 .n = series->n};
     for (size_t j = 0; j < plan->m; j++) {
         const struct phema_target *target = &plan->targets[j];
-        struct phema_text title = {0};
+        struct phema_strbuf title = {0};
         report_target_name(&title, target);
-        phema_text_printf(&title, " %s", report_named_unit(series));
+        phema_strbuf_printf(&title, " %s", report_named_unit(series));
         arrays->targets[j] = (struct phema_plot_target){.title = keep(names, &title),
                                                         .note = note_target(names, plan, target),
                                                         .mix = target->mix,
@@ -218,11 +219,12 @@ static size_t find_inputs(double *inputs, const struct phema_series *series)
 
 static char *note_errors(struct names *names, const struct phema_plan *plan)
 {
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     struct phema_name_buffer at;
-    phema_text_printf(&text, "averages at %s %s, metric %s; |theta| is the norm of the parameters",
-                      phema_number_shown(&at, plan->targets[0].named_time),
-                      report_named_unit(plan->series), plan->metric);
+    phema_strbuf_printf(&text,
+                        "averages at %s %s, metric %s; |theta| is the norm of the parameters",
+                        phema_number_format(&at, plan->targets[0].named_time),
+                        report_named_unit(plan->series), plan->metric);
     return keep(names, &text);
 }
 

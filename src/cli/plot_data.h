@@ -1,6 +1,6 @@
-/* plot_series.h - from a plan to the pictures of it. */
-#ifndef CLI_PLOT_SERIES_H
-#define CLI_PLOT_SERIES_H
+/* plot_data.h - from a plan to the pictures of it. */
+#ifndef CLI_PLOT_DATA_H
+#define CLI_PLOT_DATA_H
 
 #include "phema/plot.h"
 #include "series_options.h"

@@ -20,10 +20,10 @@ static enum phema_status open_record(struct phema_file **out, const char *path,
     return status;
 }
 
-static const char *title_of(struct phema_text *text, const char *path, const char *what)
+static const char *title_of(struct phema_strbuf *text, const char *path, const char *what)
 {
     struct phema_name_buffer name;
-    phema_text_printf(text, "%s: %s", phema_name_shown(&name, path, strlen(path)), what);
+    phema_strbuf_printf(text, "%s: %s", phema_name_escape(&name, path, strlen(path)), what);
     return text->data;
 }
 
@@ -31,14 +31,14 @@ PHEMA_FALLIBLE plot_memory(struct phema_picture **out, const char *path, uint64_
                            struct phema_error *err)
 {
     struct phema_file *file = NULL;
-    struct phema_text title = {0};
+    struct phema_strbuf title = {0};
     enum phema_status status = open_record(&file, path, err);
     if (!status && !title_of(&title, path, "memory of a run"))
         status = phema_fail_memory(err);
     if (!status)
         status = phema_plot_memory(out, title.data, phema_file_span(file), max_ram, err);
     phema_file_close(file);
-    phema_text_clear(&title);
+    phema_strbuf_clear(&title);
     return status ? phema_fail_in(err, status, "%s", path) : PHEMA_OK;
 }
 
@@ -46,7 +46,7 @@ PHEMA_FALLIBLE plot_scores(struct phema_picture **out, const char *path, bool ma
                            bool is_quiet, struct phema_error *err)
 {
     struct phema_file *file = NULL;
-    struct phema_text title = {0};
+    struct phema_strbuf title = {0};
     size_t n_left_out = 0;
     enum phema_status status = open_record(&file, path, err);
     if (!status && !title_of(&title, path, "scores of averages"))
@@ -57,7 +57,7 @@ PHEMA_FALLIBLE plot_scores(struct phema_picture **out, const char *path, bool ma
         status = phema_plot_sweep(out, &n_left_out, &sweep, err);
     }
     phema_file_close(file);
-    phema_text_clear(&title);
+    phema_strbuf_clear(&title);
     if (status)
         return phema_fail_in(err, status, "%s", path);
     if (n_left_out && !is_quiet)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* report.c - on stderr, what was found and what is to be expected. */
+/* print_summary.c - on stderr, what was found and what is to be expected. */
 #include "print_summary.h"
 
 #include <math.h>
@@ -19,22 +19,22 @@ const char *report_named_unit(const struct phema_series *series)
     return strcmp(series->layout, "edm2") == 0 ? "kimg" : series->unit;
 }
 
-static void write_times(struct phema_text *out, const struct phema_series *series)
+static void write_times(struct phema_strbuf *out, const struct phema_series *series)
 {
     size_t n_times = 0;
     for (size_t k = 0; k < series->n; k++)
         n_times += k == 0 || series->snapshots[k].named_time != series->snapshots[k - 1].named_time;
     const char *named_in = report_named_unit(series);
     struct phema_name_buffer from, to;
-    (void)phema_number_shown(&from, series->snapshots[0].named_time);
-    (void)phema_number_shown(&to, series->snapshots[series->n - 1].named_time);
+    (void)phema_number_format(&from, series->snapshots[0].named_time);
+    (void)phema_number_format(&to, series->snapshots[series->n - 1].named_time);
     if (n_times == 1)
-        phema_text_printf(out, "one time, %s %s", from.text, named_in);
+        phema_strbuf_printf(out, "one time, %s %s", from.text, named_in);
     else
-        phema_text_printf(out, "%zu times, %s to %s %s", n_times, from.text, to.text, named_in);
+        phema_strbuf_printf(out, "%zu times, %s to %s %s", n_times, from.text, to.text, named_in);
 }
 
-static void write_widths(struct phema_text *out, const struct phema_series *series)
+static void write_widths(struct phema_strbuf *out, const struct phema_series *series)
 {
     double shown[8];
     size_t n = 0;
@@ -46,16 +46,16 @@ static void write_widths(struct phema_text *out, const struct phema_series *seri
         if (!is_new)
             continue;
         if (n == ARRAY_LEN(shown)) {
-            phema_text_puts(out, ", ...");
+            phema_strbuf_puts(out, ", ...");
             return;
         }
         shown[n++] = width;
-        phema_text_printf(out, "%s%.6g", n == 1 ? "; sigma_rel " : ", ", width);
+        phema_strbuf_printf(out, "%s%.6g", n == 1 ? "; sigma_rel " : ", ", width);
     }
 }
 
 /* Those that are no power functions, each once. */
-static void write_shapes(struct phema_text *out, const struct phema_series *series)
+static void write_shapes(struct phema_strbuf *out, const struct phema_series *series)
 {
     const char *shown[8];
     size_t n = 0;
@@ -67,11 +67,11 @@ static void write_shapes(struct phema_text *out, const struct phema_series *seri
         if (!is_new)
             continue;
         if (n == ARRAY_LEN(shown)) {
-            phema_text_puts(out, ", ...");
+            phema_strbuf_puts(out, ", ...");
             return;
         }
         shown[n++] = snapshot->spec;
-        phema_text_printf(out, "%s%s", n == 1 ? "; " : ", ", snapshot->spec);
+        phema_strbuf_printf(out, "%s%s", n == 1 ? "; " : ", ", snapshot->spec);
     }
 }
 
@@ -90,31 +90,31 @@ void report_series(const struct cli_common *common, const struct phema_series *s
 {
     if (common->is_quiet)
         return;
-    struct phema_text text = {0};
-    phema_text_printf(&text, "%s: %zu snapshot%s, layout %s, ", series->root, series->n,
-                      series->n == 1 ? "" : "s", series->layout);
+    struct phema_strbuf text = {0};
+    phema_strbuf_printf(&text, "%s: %zu snapshot%s, layout %s, ", series->root, series->n,
+                        series->n == 1 ? "" : "s", series->layout);
     write_times(&text, series);
     write_widths(&text, series);
     if (series->n && series->snapshots[0].profile.update_every > 1)
-        phema_text_printf(&text, ", updated every %llu steps",
-                          (unsigned long long)series->snapshots[0].profile.update_every);
+        phema_strbuf_printf(&text, ", updated every %llu steps",
+                            (unsigned long long)series->snapshots[0].profile.update_every);
     write_shapes(&text, series);
     size_t n_averaged = 0;
     struct phema_name_buffer shown;
     uint64_t bytes = bytes_of_tensors(series, &n_averaged);
     if (series->n_tensors)
-        phema_text_printf(&text, "; %zu tensors (%zu averaged), %s each", series->n_tensors,
-                          n_averaged, phema_size_shown(&shown, bytes));
+        phema_strbuf_printf(&text, "; %zu tensors (%zu averaged), %s each", series->n_tensors,
+                            n_averaged, phema_size_format(&shown, bytes));
     if (text.data && !text.is_failed)
         cli_say("%s", text.data);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
     for (size_t i = 0; i < series->n_notes; i++)
         cli_say("%s", series->notes[i]);
     for (size_t i = 0; common->is_verbose && i < series->n_tensors; i++) {
         const struct phema_series_tensor *entry = &series->tensors[i];
         if (entry->rule == PHEMA_RULE_COPY)
             cli_say("copied from the newest: '%s' (%s)",
-                    phema_name_shown(&shown, entry->tensor.name, entry->tensor.name_size),
+                    phema_name_escape(&shown, entry->tensor.name, entry->tensor.name_size),
                     entry->reason);
     }
 }
@@ -127,23 +127,24 @@ void report_conversion(const struct cli_common *common, const struct phema_serie
     struct phema_name_buffer shown;
     cli_say("%s: %s, %zu tensors, %s, as they are", series->root,
             phema_checkpoint_format(series->snapshots[0].checkpoint), series->n_tensors,
-            phema_size_shown(&shown, bytes_of_tensors(series, &n_averaged)));
+            phema_size_format(&shown, bytes_of_tensors(series, &n_averaged)));
     for (size_t i = 0; i < series->n_notes; i++)
         cli_say("%s", series->notes[i]);
 }
 
-void report_target_name(struct phema_text *out, const struct phema_target *target)
+void report_target_name(struct phema_strbuf *out, const struct phema_target *target)
 {
     struct phema_name_buffer at, spec;
     if (!target->kind)
-        phema_text_printf(out, "given weights at %s", phema_number_shown(&at, target->named_time));
+        phema_strbuf_printf(out, "given weights at %s",
+                            phema_number_format(&at, target->named_time));
     else if (isnan(target->sigma_rel))
-        phema_text_printf(out, "%s at %s",
-                          phema_name_shown(&spec, target->spec, strlen(target->spec)),
-                          phema_number_shown(&at, target->named_time));
+        phema_strbuf_printf(out, "%s at %s",
+                            phema_name_escape(&spec, target->spec, strlen(target->spec)),
+                            phema_number_format(&at, target->named_time));
     else
-        phema_text_printf(out, "sigma_rel %.6g at %s", target->sigma_rel,
-                          phema_number_shown(&at, target->named_time));
+        phema_strbuf_printf(out, "sigma_rel %.6g at %s", target->sigma_rel,
+                            phema_number_format(&at, target->named_time));
 }
 
 /* Why it is large, and what would help. */
@@ -177,7 +178,7 @@ static const char *remedy(const struct phema_plan *plan, const struct phema_targ
            "help (weights --advise says how many times)";
 }
 
-bool report_write_warning(struct phema_text *out, const struct phema_plan *plan,
+bool report_write_warning(struct phema_strbuf *out, const struct phema_plan *plan,
                           const struct phema_target *target)
 {
     const struct phema_solution *solution = &target->solution;
@@ -185,18 +186,18 @@ bool report_write_warning(struct phema_text *out, const struct phema_plan *plan,
     if (!is_wrong && !(solution->norm2 > LARGE_NORM))
         return false;
     report_target_name(out, target);
-    phema_text_printf(out, ": %s; %s",
-                      is_wrong ? "the error to expect is large" : "the weights are large",
-                      remedy(plan, target));
+    phema_strbuf_printf(out, ": %s; %s",
+                        is_wrong ? "the error to expect is large" : "the weights are large",
+                        remedy(plan, target));
     return true;
 }
 
 static void warn(const struct phema_plan *plan, const struct phema_target *target)
 {
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     if (report_write_warning(&text, plan, target) && !text.is_failed)
         cli_say("warning: %s", text.data);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
 }
 
 /* target: any of the time in question */
@@ -216,39 +217,39 @@ static void report_target(const struct phema_plan *plan, const struct phema_targ
 {
     const struct phema_solution *solution = &target->solution;
     const struct phema_prediction *predicted = &solution->predicted;
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     report_target_name(&text, target);
-    phema_text_puts(&text, ": ");
+    phema_strbuf_puts(&text, ": ");
     if (!isnan(predicted->total))
-        phema_text_printf(&text,
-                          "predicted error %.1e of |theta| (profile %.0e, rounding %.0e), gain |w| "
-                          "%.2f, ",
-                          predicted->total, predicted->profile, predicted->rounding,
-                          solution->norm2);
+        phema_strbuf_printf(
+            &text,
+            "predicted error %.1e of |theta| (profile %.0e, rounding %.0e), gain |w| "
+            "%.2f, ",
+            predicted->total, predicted->profile, predicted->rounding, solution->norm2);
     if (!isnan(predicted->paper_weights) && strcmp(plan->metric, "profile") != 0)
-        phema_text_printf(&text, "paper's weights would give %.1e, ", predicted->paper_weights);
+        phema_strbuf_printf(&text, "paper's weights would give %.1e, ", predicted->paper_weights);
     if (!isnan(target->label_predicted_error))
-        phema_text_printf(&text, "believing the labels would give %.1e, ",
-                          target->label_predicted_error);
+        phema_strbuf_printf(&text, "believing the labels would give %.1e, ",
+                            target->label_predicted_error);
     if (!isnan(solution->profile_error))
-        phema_text_printf(&text, "profile error %.2e, ", solution->profile_error);
+        phema_strbuf_printf(&text, "profile error %.2e, ", solution->profile_error);
     if (written_error > 0)
-        phema_text_printf(&text, "the dtype written adds %.1e, ", written_error);
+        phema_strbuf_printf(&text, "the dtype written adds %.1e, ", written_error);
     double wanted_sum = strcmp(target->kind ? target->kind : "", "difference") == 0 ? 0 : 1;
     if (fabs(solution->sum - wanted_sum) > 1e-9)
-        phema_text_printf(&text, "weights sum to %.9g, ", solution->sum);
+        phema_strbuf_printf(&text, "weights sum to %.9g, ", solution->sum);
     if (target->n_left_out)
-        phema_text_printf(&text, "%zu later snapshot%s left out, ", target->n_left_out,
-                          target->n_left_out == 1 ? "" : "s");
+        phema_strbuf_printf(&text, "%zu later snapshot%s left out, ", target->n_left_out,
+                            target->n_left_out == 1 ? "" : "s");
     if (plan->series->snapshots[target->newest].time < target->time && !plan->has_given_weights)
-        phema_text_puts(&text, "between two snapshots: later ones are used, ");
+        phema_strbuf_puts(&text, "between two snapshots: later ones are used, ");
     if (target->n_repeated)
-        phema_text_printf(&text, "%zu snapshot%s left out that repeat%s another, ",
-                          target->n_repeated, target->n_repeated == 1 ? "" : "s",
-                          target->n_repeated == 1 ? "s" : "");
+        phema_strbuf_printf(&text, "%zu snapshot%s left out that repeat%s another, ",
+                            target->n_repeated, target->n_repeated == 1 ? "" : "s",
+                            target->n_repeated == 1 ? "s" : "");
     if (!text.is_failed)
         cli_say("%.*s", (int)text.size - 2, text.data);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
 }
 
 void report_plan(const struct cli_common *common, const struct phema_plan *plan,
@@ -278,11 +279,11 @@ void report_plan(const struct cli_common *common, const struct phema_plan *plan,
     double written = has_dtype ? phema_dtype_rounding(output_dtype) : stored;
     for (size_t j = 0; j < plan->m; j++)
         report_target(plan, &plan->targets[j], series->n_tensors && written > 1e-7 ? written : 0);
-    struct phema_text rules = {0};
+    struct phema_strbuf rules = {0};
     rule_report_write(&rules, plan);
     if (rules.data && !rules.is_failed)
         (void)fputs(rules.data, stderr);
-    phema_text_clear(&rules);
+    phema_strbuf_clear(&rules);
     if (plan->doubts)
         cli_say("warning: %s", plan->doubts);
     for (size_t j = 0; j < plan->m; j++)

@@ -1,6 +1,7 @@
-/* report.h - what people read: summaries, progress, tables. All wording of results lives here. */
-#ifndef CLI_REPORT_H
-#define CLI_REPORT_H
+/* print_summary.h - what people read: summaries, progress, tables. All wording of results lives
+ * here. */
+#ifndef CLI_PRINT_SUMMARY_H
+#define CLI_PRINT_SUMMARY_H
 
 #include "options.h"
 #include "phema/json.h"
@@ -16,9 +17,9 @@ void report_plan(const struct cli_common *common, const struct phema_plan *plan,
 /* What named times count: kimg for EDM2, whose clock counts images. */
 const char *report_named_unit(const struct phema_series *series);
 /* "sigma_rel 0.1 at 4096" */
-void report_target_name(struct phema_text *out, const struct phema_target *target);
+void report_target_name(struct phema_strbuf *out, const struct phema_target *target);
 /* What is wrong with the weights of a target, and what would help; false: nothing is. */
-bool report_write_warning(struct phema_text *out, const struct phema_plan *plan,
+bool report_write_warning(struct phema_strbuf *out, const struct phema_plan *plan,
                           const struct phema_target *target);
 /* Where in the file of --into the average goes. */
 void report_into(const struct cli_common *common, const char *into,
@@ -43,9 +44,9 @@ void report_snapshot_json(struct phema_json_out *out, const struct phema_snapsho
 
 /* The JSON of weights --json, and its table. */
 /* advice may be NULL */
-void report_weights_json(struct phema_text *out, const struct phema_plan *plan,
+void report_weights_json(struct phema_strbuf *out, const struct phema_plan *plan,
                          const struct phema_plan_advice *advice, double max_error);
-void report_weights_table(struct phema_text *out, const struct phema_plan *plan);
+void report_weights_table(struct phema_strbuf *out, const struct phema_plan *plan);
 
 /* ---- progress.c ---- */
 

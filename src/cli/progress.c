@@ -53,51 +53,51 @@ void progress_line(struct progress *progress, const char *text)
         draw_line(progress, text);
 }
 
-static void write_bar(struct phema_text *out, const struct progress *progress, double share,
+static void write_bar(struct phema_strbuf *out, const struct progress *progress, double share,
                       size_t size)
 {
     size_t full = (size_t)(share * (double)size + 0.5);
-    phema_text_puts(out, "[");
+    phema_strbuf_puts(out, "[");
     for (size_t i = 0; i < size; i++)
         if (progress->is_utf8)
-            phema_text_puts(out, i < full ? "█" : "░");
+            phema_strbuf_puts(out, i < full ? "█" : "░");
         else
-            phema_text_puts(out, i < full ? "#" : "-");
-    phema_text_puts(out, "]");
+            phema_strbuf_puts(out, i < full ? "#" : "-");
+    phema_strbuf_puts(out, "]");
 }
 
 static void draw_bar(struct progress *progress, const struct phema_progress *state, double share,
                      double left_s)
 {
     struct phema_name_buffer rate, left, name;
-    struct phema_text text = {0}, behind = {0};
+    struct phema_strbuf text = {0}, behind = {0};
     size_t columns = terminal_columns() - 1;
     size_t bar = columns / 3 < LEAST_BAR  ? LEAST_BAR
                  : columns / 3 > MOST_BAR ? MOST_BAR
                                           : columns / 3;
     double per_s = state->elapsed_s > 0 ? (double)state->done_bytes / state->elapsed_s : 0;
-    phema_text_printf(&behind, " %3.0f%%  %s/s", 100 * share,
-                      phema_size_shown(&rate, (uint64_t)per_s));
+    phema_strbuf_printf(&behind, " %3.0f%%  %s/s", 100 * share,
+                        phema_size_format(&rate, (uint64_t)per_s));
     if (state->elapsed_s >= KNOWN_AFTER_S)
-        phema_text_printf(&behind, "  %s left", terminal_duration(&left, left_s));
+        phema_strbuf_printf(&behind, "  %s left", terminal_duration(&left, left_s));
     size_t used = bar + 2 + behind.size + 2;
     write_bar(&text, progress, share, bar);
     if (behind.data)
-        phema_text_puts(&text, behind.data);
+        phema_strbuf_puts(&text, behind.data);
     if (used + LEAST_NAME <= columns) {
-        (void)phema_name_shown(&name, state->tensor, state->tensor_size);
-        phema_text_puts(&text, "  ");
-        phema_text_append(&text, name.text, terminal_cut(name.text, columns - used));
+        (void)phema_name_escape(&name, state->tensor, state->tensor_size);
+        phema_strbuf_puts(&text, "  ");
+        phema_strbuf_append(&text, name.text, terminal_cut(name.text, columns - used));
     }
     if (!text.is_failed)
         draw_line(progress, text.data);
-    phema_text_clear(&text);
-    phema_text_clear(&behind);
+    phema_strbuf_clear(&text);
+    phema_strbuf_clear(&behind);
 }
 
 static void write_json(const struct phema_progress *state, double left_s)
 {
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     struct phema_json_out out = {.text = &text};
     phema_json_out_open(&out, NULL, '{');
     phema_json_out_u64(&out, "done_bytes", state->done_bytes);
@@ -108,7 +108,7 @@ static void write_json(const struct phema_progress *state, double left_s)
     phema_json_out_close(&out, '}');
     if (!text.is_failed)
         (void)fprintf(stderr, "%s\n", text.data);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
 }
 
 void progress_report(void *context, const struct phema_progress *state)
@@ -130,8 +130,8 @@ void progress_report(void *context, const struct phema_progress *state)
         write_json(state, left_s);
     else
         (void)fprintf(stderr, "%3.0f %%  %s of %s read, %s left\n", 100 * share,
-                      phema_size_shown(&done, state->done_bytes),
-                      phema_size_shown(&total, state->total_bytes),
+                      phema_size_format(&done, state->done_bytes),
+                      phema_size_format(&total, state->total_bytes),
                       terminal_duration(&left, left_s));
 }
 

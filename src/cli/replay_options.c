@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* again.c - see again.h. */
+/* replay_options.c - see replay_options.h. */
 #include "replay_options.h"
 
 #include <stdlib.h>

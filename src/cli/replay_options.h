@@ -1,6 +1,6 @@
-/* again.h - the command that a provenance has, as values of synth again. */
-#ifndef CLI_AGAIN_H
-#define CLI_AGAIN_H
+/* replay_options.h - the command that a provenance has, as values of synth again. */
+#ifndef CLI_REPLAY_OPTIONS_H
+#define CLI_REPLAY_OPTIONS_H
 
 #include "run_options.h"
 

@@ -27,30 +27,30 @@ static const struct phema_solution *worst_of(const struct phema_plan *plan, size
     return worst;
 }
 
-static void write_width(struct phema_text *out, const struct phema_plan_rule *rule)
+static void write_width(struct phema_strbuf *out, const struct phema_plan_rule *rule)
 {
-    phema_text_puts(out, "rule '");
-    phema_text_puts_shown(out, rule->expression);
-    phema_text_puts(out, "' (");
+    phema_strbuf_puts(out, "rule '");
+    phema_strbuf_puts_escaped(out, rule->expression);
+    phema_strbuf_puts(out, "' (");
     if (rule->is_copy)
-        phema_text_puts(out, "copied from the newest)");
+        phema_strbuf_puts(out, "copied from the newest)");
     else
-        phema_text_printf(out, "sigma_rel %.6g)", rule->sigma_rel);
+        phema_strbuf_printf(out, "sigma_rel %.6g)", rule->sigma_rel);
 }
 
-void rule_report_write(struct phema_text *out, const struct phema_plan *plan)
+void rule_report_write(struct phema_strbuf *out, const struct phema_plan *plan)
 {
     for (size_t r = 0; r < plan->n_rules; r++) {
         const struct phema_plan_rule *rule = &plan->rules[r];
         const struct phema_solution *worst = worst_of(plan, r);
         if (rule->n_tensors)
-            phema_text_printf(out, "%zu tensor%s ", rule->n_tensors,
-                              rule->n_tensors == 1 ? " follows" : "s follow");
+            phema_strbuf_printf(out, "%zu tensor%s ", rule->n_tensors,
+                                rule->n_tensors == 1 ? " follows" : "s follow");
         write_width(out, rule);
         if (!rule->is_copy && !isnan(worst->predicted.total))
-            phema_text_printf(out, ": predicted error %.1e of |theta|, gain |w| %.2f",
-                              worst->predicted.total, worst->norm2);
-        phema_text_puts(out, "\n");
+            phema_strbuf_printf(out, ": predicted error %.1e of |theta|, gain |w| %.2f",
+                                worst->predicted.total, worst->norm2);
+        phema_strbuf_puts(out, "\n");
     }
 }
 
@@ -92,26 +92,26 @@ void rule_report_json(struct phema_json_out *out, const struct phema_plan *plan,
 
 /* ---- The table of weights ---- */
 
-static void write_column(struct phema_text *out, const struct phema_plan *plan, size_t r,
+static void write_column(struct phema_strbuf *out, const struct phema_plan *plan, size_t r,
                          const double *weight)
 {
     const struct phema_plan_rule *rule = &plan->rules[r];
-    struct phema_text title = {0};
-    phema_text_puts_shown(&title, rule->expression);
-    phema_text_printf(&title, "=%.6g", rule->sigma_rel);
+    struct phema_strbuf title = {0};
+    phema_strbuf_puts_escaped(&title, rule->expression);
+    phema_strbuf_printf(&title, "=%.6g", rule->sigma_rel);
     if (title.size > MAX_TITLE) {
-        phema_text_clear(&title);
-        phema_text_printf(&title, "rule %zu: %.6g", r + 1, rule->sigma_rel);
+        phema_strbuf_clear(&title);
+        phema_strbuf_printf(&title, "rule %zu: %.6g", r + 1, rule->sigma_rel);
     }
     int width = title.size < MIN_COLUMN ? MIN_COLUMN : (int)title.size;
     if (weight)
-        phema_text_printf(out, " %*.6e", width, *weight);
+        phema_strbuf_printf(out, " %*.6e", width, *weight);
     else
-        phema_text_printf(out, " %*s", width, title.is_failed ? "" : title.data);
-    phema_text_clear(&title);
+        phema_strbuf_printf(out, " %*s", width, title.is_failed ? "" : title.data);
+    phema_strbuf_clear(&title);
 }
 
-void rule_report_titles(struct phema_text *out, const struct phema_plan *plan)
+void rule_report_titles(struct phema_strbuf *out, const struct phema_plan *plan)
 {
     for (size_t j = 0; j < plan->m; j++)
         for (size_t r = 0; r < plan->n_rules && is_first_of_time(plan, j); r++)
@@ -119,7 +119,7 @@ void rule_report_titles(struct phema_text *out, const struct phema_plan *plan)
                 write_column(out, plan, r, NULL);
 }
 
-void rule_report_weights(struct phema_text *out, const struct phema_plan *plan, size_t k)
+void rule_report_weights(struct phema_strbuf *out, const struct phema_plan *plan, size_t k)
 {
     for (size_t j = 0; j < plan->m; j++)
         for (size_t r = 0; r < plan->n_rules && is_first_of_time(plan, j); r++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* prepare.c - see prepare.h. */
+/* run_options.c - see run_options.h. */
 #include "run_options.h"
 
 #include <string.h>
@@ -55,7 +55,7 @@ static enum phema_io io_of(const struct cli_run_values *values)
     return PHEMA_IO_AUTO;
 }
 
-static enum phema_sums sums_of(const struct cli_run_values *values)
+static enum phema_sums sum_dtype_of(const struct cli_run_values *values)
 {
     if (is_choice(values->accumulate, "f64"))
         return PHEMA_SUMS_F64;
@@ -63,11 +63,11 @@ static enum phema_sums sums_of(const struct cli_run_values *values)
 }
 
 static struct phema_synth_options synth_options(const struct cli_run_values *values,
-                                                struct phema_ledger *ledger)
+                                                struct phema_memory_profile *ledger)
 {
     struct phema_synth_options options = {
         .n_threads = values->threads ? (unsigned)values->threads : phema_cpu_threads(),
-        .sums = sums_of(values),
+        .sums = sum_dtype_of(values),
         .replaces = values->is_forced,
         .syncs = !values->skips_sync,
         .max_ram_bytes = values->max_ram,
@@ -122,8 +122,8 @@ static enum phema_status read_device(struct cli_prepared *prepared,
 }
 
 static enum phema_status make_plan(struct cli_prepared *prepared, const struct cli_common *common,
-                                   const struct cli_run_values *values, struct phema_ledger *ledger,
-                                   struct phema_error *err)
+                                   const struct cli_run_values *values,
+                                   struct phema_memory_profile *ledger, struct phema_error *err)
 {
     struct phema_plan_options options;
     enum phema_status status =
@@ -144,8 +144,8 @@ static enum phema_status make_plan(struct cli_prepared *prepared, const struct c
 }
 
 PHEMA_FALLIBLE cli_prepare_plan(struct cli_prepared *prepared, const struct cli_common *common,
-                                const struct cli_run_values *values, struct phema_ledger *ledger,
-                                struct phema_error *err)
+                                const struct cli_run_values *values,
+                                struct phema_memory_profile *ledger, struct phema_error *err)
 {
     *prepared = (struct cli_prepared){.options = synth_options(values, ledger)};
     if (values->threads > 1024)

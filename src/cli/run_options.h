@@ -1,7 +1,7 @@
-/* prepare.h - what `synth` and `plan` have in common: the options of a run, and from them the plan,
- * its outputs and how it will be carried out. */
-#ifndef CLI_PREPARE_H
-#define CLI_PREPARE_H
+/* run_options.h - what `synth` and `plan` have in common: the options of a run, and from them the
+ * plan, its outputs and how it will be carried out. */
+#ifndef CLI_RUN_OPTIONS_H
+#define CLI_RUN_OPTIONS_H
 
 #include "phema/synth.h"
 #include "series_options.h"
@@ -164,8 +164,8 @@ struct cli_prepared {
 /* One after the other. out: OUT, or what stands for it. ledger: NULL for none. Clear after a
  * failure as well. */
 PHEMA_FALLIBLE cli_prepare_plan(struct cli_prepared *prepared, const struct cli_common *common,
-                                const struct cli_run_values *values, struct phema_ledger *ledger,
-                                struct phema_error *err);
+                                const struct cli_run_values *values,
+                                struct phema_memory_profile *ledger, struct phema_error *err);
 PHEMA_FALLIBLE cli_prepare_outputs(struct cli_prepared *prepared, const struct cli_common *common,
                                    const struct cli_run_values *values, const char *out,
                                    struct phema_error *err);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* shared.c - see shared.h. */
+/* series_options.c - see series_options.h. */
 #include "series_options.h"
 
 #include <errno.h>
@@ -132,7 +132,7 @@ static enum phema_status check_rules(const struct phema_plan *plan,
                               "rule '%.200s', sigma_rel %g at %s: predicted error %.2g is above "
                               "--max-error %g",
                               rule->expression, rule->sigma_rel,
-                              phema_number_shown(&at, target->named_time), predicted, max_error);
+                              phema_number_format(&at, target->named_time), predicted, max_error);
     }
     return PHEMA_OK;
 }
@@ -146,7 +146,7 @@ PHEMA_FALLIBLE cli_check_error(const struct phema_plan *plan, double max_error,
         const struct phema_target *target = &plan->targets[j];
         double predicted = target->solution.predicted.total;
         struct phema_name_buffer at, width;
-        (void)phema_number_shown(&at, target->named_time);
+        (void)phema_number_format(&at, target->named_time);
         bool is_power = !isnan(target->sigma_rel);
         (void)snprintf(width.text, sizeof(width.text), "sigma_rel %g", target->sigma_rel);
         if (isnan(predicted))
@@ -164,9 +164,9 @@ PHEMA_FALLIBLE cli_check_error(const struct phema_plan *plan, double max_error,
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE cli_print_as_is(const struct phema_text *text, struct phema_error *err)
+PHEMA_FALLIBLE cli_print_as_is(const struct phema_strbuf *text, struct phema_error *err)
 {
-    enum phema_status status = phema_text_check(text, err);
+    enum phema_status status = phema_strbuf_check(text, err);
     if (status)
         return status;
     size_t written = text->size ? fwrite(text->data, 1, text->size, stdout) : 0;
@@ -175,24 +175,24 @@ PHEMA_FALLIBLE cli_print_as_is(const struct phema_text *text, struct phema_error
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE cli_print(const struct phema_text *text, struct phema_error *err)
+PHEMA_FALLIBLE cli_print(const struct phema_strbuf *text, struct phema_error *err)
 {
-    struct phema_text shown = {0};
-    enum phema_status status = phema_text_check(text, err);
+    struct phema_strbuf shown = {0};
+    enum phema_status status = phema_strbuf_check(text, err);
     if (!status && text->size)
-        phema_text_append_lines(&shown, text->data, text->size);
+        phema_strbuf_append_lines(&shown, text->data, text->size);
     if (!status)
         status = cli_print_as_is(&shown, err);
-    phema_text_clear(&shown);
+    phema_strbuf_clear(&shown);
     return status;
 }
 
-void cli_put_path(struct phema_text *out, const char *path)
+void cli_put_path(struct phema_strbuf *out, const char *path)
 {
     if (isatty(STDOUT_FILENO))
-        phema_text_puts_shown(out, path);
+        phema_strbuf_puts_escaped(out, path);
     else
-        phema_text_puts(out, path);
+        phema_strbuf_puts(out, path);
 }
 
 /* Without memory every byte that may be no letter is a question mark. */
@@ -210,20 +210,20 @@ static void PHEMA_PRINTF(1, 0) say_plainly(const char *format, va_list args)
 void cli_say(const char *format, ...)
 {
     char *line = NULL;
-    struct phema_text shown = {0};
+    struct phema_strbuf shown = {0};
     va_list args, again;
     va_start(args, format);
     va_copy(again, args);
     if (vasprintf(&line, format, args) < 0)
         line = NULL;
     if (line)
-        phema_text_puts_shown(&shown, line);
+        phema_strbuf_puts_escaped(&shown, line);
     if (!line || shown.is_failed)
         say_plainly(format, again);
     else
         (void)fprintf(stderr, "%s\n", shown.data ? shown.data : "");
     va_end(again);
     va_end(args);
-    phema_text_clear(&shown);
+    phema_strbuf_clear(&shown);
     free(line);
 }

@@ -1,7 +1,8 @@
-/* shared.h - options that several verbs have: rows of their tables, and what becomes of the values.
+/* series_options.h - options that several verbs have: rows of their tables, and what becomes of the
+ * values.
  */
-#ifndef CLI_SHARED_H
-#define CLI_SHARED_H
+#ifndef CLI_SERIES_OPTIONS_H
+#define CLI_SERIES_OPTIONS_H
 
 #include "options.h"
 #include "phema/plan.h"
@@ -259,14 +260,14 @@ PHEMA_FALLIBLE cli_check_error(const struct phema_plan *plan, double max_error,
 
 /* The result on stdout, whole or with PHEMA_ERR_OUTPUT: lines for people, or JSON. No character in
  * it can move the cursor or turn the text. */
-PHEMA_FALLIBLE cli_print(const struct phema_text *text, struct phema_error *err);
+PHEMA_FALLIBLE cli_print(const struct phema_strbuf *text, struct phema_error *err);
 
 /* Paths that scripts read are written with their own bytes, unless stdout is a terminal. */
-void cli_put_path(struct phema_text *out, const char *path);
-PHEMA_FALLIBLE cli_print_as_is(const struct phema_text *text, struct phema_error *err);
+void cli_put_path(struct phema_strbuf *out, const char *path);
+PHEMA_FALLIBLE cli_print_as_is(const struct phema_strbuf *text, struct phema_error *err);
 
 /* A line on stderr: the one place that people read messages from. Names in it are escaped as
- * phema_text_puts_shown does. */
+ * phema_strbuf_puts_escaped does. */
 void cli_say(const char *format, ...) PHEMA_PRINTF(1, 2);
 
 #endif

@@ -23,21 +23,21 @@ static void report_join(const struct phema_outputs *outputs, uint64_t n_parts)
     for (size_t j = 1; j < outputs->m; j++)
         is_beside = is_beside && directory_size(outputs->items[j].path) == size &&
                     memcmp(outputs->items[j].path, first, size) == 0;
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     char *directory = size ? strndup(first, size) : strdup("./");
     for (size_t j = 0; j < outputs->m && !is_beside; j++) {
-        phema_text_puts(&text, " ");
+        phema_strbuf_puts(&text, " ");
         cli_quote_operand(&text, outputs->items[j].path);
     }
     if (is_beside && directory) {
-        phema_text_puts(&text, " ");
+        phema_strbuf_puts(&text, " ");
         cli_quote_operand(&text, directory);
     }
     if (text.data && !text.is_failed)
         cli_say("when all %llu parts are written: posthoc-ema join%s", (unsigned long long)n_parts,
                 text.data);
     free(directory);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
 }
 
 static void report_io(const struct phema_synth_result *result)
@@ -66,18 +66,18 @@ static void report_resumed(const struct phema_synth_result *result)
         (void)fprintf(stderr,
                       "went on with %zu output%s of an ended run: %s need not be read again\n",
                       result->n_resumed, result->n_resumed == 1 ? "" : "s",
-                      phema_size_shown(&read, result->resumed_bytes));
-    if (result->n_others)
+                      phema_size_format(&read, result->resumed_bytes));
+    if (result->n_stale_journals)
         (void)fprintf(stderr,
                       "%zu output%s begun by a run with other snapshots, weights or options, and "
                       "%s made anew\n",
-                      result->n_others, result->n_others == 1 ? " was" : "s were",
-                      result->n_others == 1 ? "is" : "are");
-    if (result->n_unresumable)
+                      result->n_stale_journals, result->n_stale_journals == 1 ? " was" : "s were",
+                      result->n_stale_journals == 1 ? "is" : "are");
+    if (result->n_not_resumable)
         (void)fprintf(stderr,
                       "%zu output%s of a form that is always made in one go: a copy whose tensors "
                       "are strided or overlap\n",
-                      result->n_unresumable, result->n_unresumable == 1 ? " is" : "s are");
+                      result->n_not_resumable, result->n_not_resumable == 1 ? " is" : "s are");
 }
 
 void report_synth(const struct cli_common *common, const struct phema_plan *plan,
@@ -90,15 +90,15 @@ void report_synth(const struct cli_common *common, const struct phema_plan *plan
     if (result->n_nan + result->n_inf)
         cli_say("warning: %llu NaN and %llu infinite elements, the first in tensor '%s'",
                 (unsigned long long)result->n_nan, (unsigned long long)result->n_inf,
-                phema_name_shown(&name, series->tensors[result->nan_tensor].tensor.name,
-                                 series->tensors[result->nan_tensor].tensor.name_size));
+                phema_name_escape(&name, series->tensors[result->nan_tensor].tensor.name,
+                                  series->tensors[result->nan_tensor].tensor.name_size));
     if (result->n_overflow)
         (void)fprintf(stderr, "warning: %llu averages were too large for the dtype\n",
                       (unsigned long long)result->n_overflow);
-    if (result->n_leftovers)
+    if (result->n_stale_partials)
         (void)fprintf(stderr, "%zu output%s begun by a run that was killed, and %s made anew\n",
-                      result->n_leftovers, result->n_leftovers == 1 ? " was" : "s were",
-                      result->n_leftovers == 1 ? "is" : "are");
+                      result->n_stale_partials, result->n_stale_partials == 1 ? " was" : "s were",
+                      result->n_stale_partials == 1 ? "is" : "are");
     report_resumed(result);
     double worst = 0;
     for (size_t j = 0; j < plan->m; j++)
@@ -108,11 +108,11 @@ void report_synth(const struct cli_common *common, const struct phema_plan *plan
                       (unsigned long long)result->n_parts);
     (void)fprintf(stderr, "%zu output%s, %s, in %.2f s: read %s (%s/s), peak anonymous memory %s",
                   outputs->m, outputs->m == 1 ? "" : "s",
-                  phema_size_shown(&written, result->written_bytes), result->elapsed_s,
-                  phema_size_shown(&read, result->read_bytes),
-                  phema_size_shown(&rate, (uint64_t)((double)result->read_bytes /
-                                                     fmax(result->elapsed_s, 1e-6))),
-                  phema_size_shown(&memory, result->peak_anonymous_bytes));
+                  phema_size_format(&written, result->written_bytes), result->elapsed_s,
+                  phema_size_format(&read, result->read_bytes),
+                  phema_size_format(&rate, (uint64_t)((double)result->read_bytes /
+                                                      fmax(result->elapsed_s, 1e-6))),
+                  phema_size_format(&memory, result->peak_anonymous_bytes));
     if (!isnan(plan->targets[0].solution.profile_error))
         (void)fprintf(stderr, ", profile error %.2e%s", worst, plan->m > 1 ? " at most" : "");
     (void)fprintf(stderr, "\n");

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/* skip.c - see skip.h. */
+/* up_to_date.c - see up_to_date.h. */
 #include "up_to_date.h"
 
 #include <sys/stat.h>
 
-#include "replay_options.h"
 #include "phema/writer.h"
+#include "replay_options.h"
 
 /* PHEMA_NO: the message says what differs. */
-static enum phema_status compare(const struct phema_recorded *recorded,
+static enum phema_status compare(const struct phema_provenance *recorded,
                                  const struct cli_prepared *prepared, size_t output,
                                  const struct cli_synth_values *values, struct phema_error *err)
 {
     const struct phema_plan *plan = prepared->plan;
     const char *path = prepared->outputs.items[output].path;
-    if (phema_recorded_target(recorded, plan) != output)
+    if (phema_provenance_target(recorded, plan) != output)
         return phema_fail(err, PHEMA_NO, "is another average");
     if (!recorded->inputs[0].digest)
         return phema_fail(err, PHEMA_NO, "does not say which snapshots it was made of");
@@ -25,11 +25,11 @@ static enum phema_status compare(const struct phema_recorded *recorded,
         status = phema_fail(err, PHEMA_NO, "was made with another --%s", option);
     cli_again_free(again);
     if (!status)
-        status = phema_recorded_check_inputs(recorded, plan, output, err);
+        status = phema_provenance_check_inputs(recorded, plan, output, err);
     if (!status)
-        status = phema_recorded_check_rows(recorded, plan, err);
+        status = phema_provenance_check_rows(recorded, plan, err);
     if (!status)
-        status = phema_recorded_check_weights(recorded, plan, output, err);
+        status = phema_provenance_check_weights(recorded, plan, output, err);
     return status;
 }
 
@@ -39,12 +39,12 @@ static enum phema_status look_at(const struct cli_prepared *prepared, size_t out
     const struct phema_checkpoint_options options = {
         .allow_globals = values->run.series.allow_global.items,
         .n_allow_globals = values->run.series.allow_global.n};
-    struct phema_recorded *recorded = NULL;
+    struct phema_provenance *recorded = NULL;
     enum phema_status status =
-        phema_recorded_open(&recorded, prepared->outputs.items[output].path, &options, err);
+        phema_provenance_open(&recorded, prepared->outputs.items[output].path, &options, err);
     if (!status)
         status = compare(recorded, prepared, output, values, err);
-    phema_recorded_close(recorded);
+    phema_provenance_close(recorded);
     return status;
 }
 

@@ -1,6 +1,6 @@
-/* skip.h - outputs that are there already and are what would be made. */
-#ifndef CLI_SKIP_H
-#define CLI_SKIP_H
+/* up_to_date.h - outputs that are there already and are what would be made. */
+#ifndef CLI_UP_TO_DATE_H
+#define CLI_UP_TO_DATE_H
 
 #include "run_options.h"
 

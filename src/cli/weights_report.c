@@ -70,7 +70,7 @@ static void write_target_json(struct phema_json_out *out, const struct phema_pla
     phema_json_out_close(out, '}');
 }
 
-void report_weights_json(struct phema_text *out, const struct phema_plan *plan,
+void report_weights_json(struct phema_strbuf *out, const struct phema_plan *plan,
                          const struct phema_plan_advice *advice, double max_error)
 {
     struct phema_json_out json = {.text = out, .is_pretty = true};
@@ -89,45 +89,45 @@ void report_weights_json(struct phema_text *out, const struct phema_plan *plan,
     if (advice)
         advice_report_json(&json, plan, advice, max_error);
     phema_json_out_close(&json, '}');
-    phema_text_puts(out, "\n");
+    phema_strbuf_puts(out, "\n");
 }
 
 /* sigma_rel, or the text of another shape: 13 characters or more. */
-static int write_title(struct phema_text *out, const struct phema_target *target)
+static int write_title(struct phema_strbuf *out, const struct phema_target *target)
 {
     char width[32] = "weight";
     if (!isnan(target->sigma_rel))
         (void)snprintf(width, sizeof(width), "%.6g", target->sigma_rel);
     struct phema_name_buffer spec;
     const char *title = target->kind && isnan(target->sigma_rel)
-                            ? phema_name_shown(&spec, target->spec, strlen(target->spec))
+                            ? phema_name_escape(&spec, target->spec, strlen(target->spec))
                             : width;
     if (out)
-        phema_text_printf(out, " %13s", title);
+        phema_strbuf_printf(out, " %13s", title);
     return strlen(title) > 13 ? (int)strlen(title) : 13;
 }
 
-void report_weights_table(struct phema_text *out, const struct phema_plan *plan)
+void report_weights_table(struct phema_strbuf *out, const struct phema_plan *plan)
 {
     const struct phema_series *series = plan->series;
     int width = 4;
     for (size_t k = 0; k < series->n; k++)
         if ((int)strlen(series->snapshots[k].label) > width)
             width = (int)strlen(series->snapshots[k].label);
-    phema_text_printf(out, "%-*s", width, "file");
+    phema_strbuf_printf(out, "%-*s", width, "file");
     for (size_t j = 0; j < plan->m; j++)
         (void)write_title(out, &plan->targets[j]);
     rule_report_titles(out, plan);
-    phema_text_puts(out, "\n");
+    phema_strbuf_puts(out, "\n");
     for (size_t k = 0; k < series->n; k++) {
         struct phema_name_buffer label;
-        phema_text_printf(out, "%-*s", width,
-                          phema_name_shown(&label, series->snapshots[k].label,
-                                           strlen(series->snapshots[k].label)));
+        phema_strbuf_printf(out, "%-*s", width,
+                            phema_name_escape(&label, series->snapshots[k].label,
+                                              strlen(series->snapshots[k].label)));
         for (size_t j = 0; j < plan->m; j++)
-            phema_text_printf(out, " %*.6e", write_title(NULL, &plan->targets[j]),
-                              plan->targets[j].solution.weights[k]);
+            phema_strbuf_printf(out, " %*.6e", write_title(NULL, &plan->targets[j]),
+                                plan->targets[j].solution.weights[k]);
         rule_report_weights(out, plan, k);
-        phema_text_puts(out, "\n");
+        phema_strbuf_puts(out, "\n");
     }
 }

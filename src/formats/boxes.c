@@ -8,8 +8,8 @@
 
 #include "format.h"
 
-const char *boxes_index_shown(struct phema_name_buffer *buffer, const uint64_t *index,
-                              unsigned rank)
+const char *chunks_format_index(struct phema_name_buffer *buffer, const uint64_t *index,
+                                unsigned rank)
 {
     size_t used = (size_t)snprintf(buffer->text, sizeof(buffer->text), "[");
     unsigned d = 0;
@@ -20,8 +20,8 @@ const char *boxes_index_shown(struct phema_name_buffer *buffer, const uint64_t *
     return buffer->text;
 }
 
-enum phema_status boxes_check_inside(const struct phema_part *part, const uint64_t *shape,
-                                     unsigned rank, struct phema_error *err)
+enum phema_status chunks_check_inside(const struct phema_chunk *part, const uint64_t *shape,
+                                      unsigned rank, struct phema_error *err)
 {
     for (unsigned d = 0; d < rank; d++) {
         if (part->start[d] <= shape[d] && part->size[d] <= shape[d] - part->start[d])
@@ -29,14 +29,14 @@ enum phema_status boxes_check_inside(const struct phema_part *part, const uint64
         struct phema_name_buffer start, size;
         return phema_fail(err, PHEMA_ERR_FILE,
                           "the piece at %s of shape %s runs over the end of the tensor",
-                          boxes_index_shown(&start, part->start, rank),
-                          boxes_index_shown(&size, part->size, rank));
+                          chunks_format_index(&start, part->start, rank),
+                          chunks_format_index(&size, part->size, rank));
     }
     return PHEMA_OK;
 }
 
 /* At most that of the tensor, inside which the box lies. */
-static uint64_t volume(const struct phema_part *part, unsigned rank)
+static uint64_t volume(const struct phema_chunk *part, unsigned rank)
 {
     uint64_t n_elems = 1;
     for (unsigned d = 0; d < rank; d++)
@@ -47,7 +47,7 @@ static uint64_t volume(const struct phema_part *part, unsigned rank)
     return n_elems;
 }
 
-static bool overlap(const struct phema_part *a, const struct phema_part *b, unsigned rank)
+static bool overlap(const struct phema_chunk *a, const struct phema_chunk *b, unsigned rank)
 {
     for (unsigned d = 0; d < rank; d++)
         if (a->start[d] >= b->start[d] + b->size[d] || b->start[d] >= a->start[d] + a->size[d])
@@ -57,7 +57,7 @@ static bool overlap(const struct phema_part *a, const struct phema_part *b, unsi
 
 /* Where most boxes begin behind the edge, fewest lie side by side: a tensor cut by columns is swept
  * along its rows. */
-static unsigned best_dimension(const struct phema_part *const *boxes, size_t n, unsigned rank)
+static unsigned best_dimension(const struct phema_chunk *const *boxes, size_t n, unsigned rank)
 {
     unsigned best = 0;
     size_t most = 0;
@@ -76,12 +76,12 @@ static unsigned best_dimension(const struct phema_part *const *boxes, size_t n, 
 static int by_start(const void *a, const void *b, void *dimension)
 {
     unsigned d = *(const unsigned *)dimension;
-    uint64_t left = (*(const struct phema_part *const *)a)->start[d];
-    uint64_t right = (*(const struct phema_part *const *)b)->start[d];
+    uint64_t left = (*(const struct phema_chunk *const *)a)->start[d];
+    uint64_t right = (*(const struct phema_chunk *const *)b)->start[d];
     return (left > right) - (left < right);
 }
 
-static enum phema_status check_disjoint(const struct phema_part **boxes, size_t n, unsigned rank,
+static enum phema_status check_disjoint(const struct phema_chunk **boxes, size_t n, unsigned rank,
                                         struct phema_error *err)
 {
     if (rank == 0 && n > 1)
@@ -89,7 +89,7 @@ static enum phema_status check_disjoint(const struct phema_part **boxes, size_t 
     if (n < 2)
         return PHEMA_OK;
     unsigned d = best_dimension(boxes, n, rank);
-    qsort_r(boxes, n, sizeof(const struct phema_part *), by_start, &d);
+    qsort_r(boxes, n, sizeof(const struct phema_chunk *), by_start, &d);
     for (size_t i = 0; i < n; i++) {
         uint64_t end = boxes[i]->start[d] + boxes[i]->size[d];
         for (size_t j = i + 1; j < n && boxes[j]->start[d] < end; j++) {
@@ -97,18 +97,18 @@ static enum phema_status check_disjoint(const struct phema_part **boxes, size_t 
                 continue;
             struct phema_name_buffer left, right;
             return phema_fail(err, PHEMA_ERR_FILE, "the pieces at %s and %s overlap",
-                              boxes_index_shown(&left, boxes[i]->start, rank),
-                              boxes_index_shown(&right, boxes[j]->start, rank));
+                              chunks_format_index(&left, boxes[i]->start, rank),
+                              chunks_format_index(&right, boxes[j]->start, rank));
         }
     }
     return PHEMA_OK;
 }
 
-enum phema_status boxes_check(const struct phema_part *parts, size_t n, unsigned rank,
-                              uint64_t n_elems, struct phema_error *err)
+enum phema_status chunks_check(const struct phema_chunk *parts, size_t n, unsigned rank,
+                               uint64_t n_elems, struct phema_error *err)
 {
-    const struct phema_part **boxes =
-        calloc(n + 1, sizeof(const struct phema_part *)); /* those that hold something */
+    const struct phema_chunk **boxes =
+        calloc(n + 1, sizeof(const struct phema_chunk *)); /* those that hold something */
     if (!boxes)
         return fail_memory(err);
     size_t n_boxes = 0;

@@ -1,6 +1,6 @@
 /* boxes.h - whether the boxes of a tensor make it up. */
-#ifndef PHEMA_FORMATS_BOXES_H
-#define PHEMA_FORMATS_BOXES_H
+#ifndef FORMATS_BOXES_H
+#define FORMATS_BOXES_H
 
 #include "phema/formats.h"
 #include "phema/strbuf.h"
@@ -11,17 +11,17 @@
 #define BOXES_MAX 65536u
 
 /* A box lies inside its tensor, of that shape. */
-PHEMA_FALLIBLE boxes_check_inside(const struct phema_part *part, const uint64_t *shape,
-                                  unsigned rank, struct phema_error *err);
+PHEMA_FALLIBLE chunks_check_inside(const struct phema_chunk *part, const uint64_t *shape,
+                                   unsigned rank, struct phema_error *err);
 
 /* No two boxes share an element, and none is left out. Empty boxes do not count.
  *   parts    [n] that lie inside the tensor, n at most BOXES_MAX
  *   n_elems  of the tensor */
-PHEMA_FALLIBLE boxes_check(const struct phema_part *parts, size_t n, unsigned rank,
-                           uint64_t n_elems, struct phema_error *err);
+PHEMA_FALLIBLE chunks_check(const struct phema_chunk *parts, size_t n, unsigned rank,
+                            uint64_t n_elems, struct phema_error *err);
 
 /* "[3, 0]" */
-const char *boxes_index_shown(struct phema_name_buffer *buffer, const uint64_t *index,
-                              unsigned rank);
+const char *chunks_format_index(struct phema_name_buffer *buffer, const uint64_t *index,
+                                unsigned rank);
 
 #endif

@@ -16,7 +16,7 @@ enum phema_status fail_in_tensor(struct phema_error *err, enum phema_status stat
                                  const char *name, size_t name_size)
 {
     struct phema_name_buffer shown;
-    return phema_fail_in(err, status, "tensor '%s'", phema_name_shown(&shown, name, name_size));
+    return phema_fail_in(err, status, "tensor '%s'", phema_name_escape(&shown, name, name_size));
 }
 
 bool grow_array(void **array, size_t *capacity, size_t n, size_t element_size)
@@ -100,7 +100,7 @@ static enum phema_status index_names(struct phema_checkpoint *checkpoint, struct
 {
     for (size_t i = 0; i < checkpoint->n_tensors; i++) {
         const struct phema_tensor *tensor = &checkpoint->tensors[i];
-        switch (name_index_add(&checkpoint->names, tensor->name, tensor->name_size, i)) {
+        switch (name_table_add(&checkpoint->names, tensor->name, tensor->name_size, i)) {
         case NAME_ADDED:
             break;
         case NAME_EXISTS:
@@ -145,7 +145,7 @@ static enum phema_status open_directory(struct phema_checkpoint *checkpoint,
     status = open_file(checkpoint, path, options, err);
     struct phema_name_buffer shown;
     if (status)
-        (void)phema_fail_in(err, status, "%s", phema_name_shown(&shown, name, strlen(name)));
+        (void)phema_fail_in(err, status, "%s", phema_name_escape(&shown, name, strlen(name)));
     free(path);
     free(name);
     return status;
@@ -195,7 +195,7 @@ PHEMA_FALLIBLE phema_checkpoint_check_unchanged(const struct phema_checkpoint *c
 
 void phema_checkpoint_forget_listing(struct phema_checkpoint *checkpoint)
 {
-    name_index_clear(&checkpoint->names);
+    name_table_clear(&checkpoint->names);
     phema_arena_clear(&checkpoint->arena);
     free(checkpoint->tensors);
     checkpoint->tensors = NULL;
@@ -207,8 +207,8 @@ void phema_checkpoint_forget_listing(struct phema_checkpoint *checkpoint)
     checkpoint->values = NULL;
     checkpoint->n_values = checkpoint->values_capacity = 0;
     for (size_t i = 0; i < checkpoint->n_files; i++) /* the headers that were read */
-        phema_file_release(checkpoint->files[i].file, 0,
-                           phema_file_span(checkpoint->files[i].file).size);
+        phema_file_evict(checkpoint->files[i].file, 0,
+                         phema_file_span(checkpoint->files[i].file).size);
 }
 
 void phema_checkpoint_close(struct phema_checkpoint *checkpoint)
@@ -254,7 +254,7 @@ const struct phema_tensor *phema_checkpoint_find(const struct phema_checkpoint *
                                                  const char *name, size_t name_size)
 {
     size_t index = 0;
-    if (!name_index_find(&index, &checkpoint->names, name, name_size))
+    if (!name_table_find(&index, &checkpoint->names, name, name_size))
         return NULL;
     return &checkpoint->tensors[index];
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* directory.c - which checkpoint a directory holds. Exactly one counts: the .metadata of a
+/* checkpoint_dir.c - which checkpoint a directory holds. Exactly one counts: the .metadata of a
  * distributed checkpoint, an index with its shards, or one checkpoint file; anything else
  * (config.json, tokenizers, optimizers, hidden files) is passed over. */
 #include <dirent.h>
@@ -105,13 +105,13 @@ static enum phema_status count_strangers(size_t *out, const char **stranger,
                                          const struct finding *finding, const char *directory,
                                          struct phema_error *err)
 {
-    struct phema_text path = {0};
-    phema_text_printf(&path, "%s/%s", directory, finding->index);
+    struct phema_strbuf path = {0};
+    phema_strbuf_printf(&path, "%s/%s", directory, finding->index);
     struct phema_file *file = NULL;
-    enum phema_status status = phema_text_check(&path, err);
+    enum phema_status status = phema_strbuf_check(&path, err);
     if (!status)
         status = phema_file_open(&file, path.data, err);
-    phema_text_clear(&path);
+    phema_strbuf_clear(&path);
     if (status)
         return phema_fail_in(err, status, "%s", finding->index);
 
@@ -156,7 +156,7 @@ static enum phema_status choose(char **out, struct finding *finding, const char 
             return phema_fail(err, PHEMA_ERR_FILE,
                               "holds '%s' besides an index that does not name it, expected one "
                               "checkpoint; name the one that is meant",
-                              phema_name_shown(&shown, stranger, strlen(stranger)));
+                              phema_name_escape(&shown, stranger, strlen(stranger)));
         *out = finding->index;
         finding->index = NULL;
         return PHEMA_OK;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* parts.c - elements of a tensor that lies in boxes. A range in C order is cut along the dimensions
- * of each box it meets, from the first inwards, and ends in runs that lie in one piece; so a read
- * costs a look at each box, and then no more than the runs it copies. */
+/* chunks.c - elements of a tensor that lies in boxes. A range in C order is cut along the
+ * dimensions of each box it meets, from the first inwards, and ends in runs that lie in one piece;
+ * so a read costs a look at each box, and then no more than the runs it copies. */
 #include "format.h"
 #include "strided.h"
 
@@ -13,7 +13,7 @@ struct gathering {
     uint8_t *out;
     uint64_t block[PHEMA_MAX_RANK + 1]; /* elements of the tensor below an index of dimension k-1 */
     /* of the box at hand */
-    const struct phema_part *part;
+    const struct phema_chunk *part;
     const uint8_t *data;
     uint64_t stride[PHEMA_MAX_RANK];
     unsigned flat; /* from this dimension on, the box is one run of the tensor ... */
@@ -30,7 +30,7 @@ static void set_blocks(struct gathering *gathering)
 
 /* False when the box is empty. */
 static bool choose_part(struct gathering *gathering, const struct phema_checkpoint *checkpoint,
-                        const struct phema_part *part)
+                        const struct phema_chunk *part)
 {
     unsigned rank = gathering->tensor->rank;
     gathering->part = part;
@@ -77,9 +77,9 @@ static void copy_run(const struct gathering *gathering, uint64_t base, uint64_t 
     uint64_t end = smaller(start + gathering->part->size[k] * below, gathering->end);
     if (from >= end)
         return;
-    gather_row(gathering->out + (from - gathering->first) * gathering->size,
-               gathering->data + (place + (from - start) * gathering->step) * gathering->size,
-               end - from, gathering->step * gathering->size, gathering->size);
+    strided_row(gathering->out + (from - gathering->first) * gathering->size,
+                gathering->data + (place + (from - start) * gathering->step) * gathering->size,
+                end - from, gathering->step * gathering->size, gathering->size);
 }
 
 /* Nesting is bounded by the rank, which is at most PHEMA_MAX_RANK. */

@@ -1,7 +1,7 @@
 /* format.h - inside the formats room: a checkpoint while it is being filled, and how a format plugs
  * in. A format is one const struct phema_format in its own file and one line in registry.c. */
-#ifndef PHEMA_FORMATS_FORMAT_H
-#define PHEMA_FORMATS_FORMAT_H
+#ifndef FORMATS_FORMAT_H
+#define FORMATS_FORMAT_H
 
 #include "name_table.h"
 #include "phema/arena.h"
@@ -59,7 +59,7 @@ struct phema_checkpoint {
     size_t n_values, values_capacity;
     char **warnings;
     size_t n_warnings, warnings_capacity;
-    struct name_index names; /* of tensors; values are their indices */
+    struct name_table names; /* of tensors; values are their indices */
     struct header_text header;
     bool is_alike;  /* not listed: the tensors are those of another one ... */
     uint64_t shift; /* ... this far behind */

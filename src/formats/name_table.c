@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* name_index.c - open addressing, at most half full. The hash folds 128-bit products (the idea of
+/* name_table.c - open addressing, at most half full. The hash folds 128-bit products (the idea of
  * wyhash) and starts from random bytes that every index draws anew. */
 #include "name_table.h"
 
@@ -33,7 +33,7 @@ static uint64_t hash_name(const uint64_t key[2], const char *name, size_t size)
 }
 
 /* The slot that holds the name, or the free one where it belongs. */
-static struct name_slot *slot_of(const struct name_index *index, const char *name, size_t size,
+static struct name_slot *slot_of(const struct name_table *index, const char *name, size_t size,
                                  uint64_t hash)
 {
     for (size_t at = hash & (index->capacity - 1);; at = (at + 1) & (index->capacity - 1)) {
@@ -53,10 +53,10 @@ static void choose_key(uint64_t key[2])
     key[1] |= 1;
 }
 
-static bool grow(struct name_index *index)
+static bool grow(struct name_table *index)
 {
     size_t capacity = index->capacity ? index->capacity * 2 : 64;
-    struct name_index larger = *index;
+    struct name_table larger = *index;
     larger.slots = calloc(capacity, sizeof(*larger.slots));
     larger.capacity = capacity;
     if (!larger.slots)
@@ -73,7 +73,7 @@ static bool grow(struct name_index *index)
     return true;
 }
 
-enum name_added name_index_add(struct name_index *index, const char *name, size_t size,
+enum name_added name_table_add(struct name_table *index, const char *name, size_t size,
                                size_t value)
 {
     if (index->n >= index->capacity / 2 && !grow(index))
@@ -87,7 +87,7 @@ enum name_added name_index_add(struct name_index *index, const char *name, size_
     return NAME_ADDED;
 }
 
-bool name_index_find(size_t *value, const struct name_index *index, const char *name, size_t size)
+bool name_table_find(size_t *value, const struct name_table *index, const char *name, size_t size)
 {
     if (!index->n)
         return false;
@@ -98,8 +98,8 @@ bool name_index_find(size_t *value, const struct name_index *index, const char *
     return true;
 }
 
-void name_index_clear(struct name_index *index)
+void name_table_clear(struct name_table *index)
 {
     free(index->slots);
-    *index = (struct name_index){0};
+    *index = (struct name_table){0};
 }

@@ -17,7 +17,7 @@ struct phema_reader {
 /* How a file is got at beside its mapping. */
 struct source {
     enum phema_io io;
-    struct phema_input *input; /* NULL where the mapping is enough */
+    struct phema_file_reader *input; /* NULL where the mapping is enough */
 };
 
 bool phema_checkpoint_is_decoded(const struct phema_checkpoint *checkpoint)
@@ -79,10 +79,10 @@ static void close_sources(struct phema_reader *reader)
     for (size_t i = 0; reader->sources && i < reader->checkpoint->n_files; i++) {
         const struct phema_file *file = reader->checkpoint->files[i].file;
         if (reader->sources[i].input && reader->drops_cache) {
-            phema_file_release(file, 0, phema_file_span(file).size);
-            phema_input_drop(reader->sources[i].input, 0, 0);
+            phema_file_evict(file, 0, phema_file_span(file).size);
+            phema_file_reader_evict(reader->sources[i].input, 0, 0);
         }
-        phema_input_close(reader->sources[i].input);
+        phema_file_reader_close(reader->sources[i].input);
     }
     free(reader->sources);
     reader->sources = NULL;
@@ -130,7 +130,7 @@ static enum phema_status open_source(struct source *source, const struct checkpo
     }
     if (source->io == PHEMA_IO_MMAP && !reading->drops_cache)
         return PHEMA_OK;
-    return phema_input_open(&source->input, file->file, source->io == PHEMA_IO_DIRECT, err);
+    return phema_file_reader_open(&source->input, file->file, source->io == PHEMA_IO_DIRECT, err);
 }
 
 PHEMA_FALLIBLE phema_reader_use(struct phema_reader *reader, const struct phema_reading *reading,
@@ -153,7 +153,7 @@ PHEMA_FALLIBLE phema_reader_use(struct phema_reader *reader, const struct phema_
 /* Reading gives a view of the mapped file. */
 static bool gives_views(const struct phema_reader *reader, const struct phema_tensor *tensor)
 {
-    if (tensor->is_decoded || tensor->stride || tensor->parts)
+    if (tensor->is_compressed || tensor->stride || tensor->parts)
         return false;
     return !reader->sources || reader->sources[tensor->file].io == PHEMA_IO_MMAP;
 }
@@ -163,15 +163,15 @@ void phema_reader_ask(const struct phema_reader *reader, size_t file, uint64_t o
 {
     enum phema_io io = reader->sources ? reader->sources[file].io : PHEMA_IO_MMAP;
     if (io == PHEMA_IO_MMAP)
-        phema_file_ask(reader->checkpoint->files[file].file, offset, size);
+        phema_file_prefetch(reader->checkpoint->files[file].file, offset, size);
     else if (io == PHEMA_IO_READ)
-        phema_input_ask(reader->sources[file].input, offset, size);
+        phema_file_reader_prefetch(reader->sources[file].input, offset, size);
 }
 
 bool phema_reader_is_cached(const struct phema_reader *reader, size_t file, uint64_t offset)
 {
     return !reader->sources || reader->sources[file].io != PHEMA_IO_READ ||
-           phema_input_is_cached(reader->sources[file].input, offset);
+           phema_file_reader_is_cached(reader->sources[file].input, offset);
 }
 
 void phema_reader_release(const struct phema_reader *reader, size_t file, uint64_t offset,
@@ -179,9 +179,9 @@ void phema_reader_release(const struct phema_reader *reader, size_t file, uint64
 {
     const struct source *source = reader->sources ? &reader->sources[file] : NULL;
     if (!source || source->io == PHEMA_IO_MMAP)
-        phema_file_release(reader->checkpoint->files[file].file, offset, size);
+        phema_file_evict(reader->checkpoint->files[file].file, offset, size);
     if (source && source->input && reader->drops_cache && source->io != PHEMA_IO_DIRECT)
-        phema_input_drop(source->input, offset, size);
+        phema_file_reader_evict(source->input, offset, size);
 }
 
 /* ---- Elements ---- */
@@ -220,7 +220,7 @@ enum phema_status phema_reader_read(const uint8_t **data, struct phema_reader *r
                                     const struct phema_tensor *tensor, uint64_t first, uint64_t n,
                                     void *scratch, struct phema_error *err)
 {
-    if (tensor->is_decoded) {
+    if (tensor->is_compressed) {
         enum phema_status status = read_decoded(reader, tensor, first, n, scratch, err);
         if (!status)
             *data = scratch;
@@ -231,9 +231,9 @@ enum phema_status phema_reader_read(const uint8_t **data, struct phema_reader *r
         return PHEMA_OK;
     }
     if (!tensor->stride && !gives_views(reader, tensor)) {
-        enum phema_status status = phema_input_read(data, reader->sources[tensor->file].input,
-                                                    tensor->offset + bytes_of(tensor, first),
-                                                    (size_t)bytes_of(tensor, n), scratch, err);
+        enum phema_status status = phema_file_reader_read(
+            data, reader->sources[tensor->file].input, tensor->offset + bytes_of(tensor, first),
+            (size_t)bytes_of(tensor, n), scratch, err);
         return status ? fail_in_place(reader, tensor, status, err) : PHEMA_OK;
     }
     *data = phema_tensor_read(phema_tensor_start(reader->checkpoint, tensor), tensor, first, n,

@@ -32,12 +32,12 @@ enum phema_status checkpoint_add_relative(struct phema_checkpoint *checkpoint, c
     const char *first_path = phema_file_path(phema_checkpoint_file(checkpoint, 0));
     const char *slash = strrchr(first_path, '/');
     size_t directory_size = slash ? (size_t)(slash - first_path) + 1 : 0;
-    struct phema_text path = {0};
-    phema_text_append(&path, first_path, directory_size);
-    phema_text_append(&path, name, size);
-    enum phema_status status = phema_text_check(&path, err);
+    struct phema_strbuf path = {0};
+    phema_strbuf_append(&path, first_path, directory_size);
+    phema_strbuf_append(&path, name, size);
+    enum phema_status status = phema_strbuf_check(&path, err);
     if (!status)
         status = checkpoint_add_file(checkpoint, path.data, path.data + directory_size, err);
-    phema_text_clear(&path);
+    phema_strbuf_clear(&path);
     return status;
 }

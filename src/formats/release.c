@@ -13,7 +13,7 @@ static uint64_t extent(const struct phema_tensor *tensor)
 
 /* Rows [row, end) of the first dimension, as far as they are in the box. */
 static void release_rows(const struct phema_checkpoint *checkpoint,
-                         const struct phema_tensor *tensor, const struct phema_part *part,
+                         const struct phema_tensor *tensor, const struct phema_chunk *part,
                          uint64_t row, uint64_t end)
 {
     uint64_t first = part->start[0], last = part->start[0] + part->size[0];
@@ -24,15 +24,15 @@ static void release_rows(const struct phema_checkpoint *checkpoint,
     uint64_t row_elems = 1;
     for (unsigned d = 1; d < tensor->rank; d++)
         row_elems *= part->size[d];
-    phema_file_release(phema_checkpoint_file(checkpoint, part->file),
-                       part->offset + phema_dtype_bytes(tensor->dtype, (row - first) * row_elems),
-                       phema_dtype_bytes(tensor->dtype, (end - row) * row_elems));
+    phema_file_evict(phema_checkpoint_file(checkpoint, part->file),
+                     part->offset + phema_dtype_bytes(tensor->dtype, (row - first) * row_elems),
+                     phema_dtype_bytes(tensor->dtype, (end - row) * row_elems));
 }
 
 void phema_tensor_release(const struct phema_checkpoint *checkpoint,
                           const struct phema_tensor *tensor, uint64_t first, uint64_t n)
 {
-    if (tensor->is_decoded || n == 0)
+    if (tensor->is_compressed || n == 0)
         return;
     if (tensor->parts) {
         uint64_t row_elems = tensor->n_elems / tensor->shape[0]; /* rank 0 has no parts */
@@ -43,8 +43,8 @@ void phema_tensor_release(const struct phema_checkpoint *checkpoint,
     }
     const struct phema_file *file = phema_checkpoint_file(checkpoint, tensor->file);
     if (!tensor->stride)
-        phema_file_release(file, tensor->offset + phema_dtype_bytes(tensor->dtype, first),
-                           phema_dtype_bytes(tensor->dtype, n));
+        phema_file_evict(file, tensor->offset + phema_dtype_bytes(tensor->dtype, first),
+                         phema_dtype_bytes(tensor->dtype, n));
     else if (first + n == tensor->n_elems) /* elements lie all over its extent */
-        phema_file_release(file, tensor->offset, extent(tensor));
+        phema_file_evict(file, tensor->offset, extent(tensor));
 }

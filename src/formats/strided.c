@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* gather.c - elements of a tensor in C order: a view where the file has them so, else a copy made
+/* strided.c - elements of a tensor in C order: a view where the file has them so, else a copy made
  * row by row; and the way back. Nothing is assumed about alignment. */
 #include "strided.h"
 
@@ -10,13 +10,13 @@
 const uint8_t *phema_tensor_start(const struct phema_checkpoint *checkpoint,
                                   const struct phema_tensor *tensor)
 {
-    if (!tensor->n_elems || tensor->parts || tensor->is_decoded)
+    if (!tensor->n_elems || tensor->parts || tensor->is_compressed)
         return NULL;
     return checkpoint_content(checkpoint, tensor->file).data + tensor->offset;
 }
 
 /* The size is a constant for the compiler in each case. */
-void gather_row(uint8_t *out, const uint8_t *from, uint64_t n, uint64_t step, size_t size)
+void strided_row(uint8_t *out, const uint8_t *from, uint64_t n, uint64_t step, size_t size)
 {
     if (step == size) {
         memcpy(out, from, n * size);
@@ -113,7 +113,7 @@ const uint8_t *phema_tensor_read(const uint8_t *start, const struct phema_tensor
     for (uint64_t at = first; at < first + n;) {
         uint64_t taken = first + n - at;
         uint64_t place = part_of_row(&taken, tensor, at);
-        gather_row(out, start + place * size, taken, step * size, size);
+        strided_row(out, start + place * size, taken, step * size, size);
         out += taken * size;
         at += taken;
     }

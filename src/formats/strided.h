@@ -1,11 +1,11 @@
-/* gather.h - what copies elements together. */
-#ifndef PHEMA_FORMATS_GATHER_H
-#define PHEMA_FORMATS_GATHER_H
+/* strided.h - what copies elements together. */
+#ifndef FORMATS_STRIDED_H
+#define FORMATS_STRIDED_H
 
 #include "phema/formats.h"
 
 /* n elements of size bytes each that lie step bytes apart. */
-void gather_row(uint8_t *out, const uint8_t *from, uint64_t n, uint64_t step, size_t size);
+void strided_row(uint8_t *out, const uint8_t *from, uint64_t n, uint64_t step, size_t size);
 
 /* Elements [first, first + n) in C order of a tensor in parts: a view where one part has them so,
  * else a copy in scratch. */

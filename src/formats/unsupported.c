@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* later_formats.c - what is recognised and not read yet, so that the refusal says what the file is.
+/* unsupported.c - what is recognised and not read yet, so that the refusal says what the file is.
  * Format: POSIX ustar. */
 #include <string.h>
 

@@ -75,8 +75,8 @@ static bool list_files(struct gen_files *files, const char *directory,
     bool is_complete = files->files != NULL;
     for (size_t i = 0; is_complete && i < request->n_items; i++) {
         const struct gen_item *item = &request->items[i];
-        struct phema_text name = {0};
-        phema_text_puts(&name, item->is_truth ? "truth/" : "");
+        struct phema_strbuf name = {0};
+        phema_strbuf_puts(&name, item->is_truth ? "truth/" : "");
         gen_put_file_name(&name, item);
         struct gen_file *file = name.is_failed ? NULL : add_file(files, directory, name.data);
         is_complete = file != NULL;
@@ -85,7 +85,7 @@ static bool list_files(struct gen_files *files, const char *directory,
             file->dtype = item->is_truth ? options->truth_dtype : options->dtype;
             files->n++;
         }
-        phema_text_clear(&name);
+        phema_strbuf_clear(&name);
     }
     return is_complete;
 }
@@ -163,11 +163,11 @@ static enum phema_status open_all(struct gen_files *files, const struct phema_ge
 
 /* A file whose text is known already. */
 static enum phema_status open_beside(struct gen_files *files, const char *directory,
-                                     const char *name, const struct phema_text *text,
+                                     const char *name, const struct phema_strbuf *text,
                                      const struct phema_gen_options *options,
                                      struct phema_error *err)
 {
-    enum phema_status status = phema_text_check(text, err);
+    enum phema_status status = phema_strbuf_check(text, err);
     struct gen_file *file = status ? NULL : add_file(files, directory, name);
     if (!file)
         return status ? status : phema_fail_memory(err);
@@ -187,17 +187,17 @@ static enum phema_status open_all_beside(struct gen_files *files, const char *di
 {
     if (!gen_needs_manifest(request))
         return PHEMA_OK;
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     gen_write_manifest(&text, request);
     enum phema_status status = open_beside(files, directory, GEN_MANIFEST, &text, options, err);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
     for (size_t k = 0; !status && k < request->n_snapshot_kinds; k++) {
         const struct gen_kind *kind = &request->kinds[k];
         if (!gen_has_table(kind))
             continue;
         gen_write_table(&text, kind->profile.betas);
         status = open_beside(files, directory, kind->name, &text, options, err);
-        phema_text_clear(&text);
+        phema_strbuf_clear(&text);
     }
     return status;
 }
@@ -212,7 +212,7 @@ enum phema_status gen_files_open(struct gen_files *files, const char *directory,
     if (!list_files(files, directory, options, request))
         status = phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory for the list of files");
     if (!status)
-        status = phema_writer_allow(files->n + 1 + request->n_snapshot_kinds, err);
+        status = phema_writer_reserve_descriptors(files->n + 1 + request->n_snapshot_kinds, err);
     if (!status)
         status = open_all_beside(files, directory, options, request, err);
     if (!status)

@@ -1,11 +1,11 @@
 /* files.h - the files of a simulated training: names, headers, and writers that are open together,
  * since every part of the model is simulated once and goes into all of them. */
-#ifndef PHEMA_GEN_FILES_H
-#define PHEMA_GEN_FILES_H
+#ifndef GEN_FILES_H
+#define GEN_FILES_H
 
+#include "options.h"
 #include "phema/gen.h"
 #include "phema/writer.h"
-#include "options.h"
 #include "tensors.h"
 
 struct gen_file {

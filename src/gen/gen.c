@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 #include "files.h"
+#include "options.h"
 #include "phema/accumulate.h"
 #include "phema/cleanup.h"
 #include "phema/parallel.h"
-#include "options.h"
 #include "tensors.h"
 
 /* Two doubles and more are held for every step, and a beta takes microseconds. */

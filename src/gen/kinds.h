@@ -1,6 +1,6 @@
 /* kinds.h - one kind of files: its profile checked, its name. */
-#ifndef PHEMA_GEN_KINDS_H
-#define PHEMA_GEN_KINDS_H
+#ifndef GEN_KINDS_H
+#define GEN_KINDS_H
 
 #include "options.h"
 

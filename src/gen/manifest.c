@@ -21,10 +21,10 @@ bool gen_has_table(const struct gen_kind *kind)
     return kind->text && strncmp(kind->text, "table:", 6) == 0;
 }
 
-void gen_put_file_name(struct phema_text *text, const struct gen_item *item)
+void gen_put_file_name(struct phema_strbuf *text, const struct gen_item *item)
 {
-    phema_text_printf(text, "%s-%07" PRIu64 "-%s.safetensors",
-                      item->is_truth ? "truth" : "snapshot", item->time, item->kind->name);
+    phema_strbuf_printf(text, "%s-%07" PRIu64 "-%s.safetensors",
+                        item->is_truth ? "truth" : "snapshot", item->time, item->kind->name);
 }
 
 static void write_profile(struct phema_json_out *out, const struct gen_kind *kind)
@@ -47,7 +47,7 @@ static void write_profile(struct phema_json_out *out, const struct gen_kind *kin
     phema_json_out_close(out, '}');
 }
 
-void gen_write_manifest(struct phema_text *text, const struct gen_request *request)
+void gen_write_manifest(struct phema_strbuf *text, const struct gen_request *request)
 {
     struct phema_json_out out = {.text = text, .is_pretty = true};
     phema_json_out_open(&out, NULL, '{');
@@ -57,7 +57,7 @@ void gen_write_manifest(struct phema_text *text, const struct gen_request *reque
         const struct gen_item *item = &request->items[i];
         if (item->is_truth)
             continue;
-        struct phema_text name = {0};
+        struct phema_strbuf name = {0};
         gen_put_file_name(&name, item);
         phema_json_out_open(&out, NULL, '{');
         phema_json_out_string(&out, "file", name.data ? name.data : "");
@@ -65,16 +65,16 @@ void gen_write_manifest(struct phema_text *text, const struct gen_request *reque
         write_profile(&out, item->kind);
         phema_json_out_close(&out, '}');
         text->is_failed = text->is_failed || name.is_failed;
-        phema_text_clear(&name);
+        phema_strbuf_clear(&name);
     }
     phema_json_out_close(&out, ']');
     phema_json_out_close(&out, '}');
-    phema_text_puts(text, "\n");
+    phema_strbuf_puts(text, "\n");
 }
 
-void gen_write_table(struct phema_text *text, const struct phema_betas *betas)
+void gen_write_table(struct phema_strbuf *text, const struct phema_betas *betas)
 {
-    phema_text_puts(text, "# step beta\n");
+    phema_strbuf_puts(text, "# step beta\n");
     for (size_t i = 0; i < betas->n; i++)
-        phema_text_printf(text, "%" PRIu64 " %.17g\n", betas->steps[i], betas->betas[i]);
+        phema_strbuf_printf(text, "%" PRIu64 " %.17g\n", betas->steps[i], betas->betas[i]);
 }

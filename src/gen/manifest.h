@@ -1,10 +1,10 @@
 /* manifest.h - what stands beside snapshots that are not all power functions: the manifest, which
  * lists them with their profiles, and the tables it refers to. */
-#ifndef PHEMA_GEN_MANIFEST_H
-#define PHEMA_GEN_MANIFEST_H
+#ifndef GEN_MANIFEST_H
+#define GEN_MANIFEST_H
 
-#include "phema/strbuf.h"
 #include "options.h"
+#include "phema/strbuf.h"
 
 #define GEN_MANIFEST "manifest.json"
 
@@ -12,14 +12,14 @@
 bool gen_needs_manifest(const struct gen_request *request);
 
 /* Check the text before its use. */
-void gen_write_manifest(struct phema_text *text, const struct gen_request *request);
+void gen_write_manifest(struct phema_strbuf *text, const struct gen_request *request);
 /* Lines "step beta", as profiles table:FILE have them. */
-void gen_write_table(struct phema_text *text, const struct phema_betas *betas);
+void gen_write_table(struct phema_strbuf *text, const struct phema_betas *betas);
 
 /* The kind's table is listed in the manifest under the kind's name, as a file beside it. */
 bool gen_has_table(const struct gen_kind *kind);
 
 /* "snapshot-0001000-ema2000.safetensors" */
-void gen_put_file_name(struct phema_text *text, const struct gen_item *item);
+void gen_put_file_name(struct phema_strbuf *text, const struct gen_item *item);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* request.c - see request.h. */
+/* options.c - see options.h. */
 #include "options.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
-/* request.h - what is asked for, resolved: the kinds of files, the averages that are tracked for
+/* options.h - what is asked for, resolved: the kinds of files, the averages that are tracked for
  * them, and which file of which kind there is at what time. */
-#ifndef PHEMA_GEN_REQUEST_H
-#define PHEMA_GEN_REQUEST_H
+#ifndef GEN_OPTIONS_H
+#define GEN_OPTIONS_H
 
 #include "phema/gen.h"
 #include "train.h"

@@ -1,6 +1,6 @@
 /* tensors.h - the tensors of the simulated model: a few large ones, more small ones, one scalar. */
-#ifndef PHEMA_GEN_TENSORS_H
-#define PHEMA_GEN_TENSORS_H
+#ifndef GEN_TENSORS_H
+#define GEN_TENSORS_H
 
 #include "phema/error.h"
 #include "phema/span.h"

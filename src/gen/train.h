@@ -1,8 +1,8 @@
 /* train.h - the simulated training: how one run of parameters moves, step by step, and its averages
  * beside it. Every number depends on the seed, the parameter and the step alone, so that runs can
  * be done in any order by any thread. */
-#ifndef PHEMA_GEN_TRAIN_H
-#define PHEMA_GEN_TRAIN_H
+#ifndef GEN_TRAIN_H
+#define GEN_TRAIN_H
 
 #include "phema/error.h"
 #include "phema/profile.h"

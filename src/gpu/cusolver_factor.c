@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* factor.c - Cholesky on the first device. The module stays loaded, the device is left as it was.
+/* cusolver_factor.c - Cholesky on the first device. The module stays loaded, the device is left as
+ * it was.
  */
 #include "loader.h"
 #include "phema/gpu.h"
@@ -19,7 +20,7 @@ static enum phema_status factor(double *matrix, size_t n, struct phema_error *er
     if (!result)
         result = module->factor(0, matrix, n, &message);
     struct phema_name_buffer shown;
-    (void)phema_name_shown(&shown, message.text, strnlen(message.text, sizeof(message.text)));
+    (void)phema_name_escape(&shown, message.text, strnlen(message.text, sizeof(message.text)));
     if (result == PHEMA_CUDA_NO)
         return PHEMA_NO;
     return result ? phema_fail(err, PHEMA_ERR_RESOURCE, "--solver cusolver: %s", shown.text)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* request.c - what users write of devices. */
+/* device_list.c - what users write of devices. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -28,7 +28,7 @@ struct phema_devices {
 static const char *shown_text(struct phema_name_buffer *buffer,
                               const struct phema_cuda_message *message)
 {
-    return phema_name_shown(buffer, message->text, strnlen(message->text, sizeof(message->text)));
+    return phema_name_escape(buffer, message->text, strnlen(message->text, sizeof(message->text)));
 }
 
 static enum phema_status fail_device(const struct device *device, enum phema_status status,
@@ -101,19 +101,19 @@ static void set_limit(struct phema_devices *devices, const struct phema_device_r
     }
 }
 
-static void set_shown(struct phema_devices *devices)
+static void set_format(struct phema_devices *devices)
 {
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     for (unsigned i = 0; i < devices->n; i++)
-        phema_text_printf(&text, "%s%d", i ? "," : "cuda:", (int)devices->items[i].index);
-    phema_text_printf(&text, " (");
+        phema_strbuf_printf(&text, "%s%d", i ? "," : "cuda:", (int)devices->items[i].index);
+    phema_strbuf_printf(&text, " (");
     if (devices->n > 1)
-        phema_text_printf(&text, "%u x ", devices->n);
-    phema_text_puts_shown(&text, devices->items[0].info.name);
-    phema_text_puts(&text, ")");
+        phema_strbuf_printf(&text, "%u x ", devices->n);
+    phema_strbuf_puts_escaped(&text, devices->items[0].info.name);
+    phema_strbuf_puts(&text, ")");
     (void)snprintf(devices->shown, sizeof(devices->shown), "%s",
                    text.data && !text.is_failed ? text.data : "cuda");
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
 }
 
 PHEMA_FALLIBLE phema_devices_open(struct phema_devices **out,
@@ -133,7 +133,7 @@ PHEMA_FALLIBLE phema_devices_open(struct phema_devices **out,
         return status;
     }
     set_limit(devices, request);
-    set_shown(devices);
+    set_format(devices);
     *out = devices;
     return PHEMA_OK;
 }
@@ -151,7 +151,7 @@ unsigned phema_devices_n(const struct phema_devices *devices)
     return devices->n;
 }
 
-const char *phema_devices_shown(const struct phema_devices *devices)
+const char *phema_devices_format(const struct phema_devices *devices)
 {
     return devices->shown;
 }

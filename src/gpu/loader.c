@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* module.c - see module.h. Loaded, it stays: CUDA does not like to go. */
+/* loader.c - see loader.h. Loaded, it stays: CUDA does not like to go. */
 #include "loader.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #define FILE_NAME "posthoc-ema-cuda.so"
 #define MAX_PATH  4096
 
-PHEMA_FALLIBLE module_places_find(struct module_places *out, struct phema_error *err)
+PHEMA_FALLIBLE module_paths_find(struct module_paths *out, struct phema_error *err)
 {
     char program[MAX_PATH];
     ssize_t size = readlink("/proc/self/exe", program, sizeof(program));
@@ -25,12 +25,12 @@ PHEMA_FALLIBLE module_places_find(struct module_places *out, struct phema_error 
                           strerror(size < 0 ? errno : ENAMETOOLONG));
     while (size && program[size - 1] != '/')
         size--;
-    struct module_places places = {.n = 0};
+    struct module_paths places = {.n = 0};
     static const char *const directories[] = {"", PHEMA_MODULE_DIRECTORY "/"};
     for (size_t i = 0; i < sizeof(directories) / sizeof(*directories); i++) {
         if (asprintf(&places.paths[places.n], "%.*s%s" FILE_NAME, (int)size, program,
                      directories[i]) < 0) {
-            module_places_clear(&places);
+            module_paths_clear(&places);
             return phema_fail_memory(err);
         }
         places.n++;
@@ -39,7 +39,7 @@ PHEMA_FALLIBLE module_places_find(struct module_places *out, struct phema_error 
     return PHEMA_OK;
 }
 
-void module_places_clear(struct module_places *places)
+void module_paths_clear(struct module_paths *places)
 {
     for (size_t i = 0; i < places->n; i++)
         free(places->paths[i]);
@@ -87,8 +87,8 @@ PHEMA_FALLIBLE module_load_file(const struct phema_cuda_module **out, const char
 
 PHEMA_FALLIBLE module_load(const struct phema_cuda_module **out, struct phema_error *err)
 {
-    struct module_places places;
-    enum phema_status status = module_places_find(&places, err);
+    struct module_paths places;
+    enum phema_status status = module_paths_find(&places, err);
     if (status)
         return status;
     status = PHEMA_NO;
@@ -98,6 +98,6 @@ PHEMA_FALLIBLE module_load(const struct phema_cuda_module **out, struct phema_er
         status = phema_fail(err, PHEMA_ERR_RESOURCE,
                             "the CUDA module is not installed: neither %s nor %s is there",
                             places.paths[0], places.paths[1]);
-    module_places_clear(&places);
+    module_paths_clear(&places);
     return status;
 }

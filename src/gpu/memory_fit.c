@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fit.c - how much memory a run takes of a device. Sums are made in registers, so that what grows
- * with the number of targets are the rows of results alone, and those go out a few at a time; what
- * counts are the tiles of all inputs of every thread. */
+/* memory_fit.c - how much memory a run takes of a device. Sums are made in registers, so that what
+ * grows with the number of targets are the rows of results alone, and those go out a few at a time;
+ * what counts are the tiles of all inputs of every thread. */
 #include "phema/gpu.h"
 #include "phema/strbuf.h"
 
@@ -133,6 +133,6 @@ PHEMA_FALLIBLE phema_device_fit(struct phema_device_fit *out,
         err, PHEMA_ERR_RESOURCE,
         "--gpu-memory: of each device %s may be taken, and at least %s are needed: the "
         "smallest tiles of %llu snapshots",
-        phema_size_shown(&given, limit_bytes), phema_size_shown(&wanted, fit.device_bytes),
+        phema_size_format(&given, limit_bytes), phema_size_format(&wanted, fit.device_bytes),
         (unsigned long long)demand->n_inputs);
 }

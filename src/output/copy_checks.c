@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* template_checks.c - what replacing tensors in a copy would change along: tensors that share their
+/* copy_checks.c - what replacing tensors in a copy would change along: tensors that share their
  * storage, rows that are one row in the file. */
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "outputs.h"
 
 static struct phema_tensor tensor_at(const struct phema_series *series,
-                                     const struct phema_place *place, uint64_t shift,
+                                     const struct phema_tensor_location *place, uint64_t shift,
                                      enum phema_dtype dtype, size_t i)
 {
     struct phema_tensor tensor = series->tensors[i].tensor;
@@ -64,8 +64,8 @@ static enum phema_status fail_overlap(const struct phema_checkpoint *template, c
     return phema_fail(
         err, PHEMA_ERR_INPUTS,
         "%s: tensor '%s': shares storage with '%s', %s; write .safetensors instead",
-        phema_checkpoint_path(template), phema_name_shown(&first, a->name, a->name_size),
-        phema_name_shown(&second, b->name, b->name_size),
+        phema_checkpoint_path(template), phema_name_escape(&first, a->name, a->name_size),
+        phema_name_escape(&second, b->name, b->name_size),
         is_kept ? "which is not replaced" : "and the snapshots do not all share it alike");
 }
 
@@ -137,7 +137,7 @@ static enum phema_status check_expanded(bool *is_in_order, const struct phema_se
                     "%s: tensor '%s': is expanded (its rows are one row in the file), but not in "
                     "%s; write .safetensors instead",
                     phema_checkpoint_path(template),
-                    phema_name_shown(&shown, written->name, written->name_size),
+                    phema_name_escape(&shown, written->name, written->name_size),
                     series->snapshots[k].label);
         }
     }
@@ -145,7 +145,7 @@ static enum phema_status check_expanded(bool *is_in_order, const struct phema_se
 }
 
 PHEMA_FALLIBLE template_check(const struct draft *draft, const struct phema_checkpoint *template,
-                              const struct phema_place *places, uint64_t shift,
+                              const struct phema_tensor_location *places, uint64_t shift,
                               struct phema_error *err)
 {
     const struct phema_series *series = draft->plan->series;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* layout_template.c - copies of a checkpoint in which tensors are replaced: dtypes and shapes stay,
+/* layout_copy.c - copies of a checkpoint in which tensors are replaced: dtypes and shapes stay,
  * so every place in the file does. What would change a tensor that is to stay is refused. */
 #include <stdlib.h>
 #include <string.h>
@@ -111,14 +111,14 @@ static enum phema_status use_newest(struct draft *draft, size_t j, struct phema_
 static const struct phema_tensor *find_in(const struct phema_checkpoint *template, const char *key,
                                           const struct phema_tensor *tensor)
 {
-    struct phema_text name = {0};
+    struct phema_strbuf name = {0};
     if (*key)
-        phema_text_printf(&name, "%s.", key);
-    phema_text_append(&name, tensor->name, tensor->name_size);
+        phema_strbuf_printf(&name, "%s.", key);
+    phema_strbuf_append(&name, tensor->name, tensor->name_size);
     const struct phema_tensor *found =
         name.is_failed ? NULL
                        : phema_checkpoint_find(template, name.data ? name.data : "", name.size);
-    phema_text_clear(&name);
+    phema_strbuf_clear(&name);
     return found;
 }
 
@@ -168,7 +168,7 @@ static enum phema_status find_key(const char **out, const struct draft *draft,
                       "%s: has no tensor '%s%s%s', so it is no checkpoint of the same model; --key "
                       "names the subtree, --include what to replace",
                       phema_checkpoint_path(template), key, *key ? "." : "",
-                      phema_name_shown(&shown, missing->name, missing->name_size));
+                      phema_name_escape(&shown, missing->name, missing->name_size));
 }
 
 static bool may_hold(enum phema_dtype dtype, enum phema_dtype average)
@@ -185,7 +185,7 @@ static enum phema_status place_into(struct draft *draft, const struct phema_chec
 {
     const struct phema_series_tensor *entry = &draft->plan->series->tensors[i];
     const struct phema_tensor *tensor = &entry->tensor;
-    struct phema_place *place = &draft->outputs->places[i];
+    struct phema_tensor_location *place = &draft->outputs->places[i];
     const struct phema_tensor *found = find_in(template, key, tensor);
     bool fits = found && found->rank == tensor->rank && may_hold(found->dtype, tensor->dtype);
     for (unsigned d = 0; fits && d < tensor->rank; d++)
@@ -197,15 +197,15 @@ static enum phema_status place_into(struct draft *draft, const struct phema_chec
         return PHEMA_OK;
     size_t first = entry->same_as;
     struct phema_name_buffer shown;
-    (void)phema_name_shown(&shown, found->name, found->name_size);
+    (void)phema_name_escape(&shown, found->name, found->name_size);
     if (!fits)
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "%s: tensor '%s': has another shape, or a dtype that cannot hold the "
                           "average; the snapshots are of another model",
                           phema_checkpoint_path(template), shown.text);
     draft->outputs->dtypes[i] = found->dtype;
-    *place =
-        (struct phema_place){.offset = found->offset, .stride = found->stride, .file = found->file};
+    *place = (struct phema_tensor_location){
+        .offset = found->offset, .stride = found->stride, .file = found->file};
     if (first != i && draft->outputs->dtypes[first] != found->dtype)
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "%s: tensor '%s': is tied to another one in the snapshots, which has "
@@ -247,18 +247,18 @@ static enum phema_status write_sidecar(struct draft *draft, size_t j, struct phe
         provenance_make(&provenance, draft->plan, &draft->plan->targets[j], draft->options, err);
     if (status)
         return status;
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     struct phema_json_out out = {.text = &text, .is_pretty = true};
     phema_json_out_open(&out, NULL, '{');
     size_t n = provenance.n - 1; /* the last is an object by itself */
     for (size_t i = 0; i < n; i++)
         phema_json_out_string(&out, provenance.items[i].key, provenance.items[i].value);
-    phema_text_printf(&text, ",\n \"%s\": %s\n}\n", provenance.items[n].key,
-                      provenance.items[n].value);
+    phema_strbuf_printf(&text, ",\n \"%s\": %s\n}\n", provenance.items[n].key,
+                        provenance.items[n].value);
     provenance_clear(&provenance);
-    status = phema_text_check(&text, err);
+    status = phema_strbuf_check(&text, err);
     if (status)
-        phema_text_clear(&text);
+        phema_strbuf_clear(&text);
     draft->outputs->items[j].sidecar = text.data;
     return status ? status
                   : outputs_find_digests(draft, &draft->outputs->items[j], j, text.data, text.size,

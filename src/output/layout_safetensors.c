@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* layout_fresh.c - new safetensors files: header, metadata, places. */
+/* layout_safetensors.c - new safetensors files: header, metadata, places. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,7 +70,7 @@ PHEMA_FALLIBLE outputs_add_file(struct draft *draft, struct phema_output *output
         status = outputs_find_digests(draft, output, target, (const char *)file->header,
                                       file->header_size, err);
     for (size_t x = 0; x < n && !status; x++)
-        draft->outputs->places[index[x]] = (struct phema_place){
+        draft->outputs->places[index[x]] = (struct phema_tensor_location){
             .offset = offsets[x] - file->header_size, .file = output->n_files - 1};
     output->size_bytes += file->size_bytes;
     output->places = draft->outputs->places;

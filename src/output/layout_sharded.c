@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* layout_shards.c - a directory of safetensors files and their index: the shards of the newest
+/* layout_sharded.c - a directory of safetensors files and their index: the shards of the newest
  * snapshot again, or new ones of a size. Config and tokenizer files beside the newest are copied,
  * so that the directory loads like the one it comes from. */
 #include <dirent.h>
@@ -120,7 +120,7 @@ static enum phema_status add_index(struct draft *draft, const struct sharding *s
     uint64_t total = 0;
     for (size_t i = 0; i < series->n_tensors; i++)
         total += draft->tensors[i].size_bytes;
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     struct phema_json_out out = {.text = &text, .is_pretty = true};
     phema_json_out_open(&out, NULL, '{');
     phema_json_out_open(&out, "metadata", '{');
@@ -133,15 +133,15 @@ static enum phema_status add_index(struct draft *draft, const struct sharding *s
     }
     phema_json_out_close(&out, '}');
     phema_json_out_close(&out, '}');
-    phema_text_puts(&text, "\n");
-    enum phema_status status = phema_text_check(&text, err);
+    phema_strbuf_puts(&text, "\n");
+    enum phema_status status = phema_strbuf_check(&text, err);
     if (!status && text.size > PHEMA_MAX_INDEX_BYTES)
         status = phema_fail(err, PHEMA_ERR_OUTPUT,
                             "the index of the shards has %zu bytes, more than the %zu that are "
                             "read; write one file, or leave tensors out with --exclude",
                             text.size, PHEMA_MAX_INDEX_BYTES);
     if (status) {
-        phema_text_clear(&text);
+        phema_strbuf_clear(&text);
         return status;
     }
     return add_side_file(draft, sharding->index_name, NULL, text.data, err);

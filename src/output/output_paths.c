@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* output_names.c - what form outputs have and what each is called. What OUT ends in says what is
+/* output_paths.c - what form outputs have and what each is called. What OUT ends in says what is
  * written; a directory takes what the snapshots are. */
 #include <math.h>
 #include <stdio.h>
@@ -63,20 +63,20 @@ static enum phema_status fill_template(char **path, const char *template,
     show_time(time, sizeof(time), target->named_time);
     show_sigma(sigma, sizeof(sigma), target->sigma_rel);
     const char *profile = target->file_part ? target->file_part : sigma;
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     enum phema_status status = PHEMA_OK;
     for (const char *at = template; *at && !status;) {
         if (strncmp(at, "{time}", 6) == 0) {
-            phema_text_puts(&text, time);
+            phema_strbuf_puts(&text, time);
             at += 6;
         } else if (strncmp(at, "{sigma}", 7) == 0) {
-            phema_text_puts(&text, profile);
+            phema_strbuf_puts(&text, profile);
             at += 7;
         } else if (strncmp(at, "{profile}", 9) == 0) {
-            phema_text_puts(&text, profile);
+            phema_strbuf_puts(&text, profile);
             at += 9;
         } else if (strncmp(at, "{{", 2) == 0) {
-            phema_text_append(&text, at, 1);
+            phema_strbuf_append(&text, at, 1);
             at += 2;
         } else if (*at == '{') {
             status =
@@ -85,11 +85,11 @@ static enum phema_status fill_template(char **path, const char *template,
                            "brace of the name",
                            template);
         } else {
-            phema_text_append(&text, at++, 1);
+            phema_strbuf_append(&text, at++, 1);
         }
     }
     if (!status)
-        status = phema_text_check(&text, err);
+        status = phema_strbuf_check(&text, err);
     if (!status && !text.data)
         status = phema_fail(err, PHEMA_ERR_USAGE, "OUT is empty");
     *path = text.data;
@@ -141,7 +141,7 @@ static enum phema_status fail_unclear(const char *out, struct phema_error *err)
 }
 
 /* OUT as a template of names for every target; *directory: whether it is one that holds them. */
-static enum phema_status choose_template(struct phema_text *template, struct draft *draft,
+static enum phema_status choose_template(struct phema_strbuf *template, struct draft *draft,
                                          struct phema_error *err)
 {
     const struct phema_outputs_options *options = draft->options;
@@ -181,14 +181,14 @@ static enum phema_status choose_template(struct phema_text *template, struct dra
         return fail_unclear(out, err);
     while (is_sharded && size > 1 && out[size - 1] == '/')
         size--;
-    phema_text_append(template, out, size);
+    phema_strbuf_append(template, out, size);
     /* one sharded checkpoint is OUT itself; all else in a directory has names */
     if (!is_file && !is_template && !(is_sharded && m == 1))
-        phema_text_printf(template, "%sphema-{time}-{sigma}%s", out[size - 1] == '/' ? "" : "/",
-                          end);
+        phema_strbuf_printf(template, "%sphema-{time}-{sigma}%s", out[size - 1] == '/' ? "" : "/",
+                            end);
     else if (!is_file && is_template && !is_sharded)
-        phema_text_printf(template, "phema-{time}-{sigma}%s", end);
-    return phema_text_check(template, err);
+        phema_strbuf_printf(template, "phema-{time}-{sigma}%s", end);
+    return phema_strbuf_check(template, err);
 }
 
 /* The directory that has to be made for the outputs, when it is not there. */
@@ -214,13 +214,13 @@ PHEMA_FALLIBLE outputs_name(struct draft *draft, struct phema_error *err)
 {
     struct phema_outputs *outputs = draft->outputs;
     const struct phema_plan *plan = draft->plan;
-    struct phema_text template = {0};
+    struct phema_strbuf template = {0};
     enum phema_status status = choose_template(&template, draft, err);
     if (!status)
         status = find_directory(draft, template.data, err);
     for (size_t j = 0; !status && j < plan->m; j++)
         status = fill_template(&outputs->items[j].path, template.data, &plan->targets[j], err);
-    phema_text_clear(&template);
+    phema_strbuf_clear(&template);
     for (size_t j = 1; !status && j < plan->m; j++)
         for (size_t i = 0; !status && i < j; i++)
             if (strcmp(outputs->items[i].path, outputs->items[j].path) == 0)

@@ -1,7 +1,7 @@
 /* outputs.h - private to the files that make outputs: names, then a layout for the form they have.
  */
-#ifndef PLAN_OUTPUTS_H
-#define PLAN_OUTPUTS_H
+#ifndef OUTPUT_OUTPUTS_H
+#define OUTPUT_OUTPUTS_H
 
 #include "phema/output.h"
 #include "phema/strbuf.h"
@@ -45,7 +45,7 @@ PHEMA_FALLIBLE outputs_find_digests(const struct draft *draft, struct phema_outp
  * PHEMA_ERR_INPUTS  one of them shares bytes with a tensor that stays, or with another one that not
  *                   all snapshots share alike */
 PHEMA_FALLIBLE template_check(const struct draft *draft, const struct phema_checkpoint *template,
-                              const struct phema_place *places, uint64_t shift,
+                              const struct phema_tensor_location *places, uint64_t shift,
                               struct phema_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* recorded.c - the provenance of an output, read again: nothing in it is believed before it was
- * looked at, and nothing that it names is opened here. */
+/* provenance_read.c - the provenance of an output, read again: nothing in it is believed before it
+ * was looked at, and nothing that it names is opened here. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 /* ---- Reading ---- */
 
-static const char *keep(struct phema_recorded *recorded, const struct phema_json *value)
+static const char *keep(struct phema_provenance *recorded, const struct phema_json *value)
 {
     size_t size = 0;
     const char *text = phema_json_string(value, &size);
@@ -41,10 +41,10 @@ static bool read_sum(struct phema_hash_sum *sum, const struct phema_json *value)
     return text && strlen(text) == size && phema_hash_sum_read(sum, text);
 }
 
-static enum phema_status read_input(struct phema_recorded *recorded, size_t k,
+static enum phema_status read_input(struct phema_provenance *recorded, size_t k,
                                     const struct phema_json *value, struct phema_error *err)
 {
-    struct phema_recorded_input *input = &recorded->inputs[k];
+    struct phema_provenance_input *input = &recorded->inputs[k];
     input->file = phema_json_path(&recorded->memory, value, "file");
     input->digest = keep(recorded, phema_json_get(value, "xxh3"));
     bool is_whole =
@@ -70,8 +70,8 @@ static enum phema_status read_input(struct phema_recorded *recorded, size_t k,
     return PHEMA_OK;
 }
 
-static enum phema_status read_inputs(struct phema_recorded *recorded, const struct phema_json *list,
-                                     struct phema_error *err)
+static enum phema_status read_inputs(struct phema_provenance *recorded,
+                                     const struct phema_json *list, struct phema_error *err)
 {
     size_t n = phema_json_length(list);
     if (!list || phema_json_type(list) != PHEMA_JSON_ARRAY || n == 0)
@@ -86,10 +86,10 @@ static enum phema_status read_inputs(struct phema_recorded *recorded, const stru
     return status;
 }
 
-static enum phema_status read_rule(struct phema_recorded *recorded, size_t r,
+static enum phema_status read_rule(struct phema_provenance *recorded, size_t r,
                                    const struct phema_json *value, struct phema_error *err)
 {
-    struct phema_recorded_rule *rule = &recorded->rules[r];
+    struct phema_provenance_rule *rule = &recorded->rules[r];
     const struct phema_json *weights = phema_json_get(value, "weights");
     rule->pattern = keep(recorded, phema_json_get(value, "pattern"));
     rule->is_copy = phema_json_boolean(phema_json_get(value, "copy"));
@@ -111,8 +111,8 @@ static enum phema_status read_rule(struct phema_recorded *recorded, size_t r,
     return PHEMA_OK;
 }
 
-static enum phema_status read_rules(struct phema_recorded *recorded, const struct phema_json *list,
-                                    struct phema_error *err)
+static enum phema_status read_rules(struct phema_provenance *recorded,
+                                    const struct phema_json *list, struct phema_error *err)
 {
     size_t n = phema_json_length(list);
     if (!list)
@@ -136,7 +136,7 @@ static bool is_precision(const char *accumulator)
            strcmp(accumulator, "f32") == 0;
 }
 
-static enum phema_status read_record(struct phema_recorded *recorded,
+static enum phema_status read_record(struct phema_provenance *recorded,
                                      const struct phema_json *record, struct phema_error *err)
 {
     uint64_t version = 0;
@@ -160,7 +160,7 @@ static enum phema_status read_record(struct phema_recorded *recorded,
     return status;
 }
 
-static enum phema_status read_text(struct phema_recorded *recorded, struct phema_span text,
+static enum phema_status read_text(struct phema_provenance *recorded, struct phema_span text,
                                    struct phema_error *err)
 {
     struct phema_json *root = NULL;
@@ -174,15 +174,15 @@ static enum phema_status read_text(struct phema_recorded *recorded, struct phema
     return status ? phema_fail_in(err, status, "provenance") : PHEMA_OK;
 }
 
-PHEMA_FALLIBLE phema_recorded_parse(struct phema_recorded **out, struct phema_span text,
-                                    struct phema_error *err)
+PHEMA_FALLIBLE phema_provenance_parse(struct phema_provenance **out, struct phema_span text,
+                                      struct phema_error *err)
 {
-    struct phema_recorded *recorded = calloc(1, sizeof(*recorded));
+    struct phema_provenance *recorded = calloc(1, sizeof(*recorded));
     if (!recorded)
         return phema_fail_memory(err);
     enum phema_status status = read_text(recorded, text, err);
     if (status)
-        phema_recorded_close(recorded);
+        phema_provenance_close(recorded);
     else
         *out = recorded;
     return status;
@@ -192,16 +192,16 @@ PHEMA_FALLIBLE phema_recorded_parse(struct phema_recorded **out, struct phema_sp
 static enum phema_status open_beside(struct phema_file **out, const char *path,
                                      struct phema_error *err)
 {
-    struct phema_text name = {0};
-    phema_text_printf(&name, "%s.json", path);
-    enum phema_status status = phema_text_check(&name, err);
+    struct phema_strbuf name = {0};
+    phema_strbuf_printf(&name, "%s.json", path);
+    enum phema_status status = phema_strbuf_check(&name, err);
     struct phema_error ignored = {""};
     struct phema_file *file = NULL;
     if (!status && phema_file_open(&file, name.data, &ignored) == PHEMA_OK &&
         phema_file_span(file).size > MAX_TEXT)
         status = phema_fail(err, PHEMA_ERR_FILE,
                             "%s: is larger than 64 MiB, which no provenance is", name.data);
-    phema_text_clear(&name);
+    phema_strbuf_clear(&name);
     if (status)
         phema_file_close(file);
     else
@@ -209,13 +209,13 @@ static enum phema_status open_beside(struct phema_file **out, const char *path,
     return status;
 }
 
-PHEMA_FALLIBLE phema_recorded_open(struct phema_recorded **out, const char *path,
-                                   const struct phema_checkpoint_options *options,
-                                   struct phema_error *err)
+PHEMA_FALLIBLE phema_provenance_open(struct phema_provenance **out, const char *path,
+                                     const struct phema_checkpoint_options *options,
+                                     struct phema_error *err)
 {
     struct phema_checkpoint *checkpoint = NULL;
     struct phema_file *beside = NULL;
-    struct phema_recorded *recorded = NULL;
+    struct phema_provenance *recorded = NULL;
     enum phema_status status = phema_checkpoint_open(&checkpoint, path, options, err);
     if (status)
         return status;
@@ -231,7 +231,7 @@ PHEMA_FALLIBLE phema_recorded_open(struct phema_recorded **out, const char *path
                        "by synth?",
                        path, path);
     else if (!status) {
-        status = phema_recorded_parse(&recorded, text, err);
+        status = phema_provenance_parse(&recorded, text, err);
         if (status)
             status = phema_fail_in(err, status, "%s%s", path, beside ? ".json" : "");
     }
@@ -245,7 +245,7 @@ PHEMA_FALLIBLE phema_recorded_open(struct phema_recorded **out, const char *path
     return PHEMA_OK;
 }
 
-void phema_recorded_close(struct phema_recorded *recorded)
+void phema_provenance_close(struct phema_provenance *recorded)
 {
     if (!recorded)
         return;
@@ -261,7 +261,8 @@ static bool is_same_number(double a, double b)
     return a == b || (isnan(a) && isnan(b));
 }
 
-size_t phema_recorded_target(const struct phema_recorded *recorded, const struct phema_plan *plan)
+size_t phema_provenance_target(const struct phema_provenance *recorded,
+                               const struct phema_plan *plan)
 {
     for (size_t j = 0; j < plan->m; j++) {
         const struct phema_target *target = &plan->targets[j];
@@ -281,7 +282,7 @@ static size_t n_listed(const struct phema_plan *plan, size_t target)
     return plan->series->n - plan->targets[target].n_left_out;
 }
 
-static bool is_recorded(const struct phema_recorded *recorded, const char *label)
+static bool is_recorded(const struct phema_provenance *recorded, const char *label)
 {
     for (size_t k = 0; k < recorded->n_inputs; k++)
         if (strcmp(recorded->inputs[k].file, label) == 0)
@@ -289,7 +290,7 @@ static bool is_recorded(const struct phema_recorded *recorded, const char *label
     return false;
 }
 
-static enum phema_status check_input(const struct phema_recorded_input *input,
+static enum phema_status check_input(const struct phema_provenance_input *input,
                                      const struct phema_snapshot *snapshot, struct phema_error *err)
 {
     uint64_t bytes = phema_snapshot_bytes(snapshot);
@@ -304,12 +305,12 @@ static enum phema_status check_input(const struct phema_recorded_input *input,
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE phema_recorded_check_inputs(const struct phema_recorded *recorded,
-                                           const struct phema_plan *plan, size_t target,
-                                           struct phema_error *err)
+PHEMA_FALLIBLE phema_provenance_check_inputs(const struct phema_provenance *recorded,
+                                             const struct phema_plan *plan, size_t target,
+                                             struct phema_error *err)
 {
     const struct phema_snapshot *snapshots = plan->series->snapshots;
-    const struct phema_recorded_input *inputs = recorded->inputs;
+    const struct phema_provenance_input *inputs = recorded->inputs;
     size_t n = n_listed(plan, target);
     for (size_t k = 0; k < n || k < recorded->n_inputs; k++) {
         bool is_listed = k < n, is_input = k < recorded->n_inputs;
@@ -335,9 +336,9 @@ struct fact {
     double said, is;
 };
 
-static const char *fact_shown(struct phema_name_buffer *buffer, double value)
+static const char *fact_format(struct phema_name_buffer *buffer, double value)
 {
-    return isnan(value) ? "none" : phema_number_shown(buffer, value);
+    return isnan(value) ? "none" : phema_number_format(buffer, value);
 }
 
 static enum phema_status check_facts(const char *row, const char *name, const char *source,
@@ -347,13 +348,13 @@ static enum phema_status check_facts(const char *row, const char *name, const ch
         struct phema_name_buffer said, is;
         if (!is_same_number(facts[i].said, facts[i].is))
             return phema_fail(err, PHEMA_NO, "%s '%s': the provenance gives %s %s, the %s gives %s",
-                              row, name, facts[i].name, fact_shown(&said, facts[i].said), source,
-                              fact_shown(&is, facts[i].is));
+                              row, name, facts[i].name, fact_format(&said, facts[i].said), source,
+                              fact_format(&is, facts[i].is));
     }
     return PHEMA_OK;
 }
 
-static enum phema_status check_row(const struct phema_recorded_input *input,
+static enum phema_status check_row(const struct phema_provenance_input *input,
                                    const struct phema_snapshot *snapshot, struct phema_error *err)
 {
     uint64_t update_every = snapshot->profile.update_every;
@@ -374,14 +375,14 @@ static enum phema_status check_row(const struct phema_recorded_input *input,
                       snapshot->label, input->spec ? input->spec : "none", spec ? spec : "none");
 }
 
-PHEMA_FALLIBLE phema_recorded_check_rows(const struct phema_recorded *recorded,
-                                         const struct phema_plan *plan, struct phema_error *err)
+PHEMA_FALLIBLE phema_provenance_check_rows(const struct phema_provenance *recorded,
+                                           const struct phema_plan *plan, struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
     for (size_t k = 0; k < recorded->n_inputs && !status; k++)
         status = check_row(&recorded->inputs[k], &plan->series->snapshots[k], err);
     for (size_t r = 0; r < recorded->n_rules && r < plan->n_rules && !status; r++) {
-        const struct phema_recorded_rule *said = &recorded->rules[r];
+        const struct phema_provenance_rule *said = &recorded->rules[r];
         const struct phema_plan_rule *rule = &plan->rules[r];
         const struct fact facts[] = {{"sigma_rel", said->sigma_rel, rule->sigma_rel},
                                      {"gamma", said->gamma, rule->gamma}};
@@ -390,8 +391,8 @@ PHEMA_FALLIBLE phema_recorded_check_rows(const struct phema_recorded *recorded,
     return status;
 }
 
-size_t phema_recorded_changed(size_t *changed, const struct phema_recorded *recorded,
-                              const struct phema_hash_sum *sums)
+size_t phema_provenance_changed(size_t *changed, const struct phema_provenance *recorded,
+                                const struct phema_hash_sum *sums)
 {
     size_t n = 0;
     for (size_t k = 0; k < recorded->n_inputs; k++) {
@@ -402,7 +403,7 @@ size_t phema_recorded_changed(size_t *changed, const struct phema_recorded *reco
     return n;
 }
 
-static enum phema_status check_rules(const struct phema_recorded *recorded,
+static enum phema_status check_rules(const struct phema_provenance *recorded,
                                      const struct phema_plan *plan, struct phema_error *err)
 {
     bool are_same = recorded->n_rules == plan->n_rules;
@@ -412,7 +413,7 @@ static enum phema_status check_rules(const struct phema_recorded *recorded,
     return are_same ? PHEMA_OK : phema_fail(err, PHEMA_NO, "its rules are others");
 }
 
-static bool are_same_weights(const struct phema_recorded *recorded, const double *weights,
+static bool are_same_weights(const struct phema_provenance *recorded, const double *weights,
                              const double *of_rule)
 {
     for (size_t k = 0; k < recorded->n_inputs; k++)
@@ -421,9 +422,9 @@ static bool are_same_weights(const struct phema_recorded *recorded, const double
     return true;
 }
 
-PHEMA_FALLIBLE phema_recorded_check_weights(const struct phema_recorded *recorded,
-                                            const struct phema_plan *plan, size_t target,
-                                            struct phema_error *err)
+PHEMA_FALLIBLE phema_provenance_check_weights(const struct phema_provenance *recorded,
+                                              const struct phema_plan *plan, size_t target,
+                                              struct phema_error *err)
 {
     const struct phema_target *wanted = &plan->targets[target];
     enum phema_status status = check_rules(recorded, plan, err);
@@ -437,8 +438,9 @@ PHEMA_FALLIBLE phema_recorded_check_weights(const struct phema_recorded *recorde
     return status;
 }
 
-PHEMA_FALLIBLE phema_recorded_take(const struct phema_recorded *recorded, struct phema_plan *plan,
-                                   size_t target, struct phema_error *err)
+PHEMA_FALLIBLE phema_provenance_apply(const struct phema_provenance *recorded,
+                                      struct phema_plan *plan, size_t target,
+                                      struct phema_error *err)
 {
     if (check_rules(recorded, plan, err) || recorded->n_inputs != n_listed(plan, target))
         return phema_fail(err, PHEMA_ERR_INPUTS,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* provenance.c - see provenance.h. */
+/* provenance_write.c - see provenance_write.h. */
 #include "provenance_write.h"
 
 #include <math.h>
@@ -10,30 +10,32 @@
 #include "phema/json.h"
 
 /* For a shell: spaces and paths of any kind are in it. */
-static void write_quoted(struct phema_text *text, const char *word)
+static void write_quoted(struct phema_strbuf *text, const char *word)
 {
-    phema_text_puts(text, "'");
+    phema_strbuf_puts(text, "'");
     for (; *word; word++)
-        phema_text_printf(text, *word == '\'' ? "'\\''" : "%c", *word);
-    phema_text_puts(text, "'");
+        phema_strbuf_printf(text, *word == '\'' ? "'\\''" : "%c", *word);
+    phema_strbuf_puts(text, "'");
 }
 
-static void write_command(struct phema_text *text, const struct phema_target *target,
+static void write_command(struct phema_strbuf *text, const struct phema_target *target,
                           const struct phema_outputs_options *options)
 {
     struct phema_name_buffer number;
-    phema_text_puts(text, "posthoc-ema synth");
+    phema_strbuf_puts(text, "posthoc-ema synth");
     if (target->is_by_gamma)
-        phema_text_printf(text, " --gamma %s", phema_number_shown(&number, target->gamma));
+        phema_strbuf_printf(text, " --gamma %s", phema_number_format(&number, target->gamma));
     else if (!isnan(target->sigma_rel) && !target->is_width_in_file)
-        phema_text_printf(text, " --sigma-rel %s", phema_number_shown(&number, target->sigma_rel));
+        phema_strbuf_printf(text, " --sigma-rel %s",
+                            phema_number_format(&number, target->sigma_rel));
     else if (target->spec && !target->is_width_in_file) {
-        phema_text_puts(text, " --profile ");
+        phema_strbuf_puts(text, " --profile ");
         write_quoted(text, target->spec);
     }
     if (!target->is_time_in_file)
-        phema_text_printf(text, " --at %s", phema_number_shown(&number, target->named_time));
-    phema_text_printf(text, "%s%s", *options->command_options ? " " : "", options->command_options);
+        phema_strbuf_printf(text, " --at %s", phema_number_format(&number, target->named_time));
+    phema_strbuf_printf(text, "%s%s", *options->command_options ? " " : "",
+                        options->command_options);
 }
 
 static void write_snapshots(struct phema_json_out *out, const struct phema_plan *plan,
@@ -100,12 +102,12 @@ static void write_rules(struct phema_json_out *out, const struct phema_plan *pla
     phema_json_out_close(out, ']');
 }
 
-static void write_provenance(struct phema_text *text, const struct phema_plan *plan,
+static void write_provenance(struct phema_strbuf *text, const struct phema_plan *plan,
                              const struct phema_target *target,
                              const struct phema_outputs_options *options)
 {
     const struct phema_solution *solution = &target->solution;
-    struct phema_text command = {0};
+    struct phema_strbuf command = {0};
     write_command(&command, target, options);
     struct phema_json_out out = {.text = text};
     phema_json_out_open(&out, NULL, '{');
@@ -138,7 +140,7 @@ static void write_provenance(struct phema_text *text, const struct phema_plan *p
     phema_json_out_close(&out, '}');
     if (command.is_failed)
         text->is_failed = true;
-    phema_text_clear(&command);
+    phema_strbuf_clear(&command);
 }
 
 static void add(struct provenance *provenance, const char *key, const char *value)
@@ -152,16 +154,16 @@ PHEMA_FALLIBLE provenance_make(struct provenance *out, const struct phema_plan *
                                const struct phema_outputs_options *options, struct phema_error *err)
 {
     *out = (struct provenance){0};
-    add(out, "posthoc_ema.time", phema_number_shown(&out->numbers[0], target->time));
+    add(out, "posthoc_ema.time", phema_number_format(&out->numbers[0], target->time));
     if (!isnan(target->gamma)) {
-        add(out, "posthoc_ema.sigma_rel", phema_number_shown(&out->numbers[1], target->sigma_rel));
-        add(out, "posthoc_ema.gamma", phema_number_shown(&out->numbers[2], target->gamma));
+        add(out, "posthoc_ema.sigma_rel", phema_number_format(&out->numbers[1], target->sigma_rel));
+        add(out, "posthoc_ema.gamma", phema_number_format(&out->numbers[2], target->gamma));
     } else if (target->spec) {
         add(out, "posthoc_ema.profile", target->spec);
     }
     add(out, "posthoc_ema.unit", plan->series->unit);
     write_provenance(&out->text, plan, target, options);
-    enum phema_status status = phema_text_check(&out->text, err);
+    enum phema_status status = phema_strbuf_check(&out->text, err);
     if (status) {
         provenance_clear(out);
         return status;
@@ -172,5 +174,5 @@ PHEMA_FALLIBLE provenance_make(struct provenance *out, const struct phema_plan *
 
 void provenance_clear(struct provenance *provenance)
 {
-    phema_text_clear(&provenance->text);
+    phema_strbuf_clear(&provenance->text);
 }

@@ -1,6 +1,6 @@
-/* provenance.h - how an output was made, as metadata that travel inside it. */
-#ifndef PLAN_PROVENANCE_H
-#define PLAN_PROVENANCE_H
+/* provenance_write.h - how an output was made, as metadata that travel inside it. */
+#ifndef OUTPUT_PROVENANCE_WRITE_H
+#define OUTPUT_PROVENANCE_WRITE_H
 
 #include "phema/output.h"
 #include "phema/strbuf.h"
@@ -12,7 +12,7 @@
 struct provenance {
     struct phema_metadata items[8];
     size_t n;
-    struct phema_text text; /* behind the values */
+    struct phema_strbuf text; /* behind the values */
     struct phema_name_buffer numbers[3];
 };
 

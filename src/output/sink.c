@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "zip_checksum_update.h"
 #include "phema/cleanup.h"
 #include "phema/strbuf.h"
 #include "phema/writer.h"
 #include "sink_internal.h"
+#include "zip_checksum_update.h"
 
 #define DEFAULT_LEVEL 3
 
@@ -31,7 +31,7 @@ bool sink_took_over(const struct sink *sink)
 PHEMA_FALLIBLE sink_put(struct sink *sink, size_t i, uint64_t first, uint64_t n, const void *data,
                         uint64_t *sum, struct phema_error *err)
 {
-    const struct phema_place *place = &sink->output->places[i];
+    const struct phema_tensor_location *place = &sink->output->places[i];
     if (sink->outputs->is_replaced && !sink->outputs->is_replaced[i])
         return PHEMA_OK;
     enum phema_dtype dtype = sink->outputs->dtypes[i];
@@ -60,7 +60,8 @@ PHEMA_FALLIBLE sink_put(struct sink *sink, size_t i, uint64_t first, uint64_t n,
 /* Whether tensor b follows a in the file, so that their data can be put as one. */
 static bool is_right_behind(const struct sink *sink, size_t a, size_t b)
 {
-    const struct phema_place *left = &sink->output->places[a], *right = &sink->output->places[b];
+    const struct phema_tensor_location *left = &sink->output->places[a],
+                                       *right = &sink->output->places[b];
     const bool *is_replaced = sink->outputs->is_replaced;
     uint64_t size_bytes =
         phema_dtype_bytes(sink->outputs->dtypes[a], sink->plan->series->tensors[a].tensor.n_elems);
@@ -69,9 +70,9 @@ static bool is_right_behind(const struct sink *sink, size_t a, size_t b)
            (!is_replaced || is_replaced[a] == is_replaced[b]);
 }
 
-PHEMA_FALLIBLE sink_put_stretch(struct sink *sink, const size_t *tensors, size_t n_tensors,
-                                uint64_t first, uint64_t n, const void *data, uint64_t *sum,
-                                struct phema_error *err)
+PHEMA_FALLIBLE sink_put_run(struct sink *sink, const size_t *tensors, size_t n_tensors,
+                            uint64_t first, uint64_t n, const void *data, uint64_t *sum,
+                            struct phema_error *err)
 {
     const struct phema_series *series = sink->plan->series;
     const uint8_t *bytes = data;
@@ -158,9 +159,9 @@ PHEMA_FALLIBLE sink_finish(struct sink *sink, struct phema_error *err)
     if (sink->compressed)
         return compress(sink, err);
     if (sink->outputs->form == PHEMA_FORM_TEMPLATE)
-        return mend_checksums(sink->writers[0], sink->output->template, sink->output->places,
-                              sink->output->shift, sink->outputs->is_replaced,
-                              sink->plan->series->n_tensors, sink->options.n_threads, err);
+        return zip_checksums_update(sink->writers[0], sink->output->template, sink->output->places,
+                                    sink->output->shift, sink->outputs->is_replaced,
+                                    sink->plan->series->n_tensors, sink->options.n_threads, err);
     return PHEMA_OK;
 }
 

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "phema/writer.h"
 #include "phema/sink.h"
+#include "phema/writer.h"
 
 /* ---- Names ---- */
 
@@ -61,8 +61,8 @@ static enum phema_status add_inside(struct phema_claims *claims, const char *pat
 }
 
 /* "out.safetensors.part-2-of-8", and its journal */
-static enum phema_status add_marker(struct phema_claims *claims, const char *path,
-                                    uint64_t part, uint64_t n_parts, struct phema_error *err)
+static enum phema_status add_marker(struct phema_claims *claims, const char *path, uint64_t part,
+                                    uint64_t n_parts, struct phema_error *err)
 {
     static const char *const ends[] = {"", ".journal"};
     int size = (int)strlen(path);
@@ -71,9 +71,8 @@ static enum phema_status add_marker(struct phema_claims *claims, const char *pat
     enum phema_status status = PHEMA_OK;
     for (size_t e = 0; n_parts && e < ARRAY_LEN(ends) && !status; e++) {
         char *full = NULL;
-        if (asprintf(&full, "%.*s.part-%llu-of-%llu%s", size, path,
-                     (unsigned long long)part, (unsigned long long)n_parts,
-                     ends[e]) < 0)
+        if (asprintf(&full, "%.*s.part-%llu-of-%llu%s", size, path, (unsigned long long)part,
+                     (unsigned long long)n_parts, ends[e]) < 0)
             return phema_fail_memory(err);
         status = phema_claims_add_output(claims, full, err);
         free(full);
@@ -168,19 +167,19 @@ size_t sink_n_files(const struct phema_outputs *outputs, bool resumes)
     return outputs->m ? outputs->items[0].n_files + 1 + resumes : 0;
 }
 
-static enum phema_status watch_file(struct phema_ledger *ledger, const char *path, const char *end,
-                                    const char *name, struct phema_error *err)
+static enum phema_status watch_file(struct phema_memory_profile *ledger, const char *path,
+                                    const char *end, const char *name, struct phema_error *err)
 {
     char *full = NULL;
     if (asprintf(&full, "%s%s%s%s", path, end, name ? "/" : "", name ? name : "") < 0)
         return phema_fail_memory(err);
-    enum phema_status status = phema_ledger_watch_file(ledger, full, err);
+    enum phema_status status = phema_memory_profile_watch_file(ledger, full, err);
     free(full);
     return status;
 }
 
 PHEMA_FALLIBLE sink_watch_files(const struct phema_outputs *outputs, size_t output,
-                                struct phema_ledger *ledger, struct phema_error *err)
+                                struct phema_memory_profile *ledger, struct phema_error *err)
 {
     static const char *const ends[] = {"", ".partial", ".plain.partial"};
     const struct phema_output *item = &outputs->items[output];

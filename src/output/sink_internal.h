@@ -1,12 +1,12 @@
-/* sink_inside.h - what sink.c, sink_open.c, sink_resume.c and sink_read_back.c share. */
-#ifndef SYNTH_SINK_INSIDE_H
-#define SYNTH_SINK_INSIDE_H
+/* sink_internal.h - what sink.c, sink_open.c, sink_resume.c and sink_read_back.c share. */
+#ifndef OUTPUT_SINK_INTERNAL_H
+#define OUTPUT_SINK_INTERNAL_H
 
 #include <stdatomic.h>
 
 #include "phema/checksum.h"
-#include "phema/writer.h"
 #include "phema/sink.h"
+#include "phema/writer.h"
 
 struct sink {
     const struct phema_plan *plan;
@@ -20,7 +20,7 @@ struct sink {
     struct phema_writer_journal *journal;  /* of what is resumed, or may be */
     char *journal_path;                    /* that there may be, or may have been */
     enum phema_writer_journal_state found; /* of it, before the output was opened */
-    enum sink_begun begun;
+    enum sink_start_state begun;
     bool is_kept;
     struct phema_writer_part_options part_options;
     struct phema_writer_part_file *part_files;

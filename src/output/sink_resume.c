@@ -142,13 +142,13 @@ PHEMA_FALLIBLE sink_begin_journal(struct sink *sink, struct phema_error *err)
         sink_keep(sink, goes_on);
     if (!status && goes_on && sink->outputs->form == PHEMA_FORM_TEMPLATE)
         status = restore_template(sink, err);
-    sink->begun = goes_on                                     ? SINK_GOES_ON
-                  : sink->found == PHEMA_WRITER_JOURNAL_OTHER ? SINK_WAS_ANOTHER
-                                                              : SINK_IS_NEW;
+    sink->begun = goes_on                                     ? SINK_RESUMED
+                  : sink->found == PHEMA_WRITER_JOURNAL_OTHER ? SINK_STALE
+                                                              : SINK_NEW;
     return status;
 }
 
-enum sink_begun sink_begun(const struct sink *sink)
+enum sink_start_state sink_start_state(const struct sink *sink)
 {
     return sink->begun;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* sink_read_back.c - an output that is finished but not published, read again. Of each tensor there
+/* sink_verify.c - an output that is finished but not published, read again. Of each tensor there
  * is a sum over hashes of what was put to it and where, which does not depend on the order; what is
  * read back is taken from it, so that nothing is left when all is as it was. */
 #include <errno.h>
@@ -29,7 +29,7 @@ static enum phema_status fail_tensor(const struct sink *sink, size_t i, struct p
     struct phema_name_buffer shown;
     char what[sizeof(shown.text) + 16];
     (void)snprintf(what, sizeof(what), "tensor '%s'",
-                   phema_name_shown(&shown, tensor->name, tensor->name_size));
+                   phema_name_escape(&shown, tensor->name, tensor->name_size));
     return fail_other(sink, what, err);
 }
 
@@ -85,7 +85,7 @@ static enum phema_status check_header(struct sink *sink, size_t f, struct phema_
     return status;
 }
 
-PHEMA_FALLIBLE sink_begin_read_back(struct sink *sink, struct phema_error *err)
+PHEMA_FALLIBLE sink_begin_verify(struct sink *sink, struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
     for (size_t f = 0; f < sink->output->n_files && !status; f++) {
@@ -111,7 +111,7 @@ static enum phema_status make_scratch(struct sink *sink, size_t size, struct phe
 PHEMA_FALLIBLE sink_read_back(struct sink *sink, size_t i, uint64_t offset, uint64_t first,
                               uint64_t n, uint64_t *sum, struct phema_error *err)
 {
-    const struct phema_place *place = &sink->output->places[i];
+    const struct phema_tensor_location *place = &sink->output->places[i];
     struct phema_tensor tensor = sink->plan->series->tensors[i].tensor;
     tensor.dtype = sink->outputs->dtypes[i];
     size_t size = (size_t)phema_dtype_bytes(tensor.dtype, n);
@@ -202,7 +202,7 @@ static enum phema_status check_compressed(struct sink *sink, struct phema_error 
     return status;
 }
 
-PHEMA_FALLIBLE sink_end_read_back(struct sink *sink, struct phema_error *err)
+PHEMA_FALLIBLE sink_end_verify(struct sink *sink, struct phema_error *err)
 {
     for (size_t i = 0; i < sink->plan->series->n_tensors; i++)
         if (atomic_load(&sink->sums[i]))

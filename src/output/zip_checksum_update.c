@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* mend.c - see mend.h. Records are taken from one counter; each is read back once. */
+/* zip_checksum_update.c - see zip_checksum_update.h. Records are taken from one counter; each is
+ * read back once. */
 #include "zip_checksum_update.h"
 
 #include <pthread.h>
@@ -7,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "phema/output.h"
 #include "phema/checksum.h"
+#include "phema/output.h"
 #include "phema/parallel.h"
 
 #define CHUNK_BYTES ((size_t)1 << 20)
 
-struct mending {
+struct checksum_update {
     struct phema_writer *writer;
     const struct phema_record *records;
     const bool *is_changed; /* [n] */
@@ -22,20 +23,21 @@ struct mending {
 };
 
 struct mender {
-    struct mending *mending;
+    struct checksum_update *checksum_update;
     enum phema_status status;
     struct phema_error err;
 };
 
-static enum phema_status mend(const struct mending *mending, const struct phema_record *record,
-                              uint8_t *chunk, struct phema_error *err)
+static enum phema_status mend(const struct checksum_update *checksum_update,
+                              const struct phema_record *record, uint8_t *chunk,
+                              struct phema_error *err)
 {
     uint32_t crc = 0;
     for (uint64_t done = 0; done < record->size_bytes;) {
         uint64_t left = record->size_bytes - done;
         size_t size = left < CHUNK_BYTES ? (size_t)left : CHUNK_BYTES;
         enum phema_status status =
-            phema_writer_read(mending->writer, record->offset + done, chunk, size, err);
+            phema_writer_read(checksum_update->writer, record->offset + done, chunk, size, err);
         if (status)
             return status;
         crc = phema_crc32(crc, chunk, size);
@@ -45,38 +47,40 @@ static enum phema_status mend(const struct mending *mending, const struct phema_
                               (uint8_t)(crc >> 24)};
     enum phema_status status = PHEMA_OK;
     for (unsigned i = 0; i < record->n_crc && !status; i++)
-        status = phema_writer_put(mending->writer, record->crc_at[i], bytes, sizeof(bytes), err);
+        status =
+            phema_writer_put(checksum_update->writer, record->crc_at[i], bytes, sizeof(bytes), err);
     return status;
 }
 
 static void *work(void *argument)
 {
     struct mender *mender = argument;
-    struct mending *mending = mender->mending;
+    struct checksum_update *checksum_update = mender->checksum_update;
     uint8_t *chunk = malloc(CHUNK_BYTES);
     if (!chunk)
         mender->status = phema_fail_memory(&mender->err);
     while (!mender->status) {
-        size_t i = atomic_fetch_add(&mending->next, 1);
-        if (i >= mending->n)
+        size_t i = atomic_fetch_add(&checksum_update->next, 1);
+        if (i >= checksum_update->n)
             break;
-        if (mending->is_changed[i])
-            mender->status = mend(mending, &mending->records[i], chunk, &mender->err);
+        if (checksum_update->is_changed[i])
+            mender->status =
+                mend(checksum_update, &checksum_update->records[i], chunk, &mender->err);
     }
     free(chunk);
     return NULL;
 }
 
 /* The caller is the first of the menders; threads that cannot be had are done without. */
-static enum phema_status mend_all(struct mending *mending, unsigned n_threads,
-                                  struct phema_error *err)
+static enum phema_status update_all(struct checksum_update *checksum_update, unsigned n_threads,
+                                    struct phema_error *err)
 {
     struct mender *menders = calloc(n_threads, sizeof(*menders));
     pthread_t *threads = calloc(n_threads, sizeof(*threads));
     enum phema_status status = menders && threads ? PHEMA_OK : phema_fail_memory(err);
     unsigned n_started = 1;
     for (unsigned t = 0; t < n_threads && !status; t++)
-        menders[t].mending = mending;
+        menders[t].checksum_update = checksum_update;
     while (!status && n_started < n_threads &&
            phema_thread_start(&threads[n_started], work, &menders[n_started]) == 0)
         n_started++;
@@ -110,10 +114,11 @@ static const struct phema_record *find(const struct phema_record *records, size_
     return record && offset - record->offset < record->size_bytes ? record : NULL;
 }
 
-PHEMA_FALLIBLE mend_checksums(struct phema_writer *writer, const struct phema_checkpoint *template,
-                              const struct phema_place *places, uint64_t shift,
-                              const bool *is_replaced, size_t n, unsigned n_threads,
-                              struct phema_error *err)
+PHEMA_FALLIBLE zip_checksums_update(struct phema_writer *writer,
+                                    const struct phema_checkpoint *template,
+                                    const struct phema_tensor_location *places, uint64_t shift,
+                                    const bool *is_replaced, size_t n, unsigned n_threads,
+                                    struct phema_error *err)
 {
     struct phema_record *records = NULL;
     size_t n_records = 0;
@@ -132,9 +137,9 @@ PHEMA_FALLIBLE mend_checksums(struct phema_writer *writer, const struct phema_ch
     }
     for (size_t r = 0; r < n_records && !status; r++)
         is_changed[r] = is_changed[r] && !phema_record_is_switched_off(&records[r], content);
-    struct mending mending = {writer, records, is_changed, n_records, 0};
+    struct checksum_update checksum_update = {writer, records, is_changed, n_records, 0};
     if (!status)
-        status = mend_all(&mending, n_threads, err);
+        status = update_all(&checksum_update, n_threads, err);
     free(is_changed);
     free(records);
     return status;
@@ -145,12 +150,12 @@ uint64_t sink_checksum_thread_bytes(void)
     return CHUNK_BYTES;
 }
 
-bool mend_is_needed(const struct phema_checkpoint *template)
+bool zip_has_checksums(const struct phema_checkpoint *template)
 {
     return strcmp(phema_checkpoint_format(template), "torch-zip") == 0;
 }
 
 bool sink_has_checksums(const struct phema_outputs *outputs)
 {
-    return outputs->form == PHEMA_FORM_TEMPLATE && mend_is_needed(outputs->items[0].template);
+    return outputs->form == PHEMA_FORM_TEMPLATE && zip_has_checksums(outputs->items[0].template);
 }

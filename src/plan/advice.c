@@ -5,10 +5,10 @@
 #include "solver_input.h"
 
 static enum phema_status ask(struct phema_plan_advice *advice, const struct phema_plan *plan,
-                             const struct problem *problem, double max_error,
+                             const struct solver_input *problem, double max_error,
                              struct phema_error *err)
 {
-    const struct phema_problem given = problem_given(problem, plan->series, plan->motion);
+    const struct phema_problem given = solver_input_view(problem, plan->series, plan->motion);
     struct phema_advice found = {0};
     enum phema_status status = phema_advice_find(&found, &given, max_error, err);
     if (!status)
@@ -41,14 +41,14 @@ PHEMA_FALLIBLE phema_plan_advise(struct phema_plan_advice *out, const struct phe
     for (size_t j = 1; j < plan->m; j++)
         if (plan->targets[j].time != plan->targets[0].time)
             return phema_fail(err, PHEMA_ERR_USAGE, "--advise: takes targets of one time");
-    struct problem problem;
+    struct solver_input problem;
     struct phema_plan_advice advice = {0};
     enum phema_status status =
-        problem_set(&problem, series, problem_count_used(series, plan->targets[0].time), true,
-                    plan->targets, plan->m, err);
+        solver_input_build(&problem, series, solver_input_count_used(series, plan->targets[0].time),
+                           true, plan->targets, plan->m, err);
     if (!status)
         status = ask(&advice, plan, &problem, max_error, err);
-    problem_clear(&problem);
+    solver_input_clear(&problem);
     if (status)
         return phema_fail_in(err, status, "%s", series->root);
     *out = advice;

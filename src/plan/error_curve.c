@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* errors.c - how good averages of a series would be, quickly and without a look at the tensors. */
+/* error_curve.c - how good averages of a series would be, quickly and without a look at the
+ * tensors. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,15 +48,15 @@ static enum phema_status solve(double *errors, const struct phema_series *series
             .named_time = newest->named_time, .time = newest->time, .sigma_rel = sigma_rels[j]};
         status = phema_gamma_from_sigma_rel(&targets[j].gamma, sigma_rels[j], err);
     }
-    struct problem problem = {0};
+    struct solver_input problem = {0};
     if (!status)
-        status = problem_set(&problem, series, series->n, true, targets, m, err);
-    const struct phema_problem given = problem_given(&problem, series, NULL);
+        status = solver_input_build(&problem, series, series->n, true, targets, m, err);
+    const struct phema_problem given = solver_input_view(&problem, series, NULL);
     if (!status)
         status = phema_weights_solve(problem.solutions, &given, &options, err);
     for (size_t j = 0; j < m && !status; j++)
         errors[j] = problem.solutions[j].predicted.total;
-    problem_clear(&problem);
+    solver_input_clear(&problem);
     free(targets);
     return status;
 }

@@ -6,40 +6,40 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "weights_file.h"
-#include "series_motion.h"
 #include "phema/memory.h"
 #include "phema/strbuf.h"
-#include "solver_input.h"
 #include "rules.h"
+#include "series_motion.h"
+#include "solver_input.h"
 #include "targets.h"
+#include "weights_file.h"
 
-static enum phema_status rate(struct problem *problem, const struct phema_plan *plan,
+static enum phema_status rate(struct solver_input *problem, const struct phema_plan *plan,
                               struct phema_error *err)
 {
-    struct phema_problem given = problem_given(problem, plan->series, plan->motion);
+    struct phema_problem given = solver_input_view(problem, plan->series, plan->motion);
     return phema_weights_rate(problem->solutions, &given, err);
 }
 
 /* The error that the library's own synthesis makes by believing its labels: its weights (eq. 151 as
  * it stands, times as names write them), rated with the true profiles. */
-static enum phema_status rate_labels(struct problem *problem, const struct phema_plan *plan,
+static enum phema_status rate_labels(struct solver_input *problem, const struct phema_plan *plan,
                                      struct phema_target *targets, struct phema_error *err)
 {
     static const struct phema_solve_options as_published = {
         .metric = PHEMA_METRIC_PROFILE, .ridge = PHEMA_RIDGE_NONE, .keeps_sum = true};
     const struct phema_series *series = plan->series;
-    struct problem labels;
+    struct solver_input labels;
     enum phema_status status =
-        problem_set(&labels, series, problem_count_used(series, targets[0].time), false, targets,
-                    problem->m, err);
+        solver_input_build(&labels, series, solver_input_count_used(series, targets[0].time), false,
+                           targets, problem->m, err);
     for (size_t k = 0; !status && k < labels.n; k++) {
         labels.snapshots[k].update_every = 1;
         labels.snapshots[k].t = series->snapshots[k].named_time;
     }
     for (size_t j = 0; !status && j < labels.m; j++)
         labels.targets[j].t = targets[j].named_time;
-    struct phema_problem given = problem_given(&labels, plan->series, plan->motion);
+    struct phema_problem given = solver_input_view(&labels, plan->series, plan->motion);
     given.rounding = NULL;
     given.motion = NULL;
     given.run_end = 0;
@@ -55,14 +55,14 @@ static enum phema_status rate_labels(struct problem *problem, const struct phema
         targets[j].label_profile_error = labels.solutions[j].profile_error;
         targets[j].label_predicted_error = labels.solutions[j].predicted.total;
     }
-    problem_clear(&labels);
+    solver_input_clear(&labels);
     return status;
 }
 
 /* The solver's weights are those of the prefix; the plan's are one for each snapshot. */
-static enum phema_status keep_solutions(struct problem *problem, const struct phema_series *series,
-                                        size_t n_considered, struct phema_target *targets,
-                                        struct phema_error *err)
+static enum phema_status keep_solutions(struct solver_input *problem,
+                                        const struct phema_series *series, size_t n_considered,
+                                        struct phema_target *targets, struct phema_error *err)
 {
     for (size_t j = 0; j < problem->m; j++) {
         double *weights = calloc(series->n, sizeof(*weights));
@@ -75,7 +75,7 @@ static enum phema_status keep_solutions(struct problem *problem, const struct ph
         targets[j].solution.weights = weights;
         targets[j].n_left_out = series->n - n_considered;
         targets[j].n_repeated = n_considered - problem->n;
-        targets[j].newest = problem_count_until(series, targets[j].time) - 1;
+        targets[j].newest = solver_input_count_until(series, targets[j].time) - 1;
     }
     return PHEMA_OK;
 }
@@ -85,9 +85,9 @@ static enum phema_status fail_out_of_range(const struct phema_series *series,
                                            struct phema_error *err)
 {
     struct phema_name_buffer wanted, first, last;
-    (void)phema_number_shown(&wanted, target->named_time);
-    (void)phema_number_shown(&first, series->snapshots[0].named_time);
-    (void)phema_number_shown(&last, series->snapshots[series->n - 1].named_time);
+    (void)phema_number_format(&wanted, target->named_time);
+    (void)phema_number_format(&first, series->snapshots[0].named_time);
+    (void)phema_number_format(&last, series->snapshots[series->n - 1].named_time);
     bool is_late = target->time > series->snapshots[series->n - 1].time;
     return phema_fail(err, PHEMA_ERR_TARGET, "%s: the wanted time %s is %s; they go from %s to %s",
                       series->root, wanted.text,
@@ -96,7 +96,8 @@ static enum phema_status fail_out_of_range(const struct phema_series *series,
 }
 
 /* Whether every part of what is wanted is a raw snapshot that is there; weights: [problem->n] 0 */
-static bool is_merge(double *weights, const struct problem *problem, const struct phema_mix *mix)
+static bool is_merge(double *weights, const struct solver_input *problem,
+                     const struct phema_mix *mix)
 {
     for (size_t i = 0; i < mix->n_parts; i++) {
         const struct phema_profile *part = &mix->parts[i];
@@ -113,8 +114,8 @@ static bool is_merge(double *weights, const struct problem *problem, const struc
 
 /* A merge of snapshots is what it says: neither the solver's last bits nor what a ridge gives away
  * for less rounding belong into it, and no file that it does not name is read. */
-static enum phema_status take_merges(struct problem *problem, const struct phema_problem *given,
-                                     struct phema_error *err)
+static enum phema_status take_merges(struct solver_input *problem,
+                                     const struct phema_problem *given, struct phema_error *err)
 {
     double *weights = calloc(problem->n + 1, sizeof(*weights));
     if (!weights)
@@ -140,13 +141,13 @@ static enum phema_status solve_group(struct phema_plan *plan, struct phema_targe
                                      struct phema_error *err)
 {
     const struct phema_series *series = plan->series;
-    size_t n = problem_count_used(series, targets[0].time);
+    size_t n = solver_input_count_used(series, targets[0].time);
     double last = series->snapshots[series->n - 1].time;
     if (n == 0 || targets[0].time > last)
         return fail_out_of_range(series, &targets[0], err);
-    struct problem problem;
-    enum phema_status status = problem_set(&problem, series, n, true, targets, m, err);
-    struct phema_problem given = problem_given(&problem, plan->series, plan->motion);
+    struct solver_input problem;
+    enum phema_status status = solver_input_build(&problem, series, n, true, targets, m, err);
+    struct phema_problem given = solver_input_view(&problem, plan->series, plan->motion);
     if (!status)
         status = phema_weights_solve(problem.solutions, &given, options, err);
     if (!status)
@@ -155,7 +156,7 @@ static enum phema_status solve_group(struct phema_plan *plan, struct phema_targe
         status = rate_labels(&problem, plan, targets, err);
     if (!status)
         status = keep_solutions(&problem, series, n, targets, err);
-    problem_clear(&problem);
+    solver_input_clear(&problem);
     return status ? phema_fail_in(err, status, "%s", series->root) : PHEMA_OK;
 }
 
@@ -197,8 +198,7 @@ static enum phema_status look_for_motion(struct phema_plan *plan,
                                         [PHEMA_METRIC_MOTION] = "motion"};
     bool is_wanted = solve->metric == PHEMA_METRIC_MOTION;
     if (options->series.may_be_sampled && plan->series->has_profiles) {
-        enum phema_status status =
-            motion_find(plan, is_wanted, options->series.max_ram_bytes, err);
+        enum phema_status status = motion_find(plan, is_wanted, options->series.max_ram_bytes, err);
         if (status)
             return status;
     }
@@ -223,8 +223,8 @@ static void set_norms(struct phema_solution *solution, size_t n)
     solution->norm2 = sqrt(squares);
 }
 
-static enum phema_status rate_given(struct phema_plan *plan, struct phema_target *target,
-                                    struct phema_error *err)
+static enum phema_status evaluate_weights(struct phema_plan *plan, struct phema_target *target,
+                                          struct phema_error *err)
 {
     const struct phema_series *series = plan->series;
     struct phema_solution *solution = &target->solution;
@@ -234,8 +234,9 @@ static enum phema_status rate_given(struct phema_plan *plan, struct phema_target
         (struct phema_prediction){PHEMA_UNKNOWN, PHEMA_UNKNOWN, PHEMA_UNKNOWN, PHEMA_UNKNOWN};
     if (!target->mix.n_parts || !series->has_profiles)
         return PHEMA_OK;
-    struct problem problem;
-    enum phema_status status = problem_set(&problem, series, series->n, false, target, 1, err);
+    struct solver_input problem;
+    enum phema_status status =
+        solver_input_build(&problem, series, series->n, false, target, 1, err);
     if (!status) {
         problem.solutions[0].weights = calloc(series->n, sizeof(double));
         if (!problem.solutions[0].weights)
@@ -249,18 +250,18 @@ static enum phema_status rate_given(struct phema_plan *plan, struct phema_target
         status = keep_solutions(&problem, series, series->n, target, err);
     if (!status)
         solution->solver = "given";
-    problem_clear(&problem);
+    solver_input_clear(&problem);
     return status;
 }
 
-static enum phema_status take_given(struct phema_plan *plan,
-                                    const struct phema_plan_options *options,
-                                    struct phema_error *err)
+static enum phema_status use_weights_file(struct phema_plan *plan,
+                                          const struct phema_plan_options *options,
+                                          struct phema_error *err)
 {
     enum phema_status status = phema_claims_add_input(plan->series->claims, options->weights_file,
                                                       "the file of --weights", err);
     if (!status)
-        status = given_read(plan, options->weights_file, err);
+        status = weights_file_read(plan, options->weights_file, err);
     size_t n_wanted = targets_per_time(options);
     if (!status && n_wanted > 0) {
         bool has_own = plan->m > 1 || plan->targets[0].kind;
@@ -279,7 +280,7 @@ static enum phema_status take_given(struct phema_plan *plan,
         plan->targets[0].time = phema_series_clock(plan->series, options->ats[0]);
     }
     if (!status && n_wanted > 0)
-        status = target_take(&plan->targets[0], plan, options, err);
+        status = target_resolve(&plan->targets[0], plan, options, err);
     bool has_target = false;
     for (size_t j = 0; !status && j < plan->m; j++)
         has_target |= plan->targets[j].kind != NULL;
@@ -288,11 +289,11 @@ static enum phema_status take_given(struct phema_plan *plan,
         status = look_for_motion(plan, options, &unused, err);
     for (size_t j = 0; !status && j < plan->m; j++) {
         struct phema_target *target = &plan->targets[j];
-        size_t n = problem_count_until(plan->series, target->time);
+        size_t n = solver_input_count_until(plan->series, target->time);
         if (n == 0 || target->time > plan->series->snapshots[plan->series->n - 1].time)
             return fail_out_of_range(plan->series, target, err);
         target->newest = n - 1;
-        status = rate_given(plan, target, err);
+        status = evaluate_weights(plan, target, err);
         target->newest = n - 1;
     }
     plan->metric = "given";
@@ -300,7 +301,7 @@ static enum phema_status take_given(struct phema_plan *plan,
     return status;
 }
 
-static enum phema_status take_as_is(struct phema_plan *plan, struct phema_error *err)
+static enum phema_status use_unit_weight(struct phema_plan *plan, struct phema_error *err)
 {
     plan->metric = "given";
     plan->has_given_weights = true;
@@ -316,7 +317,7 @@ static enum phema_status take_as_is(struct phema_plan *plan, struct phema_error 
     target->named_time = target->time = target->sigma_rel = target->gamma = PHEMA_UNKNOWN;
     target->solution.weights = weights;
     target->solution.solver = "given";
-    return rate_given(plan, target, err);
+    return evaluate_weights(plan, target, err);
 }
 
 /* ---- Together ---- */
@@ -335,22 +336,22 @@ static enum phema_status make_ruled(struct phema_plan *plan,
 static enum phema_status make(struct phema_plan *plan, const struct phema_plan_options *options,
                               struct phema_error *err)
 {
-    phema_ledger_enter(options->ledger, PHEMA_STAGE_OPEN);
+    phema_memory_profile_begin_stage(options->ledger, PHEMA_STAGE_OPEN);
     enum phema_status status = rules_read(plan, options->rules, options->n_rules, err);
     if (!status)
         status = phema_series_open(&plan->series, &options->series, err);
-    phema_ledger_enter(options->ledger, PHEMA_STAGE_SOLVE);
+    phema_memory_profile_begin_stage(options->ledger, PHEMA_STAGE_SOLVE);
     if (!status)
         status = rules_match(plan, err);
     if (status)
         return status;
     if (options->is_conversion)
-        return take_as_is(plan, err);
+        return use_unit_weight(plan, err);
     status = rules_check_quantised(plan, err);
     if (status)
         return status;
     if (options->weights_file)
-        return take_given(plan, options, err);
+        return use_weights_file(plan, options, err);
     status = targets_make(plan, options, err);
     if (!status)
         status = make_ruled(plan, options, err);

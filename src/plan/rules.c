@@ -38,7 +38,7 @@ static enum phema_status read_width(struct phema_plan_rule *rule, const char *te
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "expected a sigma_rel such as 0.05, or copy, behind the last '=', found "
                           "'%s'",
-                          phema_name_shown(&shown, text, strlen(text)));
+                          phema_name_escape(&shown, text, strlen(text)));
     return phema_gamma_from_sigma_rel(&rule->gamma, rule->sigma_rel, err);
 }
 
@@ -53,7 +53,7 @@ static enum phema_status read_rule(struct phema_plan_rule *rule, const char *tex
     if (!rule->expression)
         return phema_fail_memory(err);
     enum phema_status status = read_width(rule, equals + 1, err);
-    return status ? status : phema_pattern_compile(&rule->pattern, rule->expression, err);
+    return status ? status : phema_regex_compile(&rule->pattern, rule->expression, err);
 }
 
 PHEMA_FALLIBLE rules_read(struct phema_plan *plan, const char *const *texts, size_t n,
@@ -95,8 +95,8 @@ static enum phema_status choose_rule(struct phema_plan *plan, size_t i, bool *ma
         if (plan->rule_of[i] && matches[r])
             continue; /* nothing is left to be learned */
         bool is_match = false;
-        enum phema_status status = phema_pattern_match(plan->rules[r].pattern, tensor->name,
-                                                       tensor->name_size, &is_match, err);
+        enum phema_status status = phema_regex_match(plan->rules[r].pattern, tensor->name,
+                                                     tensor->name_size, &is_match, err);
         if (status)
             return fail_rule(plan->rules[r].expression, status, err);
         matches[r] = matches[r] || is_match;
@@ -126,7 +126,7 @@ static enum phema_status fail_unfollowed(const struct phema_series *series, bool
     return phema_fail(err, PHEMA_ERR_INPUTS,
                       "matches no tensor that is averaged; names are like '%s' (inspect lists "
                       "them)",
-                      phema_name_shown(&shown, tensor->name, tensor->name_size));
+                      phema_name_escape(&shown, tensor->name, tensor->name_size));
 }
 
 /* Tied tensors are read once and stay tied. */
@@ -140,8 +140,8 @@ static enum phema_status check_ties(const struct phema_plan *plan, struct phema_
         const struct phema_tensor *tensor = &series->tensors[i].tensor;
         const struct phema_tensor *other = &series->tensors[first].tensor;
         struct phema_name_buffer shown, shown_other;
-        (void)phema_name_shown(&shown, tensor->name, tensor->name_size);
-        (void)phema_name_shown(&shown_other, other->name, other->name_size);
+        (void)phema_name_escape(&shown, tensor->name, tensor->name_size);
+        (void)phema_name_escape(&shown_other, other->name, other->name_size);
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "--rule: tensors '%s' and '%s' are one and the same storage, but do not "
                           "follow the same rule; write expressions that match both or neither",
@@ -207,7 +207,7 @@ PHEMA_FALLIBLE rules_check_quantised(const struct phema_plan *plan, struct phema
 void rules_clear(struct phema_plan *plan)
 {
     for (size_t r = 0; r < plan->n_rules; r++) {
-        phema_pattern_free(plan->rules[r].pattern);
+        phema_regex_free(plan->rules[r].pattern);
         free(plan->rules[r].expression);
     }
     for (size_t x = 0; x < plan->n_ruled; x++)

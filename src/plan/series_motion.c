@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* motion.c - see motion.h. */
+/* series_motion.c - see series_motion.h. */
 #include "series_motion.h"
 
 #include <math.h>
@@ -98,17 +98,17 @@ static enum phema_status doubt_updates(struct phema_plan *plan, const struct see
     free(scratch);
     if (!(least < CLEARLY * misfit))
         return PHEMA_OK;
-    struct phema_text text = {0};
-    phema_text_printf(&text,
-                      "the snapshots are apart as if they were averaged with update_every %llu "
-                      "rather than %llu (mean factor %.2f instead of %.2f between seen and "
-                      "modelled distances); if that is so, give --update-every %llu",
-                      (unsigned long long)best, (unsigned long long)said, exp(least),
-                      exp(fmin(misfit, 99)), (unsigned long long)best);
-    enum phema_status status = phema_text_check(&text, err);
+    struct phema_strbuf text = {0};
+    phema_strbuf_printf(&text,
+                        "the snapshots are apart as if they were averaged with update_every %llu "
+                        "rather than %llu (mean factor %.2f instead of %.2f between seen and "
+                        "modelled distances); if that is so, give --update-every %llu",
+                        (unsigned long long)best, (unsigned long long)said, exp(least),
+                        exp(fmin(misfit, 99)), (unsigned long long)best);
+    enum phema_status status = phema_strbuf_check(&text, err);
     if (!status)
         status = keep_text(&plan->doubts, text.data, err);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
     return status;
 }
 

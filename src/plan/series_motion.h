@@ -1,6 +1,6 @@
-/* motion.h - how the parameters of a series moved, from a sample of its tensors. */
-#ifndef PLAN_MOTION_H
-#define PLAN_MOTION_H
+/* series_motion.h - how the parameters of a series moved, from a sample of its tensors. */
+#ifndef PLAN_SERIES_MOTION_H
+#define PLAN_SERIES_MOTION_H
 
 #include "phema/plan.h"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* problem.c - see problem.h. */
+/* solver_input.c - see solver_input.h. */
 #include "solver_input.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-size_t problem_count_until(const struct phema_series *series, double time)
+size_t solver_input_count_until(const struct phema_series *series, double time)
 {
     size_t n = 0;
     while (n < series->n && series->snapshots[n].time <= time)
@@ -13,9 +13,9 @@ size_t problem_count_until(const struct phema_series *series, double time)
     return n;
 }
 
-size_t problem_count_used(const struct phema_series *series, double time)
+size_t solver_input_count_used(const struct phema_series *series, double time)
 {
-    size_t n = problem_count_until(series, time);
+    size_t n = solver_input_count_until(series, time);
     bool is_between = n > 0 && n < series->n && series->snapshots[n - 1].time < time;
     return is_between ? series->n : n;
 }
@@ -55,7 +55,7 @@ static bool repeats(const struct phema_snapshot *first, const struct phema_snaps
     return updates == count_updates(b) && (updates == 0 || (a->gamma == b->gamma && a->t != b->t));
 }
 
-void problem_clear(struct problem *problem)
+void solver_input_clear(struct solver_input *problem)
 {
     if (problem->solutions)
         phema_solutions_clear(problem->solutions, problem->m);
@@ -67,11 +67,12 @@ void problem_clear(struct problem *problem)
     free(problem->solutions);
 }
 
-enum phema_status problem_set(struct problem *problem, const struct phema_series *series, size_t n,
-                              bool drops_repeats, const struct phema_target *targets, size_t m,
-                              struct phema_error *err)
+enum phema_status solver_input_build(struct solver_input *problem,
+                                     const struct phema_series *series, size_t n,
+                                     bool drops_repeats, const struct phema_target *targets,
+                                     size_t m, struct phema_error *err)
 {
-    *problem = (struct problem){.m = m, .is_true = true};
+    *problem = (struct solver_input){.m = m, .is_true = true};
     problem->index = calloc(n + 1, sizeof(*problem->index));
     problem->snapshots = calloc(n + 1, sizeof(*problem->snapshots));
     problem->rounding = calloc(n + 1, sizeof(*problem->rounding));
@@ -103,7 +104,9 @@ enum phema_status problem_set(struct problem *problem, const struct phema_series
     return PHEMA_OK;
 }
 
-struct phema_problem problem_given(const struct problem *problem, const struct phema_series *series, const struct phema_motion *motion)
+struct phema_problem solver_input_view(const struct solver_input *problem,
+                                       const struct phema_series *series,
+                                       const struct phema_motion *motion)
 {
     return (struct phema_problem){.snapshots = problem->snapshots,
                                   .rounding = problem->rounding,

@@ -21,11 +21,11 @@ static enum phema_status set_power(struct phema_target *target, struct phema_pla
                                    struct phema_error *err)
 {
     struct phema_profile *profile = phema_arena_alloc(&plan->memory, sizeof(*profile));
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     phema_spec_put_power(&text, target->is_by_gamma ? PHEMA_UNKNOWN : target->sigma_rel,
                          target->gamma, 1);
     char *spec = text.is_failed ? NULL : phema_arena_copy(&plan->memory, text.data, text.size);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
     if (!profile || !spec)
         return phema_fail_memory(err);
     *profile =
@@ -36,8 +36,8 @@ static enum phema_status set_power(struct phema_target *target, struct phema_pla
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE target_take_width(struct phema_target *target, struct phema_plan *plan,
-                                 double sigma_rel, struct phema_error *err)
+PHEMA_FALLIBLE target_resolve_width(struct phema_target *target, struct phema_plan *plan,
+                                    double sigma_rel, struct phema_error *err)
 {
     target->sigma_rel = sigma_rel;
     enum phema_status status = phema_gamma_from_sigma_rel(&target->gamma, sigma_rel, err);
@@ -88,7 +88,7 @@ static enum phema_status take_spec(struct phema_target *target, struct phema_pla
 {
     if (strcmp(spec->kind, "power") == 0 && spec->update_every <= 1)
         return spec->is_by_gamma ? take_gamma(target, plan, spec->gamma, err)
-                                 : target_take_width(target, plan, spec->sigma_rel, err);
+                                 : target_resolve_width(target, plan, spec->sigma_rel, err);
     double *times = NULL;
     size_t n = 0;
     enum phema_status status = list_times(&times, &n, plan, err);
@@ -111,8 +111,8 @@ static enum phema_status take_spec(struct phema_target *target, struct phema_pla
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE target_take_spec(struct phema_target *target, struct phema_plan *plan,
-                                const char *text, struct phema_error *err)
+PHEMA_FALLIBLE target_resolve_spec(struct phema_target *target, struct phema_plan *plan,
+                                   const char *text, struct phema_error *err)
 {
     struct phema_spec *spec = NULL;
     enum phema_status status = phema_spec_parse(&spec, &plan->memory, text, err);
@@ -130,7 +130,7 @@ static enum phema_status take_option(struct phema_target *target, struct phema_p
                                      struct phema_error *err)
 {
     if (index < options->n_sigma_rels)
-        return target_take_width(target, plan, options->sigma_rels[index], err);
+        return target_resolve_width(target, plan, options->sigma_rels[index], err);
     index -= options->n_sigma_rels;
     if (index < options->n_gammas)
         return take_gamma(target, plan, options->gammas[index], err);
@@ -180,8 +180,8 @@ PHEMA_FALLIBLE targets_make(struct phema_plan *plan, const struct phema_plan_opt
     return status;
 }
 
-PHEMA_FALLIBLE target_take(struct phema_target *target, struct phema_plan *plan,
-                           const struct phema_plan_options *options, struct phema_error *err)
+PHEMA_FALLIBLE target_resolve(struct phema_target *target, struct phema_plan *plan,
+                              const struct phema_plan_options *options, struct phema_error *err)
 {
     struct phema_spec **specs = NULL;
     enum phema_status status = read_specs(&specs, plan, options, err);

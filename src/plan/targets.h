@@ -14,15 +14,15 @@ PHEMA_FALLIBLE targets_make(struct phema_plan *plan, const struct phema_plan_opt
                             struct phema_error *err);
 
 /* What the options want of weights that came without a target; they want one thing. */
-PHEMA_FALLIBLE target_take(struct phema_target *target, struct phema_plan *plan,
-                           const struct phema_plan_options *options, struct phema_error *err);
+PHEMA_FALLIBLE target_resolve(struct phema_target *target, struct phema_plan *plan,
+                              const struct phema_plan_options *options, struct phema_error *err);
 
 /* The SPEC of a file of weights. */
-PHEMA_FALLIBLE target_take_spec(struct phema_target *target, struct phema_plan *plan,
-                                const char *text, struct phema_error *err);
+PHEMA_FALLIBLE target_resolve_spec(struct phema_target *target, struct phema_plan *plan,
+                                   const char *text, struct phema_error *err);
 
 /* The width of a file of weights; the target's time is known. */
-PHEMA_FALLIBLE target_take_width(struct phema_target *target, struct phema_plan *plan,
-                                 double sigma_rel, struct phema_error *err);
+PHEMA_FALLIBLE target_resolve_width(struct phema_target *target, struct phema_plan *plan,
+                                    double sigma_rel, struct phema_error *err);
 
 #endif

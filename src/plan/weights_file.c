@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* given.c - see given.h. Lines may have spaces in the file's name: the weight is what stands behind
- * the last one. */
+/* weights_file.c - see weights_file.h. Lines may have spaces in the file's name: the weight is what
+ * stands behind the last one. */
 #include "weights_file.h"
 
 #include <ctype.h>
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "phema/mapped_file.h"
 #include "phema/json.h"
+#include "phema/mapped_file.h"
 #include "phema/strbuf.h"
 #include "targets.h"
 
@@ -55,7 +55,7 @@ static enum phema_status resolve(size_t *out, const struct phema_series *series,
     if (*out == SIZE_MAX)
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "names '%s', which is not among the snapshots of %s",
-                          phema_name_shown(&shown, name, size), series->root);
+                          phema_name_escape(&shown, name, size), series->root);
     return PHEMA_OK;
 }
 
@@ -153,9 +153,9 @@ static enum phema_status read_wanted(struct phema_target *target, struct phema_p
     double sigma_rel = 0;
     enum phema_status status = PHEMA_OK;
     if (phema_json_number(&sigma_rel, phema_json_get(value, "sigma_rel")))
-        status = target_take_width(target, plan, sigma_rel, err);
+        status = target_resolve_width(target, plan, sigma_rel, err);
     else if (spec)
-        status = target_take_spec(target, plan, spec, err);
+        status = target_resolve_spec(target, plan, spec, err);
     target->is_width_in_file = target->kind != NULL;
     return status;
 }
@@ -263,7 +263,7 @@ static enum phema_status read_json(struct phema_plan *plan, const struct phema_j
     return status;
 }
 
-PHEMA_FALLIBLE given_read(struct phema_plan *plan, const char *path, struct phema_error *err)
+PHEMA_FALLIBLE weights_file_read(struct phema_plan *plan, const char *path, struct phema_error *err)
 {
     struct phema_file *file = NULL;
     struct phema_json *root = NULL;

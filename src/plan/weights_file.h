@@ -1,6 +1,6 @@
-/* given.h - weights from a file instead of from the solver. */
-#ifndef PLAN_GIVEN_H
-#define PLAN_GIVEN_H
+/* weights_file.h - weights from a file instead of from the solver. */
+#ifndef PLAN_WEIGHTS_FILE_H
+#define PLAN_WEIGHTS_FILE_H
 
 #include "phema/plan.h"
 
@@ -9,6 +9,7 @@
  * give sigma_rel and time; a plain list has none of its own (NaN, the newest snapshot).
  * PHEMA_ERR_FILE    not readable, not what is expected
  * PHEMA_ERR_INPUTS  names a file that is not among the snapshots, or one twice */
-PHEMA_FALLIBLE given_read(struct phema_plan *plan, const char *path, struct phema_error *err);
+PHEMA_FALLIBLE weights_file_read(struct phema_plan *plan, const char *path,
+                                 struct phema_error *err);
 
 #endif

@@ -136,8 +136,8 @@ static void unclip(struct canvas *canvas)
 
 static cairo_status_t append(void *context, const unsigned char *data, unsigned int size)
 {
-    struct phema_text *out = context;
-    phema_text_append(out, (const char *)data, size);
+    struct phema_strbuf *out = context;
+    phema_strbuf_append(out, (const char *)data, size);
     return out->is_failed ? CAIRO_STATUS_NO_MEMORY : CAIRO_STATUS_SUCCESS;
 }
 
@@ -170,7 +170,7 @@ static enum phema_status check(cairo_status_t status, struct phema_error *err)
                       api.status_to_string(status));
 }
 
-PHEMA_FALLIBLE cairo_write_png(struct phema_text *out, const struct phema_picture *picture,
+PHEMA_FALLIBLE cairo_write_png(struct phema_strbuf *out, const struct phema_picture *picture,
                                struct phema_error *err)
 {
     enum phema_status loaded = load(err);
@@ -186,7 +186,7 @@ PHEMA_FALLIBLE cairo_write_png(struct phema_text *out, const struct phema_pictur
     return check(status, err);
 }
 
-PHEMA_FALLIBLE cairo_write_pdf(struct phema_text *out, const struct phema_picture *picture,
+PHEMA_FALLIBLE cairo_write_pdf(struct phema_strbuf *out, const struct phema_picture *picture,
                                struct phema_error *err)
 {
     enum phema_status loaded = load(err);

@@ -61,13 +61,13 @@ const char *text_fitted(char fitted[FITTED_SIZE], const char *text, double size,
 
 struct phema_picture;
 
-PHEMA_FALLIBLE svg_write(struct phema_text *out, const struct phema_picture *picture,
+PHEMA_FALLIBLE svg_write(struct phema_strbuf *out, const struct phema_picture *picture,
                          struct phema_error *err);
-PHEMA_FALLIBLE cairo_write_png(struct phema_text *out, const struct phema_picture *picture,
+PHEMA_FALLIBLE cairo_write_png(struct phema_strbuf *out, const struct phema_picture *picture,
                                struct phema_error *err);
-PHEMA_FALLIBLE cairo_write_pdf(struct phema_text *out, const struct phema_picture *picture,
+PHEMA_FALLIBLE cairo_write_pdf(struct phema_strbuf *out, const struct phema_picture *picture,
                                struct phema_error *err);
-void csv_write(struct phema_text *out, const struct phema_picture *picture);
+void csv_write(struct phema_strbuf *out, const struct phema_picture *picture);
 
 /* draw.c */
 double picture_height(const struct phema_picture *picture);

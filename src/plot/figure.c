@@ -54,14 +54,14 @@ char *picture_text(struct phema_picture *picture, const char *format, ...)
     va_start(args, format);
     int length = vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    struct phema_text shown = {0}; /* names of files are in it */
+    struct phema_strbuf shown = {0}; /* names of files are in it */
     if (length >= 0)
-        phema_text_puts_shown(&shown, text);
+        phema_strbuf_puts_escaped(&shown, text);
     bool is_made = length >= 0 && !shown.is_failed;
     char *copy = is_made
                      ? phema_arena_copy(&picture->arena, shown.data ? shown.data : "", shown.size)
                      : NULL;
-    phema_text_clear(&shown);
+    phema_strbuf_clear(&shown);
     picture->is_failed = picture->is_failed || !copy;
     return copy;
 }

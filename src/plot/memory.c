@@ -62,7 +62,7 @@ static enum phema_status read_stage(struct reading *reading, const struct phema_
         return phema_fail(err, PHEMA_ERR_FILE, "has more than %d stages", PHEMA_PLOT_MAX_STAGES);
     struct stage *stage = &reading->stages[reading->n];
     struct phema_name_buffer shown;
-    stage->name = picture_text(reading->picture, "%s", phema_name_shown(&shown, name, size));
+    stage->name = picture_text(reading->picture, "%s", phema_name_escape(&shown, name, size));
     if (!phema_json_number(&stage->elapsed_s, phema_json_get(line, "elapsed_seconds")))
         return phema_fail(err, PHEMA_ERR_FILE, "has no elapsed_seconds");
     for (size_t i = 0; i < N_LEVELS; i++) {
@@ -204,7 +204,8 @@ static void draw(const struct reading *reading, uint64_t cap_bytes)
         .at = (double)cap_bytes / unit,
         .pen = {.color = COLOR_RED, .width = 1.6, .opacity = 1, .dash = 6, .gap = 4}};
     if (cap_bytes) {
-        cap.label = picture_text(reading->picture, "limit %s", phema_size_shown(&shown, cap_bytes));
+        cap.label =
+            picture_text(reading->picture, "limit %s", phema_size_format(&shown, cap_bytes));
         panel_mark(reading->picture, panel, &cap);
     }
     panel_fit_y(panel);

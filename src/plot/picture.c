@@ -24,7 +24,7 @@ PHEMA_FALLIBLE phema_picture_format(enum phema_picture_format *out, const char *
                       path);
 }
 
-PHEMA_FALLIBLE phema_picture_write(struct phema_text *out, const struct phema_picture *picture,
+PHEMA_FALLIBLE phema_picture_write(struct phema_strbuf *out, const struct phema_picture *picture,
                                    enum phema_picture_format format, struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
@@ -41,5 +41,5 @@ PHEMA_FALLIBLE phema_picture_write(struct phema_text *out, const struct phema_pi
         csv_write(out, picture);
         break;
     }
-    return status ? status : phema_text_check(out, err);
+    return status ? status : phema_strbuf_check(out, err);
 }

@@ -132,13 +132,13 @@ static enum phema_status read_line(struct reading *reading, struct phema_span li
     if (!read_number(&score.sigma_rel, width) ||
         !(score.sigma_rel > 0 && score.sigma_rel < PHEMA_SIGMA_REL_SUPREMUM))
         return phema_fail(err, PHEMA_ERR_FILE, "'%s' is no sigma_rel between 0 and %g",
-                          phema_name_shown(&shown, (const char *)width.data, width.size),
+                          phema_name_escape(&shown, (const char *)width.data, width.size),
                           PHEMA_SIGMA_REL_SUPREMUM);
     if (value.size == 0)
         score.score = PHEMA_UNKNOWN;
     else if (!read_number(&score.score, value))
         return phema_fail(err, PHEMA_ERR_FILE, "'%s' is no score; expected a number",
-                          phema_name_shown(&shown, (const char *)value.data, value.size));
+                          phema_name_escape(&shown, (const char *)value.data, value.size));
     if (isfinite(score.score) && fabs(score.score) > LARGEST_SCORE)
         return phema_fail(err, PHEMA_ERR_FILE, "expected a score of at most %g, found %g",
                           LARGEST_SCORE, score.score);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* palette.c - colours that all kinds of eyes tell apart, on white. */
+/* style.c - colours that all kinds of eyes tell apart, on white. */
 #include "figure.h"
 
 static uint32_t between(uint32_t a, uint32_t b, double share)

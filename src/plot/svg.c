@@ -7,81 +7,81 @@
 
 struct svg {
     struct canvas canvas;
-    struct phema_text *out;
+    struct phema_strbuf *out;
 };
 
 /* Up to two digits behind the point, none that are 0. */
-static void put_number(struct phema_text *out, double value)
+static void put_number(struct phema_strbuf *out, double value)
 {
     double hundredths = floor(value * 100 + 0.5);
     long long whole = (long long)fmax(-1e9, fmin(1e9, hundredths));
     unsigned long long size = (unsigned long long)(whole < 0 ? -whole : whole);
-    phema_text_printf(out, "%s%llu", whole < 0 ? "-" : "", size / 100);
+    phema_strbuf_printf(out, "%s%llu", whole < 0 ? "-" : "", size / 100);
     if (size % 100)
-        phema_text_printf(out, size % 10 ? ".%02llu" : ".%llu",
-                          size % 10 ? size % 100 : size % 100 / 10);
+        phema_strbuf_printf(out, size % 10 ? ".%02llu" : ".%llu",
+                            size % 10 ? size % 100 : size % 100 / 10);
 }
 
-static void put_attribute(struct phema_text *out, const char *name, double value)
+static void put_attribute(struct phema_strbuf *out, const char *name, double value)
 {
-    phema_text_printf(out, " %s=\"", name);
+    phema_strbuf_printf(out, " %s=\"", name);
     put_number(out, value);
-    phema_text_puts(out, "\"");
+    phema_strbuf_puts(out, "\"");
 }
 
 /* Control characters are no XML, whatever stands for them. */
-static void put_escaped(struct phema_text *out, const char *text)
+static void put_escaped(struct phema_strbuf *out, const char *text)
 {
     for (; *text; text++) {
         if (*text == '<')
-            phema_text_puts(out, "&lt;");
+            phema_strbuf_puts(out, "&lt;");
         else if (*text == '>')
-            phema_text_puts(out, "&gt;");
+            phema_strbuf_puts(out, "&gt;");
         else if (*text == '&')
-            phema_text_puts(out, "&amp;");
+            phema_strbuf_puts(out, "&amp;");
         else if (*text == '"')
-            phema_text_puts(out, "&quot;");
+            phema_strbuf_puts(out, "&quot;");
         else if ((unsigned char)*text < ' ' || *text == 0x7F)
-            phema_text_puts(out, "?");
+            phema_strbuf_puts(out, "?");
         else
-            phema_text_append(out, text, 1);
+            phema_strbuf_append(out, text, 1);
     }
 }
 
-static void put_points(struct phema_text *out, const struct point *points, size_t n)
+static void put_points(struct phema_strbuf *out, const struct point *points, size_t n)
 {
-    phema_text_puts(out, " points=\"");
+    phema_strbuf_puts(out, " points=\"");
     for (size_t i = 0; i < n; i++) {
         if (i)
-            phema_text_puts(out, " ");
+            phema_strbuf_puts(out, " ");
         put_number(out, points[i].x);
-        phema_text_puts(out, ",");
+        phema_strbuf_puts(out, ",");
         put_number(out, points[i].y);
     }
-    phema_text_puts(out, "\"");
+    phema_strbuf_puts(out, "\"");
 }
 
 static void svg_line(struct canvas *canvas, const struct point *points, size_t n,
                      const struct pen *pen)
 {
-    struct phema_text *out = ((struct svg *)canvas)->out;
-    phema_text_puts(out, "<polyline");
+    struct phema_strbuf *out = ((struct svg *)canvas)->out;
+    phema_strbuf_puts(out, "<polyline");
     put_points(out, points, n);
-    phema_text_printf(out, " fill=\"none\" stroke=\"#%06X\"", (unsigned)pen->color);
+    phema_strbuf_printf(out, " fill=\"none\" stroke=\"#%06X\"", (unsigned)pen->color);
     put_attribute(out, "stroke-width", pen->width);
     if (pen->opacity < 1)
         put_attribute(out, "stroke-opacity", pen->opacity);
     if (pen->dash > 0) {
-        phema_text_puts(out, " stroke-dasharray=\"");
+        phema_strbuf_puts(out, " stroke-dasharray=\"");
         put_number(out, pen->dash);
-        phema_text_puts(out, " ");
+        phema_strbuf_puts(out, " ");
         put_number(out, pen->gap);
-        phema_text_puts(out, "\"");
+        phema_strbuf_puts(out, "\"");
     }
-    phema_text_puts(out, "/>\n");
+    phema_strbuf_puts(out, "/>\n");
 }
 
-static void put_box(struct phema_text *out, struct box box)
+static void put_box(struct phema_strbuf *out, struct box box)
 {
     put_attribute(out, "x", box.x);
     put_attribute(out, "y", box.y);
@@ -91,34 +91,34 @@ static void put_box(struct phema_text *out, struct box box)
 
 static void svg_fill(struct canvas *canvas, struct box box, uint32_t color, double opacity)
 {
-    struct phema_text *out = ((struct svg *)canvas)->out;
-    phema_text_puts(out, "<rect");
+    struct phema_strbuf *out = ((struct svg *)canvas)->out;
+    phema_strbuf_puts(out, "<rect");
     put_box(out, box);
-    phema_text_printf(out, " fill=\"#%06X\"", (unsigned)color);
+    phema_strbuf_printf(out, " fill=\"#%06X\"", (unsigned)color);
     if (opacity < 1)
         put_attribute(out, "fill-opacity", opacity);
-    phema_text_puts(out, "/>\n");
+    phema_strbuf_puts(out, "/>\n");
 }
 
 static void svg_mark(struct canvas *canvas, enum marker marker, struct point at, double radius,
                      const struct pen *pen)
 {
-    struct phema_text *out = ((struct svg *)canvas)->out;
+    struct phema_strbuf *out = ((struct svg *)canvas)->out;
     struct point corners[MARKER_MOST_CORNERS];
     size_t n = marker_corners(corners, marker, at, radius);
     if (n) {
-        phema_text_puts(out, "<polygon");
+        phema_strbuf_puts(out, "<polygon");
         put_points(out, corners, n);
     } else {
-        phema_text_puts(out, "<circle");
+        phema_strbuf_puts(out, "<circle");
         put_attribute(out, "cx", at.x);
         put_attribute(out, "cy", at.y);
         put_attribute(out, "r", radius);
     }
-    phema_text_printf(out, " fill=\"#%06X\"", (unsigned)pen->color);
+    phema_strbuf_printf(out, " fill=\"#%06X\"", (unsigned)pen->color);
     if (pen->opacity < 1)
         put_attribute(out, "fill-opacity", pen->opacity);
-    phema_text_puts(out, "/>\n");
+    phema_strbuf_puts(out, "/>\n");
 }
 
 static void svg_text(struct canvas *canvas, struct point at, const struct type *type,
@@ -126,51 +126,51 @@ static void svg_text(struct canvas *canvas, struct point at, const struct type *
 {
     static const char *const anchors[] = {
         [ANCHOR_MIDDLE] = "middle", [ANCHOR_END] = "end", [ANCHOR_START] = "start"};
-    struct phema_text *out = ((struct svg *)canvas)->out;
-    phema_text_puts(out, "<text");
+    struct phema_strbuf *out = ((struct svg *)canvas)->out;
+    phema_strbuf_puts(out, "<text");
     put_attribute(out, "x", at.x);
     put_attribute(out, "y", at.y);
     put_attribute(out, "font-size", type->size);
-    phema_text_printf(out, " fill=\"#%06X\"", (unsigned)type->color);
+    phema_strbuf_printf(out, " fill=\"#%06X\"", (unsigned)type->color);
     if (type->anchor != ANCHOR_START)
-        phema_text_printf(out, " text-anchor=\"%s\"", anchors[type->anchor]);
+        phema_strbuf_printf(out, " text-anchor=\"%s\"", anchors[type->anchor]);
     if (type->is_bold)
-        phema_text_puts(out, " font-weight=\"bold\"");
+        phema_strbuf_puts(out, " font-weight=\"bold\"");
     if (type->is_upward) {
-        phema_text_puts(out, " transform=\"rotate(-90 ");
+        phema_strbuf_puts(out, " transform=\"rotate(-90 ");
         put_number(out, at.x);
-        phema_text_puts(out, " ");
+        phema_strbuf_puts(out, " ");
         put_number(out, at.y);
-        phema_text_puts(out, ")\"");
+        phema_strbuf_puts(out, ")\"");
     }
-    phema_text_puts(out, ">");
+    phema_strbuf_puts(out, ">");
     put_escaped(out, text);
-    phema_text_puts(out, "</text>\n");
+    phema_strbuf_puts(out, "</text>\n");
 }
 
 /* A picture in the picture shows nothing beyond its frame; a clip path would need an id. */
 static void svg_clip(struct canvas *canvas, struct box box)
 {
-    struct phema_text *out = ((struct svg *)canvas)->out;
-    phema_text_puts(out, "<svg");
+    struct phema_strbuf *out = ((struct svg *)canvas)->out;
+    phema_strbuf_puts(out, "<svg");
     put_box(out, box);
-    phema_text_puts(out, " viewBox=\"");
+    phema_strbuf_puts(out, " viewBox=\"");
     put_number(out, box.x);
-    phema_text_puts(out, " ");
+    phema_strbuf_puts(out, " ");
     put_number(out, box.y);
-    phema_text_puts(out, " ");
+    phema_strbuf_puts(out, " ");
     put_number(out, box.width);
-    phema_text_puts(out, " ");
+    phema_strbuf_puts(out, " ");
     put_number(out, box.height);
-    phema_text_puts(out, "\">\n");
+    phema_strbuf_puts(out, "\">\n");
 }
 
 static void svg_unclip(struct canvas *canvas)
 {
-    phema_text_puts(((struct svg *)canvas)->out, "</svg>\n");
+    phema_strbuf_puts(((struct svg *)canvas)->out, "</svg>\n");
 }
 
-PHEMA_FALLIBLE svg_write(struct phema_text *out, const struct phema_picture *picture,
+PHEMA_FALLIBLE svg_write(struct phema_strbuf *out, const struct phema_picture *picture,
                          struct phema_error *err)
 {
     struct svg svg = {
@@ -178,14 +178,14 @@ PHEMA_FALLIBLE svg_write(struct phema_text *out, const struct phema_picture *pic
         .out = out,
     };
     int height = (int)picture_height(picture);
-    phema_text_printf(out,
-                      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"800\" height=\"%d\" "
-                      "viewBox=\"0 0 800 %d\" role=\"img\" font-family=\"'DejaVu Sans', Verdana, "
-                      "Helvetica, Arial, sans-serif\">\n<title>",
-                      height, height);
+    phema_strbuf_printf(out,
+                        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"800\" height=\"%d\" "
+                        "viewBox=\"0 0 800 %d\" role=\"img\" font-family=\"'DejaVu Sans', Verdana, "
+                        "Helvetica, Arial, sans-serif\">\n<title>",
+                        height, height);
     put_escaped(out, picture->title);
-    phema_text_puts(out, "</title>\n");
+    phema_strbuf_puts(out, "</title>\n");
     picture_draw(picture, &svg.canvas);
-    phema_text_puts(out, "</svg>\n");
-    return phema_text_check(out, err);
+    phema_strbuf_puts(out, "</svg>\n");
+    return phema_strbuf_check(out, err);
 }

@@ -62,8 +62,8 @@ static void draw(struct phema_picture *picture, const struct scores *scores, boo
     best->marker = MARKER_DIAMOND;
     struct phema_name_buffer width, score;
     best->legend = picture_text(picture, "best: sigma_rel %s, score %s",
-                                phema_number_shown(&width, best->x[0]),
-                                phema_number_shown(&score, best->y[0]));
+                                phema_number_format(&width, best->x[0]),
+                                phema_number_format(&score, best->y[0]));
     panel->x.label = "sigma_rel [standard deviation in time / training time]";
     panel->y.label = maximizes ? "score (higher is better)" : "score (lower is better)";
     fit(panel, scores);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* betas.c - recurrences step by step: from a table in a file, and by the rule of diffusers. */
+/* beta_table.c - recurrences step by step: from a table in a file, and by the rule of diffusers. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,7 @@ static double share_between(double at, double begin, double end, double before, 
 }
 
 /* Touched at steps 1, 1 + U, ...: what step s brings is spread over (s - U, s]. */
-static double updated_at(const struct phema_kind *kind, double end, double t)
+static double updated_at(const struct phema_family *kind, double end, double t)
 {
     double every = (double)kind->every;
     double last = t < 1 ? 0 : 1 + every * floor((t - 1) / every);
@@ -52,8 +52,8 @@ static void follow_betas(double *out, const struct phema_betas *betas, double en
 void phema_profile_cumulative(double *out, const struct phema_profile *profile, const double *times,
                               size_t n)
 {
-    struct phema_kind kind = phema_kind_of(profile);
-    if (kind.form == PHEMA_FORM_TABLE) {
+    struct phema_family kind = phema_family_of(profile);
+    if (kind.form == PHEMA_FAMILY_TABLE) {
         follow_betas(out, kind.betas, profile->t, times, n);
         return;
     }
@@ -64,6 +64,6 @@ void phema_profile_cumulative(double *out, const struct phema_profile *profile, 
         else if (kind.every > 1)
             out[i] = updated_at(&kind, profile->t, t);
         else
-            out[i] = (double)phema_kind_decay(&kind, (phema_quad)t, (phema_quad)profile->t);
+            out[i] = (double)phema_family_decay(&kind, (phema_quad)t, (phema_quad)profile->t);
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* kind.c - profiles of one kind within an interval: closed forms for pairs of powers, exponentials
- * and windows (docs/numerics.md), quadrature for the others. */
+/* family.c - profiles of one kind within an interval: closed forms for pairs of powers,
+ * exponentials and windows (docs/numerics.md), quadrature for the others. */
 #include "phema/family.h"
 
 /* Beyond this the asymptotic series of phi is exact to a quad: what it leaves out is e^-x. */
@@ -17,9 +17,9 @@ static phema_quad pi(void)
     return phema_quad_from_text("3.14159265358979323846264338327950288");
 }
 
-struct phema_kind phema_kind_of(const struct phema_profile *profile)
+struct phema_family phema_family_of(const struct phema_profile *profile)
 {
-    struct phema_kind kind = {.every = 1};
+    struct phema_family kind = {.every = 1};
     phema_quad begin = (phema_quad)profile->t - (phema_quad)profile->length;
     switch (profile->shape) {
     case PHEMA_SHAPE_POWER:
@@ -35,51 +35,51 @@ struct phema_kind phema_kind_of(const struct phema_profile *profile)
         kind.origin = begin;
         break;
     case PHEMA_SHAPE_COSINE:
-        kind.form = PHEMA_FORM_COSINE;
+        kind.form = PHEMA_FAMILY_COSINE;
         kind.origin = begin;
         kind.end = (phema_quad)profile->t;
         break;
     case PHEMA_SHAPE_RAMPED:
-        kind.form = PHEMA_FORM_RAMPED;
+        kind.form = PHEMA_FAMILY_RAMPED;
         kind.ramp = (phema_quad)profile->ramp;
         kind.power = ln_2() / kind.ramp;
         kind.turn = (phema_quad)profile->half_life / kind.ramp;
         kind.rate = ln_2() / (phema_quad)profile->half_life;
         break;
     case PHEMA_SHAPE_EMA:
-        kind.form = PHEMA_FORM_EXPONENTIAL;
+        kind.form = PHEMA_FAMILY_EXPONENTIAL;
         kind.rate = ln_2() / (phema_quad)profile->half_life;
         break;
     case PHEMA_SHAPE_RAW:
-        kind.form = PHEMA_FORM_RAW;
+        kind.form = PHEMA_FAMILY_RAW;
         break;
     case PHEMA_SHAPE_TABLE:
-        kind.form = PHEMA_FORM_TABLE;
+        kind.form = PHEMA_FAMILY_TABLE;
         kind.betas = profile->betas;
         break;
     }
     return kind;
 }
 
-bool phema_kind_equals(const struct phema_kind *a, const struct phema_kind *b)
+bool phema_family_equals(const struct phema_family *a, const struct phema_family *b)
 {
     return a->form == b->form && a->power == b->power && a->origin == b->origin &&
            a->end == b->end && a->rate == b->rate && a->turn == b->turn && a->every == b->every &&
            a->betas == b->betas;
 }
 
-bool phema_kind_is_stepwise(const struct phema_kind *kind)
+bool phema_family_is_stepwise(const struct phema_family *kind)
 {
-    return kind->every > 1 || kind->form == PHEMA_FORM_TABLE;
+    return kind->every > 1 || kind->form == PHEMA_FAMILY_TABLE;
 }
 
-size_t phema_kind_breaks(const struct phema_kind *kind, phema_quad *found)
+size_t phema_family_breaks(const struct phema_family *kind, phema_quad *found)
 {
-    *found = kind->form == PHEMA_FORM_RAMPED ? kind->turn : kind->origin;
+    *found = kind->form == PHEMA_FAMILY_RAMPED ? kind->turn : kind->origin;
     return *found > 0;
 }
 
-static phema_quad risen(const struct phema_kind *kind, phema_quad t)
+static phema_quad risen(const struct phema_family *kind, phema_quad t)
 {
     if (t >= kind->end)
         return 1;
@@ -87,32 +87,32 @@ static phema_quad risen(const struct phema_kind *kind, phema_quad t)
     return sine * sine;
 }
 
-phema_quad phema_kind_decay(const struct phema_kind *kind, phema_quad from, phema_quad to)
+phema_quad phema_family_decay(const struct phema_family *kind, phema_quad from, phema_quad to)
 {
     if (from == to)
         return 1;
     switch (kind->form) {
-    case PHEMA_FORM_POWER:
+    case PHEMA_FAMILY_POWER:
         if (from <= kind->origin)
             return 0;
         return phema_quad_pow((from - kind->origin) / (to - kind->origin), kind->power);
-    case PHEMA_FORM_EXPONENTIAL:
+    case PHEMA_FAMILY_EXPONENTIAL:
         return phema_quad_exp(-kind->rate * (to - from));
-    case PHEMA_FORM_RAMPED: {
+    case PHEMA_FAMILY_RAMPED: {
         phema_quad turn = kind->turn < from ? from : kind->turn > to ? to : kind->turn;
         phema_quad before = turn > from ? phema_quad_pow(from / turn, kind->power) : 1;
         return before * phema_quad_exp(-kind->rate * (to - turn));
     }
-    case PHEMA_FORM_COSINE:
+    case PHEMA_FAMILY_COSINE:
         return from <= kind->origin ? 0 : risen(kind, from) / risen(kind, to);
-    case PHEMA_FORM_RAW:
-    case PHEMA_FORM_TABLE:
+    case PHEMA_FAMILY_RAW:
+    case PHEMA_FAMILY_TABLE:
         break;
     }
     return 0;
 }
 
-struct phema_local phema_kind_local(const struct phema_kind *kind, phema_quad l, phema_quad u)
+struct phema_local phema_family_local(const struct phema_family *kind, phema_quad l, phema_quad u)
 {
     struct phema_local local = {.form = kind->form,
                                 .power = kind->power,
@@ -121,10 +121,10 @@ struct phema_local phema_kind_local(const struct phema_kind *kind, phema_quad l,
                                 .to = u - kind->origin,
                                 .span = kind->end - kind->origin,
                                 .length = u - l,
-                                .decay = phema_kind_decay(kind, l, u)};
-    if (kind->form == PHEMA_FORM_RAMPED)
-        local.form = u <= kind->turn ? PHEMA_FORM_POWER : PHEMA_FORM_EXPONENTIAL;
-    local.is_zero = local.form == PHEMA_FORM_RAW || local.to <= 0;
+                                .decay = phema_family_decay(kind, l, u)};
+    if (kind->form == PHEMA_FAMILY_RAMPED)
+        local.form = u <= kind->turn ? PHEMA_FAMILY_POWER : PHEMA_FAMILY_EXPONENTIAL;
+    local.is_zero = local.form == PHEMA_FAMILY_RAW || local.to <= 0;
     return local;
 }
 
@@ -198,9 +198,9 @@ struct pair {
 
 static phema_quad value_at(const struct phema_local *local, phema_quad at)
 {
-    if (local->form == PHEMA_FORM_POWER)
+    if (local->form == PHEMA_FAMILY_POWER)
         return phema_quad_pow((local->from + at) / local->to, local->power);
-    if (local->form == PHEMA_FORM_EXPONENTIAL)
+    if (local->form == PHEMA_FAMILY_EXPONENTIAL)
         return phema_quad_exp(-local->rate * (local->length - at));
     phema_quad sine = phema_quad_sin(pi() / 2 * (local->from + at) / local->span);
     phema_quad last = phema_quad_sin(pi() / 2 * local->to / local->span);
@@ -209,10 +209,10 @@ static phema_quad value_at(const struct phema_local *local, phema_quad at)
 
 static phema_quad density_at(const struct phema_local *local, phema_quad at)
 {
-    if (local->form == PHEMA_FORM_POWER)
+    if (local->form == PHEMA_FAMILY_POWER)
         return local->power / local->to *
                phema_quad_pow((local->from + at) / local->to, local->power - 1);
-    if (local->form == PHEMA_FORM_EXPONENTIAL)
+    if (local->form == PHEMA_FAMILY_EXPONENTIAL)
         return local->rate * value_at(local, at);
     phema_quad last = phema_quad_sin(pi() / 2 * local->to / local->span);
     return pi() / 2 / local->span * phema_quad_sin(pi() * (local->from + at) / local->span) /
@@ -233,9 +233,9 @@ static phema_quad integrate(const struct pair *pair, struct phema_quadrature *ru
     phema_quad rate = 0;
     const struct phema_local *both[] = {pair->a, pair->b};
     for (size_t i = 0; i < ARRAY_LEN(both) && both[i]; i++) {
-        if (both[i]->form == PHEMA_FORM_POWER && both[i]->from < from)
+        if (both[i]->form == PHEMA_FAMILY_POWER && both[i]->from < from)
             from = both[i]->from;
-        if (both[i]->form == PHEMA_FORM_EXPONENTIAL)
+        if (both[i]->form == PHEMA_FAMILY_EXPONENTIAL)
             rate += both[i]->rate;
     }
     return phema_integrate(rule, product_at, pair, pair->a->length, from, rate);
@@ -245,12 +245,12 @@ static phema_quad integrate(const struct pair *pair, struct phema_quadrature *ru
 
 static bool is_power(const struct phema_local *local)
 {
-    return local->form == PHEMA_FORM_POWER;
+    return local->form == PHEMA_FAMILY_POWER;
 }
 
 static bool is_exponential(const struct phema_local *local)
 {
-    return local->form == PHEMA_FORM_EXPONENTIAL;
+    return local->form == PHEMA_FAMILY_EXPONENTIAL;
 }
 
 /* Integral over the interval of (x/to)^exponent, reach = (from/to)^exponent */
@@ -353,7 +353,7 @@ static phema_quad densities_power_exponential(const struct phema_local *power,
 /* p at the end of the interval, which is where all of a raw profile is */
 static phema_quad density_at_end(const struct phema_local *local)
 {
-    if (local->form == PHEMA_FORM_RAW)
+    if (local->form == PHEMA_FAMILY_RAW)
         return 1;
     return local->is_zero ? 0 : density_at(local, local->length);
 }
@@ -361,9 +361,9 @@ static phema_quad density_at_end(const struct phema_local *local)
 phema_quad phema_local_densities(const struct phema_local *a, const struct phema_local *b,
                                  struct phema_quadrature *rule)
 {
-    if (a->form == PHEMA_FORM_RAW)
+    if (a->form == PHEMA_FAMILY_RAW)
         return density_at_end(b);
-    if (b->form == PHEMA_FORM_RAW)
+    if (b->form == PHEMA_FAMILY_RAW)
         return density_at_end(a);
     if (a->is_zero || b->is_zero)
         return 0;

@@ -3,8 +3,8 @@
  * appendix C.1). Roots and betas are computed in quad, so that every machine rounds them alike. */
 #include "phema/profile.h"
 
-#include "phema/strbuf.h"
 #include "phema/quad.h"
+#include "phema/strbuf.h"
 
 /* f(g) = g^3 + 7 g^2 + (16 - s^-2) g + 12 - s^-2 is convex for g > -7/3 and f(1/s) > 0: Newton from
  * 1/s walks down to the largest root without crossing it. */
@@ -31,17 +31,17 @@ enum phema_status phema_gamma_from_sigma_rel(double *gamma, double sigma_rel,
                           "expected a sigma_rel above 0 and below 0.289, found %s; no "
                           "power-function average is wider than 0.300283 of its training time "
                           "(gamma -0.382 has that), and EDM2 ends at 0.289",
-                          phema_number_shown(&found, sigma_rel));
+                          phema_number_format(&found, sigma_rel));
     if (sigma_rel >= PHEMA_SIGMA_REL_LIMIT)
         return phema_fail(err, PHEMA_ERR_TARGET,
                           "expected a sigma_rel above 0 and below 0.289, where EDM2 ends, found "
                           "%s; from 0.288675 on, gamma is negative and the average weighs the "
                           "oldest parameters most, and at 0.300283 no wider one exists at all",
-                          phema_number_shown(&found, sigma_rel));
+                          phema_number_format(&found, sigma_rel));
     if (sigma_rel < 0x1p-52)
         return phema_fail(err, PHEMA_ERR_TARGET,
                           "expected a sigma_rel above 2.3e-16 and below 0.289, found %s",
-                          phema_number_shown(&found, sigma_rel));
+                          phema_number_format(&found, sigma_rel));
     *gamma = largest_root((phema_quad)sigma_rel);
     return PHEMA_OK;
 }

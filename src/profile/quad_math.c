@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* rounded.c - logarithms, powers and cosines computed in quad and rounded once: libm's own differ
+/* quad_math.c - logarithms, powers and cosines computed in quad and rounded once: libm's own differ
  * by a last bit from machine to machine, and the bytes of an output would with them. */
 #include <float.h>
 #include <math.h>

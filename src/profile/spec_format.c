@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* shown.c - the canonical text of a SPEC, which reads back as the same average to the last bit, and
- * what of it a file's name can hold. */
+/* spec_format.c - the canonical text of a SPEC, which reads back as the same average to the last
+ * bit, and what of it a file's name can hold. */
 #include "spec_format.h"
 
 #include <ctype.h>
@@ -12,13 +12,13 @@
 /* Names of files are at most 255 bytes, with a prefix, a time and endings. */
 #define MAX_FILE_PART ((size_t)120)
 
-static void put_value(struct phema_text *text, const struct spec_key *key, double value)
+static void put_value(struct phema_strbuf *text, const struct spec_key *key, double value)
 {
     struct phema_name_buffer shown;
     if (key->type == SPEC_YES_NO)
-        phema_text_puts(text, value != 0 ? "yes" : "no");
+        phema_strbuf_puts(text, value != 0 ? "yes" : "no");
     else
-        phema_text_puts(text, phema_number_shown(&shown, value));
+        phema_strbuf_puts(text, phema_number_format(&shown, value));
 }
 
 /* What is as it would be anyway is not said, but for the ramp, which says what kind it is. */
@@ -34,42 +34,42 @@ static const char *shown_kind(const struct phema_spec_term *term)
     return term->kind->build == BUILD_WINDOW ? "window" : term->kind->name;
 }
 
-static void put_term(struct phema_text *text, const struct phema_spec_term *term)
+static void put_term(struct phema_strbuf *text, const struct phema_spec_term *term)
 {
-    phema_text_puts(text, shown_kind(term));
+    phema_strbuf_puts(text, shown_kind(term));
     char separator = ':';
     for (size_t i = 0; i < spec_n_keys(term->kind); i++) {
         const struct spec_key *key = &term->kind->keys[i];
         if (!is_said(term, i))
             continue;
-        phema_text_append(text, &separator, 1);
+        phema_strbuf_append(text, &separator, 1);
         if (!term->kind->is_shown_bare)
-            phema_text_printf(text, "%s=", key->name);
+            phema_strbuf_printf(text, "%s=", key->name);
         put_value(text, key, term->values[i]);
         separator = ',';
     }
     if (term->path)
-        phema_text_printf(text, ":%s", term->path);
+        phema_strbuf_printf(text, ":%s", term->path);
 }
 
 /* ema2000, ema-decay0.9999, edm-ema500000-ramp0.09, window20000 */
-static void put_file_part(struct phema_text *text, const struct phema_spec_term *term)
+static void put_file_part(struct phema_strbuf *text, const struct phema_spec_term *term)
 {
-    phema_text_puts(text, shown_kind(term));
+    phema_strbuf_puts(text, shown_kind(term));
     for (size_t i = 0; i < spec_n_keys(term->kind); i++) {
         if (!is_said(term, i))
             continue;
         if (i)
-            phema_text_printf(text, "-%s", term->kind->keys[i].name);
+            phema_strbuf_printf(text, "-%s", term->kind->keys[i].name);
         put_value(text, &term->kind->keys[i], term->values[i]);
     }
     const char *slash = term->path ? strrchr(term->path, '/') : NULL;
     if (term->path)
-        phema_text_printf(text, "-%s", slash ? slash + 1 : term->path);
+        phema_strbuf_printf(text, "-%s", slash ? slash + 1 : term->path);
 }
 
 /* Letters, digits and what is harmless: paths hold anything. */
-static void make_harmless(struct phema_text *text)
+static void make_harmless(struct phema_strbuf *text)
 {
     if (text->size > MAX_FILE_PART)
         text->data[text->size = MAX_FILE_PART] = '\0';
@@ -80,16 +80,16 @@ static void make_harmless(struct phema_text *text)
 
 PHEMA_FALLIBLE spec_show(struct phema_spec *spec, struct phema_error *err)
 {
-    struct phema_text shown = {0}, file_part = {0};
+    struct phema_strbuf shown = {0}, file_part = {0};
     for (size_t i = 0; i < spec->n_terms; i++) {
-        phema_text_puts(&shown, i ? " - " : "");
-        phema_text_puts(&file_part, i ? "-minus-" : "");
+        phema_strbuf_puts(&shown, i ? " - " : "");
+        phema_strbuf_puts(&file_part, i ? "-minus-" : "");
         put_term(&shown, &spec->terms[i]);
         put_file_part(&file_part, &spec->terms[i]);
     }
-    enum phema_status status = phema_text_check(&shown, err);
+    enum phema_status status = phema_strbuf_check(&shown, err);
     if (!status)
-        status = phema_text_check(&file_part, err);
+        status = phema_strbuf_check(&file_part, err);
     if (!status) {
         make_harmless(&file_part);
         spec->shown = phema_arena_copy(spec->arena, shown.data, shown.size);
@@ -97,18 +97,18 @@ PHEMA_FALLIBLE spec_show(struct phema_spec *spec, struct phema_error *err)
         if (!spec->shown || !spec->file_part)
             status = phema_fail_memory(err);
     }
-    phema_text_clear(&shown);
-    phema_text_clear(&file_part);
+    phema_strbuf_clear(&shown);
+    phema_strbuf_clear(&file_part);
     return status;
 }
 
-void phema_spec_put_power(struct phema_text *text, double sigma_rel, double gamma,
+void phema_spec_put_power(struct phema_strbuf *text, double sigma_rel, double gamma,
                           uint64_t update_every)
 {
     struct phema_name_buffer shown;
     bool is_width = !isnan(sigma_rel);
-    phema_text_printf(text, "power:%s=%s", is_width ? "sigma" : "gamma",
-                      phema_number_shown(&shown, is_width ? sigma_rel : gamma));
+    phema_strbuf_printf(text, "power:%s=%s", is_width ? "sigma" : "gamma",
+                        phema_number_format(&shown, is_width ? sigma_rel : gamma));
     if (update_every > 1)
-        phema_text_printf(text, ",update-every=%llu", (unsigned long long)update_every);
+        phema_strbuf_printf(text, ",update-every=%llu", (unsigned long long)update_every);
 }

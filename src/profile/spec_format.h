@@ -1,6 +1,6 @@
-/* shown.h - a SPEC as text again. */
-#ifndef SPEC_SHOWN_H
-#define SPEC_SHOWN_H
+/* spec_format.h - a SPEC as text again. */
+#ifndef PROFILE_SPEC_FORMAT_H
+#define PROFILE_SPEC_FORMAT_H
 
 #include "spec_internal.h"
 

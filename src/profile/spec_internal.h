@@ -1,6 +1,6 @@
-/* terms.h - a SPEC taken apart: kinds, their keys, and the values that were given. */
-#ifndef SPEC_TERMS_H
-#define SPEC_TERMS_H
+/* spec_internal.h - a SPEC taken apart: kinds, their keys, and the values that were given. */
+#ifndef PROFILE_SPEC_INTERNAL_H
+#define PROFILE_SPEC_INTERNAL_H
 
 #include "phema/profile.h"
 

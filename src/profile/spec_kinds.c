@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* kinds.c - the kinds of averages and merges, and the keys each of them has. */
+/* spec_kinds.c - the kinds of averages and merges, and the keys each of them has. */
 #include "spec_kinds.h"
 
 #include <float.h>
@@ -76,15 +76,15 @@ const struct spec_kind *spec_kind_find(const char *name, size_t size)
 
 PHEMA_FALLIBLE spec_kind_fail_unknown(const char *name, size_t size, struct phema_error *err)
 {
-    struct phema_text known = {0};
+    struct phema_strbuf known = {0};
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-        phema_text_printf(&known, "%s%s", i ? ", " : "", kinds[i].name);
-    enum phema_status status = phema_text_check(&known, err);
+        phema_strbuf_printf(&known, "%s%s", i ? ", " : "", kinds[i].name);
+    enum phema_status status = phema_strbuf_check(&known, err);
     struct phema_name_buffer shown;
     if (!status)
         status = phema_fail(err, PHEMA_ERR_USAGE, "unknown profile '%s'; known are %s",
-                            phema_name_shown(&shown, name, size), known.data);
-    phema_text_clear(&known);
+                            phema_name_escape(&shown, name, size), known.data);
+    phema_strbuf_clear(&known);
     return status;
 }
 

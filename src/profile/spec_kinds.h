@@ -1,6 +1,6 @@
-/* kinds.h - the table of what a SPEC may say. */
-#ifndef SPEC_KINDS_H
-#define SPEC_KINDS_H
+/* spec_kinds.h - the table of what a SPEC may say. */
+#ifndef PROFILE_SPEC_KINDS_H
+#define PROFILE_SPEC_KINDS_H
 
 #include "spec_internal.h"
 

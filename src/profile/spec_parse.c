@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-/* spec.c - reads the texts of spec.h. A term is KIND[:KEY=VALUE,...]; a difference is two of them
- * with " - " between: bare minus signs are parts of names and numbers. */
+/* spec_parse.c - reads the texts of spec.h. A term is KIND[:KEY=VALUE,...]; a difference is two of
+ * them with " - " between: bare minus signs are parts of names and numbers. */
 #include "phema/profile.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "spec_kinds.h"
 #include "phema/claims.h"
 #include "phema/number.h"
 #include "spec_format.h"
+#include "spec_kinds.h"
 
 /* ---- Values ---- */
 
 static enum phema_status fail_keys(const struct spec_kind *kind, const char *found, size_t size,
                                    struct phema_error *err)
 {
-    struct phema_text known = {0};
+    struct phema_strbuf known = {0};
     for (size_t i = 0; i < spec_n_keys(kind); i++)
-        phema_text_printf(&known, "%s%s", i ? ", " : "", kind->keys[i].name);
-    enum phema_status status = phema_text_check(&known, err);
+        phema_strbuf_printf(&known, "%s%s", i ? ", " : "", kind->keys[i].name);
+    enum phema_status status = phema_strbuf_check(&known, err);
     struct phema_name_buffer shown;
     if (!status)
         status = phema_fail(err, PHEMA_ERR_USAGE, "'%s' is nothing that %s has; known are %s",
-                            phema_name_shown(&shown, found, size), kind->name, known.data);
-    phema_text_clear(&known);
+                            phema_name_escape(&shown, found, size), kind->name, known.data);
+    phema_strbuf_clear(&known);
     return status;
 }
 
@@ -49,7 +49,7 @@ static enum phema_status parse_value(double *out, const struct spec_key *key, co
     if (!status && !(value >= key->lowest && value <= key->highest)) {
         struct phema_name_buffer shown;
         status = phema_fail(err, PHEMA_ERR_USAGE, "expected %s, found '%s'", key->expected,
-                            phema_name_shown(&shown, text, strlen(text)));
+                            phema_name_escape(&shown, text, strlen(text)));
     }
     if (status)
         return phema_fail_in(err, status, "%s", key->name);
@@ -210,7 +210,7 @@ PHEMA_FALLIBLE phema_spec_parse(struct phema_spec **out, struct phema_arena *are
     spec->arena = arena;
     enum phema_status status = parse_all(spec, text, err);
     if (status)
-        return phema_fail_in(err, status, "'%s'", phema_name_shown(&shown, text, strlen(text)));
+        return phema_fail_in(err, status, "'%s'", phema_name_escape(&shown, text, strlen(text)));
     *out = spec;
     return PHEMA_OK;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* averages.c - what a SPEC stands for once its end is known: a profile, or a sum of several. */
+/* spec_resolve.c - what a SPEC stands for once its end is known: a profile, or a sum of several. */
 #include <math.h>
 #include <string.h>
 
@@ -74,7 +74,7 @@ static enum phema_status make_average(struct phema_profile *out, struct phema_sp
     if (!status && profile.length > t)
         status = phema_fail(
             err, PHEMA_ERR_INPUTS, "reaches %s back from time %s, before the training began",
-            phema_number_shown(&length, profile.length), phema_number_shown(&end, t));
+            phema_number_format(&length, profile.length), phema_number_format(&end, t));
     if (status)
         return phema_fail_in(err, status, "%s", spec->shown);
     /* what a shape does not have is 0, as in a profile that was written down */
@@ -123,7 +123,7 @@ static enum phema_status count_parts(size_t *n, const struct phema_spec *spec,
     struct phema_name_buffer end;
     if (found == 0 || wanted > (double)found)
         return phema_fail(err, PHEMA_ERR_INPUTS, "%s: there are %zu times of snapshots until %s",
-                          spec->shown, found, phema_number_shown(&end, t));
+                          spec->shown, found, phema_number_format(&end, t));
     *n = isnan(wanted) ? found : (size_t)wanted;
     return PHEMA_OK;
 }

@@ -184,7 +184,7 @@ static enum phema_status start(struct running *running, char *const *words, stru
 
 /* ---- Listening ---- */
 
-static void keep_end(struct phema_text *text)
+static void keep_end(struct phema_strbuf *text)
 {
     if (text->is_failed || text->size <= 2 * PHEMA_COMMAND_KEPT_BYTES)
         return;
@@ -197,7 +197,7 @@ static void keep_end(struct phema_text *text)
 /* All that is there now. */
 static void read_pipe(struct running *running, size_t which)
 {
-    struct phema_text *text = which ? &running->result->errors : &running->result->output;
+    struct phema_strbuf *text = which ? &running->result->errors : &running->result->output;
     char buffer[65536];
     while (running->pipes[which] >= 0) {
         ssize_t size = read(running->pipes[which], buffer, sizeof(buffer));
@@ -210,7 +210,7 @@ static void read_pipe(struct running *running, size_t which)
             running->pipes[which] = -1;
             return;
         }
-        phema_text_append(text, buffer, (size_t)size);
+        phema_strbuf_append(text, buffer, (size_t)size);
         keep_end(text);
         if (which && running->options->shows_errors) {
             ssize_t shown = write(STDERR_FILENO, buffer, (size_t)size);
@@ -262,15 +262,15 @@ static void listen_until_over(struct running *running)
 static enum phema_status judge(const struct running *running, int state, struct phema_error *err)
 {
     const struct phema_command_result *result = running->result;
-    if (phema_text_check(&result->output, err) || phema_text_check(&result->errors, err))
+    if (phema_strbuf_check(&result->output, err) || phema_strbuf_check(&result->errors, err))
         return PHEMA_ERR_RESOURCE;
     if (WIFEXITED(state) && WEXITSTATUS(state) == 0)
         return PHEMA_OK;
-    const struct phema_text *said = result->errors.size ? &result->errors : &result->output;
+    const struct phema_strbuf *said = result->errors.size ? &result->errors : &result->output;
     size_t end = said->size;
     struct phema_span line = {0};
     if (end)
-        line = lines_last(said, &end);
+        line = csv_line_last(said, &end);
     int size = (int)(line.size < MOST_SAID ? line.size : MOST_SAID);
     const char *text = size ? (const char *)line.data : "and said nothing";
     const char *between = size ? ": " : ", ";
@@ -311,6 +311,6 @@ PHEMA_FALLIBLE phema_command_run(struct phema_command_result *out, char *const *
 
 void phema_command_clear(struct phema_command_result *result)
 {
-    phema_text_clear(&result->output);
-    phema_text_clear(&result->errors);
+    phema_strbuf_clear(&result->output);
+    phema_strbuf_clear(&result->errors);
 }

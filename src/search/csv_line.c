@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* lines.c - see lines.h. */
+/* csv_line.c - see csv_line.h. */
 #include "csv_line.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-struct phema_span lines_last(const struct phema_text *text, size_t *end)
+struct phema_span csv_line_last(const struct phema_strbuf *text, size_t *end)
 {
     const char *data = text->data;
     size_t size = *end;
@@ -33,7 +33,7 @@ struct phema_span lines_last(const struct phema_text *text, size_t *end)
 }
 
 /* strtod takes hexadecimal and blanks as well: what is none of a decimal is none. */
-bool lines_number(double *out, struct phema_span text)
+bool csv_line_number(double *out, struct phema_span text)
 {
     char copy[NUMBER_SIZE];
     if (text.size == 0 || text.size >= sizeof(copy))

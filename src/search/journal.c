@@ -31,10 +31,10 @@ static enum phema_status fail_errno(const struct phema_journal *journal, const c
 /* ---- Writing ---- */
 
 /* In one write; a part of it that found room does not stay. */
-static enum phema_status append(struct phema_journal *journal, const struct phema_text *text,
+static enum phema_status append(struct phema_journal *journal, const struct phema_strbuf *text,
                                 struct phema_error *err)
 {
-    enum phema_status status = phema_text_check(text, err);
+    enum phema_status status = phema_strbuf_check(text, err);
     if (status)
         return status;
     ssize_t written = write(journal->file, text->data, text->size);
@@ -50,32 +50,32 @@ static enum phema_status append(struct phema_journal *journal, const struct phem
     return fsync(journal->file) ? fail_errno(journal, "cannot be synced", err) : PHEMA_OK;
 }
 
-static void write_header(struct phema_text *out, const struct phema_journal_header *header)
+static void write_header(struct phema_strbuf *out, const struct phema_journal_header *header)
 {
     struct phema_json_out json = {.text = out};
-    phema_text_puts(out, FIRST COMMAND);
+    phema_strbuf_puts(out, FIRST COMMAND);
     phema_json_out_string(&json, NULL, header->command);
-    phema_text_puts(out, "\n" OPTIONS);
+    phema_strbuf_puts(out, "\n" OPTIONS);
     json.needs_comma = false;
     phema_json_out_string(&json, NULL, header->options);
-    phema_text_printf(out, "\n" SERIES "%s\n" JOURNAL_COLUMNS "\n", header->snapshots);
+    phema_strbuf_printf(out, "\n" SERIES "%s\n" JOURNAL_COLUMNS "\n", header->snapshots);
 }
 
-static void write_made(struct phema_text *out, struct phema_search_point at, const char *name)
+static void write_made(struct phema_strbuf *out, struct phema_search_point at, const char *name)
 {
     struct phema_json_out json = {.text = out};
     struct phema_name_buffer width, time;
-    phema_text_printf(out, JOURNAL_MADE "[%s, %s, ", phema_number_shown(&width, at.sigma_rel),
-                      phema_number_shown(&time, at.time));
+    phema_strbuf_printf(out, JOURNAL_MADE "[%s, %s, ", phema_number_format(&width, at.sigma_rel),
+                        phema_number_format(&time, at.time));
     phema_json_out_string(&json, NULL, name);
-    phema_text_puts(out, "]\n");
+    phema_strbuf_puts(out, "]\n");
 }
 
-static enum phema_status begin(struct phema_journal *journal, const struct phema_text *header,
+static enum phema_status begin(struct phema_journal *journal, const struct phema_strbuf *header,
                                struct phema_error *err)
 {
-    struct phema_text text = {0};
-    phema_text_append(&text, header->data, header->size);
+    struct phema_strbuf text = {0};
+    phema_strbuf_append(&text, header->data, header->size);
     for (size_t i = 0; i < journal->n_made; i++)
         write_made(&text, journal->made[i].at, journal->made[i].name);
     journal->n = 0;
@@ -85,7 +85,7 @@ static enum phema_status begin(struct phema_journal *journal, const struct phema
         status = fail_errno(journal, "cannot be emptied", err);
     if (!status)
         status = append(journal, &text, err);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
     return status;
 }
 
@@ -93,14 +93,14 @@ PHEMA_FALLIBLE phema_journal_add(struct phema_journal *journal,
                                  const struct phema_search_score *score, struct phema_error *err)
 {
     struct phema_name_buffer width, time, value, error;
-    struct phema_text line = {0};
-    phema_text_printf(
-        &line, "%s,%s,%s,%.3f,%s\n", phema_number_shown(&width, score->at.sigma_rel),
-        phema_number_shown(&time, score->at.time),
-        isnan(score->score) ? "nan" : phema_number_shown(&value, score->score), score->seconds,
-        isnan(score->predicted_error) ? "" : phema_number_shown(&error, score->predicted_error));
+    struct phema_strbuf line = {0};
+    phema_strbuf_printf(
+        &line, "%s,%s,%s,%.3f,%s\n", phema_number_format(&width, score->at.sigma_rel),
+        phema_number_format(&time, score->at.time),
+        isnan(score->score) ? "nan" : phema_number_format(&value, score->score), score->seconds,
+        isnan(score->predicted_error) ? "" : phema_number_format(&error, score->predicted_error));
     enum phema_status status = append(journal, &line, err);
-    phema_text_clear(&line);
+    phema_strbuf_clear(&line);
     return status ? status : journal_keep_score(journal, score, err);
 }
 
@@ -109,10 +109,10 @@ PHEMA_FALLIBLE phema_journal_add_made(struct phema_journal *journal, struct phem
 {
     if (phema_journal_has_made(journal, name))
         return PHEMA_OK;
-    struct phema_text line = {0};
+    struct phema_strbuf line = {0};
     write_made(&line, at, name);
     enum phema_status status = append(journal, &line, err);
-    phema_text_clear(&line);
+    phema_strbuf_clear(&line);
     return status ? status : journal_keep_made(journal, at, name, strlen(name), err);
 }
 
@@ -162,7 +162,7 @@ static enum phema_status open_locked(struct phema_journal *journal, struct phema
     return PHEMA_OK;
 }
 
-static enum phema_status read_whole(struct phema_text *out, const struct phema_journal *journal,
+static enum phema_status read_whole(struct phema_strbuf *out, const struct phema_journal *journal,
                                     struct phema_error *err)
 {
     char buffer[65536];
@@ -173,30 +173,30 @@ static enum phema_status read_whole(struct phema_text *out, const struct phema_j
         if (size <= 0)
             return phema_fail(err, PHEMA_ERR_FILE, "%s: cannot be read: %s", journal->path,
                               size ? strerror(errno) : "it has become shorter");
-        phema_text_append(out, buffer, (size_t)size);
+        phema_strbuf_append(out, buffer, (size_t)size);
         at += size;
     }
-    return phema_text_check(out, err);
+    return phema_strbuf_check(out, err);
 }
 
-static size_t count_whole_lines(const struct phema_text *text)
+static size_t count_whole_lines(const struct phema_strbuf *text)
 {
     const char *end = text->size ? memrchr(text->data, '\n', text->size) : NULL;
     return end ? (size_t)(end - text->data) + 1 : 0;
 }
 
 /* A file that holds a part of this header and nothing else was being begun. */
-static bool is_begun(const struct phema_text *text, const struct phema_text *header)
+static bool is_begun(const struct phema_strbuf *text, const struct phema_strbuf *header)
 {
     return text->size < header->size &&
            (!text->size || memcmp(text->data, header->data, text->size) == 0);
 }
 
 /* What was made before stays known, so that it can be removed; its scores do not. */
-static enum phema_status begin_anew(struct phema_journal *journal, const struct phema_text *header,
-                                    struct phema_error *err)
+static enum phema_status begin_anew(struct phema_journal *journal,
+                                    const struct phema_strbuf *header, struct phema_error *err)
 {
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     enum phema_status status = read_whole(&text, journal, err);
     struct phema_span lines = {(const uint8_t *)text.data, count_whole_lines(&text)};
     size_t n_compared = text.size < strlen(FIRST) ? text.size : strlen(FIRST);
@@ -207,17 +207,17 @@ static enum phema_status begin_anew(struct phema_journal *journal, const struct 
                             journal->path);
     if (!status)
         status = journal_read_made(journal, lines, err);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
     return status ? status : begin(journal, header, err);
 }
 
 static enum phema_status take_up(struct phema_journal *journal, bool *was_cut,
-                                 const struct phema_text *header, struct phema_error *err)
+                                 const struct phema_strbuf *header, struct phema_error *err)
 {
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     enum phema_status status = read_whole(&text, journal, err);
     if (!status && is_begun(&text, header)) {
-        phema_text_clear(&text);
+        phema_strbuf_clear(&text);
         return begin(journal, header, err);
     }
     size_t whole = count_whole_lines(&text);
@@ -227,7 +227,7 @@ static enum phema_status take_up(struct phema_journal *journal, bool *was_cut,
         status = journal_check_header(&lines, wanted, err);
     if (status == PHEMA_ERR_INPUTS &&
         journal_has_no_scores((struct phema_span){(const uint8_t *)text.data, whole})) {
-        phema_text_clear(&text); /* a command with a mistake in it, say: nothing is lost */
+        phema_strbuf_clear(&text); /* a command with a mistake in it, say: nothing is lost */
         return begin_anew(journal, header, err);
     }
     if (!status)
@@ -240,7 +240,7 @@ static enum phema_status take_up(struct phema_journal *journal, bool *was_cut,
         if (ftruncate(journal->file, (off_t)whole))
             status = fail_errno(journal, "cannot be cut", err);
     }
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
     return status;
 }
 
@@ -249,7 +249,7 @@ PHEMA_FALLIBLE phema_journal_open(struct phema_journal **out, bool *was_cut, con
                                   struct phema_error *err)
 {
     *was_cut = false;
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     struct phema_journal *journal = calloc(1, sizeof(*journal));
     if (!journal)
         return phema_fail_memory(err);
@@ -257,13 +257,13 @@ PHEMA_FALLIBLE phema_journal_open(struct phema_journal **out, bool *was_cut, con
     journal->path = strdup(path);
     write_header(&text, header);
     enum phema_status status =
-        journal->path ? phema_text_check(&text, err) : phema_fail_memory(err);
+        journal->path ? phema_strbuf_check(&text, err) : phema_fail_memory(err);
     if (!status)
         status = open_locked(journal, err);
     if (!status)
         status =
             begins_anew ? begin_anew(journal, &text, err) : take_up(journal, was_cut, &text, err);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
     if (status) {
         phema_journal_close(journal);
         return status;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* journal_lines.c - what the lines of a journal say. */
+/* journal_parse.c - what the lines of a journal say. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "journal.h"
 #include "csv_line.h"
+#include "journal.h"
 #include "phema/json.h"
 
 /* ---- Lists ---- */
@@ -64,13 +64,13 @@ static struct phema_span cut_field(struct phema_span *line)
 static bool read_score(struct phema_search_score *out, struct phema_span line)
 {
     *out = (struct phema_search_score){.predicted_error = PHEMA_UNKNOWN};
-    if (!lines_number(&out->at.sigma_rel, cut_field(&line)) ||
-        !lines_number(&out->at.time, cut_field(&line)) ||
-        !lines_number(&out->score, cut_field(&line)))
+    if (!csv_line_number(&out->at.sigma_rel, cut_field(&line)) ||
+        !csv_line_number(&out->at.time, cut_field(&line)) ||
+        !csv_line_number(&out->score, cut_field(&line)))
         return false;
     struct phema_span seconds = cut_field(&line), error = cut_field(&line);
-    return (!seconds.size || lines_number(&out->seconds, seconds)) &&
-           (!error.size || lines_number(&out->predicted_error, error)) && !line.size &&
+    return (!seconds.size || csv_line_number(&out->seconds, seconds)) &&
+           (!error.size || csv_line_number(&out->predicted_error, error)) && !line.size &&
            isfinite(out->at.sigma_rel) && isfinite(out->at.time);
 }
 
@@ -122,7 +122,7 @@ static enum phema_status read_line(struct phema_journal *journal, struct phema_s
     struct phema_name_buffer shown;
     if (!read_score(&score, line))
         return phema_fail(err, PHEMA_ERR_FILE, "expected " JOURNAL_COLUMNS ", found '%s'",
-                          phema_name_shown(&shown, (const char *)line.data, line.size));
+                          phema_name_escape(&shown, (const char *)line.data, line.size));
     return journal_keep_score(journal, &score, err);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* points.c - which widths to score next. No state but the scores: the same scores, the same
+/* optimizer.c - which widths to score next. No state but the scores: the same scores, the same
  * points. */
 #include "phema/search.h"
 

@@ -8,30 +8,30 @@
 
 #define LARGEST_SCORE 1e100 /* differences of scores must be numbers */
 
-static enum phema_status match_line(struct phema_span *out, struct phema_pattern *pattern,
+static enum phema_status match_line(struct phema_span *out, struct phema_regex *pattern,
                                     struct phema_span line, struct phema_error *err)
 {
     const char *text = (const char *)line.data;
     bool is_match = false;
-    enum phema_status status = phema_pattern_match(pattern, text, line.size, &is_match, err);
+    enum phema_status status = phema_regex_match(pattern, text, line.size, &is_match, err);
     *out = (struct phema_span){0};
     if (status || !is_match)
         return status;
-    *out = phema_pattern_group(pattern, text, "score");
+    *out = phema_regex_group(pattern, text, "score");
     if (!out->data)
-        *out = phema_pattern_numbered(pattern, text, 1);
+        *out = phema_regex_numbered(pattern, text, 1);
     if (!out->data)
-        *out = phema_pattern_numbered(pattern, text, 0);
+        *out = phema_regex_numbered(pattern, text, 0);
     return PHEMA_OK;
 }
 
 /* The text that should be the score; {NULL, 0}: none */
-static enum phema_status find_text(struct phema_span *out, const struct phema_text *output,
-                                   struct phema_pattern *pattern, struct phema_error *err)
+static enum phema_status find_text(struct phema_span *out, const struct phema_strbuf *output,
+                                   struct phema_regex *pattern, struct phema_error *err)
 {
     *out = (struct phema_span){0};
     for (size_t end = output->size; end && !out->data;) {
-        struct phema_span line = lines_last(output, &end);
+        struct phema_span line = csv_line_last(output, &end);
         enum phema_status status = PHEMA_OK;
         if (line.size && pattern)
             status = match_line(out, pattern, line, err);
@@ -43,8 +43,8 @@ static enum phema_status find_text(struct phema_span *out, const struct phema_te
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE phema_command_score(double *out, const struct phema_text *output,
-                                   struct phema_pattern *pattern, struct phema_error *err)
+PHEMA_FALLIBLE phema_command_score(double *out, const struct phema_strbuf *output,
+                                   struct phema_regex *pattern, struct phema_error *err)
 {
     struct phema_span text;
     enum phema_status status = find_text(&text, output, pattern, err);
@@ -56,8 +56,8 @@ PHEMA_FALLIBLE phema_command_score(double *out, const struct phema_text *output,
                                   : "printed nothing; expected a score in its last line");
     double score = 0;
     struct phema_name_buffer shown;
-    (void)phema_name_shown(&shown, (const char *)text.data, text.size);
-    if (!lines_number(&score, text))
+    (void)phema_name_escape(&shown, (const char *)text.data, text.size);
+    if (!csv_line_number(&score, text))
         return phema_fail(err, PHEMA_ERR_INPUTS, "expected a number %s, found '%s'%s",
                           pattern ? "where --score-regex matches"
                                   : "in the last line of its output",

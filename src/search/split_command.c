@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* words.c - a command line as the words of a program, or as what a shell runs: no name of a file
- * can become anything but a part of one argument. */
+/* split_command.c - a command line as the words of a program, or as what a shell runs: no name of a
+ * file can become anything but a part of one argument. */
 #include "phema/search.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 /* Words one after another, each ended by a NUL. */
 struct splitting {
-    struct phema_text words;
+    struct phema_strbuf words;
     size_t n, n_places;
     const char *path;
     const struct interpreter *interpreter; /* whose options the next words may be, or NULL */
@@ -32,7 +32,7 @@ static bool wants_shell(const char *start, size_t size)
 
 static void put_path(struct splitting *splitting)
 {
-    phema_text_puts(&splitting->words, splitting->path);
+    phema_strbuf_puts(&splitting->words, splitting->path);
     splitting->n_places++;
 }
 
@@ -41,12 +41,12 @@ static const char *put_quoted(struct splitting *splitting, const char *at, char 
 {
     for (; *at && *at != quote; at++) {
         if (quote == '"' && *at == '\\' && (at[1] == '"' || at[1] == '\\')) {
-            phema_text_append(&splitting->words, ++at, 1);
+            phema_strbuf_append(&splitting->words, ++at, 1);
         } else if (strncmp(at, PLACE, 2) == 0) {
             put_path(splitting);
             at++;
         } else {
-            phema_text_append(&splitting->words, at, 1);
+            phema_strbuf_append(&splitting->words, at, 1);
         }
     }
     return *at ? at + 1 : NULL;
@@ -91,7 +91,7 @@ static void read_option(struct splitting *splitting, const char *text)
 static enum phema_status end_word(struct splitting *splitting, size_t word, bool has_place,
                                   struct phema_error *err)
 {
-    phema_text_append(&splitting->words, "", 1);
+    phema_strbuf_append(&splitting->words, "", 1);
     splitting->n++;
     if (splitting->words.is_failed)
         return phema_fail_memory(err);
@@ -125,13 +125,13 @@ static enum phema_status put_word(struct splitting *splitting, const char **at,
             if (!next)
                 return phema_fail(err, PHEMA_ERR_USAGE, "'%s': a quote is not closed", start);
         } else if (*next == '\\' && next[1]) {
-            phema_text_append(&splitting->words, next + 1, 1);
+            phema_strbuf_append(&splitting->words, next + 1, 1);
             next += 2;
         } else if (strncmp(next, PLACE, 2) == 0) {
             put_path(splitting);
             next += 2;
         } else {
-            phema_text_append(&splitting->words, next++, 1);
+            phema_strbuf_append(&splitting->words, next++, 1);
         }
     }
     if (wants_shell(start, (size_t)(next - start)))
@@ -144,10 +144,10 @@ static enum phema_status put_word(struct splitting *splitting, const char **at,
 }
 
 /* The texts become an array of pointers with the texts behind it. */
-static enum phema_status take_words(char ***out, const struct phema_text *words, size_t n,
+static enum phema_status take_words(char ***out, const struct phema_strbuf *words, size_t n,
                                     struct phema_error *err)
 {
-    enum phema_status status = phema_text_check(words, err);
+    enum phema_status status = phema_strbuf_check(words, err);
     if (status)
         return status;
     size_t table = (n + 1) * sizeof(char *);
@@ -192,7 +192,7 @@ PHEMA_FALLIBLE phema_command_split(char ***out, const char *command, const char 
         status = check_places(splitting.n_places, err);
     if (!status)
         status = take_words(out, &splitting.words, splitting.n, err);
-    phema_text_clear(&splitting.words);
+    phema_strbuf_clear(&splitting.words);
     return status;
 }
 
@@ -209,7 +209,7 @@ PHEMA_FALLIBLE phema_command_split(char ***out, const char *command, const char 
 /* A command as far as it was read. It is read for quotes and comments alone: {} must stand outside
  * of them. What would take a whole shell to read is not read on behind, and {} is refused there. */
 struct script {
-    struct phema_text text;
+    struct phema_strbuf text;
     const char *command, *at;
     const char *unread; /* the reason; NULL: all was read until here */
     bool is_in_word;
@@ -218,7 +218,7 @@ struct script {
 
 static void copy(struct script *script, size_t size)
 {
-    phema_text_append(&script->text, script->at, size);
+    phema_strbuf_append(&script->text, script->at, size);
     script->at += size;
 }
 
@@ -354,7 +354,7 @@ static enum phema_status put_place(struct script *script, struct phema_error *er
     }
     if (is_index) /* of an array, whose index some shells compute */
         return fail_place("behind '['", "it as a word of its own", err);
-    phema_text_puts(&script->text, QUOTED);
+    phema_strbuf_puts(&script->text, QUOTED);
     script->at += 2;
     script->is_in_word = true;
     script->n_places++;
@@ -397,19 +397,19 @@ PHEMA_FALLIBLE phema_command_shell(char ***out, const char *command, const char 
 {
     static const char shell[] = "/bin/sh";
     struct script script = {.command = command, .at = command};
-    phema_text_append(&script.text, shell, sizeof(shell));
-    phema_text_append(&script.text, "-c", sizeof("-c"));
-    phema_text_puts(&script.text, BEFORE);
+    phema_strbuf_append(&script.text, shell, sizeof(shell));
+    phema_strbuf_append(&script.text, "-c", sizeof("-c"));
+    phema_strbuf_puts(&script.text, BEFORE);
     enum phema_status status = PHEMA_OK;
     while (!status && *script.at)
         status = copy_next(&script, err);
-    phema_text_append(&script.text, "", 1);
-    phema_text_append(&script.text, shell, sizeof(shell)); /* $0, for messages */
-    phema_text_append(&script.text, path, strlen(path) + 1);
+    phema_strbuf_append(&script.text, "", 1);
+    phema_strbuf_append(&script.text, shell, sizeof(shell)); /* $0, for messages */
+    phema_strbuf_append(&script.text, path, strlen(path) + 1);
     if (!status && !strstr(command, VARIABLE))
         status = check_places(script.n_places, err);
     if (!status)
         status = take_words(out, &script.text, 5, err);
-    phema_text_clear(&script.text);
+    phema_strbuf_clear(&script.text);
     return status;
 }

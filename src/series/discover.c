@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* scan.c - a directory, a @list or a manifest becomes candidates. The order of a directory, file
- * times and the locale have no influence: candidates are sorted by the bytes of their names. */
+/* discover.c - a directory, a @list or a manifest becomes candidates. The order of a directory,
+ * file times and the locale have no influence: candidates are sorted by the bytes of their names.
+ */
 #include "discover.h"
 
 #include <dirent.h>
@@ -13,17 +14,17 @@
 
 #include "phema/mapped_file.h"
 
-void scan_note(struct scan *scan, const char *format, ...)
+void discover_note(struct discovery *scan, const char *format, ...)
 {
     char sentence[1024];
     va_list args;
     va_start(args, format);
     (void)vsnprintf(sentence, sizeof(sentence), format, args);
     va_end(args);
-    phema_text_append(scan->notes, sentence, strlen(sentence) + 1);
+    phema_strbuf_append(scan->notes, sentence, strlen(sentence) + 1);
 }
 
-struct candidate *scan_add(struct scan *scan)
+struct candidate *discover_add(struct discovery *scan)
 {
     if (scan->n == scan->capacity) {
         size_t capacity = scan->capacity ? 2 * scan->capacity : 64;
@@ -43,21 +44,21 @@ struct candidate *scan_add(struct scan *scan)
     return candidate;
 }
 
-static enum phema_status add_path(struct scan *scan, const char *directory, const char *name,
+static enum phema_status add_path(struct discovery *scan, const char *directory, const char *name,
                                   struct phema_error *err)
 {
-    struct phema_text path = {0};
+    struct phema_strbuf path = {0};
     if (directory)
-        phema_text_printf(&path, "%s%s", directory,
-                          directory[strlen(directory) - 1] == '/' ? "" : "/");
-    phema_text_puts(&path, name);
-    enum phema_status status = phema_text_check(&path, err);
-    struct candidate *candidate = status ? NULL : scan_add(scan);
+        phema_strbuf_printf(&path, "%s%s", directory,
+                            directory[strlen(directory) - 1] == '/' ? "" : "/");
+    phema_strbuf_puts(&path, name);
+    enum phema_status status = phema_strbuf_check(&path, err);
+    struct candidate *candidate = status ? NULL : discover_add(scan);
     if (candidate) {
         candidate->path = phema_arena_copy(scan->arena, path.data, path.size);
         candidate->label = phema_arena_copy(scan->arena, name, strlen(name));
     }
-    phema_text_clear(&path);
+    phema_strbuf_clear(&path);
     if (!candidate || !candidate->path || !candidate->label)
         return phema_fail_memory(err);
     /* "run/snapshot-0001-0.05/" is that directory */
@@ -89,7 +90,7 @@ static bool may_be_snapshot(const char *directory, const char *name)
     return is_kept;
 }
 
-static enum phema_status scan_directory(struct scan *scan, const char *path,
+static enum phema_status scan_directory(struct discovery *scan, const char *path,
                                         struct phema_error *err)
 {
     DIR *directory = opendir(path);
@@ -117,8 +118,8 @@ static enum phema_status scan_directory(struct scan *scan, const char *path,
 }
 
 /* One path a line, relative to the current directory, as `ls` and `find` print them. */
-static enum phema_status scan_lines(struct scan *scan, const char *path, struct phema_span text,
-                                    struct phema_error *err)
+static enum phema_status scan_lines(struct discovery *scan, const char *path,
+                                    struct phema_span text, struct phema_error *err)
 {
     const char *data = (const char *)text.data;
     enum phema_status status = PHEMA_OK;
@@ -142,7 +143,8 @@ static enum phema_status scan_lines(struct scan *scan, const char *path, struct 
     return status;
 }
 
-static enum phema_status scan_list(struct scan *scan, const char *path, struct phema_error *err)
+static enum phema_status scan_list(struct discovery *scan, const char *path,
+                                   struct phema_error *err)
 {
     struct phema_file *file = NULL;
     enum phema_status status = phema_file_open(&file, path, err);
@@ -153,24 +155,25 @@ static enum phema_status scan_list(struct scan *scan, const char *path, struct p
     return status;
 }
 
-PHEMA_FALLIBLE scan_snapshots(struct scan *scan, const struct phema_series_options *options,
-                              struct phema_error *err)
+PHEMA_FALLIBLE discover_snapshots(struct discovery *scan,
+                                  const struct phema_series_options *options,
+                                  struct phema_error *err)
 {
     const char *operand = options->snapshots;
     if (operand[0] == '@') {
         enum phema_status status = scan_list(scan, operand + 1, err);
-        return status ? status : scan_names(scan, options, err);
+        return status ? status : discover_names(scan, options, err);
     }
     struct stat st;
     if (stat(operand, &st))
         return phema_fail(err, PHEMA_ERR_FILE, "%s: %s", operand, strerror(errno));
     if (S_ISDIR(st.st_mode)) {
         enum phema_status status = scan_directory(scan, operand, err);
-        return status ? status : scan_names(scan, options, err);
+        return status ? status : discover_names(scan, options, err);
     }
     if (phema_ends_with(operand, ".json")) {
         scan->layout = &layout_manifest;
-        return scan_manifest(scan, operand, err);
+        return discover_manifest(scan, operand, err);
     }
     return phema_fail(err, PHEMA_ERR_INPUTS,
                       "%s: is one file; expected a directory of snapshots, a manifest (*.json) or "
@@ -178,13 +181,13 @@ PHEMA_FALLIBLE scan_snapshots(struct scan *scan, const struct phema_series_optio
                       operand);
 }
 
-PHEMA_FALLIBLE scan_alone(struct scan *scan, const struct phema_series_options *options,
-                          struct phema_error *err)
+PHEMA_FALLIBLE discover_alone(struct discovery *scan, const struct phema_series_options *options,
+                              struct phema_error *err)
 {
     enum phema_status status = add_path(scan, NULL, options->snapshots, err);
     scan->layout = &layout_custom;
     if (!status && !options->is_conversion)
-        status = scan_names(scan, options, err);
+        status = discover_names(scan, options, err);
     if (!status)
         scan->items[0].is_left_out = false;
     return status;

@@ -1,12 +1,12 @@
-/* scan.h - SNAPSHOTS becomes a list of candidates: what the names and the manifest say, before any
- * file is opened. */
-#ifndef PLAN_SCAN_H
-#define PLAN_SCAN_H
+/* discover.h - SNAPSHOTS becomes a list of candidates: what the names and the manifest say, before
+ * any file is opened. */
+#ifndef SERIES_DISCOVER_H
+#define SERIES_DISCOVER_H
 
 #include "layouts.h"
 #include "phema/arena.h"
-#include "phema/series.h"
 #include "phema/profile.h"
+#include "phema/series.h"
 #include "phema/strbuf.h"
 
 struct candidate {
@@ -25,7 +25,7 @@ struct candidate {
 };
 
 /* Grows while the series is read; everything lives in the arena. */
-struct scan {
+struct discovery {
     struct phema_arena *arena;
     struct phema_specs specs; /* in memory that the series keeps: profiles borrow from them */
     struct candidate *items;
@@ -34,32 +34,33 @@ struct scan {
     const char *unit;  /* from a manifest, or NULL */
     bool asks_for_raw; /* --input-profile raw */
     bool is_numbered;  /* INDEX.STEP.pt: which of the two libraries is for the files to say */
-    struct phema_text *notes; /* sentences, each ended by a NUL */
+    struct phema_strbuf *notes; /* sentences, each ended by a NUL */
 };
 
-void scan_note(struct scan *scan, const char *format, ...) PHEMA_PRINTF(2, 3);
+void discover_note(struct discovery *scan, const char *format, ...) PHEMA_PRINTF(2, 3);
 
 /* An empty candidate at the end; NULL when there is no memory. */
-struct candidate *scan_add(struct scan *scan);
+struct candidate *discover_add(struct discovery *scan);
 
-PHEMA_FALLIBLE scan_snapshots(struct scan *scan, const struct phema_series_options *options,
-                              struct phema_error *err);
+PHEMA_FALLIBLE discover_snapshots(struct discovery *scan,
+                                  const struct phema_series_options *options,
+                                  struct phema_error *err);
 
 /* One checkpoint, whose name may say nothing. */
-PHEMA_FALLIBLE scan_alone(struct scan *scan, const struct phema_series_options *options,
-                          struct phema_error *err);
+PHEMA_FALLIBLE discover_alone(struct discovery *scan, const struct phema_series_options *options,
+                              struct phema_error *err);
 
 /* manifest.c */
-PHEMA_FALLIBLE scan_manifest(struct scan *scan, const char *path, struct phema_error *err);
+PHEMA_FALLIBLE discover_manifest(struct discovery *scan, const char *path, struct phema_error *err);
 
 /* names.c: what each name says, by the layout asked for or the one that is recognised */
-PHEMA_FALLIBLE scan_names(struct scan *scan, const struct phema_series_options *options,
-                          struct phema_error *err);
+PHEMA_FALLIBLE discover_names(struct discovery *scan, const struct phema_series_options *options,
+                              struct phema_error *err);
 
 /* choose.c: marks what is left out: outputs of synth, names that say no time, times outside the
  * selection.
  * PHEMA_ERR_INPUTS when the directory holds two series */
-PHEMA_FALLIBLE choose_candidates(struct scan *scan, const struct phema_series_options *options,
+PHEMA_FALLIBLE choose_candidates(struct discovery *scan, const struct phema_series_options *options,
                                  struct phema_error *err);
 
 #endif

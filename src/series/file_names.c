@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* names.c - which layout a directory has, and what each name says: time, width or index. */
+/* file_names.c - which layout a directory has, and what each name says: time, width or index. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "phema/regex.h"
 #include "discover.h"
+#include "phema/regex.h"
 
 /* A decimal number from a name; NaN when the group is empty or no plain number. */
 static double number_in(struct phema_span text)
@@ -32,31 +32,31 @@ static double slack_of(struct phema_span text)
 }
 
 /* Fill in what the name says when the pattern fits it. */
-static enum phema_status read_name(struct phema_pattern *pattern, struct candidate *candidate,
+static enum phema_status read_name(struct phema_regex *pattern, struct candidate *candidate,
                                    bool *is_match, struct phema_error *err)
 {
     const char *name = candidate->base;
-    enum phema_status status = phema_pattern_match(pattern, name, strlen(name), is_match, err);
+    enum phema_status status = phema_regex_match(pattern, name, strlen(name), is_match, err);
     if (status || !*is_match)
         return status;
-    double time = number_in(phema_pattern_group(pattern, name, "time"));
-    *is_match = !isnan(time) || !phema_pattern_has_group(pattern, "time");
+    double time = number_in(phema_regex_group(pattern, name, "time"));
+    *is_match = !isnan(time) || !phema_regex_has_group(pattern, "time");
     if (!*is_match)
         return PHEMA_OK;
     candidate->named_time = time;
-    struct phema_span sigma = phema_pattern_group(pattern, name, "sigma");
+    struct phema_span sigma = phema_regex_group(pattern, name, "sigma");
     if (sigma.size) {
         candidate->sigma_rel = number_in(sigma);
         candidate->sigma_slack = slack_of(sigma);
     }
-    double index = number_in(phema_pattern_group(pattern, name, "index"));
+    double index = number_in(phema_regex_group(pattern, name, "index"));
     if (index >= 0 && index < 1e9)
         candidate->index = (uint64_t)index;
-    candidate->prefix = phema_pattern_group(pattern, name, "prefix");
+    candidate->prefix = phema_regex_group(pattern, name, "prefix");
     return PHEMA_OK;
 }
 
-static enum phema_status read_names(struct phema_pattern *pattern, struct scan *scan,
+static enum phema_status read_names(struct phema_regex *pattern, struct discovery *scan,
                                     size_t *matched, struct phema_error *err)
 {
     *matched = 0;
@@ -80,21 +80,21 @@ static bool is_checkpoint_name(const char *name)
     return false;
 }
 
-static enum phema_status count_matches(struct scan *scan, const struct layout *layout,
+static enum phema_status count_matches(struct discovery *scan, const struct layout *layout,
                                        size_t *matched, struct phema_error *err)
 {
-    struct phema_pattern *pattern = NULL;
-    enum phema_status status = phema_pattern_compile(&pattern, layout->pattern, err);
+    struct phema_regex *pattern = NULL;
+    enum phema_status status = phema_regex_compile(&pattern, layout->pattern, err);
     if (status)
         return status;
     status = read_names(pattern, scan, matched, err);
-    phema_pattern_free(pattern);
+    phema_regex_free(pattern);
     return status;
 }
 
 /* The layout whose pattern fits most names; what it does not fit is left for its metadata, when it
  * is safetensors, or left out. */
-static enum phema_status recognise(struct scan *scan, struct phema_error *err)
+static enum phema_status recognise(struct discovery *scan, struct phema_error *err)
 {
     static const struct layout *const tried[] = {&layout_own, &layout_edm2, &layout_ema_pytorch,
                                                  &layout_lightning, &layout_hf};
@@ -117,27 +117,27 @@ static enum phema_status recognise(struct scan *scan, struct phema_error *err)
     return status;
 }
 
-static enum phema_status use_pattern(struct scan *scan, const char *expression,
+static enum phema_status use_pattern(struct discovery *scan, const char *expression,
                                      struct phema_error *err)
 {
-    struct phema_pattern *pattern = NULL;
+    struct phema_regex *pattern = NULL;
     size_t matched = 0;
-    enum phema_status status = phema_pattern_compile(&pattern, expression, err);
+    enum phema_status status = phema_regex_compile(&pattern, expression, err);
     if (status)
         return phema_fail_in(err, status, "--name-regex");
-    if (!phema_pattern_has_group(pattern, "time"))
+    if (!phema_regex_has_group(pattern, "time"))
         status = phema_fail(err, PHEMA_ERR_USAGE,
                             "--name-regex '%s': has no group named time; write (?<time>[0-9]+), "
                             "and (?<sigma>...) or (?<index>...) where names hold them",
                             expression);
     else
         status = read_names(pattern, scan, &matched, err);
-    phema_pattern_free(pattern);
+    phema_regex_free(pattern);
     return status;
 }
 
 /* Files of another series, or what is no checkpoint, must not slip in: each is named. */
-static void note_left_out(struct scan *scan)
+static void note_left_out(struct discovery *scan)
 {
     size_t others = 0;
     const char *first = NULL;
@@ -150,15 +150,15 @@ static void note_left_out(struct scan *scan)
     }
     struct phema_name_buffer shown;
     if (others == 1)
-        scan_note(scan, "left out: '%s', whose name says no time and width",
-                  phema_name_shown(&shown, first, strlen(first)));
+        discover_note(scan, "left out: '%s', whose name says no time and width",
+                      phema_name_escape(&shown, first, strlen(first)));
     else if (others)
-        scan_note(scan, "left out: %zu files whose names say no time and width, such as '%s'",
-                  others, phema_name_shown(&shown, first, strlen(first)));
+        discover_note(scan, "left out: %zu files whose names say no time and width, such as '%s'",
+                      others, phema_name_escape(&shown, first, strlen(first)));
 }
 
-PHEMA_FALLIBLE scan_names(struct scan *scan, const struct phema_series_options *options,
-                          struct phema_error *err)
+PHEMA_FALLIBLE discover_names(struct discovery *scan, const struct phema_series_options *options,
+                              struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
     bool is_named = options->layout && strcmp(options->layout, "auto") != 0;

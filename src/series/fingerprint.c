@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* identify.c - by what a snapshot is known again without reading all of it: its size, the names,
+/* fingerprint.c - by what a snapshot is known again without reading all of it: its size, the names,
  * dtypes and shapes of its tensors, and the bytes of some of them, which are all of them where they
  * are few. Which ones follows from names, shapes and the form of the file, not from other snapshots
  * or options of a run: so that a later run sees the same. */
@@ -159,7 +159,7 @@ static enum phema_status open_reader(struct phema_reader **reader,
     uint64_t limit;
     enum phema_status status = phema_reader_open(reader, checkpoint, err);
     if (!status && !is_all &&
-        phema_descriptors_allow(phema_checkpoint_n_files(checkpoint) + OTHER_DESCRIPTORS, &limit))
+        phema_raise_fd_limit(phema_checkpoint_n_files(checkpoint) + OTHER_DESCRIPTORS, &limit))
         status = phema_reader_use(*reader, &reading, err);
     return status;
 }
@@ -169,7 +169,7 @@ static void release(const struct phema_checkpoint *checkpoint)
 {
     for (size_t f = 0; f < phema_checkpoint_n_files(checkpoint); f++) {
         const struct phema_file *file = phema_checkpoint_file(checkpoint, f);
-        phema_file_release(file, 0, phema_file_span(file).size);
+        phema_file_evict(file, 0, phema_file_span(file).size);
     }
 }
 
@@ -181,7 +181,7 @@ static void ask(const struct identifying *identifying, size_t k, const struct wi
     for (size_t w = 0; w < windows->n; w++) {
         const struct window *window = &windows->items[(windows->n / 2 + w) % windows->n];
         struct phema_tensor tensor = phema_series_tensor_in(identifying->series, k, window->tensor);
-        if (tensor.is_decoded || tensor.stride || tensor.parts)
+        if (tensor.is_compressed || tensor.stride || tensor.parts)
             continue;
         uint64_t first = tensor.offset + phema_dtype_bytes(tensor.dtype, window->first);
         if (w == 0 && phema_reader_is_cached(reader, tensor.file, first))
@@ -200,7 +200,7 @@ static struct window moved(const struct identifying *identifying, size_t k, stru
     const struct phema_series *series = identifying->series;
     struct phema_tensor tensor = phema_series_tensor_in(series, k, window.tensor);
     uint64_t last = *entry, first = 0;
-    if (!tensor.is_decoded)
+    if (!tensor.is_compressed)
         return window;
     *entry = phema_checkpoint_entry(series->snapshots[k].checkpoint, tensor.file,
                                     tensor.offset + phema_dtype_bytes(tensor.dtype, window.first));
@@ -228,7 +228,7 @@ static enum phema_status hash_windows(struct identifying *identifying, size_t k,
 {
     const struct phema_snapshot *snapshot = &identifying->series->snapshots[k];
     const struct windows *windows =
-        snapshot->is_decoded ? &identifying->decoded : &identifying->mapped;
+        snapshot->is_compressed ? &identifying->decoded : &identifying->mapped;
     struct phema_reader *reader = NULL;
     enum phema_status status = open_reader(&reader, snapshot->checkpoint, windows->is_all, err);
     if (!status)
@@ -267,7 +267,7 @@ static enum phema_status identify(struct identifying *identifying, struct phema_
     phema_hash_start(identifying->hash);
     phema_hash_add(identifying->hash, identifying->listing, sizeof(identifying->listing));
     enum phema_status status = PHEMA_OK;
-    if (!snapshot->is_decoded || phema_checkpoint_can_seek(checkpoint))
+    if (!snapshot->is_compressed || phema_checkpoint_can_seek(checkpoint))
         status = hash_windows(identifying, k, err);
     if (!status)
         phema_hash_digest(snapshot->digest, identifying->hash);

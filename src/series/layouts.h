@@ -1,6 +1,6 @@
 /* layouts.h - who wrote a directory of snapshots, and what their names say. */
-#ifndef PLAN_LAYOUTS_H
-#define PLAN_LAYOUTS_H
+#ifndef SERIES_LAYOUTS_H
+#define SERIES_LAYOUTS_H
 
 #include "phema/error.h"
 #include "phema/span.h"

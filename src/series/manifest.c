@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "phema/mapped_file.h"
-#include "phema/json.h"
 #include "discover.h"
+#include "phema/json.h"
+#include "phema/mapped_file.h"
 
 struct reading {
-    struct scan *scan;
+    struct discovery *scan;
     const char *path;
     size_t directory_size; /* of path, with the last slash */
 };
@@ -20,7 +20,7 @@ static enum phema_status unknown_key(const char *where, const char *key, size_t 
 {
     struct phema_name_buffer shown;
     return phema_fail(err, PHEMA_ERR_INPUTS, "%s: unknown key '%s'; known are %s", where,
-                      phema_name_shown(&shown, key, size), known);
+                      phema_name_escape(&shown, key, size), known);
 }
 
 static bool is_key(const char *key, size_t size, const char *wanted)
@@ -42,15 +42,15 @@ static enum phema_status read_number(double *out, const struct phema_json *value
 static enum phema_status resolve_path(char **out, const struct reading *reading, const char *name,
                                       size_t size, const char *where, struct phema_error *err)
 {
-    struct phema_text path = {0};
+    struct phema_strbuf path = {0};
     if (!name || size == 0 || memchr(name, '\0', size))
         return phema_fail(err, PHEMA_ERR_INPUTS, "%s: 'file' is no path", where);
     if (name[0] != '/')
-        phema_text_append(&path, reading->path, reading->directory_size);
-    phema_text_append(&path, name, size);
-    enum phema_status status = phema_text_check(&path, err);
+        phema_strbuf_append(&path, reading->path, reading->directory_size);
+    phema_strbuf_append(&path, name, size);
+    enum phema_status status = phema_strbuf_check(&path, err);
     *out = status ? NULL : phema_arena_copy(reading->scan->arena, path.data, path.size);
-    phema_text_clear(&path);
+    phema_strbuf_clear(&path);
     return status || *out ? status : phema_fail_memory(err);
 }
 
@@ -74,28 +74,28 @@ static enum phema_status read_power(struct candidate *candidate, const char *key
 }
 
 /* A key and its value as they stand in a SPEC: half_life is half-life there. */
-static enum phema_status add_key(struct phema_text *spec, const char *key, size_t size,
+static enum phema_status add_key(struct phema_strbuf *spec, const char *key, size_t size,
                                  const struct phema_json *item, const char *where,
                                  struct phema_error *err)
 {
     struct phema_name_buffer shown;
-    (void)phema_name_shown(&shown, key, size);
+    (void)phema_name_escape(&shown, key, size);
     if (strpbrk(shown.text, ",=:"))
         return phema_fail(err, PHEMA_ERR_INPUTS, "%s: unknown key '%s'", where, shown.text);
     bool has_keys = memchr(spec->data, ':', spec->size) != NULL;
     double number = 0;
     size_t at = spec->size + 1;
-    phema_text_printf(spec, "%c%s=", has_keys ? ',' : ':', shown.text);
+    phema_strbuf_printf(spec, "%c%s=", has_keys ? ',' : ':', shown.text);
     for (; !spec->is_failed && at < spec->size; at++)
         if (spec->data[at] == '_')
             spec->data[at] = '-';
     if (phema_json_type(item) == PHEMA_JSON_BOOL)
-        phema_text_puts(spec, phema_json_boolean(item) ? "yes" : "no");
+        phema_strbuf_puts(spec, phema_json_boolean(item) ? "yes" : "no");
     else if (phema_json_number(&number, item))
-        phema_text_puts(spec, phema_number_shown(&shown, number));
+        phema_strbuf_puts(spec, phema_number_format(&shown, number));
     else
         return phema_fail(err, PHEMA_ERR_INPUTS, "%s: '%s' is no number", where, shown.text);
-    return phema_text_check(spec, err);
+    return phema_strbuf_check(spec, err);
 }
 
 /* What does not exist is not a target here, but what the manifest says. */
@@ -126,9 +126,9 @@ static enum phema_status take_spec(struct candidate *candidate, struct reading *
     return PHEMA_OK;
 }
 
-static enum phema_status add_path(struct phema_text *spec, struct reading *reading, const char *key,
-                                  size_t size, const struct phema_json *item, const char *where,
-                                  struct phema_error *err)
+static enum phema_status add_path(struct phema_strbuf *spec, struct reading *reading,
+                                  const char *key, size_t size, const struct phema_json *item,
+                                  const char *where, struct phema_error *err)
 {
     char *path = NULL;
     if (!is_key(key, size, "file"))
@@ -137,7 +137,7 @@ static enum phema_status add_path(struct phema_text *spec, struct reading *readi
     const char *name = phema_json_string(item, &name_size);
     enum phema_status status = resolve_path(&path, reading, name, name_size, where, err);
     if (!status)
-        phema_text_printf(spec, ":%s", path);
+        phema_strbuf_printf(spec, ":%s", path);
     return status;
 }
 
@@ -166,9 +166,9 @@ static enum phema_status read_object(struct candidate *candidate, struct reading
     if (status)
         return status;
     bool is_power = strcmp(kind, "power") == 0, is_table = strcmp(kind, "table") == 0;
-    struct phema_text spec = {0};
-    phema_text_puts(&spec, kind);
-    status = phema_text_check(&spec, err);
+    struct phema_strbuf spec = {0};
+    phema_strbuf_puts(&spec, kind);
+    status = phema_strbuf_check(&spec, err);
     for (struct phema_json_field *f = phema_json_first(value); f && !status;
          f = phema_json_next(value, f)) {
         size_t size = 0;
@@ -182,7 +182,7 @@ static enum phema_status read_object(struct candidate *candidate, struct reading
     }
     if (!status && !is_power)
         status = take_spec(candidate, reading, spec.data, where, err);
-    phema_text_clear(&spec);
+    phema_strbuf_clear(&spec);
     return status;
 }
 
@@ -195,12 +195,12 @@ static enum phema_status take_table(struct candidate *candidate, struct reading 
     enum phema_status status = resolve_path(&path, reading, name, strlen(name), where, err);
     if (status)
         return status;
-    struct phema_text spec = {0};
-    phema_text_printf(&spec, "%s%s", table, path);
-    status = phema_text_check(&spec, err);
+    struct phema_strbuf spec = {0};
+    phema_strbuf_printf(&spec, "%s%s", table, path);
+    status = phema_strbuf_check(&spec, err);
     if (!status)
         status = take_spec(candidate, reading, spec.data, where, err);
-    phema_text_clear(&spec);
+    phema_strbuf_clear(&spec);
     return status;
 }
 
@@ -244,7 +244,7 @@ static enum phema_status read_snapshot(struct reading *reading, const struct phe
     (void)snprintf(where, sizeof(where), "snapshot %zu", number);
     if (phema_json_type(value) != PHEMA_JSON_OBJECT)
         return phema_fail(err, PHEMA_ERR_INPUTS, "%s: is no object", where);
-    struct candidate *candidate = scan_add(reading->scan);
+    struct candidate *candidate = discover_add(reading->scan);
     if (!candidate)
         return phema_fail_memory(err);
     char label[32];
@@ -316,7 +316,7 @@ static enum phema_status read_document(struct reading *reading, const struct phe
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE scan_manifest(struct scan *scan, const char *path, struct phema_error *err)
+PHEMA_FALLIBLE discover_manifest(struct discovery *scan, const char *path, struct phema_error *err)
 {
     struct phema_file *file = NULL;
     struct phema_json *root = NULL;

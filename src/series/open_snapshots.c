@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* opening.c - files become snapshots. They are opened one after another and only their places are
- * kept, so that memory does not depend on the number of snapshots; several snapshots of one file
- * share its mapping. */
+/* open_snapshots.c - files become snapshots. They are opened one after another and only their
+ * places are kept, so that memory does not depend on the number of snapshots; several snapshots of
+ * one file share its mapping. */
 #include "open_snapshots.h"
 
 #include <math.h>
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "snapshot_metadata.h"
 #include "phema/memory.h"
+#include "snapshot_metadata.h"
 
 /* ---- Files ---- */
 
@@ -29,14 +29,15 @@ void opening_release(struct opening *opening)
 static enum phema_status choose_subtree(struct opening *opening, struct phema_error *err)
 {
     const struct phema_series_options *options = opening->options;
-    struct scan *scan = &opening->scan;
+    struct discovery *scan = &opening->scan;
     opening->is_subtree_chosen = true;
     if (scan->is_numbered) {
-        bool is_ema_pytorch = facts_has_subtree(opening->checkpoint, layout_ema_pytorch.subtree);
+        bool is_ema_pytorch =
+            snapshot_metadata_has_subtree(opening->checkpoint, layout_ema_pytorch.subtree);
         scan->layout = is_ema_pytorch ? &layout_ema_pytorch : &layout_posthoc_ema;
     }
     const char *key = options->key;
-    if (key && options->may_lack_key && !facts_has_subtree(opening->checkpoint, key))
+    if (key && options->may_lack_key && !snapshot_metadata_has_subtree(opening->checkpoint, key))
         key = strcmp(key, ".") == 0 ? key : NULL;
     enum phema_status status =
         subtree_choose(&opening->subtree, scan, key, opening->checkpoint, err);
@@ -62,7 +63,7 @@ static const struct phema_checkpoint *find_alike(const struct opening *opening)
     if (!opening->is_subtree_chosen || opening->subtree.is_bundle ||
         opening->scan.layout->has_step_inside || subtree_is_average(opening->subtree.key))
         return NULL;
-    return opening->agreement.checkpoint;
+    return opening->tensor_table.checkpoint;
 }
 
 /* A manifest may name one file several times, one after another. */
@@ -84,8 +85,8 @@ static enum phema_status open_file(struct opening *opening, const struct candida
     if (status)
         return status;
     for (size_t i = 0; i < phema_checkpoint_n_warnings(opening->checkpoint); i++)
-        scan_note(&opening->scan, "%s: %s", candidate->label,
-                  phema_checkpoint_warning(opening->checkpoint, i));
+        discover_note(&opening->scan, "%s: %s", candidate->label,
+                      phema_checkpoint_warning(opening->checkpoint, i));
     return PHEMA_OK;
 }
 
@@ -93,7 +94,7 @@ static enum phema_status open_file(struct opening *opening, const struct candida
 static enum phema_status read_clock(struct opening *opening, struct phema_snapshot *snapshot,
                                     bool is_first, struct phema_error *err)
 {
-    double step = facts_scalar(snapshot->checkpoint, "step");
+    double step = snapshot_metadata_scalar(snapshot->checkpoint, "step");
     double ahead = snapshot->named_time - step;
     if (!(step >= 1) || !(ahead >= 0)) {
         if (opening->options->needs_no_profiles)
@@ -123,11 +124,11 @@ static void note_attributes(struct opening *opening, const struct phema_checkpoi
     while (first->kind != PHEMA_KIND_ATTRIBUTE)
         first++;
     struct phema_name_buffer shown;
-    scan_note(
+    discover_note(
         &opening->scan,
         "%zu tensor%s in attributes of objects, such as '%s': no part of the model; a copy of "
         "the newest snapshot (.pt, .pkl) keeps %s as %s, other outputs are without",
-        n, n == 1 ? "" : "s", phema_name_shown(&shown, first->name, first->name_size),
+        n, n == 1 ? "" : "s", phema_name_escape(&shown, first->name, first->name_size),
         n == 1 ? "it" : "them", n == 1 ? "it is" : "they are");
 }
 
@@ -137,10 +138,11 @@ static void note_scales(struct opening *opening)
     const struct phema_quantised *first = opening->series->scaled;
     if (!first || opening->options->is_conversion)
         return;
-    scan_note(&opening->scan,
-              "quantised tensors, such as '%s' with its scale '%s', are copied or left out, never "
-              "averaged (--rule 'RE=copy', --exclude 'RE')",
-              first->codes, first->scale);
+    discover_note(
+        &opening->scan,
+        "quantised tensors, such as '%s' with its scale '%s', are copied or left out, never "
+        "averaged (--rule 'RE=copy', --exclude 'RE')",
+        first->codes, first->scale);
 }
 
 /* The tensors of the file at hand. */
@@ -157,13 +159,13 @@ static enum phema_status take_tensors(struct opening *opening, struct phema_snap
         if (status)
             return phema_fail_in(err, status, "%s", snapshot->path);
     }
-    status = is_first ? agree_first(&opening->agreement, snapshot, err)
-                      : agree_next(&opening->agreement, snapshot, err);
+    status = is_first ? tensor_table_init(&opening->tensor_table, snapshot, err)
+                      : tensor_table_match(&opening->tensor_table, snapshot, err);
     if (!status && is_first) {
         note_attributes(opening, snapshot->checkpoint);
         note_scales(opening);
     }
-    snapshot->is_decoded = phema_checkpoint_is_decoded(snapshot->checkpoint);
+    snapshot->is_compressed = phema_checkpoint_is_decoded(snapshot->checkpoint);
     return status;
 }
 
@@ -246,10 +248,10 @@ static enum phema_status add_average(struct opening *opening, const struct candi
     struct candidate candidate = *file;
     width_take(&candidate, average->width);
     const char *key = subtree_key_of(arena, opening->subtree.key, average->index);
-    struct phema_text label = {0};
-    phema_text_printf(&label, "%s:%s", file->label, key ? key : "");
+    struct phema_strbuf label = {0};
+    phema_strbuf_printf(&label, "%s:%s", file->label, key ? key : "");
     candidate.label = label.is_failed ? NULL : phema_arena_copy(arena, label.data, label.size);
-    phema_text_clear(&label);
+    phema_strbuf_clear(&label);
     if (!key || !candidate.label)
         return phema_fail_memory(err);
     opening->selection.key = key;
@@ -294,14 +296,15 @@ static enum phema_status add_file(struct opening *opening, struct candidate *can
     bool is_output = false;
     bool is_read = !opening->options->is_conversion; /* what it says is not used there */
     if (is_read)
-        status = facts_read(candidate, &is_output, &unit, &opening->scan.specs, opening->checkpoint,
-                            err);
+        status = snapshot_metadata_read(candidate, &is_output, &unit, &opening->scan.specs,
+                                        opening->checkpoint, err);
     if (!status && is_read)
-        status = facts_check_counter(candidate, opening->scan.layout, opening->checkpoint, err);
+        status = snapshot_metadata_check_counter(candidate, opening->scan.layout,
+                                                 opening->checkpoint, err);
     if (status)
         return phema_fail_in(err, status, "%s", candidate->path);
     if (is_output) {
-        scan_note(&opening->scan, "left out: '%s', made by posthoc-ema", candidate->label);
+        discover_note(&opening->scan, "left out: '%s', made by posthoc-ema", candidate->label);
         return PHEMA_OK;
     }
     if (unit && !opening->scan.unit)
@@ -393,14 +396,14 @@ static void take_back_snapshots(struct opening *opening)
     series->key = NULL;
     opening->is_subtree_chosen = false;
     opening->subtree = (struct subtree){0};
-    opening->agreement.checkpoint = NULL;
+    opening->tensor_table.checkpoint = NULL;
 }
 
 /* Files that are of use and not needed: where one cannot be opened, or they do not agree, it is
  * told why, and names have to do. */
 static enum phema_status add_looking_inside(struct opening *opening, struct phema_error *err)
 {
-    struct scan *scan = &opening->scan;
+    struct discovery *scan = &opening->scan;
     struct candidate *said = /* what files say is filled in */
         phema_arena_array(&opening->scratch, scan->n, sizeof(*said));
     if (!said)
@@ -422,7 +425,7 @@ static enum phema_status add_looking_inside(struct opening *opening, struct phem
 
 PHEMA_FALLIBLE opening_add_all(struct opening *opening, struct phema_error *err)
 {
-    struct scan *scan = &opening->scan;
+    struct discovery *scan = &opening->scan;
     size_t n = 0;
     for (size_t i = 0; i < scan->n; i++)
         if (!scan->items[i].is_left_out)

@@ -1,20 +1,20 @@
-/* opening.h - a series while its files are opened. */
-#ifndef PLAN_OPENING_H
-#define PLAN_OPENING_H
+/* open_snapshots.h - a series while its files are opened. */
+#ifndef SERIES_OPEN_SNAPSHOTS_H
+#define SERIES_OPEN_SNAPSHOTS_H
 
-#include "tensor_table.h"
 #include "discover.h"
 #include "subtree.h"
+#include "tensor_table.h"
 
 /* What is needed while a series is opened, and freed after. */
 struct opening {
     const struct phema_series_options *options;
     struct phema_series *series;
     struct phema_arena scratch;
-    struct phema_text notes;
-    struct scan scan;
-    struct selection selection;
-    struct agreement agreement;
+    struct phema_strbuf notes;
+    struct discovery scan;
+    struct tensor_filter selection;
+    struct tensor_table tensor_table;
     size_t capacity;   /* of the series' snapshots */
     bool looks_inside; /* files that say no more than their names are opened as well */
     struct phema_spec **input_profiles; /* [options->n_input_profiles] */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* scales.c - see scales.h. Names as writers of quantised checkpoints have them:
+/* quantised.c - see quantised.h. Names as writers of quantised checkpoints have them:
  *   X.weight, X.weight_scale_inv            DeepSeek-V3; transformers (also X, X_scale_inv)
  *   X.weight, X.weight_scale, X.input_scale compressed-tensors, ModelOpt (NVFP4: X.weight_scale_2)
  *   X.weight_packed, X.weight_scale         compressed-tensors, pack-quantized
@@ -76,13 +76,13 @@ static bool holds_codes(const struct phema_tensor *tensor)
     }
 }
 
-static const struct phema_tensor *find_codes(struct phema_text *name, const char *stem, size_t size,
-                                             const char *end,
+static const struct phema_tensor *find_codes(struct phema_strbuf *name, const char *stem,
+                                             size_t size, const char *end,
                                              const struct phema_checkpoint *checkpoint)
 {
     name->size = 0;
-    phema_text_append(name, stem, size);
-    phema_text_puts(name, end);
+    phema_strbuf_append(name, stem, size);
+    phema_strbuf_puts(name, end);
     if (name->is_failed)
         return NULL;
     const struct phema_tensor *found = phema_checkpoint_find(checkpoint, name->data, name->size);
@@ -90,7 +90,7 @@ static const struct phema_tensor *find_codes(struct phema_text *name, const char
 }
 
 /* is_module: the stem may be one, since a dot follows it or it is empty. */
-static const struct phema_tensor *find_by_stem(struct phema_text *name, const char *stem,
+static const struct phema_tensor *find_by_stem(struct phema_strbuf *name, const char *stem,
                                                size_t size, bool is_module,
                                                const struct phema_checkpoint *checkpoint)
 {
@@ -107,7 +107,7 @@ static const struct phema_tensor *find_by_stem(struct phema_text *name, const ch
 }
 
 /* The codes that a tensor with such a name is the scale of; NULL for all others. */
-static const struct phema_tensor *codes_of(struct phema_text *name,
+static const struct phema_tensor *codes_of(struct phema_strbuf *name,
                                            const struct phema_tensor *scale,
                                            const struct phema_checkpoint *checkpoint)
 {
@@ -134,32 +134,34 @@ static const struct phema_tensor *codes_of(struct phema_text *name,
 }
 
 /* Where the series has a tensor of the file; SIZE_MAX: nowhere. */
-static enum phema_status find_in_series(size_t *at, const struct agreement *agreement,
+static enum phema_status find_in_series(size_t *at, const struct tensor_table *tensor_table,
                                         const struct phema_tensor *tensor, struct phema_error *err)
 {
     const char *name = NULL;
     size_t size = 0;
-    enum phema_status status = selection_name(agreement->selection, tensor, &name, &size, err);
-    *at = name ? agree_find(agreement, name, size, SIZE_MAX) : SIZE_MAX;
+    enum phema_status status =
+        tensor_filter_name(tensor_table->selection, tensor, &name, &size, err);
+    *at = name ? tensor_table_find(tensor_table, name, size, SIZE_MAX) : SIZE_MAX;
     return status;
 }
 
-static enum phema_status add(const struct agreement *agreement, const struct phema_tensor *codes,
-                             const struct phema_tensor *scale, struct phema_error *err)
+static enum phema_status add(const struct tensor_table *tensor_table,
+                             const struct phema_tensor *codes, const struct phema_tensor *scale,
+                             struct phema_error *err)
 {
-    struct phema_series *series = agreement->series;
+    struct phema_series *series = tensor_table->series;
     struct phema_quantised scaled = {.dtype = codes->dtype};
-    enum phema_status status = find_in_series(&scaled.codes_at, agreement, codes, err);
+    enum phema_status status = find_in_series(&scaled.codes_at, tensor_table, codes, err);
     if (!status)
-        status = find_in_series(&scaled.scale_at, agreement, scale, err);
+        status = find_in_series(&scaled.scale_at, tensor_table, scale, err);
     if (status || (scaled.codes_at == SIZE_MAX && scaled.scale_at == SIZE_MAX))
         return status;
     struct phema_name_buffer shown;
-    const char *name = phema_name_shown(&shown, codes->name, codes->name_size);
-    scaled.codes = phema_arena_copy(agreement->arena, name, strlen(name));
-    name = phema_name_shown(&shown, scale->name, scale->name_size);
-    scaled.scale = phema_arena_copy(agreement->arena, name, strlen(name));
-    struct phema_quantised *kept = phema_arena_alloc(agreement->arena, sizeof(*kept));
+    const char *name = phema_name_escape(&shown, codes->name, codes->name_size);
+    scaled.codes = phema_arena_copy(tensor_table->arena, name, strlen(name));
+    name = phema_name_escape(&shown, scale->name, scale->name_size);
+    scaled.scale = phema_arena_copy(tensor_table->arena, name, strlen(name));
+    struct phema_quantised *kept = phema_arena_alloc(tensor_table->arena, sizeof(*kept));
     if (!scaled.codes || !scaled.scale || !kept)
         return phema_fail_memory(err);
     *kept = scaled;
@@ -168,19 +170,19 @@ static enum phema_status add(const struct agreement *agreement, const struct phe
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE scales_find(const struct agreement *agreement, struct phema_error *err)
+PHEMA_FALLIBLE quantised_find(const struct tensor_table *tensor_table, struct phema_error *err)
 {
-    const struct phema_checkpoint *checkpoint = agreement->checkpoint;
+    const struct phema_checkpoint *checkpoint = tensor_table->checkpoint;
     const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
-    struct phema_text name = {0};
+    struct phema_strbuf name = {0};
     enum phema_status status = PHEMA_OK;
     for (size_t i = phema_checkpoint_n_tensors(checkpoint); i-- > 0 && !status;) {
         const struct phema_tensor *codes = codes_of(&name, &tensors[i], checkpoint);
         if (codes)
-            status = add(agreement, codes, &tensors[i], err);
+            status = add(tensor_table, codes, &tensors[i], err);
         else
-            status = phema_text_check(&name, err);
+            status = phema_strbuf_check(&name, err);
     }
-    phema_text_clear(&name);
+    phema_strbuf_clear(&name);
     return status;
 }

@@ -28,7 +28,7 @@
 
 struct sampling {
     const struct phema_series *series;
-    struct choice choice;
+    struct sample_positions choice;
     struct phema_sample *sample;
     enum phema_dtype *dtypes; /* [n_elems] of the columns */
     size_t scratch_bytes;     /* for the longest stretch */
@@ -40,7 +40,7 @@ struct sampling {
 struct part {
     struct sampling *sampling;
     struct stretch *ordered; /* [choice.n] as they lie in the files of the places below */
-    const struct phema_place *places;
+    const struct phema_tensor_location *places;
     uint8_t *scratch;
     struct phema_reader *reader;
 };
@@ -131,7 +131,7 @@ static void free_parts(struct sampling *sampling)
 static enum phema_status allocate(struct sampling *sampling, uint64_t max_ram_bytes,
                                   struct phema_error *err)
 {
-    const struct choice *choice = &sampling->choice;
+    const struct sample_positions *choice = &sampling->choice;
     struct phema_sample *sample = sampling->sample;
     size_t scratch = 0;
     for (size_t i = 0; i < choice->n; i++) {
@@ -164,8 +164,8 @@ static enum phema_status allocate(struct sampling *sampling, uint64_t max_ram_by
 static int compare_places(const void *a, const void *b, void *table)
 {
     const struct stretch *left = a, *right = b;
-    const struct phema_place *places = table;
-    const struct phema_place *x = &places[left->tensor], *y = &places[right->tensor];
+    const struct phema_tensor_location *places = table;
+    const struct phema_tensor_location *x = &places[left->tensor], *y = &places[right->tensor];
     if (x->file != y->file)
         return x->file < y->file ? -1 : 1;
     if (x->offset != y->offset)
@@ -174,14 +174,15 @@ static int compare_places(const void *a, const void *b, void *table)
 }
 
 /* As the snapshot has them, for disks and decoders: forward. */
-static enum phema_status order(struct part *part, const struct phema_place *places,
+static enum phema_status order(struct part *part, const struct phema_tensor_location *places,
                                struct phema_error *err)
 {
     const struct sampling *sampling = part->sampling;
     if (places == part->places)
         return PHEMA_OK;
     size_t n_tensors = sampling->series->n_tensors;
-    struct phema_place *table = calloc(n_tensors, sizeof(*table)); /* qsort_r takes no constant */
+    struct phema_tensor_location *table =
+        calloc(n_tensors, sizeof(*table)); /* qsort_r takes no constant */
     if (!table)
         return phema_fail_memory(err);
     memcpy(table, places, n_tensors * sizeof(*table));
@@ -201,14 +202,14 @@ static enum phema_status open_reader(struct part *part, const struct phema_check
     uint64_t limit;
     enum phema_status status = phema_reader_open(&part->reader, checkpoint, err);
     if (!status &&
-        phema_descriptors_allow(phema_checkpoint_n_files(checkpoint) + OTHER_DESCRIPTORS, &limit))
+        phema_raise_fd_limit(phema_checkpoint_n_files(checkpoint) + OTHER_DESCRIPTORS, &limit))
         status = phema_reader_use(part->reader, &reading, err);
     return status;
 }
 
 static bool lies_in_one_run(const struct phema_tensor *tensor)
 {
-    return !tensor->is_decoded && !tensor->stride && !tensor->parts;
+    return !tensor->is_compressed && !tensor->stride && !tensor->parts;
 }
 
 /* What is not in the page cache is asked for all at once, as disks and servers like it. Whether
@@ -256,7 +257,7 @@ static void release(const struct phema_checkpoint *checkpoint)
 {
     for (size_t i = 0; i < phema_checkpoint_n_files(checkpoint); i++) {
         const struct phema_file *file = phema_checkpoint_file(checkpoint, i);
-        phema_file_release(file, 0, phema_file_span(file).size);
+        phema_file_evict(file, 0, phema_file_span(file).size);
     }
 }
 
@@ -381,7 +382,7 @@ PHEMA_FALLIBLE phema_sample_read(struct phema_sample *out, const struct phema_se
     struct sampling sampling = {.series = series, .sample = &sample};
     enum phema_status status = check_files(series, err);
     if (!status)
-        status = choice_make(&sampling.choice, series, err);
+        status = sample_positions_make(&sampling.choice, series, err);
     if (!status)
         status = allocate(&sampling, max_ram_bytes, err);
     if (!status)
@@ -391,7 +392,7 @@ PHEMA_FALLIBLE phema_sample_read(struct phema_sample *out, const struct phema_se
         status = drop_columns(&sampling, err);
     if (!status)
         status = set_squares(&sampling, err);
-    choice_clear(&sampling.choice);
+    sample_positions_clear(&sampling.choice);
     free(sampling.dtypes);
     free_parts(&sampling);
     if (status)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* sample_choice.c - a model is a row of blocks of a few neighbouring elements, tensor after tensor
- * by name; it is cut into equal strata and a block is taken from each. So every element is as
- * likely as any other, and what is taken depends on names, shapes, dtypes, and on how many and
+/* sample_positions.c - a model is a row of blocks of a few neighbouring elements, tensor after
+ * tensor by name; it is cut into equal strata and a block is taken from each. So every element is
+ * as likely as any other, and what is taken depends on names, shapes, dtypes, and on how many and
  * whether compressed snapshots there are: not on files, nor on the order of anything in them. */
 #include "sample_positions.h"
 
@@ -168,7 +168,7 @@ static void draw_windows(uint64_t *blocks, size_t n, const struct row *row)
 
 /* ---- Stretches ---- */
 
-static void add_stretch(struct choice *choice, size_t tensor, uint64_t first, uint64_t n,
+static void add_stretch(struct sample_positions *choice, size_t tensor, uint64_t first, uint64_t n,
                         uint64_t per_element)
 {
     struct stretch *last = choice->n ? &choice->stretches[choice->n - 1] : NULL;
@@ -180,8 +180,8 @@ static void add_stretch(struct choice *choice, size_t tensor, uint64_t first, ui
     choice->n_numbers += (size_t)n;
 }
 
-static void add_blocks(struct choice *choice, const struct row *row, const uint64_t *blocks,
-                       size_t n)
+static void add_blocks(struct sample_positions *choice, const struct row *row,
+                       const uint64_t *blocks, size_t n)
 {
     size_t next = 0;
     uint64_t start = 0; /* first block of the tensor */
@@ -199,13 +199,14 @@ static void add_blocks(struct choice *choice, const struct row *row, const uint6
 
 static bool is_compressed(const struct phema_series *series)
 {
-    bool is_decoded = false;
+    bool is_compressed = false;
     for (size_t k = 0; k < series->n; k++)
-        is_decoded = is_decoded || series->snapshots[k].is_decoded;
-    return is_decoded;
+        is_compressed = is_compressed || series->snapshots[k].is_compressed;
+    return is_compressed;
 }
 
-static enum phema_status choose(struct choice *choice, struct row *row, struct phema_error *err)
+static enum phema_status choose(struct sample_positions *choice, struct row *row,
+                                struct phema_error *err)
 {
     uint64_t n_snapshots = row->series->n ? row->series->n : 1;
     uint64_t wanted = MAX_VALUE_BYTES / sizeof(double) / n_snapshots;
@@ -235,10 +236,10 @@ static enum phema_status choose(struct choice *choice, struct row *row, struct p
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE choice_make(struct choice *choice, const struct phema_series *series,
-                           struct phema_error *err)
+PHEMA_FALLIBLE sample_positions_make(struct sample_positions *choice,
+                                     const struct phema_series *series, struct phema_error *err)
 {
-    *choice = (struct choice){0};
+    *choice = (struct sample_positions){0};
     struct row row = {.series = series};
     enum phema_status status = list_tensors(&row, err);
     if (!status)
@@ -247,12 +248,12 @@ PHEMA_FALLIBLE choice_make(struct choice *choice, const struct phema_series *ser
         status = choose(choice, &row, err);
     free(row.tensors);
     if (status)
-        choice_clear(choice);
+        sample_positions_clear(choice);
     return status;
 }
 
-void choice_clear(struct choice *choice)
+void sample_positions_clear(struct sample_positions *choice)
 {
     free(choice->stretches);
-    *choice = (struct choice){0};
+    *choice = (struct sample_positions){0};
 }

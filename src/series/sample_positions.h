@@ -1,6 +1,6 @@
-/* sample_choice.h - which elements of a model are looked at. */
-#ifndef PLAN_SAMPLE_CHOICE_H
-#define PLAN_SAMPLE_CHOICE_H
+/* sample_positions.h - which elements of a model are looked at. */
+#ifndef SERIES_SAMPLE_POSITIONS_H
+#define SERIES_SAMPLE_POSITIONS_H
 
 #include "phema/series.h"
 
@@ -12,7 +12,7 @@ struct stretch {
     size_t column;
 };
 
-struct choice {
+struct sample_positions {
     struct stretch *stretches; /* [n] by the names of the tensors, then by element */
     size_t n;
     size_t n_numbers; /* columns */
@@ -24,8 +24,8 @@ uint64_t numbers_per_element(enum phema_dtype dtype);
 
 /* PHEMA_NO            no tensor is averaged, or they claim more elements than files hold
  * PHEMA_ERR_RESOURCE  no memory */
-PHEMA_FALLIBLE choice_make(struct choice *choice, const struct phema_series *series,
-                           struct phema_error *err);
-void choice_clear(struct choice *choice);
+PHEMA_FALLIBLE sample_positions_make(struct sample_positions *choice,
+                                     const struct phema_series *series, struct phema_error *err);
+void sample_positions_clear(struct sample_positions *choice);
 
 #endif

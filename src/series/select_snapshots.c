@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* choose.c - which of the candidates are snapshots of the series, and which of those are wanted. */
+/* select_snapshots.c - which of the candidates are snapshots of the series, and which of those are
+ * wanted. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "snapshot_metadata.h"
 #include "discover.h"
+#include "snapshot_metadata.h"
 
 static bool is_default_output_name(const char *base)
 {
@@ -14,7 +15,8 @@ static bool is_default_output_name(const char *base)
 
 /* Names that say no time, and those that synth gives its outputs, are looked into before the choice
  * of times is made. */
-static enum phema_status look_inside(struct scan *scan, const struct phema_series_options *options,
+static enum phema_status look_inside(struct discovery *scan,
+                                     const struct phema_series_options *options,
                                      struct candidate *candidate, struct phema_error *err)
 {
     bool is_unknown = isnan(candidate->named_time);
@@ -22,7 +24,7 @@ static enum phema_status look_inside(struct scan *scan, const struct phema_serie
         return PHEMA_OK;
     if (scan->layout == &layout_edm2) {
         candidate->is_left_out = true;
-        scan_note(scan, "left out: '%s', a reconstruction", candidate->label);
+        discover_note(scan, "left out: '%s', a reconstruction", candidate->label);
         return PHEMA_OK;
     }
     struct phema_checkpoint *checkpoint = NULL;
@@ -32,21 +34,21 @@ static enum phema_status look_inside(struct scan *scan, const struct phema_serie
         return status;
     bool is_output = false;
     const char *unit = NULL;
-    status = facts_read(candidate, &is_output, &unit, &scan->specs, checkpoint, err);
+    status = snapshot_metadata_read(candidate, &is_output, &unit, &scan->specs, checkpoint, err);
     phema_checkpoint_close(checkpoint);
     if (status)
         return phema_fail_in(err, status, "%s", candidate->path);
     if (is_output || isnan(candidate->named_time)) {
         candidate->is_left_out = true;
-        scan_note(scan, "left out: '%s', %s", candidate->label,
-                  is_output ? "made by posthoc-ema"
-                            : "which says no time, in its name or metadata");
+        discover_note(scan, "left out: '%s', %s", candidate->label,
+                      is_output ? "made by posthoc-ema"
+                                : "which says no time, in its name or metadata");
     }
     return PHEMA_OK;
 }
 
 /* A directory may hold one training's averages twice: the pickles are saved more often. */
-static void leave_out_training_states(struct scan *scan)
+static void leave_out_training_states(struct discovery *scan)
 {
     bool is_any = false;
     for (size_t i = 0; scan->layout == &layout_edm2 && i < scan->n; i++)
@@ -63,7 +65,7 @@ static void leave_out_training_states(struct scan *scan)
         n++;
     }
     if (n)
-        scan_note(
+        discover_note(
             scan,
             "left out: '%s'%s, which hold the same averages in float32; to use these instead, "
             "add --layout edm2 --name-regex '^training-state-(?<time>[0-9]+)[.]pt$'",
@@ -71,20 +73,20 @@ static void leave_out_training_states(struct scan *scan)
 }
 
 /* Averages in formats that have no metadata are described by a file beside them. */
-static void leave_out_described(struct scan *scan)
+static void leave_out_described(struct discovery *scan)
 {
     for (size_t i = 0; i < scan->n; i++) {
         struct candidate *candidate = &scan->items[i];
         if (candidate->is_left_out || !candidate->path ||
-            !facts_is_described_output(candidate->path))
+            !snapshot_metadata_is_described_output(candidate->path))
             continue;
         candidate->is_left_out = true;
-        scan_note(scan, "left out: '%s', made by posthoc-ema", candidate->label);
+        discover_note(scan, "left out: '%s', made by posthoc-ema", candidate->label);
     }
 }
 
 /* Outputs of synth that were saved among the snapshots under a name of their own. */
-static enum phema_status leave_out_output(struct scan *scan,
+static enum phema_status leave_out_output(struct discovery *scan,
                                           const struct phema_series_options *options,
                                           struct candidate *candidate, struct phema_error *err)
 {
@@ -97,7 +99,7 @@ static enum phema_status leave_out_output(struct scan *scan,
         phema_checkpoint_metadatum(checkpoint, "posthoc_ema.provenance") != NULL;
     phema_checkpoint_close(checkpoint);
     if (candidate->is_left_out)
-        scan_note(scan, "left out: '%s', made by posthoc-ema", candidate->label);
+        discover_note(scan, "left out: '%s', made by posthoc-ema", candidate->label);
     return PHEMA_OK;
 }
 
@@ -107,7 +109,7 @@ static bool same_prefix(const struct candidate *a, const struct candidate *b)
            memcmp(a->prefix.data, b->prefix.data, a->prefix.size) == 0;
 }
 
-static enum phema_status check_prefixes(struct scan *scan,
+static enum phema_status check_prefixes(struct discovery *scan,
                                         const struct phema_series_options *options,
                                         struct phema_error *err)
 {
@@ -143,7 +145,8 @@ static int compare_doubles(const void *a, const void *b)
 }
 
 /* --from, --to, --every and --last choose among the times, not among files. */
-static enum phema_status choose_times(struct scan *scan, const struct phema_series_options *options,
+static enum phema_status choose_times(struct discovery *scan,
+                                      const struct phema_series_options *options,
                                       struct phema_error *err)
 {
     double *times = phema_arena_array(scan->arena, scan->n + 1, sizeof(*times));
@@ -185,7 +188,7 @@ static bool has_width(const struct candidate *candidate)
  * width, or their metadata that they are raw. Where nothing says a width it may come from
  * --input-sigma or --input-profile, and where one is given it is for all; those that say they are
  * raw are asked for by that name. */
-static void leave_out_raw(struct scan *scan, const struct phema_series_options *options)
+static void leave_out_raw(struct discovery *scan, const struct phema_series_options *options)
 {
     bool is_any = false;
     for (size_t i = 0; i < scan->n; i++)
@@ -203,13 +206,13 @@ static void leave_out_raw(struct scan *scan, const struct phema_series_options *
         n++;
     }
     if (n)
-        scan_note(scan,
-                  "left out: '%s'%s, whose width nothing says; raw parameters are taken with "
-                  "--input-profile raw",
-                  first, n > 1 ? " and others" : "");
+        discover_note(scan,
+                      "left out: '%s'%s, whose width nothing says; raw parameters are taken with "
+                      "--input-profile raw",
+                      first, n > 1 ? " and others" : "");
 }
 
-PHEMA_FALLIBLE choose_candidates(struct scan *scan, const struct phema_series_options *options,
+PHEMA_FALLIBLE choose_candidates(struct discovery *scan, const struct phema_series_options *options,
                                  struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;

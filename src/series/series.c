@@ -14,25 +14,25 @@
 static enum phema_status compile_selection(struct opening *opening, struct phema_error *err)
 {
     const struct phema_series_options *options = opening->options;
-    struct selection *selection = &opening->selection;
+    struct tensor_filter *selection = &opening->selection;
     selection->takes_attributes = options->is_conversion;
-    selection->includes = phema_arena_array(&opening->scratch, options->n_includes + 1,
-                                            sizeof(struct phema_pattern *));
-    selection->excludes = phema_arena_array(&opening->scratch, options->n_excludes + 1,
-                                            sizeof(struct phema_pattern *));
+    selection->includes =
+        phema_arena_array(&opening->scratch, options->n_includes + 1, sizeof(struct phema_regex *));
+    selection->excludes =
+        phema_arena_array(&opening->scratch, options->n_excludes + 1, sizeof(struct phema_regex *));
     if (!selection->includes || !selection->excludes)
         return phema_fail_memory(err);
     enum phema_status status = PHEMA_OK;
     for (; !status && selection->n_includes < options->n_includes;) {
-        status = phema_pattern_compile(&selection->includes[selection->n_includes],
-                                       options->includes[selection->n_includes], err);
+        status = phema_regex_compile(&selection->includes[selection->n_includes],
+                                     options->includes[selection->n_includes], err);
         if (status)
             return phema_fail_in(err, status, "--include");
         selection->n_includes += !status;
     }
     for (; !status && selection->n_excludes < options->n_excludes;) {
-        status = phema_pattern_compile(&selection->excludes[selection->n_excludes],
-                                       options->excludes[selection->n_excludes], err);
+        status = phema_regex_compile(&selection->excludes[selection->n_excludes],
+                                     options->excludes[selection->n_excludes], err);
         if (status)
             return phema_fail_in(err, status, "--exclude");
         selection->n_excludes += !status;
@@ -51,7 +51,7 @@ static enum phema_status finish(struct opening *opening, struct phema_error *err
                                             : opening->scan.layout->unit;
     series->unit = phema_arena_copy(&series->memory, unit, strlen(unit));
     series->has_profiles = true;
-    double rounding = agree_rounding(series);
+    double rounding = tensor_table_rounding(series);
     for (size_t k = 0; k < series->n; k++) {
         struct phema_snapshot *snapshot = &series->snapshots[k];
         if (snapshot->checkpoint)
@@ -59,7 +59,7 @@ static enum phema_status finish(struct opening *opening, struct phema_error *err
         series->has_profiles = series->has_profiles && snapshot->kind;
     }
     if (series->n_tensors) {
-        enum phema_status status = agree_ties(&opening->agreement, err);
+        enum phema_status status = tensor_table_find_tied(&opening->tensor_table, err);
         if (status)
             return status;
     }
@@ -71,7 +71,7 @@ static enum phema_status finish(struct opening *opening, struct phema_error *err
         return phema_fail_memory(err);
     for (size_t i = 0; i < series->n_notes; i++, notes += strlen(notes) + 1)
         series->notes[i] = notes;
-    return phema_text_check(&opening->notes, err);
+    return phema_strbuf_check(&opening->notes, err);
 }
 
 /* ---- What is read ---- */
@@ -121,8 +121,8 @@ static enum phema_status open_series(struct opening *opening, struct phema_error
     if (!status)
         status = profiles_read(opening, err);
     if (!status)
-        status = options->is_alone ? scan_alone(&opening->scan, options, err)
-                                   : scan_snapshots(&opening->scan, options, err);
+        status = options->is_alone ? discover_alone(&opening->scan, options, err)
+                                   : discover_snapshots(&opening->scan, options, err);
     if (!status && !options->is_alone)
         status = choose_candidates(&opening->scan, options, err);
     if (!status)
@@ -145,21 +145,21 @@ PHEMA_FALLIBLE phema_series_open(struct phema_series **out,
     opening.scan.arena = &opening.scratch;
     opening.scan.specs.arena = &series->memory;
     opening.scan.notes = &opening.notes;
-    opening.agreement.arena = &series->memory;
-    opening.agreement.selection = &opening.selection;
-    opening.agreement.series = series;
-    opening.agreement.averages_buffers = options->averages_buffers;
-    opening.agreement.is_alone = options->is_alone;
-    opening.agreement.may_be_empty = options->is_conversion;
+    opening.tensor_table.arena = &series->memory;
+    opening.tensor_table.selection = &opening.selection;
+    opening.tensor_table.series = series;
+    opening.tensor_table.averages_buffers = options->averages_buffers;
+    opening.tensor_table.is_alone = options->is_alone;
+    opening.tensor_table.may_be_empty = options->is_conversion;
 
     enum phema_status status = open_series(&opening, err);
     opening_release(&opening);
 
     for (size_t i = 0; i < opening.selection.n_includes; i++)
-        phema_pattern_free(opening.selection.includes[i]);
+        phema_regex_free(opening.selection.includes[i]);
     for (size_t i = 0; i < opening.selection.n_excludes; i++)
-        phema_pattern_free(opening.selection.excludes[i]);
-    phema_text_clear(&opening.notes);
+        phema_regex_free(opening.selection.excludes[i]);
+    phema_strbuf_clear(&opening.notes);
     phema_arena_clear(&opening.scratch);
     if (status) {
         phema_series_close(series);
@@ -208,6 +208,6 @@ struct phema_tensor phema_series_tensor_in(const struct phema_series *series, si
     tensor.file = snapshot->places[i].file;
     tensor.parts = snapshot->places[i].parts;
     tensor.n_parts = snapshot->places[i].n_parts;
-    tensor.is_decoded = snapshot->is_decoded;
+    tensor.is_compressed = snapshot->is_compressed;
     return tensor;
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* facts.c - metadata and bookkeeping tensors, read from headers that are open anyway. */
+/* snapshot_metadata.c - metadata and bookkeeping tensors, read from headers that are open anyway.
+ */
 #include "snapshot_metadata.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "phema/mapped_file.h"
 #include "phema/json.h"
+#include "phema/mapped_file.h"
 
 /* NaN when the key is missing. */
 static enum phema_status read_number(double *out, const struct phema_checkpoint *checkpoint,
@@ -22,7 +23,7 @@ static enum phema_status read_number(double *out, const struct phema_checkpoint 
     struct phema_name_buffer shown;
     if (end == text || *end || !isfinite(value))
         return phema_fail(err, PHEMA_ERR_INPUTS, "metadata %s is '%s', expected a number", key,
-                          phema_name_shown(&shown, text, strlen(text)));
+                          phema_name_escape(&shown, text, strlen(text)));
     *out = value;
     return PHEMA_OK;
 }
@@ -33,7 +34,7 @@ static enum phema_status fail_disagrees(const char *what, double named, double i
     struct phema_name_buffer name, metadata;
     return phema_fail(err, PHEMA_ERR_INPUTS,
                       "its name or manifest says %s %s, its metadata %s; mend what is wrong", what,
-                      phema_number_shown(&name, named), phema_number_shown(&metadata, inside));
+                      phema_number_format(&name, named), phema_number_format(&metadata, inside));
 }
 
 /* The metadata are more exact than a name can be, which has only so many digits. */
@@ -78,7 +79,7 @@ static enum phema_status fail_other_profile(const struct candidate *candidate, c
     return phema_fail(err, PHEMA_ERR_INPUTS,
                       "its name or manifest says %s, its metadata profile '%s'; mend what is wrong",
                       candidate->spec ? candidate->spec->shown : "the width of a power function",
-                      phema_name_shown(&shown, inside, strlen(inside)));
+                      phema_name_escape(&shown, inside, strlen(inside)));
 }
 
 /* A file says how it was averaged: a power function by its numbers, as they always are beside it.
@@ -100,7 +101,7 @@ static enum phema_status read_profile(struct candidate *candidate, struct phema_
     enum phema_status status = phema_specs_find(&spec, specs, text, err);
     if (!status && !spec->is_average)
         status = phema_fail(err, PHEMA_ERR_INPUTS, "'%s': is no average of one training",
-                            phema_name_shown(&shown, text, strlen(text)));
+                            phema_name_escape(&shown, text, strlen(text)));
     if (status)
         return phema_fail_in(err, status == PHEMA_ERR_RESOURCE ? status : PHEMA_ERR_INPUTS,
                              "metadata %s", key);
@@ -112,9 +113,10 @@ static enum phema_status read_profile(struct candidate *candidate, struct phema_
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE facts_read(struct candidate *candidate, bool *is_output, const char **unit,
-                          struct phema_specs *specs, const struct phema_checkpoint *checkpoint,
-                          struct phema_error *err)
+PHEMA_FALLIBLE snapshot_metadata_read(struct candidate *candidate, bool *is_output,
+                                      const char **unit, struct phema_specs *specs,
+                                      const struct phema_checkpoint *checkpoint,
+                                      struct phema_error *err)
 {
     *is_output = phema_checkpoint_metadatum(checkpoint, "posthoc_ema.provenance") != NULL;
     if (*is_output)
@@ -181,8 +183,8 @@ static double scalar_of(enum phema_dtype dtype, const uint8_t *data)
     }
 }
 
-double facts_element(const struct phema_checkpoint *checkpoint, const struct phema_tensor *tensor,
-                     uint64_t index)
+double snapshot_metadata_element(const struct phema_checkpoint *checkpoint,
+                                 const struct phema_tensor *tensor, uint64_t index)
 {
     if (!tensor || index >= tensor->n_elems || tensor->dtype >= PHEMA_F6_E2M3)
         return PHEMA_UNKNOWN;
@@ -198,13 +200,14 @@ double facts_element(const struct phema_checkpoint *checkpoint, const struct phe
     return value;
 }
 
-double facts_scalar(const struct phema_checkpoint *checkpoint, const char *name)
+double snapshot_metadata_scalar(const struct phema_checkpoint *checkpoint, const char *name)
 {
     const struct phema_tensor *tensor = phema_checkpoint_find(checkpoint, name, strlen(name));
-    return tensor && tensor->n_elems == 1 ? facts_element(checkpoint, tensor, 0) : PHEMA_UNKNOWN;
+    return tensor && tensor->n_elems == 1 ? snapshot_metadata_element(checkpoint, tensor, 0)
+                                          : PHEMA_UNKNOWN;
 }
 
-double facts_value(const struct phema_checkpoint *checkpoint, struct phema_span name)
+double snapshot_metadata_value(const struct phema_checkpoint *checkpoint, struct phema_span name)
 {
     const struct phema_value *values = phema_checkpoint_values(checkpoint);
     double number = PHEMA_UNKNOWN;
@@ -218,14 +221,15 @@ double facts_value(const struct phema_checkpoint *checkpoint, struct phema_span 
     return number;
 }
 
-PHEMA_FALLIBLE facts_check_counter(const struct candidate *candidate, const struct layout *layout,
-                                   const struct phema_checkpoint *checkpoint,
-                                   struct phema_error *err)
+PHEMA_FALLIBLE snapshot_metadata_check_counter(const struct candidate *candidate,
+                                               const struct layout *layout,
+                                               const struct phema_checkpoint *checkpoint,
+                                               struct phema_error *err)
 {
     if (!layout->counter)
         return PHEMA_OK;
     struct phema_span name = {(const uint8_t *)layout->counter, strlen(layout->counter)};
-    double inside = facts_value(checkpoint, name), named = candidate->named_time;
+    double inside = snapshot_metadata_value(checkpoint, name), named = candidate->named_time;
     double on_clock = layout->clock ? layout->clock(named) : named;
     if (isnan(inside) || isnan(named) || inside == on_clock ||
         floor(inside / layout->counts_per_time) == named)
@@ -233,18 +237,18 @@ PHEMA_FALLIBLE facts_check_counter(const struct candidate *candidate, const stru
     struct phema_name_buffer shown, counted;
     return phema_fail(
         err, PHEMA_ERR_INPUTS, "its name says time %s, but '%s' inside is %s; mend what is wrong",
-        phema_number_shown(&shown, named), layout->counter, phema_number_shown(&counted, inside));
+        phema_number_format(&shown, named), layout->counter, phema_number_format(&counted, inside));
 }
 
 /* A provenance has a line for each snapshot: far less than this, and what is more is no such file.
  */
 #define MAX_DESCRIPTION ((size_t)64 << 20)
 
-bool facts_is_described_output(const char *path)
+bool snapshot_metadata_is_described_output(const char *path)
 {
     struct phema_error ignored = {""};
-    struct phema_text name = {0};
-    phema_text_printf(&name, "%s.json", path);
+    struct phema_strbuf name = {0};
+    phema_strbuf_printf(&name, "%s.json", path);
     struct phema_file *file = NULL;
     struct phema_json *root = NULL;
     bool is_output = false;
@@ -255,11 +259,11 @@ bool facts_is_described_output(const char *path)
     }
     phema_json_free(root);
     phema_file_close(file);
-    phema_text_clear(&name);
+    phema_strbuf_clear(&name);
     return is_output;
 }
 
-bool facts_has_subtree(const struct phema_checkpoint *checkpoint, const char *key)
+bool snapshot_metadata_has_subtree(const struct phema_checkpoint *checkpoint, const char *key)
 {
     size_t size = strlen(key);
     const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);

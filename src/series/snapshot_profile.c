@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* profiles.c - the average that a snapshot is: a power function by its width, or another shape by
- * the SPEC of its manifest, its metadata or --input-profile. */
+/* snapshot_profile.c - the average that a snapshot is: a power function by its width, or another
+ * shape by the SPEC of its manifest, its metadata or --input-profile. */
 #include <math.h>
 #include <string.h>
 
@@ -133,13 +133,13 @@ PHEMA_FALLIBLE profile_set(struct opening *opening, struct phema_snapshot *snaps
     snapshot->profile.label = snapshot->label;
     if (status || isnan(snapshot->gamma))
         return status;
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     phema_spec_put_power(&text, candidate->is_by_gamma ? PHEMA_UNKNOWN : snapshot->sigma_rel,
                          snapshot->gamma, snapshot->profile.update_every);
-    status = phema_text_check(&text, err);
+    status = phema_strbuf_check(&text, err);
     snapshot->kind = "power";
     snapshot->spec =
         status ? NULL : phema_arena_copy(&opening->series->memory, text.data, text.size);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
     return status || snapshot->spec ? status : phema_fail_memory(err);
 }

@@ -60,20 +60,20 @@ static bool names_average(size_t *key_size, size_t *index, const char *name, siz
 static double width_at(const struct phema_checkpoint *checkpoint, const char *key, size_t key_size,
                        size_t index)
 {
-    struct phema_text name = {0};
-    phema_text_append(&name, key, key_size);
-    phema_text_puts(&name, key_size ? ".stds" : "stds");
+    struct phema_strbuf name = {0};
+    phema_strbuf_append(&name, key, key_size);
+    phema_strbuf_puts(&name, key_size ? ".stds" : "stds");
     size_t list_size = name.size;
-    phema_text_printf(&name, ".%zu", index);
+    phema_strbuf_printf(&name, ".%zu", index);
     double width = PHEMA_UNKNOWN;
     if (!name.is_failed) {
         struct phema_span item = {(const uint8_t *)name.data, name.size};
-        width = facts_value(checkpoint, item);
+        width = snapshot_metadata_value(checkpoint, item);
         if (isnan(width))
-            width = facts_element(checkpoint,
-                                  phema_checkpoint_find(checkpoint, name.data, list_size), index);
+            width = snapshot_metadata_element(
+                checkpoint, phema_checkpoint_find(checkpoint, name.data, list_size), index);
     }
-    phema_text_clear(&name);
+    phema_strbuf_clear(&name);
     return width;
 }
 
@@ -98,11 +98,11 @@ static struct phema_span find_bundle(const struct phema_checkpoint *checkpoint)
 
 static bool is_bundle(const struct phema_checkpoint *checkpoint, const char *key)
 {
-    struct phema_text list = {0};
-    phema_text_printf(&list, "%s%semas", key, *key ? "." : "");
-    bool is = !list.is_failed && facts_has_subtree(checkpoint, list.data) &&
+    struct phema_strbuf list = {0};
+    phema_strbuf_printf(&list, "%s%semas", key, *key ? "." : "");
+    bool is = !list.is_failed && snapshot_metadata_has_subtree(checkpoint, list.data) &&
               !isnan(width_at(checkpoint, key, strlen(key), 0));
-    phema_text_clear(&list);
+    phema_strbuf_clear(&list);
     return is;
 }
 
@@ -157,12 +157,12 @@ PHEMA_FALLIBLE subtree_widths(const double **widths, size_t *n, struct phema_are
 /* The parts of a key like P.emas.1: the size of P, and 1. */
 static bool split_key(size_t *size, size_t *index, const char *key)
 {
-    struct phema_text name = {0}; /* of a tensor that could be there */
-    phema_text_printf(&name, "%s.w", key);
+    struct phema_strbuf name = {0}; /* of a tensor that could be there */
+    phema_strbuf_printf(&name, "%s.w", key);
     bool is = !name.is_failed && names_average(size, index, name.data, name.size) &&
               strlen(key) == *size + (*size ? 1 : 0) + strlen("emas.") +
                                  (size_t)snprintf(NULL, 0, "%zu", *index);
-    phema_text_clear(&name);
+    phema_strbuf_clear(&name);
     return is;
 }
 
@@ -180,10 +180,10 @@ double subtree_width_of(const char *key, const struct phema_checkpoint *checkpoi
 
 const char *subtree_key_of(struct phema_arena *arena, const char *key, size_t index)
 {
-    struct phema_text text = {0};
-    phema_text_printf(&text, "%s%semas.%zu", key, *key ? "." : "", index);
+    struct phema_strbuf text = {0};
+    phema_strbuf_printf(&text, "%s%semas.%zu", key, *key ? "." : "", index);
     const char *copy = text.is_failed ? NULL : phema_arena_copy(arena, text.data, text.size);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
     return copy;
 }
 
@@ -203,56 +203,58 @@ static bool has_optimizer(const struct phema_checkpoint *checkpoint, bool with_t
 }
 
 /* "" where nothing tells the model from the rest. */
-static const char *guess(const struct scan *scan, const struct phema_checkpoint *checkpoint)
+static const char *guess(const struct discovery *scan, const struct phema_checkpoint *checkpoint)
 {
     static const char *const models[] = {"model", "model_state_dict", "module", "net"};
     const char *own = scan->layout->subtree;
-    if (own && facts_has_subtree(checkpoint, own))
+    if (own && snapshot_metadata_has_subtree(checkpoint, own))
         return own;
     struct phema_span bundle = find_bundle(checkpoint);
     if (bundle.data)
         return phema_arena_copy(scan->arena, bundle.data, bundle.size);
-    if (facts_has_subtree(checkpoint, "ema_state_dict"))
+    if (snapshot_metadata_has_subtree(checkpoint, "ema_state_dict"))
         return "ema_state_dict";
-    const char *lit_ema = lit_ema_find(checkpoint);
+    const char *lit_ema = litema_find(checkpoint);
     if (lit_ema)
         return lit_ema;
-    if (facts_has_subtree(checkpoint, "state_dict"))
+    if (snapshot_metadata_has_subtree(checkpoint, "state_dict"))
         return "state_dict";
     bool is_training = has_optimizer(checkpoint, false);
     for (size_t i = 0; is_training && i < ARRAY_LEN(models); i++)
-        if (facts_has_subtree(checkpoint, models[i]))
+        if (snapshot_metadata_has_subtree(checkpoint, models[i]))
             return models[i];
     return "";
 }
 
-static void note_guess(struct scan *scan, const struct subtree *subtree,
+static void note_guess(struct discovery *scan, const struct subtree *subtree,
                        const struct phema_checkpoint *checkpoint)
 {
     struct phema_name_buffer buffer;
-    const char *key = phema_name_shown(&buffer, subtree->key, strlen(subtree->key));
+    const char *key = phema_name_escape(&buffer, subtree->key, strlen(subtree->key));
     const char *dot = *key ? "." : "";
     if (subtree->is_bundle)
-        scan_note(
+        discover_note(
             scan,
             "each file holds several averages: those in '%s%semas' are averaged, of the widths "
             "in '%s%sstds' (a new file has their names without the key; --key . for all)",
             key, dot, key, dot);
     else if (subtree->n_names)
-        scan_note(scan,
-                  "averaging the subtree '%s' under the names that its tensors have in the model "
-                  "(--key . for all)",
-                  key);
+        discover_note(
+            scan,
+            "averaging the subtree '%s' under the names that its tensors have in the model "
+            "(--key . for all)",
+            key);
     else if (*key)
-        scan_note(
+        discover_note(
             scan,
             "averaging the subtree '%s' (a new file has its names without it; --key . for all)",
             key);
     else if (has_optimizer(checkpoint, true))
-        scan_note(scan, "left out: the state of an optimizer (--key . copies it from the newest)");
+        discover_note(scan,
+                      "left out: the state of an optimizer (--key . copies it from the newest)");
 }
 
-PHEMA_FALLIBLE subtree_choose(struct subtree *out, struct scan *scan, const char *asked,
+PHEMA_FALLIBLE subtree_choose(struct subtree *out, struct discovery *scan, const char *asked,
                               const struct phema_checkpoint *checkpoint, struct phema_error *err)
 {
     bool is_all = asked && strcmp(asked, ".") == 0;
@@ -260,15 +262,15 @@ PHEMA_FALLIBLE subtree_choose(struct subtree *out, struct scan *scan, const char
     if (!out->key)
         return phema_fail_memory(err);
     struct phema_name_buffer shown;
-    if (*out->key && !facts_has_subtree(checkpoint, out->key))
+    if (*out->key && !snapshot_metadata_has_subtree(checkpoint, out->key))
         return phema_fail(err, PHEMA_ERR_INPUTS, "has no subtree '%s'; see --key",
-                          phema_name_shown(&shown, out->key, strlen(out->key)));
+                          phema_name_escape(&shown, out->key, strlen(out->key)));
     out->leaves_out_optimizer = !asked && !*out->key;
     out->is_bundle = !is_all && is_bundle(checkpoint, out->key);
-    const char *lit_ema = is_all ? NULL : lit_ema_find(checkpoint);
+    const char *lit_ema = is_all ? NULL : litema_find(checkpoint);
     enum phema_status status = PHEMA_OK;
     if (lit_ema && strcmp(lit_ema, out->key) == 0)
-        status = lit_ema_match(out, scan, checkpoint, err);
+        status = litema_match(out, scan, checkpoint, err);
     if (!status && !asked)
         note_guess(scan, out, checkpoint);
     return status;

@@ -1,10 +1,10 @@
 /* subtree.h - which of a checkpoint's tensors are the model that is averaged. */
-#ifndef PLAN_SUBTREE_H
-#define PLAN_SUBTREE_H
+#ifndef SERIES_SUBTREE_H
+#define SERIES_SUBTREE_H
 
+#include "discover.h"
 #include "phema/arena.h"
 #include "phema/formats.h"
-#include "discover.h"
 
 /* A tensor that the series has under another name; to: {NULL, 0} when it takes no part. */
 struct rename {
@@ -22,7 +22,7 @@ struct subtree {
 /* The subtree asked for (NULL: guessed, and said in a note; ".": all). All that it points to lives
  * in the scan's arena.
  * PHEMA_ERR_INPUTS when there is none of that name. Messages do not name the file. */
-PHEMA_FALLIBLE subtree_choose(struct subtree *out, struct scan *scan, const char *asked,
+PHEMA_FALLIBLE subtree_choose(struct subtree *out, struct discovery *scan, const char *asked,
                               const struct phema_checkpoint *checkpoint, struct phema_error *err);
 
 /* The widths of a bundle: one for each of its averages.
@@ -42,9 +42,9 @@ const char *subtree_key_of(struct phema_arena *arena, const char *key, size_t in
 
 /* lit_ema.c: the key of averages that LitEma keeps, or NULL; and what its names are in the model.
  * Those that cannot be told keep their own, which is said in a note. */
-const char *lit_ema_find(const struct phema_checkpoint *checkpoint);
-PHEMA_FALLIBLE lit_ema_match(struct subtree *subtree, struct scan *scan,
-                             const struct phema_checkpoint *checkpoint, struct phema_error *err);
+const char *litema_find(const struct phema_checkpoint *checkpoint);
+PHEMA_FALLIBLE litema_match(struct subtree *subtree, struct discovery *scan,
+                            const struct phema_checkpoint *checkpoint, struct phema_error *err);
 
 /* The entry of a sorted table, or NULL. */
 const struct rename *rename_find(const struct rename *renames, size_t n, const char *name,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* lit_ema.c - averages under names without dots: LitEma (ldm/modules/ema.py of LDM and Stable
- * Diffusion) keeps the average of parameter 'diffusion_model.out.0.weight' of 'model' as
+/* subtree_litema.c - averages under names without dots: LitEma (ldm/modules/ema.py of LDM and
+ * Stable Diffusion) keeps the average of parameter 'diffusion_model.out.0.weight' of 'model' as
  * 'model_ema.diffusion_modelout0weight', and two counters beside it. */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static struct phema_span span_of(const char *string)
 }
 
 /* Models are saved bare or below state_dict. */
-const char *lit_ema_find(const struct phema_checkpoint *checkpoint)
+const char *litema_find(const struct phema_checkpoint *checkpoint)
 {
     static const struct {
         const char *key, *counter;
@@ -115,7 +115,7 @@ const struct rename *rename_find(const struct rename *renames, size_t n, const c
     return NULL;
 }
 
-static void note_unmatched(struct scan *scan, const struct subtree *subtree,
+static void note_unmatched(struct discovery *scan, const struct subtree *subtree,
                            const struct phema_checkpoint *checkpoint)
 {
     size_t key_size = strlen(subtree->key) + 1, n = 0;
@@ -133,16 +133,16 @@ static void note_unmatched(struct scan *scan, const struct subtree *subtree,
     }
     struct phema_name_buffer shown;
     if (n)
-        scan_note(
+        discover_note(
             scan,
             "%zu tensor%s of '%s' keep%s the name without dots, such as '%s': no parameter of "
             "the model, or more than one, can be meant",
             n, n == 1 ? "" : "s", subtree->key, n == 1 ? "s" : "",
-            phema_name_shown(&shown, first->name + key_size, first->name_size - key_size));
+            phema_name_escape(&shown, first->name + key_size, first->name_size - key_size));
 }
 
-PHEMA_FALLIBLE lit_ema_match(struct subtree *subtree, struct scan *scan,
-                             const struct phema_checkpoint *checkpoint, struct phema_error *err)
+PHEMA_FALLIBLE litema_match(struct subtree *subtree, struct discovery *scan,
+                            const struct phema_checkpoint *checkpoint, struct phema_error *err)
 {
     size_t base_size = strlen(subtree->key) - strlen("model_ema");
     struct rename *renames = NULL;

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-/* selection.c - see selection.h. */
+/* tensor_filter.c - see tensor_filter.h. */
 #include "tensor_filter.h"
 
 #include <string.h>
 
-static enum phema_status match_any(struct phema_pattern *const *patterns, size_t n,
-                                   const char *name, size_t size, bool *is_match,
-                                   struct phema_error *err)
+static enum phema_status match_any(struct phema_regex *const *patterns, size_t n, const char *name,
+                                   size_t size, bool *is_match, struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
     *is_match = false;
     for (size_t i = 0; i < n && !status && !*is_match; i++)
-        status = phema_pattern_match(patterns[i], name, size, is_match, err);
+        status = phema_regex_match(patterns[i], name, size, is_match, err);
     return status;
 }
 
-PHEMA_FALLIBLE selection_name(const struct selection *selection, const struct phema_tensor *tensor,
-                              const char **name, size_t *size, struct phema_error *err)
+PHEMA_FALLIBLE tensor_filter_name(const struct tensor_filter *selection,
+                                  const struct phema_tensor *tensor, const char **name,
+                                  size_t *size, struct phema_error *err)
 {
     const char *inner = tensor->name;
     *size = tensor->name_size;
@@ -72,8 +72,8 @@ static bool is_bookkeeping(const struct phema_tensor *tensor)
            memcmp(tensor->name + tensor->name_size - size, counter, size) == 0;
 }
 
-void selection_rule(struct phema_series_tensor *entry, const struct phema_tensor *listed,
-                    bool averages_buffers)
+void tensor_filter_rule(struct phema_series_tensor *entry, const struct phema_tensor *listed,
+                        bool averages_buffers)
 {
     const struct phema_tensor *tensor = &entry->tensor;
     entry->rule = PHEMA_RULE_COPY;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* agree.c - one table of tensors for the whole series; every snapshot adds only its places, and
- * shares even those with one whose files look alike, so that memory does not grow with the number
- * of snapshots. */
+/* tensor_table.c - one table of tensors for the whole series; every snapshot adds only its places,
+ * and shares even those with one whose files look alike, so that memory does not grow with the
+ * number of snapshots. */
 #include "tensor_table.h"
 
 #include <math.h>
@@ -13,13 +13,13 @@
 #include "phema/strbuf.h"
 #include "quantised.h"
 
-static struct phema_place place_of(const struct phema_tensor *tensor)
+static struct phema_tensor_location place_of(const struct phema_tensor *tensor)
 {
-    return (struct phema_place){.offset = tensor->offset,
-                                .stride = tensor->stride,
-                                .file = tensor->file,
-                                .parts = tensor->parts,
-                                .n_parts = tensor->n_parts};
+    return (struct phema_tensor_location){.offset = tensor->offset,
+                                          .stride = tensor->stride,
+                                          .file = tensor->file,
+                                          .parts = tensor->parts,
+                                          .n_parts = tensor->n_parts};
 }
 
 static enum phema_status copy_dimensions(struct phema_arena *arena, const uint64_t **dimensions,
@@ -54,27 +54,28 @@ static void add_total(struct phema_tensor_total *total, const struct phema_tenso
     total->size_bytes += tensor->size_bytes;
 }
 
-static enum phema_status fill_table(struct agreement *agreement,
+static enum phema_status fill_table(struct tensor_table *tensor_table,
                                     const struct phema_checkpoint *checkpoint,
                                     struct phema_error *err)
 {
-    struct phema_series *series = agreement->series;
+    struct phema_series *series = tensor_table->series;
     const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
     size_t n = phema_checkpoint_n_tensors(checkpoint);
-    series->tensors = phema_arena_array(agreement->arena, n + 1, sizeof(*series->tensors));
-    agreement->by_name = phema_arena_array(agreement->arena, n + 1, sizeof(size_t));
-    agreement->places = phema_arena_array(agreement->arena, n + 1, sizeof(struct phema_place));
-    if (agreement->is_alone)
-        series->became = phema_arena_array(agreement->arena, n + 1, sizeof(size_t));
-    if (!series->tensors || !agreement->by_name || !agreement->places ||
-        (agreement->is_alone && !series->became))
+    series->tensors = phema_arena_array(tensor_table->arena, n + 1, sizeof(*series->tensors));
+    tensor_table->by_name = phema_arena_array(tensor_table->arena, n + 1, sizeof(size_t));
+    tensor_table->places =
+        phema_arena_array(tensor_table->arena, n + 1, sizeof(struct phema_tensor_location));
+    if (tensor_table->is_alone)
+        series->became = phema_arena_array(tensor_table->arena, n + 1, sizeof(size_t));
+    if (!series->tensors || !tensor_table->by_name || !tensor_table->places ||
+        (tensor_table->is_alone && !series->became))
         return phema_fail_memory(err);
 
     for (size_t i = 0; i < n; i++) {
         const char *name = NULL;
         size_t size = 0;
         enum phema_status status =
-            selection_name(agreement->selection, &tensors[i], &name, &size, err);
+            tensor_filter_name(tensor_table->selection, &tensors[i], &name, &size, err);
         if (status)
             return status;
         if (!name) {
@@ -84,40 +85,41 @@ static enum phema_status fill_table(struct agreement *agreement,
         }
         struct phema_series_tensor *entry = &series->tensors[series->n_tensors];
         entry->tensor = tensors[i];
-        entry->tensor.name = phema_arena_copy(agreement->arena, name, size);
+        entry->tensor.name = phema_arena_copy(tensor_table->arena, name, size);
         entry->tensor.name_size = size;
         entry->same_as = series->n_tensors;
         if (!entry->tensor.name)
             return phema_fail_memory(err);
-        status = copy_dimensions(agreement->arena, &entry->tensor.shape, entry->tensor.rank, err);
+        status =
+            copy_dimensions(tensor_table->arena, &entry->tensor.shape, entry->tensor.rank, err);
         if (!status)
-            status =
-                copy_dimensions(agreement->arena, &entry->tensor.stride, entry->tensor.rank, err);
+            status = copy_dimensions(tensor_table->arena, &entry->tensor.stride, entry->tensor.rank,
+                                     err);
         if (status)
             return status;
-        selection_rule(entry, &tensors[i], agreement->averages_buffers);
-        agreement->by_name[series->n_tensors] = series->n_tensors;
-        agreement->places[series->n_tensors] = place_of(&entry->tensor);
+        tensor_filter_rule(entry, &tensors[i], tensor_table->averages_buffers);
+        tensor_table->by_name[series->n_tensors] = series->n_tensors;
+        tensor_table->places[series->n_tensors] = place_of(&entry->tensor);
         series->n_tensors++;
         if (series->became)
             series->became[i] = series->n_tensors;
     }
-    phema_sort(agreement->by_name, series->n_tensors, sizeof(size_t), compare_names,
+    phema_sort(tensor_table->by_name, series->n_tensors, sizeof(size_t), compare_names,
                series->tensors);
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE agree_first(struct agreement *agreement, struct phema_snapshot *snapshot,
-                           struct phema_error *err)
+PHEMA_FALLIBLE tensor_table_init(struct tensor_table *tensor_table, struct phema_snapshot *snapshot,
+                                 struct phema_error *err)
 {
-    agreement->reference = snapshot->label;
-    agreement->checkpoint = snapshot->checkpoint;
-    enum phema_status status = fill_table(agreement, snapshot->checkpoint, err);
+    tensor_table->reference = snapshot->label;
+    tensor_table->checkpoint = snapshot->checkpoint;
+    enum phema_status status = fill_table(tensor_table, snapshot->checkpoint, err);
     if (status)
         return status;
-    const struct phema_series *series = agreement->series;
+    const struct phema_series *series = tensor_table->series;
     bool has_tensors = phema_checkpoint_n_tensors(snapshot->checkpoint) > 0;
-    if (series->n_tensors == 0 && (has_tensors || !agreement->may_be_empty))
+    if (series->n_tensors == 0 && (has_tensors || !tensor_table->may_be_empty))
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "%s: holds no tensor%s; see --key, --include and --exclude",
                           snapshot->path, has_tensors ? " that is chosen" : "");
@@ -127,30 +129,32 @@ PHEMA_FALLIBLE agree_first(struct agreement *agreement, struct phema_snapshot *s
         if (entry->rule == PHEMA_RULE_AVERAGE &&
             (dtype == PHEMA_F6_E2M3 || dtype == PHEMA_F6_E3M2)) {
             struct phema_name_buffer shown;
-            return phema_fail(err, PHEMA_ERR_INPUTS,
-                              "%s: tensor '%s': %s cannot be averaged by this version; leave it "
-                              "out with --exclude",
-                              snapshot->path,
-                              phema_name_shown(&shown, entry->tensor.name, entry->tensor.name_size),
-                              phema_dtype_name(dtype));
+            return phema_fail(
+                err, PHEMA_ERR_INPUTS,
+                "%s: tensor '%s': %s cannot be averaged by this version; leave it "
+                "out with --exclude",
+                snapshot->path,
+                phema_name_escape(&shown, entry->tensor.name, entry->tensor.name_size),
+                phema_dtype_name(dtype));
         }
     }
-    status = scales_find(agreement, err);
+    status = quantised_find(tensor_table, err);
     if (status)
         return status;
-    snapshot->places = agreement->first = agreement->places;
+    snapshot->places = tensor_table->first = tensor_table->places;
     /* the next snapshot is compared in a table of its own */
-    struct phema_place *spare =
-        phema_arena_array(agreement->arena, series->n_tensors, sizeof(*spare));
+    struct phema_tensor_location *spare =
+        phema_arena_array(tensor_table->arena, series->n_tensors, sizeof(*spare));
     if (!spare)
         return phema_fail_memory(err);
-    agreement->places = spare;
+    tensor_table->places = spare;
     return PHEMA_OK;
 }
 
-size_t agree_find(const struct agreement *agreement, const char *name, size_t size, size_t hint)
+size_t tensor_table_find(const struct tensor_table *tensor_table, const char *name, size_t size,
+                         size_t hint)
 {
-    const struct phema_series *series = agreement->series;
+    const struct phema_series *series = tensor_table->series;
     if (hint < series->n_tensors) {
         const struct phema_tensor *guess = &series->tensors[hint].tensor;
         if (guess->name_size == size && memcmp(guess->name, name, size) == 0)
@@ -159,13 +163,13 @@ size_t agree_find(const struct agreement *agreement, const char *name, size_t si
     size_t low = 0, high = series->n_tensors;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        const struct phema_tensor *tensor = &series->tensors[agreement->by_name[middle]].tensor;
+        const struct phema_tensor *tensor = &series->tensors[tensor_table->by_name[middle]].tensor;
         size_t common = tensor->name_size < size ? tensor->name_size : size;
         int order = memcmp(tensor->name, name, common);
         if (!order)
             order = (tensor->name_size > size) - (tensor->name_size < size);
         if (!order)
-            return agreement->by_name[middle];
+            return tensor_table->by_name[middle];
         if (order < 0)
             low = middle + 1;
         else
@@ -174,37 +178,37 @@ size_t agree_find(const struct agreement *agreement, const char *name, size_t si
     return SIZE_MAX;
 }
 
-static void show_shape(struct phema_text *text, const struct phema_tensor *tensor)
+static void show_shape(struct phema_strbuf *text, const struct phema_tensor *tensor)
 {
-    phema_text_printf(text, "%s [", phema_dtype_name(tensor->dtype));
+    phema_strbuf_printf(text, "%s [", phema_dtype_name(tensor->dtype));
     for (unsigned d = 0; d < tensor->rank; d++)
-        phema_text_printf(text, "%s%llu", d ? ", " : "", (unsigned long long)tensor->shape[d]);
-    phema_text_puts(text, "]");
+        phema_strbuf_printf(text, "%s%llu", d ? ", " : "", (unsigned long long)tensor->shape[d]);
+    phema_strbuf_puts(text, "]");
 }
 
-static enum phema_status fail_differs(const struct agreement *agreement,
+static enum phema_status fail_differs(const struct tensor_table *tensor_table,
                                       const struct phema_snapshot *snapshot,
                                       const struct phema_tensor *wanted,
                                       const struct phema_tensor *found, struct phema_error *err)
 {
-    struct phema_text shapes = {0};
+    struct phema_strbuf shapes = {0};
     show_shape(&shapes, found);
-    phema_text_printf(&shapes, " here, but ");
+    phema_strbuf_printf(&shapes, " here, but ");
     show_shape(&shapes, wanted);
     struct phema_name_buffer shown;
-    enum phema_status status = phema_text_check(&shapes, err);
+    enum phema_status status = phema_strbuf_check(&shapes, err);
     if (!status)
         status =
             phema_fail(err, PHEMA_ERR_INPUTS,
                        "%s: tensor '%s': is %s in %s; snapshots of one training agree in shape "
                        "and dtype",
-                       snapshot->path, phema_name_shown(&shown, wanted->name, wanted->name_size),
-                       shapes.data, agreement->reference);
-    phema_text_clear(&shapes);
+                       snapshot->path, phema_name_escape(&shown, wanted->name, wanted->name_size),
+                       shapes.data, tensor_table->reference);
+    phema_strbuf_clear(&shapes);
     return status;
 }
 
-static enum phema_status fail_missing(const struct agreement *agreement,
+static enum phema_status fail_missing(const struct tensor_table *tensor_table,
                                       const struct phema_snapshot *snapshot, const char *name,
                                       size_t size, bool is_extra, struct phema_error *err)
 {
@@ -212,17 +216,17 @@ static enum phema_status fail_missing(const struct agreement *agreement,
     return phema_fail(err, PHEMA_ERR_INPUTS,
                       "%s: tensor '%s': is %s, but %s in %s; snapshots of one training hold the "
                       "same tensors (see --exclude)",
-                      snapshot->path, phema_name_shown(&shown, name, size),
+                      snapshot->path, phema_name_escape(&shown, name, size),
                       is_extra ? "here" : "not here", is_extra ? "not" : "is",
-                      agreement->reference);
+                      tensor_table->reference);
 }
 
 /* The first tensor of the table that the checkpoint lacks. */
-static enum phema_status fail_lacking(const struct agreement *agreement,
+static enum phema_status fail_lacking(const struct tensor_table *tensor_table,
                                       const struct phema_snapshot *snapshot,
                                       struct phema_error *err)
 {
-    const struct phema_series *series = agreement->series;
+    const struct phema_series *series = tensor_table->series;
     const struct phema_tensor *tensors = phema_checkpoint_tensors(snapshot->checkpoint);
     bool *is_here = calloc(series->n_tensors, sizeof(*is_here));
     if (!is_here)
@@ -231,8 +235,8 @@ static enum phema_status fail_lacking(const struct agreement *agreement,
     for (size_t j = 0; !status && j < phema_checkpoint_n_tensors(snapshot->checkpoint); j++) {
         const char *name = NULL;
         size_t size = 0;
-        status = selection_name(agreement->selection, &tensors[j], &name, &size, err);
-        size_t i = name ? agree_find(agreement, name, size, j) : SIZE_MAX;
+        status = tensor_filter_name(tensor_table->selection, &tensors[j], &name, &size, err);
+        size_t i = name ? tensor_table_find(tensor_table, name, size, j) : SIZE_MAX;
         if (i != SIZE_MAX)
             is_here[i] = true;
     }
@@ -246,7 +250,7 @@ static enum phema_status fail_lacking(const struct agreement *agreement,
         return phema_fail(err, PHEMA_BUG, "%s: a tensor is missing and cannot be found",
                           snapshot->path);
     const struct phema_tensor *tensor = &series->tensors[lacking].tensor;
-    return fail_missing(agreement, snapshot, tensor->name, tensor->name_size, false, err);
+    return fail_missing(tensor_table, snapshot, tensor->name, tensor->name_size, false, err);
 }
 
 static bool same_dimensions(const uint64_t *a, const uint64_t *b, unsigned rank)
@@ -267,11 +271,12 @@ static void take_back(struct phema_series *series, const struct phema_tensor *te
 }
 
 /* Fill the snapshot's places; is_alike: they are those of the first snapshot but for one shift. */
-static enum phema_status fill_places(struct agreement *agreement, struct phema_snapshot *snapshot,
-                                     bool *is_alike, struct phema_error *err)
+static enum phema_status fill_places(struct tensor_table *tensor_table,
+                                     struct phema_snapshot *snapshot, bool *is_alike,
+                                     struct phema_error *err)
 {
-    struct phema_series *series = agreement->series;
-    const struct phema_place *first = agreement->first;
+    struct phema_series *series = tensor_table->series;
+    const struct phema_tensor_location *first = tensor_table->first;
     const struct phema_tensor *tensors = phema_checkpoint_tensors(snapshot->checkpoint);
     size_t n = phema_checkpoint_n_tensors(snapshot->checkpoint), found = 0;
     *is_alike = true;
@@ -279,29 +284,29 @@ static enum phema_status fill_places(struct agreement *agreement, struct phema_s
         const char *name = NULL;
         size_t size = 0;
         enum phema_status status =
-            selection_name(agreement->selection, &tensors[j], &name, &size, err);
+            tensor_filter_name(tensor_table->selection, &tensors[j], &name, &size, err);
         if (status)
             return status;
         if (!name)
             continue;
-        size_t i = agree_find(agreement, name, size, found);
+        size_t i = tensor_table_find(tensor_table, name, size, found);
         if (i == SIZE_MAX)
-            return fail_missing(agreement, snapshot, name, size, true, err);
+            return fail_missing(tensor_table, snapshot, name, size, true, err);
         const struct phema_tensor *wanted = &series->tensors[i].tensor;
         if (wanted->dtype != tensors[j].dtype || wanted->rank != tensors[j].rank ||
             !same_dimensions(wanted->shape, tensors[j].shape, wanted->rank))
-            return fail_differs(agreement, snapshot, wanted, &tensors[j], err);
+            return fail_differs(tensor_table, snapshot, wanted, &tensors[j], err);
         if (series->became) /* a file may hold several snapshots */
             series->became[j] = i + 1;
-        if (snapshot->is_one_of_many && snapshot->checkpoint == agreement->checkpoint)
+        if (snapshot->is_one_of_many && snapshot->checkpoint == tensor_table->checkpoint)
             take_back(series, &tensors[j]);
-        struct phema_place *place = &agreement->places[i];
+        struct phema_tensor_location *place = &tensor_table->places[i];
         *place = place_of(&tensors[j]);
         if (same_dimensions(place->stride, first[i].stride, wanted->rank))
             place->stride = first[i].stride;
         else {
             *is_alike = false;
-            status = copy_dimensions(agreement->arena, &place->stride, wanted->rank, err);
+            status = copy_dimensions(tensor_table->arena, &place->stride, wanted->rank, err);
             if (status)
                 return status;
         }
@@ -311,33 +316,33 @@ static enum phema_status fill_places(struct agreement *agreement, struct phema_s
                     place->offset == first[i].offset + snapshot->shift;
         found++;
     }
-    return found == series->n_tensors ? PHEMA_OK : fail_lacking(agreement, snapshot, err);
+    return found == series->n_tensors ? PHEMA_OK : fail_lacking(tensor_table, snapshot, err);
 }
 
-PHEMA_FALLIBLE agree_next(struct agreement *agreement, struct phema_snapshot *snapshot,
-                          struct phema_error *err)
+PHEMA_FALLIBLE tensor_table_match(struct tensor_table *tensor_table,
+                                  struct phema_snapshot *snapshot, struct phema_error *err)
 {
     if (phema_checkpoint_is_alike(snapshot->checkpoint, &snapshot->shift)) {
-        snapshot->places = agreement->first;
+        snapshot->places = tensor_table->first;
         return PHEMA_OK;
     }
     snapshot->shift = 0;
     bool is_alike = false;
-    enum phema_status status = fill_places(agreement, snapshot, &is_alike, err);
+    enum phema_status status = fill_places(tensor_table, snapshot, &is_alike, err);
     if (status)
         return status;
     if (is_alike) {
-        snapshot->places = agreement->first;
+        snapshot->places = tensor_table->first;
         return PHEMA_OK;
     }
     snapshot->shift = 0;
-    snapshot->places = agreement->places;
-    agreement->places = phema_arena_array(agreement->arena, agreement->series->n_tensors,
-                                          sizeof(*agreement->places));
-    return agreement->places ? PHEMA_OK : phema_fail_memory(err);
+    snapshot->places = tensor_table->places;
+    tensor_table->places = phema_arena_array(tensor_table->arena, tensor_table->series->n_tensors,
+                                             sizeof(*tensor_table->places));
+    return tensor_table->places ? PHEMA_OK : phema_fail_memory(err);
 }
 
-double agree_rounding(const struct phema_series *series)
+double tensor_table_rounding(const struct phema_series *series)
 {
     double sum = 0, n = 0;
     for (size_t i = 0; i < series->n_tensors; i++) {
@@ -362,9 +367,9 @@ static bool same_place(const struct phema_series *series, size_t a, size_t b)
         !same_dimensions(left->shape, right->shape, left->rank) ||
         series->tensors[a].rule != series->tensors[b].rule)
         return false;
-    const struct phema_place *table = NULL;
+    const struct phema_tensor_location *table = NULL;
     for (size_t k = 0; k < series->n; k++) {
-        const struct phema_place *places = series->snapshots[k].places;
+        const struct phema_tensor_location *places = series->snapshots[k].places;
         if (!places || places == table) /* a manifest need not name a file for each */
             continue;
         table = places;
@@ -378,9 +383,9 @@ static bool same_place(const struct phema_series *series, size_t a, size_t b)
 
 static int compare_places(const void *a, const void *b, void *table)
 {
-    const struct phema_place *places = table;
+    const struct phema_tensor_location *places = table;
     size_t i = *(const size_t *)a, j = *(const size_t *)b;
-    const struct phema_place *left = &places[i], *right = &places[j];
+    const struct phema_tensor_location *left = &places[i], *right = &places[j];
     if (left->file != right->file)
         return left->file < right->file ? -1 : 1;
     if (left->offset != right->offset)
@@ -388,19 +393,19 @@ static int compare_places(const void *a, const void *b, void *table)
     return (i > j) - (i < j);
 }
 
-PHEMA_FALLIBLE agree_ties(struct agreement *agreement, struct phema_error *err)
+PHEMA_FALLIBLE tensor_table_find_tied(struct tensor_table *tensor_table, struct phema_error *err)
 {
-    struct phema_series *series = agreement->series;
-    size_t *order = phema_arena_array(agreement->arena, series->n_tensors + 1, sizeof(*order));
+    struct phema_series *series = tensor_table->series;
+    size_t *order = phema_arena_array(tensor_table->arena, series->n_tensors + 1, sizeof(*order));
     if (!order)
         return phema_fail_memory(err);
     for (size_t i = 0; i < series->n_tensors; i++)
         order[i] = i;
-    struct phema_place *places =
-        phema_arena_array(agreement->arena, series->n_tensors + 1, sizeof(*places));
+    struct phema_tensor_location *places =
+        phema_arena_array(tensor_table->arena, series->n_tensors + 1, sizeof(*places));
     if (!places)
         return phema_fail_memory(err);
-    memcpy(places, agreement->first, series->n_tensors * sizeof(*places));
+    memcpy(places, tensor_table->first, series->n_tensors * sizeof(*places));
     phema_sort(order, series->n_tensors, sizeof(*order), compare_places, places);
     for (size_t i = 1; i < series->n_tensors; i++)
         if (same_place(series, order[i - 1], order[i]))

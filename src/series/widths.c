@@ -106,5 +106,5 @@ PHEMA_FALLIBLE width_fail(const struct candidate *candidate, const char *key,
         "%s: its name or manifest says %s %s, which is not in the 'stds' of '%s' "
         "inside; mend what is wrong",
         candidate->path, is_width ? "sigma_rel" : "gamma",
-        phema_number_shown(&shown, is_width ? candidate->sigma_rel : candidate->gamma), key);
+        phema_number_format(&shown, is_width ? candidate->sigma_rel : candidate->gamma), key);
 }

@@ -1,8 +1,8 @@
 /* cholesky.h - the symmetric systems of a Gram matrix, in fixed point, and their condition.
  * The system is S (A + R) S with A of unit diagonal, R a diagonal >= 0 and S = (1 + R)^-1/2, which
  * gives it unit diagonal again. */
-#ifndef PHEMA_PROFILE_CHOLESKY_H
-#define PHEMA_PROFILE_CHOLESKY_H
+#ifndef SOLVER_CHOLESKY_H
+#define SOLVER_CHOLESKY_H
 
 #include "phema/error.h"
 #include "phema/span.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* predict.c - ratings of weights: errors of the profile in both metrics, and the error of the
+/* error_model.c - ratings of weights: errors of the profile in both metrics, and the error of the
  * tensors that is to be expected (docs/numerics.md). */
 #include "error_model.h"
 
@@ -96,6 +96,6 @@ enum phema_status phema_solution_rate(struct phema_solution *solution,
     solution->walk_error = grams->walk.n ? relative_error(&grams->walk, target, walk) : (double)NAN;
     rate_weights(solution, n);
     predict(solution, model, n, moved * length * length * (model->has_motion ? 1 : model->wander),
-            phema_set_sum(&grams->set, target));
+            phema_profile_set_sum(&grams->set, target));
     return PHEMA_OK;
 }

@@ -1,11 +1,11 @@
-/* predict.h - the error to expect of weights.
+/* error_model.h - the error to expect of weights.
  * (N8) E = integral wander D^2 + integral jitter d^2 + sum n_i w_i^2, with d the difference of
  * profiles and D the cumulative one, n_i the squared roundings. Where no motion of the parameters
  * is known: parameters of size 1 wander such that EMA 0.05 and EMA 0.10 differ by 0.03 at the end
  * of the run.
  */
-#ifndef PHEMA_PROFILE_PREDICT_H
-#define PHEMA_PROFILE_PREDICT_H
+#ifndef SOLVER_ERROR_MODEL_H
+#define SOLVER_ERROR_MODEL_H
 
 #include "gram.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fixed.c - see fixed.h. Relies on 64 x 64 -> 128 bit multiplication being one instruction and on
- * right shifts of negative integers keeping the sign, as gcc and clang define them. */
+/* fixed_point.c - see fixed_point.h. Relies on 64 x 64 -> 128 bit multiplication being one
+ * instruction and on right shifts of negative integers keeping the sign, as gcc and clang define
+ * them. */
 #include "fixed_point.h"
 
 /* A number as high 2^64 + low with both of them signed: then all products are of one instruction.

@@ -1,9 +1,9 @@
-/* fixed.h - numbers in [-1, 1] as 128-bit integers in units of 2^-126, and their dot products.
- * In a Gram matrix with unit diagonal, and in its Cholesky factor, all entries lie there.
+/* fixed_point.h - numbers in [-1, 1] as 128-bit integers in units of 2^-126, and their dot
+ * products. In a Gram matrix with unit diagonal, and in its Cholesky factor, all entries lie there.
  * Soft-float spends its time on exponents that such numbers do not need: these dot products are ten
  * times faster than those of __float128 and lose nothing to it (docs/solver.md). */
-#ifndef PHEMA_PROFILE_FIXED_H
-#define PHEMA_PROFILE_FIXED_H
+#ifndef SOLVER_FIXED_POINT_H
+#define SOLVER_FIXED_POINT_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -140,7 +140,7 @@ static void scale_products(struct phema_gram *gram, const phema_quad *self,
 }
 
 /* Takes the products over: there is room for one matrix of each metric, not for two. */
-static bool build_gram(struct phema_gram *gram, const struct phema_set *set,
+static bool build_gram(struct phema_gram *gram, const struct phema_profile_set *set,
                        struct phema_products *products, enum phema_gram_metric metric)
 {
     size_t n = set->n;
@@ -165,7 +165,7 @@ enum phema_status phema_grams_build(struct phema_grams *grams, const struct phem
                                     bool needs_walk, struct phema_error *err)
 {
     *grams = (struct phema_grams){0};
-    enum phema_status status = phema_set_build(&grams->set, problem, err);
+    enum phema_status status = phema_profile_set_build(&grams->set, problem, err);
     if (status)
         return status;
 
@@ -194,7 +194,7 @@ void phema_grams_clear(struct phema_grams *grams)
     clear_gram(&grams->white);
     clear_gram(&grams->walk);
     clear_gram(&grams->motion);
-    phema_set_clear(&grams->set);
+    phema_profile_set_clear(&grams->set);
 }
 
 struct applying {

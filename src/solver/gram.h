@@ -2,8 +2,8 @@
  * White: <p, q> = integral of p q. Walk: <Q, R> = integral of the cumulative profiles Q (the weight
  * after tau) and R. Motion: integral of wander Q R + jitter p q, as parameters were seen to move.
  * All vectors of a problem are scaled to length 1 in their metric. */
-#ifndef PHEMA_PROFILE_GRAM_H
-#define PHEMA_PROFILE_GRAM_H
+#ifndef SOLVER_GRAM_H
+#define SOLVER_GRAM_H
 
 #include "phema/parallel.h"
 #include "phema/solver.h"
@@ -17,7 +17,7 @@ enum phema_gram_metric { PHEMA_GRAM_WHITE, PHEMA_GRAM_WALK, PHEMA_GRAM_MOTION };
 struct phema_gram { /* one metric */
     size_t n;
     size_t m;
-    const struct phema_set *set; /* borrowed from the grams */
+    const struct phema_profile_set *set; /* borrowed from the grams */
     enum phema_gram_metric metric;
     phema_fixed *matrix; /* [n x n] symmetric: cosines of the snapshots, 1 on the diagonal */
     phema_quad *cosines; /* [m x n] of the targets with the snapshots; behind the matrix */
@@ -26,7 +26,7 @@ struct phema_gram { /* one metric */
 };
 
 struct phema_grams { /* stays where it was built */
-    struct phema_set set;
+    struct phema_profile_set set;
     struct phema_gram white;
     struct phema_gram walk;   /* empty where it is not needed */
     struct phema_gram motion; /* empty where no motion is known */
@@ -45,7 +45,8 @@ PHEMA_FALLIBLE phema_grams_build(struct phema_grams *grams, const struct phema_p
 void phema_grams_clear(struct phema_grams *grams);
 
 /* products.c: fills in what is wanted; motion may be NULL where that metric is not */
-PHEMA_FALLIBLE phema_products_find(struct phema_products *products, const struct phema_set *set,
+PHEMA_FALLIBLE phema_products_find(struct phema_products *products,
+                                   const struct phema_profile_set *set,
                                    const struct phema_motion *motion, struct phema_error *err);
 
 /* Closed forms (N14), (N15) for power functions of exponents a_power - 1 and b_power - 1; ta <= tb,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* sums.c - inner products of profiles of any shape, and of any motion: sums over the intervals of a
- * set, read off where a profile ends. */
+/* gram_integrals.c - inner products of profiles of any shape, and of any motion: sums over the
+ * intervals of a set, read off where a profile ends. */
 #include "gram_closed_form.h"
 
 #include <stdlib.h>
@@ -8,20 +8,20 @@
 #include "intervals.h"
 
 struct sums { /* up to the time that is reached */
-    const struct phema_set *set;
+    const struct phema_profile_set *set;
     const struct phema_motion *motion;
-    struct phema_kind_pair *pairs;
+    struct phema_family_pair *pairs;
     size_t n_pairs;
-    size_t *pair_at;          /* [n_kinds x n_kinds] index in pairs */
+    size_t *pair_at;          /* [n_families x n_families] index in pairs */
     phema_quad *densities;    /* [n_pairs] integral of p_a p_b */
     phema_quad *both;         /* [n_pairs] integral of F_a F_b */
     phema_quad *moved;        /* [n_pairs] integral of jitter p_a p_b + wander F_a F_b */
-    phema_quad *singles;      /* [n_kinds] integral of F */
-    phema_quad *moved_single; /* [n_kinds] integral of wander F */
+    phema_quad *singles;      /* [n_families] integral of F */
+    phema_quad *moved_single; /* [n_families] integral of wander F */
     phema_quad wandered;      /* integral of wander */
     size_t motion_at;         /* interval of the motion */
-    struct phema_line *lines; /* [n_kinds] of the member that is read */
-    size_t *line_of;          /* [n_kinds] 1 + the member that the line is of */
+    struct phema_line *lines; /* [n_families] of the member that is read */
+    size_t *line_of;          /* [n_families] 1 + the member that the line is of */
     size_t *by_time;          /* [n + n_parts] members in order of their time */
 };
 
@@ -41,48 +41,48 @@ static void free_sums(struct sums *sums)
 
 /* Marks the pairs of kinds of which a product is wanted: one is the snapshots', or both are of one
  * target. Returns how many. */
-static size_t mark_pairs(size_t *pair_at, const struct phema_set *set)
+static size_t mark_pairs(size_t *pair_at, const struct phema_profile_set *set)
 {
-    size_t n_kinds = set->n_kinds;
-    for (size_t a = 0; a < n_kinds; a++)
+    size_t n_families = set->n_families;
+    for (size_t a = 0; a < n_families; a++)
         for (size_t b = 0; b <= a; b++)
-            pair_at[a * n_kinds + b] =
-                a == b || set->kinds[a].is_snapshots || set->kinds[b].is_snapshots;
+            pair_at[a * n_families + b] =
+                a == b || set->families[a].is_snapshots || set->families[b].is_snapshots;
     for (size_t i = set->n; i < set->n + set->n_parts; i++) {
         for (size_t j = i; j > set->n && set->owners[j - 1] == set->owners[i]; j--) {
             size_t a = set->members[i].kind;
             size_t b = set->members[j - 1].kind;
-            pair_at[(a > b ? a : b) * n_kinds + (a > b ? b : a)] = 1;
+            pair_at[(a > b ? a : b) * n_families + (a > b ? b : a)] = 1;
         }
     }
     size_t n_pairs = 0;
-    for (size_t a = 0; a < n_kinds; a++)
+    for (size_t a = 0; a < n_families; a++)
         for (size_t b = 0; b <= a; b++)
-            n_pairs += pair_at[a * n_kinds + b];
+            n_pairs += pair_at[a * n_families + b];
     return n_pairs;
 }
 
 static void list_pairs(struct sums *sums)
 {
-    size_t n_kinds = sums->set->n_kinds;
+    size_t n_families = sums->set->n_families;
     size_t n_pairs = 0;
-    for (size_t a = 0; a < n_kinds; a++) {
+    for (size_t a = 0; a < n_families; a++) {
         for (size_t b = 0; b <= a; b++) {
-            if (!sums->pair_at[a * n_kinds + b])
+            if (!sums->pair_at[a * n_families + b])
                 continue;
-            sums->pair_at[a * n_kinds + b] = n_pairs;
-            sums->pair_at[b * n_kinds + a] = n_pairs;
-            sums->pairs[n_pairs++] = (struct phema_kind_pair){a, b};
+            sums->pair_at[a * n_families + b] = n_pairs;
+            sums->pair_at[b * n_families + a] = n_pairs;
+            sums->pairs[n_pairs++] = (struct phema_family_pair){a, b};
         }
     }
 }
 
-static bool init_sums(struct sums *sums, const struct phema_set *set,
+static bool init_sums(struct sums *sums, const struct phema_profile_set *set,
                       const struct phema_motion *motion)
 {
-    size_t n_kinds = set->n_kinds;
+    size_t n_families = set->n_families;
     *sums = (struct sums){.set = set, .motion = motion};
-    sums->pair_at = calloc(n_kinds * n_kinds + 1, sizeof(*sums->pair_at));
+    sums->pair_at = calloc(n_families * n_families + 1, sizeof(*sums->pair_at));
     if (!sums->pair_at)
         return false;
     sums->n_pairs = mark_pairs(sums->pair_at, set);
@@ -90,11 +90,11 @@ static bool init_sums(struct sums *sums, const struct phema_set *set,
     sums->densities = calloc(sums->n_pairs + 1, sizeof(*sums->densities));
     sums->both = calloc(sums->n_pairs + 1, sizeof(*sums->both));
     sums->moved = calloc(sums->n_pairs + 1, sizeof(*sums->moved));
-    sums->singles = calloc(n_kinds + 1, sizeof(*sums->singles));
-    sums->moved_single = calloc(n_kinds + 1, sizeof(*sums->moved_single));
-    sums->lines = calloc(n_kinds + 1, sizeof(*sums->lines));
-    sums->line_of = calloc(n_kinds + 1, sizeof(*sums->line_of));
-    sums->by_time = phema_set_by_time(set);
+    sums->singles = calloc(n_families + 1, sizeof(*sums->singles));
+    sums->moved_single = calloc(n_families + 1, sizeof(*sums->moved_single));
+    sums->lines = calloc(n_families + 1, sizeof(*sums->lines));
+    sums->line_of = calloc(n_families + 1, sizeof(*sums->line_of));
+    sums->by_time = phema_profile_set_by_time(set);
     if (!sums->pairs || !sums->densities || !sums->both || !sums->moved || !sums->singles ||
         !sums->moved_single || !sums->lines || !sums->line_of || !sums->by_time)
         return false;
@@ -126,13 +126,13 @@ static phema_quad jitter_at(const struct sums *sums, phema_quad t)
     return (phema_quad)motion->jitter[k];
 }
 
-static void add_piece(struct sums *sums, const struct phema_piece *piece)
+static void add_piece(struct sums *sums, const struct phema_interval *piece)
 {
     phema_quad wander;
     phema_quad jitter;
     find_amplitudes(sums, sums->set->times[piece->time], &wander, &jitter);
     sums->wandered += wander * piece->length;
-    for (size_t k = 0; k < sums->set->n_kinds; k++) {
+    for (size_t k = 0; k < sums->set->n_families; k++) {
         if (!piece->is_active[k])
             continue;
         sums->singles[k] = piece->decays[k] * sums->singles[k] + piece->singles[k];
@@ -140,7 +140,7 @@ static void add_piece(struct sums *sums, const struct phema_piece *piece)
             piece->decays[k] * sums->moved_single[k] + wander * piece->singles[k];
     }
     for (size_t i = 0; i < sums->n_pairs; i++) {
-        const struct phema_kind_pair *pair = &sums->pairs[i];
+        const struct phema_family_pair *pair = &sums->pairs[i];
         if (!piece->is_active[pair->a] || !piece->is_active[pair->b])
             continue;
         phema_quad decay = piece->decays[pair->a] * piece->decays[pair->b];
@@ -160,9 +160,9 @@ static const struct phema_line *line_of(struct sums *sums, const struct phema_pr
     if (sums->line_of[kind] == i + 1)
         return line;
     sums->line_of[kind] = i + 1;
-    const struct phema_set *set = sums->set;
+    const struct phema_profile_set *set = sums->set;
     const struct phema_member *a = &set->members[i];
-    size_t pair = sums->pair_at[a->kind * set->n_kinds + kind];
+    size_t pair = sums->pair_at[a->kind * set->n_families + kind];
     *line = (struct phema_line){
         .begun = {[PHEMA_GRAM_WALK] = set->times[a->time] - sums->singles[a->kind],
                   [PHEMA_GRAM_MOTION] = sums->wandered - sums->moved_single[a->kind]},
@@ -175,16 +175,16 @@ static const struct phema_line *line_of(struct sums *sums, const struct phema_pr
 
 /* Step by step a bin may be open where a ends. */
 static void keep_open_pair(struct phema_products *products, const struct sums *sums,
-                           const struct phema_pieces *pieces, size_t i, size_t j,
+                           const struct phema_intervals *pieces, size_t i, size_t j,
                            const struct phema_line *line)
 {
-    const struct phema_set *set = sums->set;
+    const struct phema_profile_set *set = sums->set;
     const struct phema_member *a = &set->members[i], *b = &set->members[j];
-    phema_quad decay = phema_set_decay(set, b->kind, a->time, b->time);
-    phema_quad open = phema_pieces_open_bin(pieces, a, b, decay);
+    phema_quad decay = phema_profile_set_decay(set, b->kind, a->time, b->time);
+    phema_quad open = phema_intervals_open_bin(pieces, a, b, decay);
     phema_quad product[PHEMA_N_GRAMS] = {[PHEMA_GRAM_WHITE] = open};
     if (products->with[PHEMA_GRAM_MOTION])
-        product[PHEMA_GRAM_MOTION] = open * jitter_at(sums, phema_pieces_bin_end(pieces));
+        product[PHEMA_GRAM_MOTION] = open * jitter_at(sums, phema_intervals_bin_end(pieces));
     for (size_t g = 0; g < PHEMA_N_GRAMS; g++)
         if (products->with[g])
             product[g] += line->begun[g] - decay * line->lost[g];
@@ -193,9 +193,9 @@ static void keep_open_pair(struct phema_products *products, const struct sums *s
 
 /* Products of a member, which ends at this time, with all that end now or later. */
 static void read_member(struct phema_products *products, struct sums *sums,
-                        const struct phema_pieces *pieces, size_t at)
+                        const struct phema_intervals *pieces, size_t at)
 {
-    const struct phema_set *set = sums->set;
+    const struct phema_profile_set *set = sums->set;
     size_t i = sums->by_time[at];
     for (size_t later = at; later < set->n + set->n_parts; later++) {
         size_t j = sums->by_time[later];
@@ -209,22 +209,23 @@ static void read_member(struct phema_products *products, struct sums *sums,
     }
 }
 
-enum phema_status phema_products_sum(struct phema_products *products, const struct phema_set *set,
+enum phema_status phema_products_sum(struct phema_products *products,
+                                     const struct phema_profile_set *set,
                                      const struct phema_motion *motion, struct phema_error *err)
 {
     struct sums sums;
-    struct phema_pieces *pieces = NULL;
+    struct phema_intervals *pieces = NULL;
     enum phema_status status = init_sums(&sums, set, motion) ? PHEMA_OK : phema_fail_memory(err);
     if (!status)
-        status = phema_pieces_open(&pieces, set, sums.pairs, sums.n_pairs, err);
+        status = phema_intervals_open(&pieces, set, sums.pairs, sums.n_pairs, err);
     size_t at = 0;
-    for (const struct phema_piece *piece; !status && (piece = phema_pieces_next(pieces));) {
+    for (const struct phema_interval *piece; !status && (piece = phema_intervals_next(pieces));) {
         add_piece(&sums, piece);
         for (; at < set->n + set->n_parts && set->members[sums.by_time[at]].time == piece->time;
              at++)
             read_member(products, &sums, pieces, at);
     }
-    phema_pieces_close(pieces);
+    phema_intervals_close(pieces);
     free_sums(&sums);
     return status;
 }

@@ -105,7 +105,7 @@ static enum phema_status find_room(struct phema_error *err)
     return phema_fail(err, PHEMA_ERR_RESOURCE,
                       "expected %s of free address space for OpenBLAS, found less (ulimit -v); "
                       "raise the limit, or use --solver quad",
-                      phema_size_shown(&shown, bytes));
+                      phema_size_format(&shown, bytes));
 }
 
 static enum phema_status factor_alone(double *lower, size_t n, struct phema_error *err)

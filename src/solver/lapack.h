@@ -1,7 +1,7 @@
 /* lapack.h - Cholesky in float64 by OpenBLAS' LAPACK, which is loaded when it is needed; row-major
  * lower factors, upper parts ignored. Safe from any thread; one factorises at a time. */
-#ifndef PHEMA_PROFILE_LAPACK_H
-#define PHEMA_PROFILE_LAPACK_H
+#ifndef SOLVER_LAPACK_H
+#define SOLVER_LAPACK_H
 
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* solve.c - factorises the system of a metric and solves it for targets: Cholesky in fixed point up
- * to 700 unknowns, above that LAPACK's in float64 with residuals in quad, and the former again
- * where float64 does not carry. */
+/* linear_system.c - factorises the system of a metric and solves it for targets: Cholesky in fixed
+ * point up to 700 unknowns, above that LAPACK's in float64 with residuals in quad, and the former
+ * again where float64 does not carry. */
 #include "linear_system.h"
 
 #include <stdlib.h>
@@ -54,8 +54,8 @@ static enum phema_status fail_dependent(const struct phema_system *system, size_
     return phema_fail(err, PHEMA_ERR_INPUTS,
                       "snapshots %s and %s are the same average as far as 30 digits tell, or made "
                       "up of others; leave one of them out",
-                      phema_profile_shown(&name, snapshots, nearest),
-                      phema_profile_shown(&other, snapshots, dependent));
+                      phema_profile_format_label(&name, snapshots, nearest),
+                      phema_profile_format_label(&other, snapshots, dependent));
 }
 
 static bool has_lower(struct phema_system *system)
@@ -450,7 +450,7 @@ enum phema_status phema_system_solve(struct phema_system *system, double *weight
     if (!w)
         return fail_memory(system, err);
     enum phema_status status = solve_target(system, w, target, err);
-    phema_quad wanted = phema_set_sum(system->gram->set, target);
+    phema_quad wanted = phema_profile_set_sum(system->gram->set, target);
     if (!status && (sum == PHEMA_SUM_KEPT || (sum == PHEMA_SUM_DIVIDED && wanted == 0)))
         status = mend_sum(system, w, wanted, err);
     else if (!status && sum == PHEMA_SUM_DIVIDED)

@@ -1,6 +1,6 @@
-/* solve.h - one factorised system of a Gram matrix, and weights from it. */
-#ifndef PHEMA_PROFILE_SOLVE_H
-#define PHEMA_PROFILE_SOLVE_H
+/* linear_system.h - one factorised system of a Gram matrix, and weights from it. */
+#ifndef SOLVER_LINEAR_SYSTEM_H
+#define SOLVER_LINEAR_SYSTEM_H
 
 #include "cholesky.h"
 #include "gram.h"

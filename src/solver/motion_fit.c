@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* motion.c - how parameters moved, from the distances between snapshots (docs/numerics.md): powers
- * of time for the random walk and the jitter first, then a factor for every interval. */
+/* motion_fit.c - how parameters moved, from the distances between snapshots (docs/numerics.md):
+ * powers of time for the random walk and the jitter first, then a factor for every interval. */
 #include "phema/solver.h"
 
 #include <math.h>
@@ -21,12 +21,12 @@
 #define EARNED 0.8
 
 struct fit {
-    const struct phema_shares *shares;   /* of the distances that are used */
-    double *seen;                        /* [n_pairs] squared distances without the rounding */
-    double *modelled;                    /* [n_pairs] */
-    double *walked, *jittered;           /* [n_pairs] for an amplitude of 1 t^-q */
-    double *pulls, *loads;               /* [n_intervals] */
-    double *wander_alone, *jitter_alone; /* [n_intervals] */
+    const struct phema_motion_terms *shares; /* of the distances that are used */
+    double *seen;                            /* [n_pairs] squared distances without the rounding */
+    double *modelled;                        /* [n_pairs] */
+    double *walked, *jittered;               /* [n_pairs] for an amplitude of 1 t^-q */
+    double *pulls, *loads;                   /* [n_intervals] */
+    double *wander_alone, *jitter_alone;     /* [n_intervals] */
 };
 
 /* ---- Logarithms that are the same on every machine: + - * / alone ---- */
@@ -71,18 +71,19 @@ static double power_of(double base, int exponent)
 }
 
 /* Where an interval is, for t^-q: its middle, in units of the last end. */
-static double middle_of(const struct phema_shares *shares, size_t k)
+static double middle_of(const struct phema_motion_terms *shares, size_t k)
 {
     double begin = k ? shares->ends[k - 1] : 0;
     return (begin + shares->ends[k]) / 2 / shares->ends[shares->n_intervals - 1];
 }
 
-static void sum_powers(double *sums, const struct phema_shares *shares, bool of_walk, int power)
+static void sum_powers(double *sums, const struct phema_motion_terms *shares, bool of_walk,
+                       int power)
 {
     for (size_t p = 0; p < shares->n_pairs; p++) {
         sums[p] = 0;
         for (size_t s = shares->starts[p]; s < shares->starts[p + 1]; s++) {
-            const struct phema_share *share = &shares->items[s];
+            const struct phema_motion_term *share = &shares->items[s];
             sums[p] += (of_walk ? share->walk : share->jitter) /
                        power_of(middle_of(shares, share->interval), power);
         }
@@ -156,7 +157,7 @@ static void fit_powers(struct phema_motion *motion, struct fit *fit, bool only_w
 
 /* ---- A factor for every interval ---- */
 
-static double part_of(const struct phema_motion *motion, const struct phema_share *share)
+static double part_of(const struct phema_motion *motion, const struct phema_motion_term *share)
 {
     return motion->wander[share->interval] * share->walk +
            motion->jitter[share->interval] * share->jitter;
@@ -166,7 +167,7 @@ static double part_of(const struct phema_motion *motion, const struct phema_shar
  * of them counts in it. */
 static void scale_intervals(struct phema_motion *motion, struct fit *fit)
 {
-    const struct phema_shares *shares = fit->shares;
+    const struct phema_motion_terms *shares = fit->shares;
     memset(fit->pulls, 0, motion->n_intervals * sizeof(*fit->pulls));
     memset(fit->loads, 0, motion->n_intervals * sizeof(*fit->loads));
     for (size_t p = 0; p < shares->n_pairs; p++) {
@@ -192,7 +193,7 @@ static void scale_intervals(struct phema_motion *motion, struct fit *fit)
 /* Mean |log(seen / modelled)| of what the intervals make of it. */
 static double final_misfit(const struct phema_motion *motion, const struct fit *fit)
 {
-    const struct phema_shares *shares = fit->shares;
+    const struct phema_motion_terms *shares = fit->shares;
     double sum = 0;
     for (size_t p = 0; p < shares->n_pairs; p++) {
         double modelled = 0;
@@ -323,7 +324,7 @@ PHEMA_FALLIBLE phema_motion_fit(struct phema_motion *out, const struct phema_pro
                                 struct phema_error *err)
 {
     struct phema_motion motion = {0};
-    struct phema_shares shares = {0};
+    struct phema_motion_terms shares = {0};
     struct fit fit = {.shares = &shares};
     struct phema_distance *chosen = calloc(n_distances + 1, sizeof(*chosen));
     fit.seen = calloc(n_distances + 1, sizeof(*fit.seen));
@@ -340,7 +341,7 @@ PHEMA_FALLIBLE phema_motion_fit(struct phema_motion *out, const struct phema_pro
     struct phema_profile *left = NULL;
     if (!status) {
         left = compact(&n_left, snapshots, n, distances, n_distances, chosen, n_chosen);
-        status = left ? phema_shares_find(&shares, left, n_left, chosen, n_chosen, err)
+        status = left ? phema_motion_terms_find(&shares, left, n_left, chosen, n_chosen, err)
                       : phema_fail_memory(err);
     }
     if (!status)
@@ -349,7 +350,7 @@ PHEMA_FALLIBLE phema_motion_fit(struct phema_motion *out, const struct phema_pro
         phema_motion_clear(&motion);
     else
         *out = motion;
-    phema_shares_clear(&shares);
+    phema_motion_terms_clear(&shares);
     free(left);
     free(chosen);
     free(fit.seen);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* wide.c - see wide.h. The only file that knows MPFR. It ends the program where it finds no memory:
- * so the numbers are allocated here, and there has to be room for what else it needs. */
+/* mpfr_system.c - see mpfr_system.h. The only file that knows MPFR. It ends the program where it
+ * finds no memory: so the numbers are allocated here, and there has to be room for what else it
+ * needs. */
 #include "mpfr_system.h"
 
 #include <mpfr.h>
@@ -24,12 +25,12 @@ struct triangle {        /* the Cholesky factor of the Gram matrix in some order
 };
 
 struct phema_wide {
-    const struct phema_set *set; /* borrowed */
-    bool is_walk;                /* the metric it solves in */
-    mpfr_t *kept;                /* [n_kinds x n_times] (t / last time)^power */
-    mpfr_t *powers;              /* [n_kinds] */
-    mpfr_t *times;               /* [n_times] */
-    size_t *order;               /* [n] as they come */
+    const struct phema_profile_set *set; /* borrowed */
+    bool is_walk;                        /* the metric it solves in */
+    mpfr_t *kept;                        /* [n_families x n_times] (t / last time)^power */
+    mpfr_t *powers;                      /* [n_families] */
+    mpfr_t *times;                       /* [n_times] */
+    size_t *order;                       /* [n] as they come */
     struct triangle factor;
     mpfr_t *side; /* [n] */
     mpfr_t term, other;
@@ -78,11 +79,11 @@ static mpfr_t *entry(const struct triangle *triangle, size_t i, size_t j)
 
 static void fill_tables(struct phema_wide *wide)
 {
-    const struct phema_set *set = wide->set;
+    const struct phema_profile_set *set = wide->set;
     for (size_t t = 0; t < set->n_times; t++)
         set_quad(wide->times[t], set->times[t]);
-    for (size_t k = 0; k < set->n_kinds; k++) {
-        set_quad(wide->powers[k], set->kinds[k].power);
+    for (size_t k = 0; k < set->n_families; k++) {
+        set_quad(wide->powers[k], set->families[k].power);
         for (size_t t = 0; t < set->n_times; t++) {
             mpfr_div(wide->term, wide->times[t], wide->times[set->n_times - 1], MPFR_RNDN);
             mpfr_pow(wide->kept[k * set->n_times + t], wide->term, wide->powers[k], MPFR_RNDN);
@@ -120,7 +121,7 @@ static void walk_product(struct phema_wide *wide, mpfr_t out, mpfr_t a, mpfr_t b
 
 static void multiply(struct phema_wide *wide, mpfr_t out, bool is_walk, size_t i, size_t j)
 {
-    const struct phema_set *set = wide->set;
+    const struct phema_profile_set *set = wide->set;
     const struct phema_member *a = &set->members[i];
     const struct phema_member *b = &set->members[j];
     if (a->time > b->time) {
@@ -180,7 +181,7 @@ static enum phema_status fail_memory(size_t n, struct phema_error *err)
     return phema_fail(err, PHEMA_ERR_RESOURCE, "no memory to solve for %zu snapshots", n);
 }
 
-enum phema_status phema_wide_open(struct phema_wide **out, const struct phema_set *set,
+enum phema_status phema_wide_open(struct phema_wide **out, const struct phema_profile_set *set,
                                   bool is_walk, struct phema_error *err)
 {
     struct phema_wide *wide = phema_memory_has_room(MPFR_BYTES) ? calloc(1, sizeof(*wide)) : NULL;
@@ -189,8 +190,8 @@ enum phema_status phema_wide_open(struct phema_wide **out, const struct phema_se
     wide->set = set;
     wide->is_walk = is_walk;
     mpfr_inits2(BITS, wide->term, wide->other, (mpfr_ptr)NULL);
-    wide->kept = make_numbers(set->n_kinds * set->n_times);
-    wide->powers = make_numbers(set->n_kinds);
+    wide->kept = make_numbers(set->n_families * set->n_times);
+    wide->powers = make_numbers(set->n_families);
     wide->times = make_numbers(set->n_times);
     wide->order = calloc(set->n, sizeof(*wide->order));
     bool has_factor = make_triangle(&wide->factor, set->n, wide->order, is_walk);

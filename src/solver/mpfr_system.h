@@ -1,7 +1,7 @@
-/* wide.h - the Gram matrix of a metric with 256 bits, for snapshots that quad hardly tells apart
- * (times one step apart late in a run: pivots of 1e-29). Closed forms only, no ridge. */
-#ifndef PHEMA_PROFILE_WIDE_H
-#define PHEMA_PROFILE_WIDE_H
+/* mpfr_system.h - the Gram matrix of a metric with 256 bits, for snapshots that quad hardly tells
+ * apart (times one step apart late in a run: pivots of 1e-29). Closed forms only, no ridge. */
+#ifndef SOLVER_MPFR_SYSTEM_H
+#define SOLVER_MPFR_SYSTEM_H
 
 #include "profile_set.h"
 
@@ -10,8 +10,8 @@
 struct phema_wide; /* a factorised Gram matrix, in MPFR */
 
 /* PHEMA_NO, without a message: 256 bits do not do either. PHEMA_ERR_RESOURCE */
-PHEMA_FALLIBLE phema_wide_open(struct phema_wide **out, const struct phema_set *set, bool is_walk,
-                               struct phema_error *err);
+PHEMA_FALLIBLE phema_wide_open(struct phema_wide **out, const struct phema_profile_set *set,
+                               bool is_walk, struct phema_error *err);
 void phema_wide_close(struct phema_wide *wide); /* takes NULL */
 
 /* x [n] of G x = products of the target with the snapshots, or of G x = 1 */

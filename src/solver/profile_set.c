@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* set.c - indexes the distinct kinds and times of the profiles of a problem. Relies on quad pow,
- * exp and lgamma for what an average keeps between two times. */
+/* profile_set.c - indexes the distinct kinds and times of the profiles of a problem. Relies on quad
+ * pow, exp and lgamma for what an average keeps between two times. */
 #include "profile_set.h"
 
 #include <stdlib.h>
@@ -15,19 +15,19 @@ static int compare_quads(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static size_t time_index(const struct phema_set *set, phema_quad t)
+static size_t time_index(const struct phema_profile_set *set, phema_quad t)
 {
     const phema_quad *found = bsearch(&t, set->times, set->n_times, sizeof(t), compare_quads);
     return found ? (size_t)(found - set->times) : 0;
 }
 
 /* Ends; and, where time is continuous, what else divides it before the last of them. */
-static bool index_times(struct phema_set *set, const struct phema_profile *profiles,
+static bool index_times(struct phema_profile_set *set, const struct phema_profile *profiles,
                         const struct phema_motion *motion)
 {
     size_t n_members = set->n + set->n_parts;
     size_t n_motions = motion ? motion->n_intervals : 0;
-    set->times = calloc(n_members + set->n_kinds + n_motions, sizeof(*set->times));
+    set->times = calloc(n_members + set->n_families + n_motions, sizeof(*set->times));
     if (!set->times)
         return false;
     phema_quad last = 0;
@@ -36,8 +36,8 @@ static bool index_times(struct phema_set *set, const struct phema_profile *profi
         last = (phema_quad)profiles[i].t > last ? (phema_quad)profiles[i].t : last;
     }
     phema_quad found = 0;
-    for (size_t k = 0; !set->is_stepwise && k < set->n_kinds; k++)
-        if (phema_kind_breaks(&set->kinds[k], &found) && found < last)
+    for (size_t k = 0; !set->is_stepwise && k < set->n_families; k++)
+        if (phema_family_breaks(&set->families[k], &found) && found < last)
             set->times[set->n_times++] = found;
     for (size_t k = 0; k < n_motions; k++)
         if (motion->ends[k] > 0 && (phema_quad)motion->ends[k] < last)
@@ -51,38 +51,40 @@ static bool index_times(struct phema_set *set, const struct phema_profile *profi
     for (size_t i = 0; i < n_members; i++) {
         struct phema_member *member = &set->members[i];
         member->time = time_index(set, (phema_quad)profiles[i].t);
-        if (member->time > set->kinds[member->kind].last_time)
-            set->kinds[member->kind].last_time = member->time;
+        if (member->time > set->families[member->kind].last_time)
+            set->families[member->kind].last_time = member->time;
     }
     return true;
 }
 
-static void index_kinds(struct phema_set *set, const struct phema_profile *profiles)
+static void index_kinds(struct phema_profile_set *set, const struct phema_profile *profiles)
 {
     set->is_plain = !set->is_stepwise && set->n_parts == set->m;
     for (size_t i = 0; i < set->n + set->n_parts; i++) {
-        struct phema_kind kind = phema_kind_of(&profiles[i]);
+        struct phema_family kind = phema_family_of(&profiles[i]);
         size_t k = 0;
-        while (k < set->n_kinds && !phema_kind_equals(&set->kinds[k], &kind))
+        while (k < set->n_families && !phema_family_equals(&set->families[k], &kind))
             k++;
-        if (k == set->n_kinds)
-            set->kinds[set->n_kinds++] = kind;
-        set->kinds[k].is_snapshots |= i < set->n;
+        if (k == set->n_families)
+            set->families[set->n_families++] = kind;
+        set->families[k].is_snapshots |= i < set->n;
         set->members[i].kind = k;
-        set->is_plain = set->is_plain && kind.form == PHEMA_FORM_POWER && kind.origin == 0;
+        set->is_plain = set->is_plain && kind.form == PHEMA_FAMILY_POWER && kind.origin == 0;
     }
 }
 
 /* ---- Decays ---- */
 
-static bool has_trail(const struct phema_set *set, const struct phema_kind *kind)
+static bool has_trail(const struct phema_profile_set *set, const struct phema_family *kind)
 {
-    return kind->form == PHEMA_FORM_TABLE || (set->is_stepwise && kind->form == PHEMA_FORM_RAMPED);
+    return kind->form == PHEMA_FAMILY_TABLE ||
+           (set->is_stepwise && kind->form == PHEMA_FAMILY_RAMPED);
 }
 
-static phema_quad decay_between(const struct phema_set *set, size_t k, size_t from, size_t to)
+static phema_quad decay_between(const struct phema_profile_set *set, size_t k, size_t from,
+                                size_t to)
 {
-    const struct phema_kind *kind = &set->kinds[k];
+    const struct phema_family *kind = &set->families[k];
     phema_quad begin = set->times[from];
     phema_quad end = set->times[to];
     if (from == to)
@@ -95,24 +97,25 @@ static phema_quad decay_between(const struct phema_set *set, size_t k, size_t fr
     if (kind->every > 1)
         return phema_quad_exp(kind->power * (phema_log_updates(kind->every, end) -
                                              phema_log_updates(kind->every, begin)));
-    return phema_kind_decay(kind, begin, end);
+    return phema_family_decay(kind, begin, end);
 }
 
-bool phema_set_divides(const struct phema_set *set, size_t kind, size_t from)
+bool phema_profile_set_divides(const struct phema_profile_set *set, size_t kind, size_t from)
 {
     /* a denormal has lost digits, and 0 / 0 is none */
     return set->kept[kind * set->n_times + from] > (phema_quad)LDBL_MIN * 4;
 }
 
-phema_quad phema_set_decay(const struct phema_set *set, size_t kind, size_t from, size_t to)
+phema_quad phema_profile_set_decay(const struct phema_profile_set *set, size_t kind, size_t from,
+                                   size_t to)
 {
     size_t first = kind * set->n_times;
-    if (phema_set_divides(set, kind, from))
+    if (phema_profile_set_divides(set, kind, from))
         return set->kept[first + from] * set->inverse_kept[first + to];
     return decay_between(set, kind, from, to);
 }
 
-static void follow_table(struct phema_trail *trail, const struct phema_set *set,
+static void follow_table(struct phema_trail *trail, const struct phema_profile_set *set,
                          const struct phema_betas *betas)
 {
     struct phema_trail now = {0};
@@ -128,8 +131,8 @@ static void follow_table(struct phema_trail *trail, const struct phema_set *set,
     }
 }
 
-static void follow_ramp(struct phema_trail *trail, const struct phema_set *set,
-                        const struct phema_kind *kind)
+static void follow_ramp(struct phema_trail *trail, const struct phema_profile_set *set,
+                        const struct phema_family *kind)
 {
     phema_quad half_life = kind->turn * kind->ramp;
     phema_quad inverses = 0;
@@ -143,27 +146,27 @@ static void follow_ramp(struct phema_trail *trail, const struct phema_set *set,
     }
 }
 
-static void keep_decay(struct phema_set *set, size_t k, size_t t)
+static void keep_decay(struct phema_profile_set *set, size_t k, size_t t)
 {
     phema_quad kept = decay_between(set, k, t, set->n_times - 1);
     set->kept[k * set->n_times + t] = kept;
     set->inverse_kept[k * set->n_times + t] = kept > 0 ? 1 / kept : 0;
 }
 
-static bool build_decays(struct phema_set *set)
+static bool build_decays(struct phema_profile_set *set)
 {
     bool needs_trails = false;
-    for (size_t k = 0; k < set->n_kinds; k++)
-        needs_trails |= has_trail(set, &set->kinds[k]);
-    set->kept = calloc(set->n_kinds * set->n_times + 1, sizeof(*set->kept));
-    set->inverse_kept = calloc(set->n_kinds * set->n_times + 1, sizeof(*set->inverse_kept));
+    for (size_t k = 0; k < set->n_families; k++)
+        needs_trails |= has_trail(set, &set->families[k]);
+    set->kept = calloc(set->n_families * set->n_times + 1, sizeof(*set->kept));
+    set->inverse_kept = calloc(set->n_families * set->n_times + 1, sizeof(*set->inverse_kept));
     if (needs_trails)
-        set->trails = calloc(set->n_kinds * set->n_times + 1, sizeof(*set->trails));
+        set->trails = calloc(set->n_families * set->n_times + 1, sizeof(*set->trails));
     if (!set->kept || !set->inverse_kept || (needs_trails && !set->trails))
         return false;
-    for (size_t k = 0; k < set->n_kinds; k++) {
-        const struct phema_kind *kind = &set->kinds[k];
-        if (kind->form == PHEMA_FORM_TABLE)
+    for (size_t k = 0; k < set->n_families; k++) {
+        const struct phema_family *kind = &set->families[k];
+        if (kind->form == PHEMA_FAMILY_TABLE)
             follow_table(set->trails + k * set->n_times, set, kind->betas);
         else if (has_trail(set, kind))
             follow_ramp(set->trails + k * set->n_times, set, kind);
@@ -175,7 +178,7 @@ static bool build_decays(struct phema_set *set)
 
 /* ---- Together ---- */
 
-static void list_members(struct phema_set *set, struct phema_profile *profiles,
+static void list_members(struct phema_profile_set *set, struct phema_profile *profiles,
                          const struct phema_problem *problem)
 {
     size_t at = 0;
@@ -194,15 +197,15 @@ static void list_members(struct phema_set *set, struct phema_profile *profiles,
     }
 }
 
-static bool index_all(struct phema_set *set, const struct phema_problem *problem)
+static bool index_all(struct phema_profile_set *set, const struct phema_problem *problem)
 {
     size_t n_members = set->n + set->n_parts;
     struct phema_profile *profiles = calloc(n_members, sizeof(*profiles));
     set->members = calloc(n_members, sizeof(*set->members));
     set->factors = calloc(n_members, sizeof(*set->factors));
     set->owners = calloc(n_members, sizeof(*set->owners));
-    set->kinds = calloc(n_members, sizeof(*set->kinds));
-    bool is_done = profiles && set->members && set->factors && set->owners && set->kinds;
+    set->families = calloc(n_members, sizeof(*set->families));
+    bool is_done = profiles && set->members && set->factors && set->owners && set->families;
     if (is_done) {
         list_members(set, profiles, problem);
         index_kinds(set, profiles);
@@ -212,21 +215,22 @@ static bool index_all(struct phema_set *set, const struct phema_problem *problem
     return is_done;
 }
 
-enum phema_status phema_set_build(struct phema_set *set, const struct phema_problem *problem,
-                                  struct phema_error *err)
+enum phema_status phema_profile_set_build(struct phema_profile_set *set,
+                                          const struct phema_problem *problem,
+                                          struct phema_error *err)
 {
-    *set = (struct phema_set){.n = problem->n, .m = problem->m};
-    enum phema_status status = phema_set_check(set, problem, err);
+    *set = (struct phema_profile_set){.n = problem->n, .m = problem->m};
+    enum phema_status status = phema_profile_set_check(set, problem, err);
     if (status)
         return status;
     if (index_all(set, problem))
         return PHEMA_OK;
-    phema_set_clear(set);
+    phema_profile_set_clear(set);
     return phema_fail(err, PHEMA_ERR_RESOURCE, "no memory for the profiles of %zu snapshots",
                       problem->n);
 }
 
-phema_quad phema_set_sum(const struct phema_set *set, size_t target)
+phema_quad phema_profile_set_sum(const struct phema_profile_set *set, size_t target)
 {
     phema_quad sum = 0;
     for (size_t i = set->n; i < set->n + set->n_parts; i++)
@@ -234,15 +238,15 @@ phema_quad phema_set_sum(const struct phema_set *set, size_t target)
     return sum > (phema_quad)0.5 ? 1 : 0;
 }
 
-void phema_set_clear(struct phema_set *set)
+void phema_profile_set_clear(struct phema_profile_set *set)
 {
     free(set->members);
     free(set->factors);
     free(set->owners);
-    free(set->kinds);
+    free(set->families);
     free(set->times);
     free(set->kept);
     free(set->inverse_kept);
     free(set->trails);
-    *set = (struct phema_set){0};
+    *set = (struct phema_profile_set){0};
 }

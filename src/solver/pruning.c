@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* advise.c - which snapshots could go, and how many times would do: the predicted error of fewer.
+/* pruning.c - which snapshots could go, and how many times would do: the predicted error of fewer.
  * Backward elimination: with P the inverse of the system on the weights that keep the sum, leaving
  * out snapshot i costs w_i^2 / P_ii exactly, and makes the weights w - P_i w_i / P_ii. */
 #include "phema/solver.h"
@@ -271,8 +271,8 @@ void phema_advice_clear(struct phema_advice *advice)
 
 struct saving {
     const struct phema_problem *problem;
-    const struct phema_profile *kinds; /* [n_kinds] what is saved at each time */
-    size_t n_kinds;
+    const struct phema_profile *families; /* [n_families] what is saved at each time */
+    size_t n_families;
     double end, rounding;
 };
 
@@ -280,7 +280,7 @@ struct saving {
 static enum phema_status rate_times(double *worst, const struct saving *saving, size_t n_times,
                                     struct phema_error *err)
 {
-    size_t n = n_times * saving->n_kinds;
+    size_t n = n_times * saving->n_families;
     struct phema_profile *snapshots = calloc(n + 1, sizeof(*snapshots)); /* never of size 0 */
     double *rounding = calloc(n + 1, sizeof(*rounding));
     struct phema_solution *solutions = calloc(saving->problem->m, sizeof(*solutions));
@@ -289,8 +289,8 @@ static enum phema_status rate_times(double *worst, const struct saving *saving, 
         status = phema_fail_memory(err);
     for (size_t i = 0; !status && i < n; i++) {
         struct phema_profile *snapshot = &snapshots[i];
-        *snapshot = saving->kinds[i % saving->n_kinds];
-        size_t nth = i / saving->n_kinds + 1;
+        *snapshot = saving->families[i % saving->n_families];
+        size_t nth = i / saving->n_families + 1;
         snapshot->t = saving->end * (double)nth / (double)n_times;
         if (snapshot->update_every > 1 || snapshot->shape == PHEMA_SHAPE_TABLE)
             snapshot->t = fmax(1, floor(snapshot->t));
@@ -330,7 +330,7 @@ static enum phema_status search_times(struct phema_saving *out, const struct sav
             break;
         low = high;
         high *= 2;
-        if (status || high * saving->n_kinds > PHEMA_ADVICE_MAX_SNAPSHOTS) {
+        if (status || high * saving->n_families > PHEMA_ADVICE_MAX_SNAPSHOTS) {
             out->n_times = 0;
             return PHEMA_OK;
         }
@@ -357,21 +357,21 @@ PHEMA_FALLIBLE phema_advice_saving(struct phema_saving *out, const struct phema_
                                    double max_error, struct phema_error *err)
 {
     struct saving saving = {.problem = problem};
-    struct phema_profile *kinds = calloc(problem->n + 1, sizeof(*kinds));
-    if (!kinds)
+    struct phema_profile *families = calloc(problem->n + 1, sizeof(*families));
+    if (!families)
         return phema_fail_memory(err);
     for (size_t i = 0; i < problem->n; i++)
         saving.end = fmax(saving.end, problem->snapshots[i].t);
     for (size_t i = 0; i < problem->n; i++) {
         if (problem->snapshots[i].t != saving.end)
             continue;
-        kinds[saving.n_kinds++] = problem->snapshots[i];
+        families[saving.n_families++] = problem->snapshots[i];
         saving.rounding = fmax(saving.rounding, problem->rounding ? problem->rounding[i] : 0);
     }
-    saving.kinds = kinds;
-    *out = (struct phema_saving){.n_per_time = saving.n_kinds};
+    saving.families = families;
+    *out = (struct phema_saving){.n_per_time = saving.n_families};
     enum phema_status status = search_times(out, &saving, max_error, err);
     out->every = out->n_times ? saving.end / (double)out->n_times : 0;
-    free(kinds);
+    free(families);
     return status;
 }

@@ -30,12 +30,12 @@ struct kind_sums {
 };
 
 struct phema_steps {
-    const struct phema_set *set;
-    const struct phema_kind_pair *pairs;
+    const struct phema_profile_set *set;
+    const struct phema_family_pair *pairs;
     size_t n_pairs;
     uint64_t step;       /* the last one that was taken */
     uint64_t resolution; /* steps of a bin */
-    struct kind_sums *kinds;
+    struct kind_sums *families;
     struct pair_sums *sums;
 };
 
@@ -53,11 +53,11 @@ static phema_quad total(const struct sum *sum)
 }
 
 /* The U that all averages with U > 1 share, 1 when they differ. */
-static uint64_t find_resolution(const struct phema_set *set)
+static uint64_t find_resolution(const struct phema_profile_set *set)
 {
     uint64_t resolution = 1;
-    for (size_t k = 0; k < set->n_kinds; k++) {
-        uint64_t every = set->kinds[k].every;
+    for (size_t k = 0; k < set->n_families; k++) {
+        uint64_t every = set->families[k].every;
         if (every > 1 && resolution > 1 && every != resolution)
             return 1;
         if (every > 1)
@@ -66,8 +66,8 @@ static uint64_t find_resolution(const struct phema_set *set)
     return resolution;
 }
 
-enum phema_status phema_steps_open(struct phema_steps **out, const struct phema_set *set,
-                                   const struct phema_kind_pair *pairs, size_t n_pairs,
+enum phema_status phema_steps_open(struct phema_steps **out, const struct phema_profile_set *set,
+                                   const struct phema_family_pair *pairs, size_t n_pairs,
                                    struct phema_error *err)
 {
     double n_steps = (double)set->times[set->n_times - 1];
@@ -84,20 +84,20 @@ enum phema_status phema_steps_open(struct phema_steps **out, const struct phema_
         return phema_fail_memory(err);
     *steps = (struct phema_steps){
         .set = set, .pairs = pairs, .n_pairs = n_pairs, .resolution = find_resolution(set)};
-    steps->kinds = calloc(set->n_kinds, sizeof(*steps->kinds));
+    steps->families = calloc(set->n_families, sizeof(*steps->families));
     steps->sums = calloc(n_pairs + 1, sizeof(*steps->sums));
-    if (!steps->kinds || !steps->sums) {
+    if (!steps->families || !steps->sums) {
         phema_steps_close(steps);
         return phema_fail_memory(err);
     }
-    for (size_t k = 0; k < set->n_kinds; k++) {
-        const struct phema_kind *kind = &set->kinds[k];
-        steps->kinds[k].power = (long double)kind->power;
-        steps->kinds[k].rate = (long double)kind->rate;
-        steps->kinds[k].origin = (long double)kind->origin;
-        steps->kinds[k].span = (long double)(kind->end - kind->origin);
-        steps->kinds[k].half_life = (long double)(kind->turn * kind->ramp);
-        steps->kinds[k].ramp = (long double)kind->ramp;
+    for (size_t k = 0; k < set->n_families; k++) {
+        const struct phema_family *kind = &set->families[k];
+        steps->families[k].power = (long double)kind->power;
+        steps->families[k].rate = (long double)kind->rate;
+        steps->families[k].origin = (long double)kind->origin;
+        steps->families[k].span = (long double)(kind->end - kind->origin);
+        steps->families[k].half_life = (long double)(kind->turn * kind->ramp);
+        steps->families[k].ramp = (long double)kind->ramp;
     }
     *out = steps;
     return PHEMA_OK;
@@ -107,7 +107,7 @@ void phema_steps_close(struct phema_steps *steps)
 {
     if (!steps)
         return;
-    free(steps->kinds);
+    free(steps->families);
     free(steps->sums);
     free(steps);
 }
@@ -159,26 +159,26 @@ static long double table_drop(struct kind_sums *sums, const struct phema_betas *
 
 static void find_drops(struct phema_steps *steps, uint64_t step)
 {
-    for (size_t k = 0; k < steps->set->n_kinds; k++) {
-        const struct phema_kind *kind = &steps->set->kinds[k];
-        struct kind_sums *sums = &steps->kinds[k];
+    for (size_t k = 0; k < steps->set->n_families; k++) {
+        const struct phema_family *kind = &steps->set->families[k];
+        struct kind_sums *sums = &steps->families[k];
         switch (kind->form) {
-        case PHEMA_FORM_POWER:
+        case PHEMA_FAMILY_POWER:
             sums->drop = power_drop(sums, kind->every, step);
             break;
-        case PHEMA_FORM_EXPONENTIAL:
+        case PHEMA_FAMILY_EXPONENTIAL:
             sums->drop = -expm1l(-sums->rate);
             break;
-        case PHEMA_FORM_RAMPED:
+        case PHEMA_FAMILY_RAMPED:
             sums->drop = ramped_drop(sums, step);
             break;
-        case PHEMA_FORM_COSINE:
+        case PHEMA_FAMILY_COSINE:
             sums->drop = cosine_drop(sums, step);
             break;
-        case PHEMA_FORM_RAW:
+        case PHEMA_FAMILY_RAW:
             sums->drop = 1;
             break;
-        case PHEMA_FORM_TABLE:
+        case PHEMA_FAMILY_TABLE:
             sums->drop = table_drop(sums, kind->betas, step);
             break;
         }
@@ -186,36 +186,37 @@ static void find_drops(struct phema_steps *steps, uint64_t step)
 }
 
 /* A bin that is full counts with the product of its weights. */
-static void close_bin(struct phema_steps *steps, const struct phema_piece *piece)
+static void close_bin(struct phema_steps *steps, const struct phema_interval *piece)
 {
     for (size_t i = 0; i < steps->n_pairs; i++) {
-        const struct phema_kind_pair *pair = &steps->pairs[i];
+        const struct phema_family_pair *pair = &steps->pairs[i];
         if (piece->is_active[pair->a] && piece->is_active[pair->b])
-            add(&steps->sums[i].densities, steps->kinds[pair->a].open * steps->kinds[pair->b].open);
+            add(&steps->sums[i].densities,
+                steps->families[pair->a].open * steps->families[pair->b].open);
     }
-    for (size_t k = 0; k < steps->set->n_kinds; k++)
-        steps->kinds[k].open = 0;
+    for (size_t k = 0; k < steps->set->n_families; k++)
+        steps->families[k].open = 0;
 }
 
 /* S(k) = bb' S(k-1) for what stands in full bins, m(k) = b m(k-1) + (1-b) for the weight of the
  * open one; S(k) = bb' (S(k-1) + 1) for sum F_j F'_j, as the weight before step k is 1 at step k-1;
  * likewise b (S(k-1) + 1) for sum F_j. What is added is small beside S: that, and not S, is
  * rounded. */
-static void advance(struct phema_steps *steps, const struct phema_piece *piece, uint64_t step)
+static void advance(struct phema_steps *steps, const struct phema_interval *piece, uint64_t step)
 {
-    for (size_t k = 0; k < steps->set->n_kinds; k++) {
-        struct kind_sums *sums = &steps->kinds[k];
+    for (size_t k = 0; k < steps->set->n_families; k++) {
+        struct kind_sums *sums = &steps->families[k];
         add(&sums->single, 1 - sums->drop - sums->drop * sums->single.value);
         sums->open += sums->drop * (1 - sums->open);
         sums->kept *= 1 - sums->drop;
     }
     for (size_t i = 0; i < steps->n_pairs; i++) {
-        const struct phema_kind_pair *pair = &steps->pairs[i];
+        const struct phema_family_pair *pair = &steps->pairs[i];
         if (!piece->is_active[pair->a] || !piece->is_active[pair->b])
             continue;
         struct pair_sums *sums = &steps->sums[i];
-        long double a = steps->kinds[pair->a].drop;
-        long double b = steps->kinds[pair->b].drop;
+        long double a = steps->families[pair->a].drop;
+        long double b = steps->families[pair->b].drop;
         long double drop = a + b - a * b;
         add(&sums->densities, -drop * sums->densities.value);
         add(&sums->both, 1 - drop - drop * sums->both.value);
@@ -224,12 +225,12 @@ static void advance(struct phema_steps *steps, const struct phema_piece *piece, 
         close_bin(steps, piece);
 }
 
-void phema_steps_fill(struct phema_steps *steps, struct phema_piece *piece)
+void phema_steps_fill(struct phema_steps *steps, struct phema_interval *piece)
 {
-    const struct phema_set *set = steps->set;
-    for (size_t k = 0; k < set->n_kinds; k++) {
-        steps->kinds[k].single = (struct sum){0};
-        steps->kinds[k].kept = 1;
+    const struct phema_profile_set *set = steps->set;
+    for (size_t k = 0; k < set->n_families; k++) {
+        steps->families[k].single = (struct sum){0};
+        steps->families[k].kept = 1;
     }
     for (size_t i = 0; i < steps->n_pairs; i++)
         steps->sums[i] = (struct pair_sums){0};
@@ -237,11 +238,12 @@ void phema_steps_fill(struct phema_steps *steps, struct phema_piece *piece)
         find_drops(steps, ++steps->step);
         advance(steps, piece, steps->step);
     }
-    for (size_t k = 0; k < set->n_kinds; k++) {
-        piece->decays[k] = piece->time ? phema_set_decay(set, k, piece->time - 1, piece->time)
-                                       : (phema_quad)steps->kinds[k].kept;
-        piece->singles[k] = total(&steps->kinds[k].single);
-        piece->open[k] = (phema_quad)steps->kinds[k].open;
+    for (size_t k = 0; k < set->n_families; k++) {
+        piece->decays[k] = piece->time
+                               ? phema_profile_set_decay(set, k, piece->time - 1, piece->time)
+                               : (phema_quad)steps->families[k].kept;
+        piece->singles[k] = total(&steps->families[k].single);
+        piece->open[k] = (phema_quad)steps->families[k].open;
     }
     for (size_t i = 0; i < steps->n_pairs; i++) {
         piece->both[i] = total(&steps->sums[i].both);
@@ -255,14 +257,14 @@ void phema_steps_fill(struct phema_steps *steps, struct phema_piece *piece)
 static phema_quad weight_to_come(const struct phema_steps *steps, const struct phema_member *a,
                                  const struct phema_member *b, phema_quad decay)
 {
-    const struct phema_set *set = steps->set;
-    const struct phema_kind *kind = &set->kinds[b->kind];
+    const struct phema_profile_set *set = steps->set;
+    const struct phema_family *kind = &set->families[b->kind];
     if (steps->resolution <= 1 || kind->every > 1 || a->time == b->time ||
-        kind->form == PHEMA_FORM_TABLE || kind->form == PHEMA_FORM_RAMPED)
+        kind->form == PHEMA_FAMILY_TABLE || kind->form == PHEMA_FAMILY_RAMPED)
         return 0;
     phema_quad bin_end = (phema_quad)phema_steps_bin_end(steps);
     phema_quad end = set->times[b->time];
-    return (bin_end < end ? phema_kind_decay(kind, bin_end, end) : 1) - decay;
+    return (bin_end < end ? phema_family_decay(kind, bin_end, end) : 1) - decay;
 }
 
 uint64_t phema_steps_bin_end(const struct phema_steps *steps)
@@ -270,7 +272,7 @@ uint64_t phema_steps_bin_end(const struct phema_steps *steps)
     return (steps->step + steps->resolution - 1) / steps->resolution * steps->resolution;
 }
 
-phema_quad phema_steps_open_bin(const struct phema_steps *steps, const struct phema_piece *piece,
+phema_quad phema_steps_open_bin(const struct phema_steps *steps, const struct phema_interval *piece,
                                 const struct phema_member *a, const struct phema_member *b,
                                 phema_quad decay)
 {

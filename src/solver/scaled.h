@@ -2,8 +2,8 @@
  * Soft-float unpacks, rounds and packs at every step, and asks for infinities, NaNs and denormals;
  * these numbers have none of that: a product takes a fifth of the time of one of __float128, and is
  * no less exact. */
-#ifndef PHEMA_PROFILE_SCALED_H
-#define PHEMA_PROFILE_SCALED_H
+#ifndef SOLVER_SCALED_H
+#define SOLVER_SCALED_H
 
 #include <stdbool.h>
 #include <stdint.h>

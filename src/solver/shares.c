@@ -11,13 +11,13 @@
 
 /* What one interval of the set has for every kind and pair of kinds, kept for all intervals. */
 struct table {
-    struct phema_set set;
-    struct phema_kind_pair *pairs; /* of kinds */
+    struct phema_profile_set set;
+    struct phema_family_pair *pairs; /* of kinds */
     size_t n_pairs;
-    size_t *pair_at;        /* [n_kinds x n_kinds] */
+    size_t *pair_at;        /* [n_families x n_families] */
     long double *lengths;   /* [n_times] */
-    long double *decays;    /* [n_times x n_kinds] */
-    long double *singles;   /* [n_times x n_kinds] */
+    long double *decays;    /* [n_times x n_families] */
+    long double *singles;   /* [n_times x n_families] */
     long double *both;      /* [n_times x n_pairs] */
     long double *densities; /* [n_times x n_pairs] */
     long double *open_bins; /* [n_times x n_pairs] of a, b both ending there */
@@ -26,7 +26,7 @@ struct table {
 
 static void clear_table(struct table *table)
 {
-    phema_set_clear(&table->set);
+    phema_profile_set_clear(&table->set);
     free(table->pairs);
     free(table->pair_at);
     free(table->lengths);
@@ -40,35 +40,35 @@ static void clear_table(struct table *table)
 
 static void want_pair(struct table *table, size_t a, size_t b)
 {
-    size_t *at = &table->pair_at[a * table->set.n_kinds + b];
+    size_t *at = &table->pair_at[a * table->set.n_families + b];
     if (*at)
         return;
-    table->pairs[table->n_pairs++] = (struct phema_kind_pair){a, b};
+    table->pairs[table->n_pairs++] = (struct phema_family_pair){a, b};
     *at = table->n_pairs; /* index + 1 */
-    table->pair_at[b * table->set.n_kinds + a] = *at;
+    table->pair_at[b * table->set.n_families + a] = *at;
 }
 
 static size_t pair_of(const struct table *table, size_t a, size_t b)
 {
-    return table->pair_at[a * table->set.n_kinds + b] - 1;
+    return table->pair_at[a * table->set.n_families + b] - 1;
 }
 
 static bool alloc_table(struct table *table, const struct phema_distance *wanted, size_t n_wanted)
 {
-    size_t n_kinds = table->set.n_kinds;
+    size_t n_families = table->set.n_families;
     size_t n_times = table->set.n_times;
-    table->pair_at = calloc(n_kinds * n_kinds, sizeof(*table->pair_at));
-    table->pairs = calloc(n_kinds + n_wanted, sizeof(*table->pairs));
+    table->pair_at = calloc(n_families * n_families, sizeof(*table->pair_at));
+    table->pairs = calloc(n_families + n_wanted, sizeof(*table->pairs));
     if (!table->pair_at || !table->pairs)
         return false;
-    for (size_t k = 0; k < n_kinds; k++)
+    for (size_t k = 0; k < n_families; k++)
         want_pair(table, k, k);
     for (size_t p = 0; p < n_wanted; p++)
         want_pair(table, table->set.members[wanted[p].i].kind,
                   table->set.members[wanted[p].j].kind);
     table->lengths = calloc(n_times, sizeof(long double));
-    table->decays = calloc(n_times * n_kinds, sizeof(long double));
-    table->singles = calloc(n_times * n_kinds, sizeof(long double));
+    table->decays = calloc(n_times * n_families, sizeof(long double));
+    table->singles = calloc(n_times * n_families, sizeof(long double));
     table->both = calloc(n_times * table->n_pairs, sizeof(long double));
     table->densities = calloc(n_times * table->n_pairs, sizeof(long double));
     table->open_bins = calloc(n_times * table->n_pairs, sizeof(long double));
@@ -79,18 +79,18 @@ static bool alloc_table(struct table *table, const struct phema_distance *wanted
 
 static enum phema_status fill_table(struct table *table, struct phema_error *err)
 {
-    size_t n_kinds = table->set.n_kinds;
-    struct phema_pieces *pieces = NULL;
+    size_t n_families = table->set.n_families;
+    struct phema_intervals *pieces = NULL;
     enum phema_status status =
-        phema_pieces_open(&pieces, &table->set, table->pairs, table->n_pairs, err);
+        phema_intervals_open(&pieces, &table->set, table->pairs, table->n_pairs, err);
     if (status)
         return status;
-    for (const struct phema_piece *piece; (piece = phema_pieces_next(pieces));) {
+    for (const struct phema_interval *piece; (piece = phema_intervals_next(pieces));) {
         size_t t = piece->time;
         table->lengths[t] = (long double)piece->length;
-        for (size_t k = 0; k < n_kinds; k++) {
-            table->decays[t * n_kinds + k] = (long double)piece->decays[k];
-            table->singles[t * n_kinds + k] = (long double)piece->singles[k];
+        for (size_t k = 0; k < n_families; k++) {
+            table->decays[t * n_families + k] = (long double)piece->decays[k];
+            table->singles[t * n_families + k] = (long double)piece->singles[k];
         }
         for (size_t p = 0; p < table->n_pairs; p++) {
             struct phema_member a = {table->pairs[p].a, t};
@@ -98,17 +98,17 @@ static enum phema_status fill_table(struct table *table, struct phema_error *err
             table->both[t * table->n_pairs + p] = (long double)piece->both[p];
             table->densities[t * table->n_pairs + p] = (long double)piece->densities[p];
             table->open_bins[t * table->n_pairs + p] =
-                (long double)phema_pieces_open_bin(pieces, &a, &b, 1);
+                (long double)phema_intervals_open_bin(pieces, &a, &b, 1);
         }
     }
-    phema_pieces_close(pieces);
+    phema_intervals_close(pieces);
     return PHEMA_OK;
 }
 
 /* Intervals are those between the snapshots' times; the set may divide them further. */
-static bool find_intervals(struct phema_shares *shares, struct table *table)
+static bool find_intervals(struct phema_motion_terms *shares, struct table *table)
 {
-    const struct phema_set *set = &table->set;
+    const struct phema_profile_set *set = &table->set;
     shares->ends = calloc(set->n_times, sizeof(*shares->ends));
     bool *is_end = calloc(set->n_times, sizeof(*is_end));
     if (shares->ends && is_end) {
@@ -131,9 +131,10 @@ struct row {                          /* one pair of snapshots, from its later e
     long double walked, jittered;     /* so far */
 };
 
-static void measure(struct phema_share *share, struct row *row, const struct table *table, size_t t)
+static void measure(struct phema_motion_term *share, struct row *row, const struct table *table,
+                    size_t t)
 {
-    size_t n_kinds = table->set.n_kinds;
+    size_t n_families = table->set.n_families;
     size_t a = row->a->kind;
     size_t b = row->b->kind;
     const long double *both = table->both + t * table->n_pairs;
@@ -146,7 +147,7 @@ static void measure(struct phema_share *share, struct row *row, const struct tab
     if (t == row->b->time)
         jitter += open[bb];
     if (t > row->a->time) { /* a is over: D is 1 - F_b */
-        walk += table->lengths[t] - 2 * left * table->singles[t * n_kinds + b];
+        walk += table->lengths[t] - 2 * left * table->singles[t * n_families + b];
     } else {
         size_t aa = pair_of(table, a, a);
         size_t ab = pair_of(table, a, b);
@@ -154,9 +155,9 @@ static void measure(struct phema_share *share, struct row *row, const struct tab
         jitter += row->a_left * (row->a_left * densities[aa] - 2 * left * densities[ab]);
         if (t == row->a->time)
             jitter += open[aa] - 2 * left * open[ab];
-        row->a_left *= table->decays[t * n_kinds + a];
+        row->a_left *= table->decays[t * n_families + a];
     }
-    row->b_left *= table->decays[t * n_kinds + b];
+    row->b_left *= table->decays[t * n_families + b];
     share->interval = table->intervals[t];
     share->walk = walk > 0 ? (double)walk : 0;
     share->jitter = jitter > 0 ? (double)jitter : 0;
@@ -165,7 +166,7 @@ static void measure(struct phema_share *share, struct row *row, const struct tab
 }
 
 /* Shares of a pair, the last interval first; returns how many. */
-static size_t measure_pair(struct phema_share *items, const struct table *table,
+static size_t measure_pair(struct phema_motion_term *items, const struct table *table,
                            const struct phema_distance *pair)
 {
     const struct phema_member *members = table->set.members;
@@ -176,7 +177,7 @@ static size_t measure_pair(struct phema_share *items, const struct table *table,
                       .b_left = 1};
     size_t n = 0;
     for (size_t t = row.b->time + 1; t-- > 0;) {
-        struct phema_share share = {0};
+        struct phema_motion_term share = {0};
         measure(&share, &row, table, t);
         if (n && items[n - 1].interval == share.interval) {
             items[n - 1].walk += share.walk;
@@ -192,10 +193,10 @@ static size_t measure_pair(struct phema_share *items, const struct table *table,
     return n;
 }
 
-static bool measure_pairs(struct phema_shares *shares, const struct table *table,
+static bool measure_pairs(struct phema_motion_terms *shares, const struct table *table,
                           const struct phema_distance *pairs)
 {
-    struct phema_share *line = calloc(table->set.n_times, sizeof(*line));
+    struct phema_motion_term *line = calloc(table->set.n_times, sizeof(*line));
     size_t capacity = 0;
     bool has_memory = line != NULL;
     for (size_t p = 0; has_memory && p < shares->n_pairs; p++) {
@@ -203,7 +204,7 @@ static bool measure_pairs(struct phema_shares *shares, const struct table *table
         size_t used = shares->starts[p];
         if (used + n > capacity) {
             capacity = 2 * (used + n);
-            struct phema_share *grown = realloc(shares->items, capacity * sizeof(*grown));
+            struct phema_motion_term *grown = realloc(shares->items, capacity * sizeof(*grown));
             has_memory = grown != NULL;
             shares->items = grown ? grown : shares->items;
         }
@@ -215,14 +216,15 @@ static bool measure_pairs(struct phema_shares *shares, const struct table *table
     return has_memory;
 }
 
-PHEMA_FALLIBLE phema_shares_find(struct phema_shares *out, const struct phema_profile *snapshots,
-                                 size_t n, const struct phema_distance *pairs, size_t n_pairs,
-                                 struct phema_error *err)
+PHEMA_FALLIBLE phema_motion_terms_find(struct phema_motion_terms *out,
+                                       const struct phema_profile *snapshots, size_t n,
+                                       const struct phema_distance *pairs, size_t n_pairs,
+                                       struct phema_error *err)
 {
     const struct phema_problem problem = {.snapshots = snapshots, .n = n};
-    struct phema_shares shares = {.n_pairs = n_pairs};
+    struct phema_motion_terms shares = {.n_pairs = n_pairs};
     struct table table = {0};
-    enum phema_status status = phema_set_build(&table.set, &problem, err);
+    enum phema_status status = phema_profile_set_build(&table.set, &problem, err);
     if (!status && !alloc_table(&table, pairs, n_pairs))
         status = phema_fail_memory(err);
     if (!status)
@@ -235,16 +237,16 @@ PHEMA_FALLIBLE phema_shares_find(struct phema_shares *out, const struct phema_pr
     }
     clear_table(&table);
     if (status)
-        phema_shares_clear(&shares);
+        phema_motion_terms_clear(&shares);
     else
         *out = shares;
     return status;
 }
 
-void phema_shares_clear(struct phema_shares *shares)
+void phema_motion_terms_clear(struct phema_motion_terms *shares)
 {
     free(shares->ends);
     free(shares->starts);
     free(shares->items);
-    *shares = (struct phema_shares){0};
+    *shares = (struct phema_motion_terms){0};
 }

@@ -1,28 +1,29 @@
 /* shares.h - what each interval between snapshots adds to the squared distance of two of them. */
-#ifndef PHEMA_PROFILE_SHARES_H
-#define PHEMA_PROFILE_SHARES_H
+#ifndef SOLVER_SHARES_H
+#define SOLVER_SHARES_H
 
 #include "phema/solver.h"
 
-struct phema_share {
+struct phema_motion_term {
     size_t interval;
     double walk;   /* integral of D^2 over the interval, D the difference of cumulative profiles */
     double jitter; /* integral of d^2, d the difference of profiles */
 };
 
-struct phema_shares {
+struct phema_motion_terms {
     size_t n_intervals;
     double *ends; /* [n_intervals] the times of the snapshots, ascending */
     size_t n_pairs;
-    size_t *starts;            /* [n_pairs + 1] in items */
-    struct phema_share *items; /* those of pair p: starts[p] .. starts[p+1] */
+    size_t *starts;                  /* [n_pairs + 1] in items */
+    struct phema_motion_term *items; /* those of pair p: starts[p] .. starts[p+1] */
 };
 
 /* pairs: those of the distances, whose squares do not count.
  * PHEMA_ERR_INPUTS, PHEMA_ERR_RESOURCE as phema_weights_solve */
-PHEMA_FALLIBLE phema_shares_find(struct phema_shares *out, const struct phema_profile *snapshots,
-                                 size_t n, const struct phema_distance *pairs, size_t n_pairs,
-                                 struct phema_error *err);
-void phema_shares_clear(struct phema_shares *shares);
+PHEMA_FALLIBLE phema_motion_terms_find(struct phema_motion_terms *out,
+                                       const struct phema_profile *snapshots, size_t n,
+                                       const struct phema_distance *pairs, size_t n_pairs,
+                                       struct phema_error *err);
+void phema_motion_terms_clear(struct phema_motion_terms *shares);
 
 #endif

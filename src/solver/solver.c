@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* weights.c - the doors of the solver: weights for a set of targets, and what weights are worth.
+/* solver.c - the doors of the solver: weights for a set of targets, and what weights are worth.
  * One factorisation serves all targets, unless the ridge depends on the target's time. */
 #include "phema/solver.h"
 
@@ -39,7 +39,8 @@ static enum phema_status check_numbers(const struct problem *problem, struct phe
             return phema_fail(err, PHEMA_ERR_INPUTS,
                               "snapshot %s: expected a relative rounding error from 0 to 1, found "
                               "%g",
-                              phema_profile_shown(&name, problem->given->snapshots, i), rounding);
+                              phema_profile_format_label(&name, problem->given->snapshots, i),
+                              rounding);
         }
     }
     double ridge = problem->options->ridge_value;
@@ -61,10 +62,10 @@ static enum phema_status check_distinct(const struct problem *problem, struct ph
     return phema_fail(err, PHEMA_ERR_INPUTS,
                       "snapshots %s and %s are the same average (time %s, gamma %s); leave "
                       "one of them out",
-                      phema_profile_shown(&name, problem->given->snapshots, j),
-                      phema_profile_shown(&other, problem->given->snapshots, i),
-                      phema_number_shown(&time, problem->given->snapshots[i].t),
-                      phema_number_shown(&gamma, problem->given->snapshots[i].gamma));
+                      phema_profile_format_label(&name, problem->given->snapshots, j),
+                      phema_profile_format_label(&other, problem->given->snapshots, i),
+                      phema_number_format(&time, problem->given->snapshots[i].t),
+                      phema_number_format(&gamma, problem->given->snapshots[i].gamma));
 }
 
 /* When the target ends, the last of its parts. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* set_check.c - whether what a problem asks for is a problem at all. */
+/* validate.c - whether what a problem asks for is a problem at all. */
 #include "profile_set.h"
 
 #include <stdio.h>
@@ -14,11 +14,11 @@
 /* Of the time: where a window begins would be rounded away. */
 #define LEAST_LENGTH 1e-9
 
-const char *phema_profile_shown(struct phema_name_buffer *buffer,
-                                const struct phema_profile *profiles, size_t index)
+const char *phema_profile_format_label(struct phema_name_buffer *buffer,
+                                       const struct phema_profile *profiles, size_t index)
 {
     if (profiles[index].label)
-        return phema_name_shown(buffer, profiles[index].label, strlen(profiles[index].label));
+        return phema_name_escape(buffer, profiles[index].label, strlen(profiles[index].label));
     (void)snprintf(buffer->text, sizeof(buffer->text), "#%zu", index + 1);
     return buffer->text;
 }
@@ -89,7 +89,7 @@ static enum phema_status check_profile(const struct phema_profile *profiles, siz
 {
     const struct phema_profile *profile = &profiles[index];
     struct phema_name_buffer name;
-    const char *shown = phema_profile_shown(&name, profiles, index);
+    const char *shown = phema_profile_format_label(&name, profiles, index);
     if (!(profile->t > 0))
         return phema_fail(err, status, "%s %s: the time must be positive, found %.17g", what, shown,
                           profile->t);
@@ -159,8 +159,8 @@ static bool is_any_stepwise(const struct phema_profile *profiles, size_t n)
     return false;
 }
 
-static enum phema_status check_targets(struct phema_set *set, const struct phema_problem *problem,
-                                       struct phema_error *err)
+static enum phema_status check_targets(struct phema_profile_set *set,
+                                       const struct phema_problem *problem, struct phema_error *err)
 {
     for (size_t k = 0; k < problem->m; k++) {
         const struct phema_mix *mix = &problem->targets[k];
@@ -177,8 +177,9 @@ static enum phema_status check_targets(struct phema_set *set, const struct phema
     return PHEMA_OK;
 }
 
-enum phema_status phema_set_check(struct phema_set *set, const struct phema_problem *problem,
-                                  struct phema_error *err)
+enum phema_status phema_profile_set_check(struct phema_profile_set *set,
+                                          const struct phema_problem *problem,
+                                          struct phema_error *err)
 {
     if (set->n == 0) {
         (void)phema_fail(err, PHEMA_ERR_INPUTS,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* against.c - see against.h. New files are looked into by name, whatever else their headers say; a
- * copy has the places of its template, and the rest of its bytes. */
+/* compare_output.c - see compare_output.h. New files are looked into by name, whatever else their
+ * headers say; a copy has the places of its template, and the rest of its bytes. */
 #include "compare_output.h"
 
 #include <stdatomic.h>
@@ -10,7 +10,7 @@
 #include "phema/checksum.h"
 #include "phema/strbuf.h"
 
-struct against {
+struct compare_output {
     const struct phema_plan *plan;
     const struct phema_outputs *outputs;
     const struct phema_checkpoint *checkpoint;
@@ -23,7 +23,7 @@ struct against {
 
 /* ---- Where tensors lie ---- */
 
-static bool is_copy(const struct against *against)
+static bool is_copy(const struct compare_output *against)
 {
     return against->outputs->form == PHEMA_FORM_TEMPLATE;
 }
@@ -37,7 +37,7 @@ static bool is_alike(const struct phema_tensor *a, const struct phema_tensor *b,
     return is_same;
 }
 
-static enum phema_status find_tensors(struct against *against, struct phema_error *err)
+static enum phema_status find_tensors(struct compare_output *against, struct phema_error *err)
 {
     const struct phema_series *series = against->plan->series;
     for (size_t i = 0; i < series->n_tensors; i++) {
@@ -45,7 +45,7 @@ static enum phema_status find_tensors(struct against *against, struct phema_erro
         const struct phema_tensor *found =
             phema_checkpoint_find(against->checkpoint, tensor->name, tensor->name_size);
         struct phema_name_buffer shown;
-        (void)phema_name_shown(&shown, tensor->name, tensor->name_size);
+        (void)phema_name_escape(&shown, tensor->name, tensor->name_size);
         if (!found)
             return phema_fail(err, PHEMA_NO, "tensor '%s' is missing", shown.text);
         if (!is_alike(found, tensor, against->outputs->dtypes[i]))
@@ -60,7 +60,7 @@ static enum phema_status find_tensors(struct against *against, struct phema_erro
 }
 
 /* All places lie in the template, and the copy is as large. */
-static enum phema_status place_tensors(struct against *against, struct phema_error *err)
+static enum phema_status place_tensors(struct compare_output *against, struct phema_error *err)
 {
     const struct phema_series *series = against->plan->series;
     const struct phema_output *output = &against->outputs->items[0];
@@ -76,21 +76,22 @@ static enum phema_status place_tensors(struct against *against, struct phema_err
         tensor->stride = output->places[i].stride;
         tensor->offset = output->places[i].offset + output->shift;
         tensor->file = 0;
-        tensor->is_decoded = false;
+        tensor->is_compressed = false;
         tensor->parts = NULL;
         tensor->n_parts = 0;
     }
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE against_open(struct against **out, const struct phema_plan *plan,
-                            const struct phema_outputs *outputs,
-                            const struct phema_checkpoint *checkpoint, struct phema_error *err)
+PHEMA_FALLIBLE compare_output_open(struct compare_output **out, const struct phema_plan *plan,
+                                   const struct phema_outputs *outputs,
+                                   const struct phema_checkpoint *checkpoint,
+                                   struct phema_error *err)
 {
-    struct against *against = calloc(1, sizeof(*against));
+    struct compare_output *against = calloc(1, sizeof(*against));
     if (!against)
         return phema_fail_memory(err);
-    *against = (struct against){.plan = plan, .outputs = outputs, .checkpoint = checkpoint};
+    *against = (struct compare_output){.plan = plan, .outputs = outputs, .checkpoint = checkpoint};
     size_t n = plan->series->n_tensors;
     against->tensors = calloc(n + 1, sizeof(*against->tensors));
     against->n_different = calloc(n + 1, sizeof(*against->n_different));
@@ -101,14 +102,14 @@ PHEMA_FALLIBLE against_open(struct against **out, const struct phema_plan *plan,
     if (!status)
         status = is_copy(against) ? place_tensors(against, err) : find_tensors(against, err);
     if (status) {
-        against_close(against);
+        compare_output_close(against);
         return status;
     }
     *out = against;
     return PHEMA_OK;
 }
 
-void against_close(struct against *against)
+void compare_output_close(struct compare_output *against)
 {
     if (!against)
         return;
@@ -129,14 +130,14 @@ static uint64_t count_different(const uint8_t *a, const uint8_t *b, size_t size,
     return n;
 }
 
-PHEMA_FALLIBLE against_compare(struct against *against, size_t i, uint64_t first, uint64_t n,
-                               const void *data, struct phema_error *err)
+PHEMA_FALLIBLE compare_output_compare(struct compare_output *against, size_t i, uint64_t first,
+                                      uint64_t n, const void *data, struct phema_error *err)
 {
     if (against->outputs->is_replaced && !against->outputs->is_replaced[i])
         return PHEMA_OK; /* among the other bytes */
     const struct phema_tensor *tensor = &against->tensors[i];
     size_t size = (size_t)phema_dtype_bytes(tensor->dtype, n);
-    bool is_view = !tensor->is_decoded && !tensor->stride && !tensor->parts;
+    bool is_view = !tensor->is_compressed && !tensor->stride && !tensor->parts;
     uint8_t *scratch = is_view ? NULL : malloc(size);
     if (!is_view && !scratch)
         return phema_fail_memory(err);
@@ -156,9 +157,9 @@ PHEMA_FALLIBLE against_compare(struct against *against, size_t i, uint64_t first
     return status;
 }
 
-PHEMA_FALLIBLE against_compare_stretch(struct against *against, const size_t *tensors,
-                                       size_t n_tensors, uint64_t first, uint64_t n,
-                                       const void *data, struct phema_error *err)
+PHEMA_FALLIBLE compare_output_run(struct compare_output *against, const size_t *tensors,
+                                  size_t n_tensors, uint64_t first, uint64_t n, const void *data,
+                                  struct phema_error *err)
 {
     const uint8_t *bytes = data;
     enum phema_status status = PHEMA_OK;
@@ -169,7 +170,7 @@ PHEMA_FALLIBLE against_compare_stretch(struct against *against, const size_t *te
             continue;
         }
         uint64_t n_here = n < n_elems - first ? n : n_elems - first;
-        status = against_compare(against, tensors[t], first, n_here, bytes, err);
+        status = compare_output_compare(against, tensors[t], first, n_here, bytes, err);
         bytes += phema_dtype_bytes(against->outputs->dtypes[tensors[t]], n_here);
         n -= n_here;
         first = 0;
@@ -220,7 +221,7 @@ static uint64_t check_record(const struct phema_record *record, const struct phe
 }
 
 struct others {
-    struct against *against;
+    struct compare_output *against;
     struct extent *items;
     size_t n;
     struct phema_span content, template;
@@ -238,7 +239,7 @@ static bool holds_replaced(const struct others *others, size_t n_tensors,
 
 static enum phema_status add_checksums(struct others *others, struct phema_error *err)
 {
-    struct against *against = others->against;
+    struct compare_output *against = others->against;
     const struct phema_checkpoint *template = against->outputs->items[0].template;
     struct phema_record *records = NULL, *before = NULL;
     size_t n = 0, n_before = 0, n_tensors = others->n;
@@ -271,7 +272,7 @@ static enum phema_status add_checksums(struct others *others, struct phema_error
     return status;
 }
 
-static enum phema_status compare_others(struct against *against, struct phema_error *err)
+static enum phema_status compare_others(struct compare_output *against, struct phema_error *err)
 {
     size_t n_tensors = against->plan->series->n_tensors;
     struct others others = {
@@ -299,23 +300,23 @@ static enum phema_status compare_others(struct against *against, struct phema_er
     return status;
 }
 
-PHEMA_FALLIBLE against_finish(struct against *against, struct phema_error *err)
+PHEMA_FALLIBLE compare_output_finish(struct compare_output *against, struct phema_error *err)
 {
     return is_copy(against) ? compare_others(against, err)
                             : phema_reader_finish(against->reader, err);
 }
 
-uint64_t against_n_different(const struct against *against, size_t i)
+uint64_t compare_output_n_different(const struct compare_output *against, size_t i)
 {
     return atomic_load(&against->n_different[i]);
 }
 
-uint64_t against_n_compared(const struct against *against)
+uint64_t compare_output_n_compared(const struct compare_output *against)
 {
     return atomic_load(&against->n_compared);
 }
 
-uint64_t against_n_other_bytes(const struct against *against)
+uint64_t compare_output_n_other_bytes(const struct compare_output *against)
 {
     return against->n_other_bytes;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* turns.c - see turns.h. */
+/* decode_order.c - see decode_order.h. */
 #include "decode_order.h"
 
 #include <pthread.h>
@@ -12,15 +12,15 @@ struct turn {
     bool is_stopped;
 };
 
-struct turns {
+struct decode_order {
     size_t n;
     struct turn at[]; /* [n] snapshots */
 };
 
-PHEMA_FALLIBLE turns_make(struct turns **out, const struct phema_series *series,
-                          struct phema_error *err)
+PHEMA_FALLIBLE decode_order_new(struct decode_order **out, const struct phema_series *series,
+                                struct phema_error *err)
 {
-    struct turns *turns = calloc(1, sizeof(*turns) + series->n * sizeof(turns->at[0]));
+    struct decode_order *turns = calloc(1, sizeof(*turns) + series->n * sizeof(turns->at[0]));
     if (!turns)
         return phema_fail_memory(err);
     turns->n = series->n;
@@ -32,7 +32,7 @@ PHEMA_FALLIBLE turns_make(struct turns **out, const struct phema_series *series,
     return PHEMA_OK;
 }
 
-void turns_free(struct turns *turns)
+void decode_order_free(struct decode_order *turns)
 {
     for (size_t k = 0; turns && k < turns->n; k++) {
         (void)pthread_cond_destroy(&turns->at[k].has_passed);
@@ -41,7 +41,7 @@ void turns_free(struct turns *turns)
     free(turns);
 }
 
-bool turns_wait(struct turns *turns, size_t k, uint64_t tile)
+bool decode_order_acquire(struct decode_order *turns, size_t k, uint64_t tile)
 {
     struct turn *turn = &turns->at[k];
     (void)pthread_mutex_lock(&turn->lock);
@@ -52,7 +52,7 @@ bool turns_wait(struct turns *turns, size_t k, uint64_t tile)
     return may_read;
 }
 
-void turns_pass(struct turns *turns, size_t k, uint64_t tile)
+void decode_order_release(struct decode_order *turns, size_t k, uint64_t tile)
 {
     struct turn *turn = &turns->at[k];
     (void)pthread_mutex_lock(&turn->lock);
@@ -61,7 +61,7 @@ void turns_pass(struct turns *turns, size_t k, uint64_t tile)
     (void)pthread_mutex_unlock(&turn->lock);
 }
 
-void turns_stop(struct turns *turns)
+void decode_order_stop(struct decode_order *turns)
 {
     for (size_t k = 0; k < turns->n; k++) {
         struct turn *turn = &turns->at[k];

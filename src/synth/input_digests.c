@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* digests.c - see digests.h. */
+/* input_digests.c - see input_digests.h. */
 #include "input_digests.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "tile_blocks.h"
 #include "phema/writer.h"
+#include "tile_blocks.h"
 
 #define CACHE_LINE ((size_t)64)
 
-bool digests_are_wanted(const struct run *run)
+bool input_digests_are_wanted(const struct run *run)
 {
     const struct phema_outputs *outputs = run->outputs;
     return outputs->m && outputs->items[0].n_digests && !run->options.sample;
@@ -21,52 +21,55 @@ static size_t n_kinds(const struct run *run)
     return run->plan->n_rules + 2;
 }
 
-uint64_t digests_bytes(const struct run *run)
+uint64_t input_digests_bytes(const struct run *run)
 {
     size_t line = CACHE_LINE / sizeof(struct phema_hash_sum);
     size_t n = n_kinds(run) * run->plan->series->n; /* bounded where outputs are laid out */
-    return digests_are_wanted(run) ? (n + line - 1) / line * CACHE_LINE : 0;
+    return input_digests_are_wanted(run) ? (n + line - 1) / line * CACHE_LINE : 0;
 }
 
-size_t digests_n_sums(const struct run *run)
+size_t input_digests_n_sums(const struct run *run)
 {
     return run->digests ? run->digests->n_kinds * run->digests->n_snapshots : 0;
 }
 
-uint64_t digests_shared_bytes(const struct run *run)
+uint64_t input_digests_shared_bytes(const struct run *run)
 {
     const struct phema_series *series = run->plan->series;
     size_t of_output = sizeof(struct phema_hash_sum) + sizeof(struct phema_writer_part_sum);
-    return digests_are_wanted(run)
-               ? digests_bytes(run) + series->n_tensors * sizeof(uint64_t) + series->n * of_output
+    return input_digests_are_wanted(run)
+               ? input_digests_bytes(run) + series->n_tensors * sizeof(uint64_t) +
+                     series->n * of_output
                : 0;
 }
 
-struct phema_hash_sum *digests_new_sums(const struct run *run)
+struct phema_hash_sum *input_digests_new_sums(const struct run *run)
 {
-    size_t size = (size_t)digests_bytes(run);
+    size_t size = (size_t)input_digests_bytes(run);
     struct phema_hash_sum *sums = aligned_alloc(CACHE_LINE, size);
     if (sums)
         memset(sums, 0, size);
     return sums;
 }
 
-PHEMA_FALLIBLE digests_open(struct digests **out, const struct run *run, struct phema_error *err)
+PHEMA_FALLIBLE input_digests_open(struct input_digests **out, const struct run *run,
+                                  struct phema_error *err)
 {
     const struct phema_series *series = run->plan->series;
     *out = NULL;
-    if (!digests_are_wanted(run))
+    if (!input_digests_are_wanted(run))
         return PHEMA_OK;
-    struct digests *digests = calloc(1, sizeof(*digests));
+    struct input_digests *digests = calloc(1, sizeof(*digests));
     if (!digests)
         return phema_fail_memory(err);
-    *digests = (struct digests){.add = phema_block_hasher_for_cpu(),
-                                .names = calloc(series->n_tensors + 1, sizeof(*digests->names)),
-                                .n_kinds = n_kinds(run),
-                                .n_snapshots = series->n,
-                                .sums = digests_new_sums(run)};
+    *digests =
+        (struct input_digests){.add = phema_block_hasher_for_cpu(),
+                               .names = calloc(series->n_tensors + 1, sizeof(*digests->names)),
+                               .n_kinds = n_kinds(run),
+                               .n_snapshots = series->n,
+                               .sums = input_digests_new_sums(run)};
     if (!digests->names || !digests->sums) {
-        digests_close(digests);
+        input_digests_close(digests);
         return phema_fail_memory(err);
     }
     for (size_t i = 0; i < series->n_tensors; i++)
@@ -76,7 +79,7 @@ PHEMA_FALLIBLE digests_open(struct digests **out, const struct run *run, struct 
     return PHEMA_OK;
 }
 
-void digests_close(struct digests *digests)
+void input_digests_close(struct input_digests *digests)
 {
     if (!digests)
         return;
@@ -85,24 +88,25 @@ void digests_close(struct digests *digests)
     free(digests);
 }
 
-size_t digests_kind(const struct run *run, size_t tensor)
+size_t input_digests_kind(const struct run *run, size_t tensor)
 {
     bool is_copy = run->plan->series->tensors[tensor].rule == PHEMA_RULE_COPY;
     return is_copy ? n_kinds(run) - 1 : run->plan->rule_of[tensor];
 }
 
 /* Blocks are those of each tensor, and counted from its start. */
-void digests_add(struct worker *worker, size_t k, const struct piece *piece, const uint8_t *data)
+void input_digests_add(struct worker *worker, size_t k, const struct tile_range *piece,
+                       const uint8_t *data)
 {
     if (!worker->digests)
         return;
     const struct run *run = worker->run;
-    const struct digests *digests = run->digests;
+    const struct input_digests *digests = run->digests;
     enum phema_dtype dtype = run->plan->series->tensors[piece->tensor].tensor.dtype;
-    size_t kind = digests_kind(run, piece->tensor);
+    size_t kind = input_digests_kind(run, piece->tensor);
     struct phema_hash_sum *sum = &worker->digests[kind * digests->n_snapshots + k];
     for (size_t b = 0; b < worker->n_blocks;) {
-        struct block part = blocks_next_part(worker, &b);
+        struct block part = tile_blocks_next_part(worker, &b);
         const struct phema_hash_blocks blocks = {
             .data = data + phema_dtype_bytes(dtype, part.first),
             .size = (size_t)phema_dtype_bytes(dtype, part.n_elems),
@@ -114,8 +118,8 @@ void digests_add(struct worker *worker, size_t k, const struct piece *piece, con
     }
 }
 
-void digests_move_kind(const struct digests *digests, size_t kind, struct phema_hash_sum *to,
-                       struct phema_hash_sum *from)
+void input_digests_move_kind(const struct input_digests *digests, size_t kind,
+                             struct phema_hash_sum *to, struct phema_hash_sum *from)
 {
     size_t first = kind * digests->n_snapshots;
     for (size_t x = first; x < first + digests->n_snapshots; x++)
@@ -123,16 +127,16 @@ void digests_move_kind(const struct digests *digests, size_t kind, struct phema_
     memset(from + first, 0, digests->n_snapshots * sizeof(*from));
 }
 
-void digests_move(const struct digests *digests, struct phema_hash_sum *to,
-                  struct phema_hash_sum *from)
+void input_digests_move(const struct input_digests *digests, struct phema_hash_sum *to,
+                        struct phema_hash_sum *from)
 {
     for (size_t kind = 0; kind < digests->n_kinds; kind++)
-        digests_move_kind(digests, kind, to, from);
+        input_digests_move_kind(digests, kind, to, from);
 }
 
 /* ---- Of an output ---- */
 
-bool digests_is_input(const struct run *run, size_t output, size_t kind, size_t k)
+bool input_digests_is_input(const struct run *run, size_t output, size_t kind, size_t k)
 {
     const struct phema_target *target = &run->plan->targets[output];
     if (kind == run->digests->n_kinds - 1)
@@ -141,13 +145,13 @@ bool digests_is_input(const struct run *run, size_t output, size_t kind, size_t 
     return run->ruled[kind].is_needed && solution->weights[k] != 0;
 }
 
-void digests_of_output(struct phema_hash_sum *out, const struct run *run, size_t output)
+void input_digests_of_output(struct phema_hash_sum *out, const struct run *run, size_t output)
 {
-    const struct digests *digests = run->digests;
+    const struct input_digests *digests = run->digests;
     size_t n = run->outputs->items[output].n_digests;
     memset(out, 0, n * sizeof(*out));
     for (size_t kind = 0; kind < digests->n_kinds; kind++)
         for (size_t k = 0; k < n; k++)
-            if (digests_is_input(run, output, kind, k))
+            if (input_digests_is_input(run, output, kind, k))
                 phema_hash_sum_add(&out[k], &digests->sums[kind * digests->n_snapshots + k]);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* inputs.c - see inputs.h. */
+/* input_io.c - see input_io.h. */
 #include "input_io.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static size_t n_files_of(const struct phema_snapshot *snapshot)
 
 static enum phema_io choose(struct run *run, const struct phema_snapshot *snapshot, size_t f)
 {
-    if (snapshot->is_decoded)
+    if (snapshot->is_compressed)
         return PHEMA_IO_MMAP;
     if (run->options.io != PHEMA_IO_AUTO)
         return run->options.io;
@@ -52,17 +52,17 @@ static uint64_t choose_all(struct run *run)
     return n_descriptors;
 }
 
-PHEMA_FALLIBLE inputs_choose(struct run *run, struct phema_error *err)
+PHEMA_FALLIBLE input_io_choose(struct run *run, struct phema_error *err)
 {
     uint64_t others =
         2 * (uint64_t)run->outputs->m * sink_n_files(run->outputs, run->options.resumes) +
         OTHER_DESCRIPTORS;
     uint64_t n = choose_all(run), limit = 0;
-    bool is_allowed = n == 0 || phema_descriptors_allow(n + others, &limit);
+    bool is_allowed = n == 0 || phema_raise_fd_limit(n + others, &limit);
     if (!is_allowed && run->options.io == PHEMA_IO_AUTO) {
         run->maps_local = true; /* which needs none */
         n = choose_all(run);
-        is_allowed = n == 0 || phema_descriptors_allow(n + others, &limit);
+        is_allowed = n == 0 || phema_raise_fd_limit(n + others, &limit);
     }
     if (is_allowed)
         return PHEMA_OK;
@@ -85,35 +85,35 @@ static enum phema_status open_reader(struct run *run, size_t k, struct phema_err
         return status;
     for (size_t f = 0; f < n_files_of(snapshot); f++) { /* headers have been read */
         const struct phema_file *file = phema_checkpoint_file(snapshot->checkpoint, f);
-        phema_file_release(file, 0, phema_file_span(file).size);
+        phema_file_evict(file, 0, phema_file_span(file).size);
     }
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE inputs_open(struct run *run, struct phema_error *err)
+PHEMA_FALLIBLE input_io_open(struct run *run, struct phema_error *err)
 {
     const struct phema_series *series = run->plan->series;
     run->readers = calloc(series->n + 1, sizeof(struct phema_reader *));
     if (!run->readers)
         return phema_fail_memory(err);
     enum phema_status status = PHEMA_OK;
-    bool is_decoded = false;
+    bool is_compressed = false;
     for (size_t k = 0; k < series->n && !status; k++) {
         status = open_reader(run, k, err);
-        is_decoded = is_decoded || series->snapshots[k].is_decoded;
+        is_compressed = is_compressed || series->snapshots[k].is_compressed;
     }
-    if (!status && is_decoded)
-        status = turns_make(&run->turns, series, err);
+    if (!status && is_compressed)
+        status = decode_order_new(&run->turns, series, err);
     return status;
 }
 
-void inputs_close(struct run *run)
+void input_io_close(struct run *run)
 {
     for (size_t k = 0; run->readers && k < run->plan->series->n; k++)
         phema_reader_close(run->readers[k]);
     free(run->readers);
     run->readers = NULL;
-    turns_free(run->turns);
+    decode_order_free(run->turns);
     run->turns = NULL;
 }
 
@@ -131,7 +131,7 @@ static bool next_extent(struct extent *out, const struct run *run, uint64_t *t, 
 {
     *out = (struct extent){0, 0, 0};
     for (; *t < end_tile; (*t)++) {
-        struct piece piece = cut_tile(&run->cut, *t, hint);
+        struct tile_range piece = tiling_tile(&run->cut, *t, hint);
         struct phema_tensor tensor = phema_series_tensor_in(run->plan->series, k, piece.tensor);
         if (tensor.stride || tensor.parts)
             continue;
@@ -146,14 +146,14 @@ static bool next_extent(struct extent *out, const struct run *run, uint64_t *t, 
     return out->end != 0;
 }
 
-void inputs_ask(const struct run *run, uint64_t first_tile, uint64_t end_tile, bool is_cold)
+void input_io_prefetch(const struct run *run, uint64_t first_tile, uint64_t end_tile, bool is_cold)
 {
     const struct phema_series *series = run->plan->series;
-    if (end_tile > cut_n_tiles(&run->cut))
-        end_tile = cut_n_tiles(&run->cut);
-    uint64_t share = run->ahead_bytes / run->budget.n_threads / series->n;
+    if (end_tile > tiling_n_tiles(&run->cut))
+        end_tile = tiling_n_tiles(&run->cut);
+    uint64_t share = run->max_prefetch_bytes / run->budget.n_threads / series->n;
     for (size_t k = 0; k < series->n; k++) {
-        if (series->snapshots[k].is_decoded)
+        if (series->snapshots[k].is_compressed)
             continue;
         struct extent extent;
         uint64_t left = share;
@@ -179,18 +179,18 @@ static void release_extent(const struct run *run, size_t k, const struct extent 
     phema_reader_release(run->readers[k], extent->file, start, (end < size ? end : size) - start);
 }
 
-void inputs_release(const struct run *run, uint64_t first_tile, uint64_t end_tile, bool is_last)
+void input_io_evict(const struct run *run, uint64_t first_tile, uint64_t end_tile, bool is_last)
 {
     const struct phema_series *series = run->plan->series;
     for (size_t k = 0; k < series->n; k++) {
-        if (series->snapshots[k].is_decoded)
+        if (series->snapshots[k].is_compressed)
             continue;
         struct extent extent;
         size_t hint = 0;
         for (uint64_t t = first_tile; next_extent(&extent, run, &t, end_tile, k, &hint);)
             release_extent(run, k, &extent, is_last);
         for (uint64_t t = first_tile; t < end_tile; t++) {
-            struct piece piece = cut_tile(&run->cut, t, &hint);
+            struct tile_range piece = tiling_tile(&run->cut, t, &hint);
             struct phema_tensor tensor = phema_series_tensor_in(series, k, piece.tensor);
             if (tensor.stride || tensor.parts)
                 phema_tensor_release(series->snapshots[k].checkpoint, &tensor, piece.first,

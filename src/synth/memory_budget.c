@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* budget.c - see budget.h. */
+/* memory_budget.c - see memory_budget.h. */
 #include "memory_budget.h"
 
 #include <string.h>
 
-#include "input_digests.h"
 #include "gpu/gpu_setup.h"
+#include "input_digests.h"
 #include "phema/memory.h"
 #include "phema/strbuf.h"
 #include "phema/writer.h"
@@ -92,8 +92,9 @@ static size_t slot_bytes(const struct run *run, size_t tile_bytes)
 
 /* The most that a pass of n targets needs. */
 struct pass_needs {
-    struct groups_needs tile; /* for the tensors of one rule, or of none: a tile is of one kind */
-    uint64_t bytes;           /* of the groups of all of them */
+    struct target_groups_needs
+        tile;       /* for the tensors of one rule, or of none: a tile is of one kind */
+    uint64_t bytes; /* of the groups of all of them */
 };
 
 static enum phema_status add_up_pass(struct pass_needs *needs, const struct run *run,
@@ -106,25 +107,25 @@ static enum phema_status add_up_pass(struct pass_needs *needs, const struct run 
         size_t n_groups = 0;
         if (!run->ruled[r].is_needed)
             continue;
-        enum phema_status status =
-            groups_make(&groups, &n_groups, run->plan, run->options.sums, r, first, n_targets, err);
+        enum phema_status status = target_groups_make(&groups, &n_groups, run->plan,
+                                                      run->options.sums, r, first, n_targets, err);
         if (status)
             return status;
-        struct groups_needs more =
-            groups_count(groups, n_groups, demands->is_any_copied, run->ruled[r].needs_float64);
-        struct groups_needs *most = &needs->tile;
+        struct target_groups_needs more = target_groups_count(
+            groups, n_groups, demands->is_any_copied, run->ruled[r].needs_float64);
+        struct target_groups_needs *most = &needs->tile;
         most->n_rows = larger(more.n_rows, most->n_rows);
         most->n_references = larger(more.n_references, most->n_references);
         most->sum_bytes = larger(more.sum_bytes, most->sum_bytes);
-        bytes += groups_bytes(groups, n_groups, run->plan->series->n);
-        groups_free(groups, n_groups);
+        bytes += target_groups_bytes(groups, n_groups, run->plan->series->n);
+        target_groups_free(groups, n_groups);
     }
     needs->bytes = bytes > needs->bytes ? bytes : needs->bytes;
     return PHEMA_OK;
 }
 
 /* Of a worker, for passes of n targets. */
-static enum phema_status size_buffers(struct budget *budget, const struct run *run,
+static enum phema_status size_buffers(struct memory_budget *budget, const struct run *run,
                                       const struct demands *demands, size_t n_targets,
                                       size_t tile_elems, struct phema_error *err)
 {
@@ -152,7 +153,7 @@ static enum phema_status size_buffers(struct budget *budget, const struct run *r
         .written = rounded_up(bytes_of_tile(demands->n_out, tile_elems)),
         .reference = tile_bytes,
         .references = needs.tile.n_references * tile_bytes,
-        .digests = (size_t)digests_bytes(run),
+        .digests = (size_t)input_digests_bytes(run),
     };
     return PHEMA_OK;
 }
@@ -163,33 +164,33 @@ static uint64_t bytes_of_buffers(const struct worker_buffers *buffers)
            buffers->digests;
 }
 
-uint64_t budget_accumulate_bytes(const struct budget *budget)
+uint64_t memory_budget_accumulate_bytes(const struct memory_budget *budget)
 {
     return budget->present + budget->weights + budget->decoders + budget->lanes +
            budget->n_threads * (bytes_of_buffers(&budget->buffers) + BUDGET_THREAD_BYTES);
 }
 
-uint64_t budget_write_bytes(const struct budget *budget)
+uint64_t memory_budget_write_bytes(const struct memory_budget *budget)
 {
     return budget->present + budget->n_finishers * (budget->finisher + BUDGET_THREAD_BYTES);
 }
 
 /* ---- The limit ---- */
 
-static enum phema_status fail_floor(const struct budget *budget, uint64_t needed, const char *what,
-                                    unsigned n_threads, struct phema_error *err)
+static enum phema_status fail_floor(const struct memory_budget *budget, uint64_t needed,
+                                    const char *what, unsigned n_threads, struct phema_error *err)
 {
     struct phema_name_buffer given, wanted;
     return phema_fail(err, PHEMA_ERR_RESOURCE,
                       "%s%s: at least %s are needed for %s, with %u thread%s",
                       budget->is_limit_of_cgroup ? "the control group allows " : "--max-ram ",
-                      phema_size_shown(&given, budget->limit),
+                      phema_size_format(&given, budget->limit),
                       phema_size_enough(&wanted, needed + PHEMA_MEMORY_VARIES), what, n_threads,
                       n_threads == 1 ? "" : "s");
 }
 
 /* The largest tiles that the limit has room for, and as many targets at a time. */
-static enum phema_status fit_workers(struct budget *budget, const struct run *run,
+static enum phema_status fit_workers(struct memory_budget *budget, const struct run *run,
                                      const struct demands *demands, struct phema_error *err)
 {
     budget->tile_elems = TILE_ELEMS;
@@ -201,7 +202,7 @@ static enum phema_status fit_workers(struct budget *budget, const struct run *ru
             size_buffers(budget, run, demands, budget->targets_per_pass, budget->tile_elems, err);
         if (status)
             return status;
-        uint64_t needed = budget_accumulate_bytes(budget);
+        uint64_t needed = memory_budget_accumulate_bytes(budget);
         bool is_small = budget->tile_elems <= MIN_TILE_ELEMS;
         bool is_crowded = budget->buffers.sums > MAX_SUM_BYTES && !is_small;
         if (!is_crowded && (!budget->limit || needed <= budget->limit))
@@ -223,11 +224,11 @@ static enum phema_status fit_workers(struct budget *budget, const struct run *ru
 /* Sums are the device's: what is left are slots, in its own memory, tiles to compare with, and a
  * tile that is copied to another dtype. Where the processor has averages to make as well it has its
  * tiles, which are smaller. */
-static enum phema_status size_device_buffers(struct budget *budget, const struct run *run,
+static enum phema_status size_device_buffers(struct memory_budget *budget, const struct run *run,
                                              const struct demands *demands, struct phema_error *err)
 {
-    const struct phema_cuda_layout *layout = &run->feeder->fit.layout;
-    size_t tile = (size_t)run->feeder->fit.tile_elems;
+    const struct phema_cuda_layout *layout = &run->gpu_run->fit.layout;
+    size_t tile = (size_t)run->gpu_run->fit.tile_elems;
     struct phema_cuda_layout rest = *layout;
     rest.n_slots = 0;
     enum phema_status status =
@@ -236,26 +237,26 @@ static enum phema_status size_device_buffers(struct budget *budget, const struct
     buffers->n_slots = layout->n_slots;
     buffers->slot = layout->slot_bytes;
     buffers->copied = buffers->n_slots * buffers->slot;
-    if (!feeder_leaves_some(run)) {
+    if (!gpu_leaves_tensors_to_cpu(run)) {
         buffers->sums = demands->is_any_converted
                             ? rounded_up(tile * demands->sums_per_elem * sizeof(double))
                             : CACHE_LINE;
         buffers->written = demands->is_any_converted ? buffers->written : 64;
     }
-    budget->n_threads = run->feeder->fit.n_threads;
+    budget->n_threads = run->gpu_run->fit.n_threads;
     budget->lanes = budget->n_threads * phema_cuda_host_bytes(&rest);
     budget->tile_elems = tile;
     return status;
 }
 
-static enum phema_status fit_device(struct budget *budget, const struct run *run,
+static enum phema_status fit_device(struct memory_budget *budget, const struct run *run,
                                     const struct demands *demands, uint64_t tile_elems,
                                     struct phema_error *err)
 {
     unsigned n_threads = budget->n_threads;
     uint64_t n_slots = DEVICE_SLOTS;
     budget->targets_per_pass = run->plan->m;
-    if (feeder_leaves_some(run)) {
+    if (gpu_leaves_tensors_to_cpu(run)) {
         enum phema_status status = fit_workers(budget, run, demands, err);
         if (status)
             return status;
@@ -263,13 +264,12 @@ static enum phema_status fit_device(struct budget *budget, const struct run *run
         n_slots = budget->buffers.n_slots > n_slots ? budget->buffers.n_slots : n_slots;
     }
     for (;;) {
-        enum phema_status status =
-            feeder_fit(run->feeder, run, tile_elems, n_threads, n_slots, err);
+        enum phema_status status = gpu_fit(run->gpu_run, run, tile_elems, n_threads, n_slots, err);
         if (!status)
             status = size_device_buffers(budget, run, demands, err);
         if (status)
             return status;
-        uint64_t needed = budget_accumulate_bytes(budget);
+        uint64_t needed = memory_budget_accumulate_bytes(budget);
         if (!budget->limit || needed <= budget->limit)
             return PHEMA_OK;
         if (budget->tile_elems > PHEMA_DEVICE_LEAST_TILE_ELEMS)
@@ -282,7 +282,7 @@ static enum phema_status fit_device(struct budget *budget, const struct run *run
 }
 
 /* What is done to outputs when all tensors are written. */
-static void size_finishers(struct budget *budget, const struct run *run)
+static void size_finishers(struct memory_budget *budget, const struct run *run)
 {
     const struct phema_outputs *outputs = run->outputs;
     uint64_t n_pieces = 0;
@@ -300,28 +300,30 @@ static void size_finishers(struct budget *budget, const struct run *run)
     budget->n_finishers = n_pieces < n_threads ? (unsigned)n_pieces : n_threads;
 }
 
-static enum phema_status fit_finishers(struct budget *budget, const struct run *run,
+static enum phema_status fit_finishers(struct memory_budget *budget, const struct run *run,
                                        struct phema_error *err)
 {
     size_finishers(budget, run);
-    while (budget->limit && budget->n_finishers > 1 && budget_write_bytes(budget) > budget->limit)
+    while (budget->limit && budget->n_finishers > 1 &&
+           memory_budget_write_bytes(budget) > budget->limit)
         budget->n_finishers--;
-    if (!budget->limit || budget_write_bytes(budget) <= budget->limit)
+    if (!budget->limit || memory_budget_write_bytes(budget) <= budget->limit)
         return PHEMA_OK;
-    return fail_floor(budget, budget_write_bytes(budget), "compression at this level",
+    return fail_floor(budget, memory_budget_write_bytes(budget), "compression at this level",
                       budget->n_finishers, err);
 }
 
-PHEMA_FALLIBLE budget_make(struct budget *budget, const struct run *run, struct phema_error *err)
+PHEMA_FALLIBLE memory_budget_make(struct memory_budget *budget, const struct run *run,
+                                  struct phema_error *err)
 {
     const struct phema_series *series = run->plan->series;
-    *budget = (struct budget){.limit = run->options.max_ram_bytes,
-                              .n_threads = run->options.n_threads,
-                              .present = phema_memory_now().anonymous_bytes + SMALL_BYTES};
-    budget->present += digests_shared_bytes(run);
+    *budget = (struct memory_budget){.limit = run->options.max_ram_bytes,
+                                     .n_threads = run->options.n_threads,
+                                     .present = phema_memory_now().anonymous_bytes + SMALL_BYTES};
+    budget->present += input_digests_shared_bytes(run);
     if (run->options.resumes)
         budget->present +=
-            progress_bytes(run->outputs->m, run->options.n_threads, digests_bytes(run));
+            journal_writer_bytes(run->outputs->m, run->options.n_threads, input_digests_bytes(run));
     uint64_t allowed = phema_memory_limit();
     if (allowed && (!budget->limit || allowed < budget->limit)) {
         budget->limit = allowed;
@@ -331,8 +333,8 @@ PHEMA_FALLIBLE budget_make(struct budget *budget, const struct run *run, struct 
         budget->decoders += phema_checkpoint_decoder_bytes(series->snapshots[k].checkpoint);
     struct demands demands = demands_of(run);
     enum phema_status status =
-        run->feeder ? fit_device(budget, run, &demands, run->feeder->max_tile_elems, err)
-                    : fit_workers(budget, run, &demands, err);
+        run->gpu_run ? fit_device(budget, run, &demands, run->gpu_run->max_tile_elems, err)
+                     : fit_workers(budget, run, &demands, err);
     if (!status)
         status = fit_finishers(budget, run, err);
     budget->sum_elems = budget->tile_elems * demands.sums_per_elem;
@@ -341,13 +343,13 @@ PHEMA_FALLIBLE budget_make(struct budget *budget, const struct run *run, struct 
     return status;
 }
 
-PHEMA_FALLIBLE budget_trim(struct budget *budget, const struct run *run, uint64_t n_elems,
-                           uint64_t n_jobs, struct phema_error *err)
+PHEMA_FALLIBLE memory_budget_trim(struct memory_budget *budget, const struct run *run,
+                                  uint64_t n_elems, uint64_t n_jobs, struct phema_error *err)
 {
     if (n_jobs < budget->n_threads)
         budget->n_threads = n_jobs ? (unsigned)n_jobs : 1;
     size_t needed = (size_t)((n_elems + BLOCK_ELEMS - 1) / BLOCK_ELEMS * BLOCK_ELEMS);
-    bool has_device = run->feeder != NULL; /* where fewer lanes take less */
+    bool has_device = run->gpu_run != NULL; /* where fewer lanes take less */
     if (needed > budget->tile_elems || needed == 0)
         needed = budget->tile_elems;
     if (needed == budget->tile_elems && !has_device)
@@ -357,7 +359,7 @@ PHEMA_FALLIBLE budget_trim(struct budget *budget, const struct run *run, uint64_
         size_t n_targets = budget->targets_per_pass;
         budget->sum_elems = needed * demands.sums_per_elem;
         enum phema_status status =
-            feeder_fit(run->feeder, run, needed, budget->n_threads, budget->buffers.n_slots, err);
+            gpu_fit(run->gpu_run, run, needed, budget->n_threads, budget->buffers.n_slots, err);
         budget->targets_per_pass = n_targets;
         return status ? status : size_device_buffers(budget, run, &demands, err);
     }

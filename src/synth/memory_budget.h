@@ -1,8 +1,9 @@
-/* budget.h - what a run holds, worked out before any of it is allocated: what `plan` promises and
+/* memory_budget.h - what a run holds, worked out before any of it is allocated: what `plan`
+ * promises and
  * --max-ram bounds. Where the limit is tight tiles shrink first, then the targets are split over
  * several passes through the snapshots. */
-#ifndef SYNTH_BUDGET_H
-#define SYNTH_BUDGET_H
+#ifndef SYNTH_MEMORY_BUDGET_H
+#define SYNTH_MEMORY_BUDGET_H
 
 #include "phema/synth.h"
 
@@ -23,7 +24,7 @@ struct worker_buffers {
     size_t digests;    /* sums over what was read */
 };
 
-struct budget {
+struct memory_budget {
     uint64_t limit; /* 0: none */
     bool is_limit_of_cgroup;
     size_t targets_per_pass, n_passes;
@@ -42,14 +43,15 @@ struct budget {
 /* Of a run whose plan, outputs and options are set.
  * PHEMA_ERR_RESOURCE  the limit is below what one target and the smallest tiles need: the message
  *                     names that */
-PHEMA_FALLIBLE budget_make(struct budget *budget, const struct run *run, struct phema_error *err);
+PHEMA_FALLIBLE memory_budget_make(struct memory_budget *budget, const struct run *run,
+                                  struct phema_error *err);
 
 /* When it is known that no tile has more elements, and that no more threads have work. */
-PHEMA_FALLIBLE budget_trim(struct budget *budget, const struct run *run, uint64_t n_elems,
-                           uint64_t n_jobs, struct phema_error *err);
+PHEMA_FALLIBLE memory_budget_trim(struct memory_budget *budget, const struct run *run,
+                                  uint64_t n_elems, uint64_t n_jobs, struct phema_error *err);
 
 /* While tensors are added up, and while outputs are finished: the whole process. */
-uint64_t budget_accumulate_bytes(const struct budget *budget);
-uint64_t budget_write_bytes(const struct budget *budget);
+uint64_t memory_budget_accumulate_bytes(const struct memory_budget *budget);
+uint64_t memory_budget_write_bytes(const struct memory_budget *budget);
 
 #endif

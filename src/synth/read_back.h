@@ -6,10 +6,10 @@
 
 /* Where options.verifies, of an output that is finished: PHEMA_ERR_OUTPUT names it, and a tensor in
  * it that is not what was written. */
-PHEMA_FALLIBLE read_back_output(struct run *run, size_t output, struct phema_error *err);
+PHEMA_FALLIBLE output_reread(struct run *run, size_t output, struct phema_error *err);
 
-/* A tile from the places that tile_put.c puts it to, as sink_put has it without data. */
-PHEMA_FALLIBLE read_back_tile(const struct run *run, size_t output, const struct piece *piece,
-                              uint64_t *sum, struct phema_error *err);
+/* A tile from the places that tile_write.c puts it to, as sink_put has it without data. */
+PHEMA_FALLIBLE tile_reread(const struct run *run, size_t output, const struct tile_range *piece,
+                           uint64_t *sum, struct phema_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* identity.c - see identity.h. FNV-1a of 64 bits: against mistakes, not against malice. */
+/* run_digest.c - see run_digest.h. FNV-1a of 64 bits: against mistakes, not against malice. */
 #include "run_digest.h"
 
 #include <errno.h>
@@ -43,9 +43,9 @@ static enum phema_status add_file(struct identity *identity, const char *path,
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE identity_of_inputs(struct identity *out, const struct phema_plan *plan,
-                                  const struct phema_synth_options *options,
-                                  struct phema_error *err)
+PHEMA_FALLIBLE run_digest_of_inputs(struct identity *out, const struct phema_plan *plan,
+                                    const struct phema_synth_options *options,
+                                    struct phema_error *err)
 {
     const struct phema_series *series = plan->series;
     struct identity identity = {.state = FNV_START};
@@ -84,8 +84,8 @@ static void add_template(struct identity *identity, const struct phema_plan *pla
     }
 }
 
-struct identity identity_of_output(const struct identity *inputs, const struct phema_plan *plan,
-                                   const struct phema_outputs *outputs, size_t output)
+struct identity run_digest_of_output(const struct identity *inputs, const struct phema_plan *plan,
+                                     const struct phema_outputs *outputs, size_t output)
 {
     struct identity identity = *inputs;
     const struct phema_output *item = &outputs->items[output];

@@ -1,15 +1,16 @@
-/* run.h - one run of a plan: what is made before the workers start and shared by all of them. */
-#ifndef SYNTH_RUN_H
-#define SYNTH_RUN_H
+/* run_state.h - one run of a plan: what is made before the workers start and shared by all of them.
+ */
+#ifndef SYNTH_RUN_STATE_H
+#define SYNTH_RUN_STATE_H
 
 #include <stdatomic.h>
 
+#include "decode_order.h"
 #include "memory_budget.h"
+#include "phema/sink.h"
+#include "phema/synth.h"
 #include "target_groups.h"
 #include "tiling.h"
-#include "phema/synth.h"
-#include "phema/sink.h"
-#include "decode_order.h"
 
 /* Inputs that are copied before they are added up: as many as the kernels take at once, which is
  * more for many targets, whose tiles are small. */
@@ -18,7 +19,7 @@
 #define MAX_SLOTS   32
 
 /* What a pass makes of the tensors that follow one rule, or none. */
-struct ruled {
+struct rule_state {
     struct group *groups;
     size_t n_groups;
     size_t *reference_of; /* [n_groups] of the tiles to compare with */
@@ -28,8 +29,8 @@ struct ruled {
     bool needs_float64;   /* so does the sum of one of them, whatever the weights */
 };
 
-struct progress; /* progress.h */
-struct digests;  /* digests.h */
+struct journal_writer; /* progress.h */
+struct input_digests;  /* digests.h */
 
 /* What all workers see. */
 struct run {
@@ -37,23 +38,24 @@ struct run {
     struct phema_outputs *outputs;
     struct phema_synth_options options;
     const struct phema_backend *backend;
-    struct sink **sinks;   /* [outputs->m] */
-    struct feeder *feeder; /* devices that add up; NULL: the processor */
-    bool is_foreseen;      /* nothing is carried out */
+    struct sink **sinks;     /* [outputs->m] */
+    struct gpu_run *gpu_run; /* devices that add up; NULL: the processor */
+    bool is_dry_run;         /* nothing is carried out */
     struct phema_device_choice device;
-    struct against *against; /* what tiles are compared with instead of written; NULL: written */
+    struct compare_output
+        *against; /* what tiles are compared with instead of written; NULL: written */
     struct phema_reader **readers;     /* [series->n] */
-    struct turns *turns;               /* NULL when no snapshot is decoded */
+    struct decode_order *turns;        /* NULL when no snapshot is decoded */
     bool maps_local;                   /* there are not descriptors enough to read them */
     size_t n_mapped, n_read, n_direct; /* files */
     const char *filesystem;            /* of one that is read because of it, or NULL */
-    uint64_t held_bytes;               /* of one snapshot may be mapped before they are let go of */
-    uint64_t ahead_bytes; /* may be on their way from the disk before they are needed */
-    struct budget budget;
-    struct ruled *ruled; /* [n_ruled] for tensors without a rule, then for those of each */
+    uint64_t max_mapped_bytes;         /* of one snapshot may be mapped before they are let go of */
+    uint64_t max_prefetch_bytes; /* may be on their way from the disk before they are needed */
+    struct memory_budget budget;
+    struct rule_state *ruled; /* [n_ruled] for tensors without a rule, then for those of each */
     size_t n_ruled;
     size_t max_groups; /* of one of them, in the pass */
-    struct cut cut;
+    struct tiling cut;
     size_t *next_alias;      /* [n_tensors] of the same storage, SIZE_MAX at the end */
     _Atomic uint8_t *varies; /* [n_tensors] true when snapshots differ */
     size_t n_newest;         /* snapshots that copies of the pass are made of */
@@ -62,9 +64,9 @@ struct run {
     uint64_t total_bytes;
     _Atomic size_t tensor; /* that is being worked on */
     _Atomic bool is_stopped;
-    struct progress *progress; /* NULL: no journal is kept */
-    struct digests *digests;   /* NULL: data of snapshots are not to be known again */
-    size_t n_leftovers;        /* outputs that a killed run had begun, and are made anew */
+    struct journal_writer *progress; /* NULL: no journal is kept */
+    struct input_digests *digests;   /* NULL: data of snapshots are not to be known again */
+    size_t n_stale_partials;         /* outputs that a killed run had begun, and are made anew */
     size_t n_published;
 };
 
@@ -86,17 +88,17 @@ PHEMA_FALLIBLE run_begin_pass(struct run *run, size_t pass, struct phema_error *
 PHEMA_FALLIBLE run_end_pass(struct run *run, struct phema_error *err);
 
 /* What a tensor follows; copies come from the newest whatever the rule. */
-const struct ruled *run_ruled(const struct run *run, size_t tensor);
+const struct rule_state *run_rule_of(const struct run *run, size_t tensor);
 
 /* Whether a tile is in the sample, if one is asked for: of n of N tiles the last of each n-th; and
  * is not done already. */
-bool run_takes(const struct run *run, uint64_t tile, const struct piece *piece);
+bool run_includes_tile(const struct run *run, uint64_t tile, const struct tile_range *piece);
 
 /* What is read of all snapshots in a pass for one tile. */
-uint64_t run_read_bytes(const struct run *run, const struct piece *piece);
+uint64_t run_read_bytes(const struct run *run, const struct tile_range *piece);
 
 /* What is done of the outputs of a pass already is not read again. */
-uint64_t run_leave_out_done(struct run *run);
+uint64_t run_subtract_done(struct run *run);
 
 /* Whether some inputs have to be copied before they are added up: strided, in parts, decoded,
  * read. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* crew.c - see crew.h. */
+/* run_threads.c - see run_threads.h. */
 #include "run_threads.h"
 
 #include <pthread.h>
@@ -19,7 +19,7 @@ double clock_now_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-struct crew {
+struct run_threads {
     struct worker *workers;
     struct crew_member *members;
     pthread_t *threads;
@@ -30,14 +30,14 @@ struct crew {
 };
 
 struct crew_member {
-    struct crew *crew;
+    struct run_threads *crew;
     struct worker *worker;
 };
 
 static void *work(void *argument)
 {
     struct crew_member *member = argument;
-    struct crew *crew = member->crew;
+    struct run_threads *crew = member->crew;
     worker_run(member->worker);
     (void)pthread_mutex_lock(&crew->lock);
     crew->n_done++;
@@ -47,7 +47,7 @@ static void *work(void *argument)
 }
 
 /* One worker has to be there. Fewer than asked for, or fewer threads, do the work of all. */
-static enum phema_status start(struct crew *crew, struct run *run, struct phema_error *err)
+static enum phema_status start(struct run_threads *crew, struct run *run, struct phema_error *err)
 {
     crew->workers = calloc(crew->n, sizeof(*crew->workers));
     crew->members = calloc(crew->n, sizeof(*crew->members));
@@ -102,14 +102,14 @@ static enum phema_status write_journals(struct run *run, enum phema_status befor
     struct phema_error later;
     if (!run->progress)
         return before;
-    enum phema_status status = progress_write(run->progress, is_last, before ? &later : err);
+    enum phema_status status = journal_writer_write(run->progress, is_last, before ? &later : err);
     if (status)
         run_stop(run);
     return before ? before : status;
 }
 
 /* Wait for all, telling how far they are ten times a second, and writing it into journals. */
-static enum phema_status watch(struct crew *crew, struct run *run, double start_s,
+static enum phema_status watch(struct run_threads *crew, struct run *run, double start_s,
                                uint64_t *peak_bytes, struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
@@ -136,12 +136,12 @@ static enum phema_status watch(struct crew *crew, struct run *run, double start_
     return status;
 }
 
-PHEMA_FALLIBLE crew_employ(struct run *run, struct phema_synth_result *result, double start_s,
-                           struct phema_error *err)
+PHEMA_FALLIBLE run_threads_execute(struct run *run, struct phema_synth_result *result,
+                                   double start_s, struct phema_error *err)
 {
-    struct crew crew = {.n = run->budget.n_threads,
-                        .lock = PTHREAD_MUTEX_INITIALIZER,
-                        .is_done = PTHREAD_COND_INITIALIZER};
+    struct run_threads crew = {.n = run->budget.n_threads,
+                               .lock = PTHREAD_MUTEX_INITIALIZER,
+                               .is_done = PTHREAD_COND_INITIALIZER};
     enum phema_status status = start(&crew, run, err);
     struct phema_error later;
     if (status)
@@ -163,7 +163,7 @@ PHEMA_FALLIBLE crew_employ(struct run *run, struct phema_synth_result *result, d
         if (worker->run && worker->nan_tensor < result->nan_tensor)
             result->nan_tensor = worker->nan_tensor;
         if (worker->digests)
-            digests_move(run->digests, run->digests->sums, worker->digests);
+            input_digests_move(run->digests, run->digests->sums, worker->digests);
         worker_clear(worker);
     }
     free(crew.workers);
@@ -181,30 +181,30 @@ static enum phema_status resume(struct run *run, size_t pass, struct phema_synth
                                 struct phema_error *err)
 {
     size_t first = 0, end = 0;
-    struct done done = {0};
+    struct done_ranges done = {0};
     if (!run->progress)
         return PHEMA_OK;
     run_outputs_of(run, pass, &first, &end);
     enum phema_status status = resume_pass(&done, run, first, end, result, err);
     if (status)
         return status;
-    progress_begin_pass(run->progress, first, end, &done);
-    result->resumed_bytes += run_leave_out_done(run);
+    journal_writer_begin_pass(run->progress, first, end, &done);
+    result->resumed_bytes += run_subtract_done(run);
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE crew_accumulate(struct run *run, size_t pass, struct phema_synth_result *result,
-                               double start_s, struct phema_error *err)
+PHEMA_FALLIBLE run_pass(struct run *run, size_t pass, struct phema_synth_result *result,
+                        double start_s, struct phema_error *err)
 {
     enum phema_status status = run_begin_pass(run, pass, err);
     if (!status)
         status = resume(run, pass, result, err);
     if (!status)
-        status = crew_employ(run, result, start_s, err);
+        status = run_threads_execute(run, result, start_s, err);
     return status ? status : run_end_pass(run, err);
 }
 
-PHEMA_FALLIBLE crew_check_inputs(const struct run *run, struct phema_error *err)
+PHEMA_FALLIBLE run_check_inputs_unchanged(const struct run *run, struct phema_error *err)
 {
     const struct phema_series *series = run->plan->series;
     enum phema_status status = PHEMA_OK;
@@ -220,7 +220,7 @@ PHEMA_FALLIBLE crew_check_inputs(const struct run *run, struct phema_error *err)
 /* ---- What is left when all tensors are written ---- */
 
 struct finishing {
-    struct crew crew; /* of one, who has no worker */
+    struct run_threads crew; /* of one, who has no worker */
     struct run *run;
     size_t output;
     enum phema_status status;
@@ -238,8 +238,8 @@ static void *finish(void *argument)
     return NULL;
 }
 
-PHEMA_FALLIBLE crew_finish(struct run *run, size_t output, struct phema_synth_result *result,
-                           double start_s, struct phema_error *err)
+PHEMA_FALLIBLE run_finish_outputs(struct run *run, size_t output, struct phema_synth_result *result,
+                                  double start_s, struct phema_error *err)
 {
     struct finishing finishing = {
         .crew = {.lock = PTHREAD_MUTEX_INITIALIZER, .is_done = PTHREAD_COND_INITIALIZER},

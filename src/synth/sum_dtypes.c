@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* sums.c - see sums.h. Adding up n products w x in float32 is off by at most u times the sum of
- * (n - i + 2) |w_i x_i|, i from 1, to first order in u = 2^-24: w_i is rounded once, and each
- * addition from the i-th on rounds what is there (Higham, Accuracy and Stability of Numerical
+/* sum_dtypes.c - see sum_dtypes.h. Adding up n products w x in float32 is off by at most u times
+ * the sum of (n - i + 2) |w_i x_i|, i from 1, to first order in u = 2^-24: w_i is rounded once, and
+ * each addition from the i-th on rounds what is there (Higham, Accuracy and Stability of Numerical
  * Algorithms, section 3.1). Snapshots of one training are nearly equal, and so the x. */
 #include "sum_dtypes.h"
 
@@ -60,7 +60,7 @@ bool sums_fit_float32(enum phema_sums sums, const double *weights, size_t n)
     return roundings <= MAX_ROUNDINGS;
 }
 
-enum phema_accumulator sums_of(const struct run *run, const struct group *group, size_t tensor)
+enum phema_accumulator sum_dtype_of(const struct run *run, const struct group *group, size_t tensor)
 {
     return group->fits_float32 && !sums_need_float64(run, tensor) ? PHEMA_ACCUMULATE_F32
                                                                   : PHEMA_ACCUMULATE_F64;

@@ -10,20 +10,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "run_threads.h"
 #include "input_digests.h"
-#include "run_digest.h"
 #include "phema/cleanup.h"
 #include "phema/memory.h"
 #include "phema/writer.h"
-#include "resume/journal_write.h"
 #include "read_back.h"
+#include "resume/journal_write.h"
+#include "run_digest.h"
+#include "run_threads.h"
 
 /* What crews have not seen: opening and solving, and what was over quickly. */
-static void note_peaks(struct phema_synth_result *result, struct phema_ledger *ledger)
+static void note_peaks(struct phema_synth_result *result, struct phema_memory_profile *ledger)
 {
     for (int i = 0; i < PHEMA_N_STAGES && ledger; i++) {
-        uint64_t bytes = phema_ledger_stage(ledger, (enum phema_stage)i).anonymous.peak;
+        uint64_t bytes = phema_memory_profile_stage(ledger, (enum phema_stage)i).anonymous.peak;
         if (bytes > result->peak_anonymous_bytes)
             result->peak_anonymous_bytes = bytes;
     }
@@ -56,21 +56,21 @@ static enum phema_status open_sinks(struct run *run, const struct sink_options *
     struct identity inputs = {0};
     enum phema_status status = PHEMA_OK;
     if (options->n_parts || options->resumes)
-        status = identity_of_inputs(&inputs, run->plan, &run->options, err);
+        status = run_digest_of_inputs(&inputs, run->plan, &run->options, err);
     for (size_t j = 0; !status && j < run->outputs->m; j++) {
         struct identity identity = {0};
         if (options->n_parts || options->resumes)
-            identity = identity_of_output(&inputs, run->plan, run->outputs, j);
+            identity = run_digest_of_output(&inputs, run->plan, run->outputs, j);
         struct sink_options own = *options;
         own.digest = identity.digest;
         status = sink_open(&run->sinks[j], run->plan, run->outputs, j, &own, err);
         if (status)
             break;
-        enum sink_begun begun = sink_begun(run->sinks[j]);
-        result->n_resumed += begun == SINK_GOES_ON;
-        result->n_others += begun == SINK_WAS_ANOTHER;
-        result->n_unresumable += options->resumes && !sink_journal(run->sinks[j]);
-        run->n_leftovers += begun == SINK_IS_NEW && sink_took_over(run->sinks[j]);
+        enum sink_start_state begun = sink_start_state(run->sinks[j]);
+        result->n_resumed += begun == SINK_RESUMED;
+        result->n_stale_journals += begun == SINK_STALE;
+        result->n_not_resumable += options->resumes && !sink_journal(run->sinks[j]);
+        run->n_stale_partials += begun == SINK_NEW && sink_took_over(run->sinks[j]);
     }
     return status;
 }
@@ -87,14 +87,14 @@ static enum phema_status open_outputs(struct run *run, struct phema_synth_result
                                    .drops_cache = run->options.drops_cache,
                                    .verifies = run->options.verifies,
                                    .resumes = run->options.resumes};
-    enum phema_status status =
-        phema_writer_allow(run->outputs->m * sink_n_files(run->outputs, options.resumes), err);
+    enum phema_status status = phema_writer_reserve_descriptors(
+        run->outputs->m * sink_n_files(run->outputs, options.resumes), err);
     for (size_t j = 0; !status && j < run->outputs->m; j++)
         status = sink_check(run->plan, run->outputs, j, &options, err);
     if (!status)
         status = open_sinks(run, &options, result, err);
-    if (!status && result->n_unresumable < run->outputs->m && options.resumes)
-        status = progress_open(&run->progress, run, err);
+    if (!status && result->n_not_resumable < run->outputs->m && options.resumes)
+        status = journal_writer_open(&run->progress, run, err);
     return status;
 }
 
@@ -118,7 +118,7 @@ static enum phema_status put_digests(struct run *run, size_t j, struct phema_err
     struct phema_hash_sum *sums = calloc(output->n_digests + 1, sizeof(*sums));
     if (!sums)
         return phema_fail_memory(err);
-    digests_of_output(sums, run, j);
+    input_digests_of_output(sums, run, j);
     if (!run->options.n_parts)
         phema_output_put_digests(output, sums);
     enum phema_status status = sink_put_digests(run->sinks[j], sums, err);
@@ -130,18 +130,18 @@ static enum phema_status publish_output(struct run *run, size_t j,
                                         struct phema_synth_result *result, double start_s,
                                         struct phema_error *err)
 {
-    phema_ledger_enter(run->options.ledger, PHEMA_STAGE_WRITE);
+    phema_memory_profile_begin_stage(run->options.ledger, PHEMA_STAGE_WRITE);
     enum phema_status status = put_digests(run, j, err);
     if (!status)
-        status = crew_finish(run, j, result, start_s, err);
+        status = run_finish_outputs(run, j, result, start_s, err);
     if (status)
         return status;
-    status = read_back_output(run, j, err);
+    status = output_reread(run, j, err);
     if (status) {
         discard(run);
         return status;
     }
-    phema_ledger_enter(run->options.ledger, PHEMA_STAGE_PUBLISH);
+    phema_memory_profile_begin_stage(run->options.ledger, PHEMA_STAGE_PUBLISH);
     run->outputs->items[j].size_bytes = sink_size_bytes(run->sinks[j]);
     struct sink *sink = run->sinks[j];
     run->sinks[j] = NULL;
@@ -157,7 +157,7 @@ static enum phema_status publish(struct run *run, size_t pass, bool is_directory
 {
     size_t first = 0, end = 0;
     run_outputs_of(run, pass, &first, &end);
-    enum phema_status status = crew_check_inputs(run, err);
+    enum phema_status status = run_check_inputs_unchanged(run, err);
     if (status)
         discard(run);
     for (size_t j = first; !status && j < end; j++)
@@ -175,8 +175,8 @@ static enum phema_status make_outputs(struct run *run, bool is_directory_made,
     enum phema_status status = PHEMA_OK;
     for (size_t pass = 0; pass < run->budget.n_passes && !status; pass++) {
         if (pass)
-            phema_ledger_enter(run->options.ledger, PHEMA_STAGE_ACCUMULATE);
-        status = crew_accumulate(run, pass, result, start_s, err);
+            phema_memory_profile_begin_stage(run->options.ledger, PHEMA_STAGE_ACCUMULATE);
+        status = run_pass(run, pass, result, start_s, err);
         if (!status)
             status = publish(run, pass, is_directory_made, result, start_s, err);
     }
@@ -202,7 +202,7 @@ static void count_part(const struct run *run, struct phema_synth_result *result)
     for (size_t x = 0; x < run->cut.n; x++)
         for (size_t i = run->cut.order[x]; i != SIZE_MAX; i = run->next_alias[i]) {
             count_tensor(run, i, result);
-            bytes += phema_dtype_bytes(run->outputs->dtypes[i], cut_n_elems(&run->cut, x));
+            bytes += phema_dtype_bytes(run->outputs->dtypes[i], tiling_n_elems(&run->cut, x));
         }
     result->written_bytes = bytes * run->outputs->m;
 }
@@ -218,7 +218,7 @@ static void count_tensors(const struct run *run, struct phema_synth_result *resu
         for (size_t j = 0; j < run->outputs->m; j++)
             result->written_bytes += run->outputs->items[j].size_bytes;
     }
-    result->n_leftovers = run->n_leftovers;
+    result->n_stale_partials = run->n_stale_partials;
     result->n_mapped = run->n_mapped;
     result->n_read = run->n_read;
     result->n_direct = run->n_direct;
@@ -229,7 +229,7 @@ static void count_tensors(const struct run *run, struct phema_synth_result *resu
 
 static enum phema_status watch_files(const struct run *run, struct phema_error *err)
 {
-    struct phema_ledger *ledger = run->options.ledger;
+    struct phema_memory_profile *ledger = run->options.ledger;
     const struct phema_series *series = run->plan->series;
     enum phema_status status = PHEMA_OK;
     for (size_t k = 0; k < series->n && ledger && !status; k++) {
@@ -237,7 +237,7 @@ static enum phema_status watch_files(const struct run *run, struct phema_error *
         size_t n_files =
             series->snapshots[k].is_checkpoint_shared ? 0 : phema_checkpoint_n_files(checkpoint);
         for (size_t f = 0; f < n_files && !status; f++)
-            status = phema_ledger_watch_file(
+            status = phema_memory_profile_watch_file(
                 ledger, phema_file_path(phema_checkpoint_file(checkpoint, f)), err);
     }
     for (size_t j = 0; j < run->outputs->m && ledger && !status; j++)
@@ -277,7 +277,7 @@ static void add_to_message(struct phema_error *err, const char *text)
 }
 
 /* What a failure means for other parts, other outputs, and another run. */
-static void add_what_stays(const struct run *run, struct phema_error *err)
+static void append_recovery_hint(const struct run *run, struct phema_error *err)
 {
     const struct phema_synth_options *options = &run->options;
     bool is_kept = false;
@@ -310,7 +310,7 @@ PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct p
     run_init(&run, plan, outputs, options);
     result->backend = phema_backend_name(run.backend);
     struct phema_cleanup_entry *made = NULL;
-    phema_ledger_enter(options->ledger, PHEMA_STAGE_ACCUMULATE);
+    phema_memory_profile_begin_stage(options->ledger, PHEMA_STAGE_ACCUMULATE);
     enum phema_status status = check_form(outputs, options, err);
     if (!status)
         status = run_prepare(&run, err);
@@ -328,7 +328,7 @@ PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct p
     if (!status)
         count_tensors(&run, result);
     else if (is_begun)
-        add_what_stays(&run, err);
+        append_recovery_hint(&run, err);
     result->n_threads = run.budget.n_threads;
     result->n_passes = run.budget.n_passes;
     result->device = run.device;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* groups.c - see groups.h. */
+/* target_groups.c - see target_groups.h. */
 #include "target_groups.h"
 
 #include <math.h>
@@ -88,9 +88,9 @@ static bool fill_group(struct group *group, const struct phema_plan *plan, enum 
     return true;
 }
 
-PHEMA_FALLIBLE groups_make(struct group **out, size_t *n, const struct phema_plan *plan,
-                           enum phema_sums sums, size_t rule, size_t first_target, size_t n_targets,
-                           struct phema_error *err)
+PHEMA_FALLIBLE target_groups_make(struct group **out, size_t *n, const struct phema_plan *plan,
+                                  enum phema_sums sums, size_t rule, size_t first_target,
+                                  size_t n_targets, struct phema_error *err)
 {
     size_t end = n_targets < plan->m - first_target ? first_target + n_targets : plan->m;
     struct group *groups = calloc(n_targets ? n_targets : 1, sizeof(*groups));
@@ -102,7 +102,7 @@ PHEMA_FALLIBLE groups_make(struct group **out, size_t *n, const struct phema_pla
             is_done = fill_group(&groups[n_groups++], plan, sums, rule, j, end, is_taken);
     free(is_taken);
     if (!is_done) {
-        groups_free(groups, n_groups);
+        target_groups_free(groups, n_groups);
         return phema_fail_memory(err);
     }
     *out = groups;
@@ -110,7 +110,7 @@ PHEMA_FALLIBLE groups_make(struct group **out, size_t *n, const struct phema_pla
     return PHEMA_OK;
 }
 
-size_t groups_alike(const struct group *groups, size_t g)
+size_t target_groups_alike(const struct group *groups, size_t g)
 {
     size_t first = 0;
     while (first < g && (groups[first].n_inputs == 0 || groups[g].n_inputs == 0 ||
@@ -124,23 +124,24 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-struct groups_needs groups_count(const struct group *groups, size_t n, bool is_in_turn,
-                                 bool needs_float64)
+struct target_groups_needs target_groups_count(const struct group *groups, size_t n,
+                                               bool is_in_turn, bool needs_float64)
 {
-    struct groups_needs needs = {0, 0, 0};
+    struct target_groups_needs needs = {0, 0, 0};
     for (size_t g = 0; g < n; g++) {
         size_t n_rows = groups[g].n_rows;
         bool is_float32 = groups[g].fits_float32 && !needs_float64;
         size_t bytes = n_rows * (is_float32 ? sizeof(float) : sizeof(double));
         needs.n_rows = is_in_turn ? needs.n_rows + n_rows : larger(n_rows, needs.n_rows);
         needs.sum_bytes = is_in_turn ? needs.sum_bytes + bytes : larger(bytes, needs.sum_bytes);
-        needs.n_references += is_in_turn && groups_alike(groups, g) == g;
+        needs.n_references += is_in_turn && target_groups_alike(groups, g) == g;
     }
     return needs;
 }
 
-PHEMA_FALLIBLE groups_count_inputs(size_t *n_used, size_t *n_newest, const struct group *groups,
-                                   size_t n, size_t n_snapshots, struct phema_error *err)
+PHEMA_FALLIBLE target_groups_count_inputs(size_t *n_used, size_t *n_newest,
+                                          const struct group *groups, size_t n, size_t n_snapshots,
+                                          struct phema_error *err)
 {
     enum { IS_USED = 1, IS_NEWEST = 2 };
     uint8_t *flags = calloc(n_snapshots + 1, 1);
@@ -160,7 +161,7 @@ PHEMA_FALLIBLE groups_count_inputs(size_t *n_used, size_t *n_newest, const struc
     return PHEMA_OK;
 }
 
-uint64_t groups_bytes(const struct group *groups, size_t n, size_t n_snapshots)
+uint64_t target_groups_bytes(const struct group *groups, size_t n, size_t n_snapshots)
 {
     uint64_t bytes = 0;
     for (size_t g = 0; g < n; g++)
@@ -170,7 +171,7 @@ uint64_t groups_bytes(const struct group *groups, size_t n, size_t n_snapshots)
     return bytes;
 }
 
-void groups_free(struct group *groups, size_t n)
+void target_groups_free(struct group *groups, size_t n)
 {
     for (size_t g = 0; groups && g < n; g++) {
         free(groups[g].targets);

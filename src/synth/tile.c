@@ -3,22 +3,22 @@
  * averages. */
 #include "tile.h"
 
-#include "tile_blocks.h"
-#include "input_digests.h"
-#include "gpu/gpu_worker.h"
 #include "gpu/gpu_setup.h"
+#include "gpu/gpu_worker.h"
+#include "input_digests.h"
+#include "tile_blocks.h"
 
 /* ---- Reading ---- */
 
 /* Tensor by tensor, so that what is damaged is called by its name. */
 static enum phema_status read_decoded(const struct worker *worker, size_t k,
-                                      const struct piece *piece, uint8_t *slot,
+                                      const struct tile_range *piece, uint8_t *slot,
                                       struct phema_error *err)
 {
     const struct run *run = worker->run;
     enum phema_status status = PHEMA_OK;
     for (size_t b = 0; b < worker->n_blocks && !status;) {
-        struct block part = blocks_next_part(worker, &b);
+        struct block part = tile_blocks_next_part(worker, &b);
         struct phema_tensor tensor = phema_series_tensor_in(run->plan->series, k, part.tensor);
         const uint8_t *copy = NULL; /* in the slot */
         status = phema_reader_read(&copy, run->readers[k], &tensor,
@@ -29,12 +29,12 @@ static enum phema_status read_decoded(const struct worker *worker, size_t k,
 }
 
 PHEMA_FALLIBLE tile_read(const uint8_t **data, const struct worker *worker, size_t k,
-                         const struct piece *piece, size_t slot, struct phema_error *err)
+                         const struct tile_range *piece, size_t slot, struct phema_error *err)
 {
     const struct run *run = worker->run;
     struct phema_tensor tensor = phema_series_tensor_in(run->plan->series, k, piece->tensor);
     uint8_t *copy = worker->slots + slot * run->budget.buffers.slot;
-    if (tensor.is_decoded) {
+    if (tensor.is_compressed) {
         *data = copy;
         return read_decoded(worker, k, piece, copy, err);
     }
@@ -46,28 +46,28 @@ PHEMA_FALLIBLE tile_read(const uint8_t **data, const struct worker *worker, size
                              err);
 }
 
-PHEMA_FALLIBLE tile_take(const uint8_t **data, struct worker *worker, size_t k, uint64_t tile,
-                         bool is_needed, const struct piece *piece, size_t slot,
-                         struct phema_error *err)
+PHEMA_FALLIBLE tile_read_in_order(const uint8_t **data, struct worker *worker, size_t k,
+                                  uint64_t tile, bool is_needed, const struct tile_range *piece,
+                                  size_t slot, struct phema_error *err)
 {
     struct run *run = worker->run;
-    bool is_decoded = run->plan->series->snapshots[k].is_decoded;
-    if (is_decoded && !turns_wait(run->turns, k, tile)) {
+    bool is_compressed = run->plan->series->snapshots[k].is_compressed;
+    if (is_compressed && !decode_order_acquire(run->turns, k, tile)) {
         worker->is_abandoned = true;
         return PHEMA_OK;
     }
     enum phema_status status = is_needed ? tile_read(data, worker, k, piece, slot, err) : PHEMA_OK;
-    if (is_decoded && !status)
-        turns_pass(run->turns, k, tile);
+    if (is_compressed && !status)
+        decode_order_release(run->turns, k, tile);
     if (is_needed && !status) /* what was copied is still in the cache */
-        digests_add(worker, k, piece, *data);
+        input_digests_add(worker, k, piece, *data);
     return status;
 }
 
 /* ---- Tensors that are copied ---- */
 
 static enum phema_status put_copy(struct worker *worker, const struct group *group,
-                                  const struct piece *piece, const uint8_t *data,
+                                  const struct tile_range *piece, const uint8_t *data,
                                   struct phema_error *err)
 {
     const struct run *run = worker->run;
@@ -82,25 +82,25 @@ static enum phema_status put_copy(struct worker *worker, const struct group *gro
             status = tile_narrow(worker, group->targets[j], piece, worker->sums,
                                  PHEMA_ACCUMULATE_F64, err);
         if (!status)
-            status = tile_put(worker, group->targets[j], piece,
-                              is_converted ? worker->written : data, err);
+            status = tile_write(worker, group->targets[j], piece,
+                                is_converted ? worker->written : data, err);
     }
     return status;
 }
 
-static enum phema_status copy_tile(struct worker *worker, uint64_t tile, const struct piece *piece,
-                                   struct phema_error *err)
+static enum phema_status copy_tile(struct worker *worker, uint64_t tile,
+                                   const struct tile_range *piece, struct phema_error *err)
 {
     const struct run *run = worker->run;
-    const struct ruled *ruled = worker->ruled;
+    const struct rule_state *ruled = worker->ruled;
     enum phema_status status = PHEMA_OK;
     for (size_t k = 0; k < run->plan->series->n && !status && !worker->is_abandoned; k++) {
         bool is_needed = false;
         for (size_t g = 0; g < ruled->n_groups; g++)
             is_needed = is_needed || ruled->groups[g].newest == k;
         const uint8_t *data = NULL;
-        if (is_needed || run->plan->series->snapshots[k].is_decoded)
-            status = tile_take(&data, worker, k, tile, is_needed, piece, 0, err);
+        if (is_needed || run->plan->series->snapshots[k].is_compressed)
+            status = tile_read_in_order(&data, worker, k, tile, is_needed, piece, 0, err);
         for (size_t g = 0; g < ruled->n_groups && data && !status; g++)
             if (ruled->groups[g].newest == k)
                 status = put_copy(worker, &ruled->groups[g], piece, data, err);
@@ -108,25 +108,25 @@ static enum phema_status copy_tile(struct worker *worker, uint64_t tile, const s
     return status;
 }
 
-PHEMA_FALLIBLE tile_pass(struct worker *worker, uint64_t tile, struct phema_error *err)
+PHEMA_FALLIBLE tile_skip(struct worker *worker, uint64_t tile, struct phema_error *err)
 {
     const struct phema_series *series = worker->run->plan->series;
     enum phema_status status = PHEMA_OK;
     const uint8_t *data = NULL;
     for (size_t k = 0; k < series->n && !status && !worker->is_abandoned; k++)
-        if (series->snapshots[k].is_decoded)
-            status = tile_take(&data, worker, k, tile, false, NULL, 0, err);
+        if (series->snapshots[k].is_compressed)
+            status = tile_read_in_order(&data, worker, k, tile, false, NULL, 0, err);
     return status;
 }
 
-PHEMA_FALLIBLE tile_do(struct worker *worker, uint64_t tile, const struct piece *piece,
-                       struct phema_error *err)
+PHEMA_FALLIBLE tile_process(struct worker *worker, uint64_t tile, const struct tile_range *piece,
+                            struct phema_error *err)
 {
-    blocks_list(worker, piece);
-    worker->ruled = run_ruled(worker->run, piece->tensor);
+    tile_blocks_list(worker, piece);
+    worker->ruled = run_rule_of(worker->run, piece->tensor);
     if (worker->run->plan->series->tensors[piece->tensor].rule == PHEMA_RULE_COPY)
         return copy_tile(worker, tile, piece, err);
-    if (feeder_takes(worker->run, piece->tensor))
-        return feed_tile(worker, tile, piece, err);
+    if (gpu_can_sum(worker->run, piece->tensor))
+        return gpu_worker_sum_tile(worker, tile, piece, err);
     return tile_average(worker, tile, piece, err);
 }

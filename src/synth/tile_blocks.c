@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* blocks.c - see blocks.h. */
+/* tile_blocks.c - see tile_blocks.h. */
 #include "tile_blocks.h"
 
 #include <string.h>
 
-void blocks_list(struct worker *worker, const struct piece *piece)
+void tile_blocks_list(struct worker *worker, const struct tile_range *piece)
 {
     const struct phema_series *series = worker->run->plan->series;
     uint64_t skipped = piece->first; /* elements of the stretch before the tile */
@@ -30,7 +30,7 @@ void blocks_list(struct worker *worker, const struct piece *piece)
     }
 }
 
-struct block blocks_next_part(const struct worker *worker, size_t *b)
+struct block tile_blocks_next_part(const struct worker *worker, size_t *b)
 {
     struct block part = worker->blocks[(*b)++];
     for (; *b < worker->n_blocks && worker->blocks[*b].tensor == part.tensor; ++*b)
@@ -38,8 +38,8 @@ struct block blocks_next_part(const struct worker *worker, size_t *b)
     return part;
 }
 
-void blocks_compare(const struct worker *worker, uint8_t *equals, enum phema_dtype dtype,
-                    const uint8_t *a, const uint8_t *b)
+void tile_blocks_compare(const struct worker *worker, uint8_t *equals, enum phema_dtype dtype,
+                         const uint8_t *a, const uint8_t *b)
 {
     if (a == b || !memchr(equals, true, worker->n_blocks))
         return;
@@ -53,7 +53,7 @@ void blocks_compare(const struct worker *worker, uint8_t *equals, enum phema_dty
     }
 }
 
-void blocks_mark_varying(const struct worker *worker, const uint8_t *equals)
+void tile_blocks_mark_varying(const struct worker *worker, const uint8_t *equals)
 {
     for (size_t b = 0; b < worker->n_blocks; b++) {
         _Atomic uint8_t *varies = &worker->run->varies[worker->blocks[b].tensor];

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-/* tile_average.c - n inputs of a tile in, a sum for every target out. Where all inputs are views of
+/* tile_sum.c - n inputs of a tile in, a sum for every target out. Where all inputs are views of
  * mapped files they are added up together; where one has to be copied first (strided, in parts,
  * decompressed, read) they are taken a few at a time, each once for all targets. Both give
  * the same bits. Blocks that are equal in all inputs are copied instead, provided that the weights
  * sum to 1: masks, frozen layers and infinities stay what they are. */
 #include <string.h>
 
-#include "tile_blocks.h"
 #include "input_digests.h"
 #include "sum_dtypes.h"
 #include "tile.h"
+#include "tile_blocks.h"
 
 /* Views that are hashed when they have been added up, for which they came from memory with their
  * lines asked for ahead: so few that tile and sums are still in the second-level cache. */
 #define FEW_VIEWS ((size_t)4)
 
 /* A row of sums to its output; blocks that are equal keep even the bits of their NaNs. */
-static enum phema_status put_row(struct worker *worker, size_t output, const struct piece *piece,
-                                 void *row, const struct group_state *state,
-                                 struct phema_error *err)
+static enum phema_status put_row(struct worker *worker, size_t output,
+                                 const struct tile_range *piece, void *row,
+                                 const struct group_state *state, struct phema_error *err)
 {
     const struct run *run = worker->run;
     enum phema_dtype dtype = run->plan->series->tensors[piece->tensor].tensor.dtype;
@@ -36,14 +36,14 @@ static enum phema_status put_row(struct worker *worker, size_t output, const str
             memcpy(worker->written + at, state->data + at,
                    (size_t)phema_dtype_bytes(dtype, block->n_elems));
     }
-    return tile_put(worker, output, piece, worker->written, err);
+    return tile_write(worker, output, piece, worker->written, err);
 }
 
-static void start_group(struct worker *worker, size_t g, const struct piece *piece, void *sums)
+static void start_group(struct worker *worker, size_t g, const struct tile_range *piece, void *sums)
 {
     const struct group *group = &worker->ruled->groups[g];
     struct group_state *state = &worker->states[g];
-    state->accumulator = sums_of(worker->run, group, piece->tensor);
+    state->accumulator = sum_dtype_of(worker->run, group, piece->tensor);
     state->row_bytes =
         worker->run->budget.sum_elems *
         (state->accumulator == PHEMA_ACCUMULATE_F64 ? sizeof(double) : sizeof(float));
@@ -54,12 +54,12 @@ static void start_group(struct worker *worker, size_t g, const struct piece *pie
     state->data = NULL;
 }
 
-static enum phema_status finish_group(struct worker *worker, size_t g, const struct piece *piece,
-                                      struct phema_error *err)
+static enum phema_status finish_group(struct worker *worker, size_t g,
+                                      const struct tile_range *piece, struct phema_error *err)
 {
     const struct group *group = &worker->ruled->groups[g];
     const struct group_state *state = &worker->states[g];
-    blocks_mark_varying(worker, state->equals);
+    tile_blocks_mark_varying(worker, state->equals);
     enum phema_status status = PHEMA_OK;
     for (size_t j = 0; j < group->n_targets && !status; j++)
         status = put_row(worker, group->targets[j], piece,
@@ -68,7 +68,7 @@ static enum phema_status finish_group(struct worker *worker, size_t g, const str
 }
 
 /* Adds n inputs, which follow those that the group has. */
-static void add(struct worker *worker, size_t g, const struct piece *piece,
+static void add(struct worker *worker, size_t g, const struct tile_range *piece,
                 const uint8_t *const *inputs, size_t n)
 {
     const struct run *run = worker->run;
@@ -105,7 +105,7 @@ static bool is_taken_before(const struct worker *worker, size_t g, size_t k)
 }
 
 /* Inputs [first, end) of a group. */
-static enum phema_status take_views(struct worker *worker, size_t g, const struct piece *piece,
+static enum phema_status take_views(struct worker *worker, size_t g, const struct tile_range *piece,
                                     size_t first, size_t end, struct phema_error *err)
 {
     const struct group *group = &worker->ruled->groups[g];
@@ -115,14 +115,14 @@ static enum phema_status take_views(struct worker *worker, size_t g, const struc
         size_t k = group->inputs[x];
         status = tile_read(&worker->inputs[x], worker, k, piece, 0, err);
         if (!status)
-            blocks_compare(worker, worker->states[g].equals, dtype, worker->inputs[0],
-                           worker->inputs[x]);
+            tile_blocks_compare(worker, worker->states[g].equals, dtype, worker->inputs[0],
+                                worker->inputs[x]);
     }
     return status;
 }
 
 /* All inputs are views. */
-static enum phema_status average_together(struct worker *worker, const struct piece *piece,
+static enum phema_status average_together(struct worker *worker, const struct tile_range *piece,
                                           struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
@@ -138,7 +138,7 @@ static enum phema_status average_together(struct worker *worker, const struct pi
                 add(worker, g, piece, worker->inputs + x, n);
             for (size_t i = x; i < x + n && worker->digests && !status; i++)
                 if (!is_taken_before(worker, g, group->inputs[i]))
-                    digests_add(worker, group->inputs[i], piece, worker->inputs[i]);
+                    input_digests_add(worker, group->inputs[i], piece, worker->inputs[i]);
         }
         if (status)
             return status;
@@ -156,7 +156,7 @@ struct batch {
 };
 
 /* The group's first input is kept, to compare the others with. */
-static void keep_first(struct worker *worker, size_t g, const struct piece *piece,
+static void keep_first(struct worker *worker, size_t g, const struct tile_range *piece,
                        const uint8_t *data)
 {
     const struct run *run = worker->run;
@@ -168,7 +168,7 @@ static void keep_first(struct worker *worker, size_t g, const struct piece *piec
 }
 
 /* To each group those of the batch that are its next inputs; in the order of the series. */
-static void add_batch(struct worker *worker, const struct piece *piece, struct batch *batch)
+static void add_batch(struct worker *worker, const struct tile_range *piece, struct batch *batch)
 {
     struct run *run = worker->run;
     enum phema_dtype dtype = run->plan->series->tensors[piece->tensor].tensor.dtype;
@@ -184,7 +184,7 @@ static void add_batch(struct worker *worker, const struct piece *piece, struct b
             if (at == 0)
                 keep_first(worker, g, piece, batch->data[x]);
             else
-                blocks_compare(worker, state->equals, dtype, state->data, batch->data[x]);
+                tile_blocks_compare(worker, state->equals, dtype, state->data, batch->data[x]);
             inputs[n++] = batch->data[x];
         }
         if (n)
@@ -210,7 +210,7 @@ static bool take_turn(struct worker *worker, size_t k)
 
 /* Some inputs have to be copied: as many at a time as there are slots for. */
 static enum phema_status average_in_turn(struct worker *worker, uint64_t tile,
-                                         const struct piece *piece, struct phema_error *err)
+                                         const struct tile_range *piece, struct phema_error *err)
 {
     const struct run *run = worker->run;
     struct batch batch = {.n = 0};
@@ -222,7 +222,7 @@ static enum phema_status average_in_turn(struct worker *worker, uint64_t tile,
     for (size_t k = 0; k < run->plan->series->n; k++) {
         const uint8_t *data = NULL;
         enum phema_status status =
-            tile_take(&data, worker, k, tile, take_turn(worker, k), piece, batch.n, err);
+            tile_read_in_order(&data, worker, k, tile, take_turn(worker, k), piece, batch.n, err);
         if (status || worker->is_abandoned)
             return status;
         if (!data)
@@ -245,14 +245,14 @@ static bool are_views(const struct run *run, size_t i)
     if (run->n_read + run->n_direct)
         return false;
     for (size_t k = 0; k < series->n; k++) {
-        const struct phema_place *place = &series->snapshots[k].places[i];
-        if (series->snapshots[k].is_decoded || place->stride || place->parts)
+        const struct phema_tensor_location *place = &series->snapshots[k].places[i];
+        if (series->snapshots[k].is_compressed || place->stride || place->parts)
             return false;
     }
     return true;
 }
 
-PHEMA_FALLIBLE tile_average(struct worker *worker, uint64_t tile, const struct piece *piece,
+PHEMA_FALLIBLE tile_average(struct worker *worker, uint64_t tile, const struct tile_range *piece,
                             struct phema_error *err)
 {
     return are_views(worker->run, piece->tensor) ? average_together(worker, piece, err)

@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-/* tile_put.c - a tile of an output: narrowed, judged, and put to its place, or compared with what
+/* tile_write.c - a tile of an output: narrowed, judged, and put to its place, or compared with what
  * is there. */
 #include "compare_output.h"
-#include "tile_blocks.h"
 #include "phema/strbuf.h"
 #include "tile.h"
+#include "tile_blocks.h"
 
-static enum phema_status compare(const struct worker *worker, const struct piece *piece,
+static enum phema_status compare(const struct worker *worker, const struct tile_range *piece,
                                  const void *data, struct phema_error *err)
 {
     const struct run *run = worker->run;
     if (piece->n_tensors > 1)
-        return against_compare_stretch(run->against, piece->tensors, piece->n_tensors, piece->first,
-                                       piece->n_elems, data, err);
+        return compare_output_run(run->against, piece->tensors, piece->n_tensors, piece->first,
+                                  piece->n_elems, data, err);
     enum phema_status status = PHEMA_OK;
     for (size_t i = piece->tensor; i != SIZE_MAX && !status; i = run->next_alias[i])
-        status = against_compare(run->against, i, piece->first, piece->n_elems, data, err);
+        status = compare_output_compare(run->against, i, piece->first, piece->n_elems, data, err);
     return status;
 }
 
-PHEMA_FALLIBLE tile_put(const struct worker *worker, size_t output, const struct piece *piece,
-                        const void *data, struct phema_error *err)
+PHEMA_FALLIBLE tile_write(const struct worker *worker, size_t output,
+                          const struct tile_range *piece, const void *data, struct phema_error *err)
 {
     const struct run *run = worker->run;
     if (run->against)
         return compare(worker, piece, data, err);
     uint64_t *sum = worker->accounts ? &worker->accounts[output].sum : NULL;
     if (piece->n_tensors > 1)
-        return sink_put_stretch(run->sinks[output], piece->tensors, piece->n_tensors, piece->first,
-                                piece->n_elems, data, sum, err);
+        return sink_put_run(run->sinks[output], piece->tensors, piece->n_tensors, piece->first,
+                            piece->n_elems, data, sum, err);
     enum phema_status status = PHEMA_OK;
     for (size_t i = piece->tensor; i != SIZE_MAX && !status; i = run->next_alias[i])
         status = sink_put(run->sinks[output], i, piece->first, piece->n_elems, data, sum, err);
@@ -47,7 +47,7 @@ static enum phema_status fail_overflow(const struct worker *worker, size_t outpu
                       "%s: tensor '%s': %llu averages are too large for %s; %sallow --overflow "
                       "saturate",
                       run->outputs->items[output].path,
-                      phema_name_shown(&shown, tensor->name, tensor->name_size),
+                      phema_name_escape(&shown, tensor->name, tensor->name_size),
                       (unsigned long long)n, phema_dtype_name(dtype),
                       is_widened_by_f32 ? "write --dtype f32, or " : "");
 }
@@ -62,7 +62,7 @@ static enum phema_status fail_nan(const struct worker *worker, size_t output, si
                       "%s: tensor '%s': %llu averages are NaN and %llu infinite, as elements of "
                       "snapshots are; --nan keep writes them",
                       run->outputs->items[output].path,
-                      phema_name_shown(&shown, tensor->name, tensor->name_size),
+                      phema_name_escape(&shown, tensor->name, tensor->name_size),
                       (unsigned long long)counts->n_nan, (unsigned long long)counts->n_inf);
 }
 
@@ -83,8 +83,8 @@ static struct phema_narrow_counts narrow_elems(struct worker *worker, enum phema
     return counts;
 }
 
-PHEMA_FALLIBLE tile_judge(struct worker *worker, size_t output, size_t tensor,
-                          const struct phema_narrow_counts *counts, struct phema_error *err)
+PHEMA_FALLIBLE tile_check_values(struct worker *worker, size_t output, size_t tensor,
+                                 const struct phema_narrow_counts *counts, struct phema_error *err)
 {
     const struct run *run = worker->run;
     if ((counts->n_nan || counts->n_inf) && tensor < worker->nan_tensor)
@@ -98,26 +98,26 @@ PHEMA_FALLIBLE tile_judge(struct worker *worker, size_t output, size_t tensor,
 
 /* Which tensor of the tile it is that holds NaN, infinities, or what the dtype cannot: rare, so
  * that only then is each narrowed again by itself, to the same bytes. */
-static enum phema_status blame(struct worker *worker, size_t output, const struct piece *piece,
+static enum phema_status blame(struct worker *worker, size_t output, const struct tile_range *piece,
                                const struct phema_narrow_counts *found,
                                enum phema_accumulator accumulator, const void *row,
                                struct phema_error *err)
 {
     const struct run *run = worker->run;
     for (size_t b = 0; b < worker->n_blocks;) {
-        struct block part = blocks_next_part(worker, &b);
+        struct block part = tile_blocks_next_part(worker, &b);
         enum phema_dtype dtype = run->outputs->dtypes[part.tensor];
         struct phema_narrow_counts counts = *found;
         if (part.n_elems < piece->n_elems)
             counts = narrow_elems(worker, dtype, accumulator, row, part.first, part.n_elems);
-        enum phema_status status = tile_judge(worker, output, part.tensor, &counts, err);
+        enum phema_status status = tile_check_values(worker, output, part.tensor, &counts, err);
         if (status)
             return status;
     }
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE tile_narrow(struct worker *worker, size_t output, const struct piece *piece,
+PHEMA_FALLIBLE tile_narrow(struct worker *worker, size_t output, const struct tile_range *piece,
                            const void *row, enum phema_accumulator accumulator,
                            struct phema_error *err)
 {

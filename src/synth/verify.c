@@ -3,15 +3,15 @@
 #include <stdlib.h>
 
 #include "compare_output.h"
-#include "run_threads.h"
 #include "input_digests.h"
 #include "phema/synth.h"
+#include "run_threads.h"
 
 static enum phema_status check_unchanged(const struct run *run,
                                          const struct phema_checkpoint *checkpoint,
                                          struct phema_error *err)
 {
-    enum phema_status status = crew_check_inputs(run, err);
+    enum phema_status status = run_check_inputs_unchanged(run, err);
     return status ? status : phema_checkpoint_check_unchanged(checkpoint, err);
 }
 
@@ -23,7 +23,7 @@ static enum phema_status count(struct phema_verification *out, const struct run 
     if (!out->differences)
         return phema_fail_memory(err);
     for (size_t i = 0; i < n; i++) {
-        uint64_t n_elems = against_n_different(run->against, i);
+        uint64_t n_elems = compare_output_n_different(run->against, i);
         if (n_elems)
             out->differences[out->n++] = (struct phema_unequal){i, n_elems};
     }
@@ -32,11 +32,11 @@ static enum phema_status count(struct phema_verification *out, const struct run 
         out->sums = calloc(out->n_sums + 1, sizeof(*out->sums));
         if (!out->sums)
             return phema_fail_memory(err);
-        digests_of_output(out->sums, run, 0);
+        input_digests_of_output(out->sums, run, 0);
     }
-    out->n_elems = against_n_compared(run->against);
-    out->n_other_bytes = against_n_other_bytes(run->against);
-    out->n_tiles = cut_n_tiles(&run->cut);
+    out->n_elems = compare_output_n_compared(run->against);
+    out->n_other_bytes = compare_output_n_other_bytes(run->against);
+    out->n_tiles = tiling_n_tiles(&run->cut);
     out->n_taken = run->options.sample && run->options.sample < out->n_tiles ? run->options.sample
                                                                              : out->n_tiles;
     out->read_bytes = atomic_load(&run->done_bytes);
@@ -60,16 +60,16 @@ PHEMA_FALLIBLE phema_synth_verify(struct phema_verification *out, const struct p
     if (!status)
         status = run_start_devices(&run, err);
     if (!status)
-        status = against_open(&run.against, plan, outputs, checkpoint, err);
+        status = compare_output_open(&run.against, plan, outputs, checkpoint, err);
     if (!status)
-        status = crew_accumulate(&run, 0, &result, start_s, err); /* of one target */
+        status = run_pass(&run, 0, &result, start_s, err); /* of one target */
     if (!status)
         status = check_unchanged(&run, checkpoint, err);
     if (!status && !run.options.sample)
-        status = against_finish(run.against, err);
+        status = compare_output_finish(run.against, err);
     if (!status)
         status = count(&found, &run, err);
-    against_close(run.against);
+    compare_output_close(run.against);
     run_clear(&run);
     if (status) {
         phema_verification_clear(&found);

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#include "input_digests.h"
 #include "gpu/gpu_worker.h"
+#include "input_digests.h"
 #include "input_io.h"
 #include "tile.h"
 
@@ -32,19 +32,19 @@ PHEMA_FALLIBLE worker_init(struct worker *worker, struct run *run, unsigned inde
     const struct worker_buffers *sizes = &run->budget.buffers;
     worker->sums = aligned_alloc(64, sizes->sums);
     worker->written = aligned_alloc(64, sizes->written);
-    if (run->feeder)
-        worker->feed = feed_open(run, index);
+    if (run->gpu_run)
+        worker->feed = gpu_worker_open(run, index);
     /* whole units, as C17 wants them; at least one, so that it is never NULL */
     size_t n_units = sizes->copied / PHEMA_INPUT_ALIGNMENT + 1;
-    worker->slots = run->feeder
-                        ? feed_slots(worker->feed)
+    worker->slots = run->gpu_run
+                        ? gpu_worker_slots(worker->feed)
                         : aligned_alloc(PHEMA_INPUT_ALIGNMENT, n_units * PHEMA_INPUT_ALIGNMENT);
     worker->references = aligned_alloc(64, sizes->references + 64);
     worker->inputs = calloc(run->plan->series->n, sizeof(*worker->inputs));
     if (run->progress)
         worker->accounts = calloc(run->outputs->m + 1, sizeof(*worker->accounts));
     if (run->digests)
-        worker->digests = digests_new_sums(run);
+        worker->digests = input_digests_new_sums(run);
     bool has_accounts = (worker->accounts || !run->progress) && (worker->digests || !run->digests);
     if (has_accounts && worker->sums && worker->slots && worker->written && worker->references &&
         worker->inputs && alloc_states(worker))
@@ -56,9 +56,9 @@ PHEMA_FALLIBLE worker_init(struct worker *worker, struct run *run, unsigned inde
 void worker_clear(struct worker *worker)
 {
     free(worker->sums);
-    if (!worker->run || !worker->run->feeder)
+    if (!worker->run || !worker->run->gpu_run)
         free(worker->slots);
-    feed_close(worker->feed);
+    gpu_worker_close(worker->feed);
     worker->feed = NULL;
     free(worker->written);
     free(worker->references);
@@ -94,9 +94,9 @@ static bool is_cold(struct worker *worker)
 static bool is_done(const struct run *run, uint64_t first, uint64_t end)
 {
     size_t hint = 0;
-    for (uint64_t t = first; t < end && t < cut_n_tiles(&run->cut) && run->progress; t++) {
-        struct piece piece = cut_tile(&run->cut, t, &hint);
-        if (!progress_has(run->progress, &piece))
+    for (uint64_t t = first; t < end && t < tiling_n_tiles(&run->cut) && run->progress; t++) {
+        struct tile_range piece = tiling_tile(&run->cut, t, &hint);
+        if (!journal_writer_has(run->progress, &piece))
             return false;
     }
     return run->progress != NULL;
@@ -109,10 +109,10 @@ static void ask_ahead(struct worker *worker, uint64_t job)
     uint64_t n = run->cut.tiles_per_job;
     bool asks = is_cold(worker) || !worker->has_asked;
     if (!worker->has_asked)
-        inputs_ask(run, job * n, (job + 1) * n, asks);
+        input_io_prefetch(run, job * n, (job + 1) * n, asks);
     uint64_t next = job + run->budget.n_threads;
     if (next < run->cut.n_jobs && !is_done(run, next * n, (next + 1) * n))
-        inputs_ask(run, next * n, (next + 1) * n, asks);
+        input_io_prefetch(run, next * n, (next + 1) * n, asks);
     worker->has_asked = true;
 }
 
@@ -122,8 +122,8 @@ static enum phema_status do_job(struct worker *worker, uint64_t job, struct phem
     const struct phema_series *series = run->plan->series;
     uint64_t first = job * run->cut.tiles_per_job;
     uint64_t end = first + run->cut.tiles_per_job;
-    if (end > cut_n_tiles(&run->cut))
-        end = cut_n_tiles(&run->cut);
+    if (end > tiling_n_tiles(&run->cut))
+        end = tiling_n_tiles(&run->cut);
     uint64_t read_bytes = 0;               /* of all snapshots */
     uint64_t held = first, held_bytes = 0; /* of one: since this tile */
     size_t hint = 0;
@@ -131,20 +131,20 @@ static enum phema_status do_job(struct worker *worker, uint64_t job, struct phem
     if (!run->options.sample && !is_done(run, first, end))
         ask_ahead(worker, job);
     for (uint64_t t = first; t < end && !worker->is_abandoned; t++) {
-        struct piece piece = cut_tile(&run->cut, t, &hint);
-        bool is_taken = run_takes(run, t, &piece);
+        struct tile_range piece = tiling_tile(&run->cut, t, &hint);
+        bool is_taken = run_includes_tile(run, t, &piece);
         enum phema_status status =
-            is_taken ? tile_do(worker, t, &piece, err) : tile_pass(worker, t, err);
+            is_taken ? tile_process(worker, t, &piece, err) : tile_skip(worker, t, err);
         if (!status && is_taken && run->progress && !worker->is_abandoned)
-            status = progress_note(run->progress, &piece, worker, err);
+            status = journal_writer_note(run->progress, &piece, worker, err);
         if (status)
             return status;
         enum phema_dtype dtype = series->tensors[piece.tensor].tensor.dtype;
         uint64_t size = is_taken ? phema_dtype_bytes(dtype, piece.n_elems) : 0;
         read_bytes += is_taken ? run_read_bytes(run, &piece) : 0;
         held_bytes += size;
-        if (t + 1 == end || held_bytes + size > run->held_bytes) {
-            inputs_release(run, held, t + 1, t + 1 == end);
+        if (t + 1 == end || held_bytes + size > run->max_mapped_bytes) {
+            input_io_evict(run, held, t + 1, t + 1 == end);
             held = t + 1;
             held_bytes = 0;
         }
@@ -152,7 +152,7 @@ static enum phema_status do_job(struct worker *worker, uint64_t job, struct phem
             atomic_store_explicit(&run->tensor, piece.tensor, memory_order_relaxed);
     }
     uint64_t before = atomic_fetch_add_explicit(&run->done_bytes, read_bytes, memory_order_relaxed);
-    phema_ledger_mark(run->options.ledger, before + read_bytes, run->total_bytes);
+    phema_memory_profile_mark(run->options.ledger, before + read_bytes, run->total_bytes);
     return PHEMA_OK;
 }
 

@@ -32,10 +32,10 @@ struct worker {
     const uint8_t **inputs; /* [series->n] */
     struct block *blocks;   /* [n_blocks] of the tile at hand */
     size_t n_blocks;
-    const struct ruled *ruled;  /* what the tensors of the tile follow */
-    uint8_t *equals;            /* of all groups */
-    struct group_state *states; /* [max_groups] */
-    struct feed *feed;          /* to a device; NULL: the processor adds up */
+    const struct rule_state *ruled; /* what the tensors of the tile follow */
+    uint8_t *equals;                /* of all groups */
+    struct group_state *states;     /* [max_groups] */
+    struct feed *feed;              /* to a device; NULL: the processor adds up */
     struct phema_narrow_counts counts;
     struct phema_hash_sum *digests; /* of what was read (digests.h); NULL: that is not wanted */
     struct tile_account *accounts;  /* [outputs->m] of the tile at hand; NULL: no journal is kept */

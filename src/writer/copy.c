@@ -153,7 +153,7 @@ PHEMA_FALLIBLE phema_writer_open_copy(struct phema_writer **out, const char *pat
         status = fail_cut(err, source);
     if (!status)
         status = writer_begin(&writer, path, options, err);
-    if (!status && !writer_goes_on(writer, size_bytes))
+    if (!status && !writer_resumes(writer, size_bytes))
         status = writer_copy(writer, descriptor, source, size_bytes, err);
     (void)close(descriptor);
     return writer_hand_over(out, writer, status);

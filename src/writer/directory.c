@@ -244,7 +244,7 @@ static enum phema_status begin_named(struct phema_writer **out,
     if (!name[0] || strchr(name, '/') || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return phema_fail(err, PHEMA_ERR_OUTPUT,
                           "%s: expected the name of a file in it, found '%s'", directory->path,
-                          phema_name_shown(&shown, name, strlen(name)));
+                          phema_name_escape(&shown, name, strlen(name)));
     char *path = NULL;
     char *partial_path = NULL;
     enum phema_status status = PHEMA_OK;
@@ -269,7 +269,7 @@ PHEMA_FALLIBLE phema_writer_directory_add(struct phema_writer **out,
 {
     struct phema_writer *writer = NULL;
     enum phema_status status = begin_named(&writer, directory, name, err);
-    if (!status && !writer_goes_on(writer, size_bytes))
+    if (!status && !writer_resumes(writer, size_bytes))
         status = writer_allocate(writer, size_bytes, err);
     if (!status)
         writer->is_fresh = size_bytes > 0;

@@ -1,6 +1,6 @@
 /* directory.h - inside the writer room: a directory while it is written. */
-#ifndef PHEMA_WRITER_DIRECTORY_H
-#define PHEMA_WRITER_DIRECTORY_H
+#ifndef WRITER_DIRECTORY_H
+#define WRITER_DIRECTORY_H
 
 #include "partial.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* contents.c - what a directory holds: looked at before anything of it is removed. */
+/* directory_entries.c - what a directory holds: looked at before anything of it is removed. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +38,7 @@ static enum phema_status check_entry(int descriptor, const char *name, bool is_l
 {
     struct stat st;
     struct phema_name_buffer shown;
-    (void)phema_name_shown(&shown, name, strlen(name));
+    (void)phema_name_escape(&shown, name, strlen(name));
     bool is_file = fstatat(descriptor, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
     if (!is_file)
         return phema_fail(err, PHEMA_ERR_OUTPUT,

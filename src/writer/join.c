@@ -19,8 +19,8 @@ PHEMA_FALLIBLE phema_writer_join_open(struct phema_writer_join **out, const char
     if (!join)
         return phema_fail_memory(err);
     *join = (struct phema_writer_join){.options = *options, .descriptor = -1};
-    join->path = marker_base_of(path);
-    join->directory = join->path ? marker_directory_of(join->path) : NULL;
+    join->path = part_marker_base_of(path);
+    join->directory = join->path ? part_marker_directory_of(join->path) : NULL;
     enum phema_status status = PHEMA_OK;
     if (!join->directory || asprintf(&join->partial_path, "%s.partial", join->path) < 0) {
         join->partial_path = NULL;
@@ -104,7 +104,7 @@ static enum phema_status put_digits(const struct phema_writer_join *join, int de
  * here does the same again. */
 static enum phema_status put_sums(const struct phema_writer_join *join, struct phema_error *err)
 {
-    const struct marker *wanted = &join->first;
+    const struct part_marker *wanted = &join->first;
     if (!wanted->n_sums)
         return PHEMA_OK;
     if (!wanted->is_directory)
@@ -169,7 +169,7 @@ PHEMA_FALLIBLE phema_writer_join_commit(struct phema_writer_join *join, struct p
 {
     enum phema_status status = publish(join, err);
     for (uint64_t part = 1; part <= join->n_parts && !status; part++) {
-        char *path = marker_path(join->path, part, join->n_parts);
+        char *path = part_marker_path(join->path, part, join->n_parts);
         if (!path)
             status = phema_fail_memory(err);
         else if (unlink(path) && errno != ENOENT)
@@ -190,7 +190,7 @@ void phema_writer_join_abandon(struct phema_writer_join *join)
         return;
     if (join->descriptor >= 0)
         (void)close(join->descriptor);
-    marker_clear(&join->first);
+    part_marker_clear(&join->first);
     free(join->path);
     free(join->partial_path);
     free(join->directory);

@@ -18,8 +18,8 @@
 
 static enum phema_status find_division(struct phema_writer_join *join, struct phema_error *err)
 {
-    struct marker_list list = {0};
-    enum phema_status status = marker_list_make(&list, join->directory, join->path, err);
+    struct part_marker_list list = {0};
+    enum phema_status status = part_marker_list_make(&list, join->directory, join->path, err);
     if (!status && !list.n)
         status = phema_fail(err, PHEMA_ERR_OUTPUT,
                             "%s: no parts of it are here; synth --part writes them", join->path);
@@ -32,13 +32,13 @@ static enum phema_status find_division(struct phema_writer_join *join, struct ph
                                 (unsigned long long)list.items[i].n_parts);
     if (!status)
         join->n_parts = list.items[0].n_parts;
-    marker_list_clear(&list);
+    part_marker_list_clear(&list);
     return status;
 }
 
 /* A list of numbers, "2, 5-7". */
 struct numbers {
-    struct phema_text text;
+    struct phema_strbuf text;
     uint64_t first, last, n;
 };
 
@@ -46,11 +46,12 @@ static void end_run(struct numbers *numbers)
 {
     if (!numbers->first)
         return;
-    phema_text_printf(&numbers->text, "%s%llu", numbers->text.size ? ", " : "",
-                      (unsigned long long)numbers->first);
+    phema_strbuf_printf(&numbers->text, "%s%llu", numbers->text.size ? ", " : "",
+                        (unsigned long long)numbers->first);
     if (numbers->last > numbers->first)
-        phema_text_printf(&numbers->text, "%s%llu", numbers->last > numbers->first + 1 ? "-" : ", ",
-                          (unsigned long long)numbers->last);
+        phema_strbuf_printf(&numbers->text, "%s%llu",
+                            numbers->last > numbers->first + 1 ? "-" : ", ",
+                            (unsigned long long)numbers->last);
     numbers->first = 0;
 }
 
@@ -71,31 +72,32 @@ static enum phema_status fail_missing(const struct phema_writer_join *join,
     static const char *const words[] = {[MARKER_ABSENT] = "not here",
                                         [MARKER_UNFINISHED] = "not finished",
                                         [MARKER_RUNNING] = "being written"};
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     for (size_t s = 0; s < MARKER_DONE; s++) {
         if (!states[s].n)
             continue;
         end_run(&states[s]);
-        phema_text_printf(&text, "%s%s %s %s %s", text.size ? ", " : "",
-                          states[s].n == 1 ? "part" : "parts", states[s].text.data,
-                          states[s].n == 1 ? "is" : "are", words[s]);
+        phema_strbuf_printf(&text, "%s%s %s %s %s", text.size ? ", " : "",
+                            states[s].n == 1 ? "part" : "parts", states[s].text.data,
+                            states[s].n == 1 ? "is" : "are", words[s]);
     }
-    enum phema_status status = phema_text_check(&text, err);
+    enum phema_status status = phema_strbuf_check(&text, err);
     if (!status)
         status = phema_fail(err, PHEMA_NO, "%s: of %llu parts, %s; nothing was changed", join->path,
                             (unsigned long long)join->n_parts, text.data);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
     return status;
 }
 
-static enum phema_status compare(const struct phema_writer_join *join, const struct marker *marker,
-                                 uint64_t part, struct phema_error *err)
+static enum phema_status compare(const struct phema_writer_join *join,
+                                 const struct part_marker *marker, uint64_t part,
+                                 struct phema_error *err)
 {
     bool is_alike = strcmp(marker->digest, join->first.digest) == 0 &&
                     marker->is_directory == join->first.is_directory &&
                     marker->n_files == join->first.n_files;
     for (size_t f = 0; f < marker->n_files && is_alike; f++) {
-        const struct marker_file *file = &marker->files[f], *wanted = &join->first.files[f];
+        const struct part_marker_file *file = &marker->files[f], *wanted = &join->first.files[f];
         is_alike = file->size_bytes == wanted->size_bytes && !file->name == !wanted->name &&
                    (!file->name || strcmp(file->name, wanted->name) == 0);
     }
@@ -110,7 +112,7 @@ static enum phema_status compare(const struct phema_writer_join *join, const str
 }
 
 /* What was read for all parts together. */
-static void add_sums(struct phema_writer_join *join, const struct marker *marker)
+static void add_sums(struct phema_writer_join *join, const struct part_marker *marker)
 {
     for (size_t k = 0; k < marker->n_sums; k++)
         phema_hash_sum_add(&join->first.sums[k].sum, &marker->sums[k].sum);
@@ -123,9 +125,9 @@ static enum phema_status check_markers(struct phema_writer_join *join, struct ph
     bool are_all_done = true;
     enum phema_status status = PHEMA_OK, unlike = PHEMA_OK;
     for (uint64_t part = 1; part <= join->n_parts && !status; part++) {
-        struct marker marker = {0};
-        char *path = marker_path(join->path, part, join->n_parts);
-        status = path ? marker_read(&marker, path, err) : phema_fail_memory(err);
+        struct part_marker marker = {0};
+        char *path = part_marker_path(join->path, part, join->n_parts);
+        status = path ? part_marker_read(&marker, path, err) : phema_fail_memory(err);
         free(path);
         if (status)
             break;
@@ -135,18 +137,18 @@ static enum phema_status check_markers(struct phema_writer_join *join, struct ph
             add_number(&states[marker.state], part);
         } else if (!join->first.files) {
             join->first = marker;
-            marker = (struct marker){0};
+            marker = (struct part_marker){0};
         } else if (!unlike) {
             unlike = compare(join, &marker, part, err);
             if (!unlike)
                 add_sums(join, &marker);
         }
-        marker_clear(&marker);
+        part_marker_clear(&marker);
     }
     if (!status && !are_all_done)
         status = fail_missing(join, states, err);
     for (size_t s = 0; s < MARKER_DONE; s++)
-        phema_text_clear(&states[s].text);
+        phema_strbuf_clear(&states[s].text);
     return status ? status : unlike;
 }
 
@@ -162,11 +164,11 @@ static enum phema_status open_partial(bool *is_locked, struct phema_writer_join 
                          is_directory ? O_RDONLY : O_RDWR, is_directory ? S_IFDIR : S_IFREG, err);
     if (status || join->descriptor < 0) /* absent: said when the markers are known */
         return status;
-    return parts_lock(is_locked, join->descriptor, LOCK_EX, join->path, err);
+    return part_lock(is_locked, join->descriptor, LOCK_EX, join->path, err);
 }
 
 static enum phema_status check_name(const struct phema_writer_join *join, const struct stat *st,
-                                    const struct marker_file *file, struct phema_error *err)
+                                    const struct part_marker_file *file, struct phema_error *err)
 {
     char *path = NULL;
     if (asprintf(&path, "%s%s%s", join->partial_path, file->name ? "/" : "",
@@ -178,7 +180,7 @@ static enum phema_status check_name(const struct phema_writer_join *join, const 
 }
 
 static enum phema_status check_size(const struct phema_writer_join *join, int descriptor,
-                                    const struct marker_file *file, struct phema_error *err)
+                                    const struct part_marker_file *file, struct phema_error *err)
 {
     struct stat st;
     if (fstat(descriptor, &st))
@@ -195,7 +197,8 @@ static enum phema_status check_size(const struct phema_writer_join *join, int de
 
 /* Each file at its size, and safe on disk where the parts have not seen to that. */
 static enum phema_status check_file_inside(struct phema_writer_join *join,
-                                           const struct marker_file *file, struct phema_error *err)
+                                           const struct part_marker_file *file,
+                                           struct phema_error *err)
 {
     int descriptor = -1;
     char *path = NULL;
@@ -235,9 +238,10 @@ static enum phema_status check_no_strangers(const struct phema_writer_join *join
             is_known = strcmp(join->first.files[f].name, entry->d_name) == 0;
         struct phema_name_buffer shown;
         if (!is_known)
-            status = phema_fail(
-                err, PHEMA_ERR_OUTPUT, "%s: holds '%s', which no part has written; remove it",
-                join->partial_path, phema_name_shown(&shown, entry->d_name, strlen(entry->d_name)));
+            status = phema_fail(err, PHEMA_ERR_OUTPUT,
+                                "%s: holds '%s', which no part has written; remove it",
+                                join->partial_path,
+                                phema_name_escape(&shown, entry->d_name, strlen(entry->d_name)));
     }
     if (!status && errno)
         status = writer_fail_errno(err, join->partial_path, "cannot be listed", errno);
@@ -248,7 +252,7 @@ static enum phema_status check_no_strangers(const struct phema_writer_join *join
 static enum phema_status check_partial(struct phema_writer_join *join, struct phema_error *err)
 {
     struct stat st;
-    const struct marker *wanted = &join->first;
+    const struct part_marker *wanted = &join->first;
     if (join->descriptor < 0)
         return phema_fail(err, PHEMA_ERR_OUTPUT,
                           "%s: is gone, though all parts of it are done; remove all %s.part-*, and "
@@ -278,7 +282,7 @@ static enum phema_status check_partial(struct phema_writer_join *join, struct ph
 static bool is_already_published(const struct phema_writer_join *join)
 {
     struct stat st;
-    const struct marker *wanted = &join->first;
+    const struct part_marker *wanted = &join->first;
     if (join->is_begun || !wanted->inode || lstat(join->path, &st) ||
         (uint64_t)st.st_ino != wanted->inode)
         return false;

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "partial.h"
-#include "phema/cleanup.h"
 #include "phema/checksum.h"
+#include "phema/cleanup.h"
 
 static const char magic[] = "posthoc-ema journal 1 ";
 

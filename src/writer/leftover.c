@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "partial.h"
 #include "part.h"
+#include "partial.h"
 
 #define WRITE_OF_OTHERS ((mode_t)(S_IWGRP | S_IWOTH))
 #define READ_OF_OTHERS  ((mode_t)(S_IRGRP | S_IROTH))
@@ -115,7 +115,7 @@ static mode_t find_umask(void)
 mode_t writer_usual_write(const char *path)
 {
     struct stat st;
-    char *directory = marker_directory_of(path);
+    char *directory = part_marker_directory_of(path);
     int probe = directory ? open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666) : -1;
     mode_t mode = probe >= 0 && fstat(probe, &st) == 0 ? st.st_mode : 0666 & ~find_umask();
     if (probe >= 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* parts.c - one process' part of an output. Nothing here relies on locks alone, since network
+/* part.c - one process' part of an output. Nothing here relies on locks alone, since network
  * filesystems may have none that reach over machines: what is shared is never emptied, only brought
  * to its size, which is the same for all parts that go together; and a part writes what it is part
  * of into its marker before it looks at those of the others, so that of two that do not go together
@@ -31,8 +31,8 @@ static enum phema_status fail_memory(const char *path, struct phema_error *err)
 
 /* ---- Files that several parts make ---- */
 
-PHEMA_FALLIBLE parts_open(int *out, bool *is_new, int directory, const char *name, const char *path,
-                          struct phema_error *err)
+PHEMA_FALLIBLE part_open(int *out, bool *is_new, int directory, const char *name, const char *path,
+                         struct phema_error *err)
 {
     *out = openat(directory, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
                   WRITER_PARTIAL_MODE);
@@ -61,13 +61,13 @@ static enum phema_status lock_marker(bool *is_named, struct phema_writer_part *p
 {
     bool is_locked = false;
     enum phema_status status =
-        parts_lock(&is_locked, part->marker, LOCK_EX, part->marker_path, err);
+        part_lock(&is_locked, part->marker, LOCK_EX, part->part_marker_path, err);
     if (!status && !is_locked)
         status = phema_fail(err, PHEMA_ERR_OUTPUT,
                             "%s: part %llu of %llu is being written by another run", part->path,
                             (unsigned long long)part->options->part,
                             (unsigned long long)part->options->n_parts);
-    *is_named = writer_is_still_named(part->marker, part->marker_path);
+    *is_named = writer_is_still_named(part->marker, part->part_marker_path);
     return status;
 }
 
@@ -77,8 +77,8 @@ static enum phema_status open_marker(struct phema_writer_part *part, struct phem
 {
     for (int attempt = 0; attempt < 16; attempt++) {
         bool is_new = false;
-        enum phema_status status =
-            parts_open(&part->marker, &is_new, AT_FDCWD, part->marker_path, part->marker_path, err);
+        enum phema_status status = part_open(&part->marker, &is_new, AT_FDCWD,
+                                             part->part_marker_path, part->part_marker_path, err);
         if (status)
             return status;
         if (part->marker < 0)
@@ -87,7 +87,7 @@ static enum phema_status open_marker(struct phema_writer_part *part, struct phem
         status = lock_marker(&is_named, part, err);
         if (!status && is_named && is_new) {
             part->is_ours = true;
-            status = phema_cleanup_add_partial(&part->entry, part->marker_path, false, err);
+            status = phema_cleanup_add_partial(&part->entry, part->part_marker_path, false, err);
         }
         if (status || is_named)
             return status;
@@ -103,8 +103,8 @@ static enum phema_status write_marker(const struct phema_writer_part *part, bool
     struct stat st;
     if (fstat(part->descriptor, &st))
         return writer_fail_errno(err, part->path, "cannot be examined", errno);
-    return marker_write(part->marker, part->marker_path, part->options, (uint64_t)st.st_ino,
-                        is_done, err);
+    return part_marker_write(part->marker, part->part_marker_path, part->options,
+                             (uint64_t)st.st_ino, is_done, err);
 }
 
 /* From here on what the marker said before is void. */
@@ -113,7 +113,7 @@ static enum phema_status begin_marker(struct phema_writer_part *part, struct phe
     enum phema_status status = PHEMA_OK;
     phema_cleanup_hold();
     if (!part->entry)
-        status = phema_cleanup_add_partial(&part->entry, part->marker_path, false, err);
+        status = phema_cleanup_add_partial(&part->entry, part->part_marker_path, false, err);
     if (!status) {
         part->is_ours = true;
         status = write_marker(part, false, err);
@@ -146,8 +146,8 @@ static bool is_partial_there(const struct phema_writer_part *part)
 static enum phema_status check_other(const struct phema_writer_part *part, const char *path,
                                      struct phema_error *err)
 {
-    struct marker marker = {0};
-    enum phema_status status = marker_read(&marker, path, err);
+    struct part_marker marker = {0};
+    enum phema_status status = part_marker_read(&marker, path, err);
     if (status)
         return status;
     if (*marker.digest && strcmp(marker.digest, part->options->digest) != 0)
@@ -161,7 +161,7 @@ static enum phema_status check_other(const struct phema_writer_part *part, const
                        "%s: %s says that its part is done, but %s.partial is not what it has "
                        "left; to start anew, remove all %s.part-*",
                        part->path, last_name(path), last_name(part->path), last_name(part->path));
-    marker_clear(&marker);
+    part_marker_clear(&marker);
     return status;
 }
 
@@ -169,16 +169,16 @@ static enum phema_status check_other(const struct phema_writer_part *part, const
 static enum phema_status check_others(bool *is_alone, const struct phema_writer_part *part,
                                       struct phema_error *err)
 {
-    struct marker_list list = {0};
+    struct part_marker_list list = {0};
     *is_alone = true;
-    enum phema_status status = marker_list_make(&list, part->directory, part->path, err);
+    enum phema_status status = part_marker_list_make(&list, part->directory, part->path, err);
     for (size_t i = 0; i < list.n && !status; i++) {
-        const struct marker_name *name = &list.items[i];
+        const struct part_marker_name *name = &list.items[i];
         bool is_alike = name->n_parts == part->options->n_parts;
         if (is_alike && name->part == part->options->part)
             continue;
         *is_alone = false;
-        char *path = marker_path(part->path, name->part, name->n_parts);
+        char *path = part_marker_path(part->path, name->part, name->n_parts);
         if (!path)
             status = fail_memory(part->path, err);
         else if (!is_alike)
@@ -187,7 +187,7 @@ static enum phema_status check_others(bool *is_alone, const struct phema_writer_
             status = check_other(part, path, err);
         free(path);
     }
-    marker_list_clear(&list);
+    part_marker_list_clear(&list);
     return status;
 }
 
@@ -199,7 +199,7 @@ static enum phema_status open_partial(struct phema_writer_part *part, struct phe
     bool is_new = false;
     const char *path = part->partial_path;
     if (!part->options->is_directory)
-        return parts_open(&part->descriptor, &is_new, AT_FDCWD, path, path, err);
+        return part_open(&part->descriptor, &is_new, AT_FDCWD, path, path, err);
     return writer_make_directory(&part->descriptor, &is_new, part->path, path, err);
 }
 
@@ -212,7 +212,7 @@ static enum phema_status share_partial(struct phema_writer_part *part, struct ph
         if (part->descriptor < 0) /* an ordinary run has just ended */
             continue;
         bool is_locked = false;
-        status = parts_lock(&is_locked, part->descriptor, LOCK_SH, part->path, err);
+        status = part_lock(&is_locked, part->descriptor, LOCK_SH, part->path, err);
         if (!status && !is_locked)
             status = writer_fail_locked(part->path, err);
         if (status || writer_is_still_named(part->descriptor, part->partial_path))
@@ -254,7 +254,7 @@ static enum phema_status check_names(const struct phema_writer_part *part, struc
             return phema_fail(err, PHEMA_ERR_OUTPUT,
                               "%s: the name '%s' is not UTF-8, and what is written in parts has to "
                               "have such names",
-                              part->path, phema_name_shown(&shown, name, strlen(name)));
+                              part->path, phema_name_escape(&shown, name, strlen(name)));
     }
     return PHEMA_OK;
 }
@@ -267,14 +267,14 @@ static enum phema_status new_part(struct phema_writer_part **out, const char *pa
     if (!part)
         return fail_memory(path, err);
     *part = (struct phema_writer_part){.options = options, .marker = -1, .descriptor = -1};
-    part->path = marker_base_of(path);
+    part->path = part_marker_base_of(path);
     if (part->path) {
-        part->directory = marker_directory_of(part->path);
-        part->marker_path = marker_path(part->path, options->part, options->n_parts);
+        part->directory = part_marker_directory_of(part->path);
+        part->part_marker_path = part_marker_path(part->path, options->part, options->n_parts);
         if (asprintf(&part->partial_path, "%s.partial", part->path) < 0)
             part->partial_path = NULL;
     }
-    if (!part->directory || !part->marker_path || !part->partial_path) {
+    if (!part->directory || !part->part_marker_path || !part->partial_path) {
         phema_writer_part_abandon(part);
         return fail_memory(path, err);
     }
@@ -325,7 +325,7 @@ static void close_part(struct phema_writer_part *part)
     free(part->path);
     free(part->partial_path);
     free(part->directory);
-    free(part->marker_path);
+    free(part->part_marker_path);
     free(part);
 }
 
@@ -369,7 +369,7 @@ void phema_writer_part_abandon(struct phema_writer_part *part)
 {
     if (!part)
         return;
-    if (part->is_ours && part->marker >= 0 && part->marker_path)
-        (void)unlink(part->marker_path);
+    if (part->is_ours && part->marker >= 0 && part->part_marker_path)
+        (void)unlink(part->part_marker_path);
     close_part(part);
 }

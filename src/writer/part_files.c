@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "partial.h"
 #include "part.h"
+#include "partial.h"
 
 /* Brought to its size, and never emptied: others may be writing it. */
 static enum phema_status bring_to_size(struct phema_writer *writer, uint64_t size_bytes,
@@ -39,7 +39,7 @@ static enum phema_status open_inside(int *out, const struct phema_writer_part *p
     bool is_new = false;
     if (asprintf(&path, "%s/%s", part->partial_path, name) < 0)
         return phema_fail_memory(err);
-    enum phema_status status = parts_open(out, &is_new, part->descriptor, name, path, err);
+    enum phema_status status = part_open(out, &is_new, part->descriptor, name, path, err);
     if (!status && *out < 0)
         status = writer_fail_errno(err, path, "cannot be written", ENOENT);
     free(path);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* marker.c - how far a part is: the lock on its marker, and the JSON in it. A marker whose text is
- * not whole is that of a part that has just begun or was killed: not done, and nothing more is
- * concluded. */
+/* part_marker.c - how far a part is: the lock on its marker, and the JSON in it. A marker whose
+ * text is not whole is that of a part that has just begun or was killed: not done, and nothing more
+ * is concluded. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "partial.h"
 #include "part.h"
+#include "partial.h"
 #include "phema/json.h"
 
 /* What a directory of a hundred thousand files needs; more is none of ours. */
@@ -25,8 +25,8 @@
 #define LOCK_ATTEMPTS 20
 #define LOCK_PAUSE_NS 25000000
 
-PHEMA_FALLIBLE parts_lock(bool *is_locked, int descriptor, int operation, const char *path,
-                          struct phema_error *err)
+PHEMA_FALLIBLE part_lock(bool *is_locked, int descriptor, int operation, const char *path,
+                         struct phema_error *err)
 {
     *is_locked = true;
     for (int attempt = 0; attempt < LOCK_ATTEMPTS; attempt++) {
@@ -48,7 +48,7 @@ PHEMA_FALLIBLE parts_lock(bool *is_locked, int descriptor, int operation, const 
 /* ---- What is in them ---- */
 
 /* PHEMA_NO: not all of it is there. */
-static enum phema_status read_files(struct marker *marker, const struct phema_json *files,
+static enum phema_status read_files(struct part_marker *marker, const struct phema_json *files,
                                     struct phema_error *err)
 {
     size_t n = phema_json_length(files);
@@ -57,7 +57,7 @@ static enum phema_status read_files(struct marker *marker, const struct phema_js
         return phema_fail_memory(err);
     for (size_t f = 0; f < n; f++) {
         const struct phema_json *item = phema_json_at(files, f);
-        struct marker_file *file = &marker->files[marker->n_files++];
+        struct part_marker_file *file = &marker->files[marker->n_files++];
         size_t size = 0;
         const char *name = phema_json_string(phema_json_get(item, "name"), &size);
         if (!phema_json_u64(&file->size_bytes, phema_json_get(item, "bytes")) ||
@@ -71,7 +71,7 @@ static enum phema_status read_files(struct marker *marker, const struct phema_js
 }
 
 /* PHEMA_NO: not all of it is there, or it lies outside of the first file. */
-static enum phema_status read_sums(struct marker *marker, const struct phema_json *sums,
+static enum phema_status read_sums(struct part_marker *marker, const struct phema_json *sums,
                                    struct phema_error *err)
 {
     size_t n = phema_json_length(sums);
@@ -93,8 +93,8 @@ static enum phema_status read_sums(struct marker *marker, const struct phema_jso
     return PHEMA_OK;
 }
 
-static enum phema_status read_document(struct marker *marker, const struct phema_json *document,
-                                       struct phema_error *err)
+static enum phema_status read_document(struct part_marker *marker,
+                                       const struct phema_json *document, struct phema_error *err)
 {
     size_t size = 0;
     const char *digest = phema_json_string(phema_json_get(document, "digest"), &size);
@@ -113,7 +113,7 @@ static enum phema_status read_document(struct marker *marker, const struct phema
 }
 
 /* PHEMA_NO: not all of it is there. */
-static enum phema_status read_text(struct marker *marker, struct phema_span text,
+static enum phema_status read_text(struct part_marker *marker, struct phema_span text,
                                    struct phema_error *err)
 {
     struct phema_json *document = NULL;
@@ -125,15 +125,15 @@ static enum phema_status read_text(struct marker *marker, struct phema_span text
 }
 
 /* What is not whole is unfinished. */
-static enum phema_status read_again(struct marker *marker, struct phema_span text,
+static enum phema_status read_again(struct part_marker *marker, struct phema_span text,
                                     struct phema_error *err)
 {
-    marker_clear(marker);
+    part_marker_clear(marker);
     marker->state = MARKER_UNFINISHED;
     enum phema_status status = read_text(marker, text, err);
     if (status != PHEMA_NO)
         return status;
-    marker_clear(marker);
+    part_marker_clear(marker);
     marker->state = MARKER_UNFINISHED;
     return PHEMA_OK;
 }
@@ -156,7 +156,7 @@ static enum phema_status read_bytes(size_t *size, int descriptor, uint8_t *data,
     return PHEMA_OK;
 }
 
-static enum phema_status read_open(struct marker *marker, int descriptor, const char *path,
+static enum phema_status read_open(struct part_marker *marker, int descriptor, const char *path,
                                    struct phema_error *err)
 {
     struct stat st;
@@ -182,9 +182,9 @@ static enum phema_status read_open(struct marker *marker, int descriptor, const 
     return status;
 }
 
-PHEMA_FALLIBLE marker_read(struct marker *out, const char *path, struct phema_error *err)
+PHEMA_FALLIBLE part_marker_read(struct part_marker *out, const char *path, struct phema_error *err)
 {
-    struct marker marker = {0};
+    struct part_marker marker = {0};
     int descriptor = -1;
     enum phema_status status =
         writer_open_left(&descriptor, AT_FDCWD, path, path, O_RDONLY, S_IFREG, err);
@@ -193,19 +193,19 @@ PHEMA_FALLIBLE marker_read(struct marker *out, const char *path, struct phema_er
     if (descriptor >= 0)
         (void)close(descriptor);
     if (status)
-        marker_clear(&marker);
+        part_marker_clear(&marker);
     else
         *out = marker;
     return status;
 }
 
-void marker_clear(struct marker *marker)
+void part_marker_clear(struct part_marker *marker)
 {
     for (size_t f = 0; f < marker->n_files; f++)
         free(marker->files[f].name);
     free(marker->files);
     free(marker->sums);
-    *marker = (struct marker){0};
+    *marker = (struct part_marker){0};
 }
 
 static void write_sums(struct phema_json_out *out, const struct phema_writer_part_options *options,
@@ -225,7 +225,7 @@ static void write_sums(struct phema_json_out *out, const struct phema_writer_par
     phema_json_out_close(out, ']');
 }
 
-static void write_text(struct phema_text *text, const struct phema_writer_part_options *options,
+static void write_text(struct phema_strbuf *text, const struct phema_writer_part_options *options,
                        uint64_t inode, bool is_done)
 {
     struct phema_json_out out = {.text = text, .is_pretty = true};
@@ -250,16 +250,16 @@ static void write_text(struct phema_text *text, const struct phema_writer_part_o
     phema_json_out_close(&out, ']');
     write_sums(&out, options, is_done);
     phema_json_out_close(&out, '}');
-    phema_text_puts(text, "\n");
+    phema_strbuf_puts(text, "\n");
 }
 
-PHEMA_FALLIBLE marker_write(int descriptor, const char *path,
-                            const struct phema_writer_part_options *options, uint64_t inode,
-                            bool is_done, struct phema_error *err)
+PHEMA_FALLIBLE part_marker_write(int descriptor, const char *path,
+                                 const struct phema_writer_part_options *options, uint64_t inode,
+                                 bool is_done, struct phema_error *err)
 {
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     write_text(&text, options, inode, is_done);
-    enum phema_status status = phema_text_check(&text, err);
+    enum phema_status status = phema_strbuf_check(&text, err);
     if (!status && writer_truncate(descriptor, 0))
         status = writer_fail_errno(err, path, "cannot be emptied", errno);
     for (size_t done = 0; !status && done < text.size;) {
@@ -273,6 +273,6 @@ PHEMA_FALLIBLE marker_write(int descriptor, const char *path,
     }
     if (!status && options->syncs && writer_sync(descriptor))
         status = writer_fail_errno(err, path, "cannot be synced", errno);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
     return status;
 }

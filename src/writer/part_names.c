@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* markers.c - which parts of which outputs there are: names like PATH.part-I-of-N. */
+/* part_names.c - which parts of which outputs there are: names like PATH.part-I-of-N. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "partial.h"
 #include "part.h"
+#include "partial.h"
 
 static const char infix[] = ".part-", of[] = "-of-";
 
-char *marker_path(const char *path, uint64_t part, uint64_t n_parts)
+char *part_marker_path(const char *path, uint64_t part, uint64_t n_parts)
 {
     char *out = NULL;
     if (asprintf(&out, "%s%s%llu%s%llu", path, infix, (unsigned long long)part, of,
@@ -20,7 +20,7 @@ char *marker_path(const char *path, uint64_t part, uint64_t n_parts)
     return out;
 }
 
-char *marker_directory_of(const char *path)
+char *part_marker_directory_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
@@ -54,7 +54,7 @@ static const char *find_end(uint64_t *part, uint64_t *n_parts, const char *name)
 
 static int compare_names(const void *a, const void *b)
 {
-    const struct marker_name *left = a, *right = b;
+    const struct part_marker_name *left = a, *right = b;
     int order = strcmp(left->base, right->base);
     if (order)
         return order;
@@ -64,7 +64,7 @@ static int compare_names(const void *a, const void *b)
 }
 
 /* base: NULL for any */
-static enum phema_status add_name(struct marker_list *list, size_t *capacity, const char *name,
+static enum phema_status add_name(struct part_marker_list *list, size_t *capacity, const char *name,
                                   const char *base, struct phema_error *err)
 {
     uint64_t part = 0, n_parts = 0;
@@ -74,26 +74,26 @@ static enum phema_status add_name(struct marker_list *list, size_t *capacity, co
         return PHEMA_OK;
     if (list->n == *capacity) {
         size_t larger = *capacity ? 2 * *capacity : 16;
-        struct marker_name *items = realloc(list->items, larger * sizeof(*items));
+        struct part_marker_name *items = realloc(list->items, larger * sizeof(*items));
         if (!items)
             return phema_fail_memory(err);
         list->items = items;
         *capacity = larger;
     }
-    struct marker_name *item = &list->items[list->n];
-    *item = (struct marker_name){strndup(name, size), part, n_parts};
+    struct part_marker_name *item = &list->items[list->n];
+    *item = (struct part_marker_name){strndup(name, size), part, n_parts};
     if (!item->base)
         return phema_fail_memory(err);
     list->n++;
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE marker_list_make(struct marker_list *out, const char *directory, const char *path,
-                                struct phema_error *err)
+PHEMA_FALLIBLE part_marker_list_make(struct part_marker_list *out, const char *directory,
+                                     const char *path, struct phema_error *err)
 {
     const char *slash = path ? strrchr(path, '/') : NULL;
     const char *base = slash ? slash + 1 : path;
-    struct marker_list list = {0};
+    struct part_marker_list list = {0};
     size_t capacity = 0;
     DIR *stream = opendir(directory);
     if (!stream && errno != ENOENT && errno != ENOTDIR)
@@ -112,7 +112,7 @@ PHEMA_FALLIBLE marker_list_make(struct marker_list *out, const char *directory, 
     if (stream)
         (void)closedir(stream);
     if (status) {
-        marker_list_clear(&list);
+        part_marker_list_clear(&list);
         return status;
     }
     if (list.n)
@@ -121,17 +121,17 @@ PHEMA_FALLIBLE marker_list_make(struct marker_list *out, const char *directory, 
     return PHEMA_OK;
 }
 
-void marker_list_clear(struct marker_list *list)
+void part_marker_list_clear(struct part_marker_list *list)
 {
     for (size_t i = 0; i < list->n; i++)
         free(list->items[i].base);
     free(list->items);
-    *list = (struct marker_list){0};
+    *list = (struct part_marker_list){0};
 }
 
 /* ---- Which outputs there are ---- */
 
-char *marker_base_of(const char *path)
+char *part_marker_base_of(const char *path)
 {
     size_t size = strlen(path);
     while (size > 1 && path[size - 1] == '/')
@@ -139,20 +139,20 @@ char *marker_base_of(const char *path)
     return strndup(path, size);
 }
 
-static enum phema_status list_parts(struct marker_list *out, const char *path,
+static enum phema_status list_parts(struct part_marker_list *out, const char *path,
                                     struct phema_error *err)
 {
-    char *directory = marker_directory_of(path);
+    char *directory = part_marker_directory_of(path);
     if (!directory)
         return phema_fail_memory(err);
-    enum phema_status status = marker_list_make(out, directory, path, err);
+    enum phema_status status = part_marker_list_make(out, directory, path, err);
     free(directory);
     return status;
 }
 
 PHEMA_FALLIBLE writer_check_no_parts(const char *path, struct phema_error *err)
 {
-    struct marker_list list = {0};
+    struct part_marker_list list = {0};
     enum phema_status status = list_parts(&list, path, err);
     if (!status && list.n) {
         const char *slash = strrchr(path, '/');
@@ -163,7 +163,7 @@ PHEMA_FALLIBLE writer_check_no_parts(const char *path, struct phema_error *err)
                             path, name, (unsigned long long)list.items[0].part,
                             (unsigned long long)list.items[0].n_parts, name, name);
     }
-    marker_list_clear(&list);
+    part_marker_list_clear(&list);
     return status;
 }
 
@@ -183,8 +183,8 @@ static enum phema_status add_path(char ***out, size_t *n, char *path, struct phe
 static enum phema_status find_inside(char ***out, size_t *n, const char *directory,
                                      struct phema_error *err)
 {
-    struct marker_list list = {0};
-    enum phema_status status = marker_list_make(&list, directory, NULL, err);
+    struct part_marker_list list = {0};
+    enum phema_status status = part_marker_list_make(&list, directory, NULL, err);
     for (size_t i = 0; i < list.n && !status; i++) {
         if (i && strcmp(list.items[i].base, list.items[i - 1].base) == 0)
             continue;
@@ -194,25 +194,25 @@ static enum phema_status find_inside(char ***out, size_t *n, const char *directo
             path = NULL;
         status = add_path(out, n, path, err);
     }
-    marker_list_clear(&list);
+    part_marker_list_clear(&list);
     return status;
 }
 
 PHEMA_FALLIBLE phema_writer_find_parts(char ***out, size_t *n, const char *path,
                                        struct phema_error *err)
 {
-    char *own = marker_base_of(path);
+    char *own = part_marker_base_of(path);
     if (!own)
         return phema_fail_memory(err);
     char **paths = NULL;
     size_t n_paths = 0;
-    struct marker_list list = {0};
+    struct part_marker_list list = {0};
     enum phema_status status = list_parts(&list, own, err);
     if (!status && list.n)
         status = add_path(&paths, &n_paths, strdup(own), err);
     else if (!status)
         status = find_inside(&paths, &n_paths, own, err);
-    marker_list_clear(&list);
+    part_marker_list_clear(&list);
     free(own);
     if (status) {
         for (size_t i = 0; i < n_paths; i++)

@@ -1,6 +1,6 @@
 /* partial.h - inside the writer room: a file while it is written, and directories of such files. */
-#ifndef PHEMA_WRITER_PARTIAL_H
-#define PHEMA_WRITER_PARTIAL_H
+#ifndef WRITER_PARTIAL_H
+#define WRITER_PARTIAL_H
 
 #include <dirent.h>
 #include <stdatomic.h>
@@ -69,7 +69,7 @@ enum phema_status writer_hand_over(struct phema_writer **out, struct phema_write
                                    enum phema_status status);
 
 /* What an ended run has left is of this size, and is gone on with. */
-bool writer_goes_on(struct phema_writer *writer, uint64_t size_bytes);
+bool writer_resumes(struct phema_writer *writer, uint64_t size_bytes);
 
 /* Room for the whole file. */
 PHEMA_FALLIBLE writer_allocate(struct phema_writer *writer, uint64_t size_bytes,

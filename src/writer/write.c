@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* put.c - bytes to their place in a file: handed to the disk early, and zeros left out. */
+/* write.c - bytes to their place in a file: handed to the disk early, and zeros left out. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

@@ -33,10 +33,10 @@ enum phema_status writer_fail_errno(struct phema_error *err, const char *path, c
 /* What else the process keeps open: standard streams, a directory now and then. */
 #define OTHER_DESCRIPTORS 32
 
-PHEMA_FALLIBLE phema_writer_allow(size_t n_files, struct phema_error *err)
+PHEMA_FALLIBLE phema_writer_reserve_descriptors(size_t n_files, struct phema_error *err)
 {
     uint64_t limit, needed = 2 * (uint64_t)n_files + OTHER_DESCRIPTORS; /* the file and its lock */
-    if (phema_descriptors_allow(needed, &limit))
+    if (phema_raise_fd_limit(needed, &limit))
         return PHEMA_OK;
     return phema_fail(err, PHEMA_ERR_RESOURCE,
                       "%zu files are written at once, which needs %llu descriptors, and this "
@@ -130,7 +130,7 @@ enum phema_status writer_fail_size(const struct phema_writer *writer, int number
 {
     struct phema_name_buffer shown;
     return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: %s: %s are needed", writer->path,
-                      strerror(number), phema_size_shown(&shown, writer->size_bytes));
+                      strerror(number), phema_size_format(&shown, writer->size_bytes));
 }
 
 int writer_truncate(int descriptor, uint64_t size_bytes)
@@ -142,7 +142,7 @@ int writer_truncate(int descriptor, uint64_t size_bytes)
     return result;
 }
 
-bool writer_goes_on(struct phema_writer *writer, uint64_t size_bytes)
+bool writer_resumes(struct phema_writer *writer, uint64_t size_bytes)
 {
     struct stat st;
     writer->is_resumed = writer->options.resumes && writer->took_over &&
@@ -319,7 +319,7 @@ PHEMA_FALLIBLE phema_writer_open(struct phema_writer **out, const char *path, ui
 {
     struct phema_writer *writer = NULL;
     enum phema_status status = writer_begin(&writer, path, options, err);
-    if (!status && !writer_goes_on(writer, size_bytes))
+    if (!status && !writer_resumes(writer, size_bytes))
         status = writer_allocate(writer, size_bytes, err);
     if (!status)
         writer->is_fresh = size_bytes > 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* zstd.c - a finished content as a seekable zstd file: independent frames, compressed by several
- * threads and placed in order, then the seek table. What is in a frame depends on the content
- * alone, so the bytes are the same for any number of threads. */
+/* zstd_encoder.c - a finished content as a seekable zstd file: independent frames, compressed by
+ * several threads and placed in order, then the seek table. What is in a frame depends on the
+ * content alone, so the bytes are the same for any number of threads. */
 #include "phema/writer.h"
 
 #include <assert.h>
@@ -46,7 +46,7 @@ struct compression {
     size_t n_frames;    /* given out */
     size_t turn;        /* frame to be placed next */
     uint64_t file_size; /* placed */
-    struct phema_text table;
+    struct phema_strbuf table;
     enum phema_status status;
     struct phema_error *err;
 };
@@ -59,12 +59,12 @@ struct compressor {
     size_t capacity;
 };
 
-static void put_u32(struct phema_text *out, uint64_t value)
+static void put_u32(struct phema_strbuf *out, uint64_t value)
 {
     char bytes[4];
     for (int i = 0; i < 4; i++)
         bytes[i] = (char)(uint8_t)(value >> (8 * i));
-    phema_text_append(out, bytes, sizeof(bytes));
+    phema_strbuf_append(out, bytes, sizeof(bytes));
 }
 
 /* Where the frame that begins at `at` ends: at the last of the ends within reach, or as far as it
@@ -204,22 +204,22 @@ static void work_together(struct compression *all, unsigned n_threads)
 /* As zstd's contrib/seekable_format has it; without checksums, which the frames have. */
 static enum phema_status put_table(struct compression *all, struct phema_error *err)
 {
-    struct phema_text head = {0};
+    struct phema_strbuf head = {0};
     put_u32(&head, SEEK_TABLE_MAGIC);
     put_u32(&head, all->n_frames * SEEK_ENTRY_BYTES + SEEK_FOOTER_BYTES);
     put_u32(&all->table, all->n_frames);
-    phema_text_append(&all->table, "", 1); /* the descriptor: no checksums */
+    phema_strbuf_append(&all->table, "", 1); /* the descriptor: no checksums */
     put_u32(&all->table, SEEK_FOOTER_MAGIC);
-    enum phema_status status = phema_text_check(&all->table, err);
+    enum phema_status status = phema_strbuf_check(&all->table, err);
     if (!status)
-        status = phema_text_check(&head, err);
+        status = phema_strbuf_check(&head, err);
     if (!status)
         status = phema_writer_put(all->writer, all->file_size, head.data, head.size, err);
     if (!status)
         status = phema_writer_put(all->writer, all->file_size + head.size, all->table.data,
                                   all->table.size, err);
     all->file_size += head.size + all->table.size;
-    phema_text_clear(&head);
+    phema_strbuf_clear(&head);
     return status;
 }
 
@@ -250,7 +250,7 @@ PHEMA_FALLIBLE phema_writer_put_zstd(uint64_t *size_bytes, struct phema_writer *
         status = put_table(&all, err);
     if (!status)
         *size_bytes = all.file_size;
-    phema_text_clear(&all.table);
+    phema_strbuf_clear(&all.table);
     (void)pthread_cond_destroy(&all.turn_changed);
     (void)pthread_mutex_destroy(&all.lock);
     return status;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_blas.c - the kernels against OpenBLAS, which shares nothing with them but the definition. */
+/* test_openblas.c - the kernels against OpenBLAS, which shares nothing with them but the
+ * definition. */
 #include "openblas.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_convert.c - the numbers behind the codes, and rounding to them: against the formats' own
+/* test_round.c - the numbers behind the codes, and rounding to them: against the formats' own
  * definitions, and against the neighbours of every number there is. */
 #include "phema/accumulate.h"
 

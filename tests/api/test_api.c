@@ -377,7 +377,7 @@ struct task {
     enum posthoc_ema_status status;
 };
 
-static void *carry_out(void *argument)
+static void *execute(void *argument)
 {
     struct task *task = argument;
     struct posthoc_ema_series *series = open_fixture();
@@ -398,7 +398,7 @@ static void runs_side_by_side(void **state)
         (void)snprintf(name, sizeof(name), "side-%zu.safetensors", i);
         tasks[i] =
             (struct task){.sigma_rel = 0.06 + 0.02 * (double)i, .out = support_tmp_path(name)};
-        assert_int_equal(pthread_create(&threads[i], NULL, carry_out, &tasks[i]), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, execute, &tasks[i]), 0);
     }
     for (size_t i = 0; i < ARRAY_LEN(tasks); i++) {
         assert_int_equal(pthread_join(threads[i], NULL), 0);

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "phema/cpu.h"
 #include "phema/checksum.h"
+#include "phema/cpu.h"
 #include "support.h"
 
 #define SIZE ((size_t)64 << 10)

@@ -41,7 +41,7 @@ static void close_file(struct opened *opened)
 }
 
 /* Ranges around the edges of blocks, of pages and of the file. */
-static void check_ranges(const struct phema_input *input, const uint8_t *data)
+static void check_ranges(const struct phema_file_reader *input, const uint8_t *data)
 {
     static const size_t edges[] = {0,    1,    511,  512,   4095,  4096,
                                    4097, 8192, 9999, 65536, 69999, SIZE};
@@ -55,7 +55,7 @@ static void check_ranges(const struct phema_input *input, const uint8_t *data)
             uint8_t *buffer = aligned_alloc(PHEMA_INPUT_ALIGNMENT, whole);
             const uint8_t *found = NULL;
             assert_non_null(buffer);
-            assert_ok(phema_input_read(&found, input, edges[a], size, buffer, &err), &err);
+            assert_ok(phema_file_reader_read(&found, input, edges[a], size, buffer, &err), &err);
             assert_true(found >= buffer && found + size <= buffer + size + room);
             assert_memory_equal(found, data + edges[a], size);
             free(buffer);
@@ -71,25 +71,25 @@ static void holes_are_zeros(void **state)
     enum { PIECE = 1 << 16, STRIDE = 8 << 20, N_PIECES = 64, STORED = 33 };
     struct phema_error err = {""};
     struct phema_file *file = NULL;
-    struct phema_input *input = NULL;
+    struct phema_file_reader *input = NULL;
     char *path = support_tmp_path("holes");
     int descriptor = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     assert_true(descriptor >= 0);
     assert_int_equal(ftruncate(descriptor, (off_t)N_PIECES * STRIDE), 0);
     assert_int_equal(pwrite(descriptor, "stored", 6, (off_t)STORED * STRIDE + 5000), 6);
     assert_ok(phema_file_open(&file, path, &err), &err);
-    assert_ok(phema_input_open(&input, file, false, &err), &err);
+    assert_ok(phema_file_reader_open(&input, file, false, &err), &err);
     uint8_t *buffer = malloc(PIECE + PHEMA_INPUT_ROOM), *wanted = calloc(PIECE, 1);
     assert_non_null(buffer);
     assert_non_null(wanted);
     for (size_t i = 0; i < N_PIECES; i++) {
         const uint8_t *found = NULL;
         memset(buffer, 0xee, PIECE);
-        phema_input_ask(input, i * STRIDE, PIECE);
-        assert_ok(phema_input_read(&found, input, i * STRIDE, PIECE, buffer, &err), &err);
+        phema_file_reader_prefetch(input, i * STRIDE, PIECE);
+        assert_ok(phema_file_reader_read(&found, input, i * STRIDE, PIECE, buffer, &err), &err);
         memcpy(wanted + 5000, i == STORED ? "stored" : "\0\0\0\0\0", 6);
         assert_memory_equal(found, wanted, PIECE);
-        assert_true(phema_input_is_cached(input, i * STRIDE + 5000));
+        assert_true(phema_file_reader_is_cached(input, i * STRIDE + 5000));
     }
     /* what is in the page cache without having been written was read */
     void *mapped = mmap(NULL, (size_t)N_PIECES * STRIDE, PROT_READ, MAP_SHARED, descriptor, 0);
@@ -107,12 +107,12 @@ static void holes_are_zeros(void **state)
     /* a file that has become shorter has no holes behind its end */
     const uint8_t *found = NULL;
     assert_int_equal(ftruncate(descriptor, (off_t)40 * STRIDE), 0);
-    assert_ok(phema_input_read(&found, input, 39 * STRIDE, PIECE, buffer, &err), &err);
-    assert_int_equal(phema_input_read(&found, input, 40 * STRIDE, PIECE, buffer, &err),
+    assert_ok(phema_file_reader_read(&found, input, 39 * STRIDE, PIECE, buffer, &err), &err);
+    assert_int_equal(phema_file_reader_read(&found, input, 40 * STRIDE, PIECE, buffer, &err),
                      PHEMA_ERR_FILE);
     assert_non_null(strstr(err.message, "cut short"));
     (void)close(descriptor);
-    phema_input_close(input);
+    phema_file_reader_close(input);
     phema_file_close(file);
     free(buffer);
     free(wanted);
@@ -124,15 +124,15 @@ static void any_range_is_read(void **state)
     (void)state;
     struct phema_error err = {""};
     struct opened opened = open_file("ranges");
-    struct phema_input *input = NULL;
-    assert_ok(phema_input_open(&input, opened.file, false, &err), &err);
+    struct phema_file_reader *input = NULL;
+    assert_ok(phema_file_reader_open(&input, opened.file, false, &err), &err);
     check_ranges(input, opened.data);
-    phema_input_ask(input, 0, SIZE);
-    phema_input_drop(input, 0, 0);
-    (void)phema_input_is_cached(input, 1);
+    phema_file_reader_prefetch(input, 0, SIZE);
+    phema_file_reader_evict(input, 0, 0);
+    (void)phema_file_reader_is_cached(input, 1);
     check_ranges(input, opened.data);
-    phema_input_close(input);
-    phema_input_close(NULL);
+    phema_file_reader_close(input);
+    phema_file_reader_close(NULL);
     close_file(&opened);
 }
 
@@ -141,15 +141,15 @@ static void any_range_is_read_past_the_page_cache(void **state)
     (void)state;
     struct phema_error err = {""};
     struct opened opened = open_file("direct");
-    struct phema_input *input = NULL;
-    enum phema_status status = phema_input_open(&input, opened.file, true, &err);
+    struct phema_file_reader *input = NULL;
+    enum phema_status status = phema_file_reader_open(&input, opened.file, true, &err);
     if (status) { /* some filesystems do not do that, and it is said */
         assert_fails(status, PHEMA_ERR_FILE, &err, "use --io read");
         close_file(&opened);
         skip();
     }
     check_ranges(input, opened.data);
-    phema_input_close(input);
+    phema_file_reader_close(input);
     close_file(&opened);
 }
 
@@ -158,17 +158,17 @@ static void a_file_that_was_cut_is_noticed(void **state)
     (void)state;
     struct phema_error err = {""};
     struct opened opened = open_file("cut");
-    struct phema_input *input = NULL;
+    struct phema_file_reader *input = NULL;
     uint8_t buffer[10];
     const uint8_t *found = NULL;
-    assert_ok(phema_input_open(&input, opened.file, false, &err), &err);
+    assert_ok(phema_file_reader_open(&input, opened.file, false, &err), &err);
     assert_int_equal(truncate(opened.path, 1005), 0);
-    assert_ok(phema_input_read(&found, input, 995, 10, buffer, &err), &err);
-    assert_fails(phema_input_read(&found, input, 1000, 10, buffer, &err), PHEMA_ERR_FILE, &err,
-                 "expected 10 bytes at offset 1000, found 5; the file was cut short");
-    assert_fails(phema_input_read(&found, input, 5000, 10, buffer, &err), PHEMA_ERR_FILE, &err,
-                 "found 0");
-    phema_input_close(input);
+    assert_ok(phema_file_reader_read(&found, input, 995, 10, buffer, &err), &err);
+    assert_fails(phema_file_reader_read(&found, input, 1000, 10, buffer, &err), PHEMA_ERR_FILE,
+                 &err, "expected 10 bytes at offset 1000, found 5; the file was cut short");
+    assert_fails(phema_file_reader_read(&found, input, 5000, 10, buffer, &err), PHEMA_ERR_FILE,
+                 &err, "found 0");
+    phema_file_reader_close(input);
     close_file(&opened);
 }
 
@@ -180,11 +180,11 @@ static void another_file_of_the_name_is_refused(void **state)
     char *other = support_tmp_path("other");
     support_write(other, opened.data, SIZE);
     assert_int_equal(rename(other, opened.path), 0);
-    struct phema_input *input = NULL;
-    assert_fails(phema_input_open(&input, opened.file, false, &err), PHEMA_ERR_FILE, &err,
+    struct phema_file_reader *input = NULL;
+    assert_fails(phema_file_reader_open(&input, opened.file, false, &err), PHEMA_ERR_FILE, &err,
                  "changed while it was being read");
     assert_int_equal(unlink(opened.path), 0);
-    assert_fails(phema_input_open(&input, opened.file, false, &err), PHEMA_ERR_FILE, &err,
+    assert_fails(phema_file_reader_open(&input, opened.file, false, &err), PHEMA_ERR_FILE, &err,
                  "cannot be opened again: No such file");
     assert_null(input);
     free(other);
@@ -206,14 +206,14 @@ static void descriptors_are_allowed_up_to_the_hard_limit(void **state)
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     low = (struct rlimit){64, before.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
-    assert_true(phema_descriptors_allow(64, &limit));
+    assert_true(phema_raise_fd_limit(64, &limit));
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &low), 0);
     assert_int_equal(low.rlim_cur, 64);
-    assert_true(phema_descriptors_allow(65, &limit));
+    assert_true(phema_raise_fd_limit(65, &limit));
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &low), 0);
     assert_true(low.rlim_cur >= 65);
     if (before.rlim_max != RLIM_INFINITY) {
-        assert_false(phema_descriptors_allow(before.rlim_max + 1, &limit));
+        assert_false(phema_raise_fd_limit(before.rlim_max + 1, &limit));
         assert_int_equal(limit, before.rlim_max);
     }
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);

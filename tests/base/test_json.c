@@ -224,19 +224,19 @@ static void deep_nesting_is_refused(void **state)
     (void)state;
     static const char *const units[] = {"[", "{\"a\":"};
     for (size_t u = 0; u < ARRAY_LEN(units); u++) {
-        struct phema_text text = {0};
+        struct phema_strbuf text = {0};
         while (text.size < 1000000)
-            phema_text_puts(&text, units[u]);
+            phema_strbuf_puts(&text, units[u]);
         assert_refused(text.data, text.size, "depth");
-        phema_text_clear(&text);
+        phema_strbuf_clear(&text);
     }
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     for (int i = 0; i < 64; i++)
-        phema_text_puts(&text, "[");
+        phema_strbuf_puts(&text, "[");
     for (int i = 0; i < 64; i++)
-        phema_text_puts(&text, "]");
+        phema_strbuf_puts(&text, "]");
     phema_json_free(parse(text.data));
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
 }
 
 static void numbers_that_do_not_fit_are_refused(void **state)
@@ -261,7 +261,7 @@ static void numbers_that_do_not_fit_are_refused(void **state)
 static void members_are_separated_and_nested(void **state)
 {
     (void)state;
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     struct phema_json_out out = {.text = &text};
     phema_json_out_open(&out, NULL, '{');
     phema_json_out_u64(&out, "u", UINT64_MAX);
@@ -282,14 +282,14 @@ static void members_are_separated_and_nested(void **state)
     phema_json_out_close(&out, '}');
     assert_string_equal(text.data, "{\"u\":18446744073709551615,\"empty\":[],\"a\":[true,null,{},"
                                    "\"s\"],\"k\\u0000y\":{\"x\":0.5},\"last\":false}");
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
 }
 
 /* Pretty text has line breaks on the outer two levels and parses to the same. */
 static void pretty_text_is_the_same_document(void **state)
 {
     (void)state;
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     struct phema_json_out out = {.text = &text, .is_pretty = true};
     phema_json_out_open(&out, NULL, '{');
     phema_json_out_u64(&out, "version", 1);
@@ -305,7 +305,7 @@ static void pretty_text_is_the_same_document(void **state)
     assert_string_equal(text.data, "{\n \"version\": 1,\n \"list\": [\n  {\"a\": 0, \"b\": 1},\n"
                                    "  {\"a\": 1, \"b\": 2}\n ]\n}");
     phema_json_free(parse(text.data));
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
 }
 
 static void numbers_read_back_as_the_same_double(void **state)
@@ -339,7 +339,7 @@ static void numbers_read_back_as_the_same_double(void **state)
             memcpy(&numbers[i], &bits, sizeof(bits));
         } while (!isfinite(numbers[i]));
     }
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     struct phema_json_out out = {.text = &text};
     phema_json_out_open(&out, NULL, '[');
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
@@ -353,13 +353,13 @@ static void numbers_read_back_as_the_same_double(void **state)
             fail_msg("%.17g came back as %.17g", numbers[i], back);
     }
     phema_json_free(root);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
 }
 
 static void what_is_no_number_is_null(void **state)
 {
     (void)state;
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     struct phema_json_out out = {.text = &text};
     phema_json_out_open(&out, NULL, '{');
     phema_json_out_number(&out, "nan", (double)NAN);
@@ -367,7 +367,7 @@ static void what_is_no_number_is_null(void **state)
     phema_json_out_number(&out, "minus", -HUGE_VAL);
     phema_json_out_close(&out, '}');
     assert_string_equal(text.data, "{\"nan\":null,\"inf\":null,\"minus\":null}");
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
 }
 
 /* Any bytes become a string that is valid JSON, and the same string where they were UTF-8. */
@@ -393,7 +393,7 @@ static void any_bytes_become_a_string(void **state)
         {"\xE2\x82\xC3\xA9", 4, "\xEF\xBF\xBD\xEF\xBF\xBD\xC3\xA9", 8},
     };
     for (size_t i = 0; i < ARRAY_LEN(strings); i++) {
-        struct phema_text text = {0};
+        struct phema_strbuf text = {0};
         struct phema_json_out out = {.text = &text};
         const char *bytes = (const char *)support_guarded(strings[i].bytes, strings[i].size);
         phema_json_out_open(&out, NULL, '[');
@@ -407,7 +407,7 @@ static void any_bytes_become_a_string(void **state)
         for (size_t at = 0; at < text.size; at++) /* nothing that a terminal would obey */
             assert_true((unsigned char)text.data[at] >= ' ' && text.data[at] != 0x7F);
         phema_json_free(root);
-        phema_text_clear(&text);
+        phema_strbuf_clear(&text);
     }
 }
 
@@ -416,7 +416,7 @@ static void what_hides_or_turns_text_is_escaped(void **state)
 {
     (void)state;
     static const char name[] = "\xC2\x9B\xE2\x80\xAE\xEF\xBB\xBF\xF3\xA0\x81\x81\xC3\xA9\x7F";
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     struct phema_json_out out = {.text = &text};
     phema_json_out_open(&out, NULL, '{');
     phema_json_out_key(&out, name, strlen(name));
@@ -430,7 +430,7 @@ static void what_hides_or_turns_text_is_escaped(void **state)
     size_t size = 0;
     assert_string_equal(phema_json_string(phema_json_get(root, name), &size), name);
     phema_json_free(root);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
 }
 
 /* With a second member where the bytes are no UTF-8, and with none where they are. */
@@ -441,7 +441,7 @@ static void paths_of_any_bytes_are_read_back(void **state)
         "",     "a b/\xC3\xA9%20", "\xFF",         "a%\xE2\x82",      "%zz",
         "\xC3", "a\n\"\\\xFE",     "\xEF\xBF\xBD", "\xEF\xBF\xBD\xFF"};
     for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
-        struct phema_text text = {0};
+        struct phema_strbuf text = {0};
         struct phema_arena arena = {0};
         struct phema_json_out out = {.text = &text};
         phema_json_out_open(&out, NULL, '{');
@@ -454,7 +454,7 @@ static void paths_of_any_bytes_are_read_back(void **state)
         assert_string_equal(phema_json_path(&arena, root, "file"), paths[i]);
         phema_json_free(root);
         phema_arena_clear(&arena);
-        phema_text_clear(&text);
+        phema_strbuf_clear(&text);
     }
 }
 

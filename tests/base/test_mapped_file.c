@@ -206,14 +206,14 @@ static void released_pages_are_read_again(void **state)
     struct phema_file *file = open_ok(path);
     struct phema_span span = phema_file_span(file);
     assert_memory_equal(span.data, data, size);
-    phema_file_release(file, 0, size);
+    phema_file_evict(file, 0, size);
     assert_memory_equal(span.data, data, size);
-    phema_file_release(file, 4097, 100000);
-    phema_file_release(file, 1, 1);        /* no whole page */
-    phema_file_release(file, size, 0);     /* nothing */
-    phema_file_release(file, size - 1, 2); /* what is not in the file: nothing is let go */
-    phema_file_release(file, 4096, UINT64_MAX);
-    phema_file_release(file, UINT64_MAX - 4095, 8192);
+    phema_file_evict(file, 4097, 100000);
+    phema_file_evict(file, 1, 1);        /* no whole page */
+    phema_file_evict(file, size, 0);     /* nothing */
+    phema_file_evict(file, size - 1, 2); /* what is not in the file: nothing is let go */
+    phema_file_evict(file, 4096, UINT64_MAX);
+    phema_file_evict(file, UINT64_MAX - 4095, 8192);
     assert_memory_equal(span.data, data, size);
     phema_file_close(file);
     free(data);
@@ -257,8 +257,8 @@ static void nothing_behind_a_file_is_released(void **state)
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     assert_true(mine != MAP_FAILED);
     mine[0] = 77;
-    phema_file_release(files[found], 0, 2 * page);
-    phema_file_release(files[found], page, page);
+    phema_file_evict(files[found], 0, 2 * page);
+    phema_file_evict(files[found], page, page);
     assert_int_equal(mine[0], 77);
     assert_int_equal(munmap(mine, page), 0);
     for (size_t i = 0; i < ARRAY_LEN(files); i++)

@@ -54,7 +54,7 @@ static void pages_of_a_mapped_file_are_not_anonymous(void **state)
     struct phema_memory during = phema_memory_now();
     assert_near((double)during.file_bytes - (double)before.file_bytes, 16.0 * MIB, SLACK);
     assert_near((double)during.anonymous_bytes - (double)before.anonymous_bytes, 0, SLACK);
-    phema_file_release(file, 0, span.size); /* and are gone when they were let go */
+    phema_file_evict(file, 0, span.size); /* and are gone when they were let go */
     struct phema_memory after = phema_memory_now();
     assert_near((double)after.file_bytes - (double)before.file_bytes, 0, SLACK);
     phema_file_close(file);

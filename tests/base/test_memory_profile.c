@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Stages, what they hold, and leaks: real memory is taken and kept. */
-#include "phema/memory_profile.h"
 #include "phema/memory.h"
+#include "phema/memory_profile.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +12,11 @@
 #define MIB   ((size_t)1 << 20)
 #define SLACK (2 * MIB)
 
-static struct phema_ledger *open_ledger(void)
+static struct phema_memory_profile *open_ledger(void)
 {
-    struct phema_ledger *ledger = NULL;
+    struct phema_memory_profile *ledger = NULL;
     struct phema_error err = {""};
-    assert_ok(phema_ledger_open(&ledger, true, &err), &err);
+    assert_ok(phema_memory_profile_open(&ledger, true, &err), &err);
     return ledger;
 }
 
@@ -34,29 +34,30 @@ static void stages_have_their_baselines_and_peaks(void **state)
     (void)state;
     if (phema_memory_now().anonymous_bytes == 0)
         skip();
-    struct phema_ledger *ledger = open_ledger();
-    phema_ledger_enter(ledger, PHEMA_STAGE_OPEN);
+    struct phema_memory_profile *ledger = open_ledger();
+    phema_memory_profile_begin_stage(ledger, PHEMA_STAGE_OPEN);
     uint8_t *kept = malloc(16 * MIB);
     assert_non_null(kept);
     memset(kept, 1, 16 * MIB);
-    phema_ledger_enter(ledger, PHEMA_STAGE_ACCUMULATE);
+    phema_memory_profile_begin_stage(ledger, PHEMA_STAGE_ACCUMULATE);
     uint8_t *passing = malloc(32 * MIB);
     assert_non_null(passing);
     memset(passing, 1, 32 * MIB);
-    phema_ledger_enter(ledger, PHEMA_STAGE_PUBLISH); /* its end is seen, however short it was */
+    phema_memory_profile_begin_stage(
+        ledger, PHEMA_STAGE_PUBLISH); /* its end is seen, however short it was */
     free(passing);
     free(kept);
-    phema_ledger_end(ledger);
-    struct phema_stage_record open = phema_ledger_stage(ledger, PHEMA_STAGE_OPEN);
-    struct phema_stage_record add = phema_ledger_stage(ledger, PHEMA_STAGE_ACCUMULATE);
+    phema_memory_profile_end(ledger);
+    struct phema_stage_record open = phema_memory_profile_stage(ledger, PHEMA_STAGE_OPEN);
+    struct phema_stage_record add = phema_memory_profile_stage(ledger, PHEMA_STAGE_ACCUMULATE);
     assert_true(open.is_entered && add.is_entered);
-    assert_false(phema_ledger_stage(ledger, PHEMA_STAGE_SOLVE).is_entered);
+    assert_false(phema_memory_profile_stage(ledger, PHEMA_STAGE_SOLVE).is_entered);
     assert_near((double)open.anonymous.peak - (double)open.anonymous.baseline, 16.0 * MIB, SLACK);
     assert_near((double)add.anonymous.baseline - (double)open.anonymous.now, 0, SLACK);
     assert_near((double)add.anonymous.peak - (double)add.anonymous.baseline, 32.0 * MIB, SLACK);
     if (knows_allocated())
         assert_near((double)add.allocated.peak - (double)add.allocated.baseline, 32.0 * MIB, SLACK);
-    phema_ledger_close(ledger);
+    phema_memory_profile_close(ledger);
 }
 
 /* A loop of 640 steps, each of which keeps kept_bytes and gives the same back after 10 others. */
@@ -65,18 +66,18 @@ static struct phema_stage_record loop(size_t leaked_bytes)
     enum { N_STEPS = 640, N_HELD = 10 };
     static void *leaks[N_STEPS];
     void *held[N_HELD] = {NULL};
-    struct phema_ledger *ledger = open_ledger();
-    phema_ledger_enter(ledger, PHEMA_STAGE_ACCUMULATE);
+    struct phema_memory_profile *ledger = open_ledger();
+    phema_memory_profile_begin_stage(ledger, PHEMA_STAGE_ACCUMULATE);
     for (size_t i = 0; i < N_STEPS; i++) {
         free(held[i % N_HELD]);
         held[i % N_HELD] = malloc(100000);
         assert_non_null(held[i % N_HELD]);
         leaks[i] = leaked_bytes ? malloc(leaked_bytes) : NULL;
-        phema_ledger_mark(ledger, i + 1, N_STEPS);
+        phema_memory_profile_mark(ledger, i + 1, N_STEPS);
     }
-    phema_ledger_end(ledger);
-    struct phema_stage_record record = phema_ledger_stage(ledger, PHEMA_STAGE_ACCUMULATE);
-    phema_ledger_close(ledger);
+    phema_memory_profile_end(ledger);
+    struct phema_stage_record record = phema_memory_profile_stage(ledger, PHEMA_STAGE_ACCUMULATE);
+    phema_memory_profile_close(ledger);
     for (size_t i = 0; i < N_HELD; i++)
         free(held[i]);
     for (size_t i = 0; i < N_STEPS; i++)
@@ -102,11 +103,11 @@ static void no_ledger_is_no_work(void **state)
 {
     (void)state;
     struct phema_error err = {""};
-    phema_ledger_enter(NULL, PHEMA_STAGE_OPEN);
-    phema_ledger_mark(NULL, 1, 2);
-    assert_ok(phema_ledger_watch_file(NULL, "nothing", &err), &err);
-    phema_ledger_end(NULL);
-    phema_ledger_close(NULL);
+    phema_memory_profile_begin_stage(NULL, PHEMA_STAGE_OPEN);
+    phema_memory_profile_mark(NULL, 1, 2);
+    assert_ok(phema_memory_profile_watch_file(NULL, "nothing", &err), &err);
+    phema_memory_profile_end(NULL);
+    phema_memory_profile_close(NULL);
 }
 
 static void watched_files_are_found_in_the_page_cache(void **state)
@@ -117,14 +118,14 @@ static void watched_files_are_found_in_the_page_cache(void **state)
     assert_non_null(data);
     support_write(path, data, 4 * MIB);
     free(data);
-    struct phema_ledger *ledger = open_ledger();
+    struct phema_memory_profile *ledger = open_ledger();
     struct phema_error err = {""};
-    phema_ledger_enter(ledger, PHEMA_STAGE_WRITE);
-    assert_ok(phema_ledger_watch_file(ledger, path, &err), &err);
-    assert_ok(phema_ledger_watch_file(ledger, "/no/such/file", &err), &err);
-    phema_ledger_end(ledger);
-    struct phema_stage_record record = phema_ledger_stage(ledger, PHEMA_STAGE_WRITE);
-    phema_ledger_close(ledger);
+    phema_memory_profile_begin_stage(ledger, PHEMA_STAGE_WRITE);
+    assert_ok(phema_memory_profile_watch_file(ledger, path, &err), &err);
+    assert_ok(phema_memory_profile_watch_file(ledger, "/no/such/file", &err), &err);
+    phema_memory_profile_end(ledger);
+    struct phema_stage_record record = phema_memory_profile_stage(ledger, PHEMA_STAGE_WRITE);
+    phema_memory_profile_close(ledger);
     free(path);
     if (!record.knows_cached)
         skip(); /* a kernel before 6.5 */
@@ -137,17 +138,17 @@ static void a_ledger_without_a_thread_looks_at_marks(void **state)
     (void)state;
     if (phema_memory_now().anonymous_bytes == 0 || !forbid_threads())
         skip();
-    struct phema_ledger *ledger = open_ledger();
-    phema_ledger_enter(ledger, PHEMA_STAGE_ACCUMULATE);
+    struct phema_memory_profile *ledger = open_ledger();
+    phema_memory_profile_begin_stage(ledger, PHEMA_STAGE_ACCUMULATE);
     uint8_t *passing = malloc(32 * MIB);
     assert_non_null(passing);
     memset(passing, 1, 32 * MIB);
-    phema_ledger_mark(ledger, 1, 2);
+    phema_memory_profile_mark(ledger, 1, 2);
     free(passing);
-    phema_ledger_end(ledger);
-    struct phema_stage_record add = phema_ledger_stage(ledger, PHEMA_STAGE_ACCUMULATE);
+    phema_memory_profile_end(ledger);
+    struct phema_stage_record add = phema_memory_profile_stage(ledger, PHEMA_STAGE_ACCUMULATE);
     assert_near((double)add.anonymous.peak - (double)add.anonymous.baseline, 32.0 * MIB, SLACK);
-    phema_ledger_close(ledger);
+    phema_memory_profile_close(ledger);
 }
 
 int main(void)

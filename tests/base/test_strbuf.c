@@ -13,15 +13,15 @@
 static void pieces_are_put_together_and_end_with_nul(void **state)
 {
     (void)state;
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     struct phema_error err = {""};
-    phema_text_puts(&text, "a");
-    phema_text_append(&text, "b\0c", 3);
-    phema_text_printf(&text, "%d-%s", 17, "x");
-    assert_ok(phema_text_check(&text, &err), &err);
+    phema_strbuf_puts(&text, "a");
+    phema_strbuf_append(&text, "b\0c", 3);
+    phema_strbuf_printf(&text, "%d-%s", 17, "x");
+    assert_ok(phema_strbuf_check(&text, &err), &err);
     assert_int_equal(text.size, 8);
     assert_memory_equal(text.data, "ab\0c17-x", 9);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
     assert_null(text.data);
     assert_int_equal(text.size, 0);
 }
@@ -29,11 +29,11 @@ static void pieces_are_put_together_and_end_with_nul(void **state)
 static void an_empty_append_makes_an_empty_string(void **state)
 {
     (void)state;
-    struct phema_text text = {0};
-    phema_text_append(&text, NULL, 0);
+    struct phema_strbuf text = {0};
+    phema_strbuf_append(&text, NULL, 0);
     assert_non_null(text.data);
     assert_string_equal(text.data, "");
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
 }
 
 /* Every size around the steps of growth, by both ways of appending. */
@@ -45,17 +45,17 @@ static void no_length_is_special(void **state)
         assert_non_null(piece);
         memset(piece, 'p', size);
         piece[size] = '\0';
-        struct phema_text appended = {0}, printed = {0};
-        phema_text_append(&appended, piece, size);
-        phema_text_append(&appended, "|", 1);
-        phema_text_printf(&printed, "%s", piece);
-        phema_text_printf(&printed, "|");
+        struct phema_strbuf appended = {0}, printed = {0};
+        phema_strbuf_append(&appended, piece, size);
+        phema_strbuf_append(&appended, "|", 1);
+        phema_strbuf_printf(&printed, "%s", piece);
+        phema_strbuf_printf(&printed, "|");
         assert_int_equal(appended.size, size + 1);
         assert_int_equal(printed.size, size + 1);
         assert_memory_equal(appended.data, printed.data, size + 2);
         assert_int_equal(appended.data[size], '|');
-        phema_text_clear(&appended);
-        phema_text_clear(&printed);
+        phema_strbuf_clear(&appended);
+        phema_strbuf_clear(&printed);
         free(piece);
     }
 }
@@ -63,16 +63,17 @@ static void no_length_is_special(void **state)
 static void a_size_beyond_memory_fails_once_and_for_good(void **state)
 {
     (void)state;
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     struct phema_error err = {""};
-    phema_text_puts(&text, "kept");
-    phema_text_append(&text, "x", SIZE_MAX); /* must not wrap: x would be read far beyond its end */
+    phema_strbuf_puts(&text, "kept");
+    phema_strbuf_append(&text, "x",
+                        SIZE_MAX); /* must not wrap: x would be read far beyond its end */
     assert_true(text.is_failed);
-    phema_text_puts(&text, "later");
-    phema_text_printf(&text, "%s", "later");
+    phema_strbuf_puts(&text, "later");
+    phema_strbuf_printf(&text, "%s", "later");
     assert_string_equal(text.data, "kept");
-    assert_fails(phema_text_check(&text, &err), PHEMA_ERR_RESOURCE, &err, "out of memory");
-    phema_text_clear(&text);
+    assert_fails(phema_strbuf_check(&text, &err), PHEMA_ERR_RESOURCE, &err, "out of memory");
+    phema_strbuf_clear(&text);
     assert_false(text.is_failed);
 }
 
@@ -191,7 +192,7 @@ static void assert_shown(const char *name, size_t size, const char *wanted)
 {
     struct phema_name_buffer buffer;
     const char *input = (const char *)support_guarded(name, size);
-    assert_string_equal(phema_name_shown(&buffer, input, size), wanted);
+    assert_string_equal(phema_name_escape(&buffer, input, size), wanted);
 }
 
 static void names_are_escaped_for_terminals(void **state)
@@ -260,10 +261,10 @@ static void characters_that_hide_or_turn_text_are_escaped(void **state)
         const char *character = cases[i].character;
         const char *wanted = cases[i].shown ? cases[i].shown : character;
         assert_shown(character, strlen(character), wanted);
-        struct phema_text text = {0};
-        phema_text_puts_shown(&text, character);
+        struct phema_strbuf text = {0};
+        phema_strbuf_puts_escaped(&text, character);
         assert_string_equal(text.data, wanted);
-        phema_text_clear(&text);
+        phema_strbuf_clear(&text);
     }
 }
 
@@ -271,23 +272,23 @@ static void lines_keep_their_ends(void **state)
 {
     (void)state;
     static const char lines[] = "a\tb\n\x1B[1m\xE2\x80\xAE\xFF'\\\0\n";
-    struct phema_text text = {0};
-    phema_text_append_lines(&text, lines, sizeof(lines) - 1);
+    struct phema_strbuf text = {0};
+    phema_strbuf_append_lines(&text, lines, sizeof(lines) - 1);
     assert_string_equal(text.data, "a\tb\n\\x1b[1m\\u202e\\xff'\\\\x00\n");
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
 }
 
 /* RFC 3986, section 2.1 */
 static void bytes_are_percent_encoded(void **state)
 {
     (void)state;
-    struct phema_text text = {0};
-    phema_text_puts_percent(&text, "a/b-1_.~:,+@= %\"\\\n\x7F\xC3\xA9\xFF");
+    struct phema_strbuf text = {0};
+    phema_strbuf_puts_percent(&text, "a/b-1_.~:,+@= %\"\\\n\x7F\xC3\xA9\xFF");
     assert_string_equal(text.data, "a/b-1_.~:,+@=%20%25%22%5C%0A%7F%C3%A9%FF");
     char decoded[64];
     assert_true(phema_percent_decode(decoded, text.data));
     assert_string_equal(decoded, "a/b-1_.~:,+@= %\"\\\n\x7F\xC3\xA9\xFF");
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
     assert_true(phema_percent_decode(decoded, "%c3%Af%01"));
     assert_string_equal(decoded, "\xC3\xAF\x01");
     static const char *const damaged[] = {"%", "a%4", "%g0", "%0g", "%00", "%%41"};
@@ -318,21 +319,21 @@ static void long_names_are_cut_between_characters(void **state)
                                         "\xF0\x9F\x98\x80"};
     for (size_t u = 0; u < ARRAY_LEN(units); u++)
         for (size_t first = 0; first < 5; first++) {
-            struct phema_text name = {0};
+            struct phema_strbuf name = {0};
             for (size_t i = 0; i < first; i++)
-                phema_text_puts(&name, "x");
+                phema_strbuf_puts(&name, "x");
             while (name.size < 100000)
-                phema_text_puts(&name, units[u]);
+                phema_strbuf_puts(&name, units[u]);
             struct phema_name_buffer buffer;
             memset(&buffer, 'X', sizeof(buffer));
-            const char *shown = phema_name_shown(&buffer, name.data, name.size);
+            const char *shown = phema_name_escape(&buffer, name.data, name.size);
             size_t length = strnlen(shown, sizeof(buffer));
             assert_in_range(length, PHEMA_NAME_SHOWN - 4, PHEMA_NAME_SHOWN + 3);
             assert_string_equal(shown + length - 3, "...");
             assert_true(phema_is_utf8(shown, length));
             for (size_t i = 0; i < length; i++)
                 assert_true((unsigned char)shown[i] >= ' ');
-            phema_text_clear(&name);
+            phema_strbuf_clear(&name);
         }
 }
 
@@ -342,10 +343,10 @@ static void a_name_that_just_fits_is_not_cut(void **state)
     char name[PHEMA_NAME_SHOWN + 1];
     memset(name, 'n', sizeof(name));
     struct phema_name_buffer buffer;
-    (void)phema_name_shown(&buffer, name, PHEMA_NAME_SHOWN);
+    (void)phema_name_escape(&buffer, name, PHEMA_NAME_SHOWN);
     assert_int_equal(strlen(buffer.text), PHEMA_NAME_SHOWN);
     assert_null(strchr(buffer.text, '.'));
-    (void)phema_name_shown(&buffer, name, PHEMA_NAME_SHOWN + 1);
+    (void)phema_name_escape(&buffer, name, PHEMA_NAME_SHOWN + 1);
     assert_non_null(strstr(buffer.text, "..."));
 }
 
@@ -374,7 +375,7 @@ static void sizes_have_three_digits_and_a_unit(void **state)
                  {UINT64_MAX, "16.0 EiB"}};
     struct phema_name_buffer buffer;
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
-        assert_string_equal(phema_size_shown(&buffer, sizes[i].size_bytes), sizes[i].shown);
+        assert_string_equal(phema_size_format(&buffer, sizes[i].size_bytes), sizes[i].shown);
     /* what is enough is never less */
     assert_string_equal(phema_size_enough(&buffer, 1023), "1.00 KiB");
     assert_string_equal(phema_size_enough(&buffer, (1 << 20) + 1), "1.01 MiB");
@@ -399,7 +400,7 @@ static void numbers_are_as_short_as_they_can_be(void **state)
                  {1e300, "1e+300"}};
     for (size_t i = 0; i < ARRAY_LEN(known); i++) {
         struct phema_name_buffer buffer;
-        assert_string_equal(phema_number_shown(&buffer, known[i].value), known[i].shown);
+        assert_string_equal(phema_number_format(&buffer, known[i].value), known[i].shown);
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_compare.c - differences computed by hand, in files written byte by byte. */
+/* test_diff_tensors.c - differences computed by hand, in files written byte by byte. */
 #include "diff_tensors.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_html.c - text that stays text in a page. */
+/* test_html_writer.c - text that stays text in a page. */
 #include "support.h"
 
 #include <string.h>
@@ -8,11 +8,11 @@
 
 static void assert_escaped(const char *text, const char *wanted)
 {
-    struct phema_text out = {0};
+    struct phema_strbuf out = {0};
     html_text(&out, text);
     assert_false(out.is_failed);
     assert_string_equal(out.data ? out.data : "", wanted);
-    phema_text_clear(&out);
+    phema_strbuf_clear(&out);
 }
 
 static void markup_is_escaped(void **state)
@@ -43,13 +43,13 @@ static void rows_have_the_cells_of_their_columns(void **state)
     (void)state;
     static const char *const columns[] = {"name", ">size", NULL};
     static const char *const cells[] = {"<x>", "1"};
-    struct phema_text out = {0};
+    struct phema_strbuf out = {0};
     html_table(&out, columns);
     html_row(&out, columns, cells);
     html_table_end(&out);
     assert_non_null(strstr(out.data, "<th>name</th><th class=\"n\">size</th>"));
     assert_non_null(strstr(out.data, "<tr><td>&lt;x&gt;</td><td class=\"n\">1</td></tr>"));
-    phema_text_clear(&out);
+    phema_strbuf_clear(&out);
 }
 
 int main(void)

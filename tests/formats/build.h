@@ -1,6 +1,6 @@
 /* build.h - making checkpoints byte by byte, good ones and hostile ones, and opening them. */
-#ifndef PHEMA_TESTS_FORMATS_BUILD_H
-#define PHEMA_TESTS_FORMATS_BUILD_H
+#ifndef TESTS_FORMATS_BUILD_H
+#define TESTS_FORMATS_BUILD_H
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,13 +12,13 @@
 #include "phema/strbuf.h"
 #include "support.h"
 
-static inline void put(struct phema_text *out, const void *data, size_t size)
+static inline void put(struct phema_strbuf *out, const void *data, size_t size)
 {
-    phema_text_append(out, data, size);
+    phema_strbuf_append(out, data, size);
     assert_false(out->is_failed);
 }
 
-static inline void put_int(struct phema_text *out, uint64_t value, unsigned width)
+static inline void put_int(struct phema_strbuf *out, uint64_t value, unsigned width)
 {
     for (unsigned i = 0; i < width; i++) {
         uint8_t byte = 0;
@@ -28,13 +28,13 @@ static inline void put_int(struct phema_text *out, uint64_t value, unsigned widt
     }
 }
 
-static inline void put_text(struct phema_text *out, const char *text)
+static inline void put_text(struct phema_strbuf *out, const char *text)
 {
     put(out, text, strlen(text));
 }
 
 /* A safetensors file of this JSON and n_data bytes of data. */
-static inline void put_safetensors(struct phema_text *out, const char *json, size_t n_data)
+static inline void put_safetensors(struct phema_strbuf *out, const char *json, size_t n_data)
 {
     put_int(out, strlen(json), 8);
     put_text(out, json);
@@ -50,7 +50,7 @@ struct zip_record {
 
 /* A zip of stored records, without descriptors or zip64: offsets of the local headers come out in
  * headers. */
-static inline void put_zip(struct phema_text *out, const struct zip_record *records, size_t n,
+static inline void put_zip(struct phema_strbuf *out, const struct zip_record *records, size_t n,
                            size_t *headers)
 {
     size_t start = out->size;
@@ -93,7 +93,7 @@ static inline void put_zip(struct phema_text *out, const struct zip_record *reco
 }
 
 /* A torch zip of this pickle and one storage '0' of n_storage bytes. */
-static inline void put_torch(struct phema_text *out, const void *pickle, size_t size,
+static inline void put_torch(struct phema_strbuf *out, const void *pickle, size_t size,
                              size_t n_storage)
 {
     uint8_t *storage = calloc(1, n_storage + 1);
@@ -128,7 +128,7 @@ static const struct legacy_file legacy_storage = {
      BYTES_OF("\4\0\0\0\0\0\0\0"
               "abcdefgh")}};
 
-static inline void put_legacy(struct phema_text *out, const struct legacy_file *file)
+static inline void put_legacy(struct phema_strbuf *out, const struct legacy_file *file)
 {
     for (size_t i = 0; i < ARRAY_LEN(file->parts); i++)
         put(out, file->parts[i].data, file->parts[i].size);

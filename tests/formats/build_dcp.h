@@ -1,7 +1,7 @@
 /* build_dcp.h - making directories of torch.distributed.checkpoint: the pickle .metadata and the
  * archives that it points to. */
-#ifndef PHEMA_TESTS_FORMATS_BUILD_DCP_H
-#define PHEMA_TESTS_FORMATS_BUILD_DCP_H
+#ifndef TESTS_FORMATS_BUILD_DCP_H
+#define TESTS_FORMATS_BUILD_DCP_H
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -28,7 +28,7 @@ struct dcp_tensor {
     size_t n_boxes;
 };
 
-static inline void put_global(struct phema_text *out, const char *module, const char *name)
+static inline void put_global(struct phema_strbuf *out, const char *module, const char *name)
 {
     put_text(out, "c");
     put_text(out, module);
@@ -37,7 +37,7 @@ static inline void put_global(struct phema_text *out, const char *module, const 
     put_text(out, "\n");
 }
 
-static inline void put_string(struct phema_text *out, const char *text)
+static inline void put_string(struct phema_strbuf *out, const char *text)
 {
     put_text(out, "X");
     put_int(out, strlen(text), 4);
@@ -45,13 +45,13 @@ static inline void put_string(struct phema_text *out, const char *text)
 }
 
 /* LONG1 of 8 bytes */
-static inline void put_long(struct phema_text *out, int64_t value)
+static inline void put_long(struct phema_strbuf *out, int64_t value)
 {
     put(out, "\x8A\x08", 2);
     put_int(out, (uint64_t)value, 8);
 }
 
-static inline void put_longs(struct phema_text *out, const int64_t *values, unsigned n)
+static inline void put_longs(struct phema_strbuf *out, const int64_t *values, unsigned n)
 {
     put_text(out, "(");
     for (unsigned i = 0; i < n; i++)
@@ -59,7 +59,7 @@ static inline void put_longs(struct phema_text *out, const int64_t *values, unsi
     put_text(out, "t");
 }
 
-static inline void put_torch_size(struct phema_text *out, const int64_t *values, unsigned n)
+static inline void put_torch_size(struct phema_strbuf *out, const int64_t *values, unsigned n)
 {
     put_global(out, "torch", "Size");
     put_longs(out, values, n);
@@ -67,7 +67,7 @@ static inline void put_torch_size(struct phema_text *out, const int64_t *values,
 }
 
 /* An object; its fields follow, and then end_record. */
-static inline void begin_record(struct phema_text *out, const char *module, const char *name)
+static inline void begin_record(struct phema_strbuf *out, const char *module, const char *name)
 {
     char path[128];
     (void)snprintf(path, sizeof(path), "torch.distributed.checkpoint.%s", module);
@@ -75,12 +75,12 @@ static inline void begin_record(struct phema_text *out, const char *module, cons
     put(out, ")\x81}(", 4);
 }
 
-static inline void end_record(struct phema_text *out)
+static inline void end_record(struct phema_strbuf *out)
 {
     put_text(out, "ub");
 }
 
-static inline void put_dcp_tensor(struct phema_text *out, const struct dcp_tensor *tensor)
+static inline void put_dcp_tensor(struct phema_strbuf *out, const struct dcp_tensor *tensor)
 {
     put_string(out, tensor->name);
     begin_record(out, "metadata", "TensorStorageMetadata");
@@ -105,7 +105,7 @@ static inline void put_dcp_tensor(struct phema_text *out, const struct dcp_tenso
     end_record(out);
 }
 
-static inline void put_dcp_stored(struct phema_text *out, const struct dcp_tensor *tensor,
+static inline void put_dcp_stored(struct phema_strbuf *out, const struct dcp_tensor *tensor,
                                   const struct dcp_box *box)
 {
     begin_record(out, "metadata", "MetadataIndex");
@@ -130,7 +130,7 @@ static inline void put_dcp_stored(struct phema_text *out, const struct dcp_tenso
     end_record(out);
 }
 
-static inline void put_dcp_metadata(struct phema_text *out, const struct dcp_tensor *tensors,
+static inline void put_dcp_metadata(struct phema_strbuf *out, const struct dcp_tensor *tensors,
                                     size_t n)
 {
     put(out, "\x80\x02", 2);
@@ -163,9 +163,9 @@ struct dcp_piece {
     size_t n_elems, size_bytes;
 };
 
-static inline void put_dcp_piece(struct phema_text *out, const struct dcp_piece *piece)
+static inline void put_dcp_piece(struct phema_strbuf *out, const struct dcp_piece *piece)
 {
-    struct phema_text pickle = {0};
+    struct phema_strbuf pickle = {0};
     char class[64];
     (void)snprintf(class, sizeof(class), "%sStorage", piece->storage);
     put(&pickle, "\x80\x02", 2);
@@ -187,7 +187,7 @@ static inline void put_dcp_piece(struct phema_text *out, const struct dcp_piece 
                                          {"archive/data/0", piece->data, piece->size_bytes}};
     size_t headers[3];
     put_zip(out, records, 3, headers);
-    phema_text_clear(&pickle);
+    phema_strbuf_clear(&pickle);
 }
 
 /* "TMP/NAME"; made when it is not there. */
@@ -209,10 +209,10 @@ static inline void dcp_write(const char *directory, const char *name, const void
 static inline void dcp_write_metadata(const char *directory, const struct dcp_tensor *tensors,
                                       size_t n)
 {
-    struct phema_text metadata = {0};
+    struct phema_strbuf metadata = {0};
     put_dcp_metadata(&metadata, tensors, n);
     dcp_write(directory, ".metadata", metadata.data, metadata.size);
-    phema_text_clear(&metadata);
+    phema_strbuf_clear(&metadata);
 }
 
 #endif

@@ -1,6 +1,6 @@
 /* sha256.h - SHA-256 (FIPS 180-4) for comparing tensors with the hashes of the fixtures. */
-#ifndef PHEMA_TESTS_SHA256_H
-#define PHEMA_TESTS_SHA256_H
+#ifndef TESTS_FORMATS_SHA256_H
+#define TESTS_FORMATS_SHA256_H
 
 #include <stdint.h>
 #include <stdio.h>

@@ -16,13 +16,13 @@ struct box {
 static enum phema_status check(const struct box *boxes, size_t n, unsigned rank, uint64_t n_elems,
                                struct phema_error *err)
 {
-    struct phema_part parts[MAX_BOXES];
+    struct phema_chunk parts[MAX_BOXES];
     memset(parts, 0, sizeof(parts));
     for (size_t i = 0; i < n; i++) {
         parts[i].start = boxes[i].start;
         parts[i].size = boxes[i].size;
     }
-    return boxes_check(parts, n, rank, n_elems, err);
+    return chunks_check(parts, n, rank, n_elems, err);
 }
 
 /* What lies between two boxes in the order of the sweep hides neither of them. What they leave out

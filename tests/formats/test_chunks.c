@@ -53,7 +53,7 @@ static size_t choose_strides(int64_t *stride, const int64_t *size, unsigned rank
     return (size_t)step;
 }
 
-static void store_box(struct phema_text *file, struct dcp_box *box, const int64_t *shape,
+static void store_box(struct phema_strbuf *file, struct dcp_box *box, const int64_t *shape,
                       unsigned rank, bool is_wide)
 {
     static uint64_t data[4096];
@@ -109,14 +109,14 @@ static void check_tensor(unsigned rank, bool is_wide)
     for (unsigned d = 0; d < rank; d++)
         shape[d] = 1 + (int64_t)below(9);
     size_t n = cut(boxes, shape, rank);
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     for (size_t i = 0; i < n; i++)
         store_box(&file, &boxes[i], shape, rank, is_wide);
     struct dcp_tensor tensor = {"t", is_wide ? "int64" : "int16", rank, {0}, boxes, n};
     memcpy(tensor.shape, shape, sizeof(shape));
     dcp_write("random", "__0_0.distcp", file.data, file.size);
     dcp_write_metadata("random", &tensor, 1);
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
 
     struct phema_error err = {""};
     struct phema_checkpoint *checkpoint = NULL;
@@ -149,7 +149,7 @@ static void whole_rows_are_views(void **state)
     (void)state;
     static const uint8_t bytes[24] = {1};
     struct dcp_piece piece = {"Byte", 0, 2, {3, 4}, {4, 1}, bytes, 12, 12};
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     put_dcp_piece(&file, &piece);
     int64_t length = (int64_t)file.size;
     put_dcp_piece(&file, &piece);
@@ -158,7 +158,7 @@ static void whole_rows_are_views(void **state)
     const struct dcp_tensor tensor = {"t", "uint8", 2, {6, 4}, boxes, 2};
     dcp_write("rows", "a", file.data, file.size);
     dcp_write_metadata("rows", &tensor, 1);
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
 
     struct phema_error err = {""};
     struct phema_checkpoint *checkpoint = NULL;

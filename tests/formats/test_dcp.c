@@ -34,12 +34,12 @@ static void write_columns(struct columns *columns)
 {
     static const char *const names[] = {"__0_0.distcp", "__1_0.distcp"};
     for (size_t i = 0; i < 2; i++) {
-        struct phema_text file = {0};
+        struct phema_strbuf file = {0};
         put_dcp_piece(&file, &columns->pieces[i]);
         dcp_write("columns", names[i], file.data, file.size);
         if (!columns->boxes[i].length)
             columns->boxes[i].length = (int64_t)file.size;
-        phema_text_clear(&file);
+        phema_strbuf_clear(&file);
     }
     dcp_write_metadata("columns", &columns->tensor, 1);
 }
@@ -261,7 +261,7 @@ static void archives_that_hold_something_else(void **state)
     /* no tensor, more than one would need, too many records */
     make_columns(&columns);
     write_columns(&columns);
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     put_torch(&file, "\x80\x02}.", 4, 48);
     dcp_write("columns", "__1_0.distcp", file.data, file.size);
     columns.boxes[1].length = (int64_t)file.size;
@@ -287,7 +287,7 @@ static void archives_that_hold_something_else(void **state)
     columns.boxes[1].length = (int64_t)file.size;
     dcp_write_metadata("columns", &columns.tensor, 1);
     assert_directory_refused("columns", "is a zip file of 65 records, expected 64 at most");
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
 }
 
 static void entries_that_are_missing_or_doubled(void **state)
@@ -341,7 +341,7 @@ static void empty_pieces_are_pieces(void **state)
     make_columns(&columns);
     write_columns(&columns);
     int64_t length = columns.boxes[0].length;
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     const struct dcp_piece empty = {"Float", 0, 2, {0, 6}, {6, 1}, "", 0, 0};
     const struct dcp_piece scalar = {"Float", 3, 0, {0}, {0}, columns.data[0], 12, 48};
     put_dcp_piece(&file, &empty);
@@ -363,7 +363,7 @@ static void empty_pieces_are_pieces(void **state)
         {"nothing", "float32", 2, {4, 0}, NULL, 0},
         {"scalar", "float32", 0, {0}, &scalar_box, 1},
     };
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
     assert_true(length > 0);
     dcp_write_metadata("columns", tensors, ARRAY_LEN(tensors));
     struct phema_error err = {""};
@@ -385,7 +385,7 @@ static void empty_pieces_are_pieces(void **state)
 static void more_boxes_than_processes_exist(void **state)
 {
     (void)state;
-    struct phema_text metadata = {0};
+    struct phema_strbuf metadata = {0};
     const int64_t zero = 0;
     put(&metadata, "\x80\x02", 2);
     begin_record(&metadata, "metadata", "Metadata");
@@ -417,15 +417,15 @@ static void more_boxes_than_processes_exist(void **state)
     put_text(&metadata, "x");
     dcp_write("many", ".metadata", metadata.data, metadata.size);
     assert_directory_refused("many", "has 1 bytes behind its end");
-    phema_text_clear(&metadata);
+    phema_strbuf_clear(&metadata);
 }
 
 /* What is let through in .metadata is refused in any other pickle. */
 static void classes_are_known_here_alone(void **state)
 {
     (void)state;
-    struct phema_text pickle = {0};
-    struct phema_text file = {0};
+    struct phema_strbuf pickle = {0};
+    struct phema_strbuf file = {0};
     put(&pickle, "\x80\x02}", 3);
     put_string(&pickle, "a");
     begin_record(&pickle, "metadata", "Metadata");
@@ -462,20 +462,20 @@ static void classes_are_known_here_alone(void **state)
     assert_refused(file.data, file.size,
                    "builds a 'torch.distributed.checkpoint.metadata.Metadata'"
                    " twice");
-    phema_text_clear(&pickle);
-    phema_text_clear(&file);
+    phema_strbuf_clear(&pickle);
+    phema_strbuf_clear(&file);
 }
 
 static void shards_of_the_safetensors_flavour_are_named(void **state)
 {
     (void)state;
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     put_safetensors(&file,
                     "{\"__metadata__\":{\"DCP_VERSION\":\"1.0\",\"DCP_SHARDING_INFO\":\"{}\"},"
                     "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}",
                     1);
     assert_refused(file.data, file.size, "shard of a PyTorch Distributed Checkpoint");
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
 }
 
 /* ---- The files of the library, cut and changed ---- */

@@ -30,25 +30,25 @@
 #define NO_SET "\x8F"
 #define NET    OBJECT(STATE("}" TEXT("\1", "w") T "s", "}", NO_SET, "}"))
 
-static void put_bytes(struct phema_text *out, const struct phema_text *bytes)
+static void put_bytes(struct phema_strbuf *out, const struct phema_strbuf *bytes)
 {
     put_text(out, "B");
     put_int(out, bytes->size, 4);
     put(out, bytes->data, bytes->size);
 }
 
-static void put_tensor(struct phema_text *out, const struct legacy_file *inner)
+static void put_tensor(struct phema_strbuf *out, const struct legacy_file *inner)
 {
-    struct phema_text bytes = {0};
+    struct phema_strbuf bytes = {0};
     put_legacy(&bytes, inner);
     put_text(out, REBUILD "(" LOAD);
     put_bytes(out, &bytes);
     static const char rest[] = "\x85RK\0K\4\x85K\1\x85\x89)tR";
     put(out, rest, sizeof(rest) - 1);
-    phema_text_clear(&bytes);
+    phema_strbuf_clear(&bytes);
 }
 
-static void put_program(struct phema_text *out, struct phema_span program)
+static void put_program(struct phema_strbuf *out, struct phema_span program)
 {
     for (size_t i = 0; i < program.size; i++) {
         if (program.data[i] == 0xFD)
@@ -60,16 +60,16 @@ static void put_program(struct phema_text *out, struct phema_span program)
 
 static void refuse(struct phema_span program, const char *reason)
 {
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     put_program(&file, program);
     assert_refused(file.data, file.size, reason);
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
 }
 #define REFUSE(program, reason) refuse(SPAN(program), reason)
 
 static struct phema_checkpoint *accept(struct phema_span program)
 {
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     struct phema_error err = {""};
     struct phema_checkpoint *checkpoint = NULL;
     put_program(&file, program);
@@ -79,7 +79,7 @@ static struct phema_checkpoint *accept(struct phema_span program)
         const struct phema_tensor *tensor = &phema_checkpoint_tensors(checkpoint)[i];
         assert_memory_equal(phema_tensor_start(checkpoint, tensor), "abcdefgh", 8);
     }
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
     return checkpoint;
 }
 #define ACCEPT(program) accept(SPAN(program))
@@ -88,7 +88,7 @@ static struct phema_checkpoint *accept(struct phema_span program)
 static void check_names(struct phema_checkpoint *checkpoint, const char *wanted)
 {
     static const char *const kinds[] = {"", ":p", ":b", ":a"};
-    struct phema_text names = {0};
+    struct phema_strbuf names = {0};
     put_text(&names, "");
     for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
         const struct phema_tensor *tensor = &phema_checkpoint_tensors(checkpoint)[i];
@@ -97,7 +97,7 @@ static void check_names(struct phema_checkpoint *checkpoint, const char *wanted)
         put_text(&names, kinds[tensor->kind]);
     }
     assert_string_equal(names.data, wanted);
-    phema_text_clear(&names);
+    phema_strbuf_clear(&names);
     phema_checkpoint_close(checkpoint);
 }
 
@@ -231,7 +231,7 @@ static void attributes_may_refer_to_their_owner(void **state)
 static void deep_attributes_are_not_followed(void **state)
 {
     (void)state;
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     put_program(&file,
                 SPAN(PROTO PERSIST "}(" TEXT("\4", "type") TYPE TEXT("\7", "version") "K\6" TEXT(
                     "\x0A", "module_src") SOURCE TEXT("\x0A", "class_name") TEXT("\3", "Net")
@@ -246,17 +246,17 @@ static void deep_attributes_are_not_followed(void **state)
     assert_int_equal(phema_checkpoint_n_warnings(checkpoint), 1);
     assert_non_null(strstr(phema_checkpoint_warning(checkpoint, 0), "nested deeper than 200"));
     check_names(checkpoint, "w:p");
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
 }
 
 static void refuse_inner(const struct legacy_file *inner, const char *reason)
 {
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     put_text(&file, PROTO);
     put_tensor(&file, inner);
     put_text(&file, ".");
     assert_refused(file.data, file.size, reason);
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
 }
 
 /* One part of the file inside is another one. */
@@ -312,21 +312,21 @@ static void storages_inside_are_whole_files(void **state)
 static void zips_have_no_storages_inside(void **state)
 {
     (void)state;
-    struct phema_text pickle = {0};
-    struct phema_text file = {0};
+    struct phema_strbuf pickle = {0};
+    struct phema_strbuf file = {0};
     put_program(&pickle, SPAN("\x80\x02" T "."));
     put_torch(&file, pickle.data, pickle.size, 8);
     assert_refused(file.data, file.size, "is not read here");
-    phema_text_clear(&pickle);
-    phema_text_clear(&file);
+    phema_strbuf_clear(&pickle);
+    phema_strbuf_clear(&file);
 }
 
 /* One file inside, and a million calls that load it: the second is refused. */
 static void bytes_are_loaded_once(void **state)
 {
     (void)state;
-    struct phema_text bytes = {0};
-    struct phema_text file = {0};
+    struct phema_strbuf bytes = {0};
+    struct phema_strbuf file = {0};
     put_legacy(&bytes, &legacy_storage);
     put_text(&file, PROTO LOAD "\x94");
     put_bytes(&file, &bytes);
@@ -335,7 +335,7 @@ static void bytes_are_loaded_once(void **state)
         put(&file, "h\0h\1R", 5);
     put_text(&file, "t.");
     assert_refused(file.data, file.size, "loaded twice");
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
 
     /* nor out of order: the earlier bytes after the later ones */
     put_text(&file, PROTO LOAD "\x94");
@@ -345,15 +345,15 @@ static void bytes_are_loaded_once(void **state)
     put_bytes(&file, &bytes);
     put(&file, "\x85R0R.", 5);
     assert_refused(file.data, file.size, "loaded twice, or out of order");
-    phema_text_clear(&file);
-    phema_text_clear(&bytes);
+    phema_strbuf_clear(&file);
+    phema_strbuf_clear(&bytes);
 }
 
 /* 30 modules, each ten times a child of the next. */
 static void shared_modules_do_not_unfold_without_end(void **state)
 {
     (void)state;
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     put_program(&file, SPAN(PROTO "(" NET "\x94"));
     for (unsigned level = 0; level < 30; level++) {
         static const char before[] = PERSIST "}(";
@@ -370,13 +370,13 @@ static void shared_modules_do_not_unfold_without_end(void **state)
     }
     put_text(&file, "t.");
     assert_refused(file.data, file.size, "many times the file");
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
 }
 
 static void nesting_ends(void **state)
 {
     (void)state;
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     put_text(&file, PROTO);
     static const char open[] =
         PERSIST "}(" META(TYPE, "K\6", SOURCE, "}" TEXT("\x08", "_modules") "}" TEXT("\1", "m"));
@@ -387,7 +387,7 @@ static void nesting_ends(void **state)
         put_text(&file, "ssu\x85R");
     put_text(&file, ".");
     assert_refused(file.data, file.size, "nested deeper than 200");
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
 }
 
 /* A large file with a small pickle, which copies a list again and again. The hole, behind the
@@ -396,7 +396,7 @@ static void holes_buy_no_memory(void **state)
 {
     (void)state;
     const uint64_t hole = (uint64_t)1 << 36;
-    struct phema_text copies = {0};
+    struct phema_strbuf copies = {0};
     put(&copies, "0ccollections\nOrderedDict\n\x94](", strlen("0ccollections\nOrderedDict\n") + 3);
     for (int i = 0; i < 1000; i++)
         put_text(&copies, "NN\x86");
@@ -405,12 +405,12 @@ static void holes_buy_no_memory(void **state)
         put(&copies, "h\0h\1R0", 6);
     put_text(&copies, "1.");
     for (int is_inside = 0; is_inside < 2; is_inside++) {
-        struct phema_text head = {0};
+        struct phema_strbuf head = {0};
         put_text(&head, PROTO "\x8E");
         put_int(&head, is_inside ? hole : 0, 8);
         const char *path = as_file(head.data, head.size);
         size_t at = head.size + (is_inside ? hole : 0);
-        phema_text_clear(&head);
+        phema_strbuf_clear(&head);
         int descriptor = open(path, O_WRONLY | O_CLOEXEC);
         assert_true(descriptor >= 0);
         assert_int_equal(ftruncate(descriptor, (off_t)(2 * hole)), 0);
@@ -421,7 +421,7 @@ static void holes_buy_no_memory(void **state)
         assert_fails(phema_checkpoint_open(&checkpoint, path, NULL, &err), PHEMA_ERR_FILE, &err,
                      "times its own size in memory");
     }
-    phema_text_clear(&copies);
+    phema_strbuf_clear(&copies);
 }
 
 /* What EDM2's reconstruct_phema.py wrote has the values that EDM2 itself loads from it. */
@@ -462,13 +462,13 @@ static void reconstructions_hold_their_values(void **state)
 static void many_tensors_are_listed(void **state)
 {
     (void)state;
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     put_text(&file, PROTO "](");
     for (int i = 0; i < 20000; i++)
         put_tensor(&file, &legacy_storage);
     put_text(&file, "e.");
     const char *path = as_file(file.data, file.size);
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
     struct phema_error err = {""};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
@@ -479,12 +479,12 @@ static void many_tensors_are_listed(void **state)
 static void no_change_of_a_byte_crashes(void **state)
 {
     (void)state;
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     put_program(&file, SPAN(PROTO "}" TEXT("\3", "ema")
                                 OBJECT(STATE("}" TEXT("\1", "w") T "s", "}" TEXT("\1", "b") T "s",
                                              NO_SET, "}" TEXT("\1", "c") NET "s")) "s."));
     (void)survive((const uint8_t *)file.data, file.size, 0, file.size, 7);
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
 
     char *path = support_fixture("edm2/snapshots/network-snapshot-0000004-0.050.pkl");
     size_t size = 0;

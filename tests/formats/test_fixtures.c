@@ -71,9 +71,9 @@ static void check_pieces(const struct phema_checkpoint *checkpoint,
                          const struct phema_tensor *tensor, const struct phema_json *pieces)
 {
     static const uint64_t zeros[PHEMA_MAX_RANK] = {0};
-    const struct phema_part whole = {zeros, tensor->shape, tensor->stride, tensor->file,
-                                     tensor->offset};
-    const struct phema_part *parts = tensor->parts ? tensor->parts : &whole;
+    const struct phema_chunk whole = {zeros, tensor->shape, tensor->stride, tensor->file,
+                                      tensor->offset};
+    const struct phema_chunk *parts = tensor->parts ? tensor->parts : &whole;
     size_t n = tensor->parts ? tensor->n_parts : 1;
     assert_int_equal(phema_json_length(pieces), n);
     assert_int_equal(tensor->parts != NULL, n > 1);

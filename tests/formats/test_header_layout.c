@@ -39,12 +39,12 @@ static void check_fixture(const char *name)
         assert_int_equal(header_size, old_size);
         assert_memory_equal(header, file, header_size);
     }
-    struct phema_text written = {0};
+    struct phema_strbuf written = {0};
     put(&written, header, header_size);
     put(&written, file + old_size, size - old_size);
     struct phema_checkpoint *again = NULL;
     assert_ok(open_bytes(&again, written.data, written.size, &err), &err);
-    phema_text_clear(&written);
+    phema_strbuf_clear(&written);
     assert_int_equal(phema_checkpoint_n_tensors(again), n);
     assert_int_equal(phema_checkpoint_n_metadata(again), phema_checkpoint_n_metadata(checkpoint));
     for (size_t i = 0; i < n; i++) {

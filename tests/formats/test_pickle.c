@@ -21,10 +21,10 @@ static enum phema_status open_pickle(struct phema_checkpoint **out, const void *
                                      const struct phema_checkpoint_options *options,
                                      struct phema_error *err)
 {
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     put_torch(&file, pickle, size, 8);
     const char *path = as_file(file.data, file.size);
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
     *out = NULL;
     return phema_checkpoint_open(out, path, options, err);
 }
@@ -52,7 +52,7 @@ static struct phema_checkpoint *accept_pickle(const void *pickle, size_t size)
 
 static void check_names(struct phema_checkpoint *checkpoint, const char *wanted)
 {
-    struct phema_text names = {0};
+    struct phema_strbuf names = {0};
     put_text(&names, "");
     for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
         const struct phema_tensor *tensor = &phema_checkpoint_tensors(checkpoint)[i];
@@ -60,7 +60,7 @@ static void check_names(struct phema_checkpoint *checkpoint, const char *wanted)
         put(&names, tensor->name, tensor->name_size);
     }
     assert_string_equal(names.data, wanted);
-    phema_text_clear(&names);
+    phema_strbuf_clear(&names);
     phema_checkpoint_close(checkpoint);
 }
 
@@ -464,7 +464,7 @@ static void nesting_and_cycles_end(void **state)
 }
 
 /* 30 lists, each of ten references to the one before: 10^30 paths. */
-static void put_lattice(struct phema_text *pickle, const void *leaf, size_t leaf_size)
+static void put_lattice(struct phema_strbuf *pickle, const void *leaf, size_t leaf_size)
 {
     put(pickle, PROTO "(", 3);
     put(pickle, leaf, leaf_size);
@@ -485,7 +485,7 @@ static void put_lattice(struct phema_text *pickle, const void *leaf, size_t leaf
 static void chains_of_shared_containers_end(void **state)
 {
     (void)state;
-    struct phema_text pickle = {0};
+    struct phema_strbuf pickle = {0};
     put(&pickle, PROTO "(" ALL, sizeof(PROTO "(" ALL) - 1);
     for (unsigned i = 0; i < 20000; i++) {
         if (i) {
@@ -499,26 +499,26 @@ static void chains_of_shared_containers_end(void **state)
     }
     put_text(&pickle, "t.");
     refuse_pickle(pickle.data, pickle.size, "nested deeper than 200");
-    phema_text_clear(&pickle);
+    phema_strbuf_clear(&pickle);
 }
 
 static void shared_containers_do_not_unfold_without_end(void **state)
 {
     (void)state;
-    struct phema_text pickle = {0};
+    struct phema_strbuf pickle = {0};
     put_lattice(&pickle, "]", 1);
     check_names(accept_pickle(pickle.data, pickle.size), "");
-    phema_text_clear(&pickle);
+    phema_strbuf_clear(&pickle);
     put_lattice(&pickle, ALL, sizeof(ALL) - 1);
     refuse_pickle(pickle.data, pickle.size, "many times the file");
-    phema_text_clear(&pickle);
+    phema_strbuf_clear(&pickle);
 }
 
 /* A list of 100 000 pairs, made into a dict again and again by three bytes each. */
 static void copies_of_containers_are_bounded(void **state)
 {
     (void)state;
-    struct phema_text pickle = {0};
+    struct phema_strbuf pickle = {0};
     put(&pickle, PROTO "ccollections\nOrderedDict\nq\0](",
         sizeof(PROTO "ccollections\nOrderedDict\nq\0](") - 1);
     for (int i = 0; i < 100000; i++)
@@ -528,7 +528,7 @@ static void copies_of_containers_are_bounded(void **state)
         put(&pickle, "h\0h\1R0", 6);
     put_text(&pickle, "1.");
     refuse_pickle(pickle.data, pickle.size, "times its own size in memory");
-    phema_text_clear(&pickle);
+    phema_strbuf_clear(&pickle);
 }
 
 #define MODULE(parameters, buffers, names, children)                                               \
@@ -562,12 +562,12 @@ static void no_change_of_a_byte_crashes(void **state)
     static const char pickle[] = PROTO "}(" TEXT("\1", "w") ALL TEXT("\1", "v")
         TENSOR(INT("\1"), INT("\2") INT("\2") "\x86", INT("\1") INT("\3") "\x86") TEXT("\1", "m")
             MODULE("}" TEXT("\1", "w") ALL "s", "}", "]", "}") "u.";
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     put_torch(&file, pickle, sizeof(pickle) - 1, 8);
     size_t start = 30 + strlen("a/data.pkl");
     size_t n_opened = survive((const uint8_t *)file.data, file.size, start, sizeof(pickle) - 1, 1);
     assert_true(n_opened > 100); /* names of one letter, locations */
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
 }
 
 int main(void)

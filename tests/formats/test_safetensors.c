@@ -6,20 +6,20 @@
 
 static void refuse(const char *json, size_t n_data, const char *part)
 {
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     put_safetensors(&file, json, n_data);
     assert_refused(file.data, file.size, part);
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
 }
 
 static struct phema_checkpoint *accept(const char *json, size_t n_data)
 {
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     put_safetensors(&file, json, n_data);
     struct phema_error err = {""};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(open_bytes(&checkpoint, file.data, file.size, &err), &err);
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
     return checkpoint;
 }
 
@@ -164,11 +164,11 @@ static void lengths_of_headers_are_checked(void **state)
     static const uint64_t lengths[] = {
         3, 100000001, UINT64_MAX, UINT64_MAX - 7, UINT64_MAX - 8, (uint64_t)1 << 63, 0};
     for (size_t i = 0; i < ARRAY_LEN(lengths); i++) {
-        struct phema_text file = {0};
+        struct phema_strbuf file = {0};
         put_int(&file, lengths[i], 8);
         put_text(&file, "{}");
         assert_refused(file.data, file.size, "header");
-        phema_text_clear(&file);
+        phema_strbuf_clear(&file);
     }
     assert_refused("short", 5, "5 bytes are too few");
     refuse(" {}", 0, "'{' as the first byte");
@@ -191,7 +191,7 @@ static void names_are_any_utf8(void **state)
 {
     (void)state;
     size_t size = 100000;
-    struct phema_text json = {0};
+    struct phema_strbuf json = {0};
     put_text(&json, "{\"");
     for (size_t i = 0; i < size; i++)
         put_text(&json, "x");
@@ -203,7 +203,7 @@ static void names_are_any_utf8(void **state)
     assert_ptr_equal(phema_checkpoint_find(checkpoint, json.data + 2, size), tensor);
     assert_null(phema_checkpoint_find(checkpoint, json.data + 2, size - 1));
     phema_checkpoint_close(checkpoint);
-    phema_text_clear(&json);
+    phema_strbuf_clear(&json);
 
     checkpoint = accept(
         "{" T("a\\u0000\\u001b[31m\\n\\ud83d\\ude00\\/", "[0,2]") "," T("a", "[2,4]") "}", 4);
@@ -221,7 +221,7 @@ static void ranks_end_at_64(void **state)
 {
     (void)state;
     for (int rank = 64; rank <= 65; rank++) {
-        struct phema_text json = {0};
+        struct phema_strbuf json = {0};
         put_text(&json, "{\"w\":{\"dtype\":\"U8\",\"data_offsets\":[0,1],\"shape\":[1");
         for (int i = 1; i < rank; i++)
             put_text(&json, ",1");
@@ -230,14 +230,14 @@ static void ranks_end_at_64(void **state)
             refuse(json.data, 1, "64 dimensions");
         else
             phema_checkpoint_close(accept(json.data, 1));
-        phema_text_clear(&json);
+        phema_strbuf_clear(&json);
     }
 }
 
 static void no_change_of_a_byte_crashes(void **state)
 {
     (void)state;
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     put_safetensors(&file,
                     "{\"__metadata__\":{\"a\":\"b\"},\"w\":{\"dtype\":\"F16\",\"shape\":[2,1],"
                     "\"data_offsets\":[0,4]},\"\\u00e9\":{\"dtype\":\"U8\",\"shape\":[],"
@@ -245,7 +245,7 @@ static void no_change_of_a_byte_crashes(void **state)
                     5);
     size_t n_opened = survive((const uint8_t *)file.data, file.size, 0, file.size, 1);
     assert_true(n_opened > 1000); /* names and data may be anything */
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
 }
 
 /* ---- Headers that say the same as another one ---- */
@@ -259,7 +259,7 @@ static void no_change_of_a_byte_crashes(void **state)
 static struct phema_checkpoint *open_beside(const struct phema_checkpoint *other, const char *json,
                                             size_t n_data, struct phema_error *err)
 {
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     struct phema_checkpoint *opened = NULL;
     put_safetensors(&file, json, n_data);
     char *path = support_tmp_path("beside.safetensors");
@@ -269,7 +269,7 @@ static struct phema_checkpoint *open_beside(const struct phema_checkpoint *other
     if (phema_checkpoint_open(&opened, path, &options, err))
         assert_null(opened);
     free(path);
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
     return opened;
 }
 
@@ -430,28 +430,28 @@ static void a_changed_byte_is_seen(void **state)
 }
 
 /* The last tensor first. */
-static void put_many(struct phema_text *file, size_t n)
+static void put_many(struct phema_strbuf *file, size_t n)
 {
-    struct phema_text json = {0};
+    struct phema_strbuf json = {0};
     put_text(&json, "{");
     for (size_t i = 0; i < n; i++)
-        phema_text_printf(&json,
-                          "%s\"model.layers.%zu.weight\":{\"dtype\":\"U8\",\"shape\":[1,1],"
-                          "\"data_offsets\":[%zu,%zu]}",
-                          i ? "," : "", i, n - 1 - i, n - i);
+        phema_strbuf_printf(&json,
+                            "%s\"model.layers.%zu.weight\":{\"dtype\":\"U8\",\"shape\":[1,1],"
+                            "\"data_offsets\":[%zu,%zu]}",
+                            i ? "," : "", i, n - 1 - i, n - i);
     put_text(&json, "}");
     put_safetensors(file, json.data, n);
-    phema_text_clear(&json);
+    phema_strbuf_clear(&json);
 }
 
 /* What opening them takes is counted by tests/growth. */
 static void many_tensors_are_listed(void **state)
 {
     (void)state;
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     put_many(&file, 200000);
     const char *path = as_file(file.data, file.size);
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
     struct phema_error err = {""};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);

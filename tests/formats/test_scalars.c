@@ -14,28 +14,28 @@
 
 static struct phema_checkpoint *open_pickle(const void *pickle, size_t size)
 {
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     put_torch(&file, pickle, size, 8);
     struct phema_error err = {""};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(open_bytes(&checkpoint, file.data, file.size, &err), &err);
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
     return checkpoint;
 }
 
 /* "name=number name=number", in the order of the list; closes the checkpoint */
 static void check_values(struct phema_checkpoint *checkpoint, const char *wanted)
 {
-    struct phema_text values = {0};
+    struct phema_strbuf values = {0};
     put_text(&values, "");
     for (size_t i = 0; i < phema_checkpoint_n_values(checkpoint); i++) {
         const struct phema_value *value = &phema_checkpoint_values(checkpoint)[i];
         put_text(&values, i ? " " : "");
         put(&values, value->name, value->name_size);
-        phema_text_printf(&values, "=%.15g", value->number);
+        phema_strbuf_printf(&values, "=%.15g", value->number);
     }
     assert_string_equal(values.data, wanted);
-    phema_text_clear(&values);
+    phema_strbuf_clear(&values);
     phema_checkpoint_close(checkpoint);
 }
 
@@ -100,7 +100,7 @@ static void what_lies_near_the_root_is_kept(void **state)
     (void)state;
     static const char head[] = PROTO "}(" TEXT("\5", "optim") "]](";
     static const char tail[] = "ea" TEXT("\3", "ema") "}" TEXT("\4", "stds") INT("\1") "su.";
-    struct phema_text pickle = {0};
+    struct phema_strbuf pickle = {0};
     put(&pickle, head, sizeof(head) - 1);
     for (unsigned i = 0; i < 5000; i++) {
         put_text(&pickle, "M");
@@ -108,7 +108,7 @@ static void what_lies_near_the_root_is_kept(void **state)
     }
     put(&pickle, tail, sizeof(tail) - 1);
     struct phema_checkpoint *checkpoint = open_pickle(pickle.data, pickle.size);
-    phema_text_clear(&pickle);
+    phema_strbuf_clear(&pickle);
     assert_non_null(find(checkpoint, "ema.stds"));
     assert_int_equal(phema_checkpoint_n_values(checkpoint), 4096);
     assert_non_null(find(checkpoint, "optim.0.4094"));
@@ -122,7 +122,7 @@ static void what_lies_near_the_root_is_kept(void **state)
 static void shared_containers_cost_little(void **state)
 {
     (void)state;
-    struct phema_text pickle = {0};
+    struct phema_strbuf pickle = {0};
     put(&pickle, PROTO "]q\0" INT("\1") "a0", 9);
     for (unsigned level = 1; level < 30; level++) {
         put_text(&pickle, "](");
@@ -138,7 +138,7 @@ static void shared_containers_cost_little(void **state)
         "}(" TEXT("\4", "bomb") "h\x1D" TEXT("\4", "near") "h\2" TEXT("\4", "step") INT("\7") "u.";
     put(&pickle, tail, sizeof(tail) - 1);
     struct phema_checkpoint *checkpoint = open_pickle(pickle.data, pickle.size);
-    phema_text_clear(&pickle);
+    phema_strbuf_clear(&pickle);
     assert_non_null(find(checkpoint, "step"));
     assert_non_null(find(checkpoint, "near.9.9.0"));
     assert_int_equal(phema_checkpoint_n_values(checkpoint), 101);
@@ -151,14 +151,14 @@ static void depth_and_names_are_bounded(void **state)
     CHECK(PROTO "]]]]]]]]" INT("\1") "aaaaaaaa.", "0.0.0.0.0.0.0.0=1");
     CHECK(PROTO "]]]]]]]]]" INT("\1") "aaaaaaaaa.", "");
     for (unsigned size = 254; size <= 255; size++) {
-        struct phema_text pickle = {0};
+        struct phema_strbuf pickle = {0};
         put(&pickle, PROTO "}X", 4);
         put_int(&pickle, size, 4);
         for (unsigned i = 0; i < size; i++)
             put_text(&pickle, "k");
         put(&pickle, "]" INT("\1") "as.", 6);
         struct phema_checkpoint *checkpoint = open_pickle(pickle.data, pickle.size);
-        phema_text_clear(&pickle);
+        phema_strbuf_clear(&pickle);
         assert_int_equal(phema_checkpoint_n_values(checkpoint), size == 254 ? 1 : 0);
         phema_checkpoint_close(checkpoint);
     }

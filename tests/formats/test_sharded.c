@@ -27,10 +27,10 @@ static void make_directory(const char *name)
 
 static void write_shard(const char *directory, const char *name, const char *json, size_t n_data)
 {
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     put_safetensors(&file, json, n_data);
     support_write(in_directory(directory, name), file.data, file.size);
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
 }
 
 /* One directory with the shards that every index here is about. */
@@ -218,12 +218,12 @@ static void headers_of_shards_end_inside_them(void **state)
     (void)state;
     static const char json[] = "{" U8("c", "[0,0]") "}";
     for (uint64_t beyond = 0; beyond < 3; beyond++) {
-        struct phema_text file = {0};
+        struct phema_strbuf file = {0};
         put_int(&file, strlen(json) + beyond, 8);
         put_text(&file, json);
         make_directory("long");
         support_write(in_directory("long", "two.safetensors"), file.data, file.size);
-        phema_text_clear(&file);
+        phema_strbuf_clear(&file);
         const char *index = in_directory("long", "m.index.json");
         support_write(index, MAP("\"c\":\"two.safetensors\""),
                       strlen(MAP("\"c\":\"two.safetensors\"")));

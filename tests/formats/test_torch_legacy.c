@@ -25,17 +25,17 @@ static const struct phema_span data = BYTES_OF("\4\0\0\0\0\0\0\0"
 static void refuse(int part, struct phema_span bytes, const char *reason)
 {
     struct legacy_file file = with(part, bytes);
-    struct phema_text content = {0};
+    struct phema_strbuf content = {0};
     put_legacy(&content, &file);
     assert_refused(content.data, content.size, reason);
-    phema_text_clear(&content);
+    phema_strbuf_clear(&content);
 }
 
 #define REFUSE(part, literal, reason) refuse(part, SPAN(literal), reason)
 
 static void accept(const struct legacy_file *file, const char *name, size_t offset)
 {
-    struct phema_text content = {0};
+    struct phema_strbuf content = {0};
     put_legacy(&content, file);
     struct phema_error err = {""};
     struct phema_checkpoint *checkpoint = NULL;
@@ -50,7 +50,7 @@ static void accept(const struct legacy_file *file, const char *name, size_t offs
         assert_memory_equal(phema_tensor_start(checkpoint, tensor), "abcdefgh", 8);
     }
     phema_checkpoint_close(checkpoint);
-    phema_text_clear(&content);
+    phema_strbuf_clear(&content);
 }
 
 static void a_plain_file_opens(void **state)
@@ -101,10 +101,10 @@ static void each_pickle_has_its_own_memo(void **state)
     struct legacy_file file = with(LEGACY_VERSION, SPAN("\x80\x02M\xE9\x03q\0."));
     accept(&file, "w", 0);
     file.parts[LEGACY_KEYS] = SPAN("\x80\x02h\0.");
-    struct phema_text content = {0};
+    struct phema_strbuf content = {0};
     put_legacy(&content, &file);
     assert_refused(content.data, content.size, "list of storages: pickle byte 2: gets memo entry");
-    phema_text_clear(&content);
+    phema_strbuf_clear(&content);
 }
 
 #define PID(fields) "\x80\x02(" TEXT("\7", "storage") "ctorch\nHalfStorage\n" fields "tQ."
@@ -172,12 +172,12 @@ static void storages_and_list_must_agree(void **state)
 static void no_change_of_a_byte_crashes(void **state)
 {
     (void)state;
-    struct phema_text content = {0};
+    struct phema_strbuf content = {0};
     struct legacy_file file = with(LEGACY_DATA, data);
     put_legacy(&content, &file);
     size_t n_opened = survive((const uint8_t *)content.data, content.size, 0, content.size, 1);
     assert_true(n_opened > 2000); /* the 8 bytes of data, at least, may be anything */
-    phema_text_clear(&content);
+    phema_strbuf_clear(&content);
 
     static const char *const fixtures[] = {"legacy/views.pt", "legacy/module_state_dict.pth",
                                            "old/torch113_legacy.pt"};

@@ -17,7 +17,7 @@ struct layout {
     size_t header[MAX_RECORDS], central[MAX_RECORDS], directory, end;
 };
 
-static struct layout put_archive(struct phema_text *file, const struct zip_record *records,
+static struct layout put_archive(struct phema_strbuf *file, const struct zip_record *records,
                                  size_t n)
 {
     struct layout layout = {0};
@@ -39,12 +39,12 @@ static const struct zip_record plain[] = {
 static void refuse_change(size_t (*where)(const struct layout *), size_t delta, uint64_t value,
                           unsigned width, const char *part)
 {
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     struct layout layout = put_archive(&file, plain, 3);
     for (unsigned i = 0; i < width; i++)
         file.data[where(&layout) + delta + i] = (char)(uint8_t)(value >> (8 * i));
     assert_refused(file.data, file.size, part);
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
 }
 
 static size_t at_end(const struct layout *layout)
@@ -67,7 +67,7 @@ static size_t at_storage_header(const struct layout *layout)
 /* A good archive in which the directory and the local header of a record have other sizes. */
 static void refuse_sizes(size_t record, uint32_t stored_size, uint32_t size, const char *part)
 {
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     struct layout layout = put_archive(&file, plain, 3);
     const size_t at[] = {layout.central[record] + 20, layout.header[record] + 18};
     for (size_t i = 0; i < ARRAY_LEN(at); i++)
@@ -76,18 +76,18 @@ static void refuse_sizes(size_t record, uint32_t stored_size, uint32_t size, con
             file.data[at[i] + 4 + byte] = (char)(uint8_t)(size >> (8 * byte));
         }
     assert_refused(file.data, file.size, part);
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
 }
 
 static void refuse_records(const struct zip_record *records, size_t n, const char *part)
 {
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     (void)put_archive(&file, records, n);
     assert_refused(file.data, file.size, part);
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
 }
 
-static void accept_file(const struct phema_text *file)
+static void accept_file(const struct phema_strbuf *file)
 {
     struct phema_error err = {""};
     struct phema_checkpoint *checkpoint = NULL;
@@ -101,7 +101,7 @@ static void accept_file(const struct phema_text *file)
 static void a_plain_archive_opens(void **state)
 {
     (void)state;
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     (void)put_archive(&file, plain, 3);
     accept_file(&file);
     /* a comment ends the file */
@@ -110,7 +110,7 @@ static void a_plain_archive_opens(void **state)
     accept_file(&file);
     put_text(&file, "!");
     assert_refused(file.data, file.size, "no end record");
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
 }
 
 static void end_records_are_checked(void **state)
@@ -179,20 +179,20 @@ static void records_do_not_overlap(void **state)
 {
     (void)state;
     /* a whole local header inside another record's data, and an entry for it */
-    struct phema_text inner = {0};
+    struct phema_strbuf inner = {0};
     size_t header = 0;
     put_zip(&inner, &plain[STORAGE], 1, &header);
     const struct zip_record records[] = {
         plain[DATA], plain[VERSION], {"a/data/9", inner.data, inner.size}, plain[STORAGE]};
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     struct layout layout = put_archive(&file, records, 4);
     accept_file(&file);
     size_t planted = layout.header[STORAGE] + 30 + strlen("a/data/9");
     for (unsigned i = 0; i < 4; i++)
         file.data[layout.central[EXTRA] + 42 + i] = (char)(uint8_t)(planted >> (8 * i));
     assert_refused(file.data, file.size, "overlap");
-    phema_text_clear(&file);
-    phema_text_clear(&inner);
+    phema_strbuf_clear(&file);
+    phema_strbuf_clear(&inner);
 }
 
 static void names_of_records_are_unique_and_tame(void **state)
@@ -246,14 +246,14 @@ static void records_of_torch_are_checked(void **state)
     memcpy(longer, pickle, sizeof(pickle) - 1);
     const struct zip_record trailing[] = {
         {"a/data.pkl", longer, sizeof(longer)}, plain[VERSION], plain[STORAGE]};
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     (void)put_archive(&file, trailing, 3);
     accept_file(&file);
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
 }
 
 /* zip64, as written beyond 4 GiB: here with small numbers in the wide fields. */
-static void put_end64(struct phema_text *file, uint64_t n, uint64_t size, uint64_t offset)
+static void put_end64(struct phema_strbuf *file, uint64_t n, uint64_t size, uint64_t offset)
 {
     uint64_t record = file->size;
     put_int(file, 0x06064b50, 4);
@@ -269,7 +269,7 @@ static void put_end64(struct phema_text *file, uint64_t n, uint64_t size, uint64
     put_int(file, 1, 4);
 }
 
-static void put_plain_end(struct phema_text *file, uint64_t n, uint64_t size, uint64_t offset)
+static void put_plain_end(struct phema_strbuf *file, uint64_t n, uint64_t size, uint64_t offset)
 {
     put_int(file, 0x06054b50, 4);
     put_int(file, 0, 4);
@@ -281,7 +281,7 @@ static void put_plain_end(struct phema_text *file, uint64_t n, uint64_t size, ui
 }
 
 /* The plain archive with its end rewritten for zip64. */
-static struct layout put_wide(struct phema_text *file, uint64_t n64, uint64_t n)
+static struct layout put_wide(struct phema_strbuf *file, uint64_t n64, uint64_t n)
 {
     struct layout layout = put_archive(file, plain, 3);
     uint64_t size = layout.end - layout.directory;
@@ -294,10 +294,10 @@ static struct layout put_wide(struct phema_text *file, uint64_t n64, uint64_t n)
 static void zip64_records_are_read_and_must_agree(void **state)
 {
     (void)state;
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     (void)put_wide(&file, 3, 0xFFFF);
     accept_file(&file);
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
     struct layout layout = put_wide(&file, 3, 3);
     accept_file(&file);
     size_t record = layout.end;
@@ -321,10 +321,10 @@ static void zip64_records_are_read_and_must_agree(void **state)
         assert_refused(file.data, file.size, changes[i].part);
         file.data[record + changes[i].delta] = before;
     }
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
     (void)put_wide(&file, 2, 3);
     assert_refused(file.data, file.size, "end records disagree");
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
 }
 
 /* One record whose every size stands in the zip64 field, and which has a 24-byte descriptor: so
@@ -333,11 +333,11 @@ static void saturated_entries_take_their_zip64_field(void **state)
 {
     (void)state;
     for (int is_wrong = 0; is_wrong < 3; is_wrong++) { /* 2: the field ends before the place */
-        struct phema_text file = {0};
+        struct phema_strbuf file = {0};
         size_t header = 0;
         struct zip_record others[] = {plain[DATA], plain[VERSION]};
         struct layout layout = put_archive(&file, others, 2);
-        struct phema_text central = {0};
+        struct phema_strbuf central = {0};
         put(&central, file.data + layout.directory, layout.end - layout.directory);
         file.size = layout.directory;
         header = file.size;
@@ -381,8 +381,8 @@ static void saturated_entries_take_their_zip64_field(void **state)
                                          : "a saturated size without its zip64 field");
         else
             accept_file(&file);
-        phema_text_clear(&central);
-        phema_text_clear(&file);
+        phema_strbuf_clear(&central);
+        phema_strbuf_clear(&file);
     }
 }
 
@@ -392,10 +392,10 @@ static void saturated_entries_take_their_zip64_field(void **state)
 static void a_descriptor_does_not_lie_in_the_directory(void **state)
 {
     (void)state;
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     struct zip_record others[] = {plain[DATA], plain[VERSION]};
     struct layout layout = put_archive(&file, others, 2);
-    struct phema_text central = {0};
+    struct phema_strbuf central = {0};
     put(&central, file.data + layout.directory, layout.end - layout.directory);
     file.size = layout.directory;
     size_t header = file.size;
@@ -423,8 +423,8 @@ static void a_descriptor_does_not_lie_in_the_directory(void **state)
     put_plain_end(&file, 3, file.size - directory, directory);
     assert_refused(file.data, file.size,
                    "'a/data/0': damaged zip file: the data do not end before");
-    phema_text_clear(&central);
-    phema_text_clear(&file);
+    phema_strbuf_clear(&central);
+    phema_strbuf_clear(&file);
 }
 
 /* What a local header says of the storage, and what follows the data. */
@@ -439,11 +439,11 @@ struct described {
 #define CRC 0x88AA689Fu /* of 0 ... 7, by Python's zlib */
 #define ALL UINT32_MAX
 
-static void put_described(struct phema_text *file, const struct described *how)
+static void put_described(struct phema_strbuf *file, const struct described *how)
 {
     const struct zip_record others[] = {plain[DATA], plain[VERSION]};
     struct layout layout = put_archive(file, others, 2);
-    struct phema_text central = {0};
+    struct phema_strbuf central = {0};
     put(&central, file->data + layout.directory, layout.end - layout.directory);
     file->size = layout.directory;
     unsigned flags = how->has_descriptor ? 8 : 0;
@@ -484,7 +484,7 @@ static void put_described(struct phema_text *file, const struct described *how)
     put_int(file, header, 4);
     put_text(file, "a/data/0");
     put_plain_end(file, 3, file->size - directory, directory);
-    phema_text_clear(&central);
+    phema_strbuf_clear(&central);
 }
 
 /* APPNOTE 4.4.4: zeros where a descriptor follows; 4.5.3: sizes of 0xFFFFFFFF stand in the zip64
@@ -517,20 +517,20 @@ static void local_headers_may_leave_sizes_to_descriptor_and_zip64_field(void **s
         {{0, 0, 0, false, 0, 0, true, 0}, "descriptor behind the data disagrees"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct phema_text file = {0};
+        struct phema_strbuf file = {0};
         put_described(&file, &rows[i].how);
         if (rows[i].part)
             assert_refused(file.data, file.size, rows[i].part);
         else
             accept_file(&file);
-        phema_text_clear(&file);
+        phema_strbuf_clear(&file);
     }
 }
 
 /* A dict of n tensors, each with a storage of its own. */
-static void put_many(struct phema_text *file, size_t n)
+static void put_many(struct phema_strbuf *file, size_t n)
 {
-    struct phema_text program = {0};
+    struct phema_strbuf program = {0};
     struct zip_record *records = calloc(n + 2, sizeof(*records));
     char(*names)[32] = calloc(n, sizeof(*names));
     size_t *headers = calloc(n + 2, sizeof(*headers));
@@ -558,17 +558,17 @@ static void put_many(struct phema_text *file, size_t n)
     free(names);
     free(records);
     free(headers);
-    phema_text_clear(&program);
+    phema_strbuf_clear(&program);
 }
 
 /* What opening them takes is counted by tests/growth. */
 static void many_tensors_are_listed(void **state)
 {
     (void)state;
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     put_many(&file, 20000);
     const char *path = as_file(file.data, file.size);
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
     struct phema_error err = {""};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
@@ -579,10 +579,10 @@ static void many_tensors_are_listed(void **state)
 static void no_change_of_a_byte_crashes(void **state)
 {
     (void)state;
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     (void)put_wide(&file, 3, 3);
     (void)survive((const uint8_t *)file.data, file.size, 0, file.size, 13);
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
 
     char *path = support_fixture("torch/single_tensor.pt");
     size_t size = 0;

@@ -124,7 +124,7 @@ struct described {
     uint32_t crc;
 };
 
-static void put_local(struct phema_text *out, const struct zip_record *record, unsigned flags,
+static void put_local(struct phema_strbuf *out, const struct zip_record *record, unsigned flags,
                       uint32_t crc)
 {
     size_t size = flags ? 0 : record->size;
@@ -140,7 +140,7 @@ static void put_local(struct phema_text *out, const struct zip_record *record, u
     put(out, record->data, record->size);
 }
 
-static void put_central(struct phema_text *out, const struct zip_record *record, unsigned flags,
+static void put_central(struct phema_strbuf *out, const struct zip_record *record, unsigned flags,
                         uint32_t crc, size_t header)
 {
     put_int(out, 0x02014b50, 4);
@@ -157,7 +157,7 @@ static void put_central(struct phema_text *out, const struct zip_record *record,
 }
 
 /* An archive of one storage; the offset of the CRC beside the data comes out. */
-static size_t put_archive(struct phema_text *out, const struct described *how)
+static size_t put_archive(struct phema_strbuf *out, const struct described *how)
 {
     static const struct zip_record records[] = {{"a/data.pkl", pickle, sizeof(pickle) - 1},
                                                 {"a/version", "3\n", 2},
@@ -200,7 +200,7 @@ static void all_kinds_of_descriptors_are_found(void **state)
         unsigned bits = kind % 5; /* 4: no descriptor */
         uint32_t crc = crcs[kind / 5];
         struct described how = {bits < 4, bits & 1, bits & 2, false, crc};
-        struct phema_text file = {0};
+        struct phema_strbuf file = {0};
         size_t place = put_archive(&file, &how);
         struct phema_checkpoint *checkpoint = open_path(as_file(file.data, file.size));
         size_t n = 0;
@@ -217,7 +217,7 @@ static void all_kinds_of_descriptors_are_found(void **state)
         assert_int_equal(phema_record_is_switched_off(&records[0], content), crc == 0);
         free(records);
         phema_checkpoint_close(checkpoint);
-        phema_text_clear(&file);
+        phema_strbuf_clear(&file);
     }
 }
 
@@ -227,7 +227,7 @@ static void a_checksum_in_three_places_is_found(void **state)
 {
     (void)state;
     struct described how = {true, true, false, true, 0x88AA689F};
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     size_t place = put_archive(&file, &how);
     struct phema_checkpoint *checkpoint = open_path(as_file(file.data, file.size));
     size_t n = 0;
@@ -241,7 +241,7 @@ static void a_checksum_in_three_places_is_found(void **state)
                          0x88AA689F);
     free(records);
     phema_checkpoint_close(checkpoint);
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
 }
 
 /* The data of a copy are changed and their checksums mended: again all is consistent. */

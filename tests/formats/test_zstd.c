@@ -13,20 +13,20 @@
 
 enum { RAW, RLE, COMPRESSED, RESERVED };
 
-static void put_frame_start(struct phema_text *out, uint8_t descriptor, uint8_t window)
+static void put_frame_start(struct phema_strbuf *out, uint8_t descriptor, uint8_t window)
 {
     put_int(out, 0xFD2FB528u, 4);
     put_int(out, descriptor, 1);
     put_int(out, window, 1);
 }
 
-static void put_block(struct phema_text *out, unsigned type, uint64_t size, bool is_last)
+static void put_block(struct phema_strbuf *out, unsigned type, uint64_t size, bool is_last)
 {
     put_int(out, size << 3 | type << 1 | is_last, 3);
 }
 
 /* A window of 1 MiB, no content size, no checksum; one raw block. */
-static void put_raw_frame(struct phema_text *out, const void *data, size_t size)
+static void put_raw_frame(struct phema_strbuf *out, const void *data, size_t size)
 {
     put_frame_start(out, 0, 0x50);
     put_block(out, RAW, size, true);
@@ -34,7 +34,7 @@ static void put_raw_frame(struct phema_text *out, const void *data, size_t size)
 }
 
 /* As libzstd compresses it, with a checksum. */
-static void put_frame(struct phema_text *out, const void *data, size_t size, bool says_size)
+static void put_frame(struct phema_strbuf *out, const void *data, size_t size, bool says_size)
 {
     ZSTD_CCtx *context = ZSTD_createCCtx();
     size_t room = ZSTD_compressBound(size);
@@ -51,9 +51,9 @@ static void put_frame(struct phema_text *out, const void *data, size_t size, boo
 }
 
 /* JSON_8 and its data 0 .. 7. */
-static struct phema_text small_content(void)
+static struct phema_strbuf small_content(void)
 {
-    struct phema_text content = {0};
+    struct phema_strbuf content = {0};
     put_safetensors(&content, JSON_8, 8);
     return content;
 }
@@ -90,14 +90,14 @@ static enum phema_status read_all(const char *path, struct phema_error *err)
     return status;
 }
 
-static void assert_reads(const struct phema_text *file)
+static void assert_reads(const struct phema_strbuf *file)
 {
     struct phema_error err = {""};
     assert_ok(read_all(as_file(file->data, file->size), &err), &err);
 }
 
 /* Opens, and fails with this while it is read. */
-static void assert_fails_later(const struct phema_text *file, const char *part)
+static void assert_fails_later(const struct phema_strbuf *file, const char *part)
 {
     const char *path = as_file(file->data, file->size);
     struct phema_error err = {""};
@@ -317,8 +317,8 @@ static void damage_is_noticed(void **state)
 static void frames_may_be_empty_skippable_and_of_any_kind(void **state)
 {
     (void)state;
-    struct phema_text content = small_content();
-    struct phema_text file = {0};
+    struct phema_strbuf content = small_content();
+    struct phema_strbuf file = {0};
     put_int(&file, 0x184D2A5F, 4); /* skippable */
     put_int(&file, 3, 4);
     put_text(&file, "abc");
@@ -350,8 +350,8 @@ static void frames_may_be_empty_skippable_and_of_any_kind(void **state)
     }
     phema_reader_close(reader);
     phema_checkpoint_close(checkpoint);
-    phema_text_clear(&file);
-    phema_text_clear(&content);
+    phema_strbuf_clear(&file);
+    phema_strbuf_clear(&content);
 }
 
 static void what_is_no_frame_is_refused(void **state)
@@ -381,35 +381,35 @@ static void what_is_no_frame_is_refused(void **state)
         {"\x28\xB5\x2F\xFD\x20\5\x19\0\0abc", 12, "says it holds 5 bytes, but its blocks hold 3"},
         {"\x28\xB5\x2F\xFD\x20\2\x19\0\0abc", 12, "above the largest size"},
     };
-    struct phema_text content = small_content();
+    struct phema_strbuf content = small_content();
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct phema_text file = {0};
+        struct phema_strbuf file = {0};
         put_raw_frame(&file, content.data, content.size);
         put(&file, rows[i].after, rows[i].size);
         assert_refused(file.data, file.size, rows[i].part);
-        phema_text_clear(&file);
+        phema_strbuf_clear(&file);
     }
-    phema_text_clear(&content);
+    phema_strbuf_clear(&content);
 }
 
 /* The size of a frame is a claim; libzstd holds it against what comes out. */
 static void a_lying_frame_size_is_noticed(void **state)
 {
     (void)state;
-    struct phema_text content = small_content();
-    struct phema_text file = {0};
+    struct phema_strbuf content = small_content();
+    struct phema_strbuf file = {0};
     put_frame(&file, content.data, content.size, true);
     assert_int_equal((uint8_t)file.data[4], 0x24); /* single segment, size of 1 byte, checksum */
     file.data[5]++;
     assert_refused(file.data, file.size, ""); /* one byte more than the header inside tells of */
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
 
     /* two frames whose lies make up for each other */
     char halves[2][64];
     memset(halves, 0, sizeof(halves));
-    struct phema_text json = {0};
+    struct phema_strbuf json = {0};
     put_text(&json, "{\"x\":{\"dtype\":\"U8\",\"shape\":[128],\"data_offsets\":[0,128]}}");
-    struct phema_text head = {0};
+    struct phema_strbuf head = {0};
     put_int(&head, json.size, 8);
     put(&head, json.data, json.size);
     put_frame(&file, head.data, head.size, true);
@@ -422,10 +422,10 @@ static void a_lying_frame_size_is_noticed(void **state)
         file.data[start + 5] = (char)(i ? 65 : 63);
     }
     assert_fails_later(&file, "tensor 'x': the zstd data are damaged");
-    phema_text_clear(&file);
-    phema_text_clear(&head);
-    phema_text_clear(&json);
-    phema_text_clear(&content);
+    phema_strbuf_clear(&file);
+    phema_strbuf_clear(&head);
+    phema_strbuf_clear(&json);
+    phema_strbuf_clear(&content);
 }
 
 /* ---- Frames without content ---- */
@@ -457,7 +457,7 @@ enum { SKIPPABLE, SKIPPABLE_EMPTY, SKIPPABLE_LONG, OF_SIZE_0, OF_NO_SIZE, N_WITH
 
 /* A frame that holds nothing, RFC 8878 3.1.1 and 3.1.2; longer ones are decoded in several steps.
  */
-static void put_without_content(struct phema_text *out, unsigned kind)
+static void put_without_content(struct phema_strbuf *out, unsigned kind)
 {
     static const size_t sizes[] = {5, 0, (size_t)150 << 10};
     if (kind >= OF_SIZE_0) {
@@ -474,13 +474,13 @@ struct entry {
     uint64_t frame, content;
 };
 
-static void put_table(struct phema_text *out, const struct entry *entries, size_t n,
+static void put_table(struct phema_strbuf *out, const struct entry *entries, size_t n,
                       uint8_t descriptor);
 
 /* Three frames of 5000 bytes or so, and two of one kind before, between and behind each. */
-static void put_with_gaps(struct phema_text *out, unsigned kind, bool says_size, bool has_table)
+static void put_with_gaps(struct phema_strbuf *out, unsigned kind, bool says_size, bool has_table)
 {
-    struct phema_text content = {0};
+    struct phema_strbuf content = {0};
     put_safetensors(
         &content, "{\"x\":{\"dtype\":\"U8\",\"shape\":[15000],\"data_offsets\":[0,15000]}}", 15000);
     struct entry entries[11] = {{0, 0}};
@@ -498,7 +498,7 @@ static void put_with_gaps(struct phema_text *out, unsigned kind, bool says_size,
     }
     if (has_table)
         put_table(out, entries, ARRAY_LEN(entries), 0);
-    phema_text_clear(&content);
+    phema_strbuf_clear(&content);
 }
 
 static void frames_without_content_may_stand_anywhere(void **state)
@@ -506,7 +506,7 @@ static void frames_without_content_may_stand_anywhere(void **state)
     (void)state;
     for (unsigned kind = 0; kind < N_WITHOUT_CONTENT; kind++)
         for (unsigned way = 0; way < 4; way++) {
-            struct phema_text file = {0};
+            struct phema_strbuf file = {0};
             put_with_gaps(&file, kind, way & 1, way & 2);
             struct phema_error err = {""};
             struct phema_checkpoint *checkpoint = NULL;
@@ -516,13 +516,13 @@ static void frames_without_content_may_stand_anywhere(void **state)
             assert_pieces(checkpoint, 777, false);
             assert_pieces(checkpoint, 2500, true);
             phema_checkpoint_close(checkpoint);
-            phema_text_clear(&file);
+            phema_strbuf_clear(&file);
         }
 }
 
 /* ---- Seek tables ---- */
 
-static void put_table(struct phema_text *out, const struct entry *entries, size_t n,
+static void put_table(struct phema_strbuf *out, const struct entry *entries, size_t n,
                       uint8_t descriptor)
 {
     size_t entry_size = descriptor & 0x80 ? 12 : 8;
@@ -540,9 +540,9 @@ static void put_table(struct phema_text *out, const struct entry *entries, size_
 
 /* Three compressed frames of 5000 bytes or so that do not say so, the first with the header; their
  * window is 8 KiB, which is what a frame may hold. */
-static void put_unknown_frames(struct phema_text *out, struct entry *entries)
+static void put_unknown_frames(struct phema_strbuf *out, struct entry *entries)
 {
-    struct phema_text content = {0};
+    struct phema_strbuf content = {0};
     put_safetensors(
         &content, "{\"x\":{\"dtype\":\"U8\",\"shape\":[15000],\"data_offsets\":[0,15000]}}", 15000);
     for (size_t i = 0; i < 3; i++) {
@@ -552,10 +552,10 @@ static void put_unknown_frames(struct phema_text *out, struct entry *entries)
         put_frame(out, content.data + first, entries[i].content, false);
         entries[i].frame = out->size - start;
     }
-    phema_text_clear(&content);
+    phema_strbuf_clear(&content);
 }
 
-static bool has_index(const struct phema_text *file)
+static bool has_index(const struct phema_strbuf *file)
 {
     struct phema_error err = {""};
     struct phema_checkpoint *checkpoint = NULL;
@@ -569,11 +569,11 @@ static void a_table_that_does_not_agree_is_ignored(void **state)
 {
     (void)state;
     struct entry good[3];
-    struct phema_text frames = {0};
+    struct phema_strbuf frames = {0};
     put_unknown_frames(&frames, good);
     enum { ENTRIES, COUNT, DESCRIPTOR, FOOTER, FRAME_SIZE, CONTENT, IMPOSSIBLE, LENGTH, N_CASES };
     for (int which = -2; which < N_CASES; which++) {
-        struct phema_text file = {0};
+        struct phema_strbuf file = {0};
         put(&file, frames.data, frames.size);
         struct entry entries[3];
         memcpy(entries, good, sizeof(entries));
@@ -604,9 +604,9 @@ static void a_table_that_does_not_agree_is_ignored(void **state)
         put_int(&file, 0x184D2A50, 4); /* then the table is not the last frame */
         put_int(&file, 0, 4);
         assert_false(has_index(&file));
-        phema_text_clear(&file);
+        phema_strbuf_clear(&file);
     }
-    phema_text_clear(&frames);
+    phema_strbuf_clear(&frames);
 }
 
 /* Only decompressing a frame to its end tells; then it is an error, whichever way it lies. */
@@ -615,14 +615,14 @@ static void a_table_whose_lies_add_up_is_noticed(void **state)
     (void)state;
     for (int lie = -1; lie <= 1; lie += 2) {
         struct entry entries[3];
-        struct phema_text file = {0};
+        struct phema_strbuf file = {0};
         put_unknown_frames(&file, entries);
         entries[1].content += (uint64_t)(100 * (int64_t)lie);
         entries[2].content -= (uint64_t)(100 * (int64_t)lie);
         put_table(&file, entries, 3, 0);
         assert_true(has_index(&file));
         assert_fails_later(&file, "another size than the seek table says");
-        phema_text_clear(&file);
+        phema_strbuf_clear(&file);
     }
 }
 
@@ -633,7 +633,7 @@ static void a_table_that_gives_an_empty_frame_content_is_noticed(void **state)
     (void)state;
     for (int is_lie = 0; is_lie < 2; is_lie++) {
         struct entry good[3];
-        struct phema_text frames = {0}, file = {0};
+        struct phema_strbuf frames = {0}, file = {0};
         put_unknown_frames(&frames, good);
         put(&file, frames.data, good[0].frame);
         size_t start = file.size;
@@ -649,8 +649,8 @@ static void a_table_that_gives_an_empty_frame_content_is_noticed(void **state)
             assert_fails_later(&file, "another size than the seek table says");
         else
             assert_reads(&file);
-        phema_text_clear(&file);
-        phema_text_clear(&frames);
+        phema_strbuf_clear(&file);
+        phema_strbuf_clear(&frames);
     }
 }
 
@@ -677,15 +677,15 @@ static void content_must_be_safetensors(void **state)
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         for (int says_size = 0; says_size < 2; says_size++) {
-            struct phema_text file = {0};
+            struct phema_strbuf file = {0};
             put_frame(&file, rows[i].content, rows[i].size, says_size);
             assert_refused(file.data, file.size, rows[i].part);
-            phema_text_clear(&file);
+            phema_strbuf_clear(&file);
         }
-    struct phema_text empty = {0};
+    struct phema_strbuf empty = {0};
     put_frame(&empty, "\2\0\0\0\0\0\0\0{}", 10, false);
     assert_reads(&empty);
-    phema_text_clear(&empty);
+    phema_strbuf_clear(&empty);
 }
 
 static void offsets_beyond_64_bits_are_refused(void **state)
@@ -700,12 +700,12 @@ static void offsets_beyond_64_bits_are_refused(void **state)
     };
     static const char *const parts[] = {"inside the", "no more than", "leave a hole"};
     for (size_t i = 0; i < ARRAY_LEN(headers); i++) {
-        struct phema_text content = {0}, file = {0};
+        struct phema_strbuf content = {0}, file = {0};
         put_safetensors(&content, headers[i], 8);
         put_frame(&file, content.data, content.size, false);
         assert_refused(file.data, file.size, parts[i]);
-        phema_text_clear(&file);
-        phema_text_clear(&content);
+        phema_strbuf_clear(&file);
+        phema_strbuf_clear(&content);
     }
 }
 
@@ -713,41 +713,41 @@ static void offsets_beyond_64_bits_are_refused(void **state)
 static void content_ends_with_the_last_tensor(void **state)
 {
     (void)state;
-    struct phema_text content = {0};
+    struct phema_strbuf content = {0};
     put_safetensors(&content, "{\"x\":{\"dtype\":\"U8\",\"shape\":[600],\"data_offsets\":[0,600]}}",
                     601);
     assert_int_equal(content.size, 8 + 57 + 601);
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     put_frame(&file, content.data, 664, true);
     assert_refused(file.data, file.size, "tells of 665 bytes");
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
     put_frame(&file, content.data, 664, false);
     assert_fails_later(&file, "tensor 'x': the content ends too early, after 664 bytes");
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
 
     put_frame(&file, content.data, 665, false);
     assert_reads(&file);
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
 
     put_frame(&file, content.data, 666, true);
     assert_refused(file.data, file.size, "should end after 665 bytes");
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
     put_frame(&file, content.data, 666, false);
     assert_fails_later(&file, "goes on behind the last tensor, which ends after 665 bytes");
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
     put_raw_frame(&file, content.data, 665);
     put_raw_frame(&file, "!", 1);
     assert_refused(file.data, file.size, "should end after 665 bytes");
-    phema_text_clear(&file);
-    phema_text_clear(&content);
+    phema_strbuf_clear(&file);
+    phema_strbuf_clear(&content);
 }
 
 /* RLE blocks say at once what they make of 4 bytes; compressed ones only as they are read. */
 static void bombs_stop_at_the_last_tensor(void **state)
 {
     (void)state;
-    struct phema_text content = small_content();
-    struct phema_text file = {0};
+    struct phema_strbuf content = small_content();
+    struct phema_strbuf file = {0};
     put_frame_start(&file, 0, 0x50);
     put_block(&file, RAW, content.size, false);
     put(&file, content.data, content.size);
@@ -756,7 +756,7 @@ static void bombs_stop_at_the_last_tensor(void **state)
         put_int(&file, 0, 1);
     }
     assert_refused(file.data, file.size, "should end after 69 bytes");
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
 
     size_t size = (size_t)32 << 20;
     char *long_content = malloc(size);
@@ -768,17 +768,17 @@ static void bombs_stop_at_the_last_tensor(void **state)
     assert_true(file.size < size / 1000);
     file.data[file.size - 1] ^= 1; /* the checksum: who decompressed that far would say so */
     assert_fails_later(&file, "goes on behind the last tensor");
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
     free(long_content);
-    phema_text_clear(&content);
+    phema_strbuf_clear(&content);
 }
 
 static void a_wrong_checksum_is_noticed(void **state)
 {
     (void)state;
-    struct phema_text content = small_content();
+    struct phema_strbuf content = small_content();
     for (int says_size = 0; says_size < 2; says_size++) {
-        struct phema_text file = {0};
+        struct phema_strbuf file = {0};
         put_frame(&file, content.data, content.size, says_size);
         assert_reads(&file);
         file.data[file.size - 1] ^= 1;
@@ -786,16 +786,16 @@ static void a_wrong_checksum_is_noticed(void **state)
             assert_fails_later(&file, "tensor 'x': the zstd data are damaged");
         else
             assert_fails_later(&file, "hecksum");
-        phema_text_clear(&file);
+        phema_strbuf_clear(&file);
     }
-    phema_text_clear(&content);
+    phema_strbuf_clear(&content);
 }
 
 /* A reader that failed reads what is whole still. */
 static void other_tensors_are_read_after_a_failure(void **state)
 {
     (void)state;
-    struct phema_text content = {0}, file = {0};
+    struct phema_strbuf content = {0}, file = {0};
     put_safetensors(&content,
                     "{\"a\":{\"dtype\":\"U8\",\"shape\":[8],\"data_offsets\":[0,8]},"
                     "\"b\":{\"dtype\":\"U8\",\"shape\":[8],\"data_offsets\":[8,16]}}",
@@ -822,9 +822,9 @@ static void other_tensors_are_read_after_a_failure(void **state)
         }
         phema_reader_close(reader);
         phema_checkpoint_close(checkpoint);
-        phema_text_clear(&file);
+        phema_strbuf_clear(&file);
     }
-    phema_text_clear(&content);
+    phema_strbuf_clear(&content);
 }
 
 /* ---- Memory ---- */
@@ -833,7 +833,7 @@ enum { PIECE = 1 << 16 };
 
 /* One frame with a window of 1 MiB around n blocks of 128 KiB; block k holds the byte k in RLE, or
  * raw. */
-static void put_long(struct phema_text *out, size_t n, bool is_raw)
+static void put_long(struct phema_strbuf *out, size_t n, bool is_raw)
 {
     static uint8_t block[128 << 10];
     char json[128];
@@ -856,10 +856,10 @@ static void memory_does_not_grow_with_the_content(void **state)
     (void)state;
     for (int is_raw = 0; is_raw < 2; is_raw++) {
         size_t n = is_raw ? 512 : 4096; /* 64 MiB, and 512 MiB out of 16 KiB */
-        struct phema_text file = {0};
+        struct phema_strbuf file = {0};
         put_long(&file, n, is_raw);
         const char *path = as_file(file.data, file.size);
-        phema_text_clear(&file);
+        phema_strbuf_clear(&file);
         struct phema_error err = {""};
         struct phema_checkpoint *checkpoint = NULL;
         struct phema_memory before = phema_memory_now();

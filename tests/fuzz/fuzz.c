@@ -96,7 +96,7 @@ static bool read_elements(struct phema_reader *reader, const struct phema_tensor
     const uint8_t *data = NULL;
     struct phema_error err = {""};
     enum phema_status status = phema_reader_read(&data, reader, tensor, first, n, scratch, &err);
-    fuzz_require(!status || tensor->is_decoded, "mapped tensors can be read");
+    fuzz_require(!status || tensor->is_compressed, "mapped tensors can be read");
     fuzz_require(!status || (err.message[0] && !strchr(err.message, '\n')),
                  "messages are one line");
     if (status)
@@ -110,7 +110,8 @@ static void touch_tensor(const struct phema_checkpoint *checkpoint, struct phema
                          const struct phema_tensor *tensor)
 {
     const uint8_t *start = phema_tensor_start(checkpoint, tensor);
-    fuzz_require((start != NULL) == (tensor->n_elems > 0 && !tensor->is_decoded && !tensor->parts),
+    fuzz_require((start != NULL) ==
+                     (tensor->n_elems > 0 && !tensor->is_compressed && !tensor->parts),
                  "only tensors that are empty, decompressed or in parts have no start");
     fuzz_require(strlen(tensor->name) <= tensor->name_size, "names end with a NUL");
     if (start && !tensor->stride) {
@@ -127,7 +128,7 @@ static void touch_tensor(const struct phema_checkpoint *checkpoint, struct phema
         (void)read_elements(reader, tensor, at,
                             tensor->n_elems - at < 64 ? tensor->n_elems - at : 64);
     /* a claimed petabyte is not to be decompressed here */
-    if (!tensor->is_decoded || tensor->offset + tensor->size_bytes <= MAX_DECODED_BYTES)
+    if (!tensor->is_compressed || tensor->offset + tensor->size_bytes <= MAX_DECODED_BYTES)
         (void)(read_elements(reader, tensor, last, n_last) && read_elements(reader, tensor, 0, n));
 }
 
@@ -149,7 +150,7 @@ void fuzz_open_path(const char *path)
         fuzz_require(phema_checkpoint_find(checkpoint, tensor->name, tensor->name_size) == tensor,
                      "names are unique and found");
         touch_tensor(checkpoint, reader, tensor);
-        is_long |= tensor->is_decoded && tensor->offset + tensor->size_bytes > MAX_DECODED_BYTES;
+        is_long |= tensor->is_compressed && tensor->offset + tensor->size_bytes > MAX_DECODED_BYTES;
     }
     if (!is_long && phema_reader_finish(reader, &err))
         fuzz_require(phema_checkpoint_is_decoded(checkpoint),

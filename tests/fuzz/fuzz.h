@@ -1,8 +1,8 @@
 /* fuzz.h - what fuzz targets share: inputs as files, and the promises of the doors. An input that
  * is a checkpoint is opened, and whatever was listed is touched where it is said to lie. A promise
  * that is broken aborts. */
-#ifndef PHEMA_TESTS_FUZZ_H
-#define PHEMA_TESTS_FUZZ_H
+#ifndef TESTS_FUZZ_FUZZ_H
+#define TESTS_FUZZ_FUZZ_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fuzz_file_names.c - the bytes as a list of paths, one a line: what the names say by the layout that is
- * recognised, and by one that the length of the input chooses. No file is opened. */
+/* fuzz_file_names.c - the bytes as a list of paths, one a line: what the names say by the layout
+ * that is recognised, and by one that the length of the input chooses. No file is opened. */
 #include "phema/series.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "fuzz.h"
 #include "discover.h"
+#include "fuzz.h"
 
 static bool is_unknown_or_amount(double value)
 {
@@ -31,7 +31,7 @@ static void check_candidate(const struct candidate *candidate)
                  "prefixes are part of the name");
 }
 
-static void check_scan(const struct scan *scan, const char *layout, size_t n_lines)
+static void check_scan(const struct discovery *scan, const char *layout, size_t n_lines)
 {
     fuzz_require(scan->n <= n_lines, "no more candidates than lines");
     fuzz_require(scan->layout != NULL, "some layout is chosen");
@@ -42,7 +42,7 @@ static void check_scan(const struct scan *scan, const char *layout, size_t n_lin
                          scan->layout == &layout_own,
                      "what is kept says its time, or may do so inside");
     }
-    const struct phema_text *notes = scan->notes;
+    const struct phema_strbuf *notes = scan->notes;
     fuzz_require(notes->size == 0 || notes->data[notes->size - 1] == '\0', "notes are ended");
     fuzz_require(notes->size == 0 || !memchr(notes->data, '\n', notes->size),
                  "notes are one line each");
@@ -51,11 +51,11 @@ static void check_scan(const struct scan *scan, const char *layout, size_t n_lin
 static void read_names(const char *operand, const char *layout, size_t n_lines)
 {
     struct phema_arena arena = {0};
-    struct phema_text notes = {0};
-    struct scan scan = {.arena = &arena, .specs = {.arena = &arena}, .notes = &notes};
+    struct phema_strbuf notes = {0};
+    struct discovery scan = {.arena = &arena, .specs = {.arena = &arena}, .notes = &notes};
     struct phema_series_options options = {.snapshots = operand, .layout = layout};
     struct phema_error err = {""};
-    enum phema_status status = scan_snapshots(&scan, &options, &err);
+    enum phema_status status = discover_snapshots(&scan, &options, &err);
     bool is_refused = layout && strcmp(layout, "manifest") == 0;
     if (status == PHEMA_OK) {
         fuzz_require(!is_refused, "a list is no manifest");
@@ -63,7 +63,7 @@ static void read_names(const char *operand, const char *layout, size_t n_lines)
     } else if (!is_refused) {
         fuzz_require_message(&err, operand + 1);
     }
-    phema_text_clear(&notes);
+    phema_strbuf_clear(&notes);
     phema_arena_clear(&arena);
 }
 

@@ -5,15 +5,15 @@
 #include <math.h>
 #include <string.h>
 
-#include "fuzz.h"
 #include "discover.h"
+#include "fuzz.h"
 
 static bool is_unknown_or_finite(double value)
 {
     return isnan(value) || isfinite(value);
 }
 
-static bool check_candidates(const struct scan *scan, size_t size)
+static bool check_candidates(const struct discovery *scan, size_t size)
 {
     bool has_files = false;
     fuzz_require(scan->n <= size, "no more snapshots than bytes");
@@ -58,16 +58,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const char *path = fuzz_store("manifest.json", data, size);
     struct phema_arena arena = {0};
-    struct phema_text notes = {0};
-    struct scan scan = {
+    struct phema_strbuf notes = {0};
+    struct discovery scan = {
         .arena = &arena, .specs = {.arena = &arena}, .notes = &notes, .layout = &layout_manifest};
     struct phema_error err = {""};
     bool has_files = true;
-    if (scan_manifest(&scan, path, &err))
+    if (discover_manifest(&scan, path, &err))
         fuzz_require_message(&err, path);
     else
         has_files = check_candidates(&scan, size);
-    phema_text_clear(&notes);
+    phema_strbuf_clear(&notes);
     phema_arena_clear(&arena);
     if (!has_files)
         open_series(path);

@@ -85,11 +85,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (strcmp(text, "table:T") == 0) {
         size_t rest = end ? size - line - 1 : 0;
         const char *path = fuzz_store("T", rest ? end + 1 : data, rest);
-        struct phema_text named = {0};
-        phema_text_printf(&named, "table:%s", path);
+        struct phema_strbuf named = {0};
+        phema_strbuf_printf(&named, "table:%s", path);
         if (!named.is_failed)
             check_spec(named.data);
-        phema_text_clear(&named);
+        phema_strbuf_clear(&named);
     } else if (strncmp(text, "table:", 6) != 0 && !strstr(text, "- table:")) { /* any file */
         check_spec(text);
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fuzz_weights_file.c - the bytes as a file for --weights, over a series of four snapshots made up here.
+/* fuzz_weights_file.c - the bytes as a file for --weights, over a series of four snapshots made up
+ * here.
  */
 #include "phema/plan.h"
 #include <math.h>
@@ -55,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                   .layout = "names"};
     struct phema_plan plan = {.series = &series};
     struct phema_error err = {""};
-    if (given_read(&plan, path, &err)) {
+    if (weights_file_read(&plan, path, &err)) {
         fuzz_require_message(&err, path);
     } else {
         fuzz_require(plan.m > 0 && plan.m <= size, "some targets, no more than bytes");

@@ -1,7 +1,7 @@
 /* trainings.h - simulated trainings in a directory of the test's own, and what is in their files.
  */
-#ifndef TESTS_TRAININGS_H
-#define TESTS_TRAININGS_H
+#ifndef TESTS_GEN_TRAININGS_H
+#define TESTS_GEN_TRAININGS_H
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_numbers.c - the text that the device's code is made of, compiled for the host, against the
- * conversions and sums that define right, bit by bit. */
+/* test_cuda_scalar.c - the text that the device's code is made of, compiled for the host, against
+ * the conversions and sums that define right, bit by bit. */
 #include "scalar.h"
 
 #include <math.h>

@@ -12,12 +12,12 @@ static void modules_are_looked_for_beside_the_program_and_where_it_is_installed(
 {
     (void)state;
     struct phema_error err = {""};
-    struct module_places places;
+    struct module_paths places;
     char program[4096] = "";
     assert_true(readlink("/proc/self/exe", program, sizeof(program) - 1) > 0);
     *(strrchr(program, '/') + 1) = '\0';
     assert_int_equal(setenv("LD_LIBRARY_PATH", "/nowhere", 1), 0);
-    assert_ok(module_places_find(&places, &err), &err);
+    assert_ok(module_paths_find(&places, &err), &err);
     assert_int_equal(places.n, 2);
     for (size_t i = 0; i < places.n; i++) {
         assert_memory_equal(places.paths[i], program, strlen(program));
@@ -25,7 +25,7 @@ static void modules_are_looked_for_beside_the_program_and_where_it_is_installed(
     }
     assert_null(strchr(places.paths[0] + strlen(program), '/'));
     assert_non_null(strstr(places.paths[1], "/posthoc-ema/posthoc-ema-cuda.so"));
-    module_places_clear(&places);
+    module_paths_clear(&places);
 }
 
 static void ours_is_loaded_and_stays(void **state)

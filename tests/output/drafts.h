@@ -1,6 +1,6 @@
 /* drafts.h - outputs of small series made here, as far as they are planned. */
-#ifndef PHEMA_TESTS_OUTPUT_DRAFTS_H
-#define PHEMA_TESTS_OUTPUT_DRAFTS_H
+#ifndef TESTS_OUTPUT_DRAFTS_H
+#define TESTS_OUTPUT_DRAFTS_H
 
 #include <math.h>
 #include <sys/stat.h>
@@ -30,23 +30,23 @@ static inline char *in_tmp(const char *name)
 /* A manifest of the snapshots, in their order, and a file of weights: 1/2 for each. */
 static inline void write_series(const char *snapshots, char **manifest, char **weights)
 {
-    struct phema_text json = {0}, list = {0};
-    phema_text_puts(&json, "{\"snapshots\": [");
+    struct phema_strbuf json = {0}, list = {0};
+    phema_strbuf_puts(&json, "{\"snapshots\": [");
     int n = 0;
     for (const char *at = snapshots; *at; n++) {
         int size = (int)strcspn(at, "\n");
-        phema_text_printf(&json, "%s{\"file\": \"%.*s\", \"time\": %d}", n ? ", " : "", size, at,
-                          n + 1);
-        phema_text_printf(&list, "%.*s 0.5\n", size, at);
+        phema_strbuf_printf(&json, "%s{\"file\": \"%.*s\", \"time\": %d}", n ? ", " : "", size, at,
+                            n + 1);
+        phema_strbuf_printf(&list, "%.*s 0.5\n", size, at);
         at += size + (at[size] == '\n');
     }
-    phema_text_puts(&json, "]}");
+    phema_strbuf_puts(&json, "]}");
     *manifest = support_tmp_path("manifest.json");
     *weights = support_tmp_path("weights.txt");
     support_write(*manifest, json.data, json.size);
     support_write(*weights, list.data, list.size);
-    phema_text_clear(&json);
-    phema_text_clear(&list);
+    phema_strbuf_clear(&json);
+    phema_strbuf_clear(&list);
 }
 
 static inline void clear_made(struct made *made)
@@ -103,11 +103,11 @@ static inline enum phema_status make_outputs(struct made *made, const struct wan
 /* A safetensors file of this JSON and as many bytes of data as that says. */
 static inline void write_plain(const char *name, const char *json, size_t n_data)
 {
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     put_safetensors(&file, json, n_data);
     char *path = support_tmp_path(name);
     support_write(path, file.data, file.size);
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
     free(path);
 }
 

@@ -34,14 +34,14 @@ struct view {
         }                                                                                          \
     }
 
-static void put_string(struct phema_text *out, const char *text)
+static void put_string(struct phema_strbuf *out, const char *text)
 {
     put(out, "X", 1);
     put_int(out, strlen(text), 4);
     put_text(out, text);
 }
 
-static void put_pair(struct phema_text *out, uint32_t a, uint32_t b)
+static void put_pair(struct phema_strbuf *out, uint32_t a, uint32_t b)
 {
     put(out, "J", 1);
     put_int(out, a, 4);
@@ -50,7 +50,7 @@ static void put_pair(struct phema_text *out, uint32_t a, uint32_t b)
     put(out, "\x86", 1);
 }
 
-static void put_view(struct phema_text *out, const struct view *view)
+static void put_view(struct phema_strbuf *out, const struct view *view)
 {
     put_string(out, view->name);
     put_text(out, "ctorch._utils\n_rebuild_tensor_v2\n((");
@@ -83,7 +83,7 @@ static size_t bytes_of(const struct view *view)
 /* A torch file of these views, in nested dicts: "state_dict.model", or "" for none. */
 static void write_torch(const char *name, const char *key, const struct view *views, size_t n)
 {
-    struct phema_text pickle = {0}, file = {0};
+    struct phema_strbuf pickle = {0}, file = {0};
     put(&pickle, "\x80\x02}(", 4);
     size_t depth = 0;
     for (const char *at = key; *at; depth++) {
@@ -120,8 +120,8 @@ static void write_torch(const char *name, const char *key, const struct view *vi
     char *path = support_tmp_path(name);
     support_write(path, file.data, file.size);
     free(path);
-    phema_text_clear(&pickle);
-    phema_text_clear(&file);
+    phema_strbuf_clear(&pickle);
+    phema_strbuf_clear(&file);
 }
 #define WRITE(name, views) write_torch(name, "", views, ARRAY_LEN(views))
 

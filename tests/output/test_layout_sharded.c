@@ -274,7 +274,7 @@ static void one_file_brings_nothing_along(void **state)
 static void an_index_has_64_mib_at_most(void **state)
 {
     (void)state;
-    struct phema_text json = {0};
+    struct phema_strbuf json = {0};
     size_t size = (size_t)64 << 20;
     char *name = malloc(size);
     assert_non_null(name);
@@ -284,7 +284,7 @@ static void an_index_has_64_mib_at_most(void **state)
     put_text(&json, "\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}");
     free(name);
     write_plain("long_name", json.data, 4);
-    phema_text_clear(&json);
+    phema_strbuf_clear(&json);
     refuse(&(struct wanted){.snapshots = "long_name", .out = "o", .shard_bytes = 4096},
            PHEMA_ERR_OUTPUT, "the index of the shards has 671");
     char *path = in_tmp("long_name");

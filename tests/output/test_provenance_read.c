@@ -11,18 +11,18 @@
 #define ONE                                                                                        \
     "\"snapshots\":[{\"file\":\"a\",\"weight\":0.10000000000000001,\"bytes\":7,\"xxh3\":\"ab\"}]"
 
-static enum phema_status parse(struct phema_recorded **out, const char *text,
+static enum phema_status parse(struct phema_provenance **out, const char *text,
                                struct phema_error *err)
 {
     /* one byte too many would be a fault */
     const uint8_t *guarded = support_guarded(text, strlen(text));
-    return phema_recorded_parse(out, (struct phema_span){guarded, strlen(text)}, err);
+    return phema_provenance_parse(out, (struct phema_span){guarded, strlen(text)}, err);
 }
 
 static void all_that_is_said_is_read(void **state)
 {
     (void)state;
-    struct phema_recorded *recorded = NULL;
+    struct phema_provenance *recorded = NULL;
     struct phema_error err = {""};
     const char *text = HEAD ONE ",\"target\":{\"time\":100,\"sigma_rel\":0.1,\"gamma\":null,"
                                 "\"spec\":\"raw\"},\"rules\":[{\"pattern\":\"x\",\"copy\":true},"
@@ -39,14 +39,14 @@ static void all_that_is_said_is_read(void **state)
     assert_int_equal(recorded->n_rules, 2);
     assert_true(recorded->rules[0].is_copy && !recorded->rules[0].weights);
     assert_true(!recorded->rules[1].is_copy && recorded->rules[1].weights[0] == -1e-300);
-    phema_recorded_close(recorded);
+    phema_provenance_close(recorded);
 }
 
 /* Those whose names are no UTF-8 as well. */
 static void rows_are_read(void **state)
 {
     (void)state;
-    struct phema_recorded *recorded = NULL;
+    struct phema_provenance *recorded = NULL;
     struct phema_error err = {""};
     const char *text = "{\"version\":1,\"program\":\"p\",\"command\":\"c "
                        "\xEF\xBF\xBD\",\"command_bytes\":\"c%20%FF\","
@@ -60,7 +60,7 @@ static void rows_are_read(void **state)
                        "\"weights\":[1,0]}]}";
     assert_ok(parse(&recorded, text, &err), &err);
     assert_string_equal(recorded->command, "c \xFF");
-    const struct phema_recorded_input *inputs = recorded->inputs;
+    const struct phema_provenance_input *inputs = recorded->inputs;
     assert_string_equal(inputs[0].file, "\xFE");
     assert_true(inputs[0].time == 7 && inputs[0].sigma_rel == 0.1 && inputs[0].gamma == 6.9);
     assert_true(inputs[0].update_every == 10 && !inputs[0].spec);
@@ -68,7 +68,7 @@ static void rows_are_read(void **state)
     assert_int_equal(inputs[1].update_every, 1);
     assert_string_equal(inputs[1].spec, "table:\xFF");
     assert_true(recorded->rules[0].sigma_rel == 0.2 && recorded->rules[0].gamma == 3);
-    phema_recorded_close(recorded);
+    phema_provenance_close(recorded);
 }
 
 static void what_is_missing_or_no_number_is_refused(void **state)
@@ -94,7 +94,7 @@ static void what_is_missing_or_no_number_is_refused(void **state)
         {"{\"posthoc_ema.provenance\":3}", "version 1"},
     };
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        struct phema_recorded *recorded = NULL;
+        struct phema_provenance *recorded = NULL;
         struct phema_error err = {""};
         assert_fails(parse(&recorded, bad[i].text, &err), PHEMA_ERR_FILE, &err, bad[i].part);
         assert_null(recorded);
@@ -104,14 +104,14 @@ static void what_is_missing_or_no_number_is_refused(void **state)
 static void an_older_record_identifies_nothing(void **state)
 {
     (void)state;
-    struct phema_recorded *recorded = NULL;
+    struct phema_provenance *recorded = NULL;
     struct phema_error err = {""};
     const char *text = HEAD "\"snapshots\":[{\"file\":\"a\",\"weight\":1}]}";
     assert_ok(parse(&recorded, text, &err), &err);
     assert_null(recorded->inputs[0].digest);
     assert_true(isnan(recorded->time) && !recorded->spec && recorded->n_rules == 0);
-    phema_recorded_close(recorded);
-    phema_recorded_close(NULL);
+    phema_provenance_close(recorded);
+    phema_provenance_close(NULL);
 }
 
 int main(void)

@@ -10,20 +10,20 @@ struct named {
 /* A file of tensors of four elements. */
 static void write_tensors(const char *file, const struct named *tensors, size_t n)
 {
-    struct phema_text json = {0};
+    struct phema_strbuf json = {0};
     uint64_t at = 0;
     for (size_t i = 0; i < n; i++) {
         enum phema_dtype dtype = PHEMA_BOOL;
         assert_true(phema_dtype_from_name(&dtype, tensors[i].dtype, strlen(tensors[i].dtype)));
         uint64_t end = at + phema_dtype_bytes(dtype, 4);
-        phema_text_printf(&json,
-                          "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[4],\"data_offsets\":[%d,%d]}",
-                          i ? "," : "{", tensors[i].name, tensors[i].dtype, (int)at, (int)end);
+        phema_strbuf_printf(&json,
+                            "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[4],\"data_offsets\":[%d,%d]}",
+                            i ? "," : "{", tensors[i].name, tensors[i].dtype, (int)at, (int)end);
         at = end;
     }
-    phema_text_puts(&json, "}");
+    phema_strbuf_puts(&json, "}");
     write_plain(file, json.data, at);
-    phema_text_clear(&json);
+    phema_strbuf_clear(&json);
 }
 
 static void refuse_pair(const struct named *codes, const struct named *scale, const char *file)

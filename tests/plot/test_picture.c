@@ -11,12 +11,12 @@
 
 static char *write_as(const struct phema_picture *picture, enum phema_picture_format format)
 {
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     struct phema_error err = {""};
     assert_ok(phema_picture_write(&text, picture, format, &err), &err);
     assert_true(text.size > 0);
     char *copy = strndup(text.data, text.size);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
     assert_non_null(copy);
     return copy;
 }

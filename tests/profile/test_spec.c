@@ -160,8 +160,8 @@ static void tables_are_read(void **state)
     struct phema_error err = {""};
     char *path = NULL;
     write_table(&path, "# step beta\n1 0\r\n\n 10\t0.5 # half\n1k 1"); /* no newline at the end */
-    struct phema_text text = {0};
-    phema_text_printf(&text, "table:%s", path);
+    struct phema_strbuf text = {0};
+    phema_strbuf_printf(&text, "table:%s", path);
     const struct phema_betas *betas = profile_at(&arena, text.data, 1).betas;
     assert_int_equal(betas->n, 3);
     assert_int_equal(betas->steps[1], 10);
@@ -172,7 +172,7 @@ static void tables_are_read(void **state)
     struct phema_profile profile;
     assert_fails(phema_spec_profile(&profile, spec, 0.5, &err), PHEMA_ERR_INPUTS, &err,
                  "no step until");
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
     free(path);
     phema_arena_clear(&arena);
 }
@@ -202,20 +202,20 @@ static void tables_that_are_none_are_refused(void **state)
     for (size_t i = 0; i < ARRAY_LEN(hostile); i++) {
         char *path = NULL;
         write_table(&path, hostile[i].text);
-        struct phema_text text = {0};
-        phema_text_printf(&text, "table:%s", path);
+        struct phema_strbuf text = {0};
+        phema_strbuf_printf(&text, "table:%s", path);
         struct phema_error err = {""};
         struct phema_spec *spec = NULL;
         assert_fails(phema_spec_parse(&spec, &arena, text.data, &err), PHEMA_ERR_FILE, &err,
                      hostile[i].message);
         assert_null(spec);
-        phema_text_clear(&text);
+        phema_strbuf_clear(&text);
         free(path);
     }
     char *path = support_tmp_path("betas.txt");
     support_write(path, "1 \0 2\n", 6);
-    struct phema_text text = {0};
-    phema_text_printf(&text, "table:%s", path);
+    struct phema_strbuf text = {0};
+    phema_strbuf_printf(&text, "table:%s", path);
     struct phema_error err = {""};
     struct phema_spec *spec = NULL;
     assert_fails(phema_spec_parse(&spec, &arena, text.data, &err), PHEMA_ERR_FILE, &err,
@@ -228,7 +228,7 @@ static void tables_that_are_none_are_refused(void **state)
     assert_fails(phema_spec_parse(&spec, &arena, "table:/nowhere/at/all", &err), PHEMA_ERR_FILE,
                  &err, "/nowhere/at/all");
     free(line);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
     free(path);
     phema_arena_clear(&arena);
 }
@@ -357,13 +357,13 @@ static void what_is_shown_reads_back(void **state)
         assert_string_equal(spec->file_part, known[i].file_part);
         assert_string_equal(parse(&arena, spec->shown)->shown, known[i].shown);
     }
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     phema_spec_put_power(&text, 0.05, 16.97, 10);
     assert_string_equal(text.data, "power:sigma=0.05,update-every=10");
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
     phema_spec_put_power(&text, PHEMA_UNKNOWN, 6.94, 0);
     assert_string_equal(text.data, "power:gamma=6.94");
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
     phema_arena_clear(&arena);
 }
 

@@ -121,16 +121,16 @@ static void it_may_take_so_long(void **state)
 static enum phema_status score_of(double *out, const char *text, const char *expression,
                                   struct phema_error *err)
 {
-    struct phema_text output = {0};
-    struct phema_pattern *pattern = NULL;
+    struct phema_strbuf output = {0};
+    struct phema_regex *pattern = NULL;
     enum phema_status status = PHEMA_OK;
     if (expression)
-        status = phema_pattern_compile(&pattern, expression, err);
-    phema_text_puts(&output, text);
+        status = phema_regex_compile(&pattern, expression, err);
+    phema_strbuf_puts(&output, text);
     if (!status)
         status = phema_command_score(out, &output, pattern, err);
-    phema_text_clear(&output);
-    phema_pattern_free(pattern);
+    phema_strbuf_clear(&output);
+    phema_regex_free(pattern);
     return status;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_points.c - searches of functions whose optimum is known, and what is asked on the way. */
+/* test_optimizer.c - searches of functions whose optimum is known, and what is asked on the way. */
 #include "support.h"
 
 #include <math.h>

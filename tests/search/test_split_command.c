@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_words.c - command lines as the words that a program gets. */
+/* test_split_command.c - command lines as the words that a program gets. */
 #include "support.h"
 
 #include <stdio.h>
@@ -217,14 +217,14 @@ static void a_shell_gets_the_path_as_one_argument(void **state)
                 assert_ok(phema_command_shell(&words, cases[c].command, paths[p], &err), &err);
                 run_shell(output, shells[s], words);
                 free(words);
-                struct phema_text wanted = {0};
-                phema_text_puts(&wanted, "");
+                struct phema_strbuf wanted = {0};
+                phema_strbuf_puts(&wanted, "");
                 for (const char *at = cases[c].wanted; at && *at; at++)
-                    phema_text_append(&wanted, *at == '%' ? paths[p] : at,
-                                      *at == '%' ? strlen(paths[p]) : 1);
+                    phema_strbuf_append(&wanted, *at == '%' ? paths[p] : at,
+                                        *at == '%' ? strlen(paths[p]) : 1);
                 if (cases[c].wanted)
                     assert_string_equal(output, wanted.data);
-                phema_text_clear(&wanted);
+                phema_strbuf_clear(&wanted);
                 assert_int_not_equal(access("bad", F_OK), 0);
             }
     assert_int_equal(chdir("/"), 0);

@@ -1,6 +1,6 @@
 /* models.h - small models written in every format: tensors of distinct numbers, in any order. */
-#ifndef PHEMA_TESTS_SERIES_MODELS_H
-#define PHEMA_TESTS_SERIES_MODELS_H
+#ifndef TESTS_SERIES_MODELS_H
+#define TESTS_SERIES_MODELS_H
 
 #include <zstd.h>
 
@@ -60,19 +60,19 @@ static inline const struct entry *entry_at(const struct model *model, size_t i)
 /* ---- safetensors ---- */
 
 /* Entries [from, end) in the model's order. */
-static inline void put_entries(struct phema_text *out, const struct model *model, size_t from,
+static inline void put_entries(struct phema_strbuf *out, const struct model *model, size_t from,
                                size_t end)
 {
-    struct phema_text json = {0};
+    struct phema_strbuf json = {0};
     uint64_t at = 0;
     for (size_t i = from; i < end; i++) {
         const struct entry *entry = entry_at(model, i);
-        phema_text_printf(&json, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[", i == from ? "{" : ",",
-                          entry->name, phema_dtype_name(entry->dtype));
+        phema_strbuf_printf(&json, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[", i == from ? "{" : ",",
+                            entry->name, phema_dtype_name(entry->dtype));
         for (unsigned d = 0; d < entry->rank; d++)
-            phema_text_printf(&json, "%s%lld", d ? "," : "", (long long)entry->shape[d]);
-        phema_text_printf(&json, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)at,
-                          (unsigned long long)(at + entry->size_bytes));
+            phema_strbuf_printf(&json, "%s%lld", d ? "," : "", (long long)entry->shape[d]);
+        phema_strbuf_printf(&json, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)at,
+                            (unsigned long long)(at + entry->size_bytes));
         at += entry->size_bytes;
     }
     put_text(&json, "}");
@@ -80,18 +80,18 @@ static inline void put_entries(struct phema_text *out, const struct model *model
     put(out, json.data, json.size);
     for (size_t i = from; i < end; i++)
         put(out, entry_at(model, i)->data, entry_at(model, i)->size_bytes);
-    phema_text_clear(&json);
+    phema_strbuf_clear(&json);
 }
 
-static inline void write_text(const char *path, struct phema_text *text)
+static inline void write_text(const char *path, struct phema_strbuf *text)
 {
     support_write(path, text->data, text->size);
-    phema_text_clear(text);
+    phema_strbuf_clear(text);
 }
 
 static inline void write_safetensors(const char *path, const struct model *model)
 {
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     put_entries(&file, model, 0, model->n);
     write_text(path, &file);
 }
@@ -100,17 +100,17 @@ static inline void write_safetensors(const char *path, const struct model *model
 static inline void write_sharded(const char *path, const struct model *model)
 {
     assert_int_equal(mkdir(path, 0777), 0);
-    struct phema_text index = {0};
+    struct phema_strbuf index = {0};
     put_text(&index, "{\"metadata\":{},\"weight_map\":{");
     for (size_t i = 0; i < model->n; i++)
-        phema_text_printf(&index, "%s\"%s\":\"s%d.safetensors\"", i ? "," : "",
-                          entry_at(model, i)->name, i >= model->n / 2);
+        phema_strbuf_printf(&index, "%s\"%s\":\"s%d.safetensors\"", i ? "," : "",
+                            entry_at(model, i)->name, i >= model->n / 2);
     put_text(&index, "}}");
     char name[4096];
     (void)snprintf(name, sizeof(name), "%s/model.safetensors.index.json", path);
     write_text(name, &index);
     for (int shard = 0; shard < 2; shard++) {
-        struct phema_text file = {0};
+        struct phema_strbuf file = {0};
         put_entries(&file, model, shard ? model->n / 2 : 0, shard ? model->n : model->n / 2);
         (void)snprintf(name, sizeof(name), "%s/s%d.safetensors", path, shard);
         write_text(name, &file);
@@ -121,7 +121,7 @@ static inline void write_sharded(const char *path, const struct model *model)
 static inline void write_zst(const char *path, const struct model *model, size_t frame_bytes,
                              bool says_size)
 {
-    struct phema_text content = {0}, file = {0};
+    struct phema_strbuf content = {0}, file = {0};
     put_entries(&content, model, 0, model->n);
     ZSTD_CCtx *context = ZSTD_createCCtx();
     void *frame = malloc(ZSTD_compressBound(frame_bytes));
@@ -136,7 +136,7 @@ static inline void write_zst(const char *path, const struct model *model, size_t
     }
     free(frame);
     (void)ZSTD_freeCCtx(context);
-    phema_text_clear(&content);
+    phema_strbuf_clear(&content);
     write_text(path, &file);
 }
 
@@ -160,7 +160,7 @@ static inline void *transpose(const struct entry *entry)
     return out;
 }
 
-static inline void put_torch_tensor(struct phema_text *out, const struct entry *entry,
+static inline void put_torch_tensor(struct phema_strbuf *out, const struct entry *entry,
                                     const char *key)
 {
     int64_t strides[DCP_MAX_RANK] = {1, 1};
@@ -185,7 +185,7 @@ static inline void put_torch_tensor(struct phema_text *out, const struct entry *
 /* A zip of torch.save in which matrices lie transposed. */
 static inline void write_torch(const char *path, const struct model *model)
 {
-    struct phema_text pickle = {0}, file = {0};
+    struct phema_strbuf pickle = {0}, file = {0};
     struct zip_record records[MAX_ENTRIES + 2] = {{0}};
     char names[MAX_ENTRIES][32];
     size_t headers[MAX_ENTRIES + 2];
@@ -208,7 +208,7 @@ static inline void write_torch(const char *path, const struct model *model)
         memcpy(&data, &records[i + 2].data, sizeof(data));
         free(data);
     }
-    phema_text_clear(&pickle);
+    phema_strbuf_clear(&pickle);
     write_text(path, &file);
 }
 
@@ -235,11 +235,11 @@ static inline size_t write_box(const char *directory, const char *name, const st
                               .data = (char *)entry->data + (b ? rows / 3 * row_bytes : 0),
                               .n_elems = box_rows(entry, b) * row_elems,
                               .size_bytes = box_rows(entry, b) * row_bytes};
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     put_dcp_piece(&file, &piece);
     dcp_write(directory, name, file.data, file.size);
     size_t size = file.size;
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
     return size;
 }
 

@@ -39,12 +39,12 @@ static struct phema_series *open_path(const char *path, bool may_be_sampled, con
 /* A manifest at times 1, 2, ...; the last n_fileless snapshots have no files. */
 static struct phema_series *open_series(const char *kind, size_t n, size_t n_fileless)
 {
-    struct phema_text manifest = {0};
+    struct phema_strbuf manifest = {0};
     put_text(&manifest, "{\"snapshots\":[");
     for (size_t k = 0; k < n; k++) {
-        phema_text_printf(&manifest, "%s{\"time\":%zu,\"sigma_rel\":0.1", k ? "," : "", k + 1);
+        phema_strbuf_printf(&manifest, "%s{\"time\":%zu,\"sigma_rel\":0.1", k ? "," : "", k + 1);
         if (k + n_fileless < n)
-            phema_text_printf(&manifest, ",\"file\":\"%s-%zu\"", kind, k);
+            phema_strbuf_printf(&manifest, ",\"file\":\"%s-%zu\"", kind, k);
         put_text(&manifest, "}");
     }
     put_text(&manifest, "]}");

@@ -45,16 +45,16 @@ static struct phema_series_tensor *add(struct model *model, unsigned name, enum 
     return entry;
 }
 
-static struct choice choose(const struct model *model)
+static struct sample_positions choose(const struct model *model)
 {
     struct phema_error err = {""};
-    struct choice choice;
-    assert_ok(choice_make(&choice, &model->series, &err), &err);
+    struct sample_positions choice;
+    assert_ok(sample_positions_make(&choice, &model->series, &err), &err);
     return choice;
 }
 
 /* Stretches lie in their tensors, ascend, and their columns follow one another. */
-static void assert_sound(const struct model *model, const struct choice *choice)
+static void assert_sound(const struct model *model, const struct sample_positions *choice)
 {
     size_t column = 0;
     for (size_t i = 0; i < choice->n; i++) {
@@ -73,7 +73,7 @@ static void assert_sound(const struct model *model, const struct choice *choice)
     assert_int_equal(choice->n_numbers, column);
 }
 
-static uint64_t chosen_of(const struct choice *choice, size_t tensor)
+static uint64_t chosen_of(const struct sample_positions *choice, size_t tensor)
 {
     uint64_t n = 0;
     for (size_t i = 0; i < choice->n; i++)
@@ -91,11 +91,11 @@ static void all_of_a_small_model(void **state)
     add(model, 2, PHEMA_C64, 500);
     add(model, 4, PHEMA_F32, 0);
     add(model, 5, PHEMA_F4, 30);
-    struct choice choice = choose(model);
+    struct sample_positions choice = choose(model);
     assert_sound(model, &choice);
     assert_int_equal(choice.n_numbers, 1000 + 17 + 2 * 500 + 30);
     assert_int_equal(choice.n, 4); /* a whole tensor each */
-    choice_clear(&choice);
+    sample_positions_clear(&choice);
     free(model);
 }
 
@@ -110,7 +110,7 @@ static void tensors_are_chosen_by_size(void **state)
         total += n;
         add(model, i, PHEMA_BF16, n);
     }
-    struct choice choice = choose(model);
+    struct sample_positions choice = choose(model);
     assert_sound(model, &choice);
     assert_int_equal(choice.n_numbers, 2048);
     assert_in_range(choice.n, 120, 128); /* neighbours may have met */
@@ -118,7 +118,7 @@ static void tensors_are_chosen_by_size(void **state)
         double fair = 2048.0 * (double)model->tensors[i].tensor.n_elems / (double)total;
         assert_near((double)chosen_of(&choice, i), fair, 2 * 16);
     }
-    choice_clear(&choice);
+    sample_positions_clear(&choice);
     free(model);
 }
 
@@ -131,7 +131,7 @@ static void the_table_may_have_any_order(void **state)
         add(ascending, i, i % 3 ? PHEMA_F32 : PHEMA_C64, 100 + i);
         add(mixed, j, j % 3 ? PHEMA_F32 : PHEMA_C64, 100 + j);
     }
-    struct choice a = choose(ascending), b = choose(mixed);
+    struct sample_positions a = choose(ascending), b = choose(mixed);
     assert_sound(ascending, &a);
     assert_sound(mixed, &b);
     assert_int_equal(a.n, b.n);
@@ -142,8 +142,8 @@ static void the_table_may_have_any_order(void **state)
         assert_int_equal(a.stretches[i].n, b.stretches[i].n);
         assert_int_equal(a.stretches[i].column, b.stretches[i].column);
     }
-    choice_clear(&a);
-    choice_clear(&b);
+    sample_positions_clear(&a);
+    sample_positions_clear(&b);
     free(ascending);
     free(mixed);
 }
@@ -157,12 +157,12 @@ static void averaged_tensors_alone_and_each_storage_once(void **state)
     add(model, 4, PHEMA_F32, 60)->same_as = 1;
     add(model, 5, PHEMA_F32, 70)->rule = PHEMA_RULE_COPY;
     add(model, 6, PHEMA_F32, 80);
-    struct choice choice = choose(model);
+    struct sample_positions choice = choose(model);
     assert_sound(model, &choice);
     assert_int_equal(choice.n, 2);
     assert_string_equal(model->names[choice.stretches[0].tensor], "t00004");
     assert_string_equal(model->names[choice.stretches[1].tensor], "t00006");
-    choice_clear(&choice);
+    sample_positions_clear(&choice);
     free(model);
 }
 
@@ -173,14 +173,14 @@ static void stretches_begin_and_end_on_bytes(void **state)
     struct model *model = make_model(2);
     for (unsigned i = 0; i < 300; i++)
         add(model, i, i % 2 ? PHEMA_F4 : PHEMA_C64, 2 + 2 * (uint64_t)i);
-    struct choice choice = choose(model);
+    struct sample_positions choice = choose(model);
     assert_sound(model, &choice);
     assert_in_range(choice.n_numbers, 1900, 2200);
     for (size_t i = 0; i < choice.n; i++) {
         assert_int_equal(choice.stretches[i].first % 2, 0);
         assert_int_equal(choice.stretches[i].n % 2, 0);
     }
-    choice_clear(&choice);
+    sample_positions_clear(&choice);
     free(model);
 }
 
@@ -194,19 +194,19 @@ static void memory_and_reads_are_bounded(void **state)
         struct model *model = make_model(cases[i].n_snapshots);
         for (unsigned t = 0; t < 1000; t++)
             add(model, t, PHEMA_F16, 64 * (uint64_t)(1 + t % 7));
-        struct choice choice = choose(model);
+        struct sample_positions choice = choose(model);
         assert_sound(model, &choice);
         assert_in_range(choice.n_numbers, cases[i].least, 2048 + 64);
         assert_true(cases[i].n_snapshots * choice.n_numbers * sizeof(double) <= (65 << 20));
         size_t longest = cases[i].n_snapshots <= 256 ? 16 : cases[i].n_snapshots <= 512 ? 32 : 64;
         assert_true(choice.n * longest <= 2048 + 64);
-        choice_clear(&choice);
+        sample_positions_clear(&choice);
         free(model);
     }
 }
 
 /* From the first to the last element of all stretches, where gaps count up to a limit. */
-static size_t count_neighbourhoods(const struct choice *choice, uint64_t limit)
+static size_t count_neighbourhoods(const struct sample_positions *choice, uint64_t limit)
 {
     size_t n = 1;
     for (size_t i = 1; i < choice->n; i++)
@@ -219,25 +219,25 @@ static void compressed_snapshots_are_opened_in_few_places(void **state)
     (void)state;
     struct model *model = make_model(3);
     add(model, 1, PHEMA_F16, 100 << 20);
-    struct choice spread = choose(model);
-    model->snapshots[1].is_decoded = true;
-    struct choice together = choose(model);
+    struct sample_positions spread = choose(model);
+    model->snapshots[1].is_compressed = true;
+    struct sample_positions together = choose(model);
     assert_sound(model, &together);
     assert_int_equal(spread.n_numbers, together.n_numbers);
     assert_true(count_neighbourhoods(&spread, 1 << 18) > 64);
     assert_int_equal(count_neighbourhoods(&together, 1 << 18), 8);
-    choice_clear(&spread);
-    choice_clear(&together);
+    sample_positions_clear(&spread);
+    sample_positions_clear(&together);
 
     model->tensors[0].tensor.n_elems = 2 << 20; /* eight windows of all there is */
     together = choose(model);
-    model->snapshots[1].is_decoded = false;
+    model->snapshots[1].is_compressed = false;
     spread = choose(model);
     assert_int_equal(spread.n, together.n);
     for (size_t i = 0; i < spread.n; i++)
         assert_int_equal(spread.stretches[i].first, together.stretches[i].first);
-    choice_clear(&spread);
-    choice_clear(&together);
+    sample_positions_clear(&spread);
+    sample_positions_clear(&together);
     free(model);
 }
 
@@ -245,18 +245,20 @@ static void nothing_to_choose_from(void **state)
 {
     (void)state;
     struct phema_error err = {""};
-    struct choice choice;
+    struct sample_positions choice;
     struct model *model = make_model(2);
     add(model, 1, PHEMA_I64, 50)->rule = PHEMA_RULE_COPY;
     add(model, 2, PHEMA_F32, 0);
-    assert_fails(choice_make(&choice, &model->series, &err), PHEMA_NO, &err,
+    assert_fails(sample_positions_make(&choice, &model->series, &err), PHEMA_NO, &err,
                  "no tensor is averaged");
     /* a view of one element that claims more than any memory has */
     add(model, 3, PHEMA_F32, UINT64_MAX / 4);
-    assert_fails(choice_make(&choice, &model->series, &err), PHEMA_NO, &err, "more elements than");
+    assert_fails(sample_positions_make(&choice, &model->series, &err), PHEMA_NO, &err,
+                 "more elements than");
     for (unsigned i = 4; i < 10; i++)
         add(model, i, PHEMA_F32, UINT64_MAX / 4);
-    assert_fails(choice_make(&choice, &model->series, &err), PHEMA_NO, &err, "more elements than");
+    assert_fails(sample_positions_make(&choice, &model->series, &err), PHEMA_NO, &err,
+                 "more elements than");
     free(model);
 }
 

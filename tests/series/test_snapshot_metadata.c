@@ -26,21 +26,21 @@ static void begin(struct read *read)
 /* members: of __metadata__ */
 static struct phema_checkpoint *make(const char *members)
 {
-    struct phema_text header = {0}, file = {0};
-    phema_text_printf(&header, "{\"__metadata__\":{%s},", members);
-    phema_text_puts(&header, "\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}");
+    struct phema_strbuf header = {0}, file = {0};
+    phema_strbuf_printf(&header, "{\"__metadata__\":{%s},", members);
+    phema_strbuf_puts(&header, "\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}");
     uint8_t size[8];
     phema_store_u64(size, header.size);
-    phema_text_append(&file, (const char *)size, sizeof(size));
-    phema_text_append(&file, header.data, header.size);
-    phema_text_append(&file, "\0\0\0\0", 4);
+    phema_strbuf_append(&file, (const char *)size, sizeof(size));
+    phema_strbuf_append(&file, header.data, header.size);
+    phema_strbuf_append(&file, "\0\0\0\0", 4);
     char *path = support_tmp_path("snapshot.safetensors");
     support_write(path, file.data, file.size);
     struct phema_checkpoint *checkpoint = NULL;
     struct phema_error err = {""};
     assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
-    phema_text_clear(&header);
-    phema_text_clear(&file);
+    phema_strbuf_clear(&header);
+    phema_strbuf_clear(&file);
     free(path);
     return checkpoint;
 }
@@ -50,8 +50,8 @@ static enum phema_status read_facts(struct read *read, const char *members)
     struct phema_checkpoint *checkpoint = make(members);
     bool is_output = false;
     const char *unit = NULL;
-    enum phema_status status =
-        facts_read(&read->candidate, &is_output, &unit, &read->specs, checkpoint, &read->err);
+    enum phema_status status = snapshot_metadata_read(&read->candidate, &is_output, &unit,
+                                                      &read->specs, checkpoint, &read->err);
     phema_checkpoint_close(checkpoint);
     return status;
 }
@@ -118,14 +118,14 @@ static void tables_are_not_followed(void **state)
     for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
         struct read read;
         begin(&read);
-        struct phema_text members = {0};
-        phema_text_printf(&members, "\"posthoc_ema.profile\":\"%s\"", tables[i]);
+        struct phema_strbuf members = {0};
+        phema_strbuf_printf(&members, "\"posthoc_ema.profile\":\"%s\"", tables[i]);
         assert_ok(read_facts(&read, members.data), &read.err);
         assert_null(read.candidate.spec);
         read.candidate.sigma_rel = 0.05;
         assert_fails(read_facts(&read, members.data), PHEMA_ERR_INPUTS, &read.err,
                      "says the width of a power function");
-        phema_text_clear(&members);
+        phema_strbuf_clear(&members);
         phema_arena_clear(&read.arena);
     }
 }
@@ -143,12 +143,12 @@ static void hostile_profiles_are_refused(void **state)
     for (size_t i = 0; i < ARRAY_LEN(hostile); i++) {
         struct read read;
         begin(&read);
-        struct phema_text members = {0};
-        phema_text_printf(&members, "\"posthoc_ema.profile\":\"%s\"", hostile[i].profile);
+        struct phema_strbuf members = {0};
+        phema_strbuf_printf(&members, "\"posthoc_ema.profile\":\"%s\"", hostile[i].profile);
         assert_fails(read_facts(&read, members.data), PHEMA_ERR_INPUTS, &read.err,
                      hostile[i].message);
         assert_null(read.candidate.spec);
-        phema_text_clear(&members);
+        phema_strbuf_clear(&members);
         phema_arena_clear(&read.arena);
     }
 }

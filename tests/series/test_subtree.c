@@ -21,16 +21,16 @@
 /* A dict of these items; the paths of calls before it stay. */
 static char *make(const char *name, const char *items, size_t size)
 {
-    struct phema_text pickle = {0};
+    struct phema_strbuf pickle = {0};
     put(&pickle, "\x80\x02}(", 4);
     put(&pickle, items, size);
     put(&pickle, "u.", 2);
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     put_torch(&file, pickle.data, pickle.size, 8);
     char *path = support_tmp_path(name);
     support_write(path, file.data, file.size);
-    phema_text_clear(&pickle);
-    phema_text_clear(&file);
+    phema_strbuf_clear(&pickle);
+    phema_strbuf_clear(&file);
     return path;
 }
 #define MAKE(name, items) make(name, items, sizeof(items) - 1)
@@ -44,8 +44,8 @@ static void check(const char *items, size_t size, const char *asked, const char 
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
     struct phema_arena arena = {0};
-    struct phema_text notes = {0};
-    struct scan scan = {
+    struct phema_strbuf notes = {0};
+    struct discovery scan = {
         .arena = &arena, .specs = {.arena = &arena}, .notes = &notes, .layout = &layout_lightning};
     struct subtree subtree;
     assert_ok(subtree_choose(&subtree, &scan, asked, checkpoint, &err), &err);
@@ -54,7 +54,7 @@ static void check(const char *items, size_t size, const char *asked, const char 
         assert_true(notes.data && strstr(notes.data, note));
     else
         assert_int_equal(notes.size, 0);
-    phema_text_clear(&notes);
+    phema_strbuf_clear(&notes);
     phema_arena_clear(&arena);
     phema_checkpoint_close(checkpoint);
     free(path);

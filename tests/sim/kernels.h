@@ -1,7 +1,7 @@
 /* kernels.h - what a device does, as plain loops over the numbers that the device's own code is
  * made of (src/gpu/cuda/scalar.h). */
-#ifndef SIM_KERNELS_H
-#define SIM_KERNELS_H
+#ifndef TESTS_SIM_KERNELS_H
+#define TESTS_SIM_KERNELS_H
 
 #include "runtime.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* runtime.c - the things of CUDA that the module needs (src/gpu/cuda/runtime.h), in the host's memory:
- * a device that every machine has. What is queued is done as late as a real device may do it, when
- * it is waited for, so that who does not wait finds memory that nothing was written to; memory
- * comes filled with what no number is. What the tests want otherwise they say in the environment,
- * which is looked at where the module is opened. */
+/* runtime.c - the things of CUDA that the module needs (src/gpu/cuda/runtime.h), in the host's
+ * memory: a device that every machine has. What is queued is done as late as a real device may do
+ * it, when it is waited for, so that who does not wait finds memory that nothing was written to;
+ * memory comes filled with what no number is. What the tests want otherwise they say in the
+ * environment, which is looked at where the module is opened. */
 #include "runtime.h"
 
 #include <math.h>
@@ -148,7 +148,7 @@ struct runtime_event {
     uint64_t until;
 };
 
-static void carry_out(const struct step *step)
+static void execute(const struct step *step)
 {
     switch (step->deed) {
     case COPY:
@@ -173,7 +173,7 @@ static void run_until(struct runtime_stream *stream, uint64_t until)
 {
     while (stream->n_done < until) {
         struct step *step = stream->first;
-        carry_out(step);
+        execute(step);
         stream->first = step->next;
         stream->n_done++;
         if (!stream->first)

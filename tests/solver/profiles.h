@@ -1,6 +1,6 @@
 /* profiles.h - the solver's doors for targets that are one profile each. */
-#ifndef TESTS_PROFILES_H
-#define TESTS_PROFILES_H
+#ifndef TESTS_SOLVER_PROFILES_H
+#define TESTS_SOLVER_PROFILES_H
 
 #include <stdlib.h>
 

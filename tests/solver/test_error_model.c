@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_predict.c - what the data-free model predicts, against its definition worked out with
+/* test_error_model.c - what the data-free model predicts, against its definition worked out with
  * numerical integrals, and ratings of weights from outside. */
 #include "profiles.h"
 #include "support.h"

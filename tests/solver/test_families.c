@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_kinds.c - inner products of every two shapes against integrals of the profiles as they are
- * defined, by a quadrature of the test's own; and, step by step, against explicit weights. */
+/* test_families.c - inner products of every two shapes against integrals of the profiles as they
+ * are defined, by a quadrature of the test's own; and, step by step, against explicit weights. */
 #include "support.h"
 
 #include <math.h>

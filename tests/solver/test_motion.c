@@ -101,17 +101,17 @@ static void shares_are_integrals(void **state)
     struct phema_profile snapshots[N];
     make_series(snapshots);
     struct phema_distance *pairs = NULL;
-    struct phema_shares shares;
+    struct phema_motion_terms shares;
     size_t n_pairs = 0;
     struct phema_error err = {""};
     assert_ok(phema_motion_pairs(&pairs, &n_pairs, snapshots, N, &err), &err);
-    assert_ok(phema_shares_find(&shares, snapshots, N, pairs, n_pairs, &err), &err);
+    assert_ok(phema_motion_terms_find(&shares, snapshots, N, pairs, n_pairs, &err), &err);
     assert_int_equal(shares.n_intervals, 8);
     for (size_t p = 0; p < n_pairs; p++) {
         const struct phema_profile *a = &snapshots[pairs[p].i];
         const struct phema_profile *b = &snapshots[pairs[p].j];
         for (size_t s = shares.starts[p]; s < shares.starts[p + 1]; s++) {
-            const struct phema_share *share = &shares.items[s];
+            const struct phema_motion_term *share = &shares.items[s];
             double u = shares.ends[share->interval];
             double walk = integrate(after, a, b, u - 100, u);
             double jitter = integrate(density, a, b, u - 100, u);
@@ -119,7 +119,7 @@ static void shares_are_integrals(void **state)
             assert_near(share->jitter, jitter, 1e-5 * jitter);
         }
     }
-    phema_shares_clear(&shares);
+    phema_motion_terms_clear(&shares);
     free(pairs);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_advise.c - what may go may go, and nothing more; so many times do, and one fewer does not.
+/* test_pruning.c - what may go may go, and nothing more; so many times do, and one fewer does not.
  */
 #include "support.h"
 

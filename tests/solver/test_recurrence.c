@@ -77,7 +77,7 @@ static void assert_close(phema_quad got, phema_quad wanted)
 static void check_products(const struct phema_profile *snapshots, size_t n,
                            const struct phema_profile *targets, size_t m, uint64_t resolution)
 {
-    struct phema_set set;
+    struct phema_profile_set set;
     struct phema_error err = {""};
     phema_quad *memory = calloc(2 * (n + m) * (n + 1), sizeof(*memory));
     assert_non_null(memory);
@@ -86,7 +86,7 @@ static void check_products(const struct phema_profile *snapshots, size_t n,
         .self = {memory + 2 * (n + m) * n, memory + 2 * (n + m) * n + (n + m)}};
     struct phema_mix *mixes = mixes_of(targets, m);
     const struct phema_problem problem = {.snapshots = snapshots, .n = n, .targets = mixes, .m = m};
-    assert_ok(phema_set_build(&set, &problem, &err), &err);
+    assert_ok(phema_profile_set_build(&set, &problem, &err), &err);
     assert_true(set.is_stepwise);
     assert_ok(phema_products_find(&products, &set, NULL, &err), &err);
     for (size_t i = 0; i < n + m; i++) {
@@ -102,7 +102,7 @@ static void check_products(const struct phema_profile *snapshots, size_t n,
             assert_close(products.with[PHEMA_GRAM_WALK][at], wanted[1]);
         }
     }
-    phema_set_clear(&set);
+    phema_profile_set_clear(&set);
     free(mixes);
     free(memory);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_solve.c - solvers against each other, the ridge against the equations it solves, a published
- * program's weights, and what the doors refuse. */
+/* test_solver.c - solvers against each other, the ridge against the equations it solves, a
+ * published program's weights, and what the doors refuse. */
 #include "profiles.h"
 #include "support.h"
 

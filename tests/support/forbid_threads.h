@@ -1,7 +1,7 @@
 /* forbid_threads.h - no thread can be started any more, as where `ulimit -u` or pids.max leave
  * none; root is no exception. Processes can. */
-#ifndef PHEMA_TEST_FORBID_THREADS_H
-#define PHEMA_TEST_FORBID_THREADS_H
+#ifndef TESTS_SUPPORT_FORBID_THREADS_H
+#define TESTS_SUPPORT_FORBID_THREADS_H
 
 #include <stdbool.h>
 

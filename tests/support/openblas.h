@@ -1,8 +1,8 @@
 /* openblas.h - the sums as a product of matrices by OpenBLAS: a reference for the speed of the
  * kernels and, within the bound of a sum in any order, for their numbers. For tests and benchmarks;
  * the program does not have it. */
-#ifndef PHEMA_TEST_OPENBLAS_H
-#define PHEMA_TEST_OPENBLAS_H
+#ifndef TESTS_SUPPORT_OPENBLAS_H
+#define TESTS_SUPPORT_OPENBLAS_H
 
 #include "backend.h"
 

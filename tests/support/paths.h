@@ -1,6 +1,6 @@
 /* paths.h - what a test of files asks of paths. */
-#ifndef PHEMA_TEST_PATHS_H
-#define PHEMA_TEST_PATHS_H
+#ifndef TESTS_SUPPORT_PATHS_H
+#define TESTS_SUPPORT_PATHS_H
 
 #include <stdbool.h>
 #include <stdio.h>

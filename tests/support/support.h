@@ -1,7 +1,7 @@
 /* support.h - what every unit test needs: cmocka, assertions that show the error's sentence, files.
  */
-#ifndef PHEMA_TEST_SUPPORT_H
-#define PHEMA_TEST_SUPPORT_H
+#ifndef TESTS_SUPPORT_SUPPORT_H
+#define TESTS_SUPPORT_SUPPORT_H
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* runs.h - small snapshots made here, and whole runs over them. */
-#ifndef PHEMA_TESTS_SYNTH_RUNS_H
-#define PHEMA_TESTS_SYNTH_RUNS_H
+#ifndef TESTS_SYNTH_RUNS_H
+#define TESTS_SYNTH_RUNS_H
 
 #include <math.h>
 #include <stdio.h>
@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "phema/synth.h"
 #include "phema/strbuf.h"
+#include "phema/synth.h"
 #include "support.h"
 
 #define MAX_TENSORS 8
@@ -82,7 +82,7 @@ struct request {
     size_t n_sigma_rels;
     const char *include; /* a regular expression, or NULL: all tensors */
     struct phema_device_request device;
-    struct phema_ledger *ledger;
+    struct phema_memory_profile *ledger;
     uint64_t max_ram_bytes;
     enum phema_io io;
     bool hashes_inputs;

@@ -31,9 +31,9 @@ static const char *name_of(size_t k)
 
 static char *weights_text(const double *of_files)
 {
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     for (size_t k = 0; k < N_FILES; k++)
-        phema_text_printf(&text, "%s %.17g\n", name_of(k), of_files[k]);
+        phema_strbuf_printf(&text, "%s %.17g\n", name_of(k), of_files[k]);
     assert_non_null(text.data);
     return text.data;
 }

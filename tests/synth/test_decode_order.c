@@ -11,19 +11,19 @@
 
 enum { N_TILES = 500, N_SNAPSHOTS = 3, N_THREADS = 6 };
 
-static struct turns *make(size_t n)
+static struct decode_order *make(size_t n)
 {
     struct phema_series series = {.n = n};
-    struct turns *turns = NULL;
+    struct decode_order *turns = NULL;
     struct phema_error err = {""};
-    assert_ok(turns_make(&turns, &series, &err), &err);
+    assert_ok(decode_order_new(&turns, &series, &err), &err);
     return turns;
 }
 
 /* What threads write while it is their turn needs no lock of its own: the thread sanitizer holds
  * turns to that. */
 struct train {
-    struct turns *turns;
+    struct decode_order *turns;
     _Atomic uint64_t next_tile;
     uint64_t passed[N_SNAPSHOTS][N_TILES];
     size_t n_passed[N_SNAPSHOTS];
@@ -38,12 +38,12 @@ static void *follow(void *argument)
         if (tile >= N_TILES)
             return NULL;
         for (size_t k = 0; k < N_SNAPSHOTS; k++) {
-            if (!turns_wait(train->turns, k, tile)) {
+            if (!decode_order_acquire(train->turns, k, tile)) {
                 atomic_fetch_add(&train->n_refused, 1);
                 return NULL;
             }
             train->passed[k][train->n_passed[k]++] = tile;
-            turns_pass(train->turns, k, tile);
+            decode_order_release(train->turns, k, tile);
         }
     }
 }
@@ -72,7 +72,7 @@ static void tiles_pass_every_snapshot_in_their_order(void **state)
                 assert_int_equal(train->passed[k][t], t);
         }
         assert_int_equal(train->n_refused, 0);
-        turns_free(train->turns);
+        decode_order_free(train->turns);
         free(train);
     }
 }
@@ -81,18 +81,18 @@ static void tiles_pass_every_snapshot_in_their_order(void **state)
 static void whose_turn_it_is_never_waits(void **state)
 {
     (void)state;
-    struct turns *turns = make(2);
-    assert_true(turns_wait(turns, 0, 0));
-    turns_pass(turns, 0, 0);
-    assert_true(turns_wait(turns, 0, 1)); /* snapshots do not wait for each other */
-    turns_pass(turns, 0, 1);
-    assert_true(turns_wait(turns, 1, 0));
-    turns_free(turns);
-    turns_free(NULL);
+    struct decode_order *turns = make(2);
+    assert_true(decode_order_acquire(turns, 0, 0));
+    decode_order_release(turns, 0, 0);
+    assert_true(decode_order_acquire(turns, 0, 1)); /* snapshots do not wait for each other */
+    decode_order_release(turns, 0, 1);
+    assert_true(decode_order_acquire(turns, 1, 0));
+    decode_order_free(turns);
+    decode_order_free(NULL);
 }
 
 struct waiter {
-    struct turns *turns;
+    struct decode_order *turns;
     size_t k;
     uint64_t tile;
     _Atomic bool is_back;
@@ -102,7 +102,7 @@ struct waiter {
 static void *wait_in_vain(void *argument)
 {
     struct waiter *waiter = argument;
-    waiter->may_read = turns_wait(waiter->turns, waiter->k, waiter->tile);
+    waiter->may_read = decode_order_acquire(waiter->turns, waiter->k, waiter->tile);
     atomic_store(&waiter->is_back, true);
     return NULL;
 }
@@ -110,24 +110,24 @@ static void *wait_in_vain(void *argument)
 static void a_stop_wakes_all_who_wait(void **state)
 {
     (void)state;
-    struct turns *turns = make(2);
+    struct decode_order *turns = make(2);
     struct waiter waiters[] = {
         {turns, 0, 7, false, true}, {turns, 0, 9, false, true}, {turns, 1, 1, false, true}};
     pthread_t threads[ARRAY_LEN(waiters)];
     for (size_t w = 0; w < ARRAY_LEN(waiters); w++)
         assert_int_equal(pthread_create(&threads[w], NULL, wait_in_vain, &waiters[w]), 0);
-    assert_true(turns_wait(turns, 0, 0));
-    turns_pass(turns, 0, 0); /* wakes them for nothing: the next is 1 */
+    assert_true(decode_order_acquire(turns, 0, 0));
+    decode_order_release(turns, 0, 0); /* wakes them for nothing: the next is 1 */
     assert_int_equal(usleep(20000), 0);
     for (size_t w = 0; w < ARRAY_LEN(waiters); w++)
         assert_false(atomic_load(&waiters[w].is_back));
-    turns_stop(turns);
+    decode_order_stop(turns);
     for (size_t w = 0; w < ARRAY_LEN(waiters); w++) {
         assert_int_equal(pthread_join(threads[w], NULL), 0);
         assert_false(waiters[w].may_read);
     }
-    assert_false(turns_wait(turns, 0, 1)); /* nor does anybody begin */
-    turns_free(turns);
+    assert_false(decode_order_acquire(turns, 0, 1)); /* nor does anybody begin */
+    decode_order_free(turns);
 }
 
 /* A worker that fails stops the others wherever they are; they all come back. */
@@ -141,13 +141,13 @@ static void a_stop_on_the_way_ends_the_train(void **state)
     pthread_t threads[N_THREADS];
     for (unsigned t = 0; t < N_THREADS; t++)
         assert_int_equal(pthread_create(&threads[t], NULL, follow, train), 0);
-    turns_stop(train->turns);
+    decode_order_stop(train->turns);
     for (unsigned t = 0; t < N_THREADS; t++)
         assert_int_equal(pthread_join(threads[t], NULL), 0);
     assert_int_equal(train->n_refused, N_THREADS);
     for (size_t k = 0; k < N_SNAPSHOTS; k++)
         assert_int_equal(train->n_passed[k], 0);
-    turns_free(train->turns);
+    decode_order_free(train->turns);
     free(train);
 }
 

@@ -8,7 +8,7 @@
 
 enum { N = 40, ROUNDS = 20000 };
 
-static void assert_is(const struct done *done, const bool *wanted)
+static void assert_is(const struct done_ranges *done, const bool *wanted)
 {
     bool found[N] = {false};
     for (size_t x = 0; x < done->n; x++) {
@@ -31,7 +31,7 @@ static void ranges_are_what_a_list_is(void **state)
 {
     (void)state;
     struct phema_error err = {""};
-    struct done done = {0}, other = {0};
+    struct done_ranges done = {0}, other = {0};
     bool wanted[N] = {false}, others[N] = {false};
     uint64_t seed = 5;
     for (int round = 0; round < ROUNDS; round++) {
@@ -39,37 +39,37 @@ static void ranges_are_what_a_list_is(void **state)
         uint64_t end = first + support_random(&seed) % (N - first + 1);
         switch (support_random(&seed) % 12) {
         case 0: /* rarely: little is left then */
-            assert_ok(done_intersect(&done, &other, &err), &err);
+            assert_ok(done_ranges_intersect(&done, &other, &err), &err);
             for (size_t i = 0; i < N; i++)
                 wanted[i] = wanted[i] && others[i];
             break;
         case 1:
         case 2:
-            assert_ok(done_add(&other, first, end, &err), &err);
+            assert_ok(done_ranges_add(&other, first, end, &err), &err);
             memset(others + first, true, end - first);
             break;
         case 3:
-            assert_ok(done_remove(&other, first, end, &err), &err);
+            assert_ok(done_ranges_remove(&other, first, end, &err), &err);
             memset(others + first, false, end - first);
             break;
         case 4:
         case 5:
         case 6:
-            assert_ok(done_remove(&done, first, end, &err), &err);
+            assert_ok(done_ranges_remove(&done, first, end, &err), &err);
             memset(wanted + first, false, end - first);
             break;
         default:
-            assert_ok(done_add(&done, first, end, &err), &err);
+            assert_ok(done_ranges_add(&done, first, end, &err), &err);
             memset(wanted + first, true, end - first);
         }
         assert_is(&done, wanted);
         assert_is(&other, others);
         first = support_random(&seed) % N;
         end = first + 1 + support_random(&seed) % (N - first);
-        assert_int_equal(done_has(&done, first, end), are_all(wanted, first, end));
+        assert_int_equal(done_ranges_has(&done, first, end), are_all(wanted, first, end));
     }
-    done_clear(&done);
-    done_clear(&other);
+    done_ranges_clear(&done);
+    done_ranges_clear(&other);
 }
 
 int main(void)

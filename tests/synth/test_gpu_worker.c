@@ -18,7 +18,7 @@ static uint64_t random_state = 5;
 struct made {
     char *directory;
     char *out[2]; /* by the processor, by the device */
-    struct phema_text weights;
+    struct phema_strbuf weights;
 };
 
 static void make(struct made *made, const char *name, bool has_f8)
@@ -50,7 +50,7 @@ static void make(struct made *made, const char *name, bool has_f8)
         (void)snprintf(file, sizeof(file), "snapshot-%07d-0.050.safetensors", 100 * (k + 1));
         write_snapshot(made->directory, file, entries, ARRAY_LEN(entries));
         double weight = (k % 2 ? -0.25 : 0.5) + (k == 6 ? -0.25 : 0); /* 1 in all */
-        phema_text_printf(&made->weights, "%s %.17g\n", file, weight);
+        phema_strbuf_printf(&made->weights, "%s %.17g\n", file, weight);
     }
     made->out[0] = support_tmp_path("processor.safetensors");
     made->out[1] = support_tmp_path("device.safetensors");
@@ -62,7 +62,7 @@ static void clear(struct made *made)
         (void)unlink(made->out[i]);
         free(made->out[i]);
     }
-    phema_text_clear(&made->weights);
+    phema_strbuf_clear(&made->weights);
     free(made->directory);
 }
 
@@ -246,22 +246,22 @@ static void devices_are_in_the_ledger(void **state)
     struct phema_error err = {""};
     struct made made;
     make(&made, "ledger", false);
-    struct phema_ledger *ledger = NULL;
-    assert_ok(phema_ledger_open(&ledger, false, &err), &err);
+    struct phema_memory_profile *ledger = NULL;
+    assert_ok(phema_memory_profile_open(&ledger, false, &err), &err);
     struct request request = {.weights = made.weights.data,
                               .overflow = PHEMA_OVERFLOW_BECOMES_INF,
                               .device = cuda,
                               .ledger = ledger};
     struct phema_synth_result result;
     assert_ok(synthesise(made.directory, made.out[1], &request, &result, &err), &err);
-    phema_ledger_end(ledger);
-    struct phema_stage_record record = phema_ledger_stage(ledger, PHEMA_STAGE_ACCUMULATE);
+    phema_memory_profile_end(ledger);
+    struct phema_stage_record record = phema_memory_profile_stage(ledger, PHEMA_STAGE_ACCUMULATE);
     assert_true(record.has_device);
     assert_int_equal(record.device_allocated.baseline, 0);
     assert_int_equal(record.device_allocated.peak, result.device.device_bytes);
     assert_true(record.device_reserved.peak >= record.device_allocated.peak);
     assert_false(record.is_leaking);
-    phema_ledger_close(ledger);
+    phema_memory_profile_close(ledger);
     clear(&made);
 }
 

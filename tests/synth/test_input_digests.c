@@ -61,7 +61,7 @@ static struct phema_hash_sum expected(size_t k, bool with_averaged, bool with_co
     return sum;
 }
 
-static void assert_sum(const struct phema_recorded_input *input, struct phema_hash_sum wanted)
+static void assert_sum(const struct phema_provenance_input *input, struct phema_hash_sum wanted)
 {
     char left[PHEMA_DIGEST], right[PHEMA_DIGEST];
     assert_true(input->has_data_sum);
@@ -70,15 +70,15 @@ static void assert_sum(const struct phema_recorded_input *input, struct phema_ha
     assert_string_equal(left, right);
 }
 
-static struct phema_recorded *run(const char *directory, struct request request)
+static struct phema_provenance *run(const char *directory, struct request request)
 {
     struct phema_error err = {""};
     struct phema_synth_result result;
-    struct phema_recorded *recorded = NULL;
+    struct phema_provenance *recorded = NULL;
     char *out = support_tmp_path("digests.safetensors");
     request.hashes_inputs = true;
     assert_ok(synthesise(directory, out, &request, &result, &err), &err);
-    assert_ok(phema_recorded_open(&recorded, out, NULL, &err), &err);
+    assert_ok(phema_provenance_open(&recorded, out, NULL, &err), &err);
     assert_int_equal(recorded->n_inputs, N_SNAPSHOTS);
     free(out);
     return recorded;
@@ -99,11 +99,11 @@ static void sums_are_over_all_that_was_read(void **state)
     };
     char *directory = make_snapshots("digests");
     for (size_t i = 0; i < ARRAY_LEN(requests); i++) {
-        struct phema_recorded *recorded = run(directory, requests[i]);
+        struct phema_provenance *recorded = run(directory, requests[i]);
         assert_sum(&recorded->inputs[0], expected(0, true, false));
         assert_sum(&recorded->inputs[1], (struct phema_hash_sum){0, 0});
         assert_sum(&recorded->inputs[2], expected(2, true, true));
-        phema_recorded_close(recorded);
+        phema_provenance_close(recorded);
     }
     free(directory);
 }
@@ -113,11 +113,11 @@ static void tensors_that_take_no_part_are_none(void **state)
     (void)state;
     char *directory = make_snapshots("digests_of_some");
     const struct request request = {.sigma_rel = 0.05, .include = "^(large|medium|small)$"};
-    struct phema_recorded *recorded = run(directory, request);
+    struct phema_provenance *recorded = run(directory, request);
     for (size_t k = 0; k < N_SNAPSHOTS; k++)
         if (recorded->inputs[k].weight != 0)
             assert_sum(&recorded->inputs[k], expected(k, true, false));
-    phema_recorded_close(recorded);
+    phema_provenance_close(recorded);
     free(directory);
 }
 

@@ -20,7 +20,7 @@ static const struct {
 struct fake {
     struct phema_series series;
     struct phema_series_tensor tensors[N];
-    struct phema_place places[N];
+    struct phema_tensor_location places[N];
     struct phema_snapshot snapshot;
 };
 
@@ -45,21 +45,21 @@ static void make_fake(struct fake *fake)
 }
 
 /* seen: [N] arrays of counts, one for each element */
-static uint64_t count_share(uint8_t **seen, const struct fake *fake, struct share share,
+static uint64_t count_share(uint8_t **seen, const struct fake *fake, struct part_range share,
                             size_t tile_elems, unsigned n_threads)
 {
     struct phema_error err = {""};
-    struct cut cut;
+    struct tiling cut;
     enum phema_dtype dtypes[N];
     for (size_t i = 0; i < fake->series.n_tensors; i++)
         dtypes[i] = fake->series.tensors[i].tensor.dtype;
-    struct cut_kinds kinds = {.dtypes = dtypes};
-    assert_ok(cut_make(&cut, &fake->series, &kinds, share, tile_elems, 1 << 16, n_threads, &err),
+    struct tiling_kinds kinds = {.dtypes = dtypes};
+    assert_ok(tiling_make(&cut, &fake->series, &kinds, share, tile_elems, 1 << 16, n_threads, &err),
               &err);
     size_t hint = 0;
     uint64_t bytes = 0;
-    for (uint64_t t = 0; t < cut_n_tiles(&cut); t++) {
-        struct piece piece = cut_tile(&cut, t, &hint);
+    for (uint64_t t = 0; t < tiling_n_tiles(&cut); t++) {
+        struct tile_range piece = tiling_tile(&cut, t, &hint);
         const struct phema_tensor *tensor = &fake->tensors[piece.tensor].tensor;
         assert_int_equal(piece.first % BLOCK_ELEMS, 0);
         assert_true(piece.n_elems > 0 && piece.n_elems <= cut.tile_elems);
@@ -71,7 +71,7 @@ static uint64_t count_share(uint8_t **seen, const struct fake *fake, struct shar
             seen[piece.tensor][piece.first + e]++;
     }
     assert_int_equal(bytes, cut.read_bytes);
-    cut_clear(&cut);
+    tiling_clear(&cut);
     return bytes;
 }
 
@@ -90,7 +90,7 @@ static void shares_are_all_elements_once(void **state)
         for (size_t i = 0; i < N; i++)
             assert_non_null(seen[i] = calloc(shapes[i].n_elems + 1, 1));
         for (uint64_t part = 1; part <= divisions[d]; part++) {
-            struct share share = {part, divisions[d]};
+            struct part_range share = {part, divisions[d]};
             /* each process as it likes: memory and targets change the tiles, threads the jobs */
             uint64_t bytes =
                 count_share(seen, &fake, share, BLOCK_ELEMS << part % 7, 1 + (unsigned)part % 5);
@@ -113,7 +113,7 @@ static void no_share_is_all(void **state)
     uint8_t *seen[N];
     for (size_t i = 0; i < N; i++)
         assert_non_null(seen[i] = calloc(shapes[i].n_elems + 1, 1));
-    (void)count_share(seen, &fake, (struct share){0, 0}, 4096, 2);
+    (void)count_share(seen, &fake, (struct part_range){0, 0}, 4096, 2);
     for (size_t i = 0; i < N; i++) {
         for (uint64_t e = 0; e < shapes[i].n_elems; e++)
             assert_int_equal(seen[i][e], i != 9);
@@ -130,8 +130,8 @@ static void a_series_without_elements_has_no_tiles(void **state)
     fake.tensors[3].same_as = 0;
     fake.series.n_tensors = 1; /* of no elements */
     uint8_t *seen[1] = {NULL};
-    assert_int_equal(count_share(seen, &fake, (struct share){0, 0}, 1024, 1), 0);
-    assert_int_equal(count_share(seen, &fake, (struct share){2, 3}, 1024, 1), 0);
+    assert_int_equal(count_share(seen, &fake, (struct part_range){0, 0}, 1024, 1), 0);
+    assert_int_equal(count_share(seen, &fake, (struct part_range){2, 3}, 1024, 1), 0);
 }
 
 int main(void)

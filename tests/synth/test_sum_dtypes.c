@@ -3,9 +3,9 @@
  * to in the numbers written. */
 #include "sum_dtypes.h"
 
-#include "target_groups.h"
 #include "run_state.h"
 #include "runs.h"
+#include "target_groups.h"
 
 static void as_many_roundings_as_hide_fit(void **state)
 {
@@ -64,9 +64,9 @@ static void dtypes_that_show_more_need_float64(void **state)
             run.options.sums = PHEMA_SUMS_AUTO;
             bool needs = cases[i].by_auto || w >= 2;
             assert_int_equal(sums_need_float64(&run, 0), needs);
-            assert_int_equal(sums_of(&run, &fits, 0),
+            assert_int_equal(sum_dtype_of(&run, &fits, 0),
                              needs ? PHEMA_ACCUMULATE_F64 : PHEMA_ACCUMULATE_F32);
-            assert_int_equal(sums_of(&run, &does_not, 0), PHEMA_ACCUMULATE_F64);
+            assert_int_equal(sum_dtype_of(&run, &does_not, 0), PHEMA_ACCUMULATE_F64);
 
             run.options.sums = PHEMA_SUMS_F32;
             assert_int_equal(sums_need_float64(&run, 0), cases[i].by_f32);
@@ -81,7 +81,7 @@ static void dtypes_that_show_more_need_float64(void **state)
 enum { N = 5000, N_SNAPSHOTS = 9 };
 
 /* One training: each snapshot is a little off the one before. */
-static char *make_snapshots(const char *name, struct phema_text *weights, double largest)
+static char *make_snapshots(const char *name, struct phema_strbuf *weights, double largest)
 {
     char *directory = make_directory(name);
     static double x[N];
@@ -108,7 +108,7 @@ static char *make_snapshots(const char *name, struct phema_text *weights, double
         (void)snprintf(file, sizeof(file), "snapshot-%07u-0.050.safetensors", s + 1);
         write_snapshot(directory, file, entries, ARRAY_LEN(entries));
         double weight = s + 1 < N_SNAPSHOTS ? largest * (s % 2 ? -1 : 1) : 1;
-        phema_text_printf(weights, "%s %.17g\n", file, weight);
+        phema_strbuf_printf(weights, "%s %.17g\n", file, weight);
     }
     return directory;
 }
@@ -143,7 +143,7 @@ static size_t count_different(const char *a, const char *b, const char *tensor, 
 static void each_tensor_is_summed_as_it_needs(void **state)
 {
     (void)state;
-    struct phema_text weights = {0}, large = {0};
+    struct phema_strbuf weights = {0}, large = {0};
     char *directory = make_snapshots("sums", &weights, 1.1);
     char *same = make_snapshots("sums_large", &large, 4.1);
     char *outs[3];
@@ -173,8 +173,8 @@ static void each_tensor_is_summed_as_it_needs(void **state)
     assert_true(count_different(outs[1], outs[0], "half", 2) > 0);
     for (int sums = 0; sums < 3; sums++)
         free(outs[sums]);
-    phema_text_clear(&weights);
-    phema_text_clear(&large);
+    phema_strbuf_clear(&weights);
+    phema_strbuf_clear(&large);
     free(directory);
     free(same);
 }

@@ -152,7 +152,7 @@ static void big_tensors_are_right_element_by_element(void **state)
     double *wanted = calloc(N, sizeof(double));
     assert_non_null(data);
     assert_non_null(wanted);
-    struct phema_text list = {0};
+    struct phema_strbuf list = {0};
     uint32_t seed = 1;
     static const uint8_t flag = 1;
     for (int k = 0; k < K; k++) {
@@ -166,7 +166,7 @@ static void big_tensors_are_right_element_by_element(void **state)
         const struct entry entries[] = {{"a.flag", PHEMA_BOOL, 1, true, &flag},
                                         {"b.w", PHEMA_F32, N, false, data}};
         write_snapshot(directory, name, entries, ARRAY_LEN(entries));
-        phema_text_printf(&list, "%s %.17g\n", name, weight);
+        phema_strbuf_printf(&list, "%s %.17g\n", name, weight);
     }
     char *out = support_tmp_path("big.safetensors");
     static const unsigned threads[] = {1, 2, 5};
@@ -184,7 +184,7 @@ static void big_tensors_are_right_element_by_element(void **state)
         }
         phema_checkpoint_close(made);
     }
-    phema_text_clear(&list);
+    phema_strbuf_clear(&list);
     free(out);
     free(data);
     free(wanted);

@@ -51,8 +51,9 @@ static void make(struct group **groups, size_t *n, const struct draft *draft, si
                  size_t first, size_t n_targets)
 {
     struct phema_error err = {""};
-    assert_ok(groups_make(groups, n, &draft->plan, PHEMA_SUMS_F64, rule, first, n_targets, &err),
-              &err);
+    assert_ok(
+        target_groups_make(groups, n, &draft->plan, PHEMA_SUMS_F64, rule, first, n_targets, &err),
+        &err);
 }
 
 static void assert_weights(const struct group *group, const double *weights, size_t n)
@@ -80,7 +81,7 @@ static void targets_of_one_time_have_rows_of_their_own(void **state)
     }
     assert_weights(&groups[0], (const double[]){0.25, 0.5, 0.75, 0.5}, 4);
     assert_weights(&groups[1], (const double[]){0.25, 0.5, 0.25, 0.25, 0.5, 0.25}, 6);
-    groups_free(groups, n);
+    target_groups_free(groups, n);
 }
 
 static void targets_of_one_time_share_the_row_of_a_rule(void **state)
@@ -102,14 +103,14 @@ static void targets_of_one_time_share_the_row_of_a_rule(void **state)
     assert_weights(&groups[0], (const double[]){0.125, 0.875}, 2);
     assert_weights(&groups[1], (const double[]){1}, 1); /* 0 is never multiplied by */
     assert_int_equal(groups[1].inputs[0], 2);
-    struct groups_needs needs = groups_count(groups, n, true, false);
+    struct target_groups_needs needs = target_groups_count(groups, n, true, false);
     assert_int_equal(needs.n_rows, 2);
     assert_int_equal(needs.n_references, 2);
     assert_int_equal(needs.sum_bytes, 2 * sizeof(double));
-    assert_ok(groups_count_inputs(&n_used, &n_newest, groups, n, N, &err), &err);
+    assert_ok(target_groups_count_inputs(&n_used, &n_newest, groups, n, N, &err), &err);
     assert_int_equal(n_used, 3);
     assert_int_equal(n_newest, 2);
-    groups_free(groups, n);
+    target_groups_free(groups, n);
 }
 
 /* The same snapshots, but copies come from another one. */
@@ -122,7 +123,7 @@ static void a_pass_has_its_own_targets_alone(void **state)
     draft_init(&draft);
     make(&groups, &n, &draft, 2, 0, M);
     assert_int_equal(n, 2);
-    groups_free(groups, n);
+    target_groups_free(groups, n);
 
     draft.targets[2].newest = draft.targets[3].newest = 1;
     make(&groups, &n, &draft, 2, 0, M);
@@ -131,14 +132,14 @@ static void a_pass_has_its_own_targets_alone(void **state)
     static const size_t rows[] = {0, 0, 1, 1};
     assert_memory_equal(groups[0].rows, rows, sizeof(rows));
     assert_weights(&groups[0], (const double[]){0.375, 0.5, 0.625, 0.5}, 4);
-    groups_free(groups, n);
+    target_groups_free(groups, n);
 
     make(&groups, &n, &draft, 2, 1, 2);
     assert_int_equal(n, 1);
     assert_int_equal(groups[0].targets[0], 1);
     assert_int_equal(groups[0].targets[1], 2);
     assert_int_equal(groups[0].n_rows, 2);
-    groups_free(groups, n);
+    target_groups_free(groups, n);
 }
 
 int main(void)

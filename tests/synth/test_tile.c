@@ -256,17 +256,17 @@ static void bytes_do_not_depend_on_tiles_targets_and_threads(void **state)
 
 enum { N_ROWS = 3, N_COLUMNS = 1500 };
 
-static void put_u32(struct phema_text *out, uint32_t value)
+static void put_u32(struct phema_strbuf *out, uint32_t value)
 {
     put(out, "J", 1);
     put_int(out, value, 4);
 }
 
 /* A torch file of a pickle and one storage. */
-static void write_archive(const char *directory, const char *name, const struct phema_text *pickle,
-                          const void *storage, size_t size)
+static void write_archive(const char *directory, const char *name,
+                          const struct phema_strbuf *pickle, const void *storage, size_t size)
 {
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     const struct zip_record records[] = {{"a/data.pkl", pickle->data, pickle->size},
                                          {"a/version", "3\n", 2},
                                          {"a/data/0", storage, size}};
@@ -276,13 +276,13 @@ static void write_archive(const char *directory, const char *name, const struct 
     assert_true(asprintf(&path, "%s/%s", directory, name) > 0);
     support_write(path, file.data, file.size);
     free(path);
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
 }
 
 /* A torch file of 'w' [rows, columns], its storage by columns. */
 static void write_transposed(const char *directory, const char *name, const float *data)
 {
-    struct phema_text pickle = {0};
+    struct phema_strbuf pickle = {0};
     static const char head[] = "\x80\x02}(X\1\0\0\0wctorch._utils\n_rebuild_tensor_v2\n((X\7\0\0\0"
                                "storagectorch\nFloatStorage\nX\1\0\0\0"
                                "0X\3\0\0\0cpu";
@@ -301,7 +301,7 @@ static void write_transposed(const char *directory, const char *name, const floa
         for (size_t x = 0; x < N_COLUMNS; x++)
             stored[x * N_ROWS + i] = data[i * N_COLUMNS + x];
     write_archive(directory, name, &pickle, stored, sizeof(stored));
-    phema_text_clear(&pickle);
+    phema_strbuf_clear(&pickle);
 }
 
 static void write_plain(const char *directory, const char *name, const float *data)
@@ -321,7 +321,7 @@ static void write_plain(const char *directory, const char *name, const float *da
     assert_ok(
         phema_safetensors_layout(&header, &header_size, &offset, &total, &tensor, 1, NULL, 0, &err),
         &err);
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     put(&file, header, header_size);
     put(&file, data, (size_t)tensor.size_bytes);
     char *path = NULL;
@@ -329,7 +329,7 @@ static void write_plain(const char *directory, const char *name, const float *da
     support_write(path, file.data, file.size);
     free(path);
     free(header);
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
 }
 
 /* Bit s of mask: snapshot s is strided. out: the caller's */
@@ -337,7 +337,7 @@ static void average_mix(const char *name, unsigned mask, float *out, enum phema_
 {
     struct phema_error err = {""};
     char *directory = make_directory(name), *manifest = NULL, *made = NULL;
-    struct phema_text weights = {0}, list = {0};
+    struct phema_strbuf weights = {0}, list = {0};
     static float data[N_ROWS * N_COLUMNS];
     uint32_t seed = 5;
     for (unsigned s = 0; s < 3; s++) {
@@ -353,12 +353,12 @@ static void average_mix(const char *name, unsigned mask, float *out, enum phema_
         else
             write_plain(directory, file, data);
         static const double w[] = {0.3, -0.55, 1.25};
-        phema_text_printf(&weights, "s%u %.17g\n", s, w[s]);
-        phema_text_printf(&list, "%s{\"file\": \"s%u\", \"time\": %u}", s ? ", " : "", s, s + 1);
+        phema_strbuf_printf(&weights, "s%u %.17g\n", s, w[s]);
+        phema_strbuf_printf(&list, "%s{\"file\": \"s%u\", \"time\": %u}", s ? ", " : "", s, s + 1);
     }
     assert_true(asprintf(&manifest, "%s/manifest.json", directory) > 0);
-    struct phema_text json = {0};
-    phema_text_printf(&json, "{\"snapshots\": [%s]}", list.data);
+    struct phema_strbuf json = {0};
+    phema_strbuf_printf(&json, "{\"snapshots\": [%s]}", list.data);
     support_write(manifest, json.data, json.size);
     assert_true(asprintf(&made, "%s.safetensors", directory) > 0);
     struct request request = {.weights = weights.data, .sums = how};
@@ -367,9 +367,9 @@ static void average_mix(const char *name, unsigned mask, float *out, enum phema_
     struct phema_checkpoint *checkpoint = open_made(made);
     memcpy(out, find(checkpoint, "w"), sizeof(data));
     phema_checkpoint_close(checkpoint);
-    phema_text_clear(&weights);
-    phema_text_clear(&list);
-    phema_text_clear(&json);
+    phema_strbuf_clear(&weights);
+    phema_strbuf_clear(&list);
+    phema_strbuf_clear(&json);
     free(directory);
     free(manifest);
     free(made);
@@ -403,7 +403,7 @@ enum { N_SHARED = 400000, N_FIRST = 260000, SECOND = 140001 };
 /* A torch file of 'a', the first elements of a storage, and 'b', the last ones; they overlap. */
 static void write_overlapping(const char *directory, const char *name, const double *stored)
 {
-    struct phema_text pickle = {0};
+    struct phema_strbuf pickle = {0};
     put(&pickle, "\x80\x02}(", 4);
     for (int i = 0; i < 2; i++) {
         static const char part[] = "ctorch._utils\n_rebuild_tensor_v2\n((X\7\0\0\0"
@@ -419,7 +419,7 @@ static void write_overlapping(const char *directory, const char *name, const dou
     }
     put(&pickle, "u.", 2);
     write_archive(directory, name, &pickle, stored, sizeof(*stored) * N_SHARED);
-    phema_text_clear(&pickle);
+    phema_strbuf_clear(&pickle);
 }
 
 /* Stretches are equal in all snapshots: in 'a' another block is copied there than in 'b', and what

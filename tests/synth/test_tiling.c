@@ -2,8 +2,8 @@
 /* How work is cut: which tensors share tiles, that tiles hold every element once, and that sharing
  * them changes nothing of what comes out. */
 #include "../formats/build.h"
-#include "tiling.h"
 #include "runs.h"
+#include "tiling.h"
 #include "worker.h"
 
 #define TILE ((size_t)64 << 10)
@@ -22,7 +22,7 @@ enum { MAX_DRAFTS = 3000 };
 struct draft {
     struct phema_series series;
     struct phema_series_tensor tensors[MAX_DRAFTS];
-    struct phema_place places[2][MAX_DRAFTS];
+    struct phema_tensor_location places[2][MAX_DRAFTS];
     struct phema_snapshot snapshots[2];
     enum phema_dtype dtypes[MAX_DRAFTS];
     size_t rule_of[MAX_DRAFTS];
@@ -50,28 +50,28 @@ static struct draft *draft_new(const size_t *sizes, size_t n)
     return draft;
 }
 
-static void cut_draft(struct cut *cut, const struct draft *draft)
+static void cut_draft(struct tiling *cut, const struct draft *draft)
 {
     struct phema_error err = {""};
-    struct cut_kinds kinds = {draft->dtypes, draft->rule_of};
-    assert_ok(cut_make(cut, &draft->series, &kinds, (struct share){0, 0}, TILE, (uint64_t)8 << 20,
-                       1, &err),
+    struct tiling_kinds kinds = {draft->dtypes, draft->rule_of};
+    assert_ok(tiling_make(cut, &draft->series, &kinds, (struct part_range){0, 0}, TILE,
+                          (uint64_t)8 << 20, 1, &err),
               &err);
 }
 
 /* The stretches as text: "0 1|2|". */
 static void assert_stretches(const struct draft *draft, const char *wanted)
 {
-    struct cut cut;
+    struct tiling cut;
     cut_draft(&cut, draft);
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     for (size_t s = 0; s < cut.n_stretches; s++)
         for (size_t i = cut.stretches[s].first; i < cut.stretches[s + 1].first; i++)
-            phema_text_printf(&text, "%zu%s", cut.order[i],
-                              i + 1 < cut.stretches[s + 1].first ? " " : "|");
+            phema_strbuf_printf(&text, "%zu%s", cut.order[i],
+                                i + 1 < cut.stretches[s + 1].first ? " " : "|");
     assert_string_equal(text.data, wanted);
-    phema_text_clear(&text);
-    cut_clear(&cut);
+    phema_strbuf_clear(&text);
+    tiling_clear(&cut);
 }
 
 static void tensors_that_are_alike_and_adjacent_share_tiles(void **state)
@@ -79,7 +79,7 @@ static void tensors_that_are_alike_and_adjacent_share_tiles(void **state)
     (void)state;
     static const size_t sizes[] = {5, 1, 7, 3};
     static const uint64_t stride[] = {2};
-    static const struct phema_part part = {.file = 0};
+    static const struct phema_chunk part = {.file = 0};
     struct draft *draft = draft_new(sizes, ARRAY_LEN(sizes));
     assert_stretches(draft, "0 1 2 3|");
     struct draft kept = *draft;
@@ -138,15 +138,15 @@ static void tiles_hold_every_element_once(void **state)
                    : i % 10 == 3 ? next_random(&seed) % 9000
                                  : next_random(&seed) % 3; /* some have none */
     struct draft *draft = draft_new(sizes, MAX_DRAFTS);
-    struct cut cut;
+    struct tiling cut;
     cut_draft(&cut, draft);
     uint64_t *seen = calloc(MAX_DRAFTS, sizeof(*seen));
     size_t hint = 0, other = 0;
-    for (uint64_t t = 0; t < cut_n_tiles(&cut); t++) {
-        struct piece piece = cut_tile(&cut, t, &hint);
-        uint64_t jumped = next_random(&seed) % cut_n_tiles(&cut);
-        (void)cut_tile(&cut, jumped, &other);
-        struct piece again = cut_tile(&cut, t, &other);
+    for (uint64_t t = 0; t < tiling_n_tiles(&cut); t++) {
+        struct tile_range piece = tiling_tile(&cut, t, &hint);
+        uint64_t jumped = next_random(&seed) % tiling_n_tiles(&cut);
+        (void)tiling_tile(&cut, jumped, &other);
+        struct tile_range again = tiling_tile(&cut, t, &other);
         assert_memory_equal(&again, &piece, sizeof(piece));
         assert_true(piece.n_elems > 0 && piece.n_elems <= TILE);
         assert_true(piece.n_tensors <= MAX_STRETCH_TENSORS);
@@ -167,9 +167,9 @@ static void tiles_hold_every_element_once(void **state)
     }
     for (size_t i = 0; i < MAX_DRAFTS; i++)
         assert_int_equal(seen[i], sizes[i]);
-    assert_true(cut_n_tiles(&cut) < MAX_DRAFTS / 10);
+    assert_true(tiling_n_tiles(&cut) < MAX_DRAFTS / 10);
     free(seen);
-    cut_clear(&cut);
+    tiling_clear(&cut);
     free(draft);
 }
 
@@ -219,7 +219,7 @@ static void fill(uint8_t *data, size_t i, unsigned snapshot)
 /* The tensors stand in the header in one order; their data lie in the same, or in the reverse. */
 static void write_tiny(const char *directory, unsigned snapshot, bool is_reversed)
 {
-    struct phema_text json = {0}, file = {0};
+    struct phema_strbuf json = {0}, file = {0};
     uint64_t offsets[N_TENSORS], end = 0;
     for (size_t x = 0; x < N_TENSORS; x++) {
         size_t i = is_reversed ? N_TENSORS - 1 - x : x;
@@ -230,7 +230,7 @@ static void write_tiny(const char *directory, unsigned snapshot, bool is_reverse
     assert_non_null(data);
     for (size_t i = 0; i < N_TENSORS; i++) {
         fill(data + offsets[i], i, snapshot);
-        phema_text_printf(
+        phema_strbuf_printf(
             &json,
             "%s\"t%03zu\":{\"dtype\":\"%s\",\"shape\":[%zu],\"data_offsets\":[%llu,"
             "%llu]}",
@@ -247,8 +247,8 @@ static void write_tiny(const char *directory, unsigned snapshot, bool is_reverse
     support_write(path, file.data, file.size);
     free(path);
     free(data);
-    phema_text_clear(&json);
-    phema_text_clear(&file);
+    phema_strbuf_clear(&json);
+    phema_strbuf_clear(&file);
 }
 
 static void write_tiny_series(const char *directory, bool is_mixed)

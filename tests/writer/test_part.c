@@ -38,7 +38,7 @@ static struct phema_writer_part_options part_of(uint64_t part, uint64_t n_parts)
 
 static bool has_marker(const char *path, uint64_t part, uint64_t n_parts)
 {
-    char *marker = marker_path(path, part, n_parts);
+    char *marker = part_marker_path(path, part, n_parts);
     bool is_there = exists(marker);
     free(marker);
     return is_there;
@@ -47,7 +47,7 @@ static bool has_marker(const char *path, uint64_t part, uint64_t n_parts)
 static void put_marker(const char *path, uint64_t part, uint64_t n_parts, const void *text,
                        size_t size)
 {
-    char *marker = marker_path(path, part, n_parts);
+    char *marker = part_marker_path(path, part, n_parts);
     support_write(marker, text, size);
     free(marker);
 }
@@ -278,7 +278,7 @@ static void what_does_not_go_together_is_refused(void **state)
 /* In the marker of a part that is done, a text by another one. */
 static void change_marker(const char *path, uint64_t part, const char *from, const char *to)
 {
-    char *marker = marker_path(path, part, N_PARTS);
+    char *marker = part_marker_path(path, part, N_PARTS);
     size_t size = 0;
     char *text = (char *)support_read(marker, &size);
     assert_int_equal(strlen(from), strlen(to));
@@ -369,7 +369,7 @@ static void a_marker_that_is_not_whole_says_nothing(void **state)
     struct phema_error err = {""};
     char *path = support_tmp_path("torn");
     write_parts(path);
-    char *marker = marker_path(path, 2, N_PARTS);
+    char *marker = part_marker_path(path, 2, N_PARTS);
     size_t size = 0;
     uint8_t *text = support_read(marker, &size);
     for (size_t cut = 0; cut < size - 2; cut++) { /* without "}\n" */

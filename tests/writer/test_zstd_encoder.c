@@ -198,17 +198,17 @@ static void the_reader_seeks_in_it(void **state)
     (void)state;
     enum { N = 5 };
     static const size_t elems[N] = {3 * MIB, 10, 9 * MIB, 0, 1 * MIB};
-    struct phema_text file = {0};
+    struct phema_strbuf file = {0};
     uint64_t ends[N + 1], at = 0;
-    phema_text_puts(&file, "{");
+    phema_strbuf_puts(&file, "{");
     for (size_t i = 0; i < N; i++) {
-        phema_text_printf(
+        phema_strbuf_printf(
             &file, "%s\"t%zu\":{\"dtype\":\"U8\",\"shape\":[%zu],\"data_offsets\":[%llu,%llu]}",
             i ? "," : "", i, elems[i], (unsigned long long)at, (unsigned long long)(at + elems[i]));
         at += elems[i];
         ends[i + 1] = at;
     }
-    phema_text_puts(&file, "}");
+    phema_strbuf_puts(&file, "}");
     ends[0] = 8 + file.size;
     for (size_t i = 1; i <= N; i++)
         ends[i] += ends[0];
@@ -216,7 +216,7 @@ static void the_reader_seeks_in_it(void **state)
     uint8_t *content = make_content(size);
     phema_store_u64(content, file.size);
     memcpy(content + 8, file.data, file.size);
-    phema_text_clear(&file);
+    phema_strbuf_clear(&file);
     char *path = compress("read.safetensors.zst", content, size, ends, N + 1, 3, 4);
     assert_decodes(path, content, size);
 

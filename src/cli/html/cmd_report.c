@@ -97,7 +97,7 @@ static enum phema_status claim_page(const struct page *page, const struct report
 
 /* ---- Pictures ---- */
 
-static enum phema_status take_picture(struct phema_text *out, struct phema_picture *picture,
+static enum phema_status take_picture(struct phema_strbuf *out, struct phema_picture *picture,
                                       enum phema_status status, struct phema_error *err)
 {
     if (!status)
@@ -200,11 +200,11 @@ static enum phema_status look_at_series(struct page *page, const struct report_v
 static enum phema_status write_page(const struct page *page, const struct report_values *given,
                                     struct phema_error *err)
 {
-    struct phema_text html = {0};
+    struct phema_strbuf html = {0};
     struct phema_writer *writer = NULL;
     const struct phema_writer_options options = {.replaces = given->is_forced, .syncs = true};
     html_report_write(&html, &page->report);
-    enum phema_status status = phema_text_check(&html, err);
+    enum phema_status status = phema_strbuf_check(&html, err);
     if (!status)
         status = phema_writer_open(&writer, given->output, html.size, &options, err);
     if (!status)
@@ -213,13 +213,13 @@ static enum phema_status write_page(const struct page *page, const struct report
         status = phema_writer_commit(writer, err);
     else
         phema_writer_abandon(writer);
-    phema_text_clear(&html);
+    phema_strbuf_clear(&html);
     return status;
 }
 
 static enum phema_status print_path(const struct report_values *given, struct phema_error *err)
 {
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     struct phema_json_out out = {.text = &text};
     if (given->common.is_json) {
         phema_json_out_open(&out, NULL, '{');
@@ -229,10 +229,10 @@ static enum phema_status print_path(const struct report_values *given, struct ph
     } else {
         cli_put_path(&text, given->output);
     }
-    phema_text_puts(&text, "\n");
+    phema_strbuf_puts(&text, "\n");
     enum phema_status status =
         given->common.is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
     return status;
 }
 

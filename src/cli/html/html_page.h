@@ -1,6 +1,6 @@
-/* html_report.h - a series and its averages as one page. */
-#ifndef CLI_HTML_REPORT_H
-#define CLI_HTML_REPORT_H
+/* html_page.h - a series and its averages as one page. */
+#ifndef CLI_HTML_HTML_PAGE_H
+#define CLI_HTML_HTML_PAGE_H
 
 #include "inspect/inspect.h"
 #include "phema/plan.h"
@@ -16,17 +16,17 @@ struct html_report {
     const struct inspect_summary *summary; /* NULL: no file is open */
     const struct inspect_times *times;
     const char *title;
-    struct phema_text profiles, weights, errors, scores, memory;
+    struct phema_strbuf profiles, weights, errors, scores, memory;
     bool is_cut; /* pictures have the first targets only */
 };
 
 /* The same bytes for the same report. */
-void html_report_write(struct phema_text *out, const struct html_report *report);
+void html_report_write(struct phema_strbuf *out, const struct html_report *report);
 void html_report_clear(struct html_report *report); /* the pictures */
 
 /* html_targets.c: the sections of the targets, of the snapshots with their weights, and of what
  * they were made with */
-void html_write_targets(struct phema_text *out, const struct html_report *report);
-void html_write_snapshots(struct phema_text *out, const struct html_report *report);
+void html_write_targets(struct phema_strbuf *out, const struct html_report *report);
+void html_write_snapshots(struct phema_strbuf *out, const struct html_report *report);
 
 #endif

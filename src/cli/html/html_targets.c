@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "html/html_writer.h"
 #include "html/html_page.h"
+#include "html/html_writer.h"
 #include "print_summary.h"
 #include "rule_report.h"
 
@@ -35,7 +35,7 @@ static const char *number(struct phema_name_buffer *buffer, const char *format, 
     return is_unknown ? "-" : buffer->text;
 }
 
-static void write_target(struct phema_text *out, const char *const *columns,
+static void write_target(struct phema_strbuf *out, const char *const *columns,
                          const struct phema_target *target)
 {
     const struct phema_solution *solution = &target->solution;
@@ -48,7 +48,7 @@ static void write_target(struct phema_text *out, const char *const *columns,
         name = target->spec;
     const char *const cells[] = {
         name,
-        phema_number_shown(&time, target->named_time),
+        phema_number_format(&time, target->named_time),
         number(&numbers[0], "%.1e", solution->predicted.total),
         number(&numbers[1], "%.0e", solution->predicted.profile),
         number(&numbers[2], "%.0e", solution->predicted.rounding),
@@ -60,34 +60,34 @@ static void write_target(struct phema_text *out, const char *const *columns,
     html_row(out, columns, cells);
 }
 
-static void write_warning(struct phema_text *out, const char *warning)
+static void write_warning(struct phema_strbuf *out, const char *warning)
 {
-    phema_text_puts(out, "<p class=\"warning\">");
+    phema_strbuf_puts(out, "<p class=\"warning\">");
     html_text(out, warning);
-    phema_text_puts(out, "</p>\n");
+    phema_strbuf_puts(out, "</p>\n");
 }
 
 /* Each line that is not empty as an item of a list; clears the text. */
-static void write_lines(struct phema_text *out, struct phema_text *lines)
+static void write_lines(struct phema_strbuf *out, struct phema_strbuf *lines)
 {
     const char *at = lines->is_failed || !lines->data ? "" : lines->data;
     at += strspn(at, "\n ");
-    phema_text_puts(out, *at ? "<ul>\n" : "");
+    phema_strbuf_puts(out, *at ? "<ul>\n" : "");
     bool has_any = *at != '\0';
     while (*at) {
         size_t size = strcspn(at, "\n");
-        phema_text_puts(out, "<li>");
+        phema_strbuf_puts(out, "<li>");
         html_printf(out, "%.*s", (int)size, at);
-        phema_text_puts(out, "</li>\n");
+        phema_strbuf_puts(out, "</li>\n");
         at += size;
         at += strspn(at, "\n ");
     }
-    phema_text_puts(out, has_any ? "</ul>\n" : "");
+    phema_strbuf_puts(out, has_any ? "</ul>\n" : "");
     out->is_failed = out->is_failed || lines->is_failed;
-    phema_text_clear(lines);
+    phema_strbuf_clear(lines);
 }
 
-void html_write_targets(struct phema_text *out, const struct html_report *report)
+void html_write_targets(struct phema_strbuf *out, const struct html_report *report)
 {
     const struct phema_plan *plan = report->plan;
     const char *const columns[] = {"average",   ">at",      ">predicted error", ">profile",
@@ -95,10 +95,10 @@ void html_write_targets(struct phema_text *out, const struct html_report *report
                                    ">sum",      NULL};
     html_section(out, "targets", "Averages");
     for (size_t j = 0; j < plan->m; j++) {
-        struct phema_text warning = {0};
+        struct phema_strbuf warning = {0};
         if (report_write_warning(&warning, plan, &plan->targets[j]) && !warning.is_failed)
             write_warning(out, warning.data);
-        phema_text_clear(&warning);
+        phema_strbuf_clear(&warning);
     }
     if (plan->has_odd_snapshot)
         write_warning(out, plan->unmoved);
@@ -108,10 +108,10 @@ void html_write_targets(struct phema_text *out, const struct html_report *report
     for (size_t j = 0; j < plan->m; j++)
         write_target(out, columns, &plan->targets[j]);
     html_table_end(out);
-    struct phema_text rules = {0};
+    struct phema_strbuf rules = {0};
     rule_report_write(&rules, plan);
     write_lines(out, &rules);
-    phema_text_puts(
+    phema_strbuf_puts(
         out,
         "<p class=\"lead\">The predicted error is that of the parameters, relative to their "
         "norm: what the snapshots cannot reach (profile), and what the rounding of their files "
@@ -121,31 +121,32 @@ void html_write_targets(struct phema_text *out, const struct html_report *report
 
 /* ---- Snapshots ---- */
 
-static void write_runs(struct phema_text *out, const struct inspect_times *times, const char *unit)
+static void write_runs(struct phema_strbuf *out, const struct inspect_times *times,
+                       const char *unit)
 {
     const char *const columns[] = {unit, ">every", "averages", ">snapshots", ">size", NULL};
     html_table(out, columns);
     for (size_t i = 0; i < times->n_runs; i++) {
         const struct inspect_run *run = &times->runs[i];
         struct phema_name_buffer from, to, every, size, count;
-        struct phema_text range = {0}, kinds = {0};
-        phema_text_puts(&range, phema_number_shown(&from, run->from));
+        struct phema_strbuf range = {0}, kinds = {0};
+        phema_strbuf_puts(&range, phema_number_format(&from, run->from));
         if (run->to != run->from)
-            phema_text_printf(&range, " to %s", phema_number_shown(&to, run->to));
+            phema_strbuf_printf(&range, " to %s", phema_number_format(&to, run->to));
         for (size_t k = 0; k < times->n_kinds; k++)
             if (run->kinds >> k & 1)
-                phema_text_printf(&kinds, "%s%s", kinds.size ? ", " : "", times->kinds[k]);
+                phema_strbuf_printf(&kinds, "%s%s", kinds.size ? ", " : "", times->kinds[k]);
         (void)snprintf(count.text, sizeof(count.text), "%zu", run->n_snapshots);
         inspect_show_step(&every, run->every);
         const char *const cells[] = {
             range.data ? range.data : "", every.text, kinds.data ? kinds.data : "", count.text,
-            run->size_bytes ? phema_size_shown(&size, run->size_bytes) : ""};
+            run->size_bytes ? phema_size_format(&size, run->size_bytes) : ""};
         html_row(out, columns, cells);
-        phema_text_clear(&range);
-        phema_text_clear(&kinds);
+        phema_strbuf_clear(&range);
+        phema_strbuf_clear(&kinds);
     }
     html_table_end(out);
-    struct phema_text remarks = {0};
+    struct phema_strbuf remarks = {0};
     inspect_write_remarks(&remarks, times);
     write_lines(out, &remarks);
 }
@@ -182,7 +183,7 @@ static void set_columns(struct columns *columns, const struct html_report *repor
     columns->titles[n] = NULL;
 }
 
-static void write_snapshot(struct phema_text *out, const struct columns *columns,
+static void write_snapshot(struct phema_strbuf *out, const struct columns *columns,
                            const struct html_report *report, size_t k)
 {
     const struct phema_snapshot *snapshot = &report->series->snapshots[k];
@@ -191,14 +192,14 @@ static void write_snapshot(struct phema_text *out, const struct columns *columns
     size_t n = 0;
     uint64_t bytes = phema_snapshot_bytes(snapshot);
     cells[n++] = snapshot->label;
-    cells[n++] = phema_number_shown(&time, snapshot->named_time);
+    cells[n++] = phema_number_format(&time, snapshot->named_time);
     if (!snapshot->spec)
         cells[n++] = "unknown";
     else if (isnan(snapshot->sigma_rel))
         cells[n++] = snapshot->spec;
     else
         cells[n++] = number(&spec, "sigma_rel %.6g", snapshot->sigma_rel);
-    cells[n++] = bytes ? phema_size_shown(&size, bytes) : "";
+    cells[n++] = bytes ? phema_size_format(&size, bytes) : "";
     for (size_t j = 0; j < columns->n_weights; j++) {
         double weight = report->plan->targets[j].solution.weights[k];
         cells[n++] = weight == 0                  ? "0"
@@ -210,26 +211,27 @@ static void write_snapshot(struct phema_text *out, const struct columns *columns
     html_row(out, columns->titles, cells);
 }
 
-void html_write_snapshots(struct phema_text *out, const struct html_report *report)
+void html_write_snapshots(struct phema_strbuf *out, const struct html_report *report)
 {
     const struct phema_series *series = report->series;
     struct columns columns = {0};
     set_columns(&columns, report);
     html_section(out, "snapshots", "Snapshots");
     write_runs(out, report->times, report_named_unit(series));
-    phema_text_printf(out, "<details%s><summary>", series->n <= MOST_OPEN ? " open=\"open\"" : "");
+    phema_strbuf_printf(out, "<details%s><summary>",
+                        series->n <= MOST_OPEN ? " open=\"open\"" : "");
     html_printf(out, "%zu snapshot%s%s", series->n, series->n == 1 ? "" : "s",
                 columns.n_weights ? " and what they weigh" : "");
-    phema_text_puts(out, "</summary>\n");
+    phema_strbuf_puts(out, "</summary>\n");
     html_table(out, columns.titles);
     for (size_t k = 0; k < series->n; k++)
         write_snapshot(out, &columns, report, k);
     html_table_end(out);
-    phema_text_puts(out, "</details>\n");
+    phema_strbuf_puts(out, "</details>\n");
     if (report->plan && report->plan->m > columns.n_weights)
-        phema_text_printf(out,
-                          "<p>Weights are those of the first %zu averages; weights --json has "
-                          "all.</p>\n",
-                          columns.n_weights);
-    phema_text_puts(out, "</section>\n");
+        phema_strbuf_printf(out,
+                            "<p>Weights are those of the first %zu averages; weights --json has "
+                            "all.</p>\n",
+                            columns.n_weights);
+    phema_strbuf_puts(out, "</section>\n");
 }

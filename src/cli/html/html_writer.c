@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* html.c - see html.h. */
+/* html_writer.c - see html_writer.h. */
 #include "html/html_writer.h"
 
 #include <stdarg.h>
@@ -48,31 +48,31 @@ static const char style[] =
     "32px}h1{font-size:21px}}\n"
     "@media print{body{background:#fff}section{break-inside:avoid}}\n";
 
-static void escape(struct phema_text *out, const char *text)
+static void escape(struct phema_strbuf *out, const char *text)
 {
     static const char special[] = "<>&\"'";
     static const char *const names[] = {"&lt;", "&gt;", "&amp;", "&quot;", "&#39;"};
     while (*text) {
         const char *found = strchr(special, *text);
         if (found)
-            phema_text_puts(out, names[found - special]);
+            phema_strbuf_puts(out, names[found - special]);
         else
-            phema_text_append(out, text, 1);
+            phema_strbuf_append(out, text, 1);
         text++;
     }
 }
 
-void html_text(struct phema_text *out, const char *text)
+void html_text(struct phema_strbuf *out, const char *text)
 {
-    struct phema_text shown = {0};
-    phema_text_puts_shown(&shown, text);
+    struct phema_strbuf shown = {0};
+    phema_strbuf_puts_escaped(&shown, text);
     if (shown.data && !shown.is_failed)
         escape(out, shown.data);
     out->is_failed = out->is_failed || shown.is_failed;
-    phema_text_clear(&shown);
+    phema_strbuf_clear(&shown);
 }
 
-void html_printf(struct phema_text *out, const char *format, ...)
+void html_printf(struct phema_strbuf *out, const char *format, ...)
 {
     char *text = NULL;
     va_list args;
@@ -87,55 +87,55 @@ void html_printf(struct phema_text *out, const char *format, ...)
     free(text);
 }
 
-void html_begin(struct phema_text *out, const char *title)
+void html_begin(struct phema_strbuf *out, const char *title)
 {
-    phema_text_puts(out,
-                    "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
-                    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
-                    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-                    "style-src 'unsafe-inline'\"/>\n<title>");
+    phema_strbuf_puts(out,
+                      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
+                      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
+                      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+                      "style-src 'unsafe-inline'\"/>\n<title>");
     html_text(out, title);
-    phema_text_puts(out, "</title>\n<style>\n");
-    phema_text_puts(out, style);
-    phema_text_puts(out, "</style>\n</head>\n<body>\n<main>\n");
+    phema_strbuf_puts(out, "</title>\n<style>\n");
+    phema_strbuf_puts(out, style);
+    phema_strbuf_puts(out, "</style>\n</head>\n<body>\n<main>\n");
 }
 
-void html_end(struct phema_text *out)
+void html_end(struct phema_strbuf *out)
 {
-    phema_text_puts(out, "</main>\n</body>\n</html>\n");
+    phema_strbuf_puts(out, "</main>\n</body>\n</html>\n");
 }
 
-void html_section(struct phema_text *out, const char *id, const char *title)
+void html_section(struct phema_strbuf *out, const char *id, const char *title)
 {
-    phema_text_printf(out, "<section id=\"%s\">\n<h2>%s</h2>\n", id, title);
+    phema_strbuf_printf(out, "<section id=\"%s\">\n<h2>%s</h2>\n", id, title);
 }
 
-static void write_cells(struct phema_text *out, const char *tag, const char *const *columns,
+static void write_cells(struct phema_strbuf *out, const char *tag, const char *const *columns,
                         const char *const *cells)
 {
-    phema_text_puts(out, "<tr>");
+    phema_strbuf_puts(out, "<tr>");
     for (size_t i = 0; columns[i]; i++) {
         bool is_number = columns[i][0] == '>';
-        phema_text_printf(out, "<%s%s>", tag, is_number ? " class=\"n\"" : "");
+        phema_strbuf_printf(out, "<%s%s>", tag, is_number ? " class=\"n\"" : "");
         html_text(out, cells ? cells[i] : columns[i] + is_number);
-        phema_text_printf(out, "</%s>", tag);
+        phema_strbuf_printf(out, "</%s>", tag);
     }
-    phema_text_puts(out, "</tr>\n");
+    phema_strbuf_puts(out, "</tr>\n");
 }
 
-void html_table(struct phema_text *out, const char *const *columns)
+void html_table(struct phema_strbuf *out, const char *const *columns)
 {
-    phema_text_puts(out, "<div class=\"wide\"><table>\n<thead>");
+    phema_strbuf_puts(out, "<div class=\"wide\"><table>\n<thead>");
     write_cells(out, "th", columns, NULL);
-    phema_text_puts(out, "</thead>\n<tbody>\n");
+    phema_strbuf_puts(out, "</thead>\n<tbody>\n");
 }
 
-void html_row(struct phema_text *out, const char *const *columns, const char *const *cells)
+void html_row(struct phema_strbuf *out, const char *const *columns, const char *const *cells)
 {
     write_cells(out, "td", columns, cells);
 }
 
-void html_table_end(struct phema_text *out)
+void html_table_end(struct phema_strbuf *out)
 {
-    phema_text_puts(out, "</tbody>\n</table></div>\n");
+    phema_strbuf_puts(out, "</tbody>\n</table></div>\n");
 }

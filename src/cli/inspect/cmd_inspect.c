@@ -32,7 +32,7 @@ static enum phema_status write_raw(const struct phema_checkpoint *checkpoint, co
     if (!tensor)
         return phema_fail(err, PHEMA_NO, "%s: has no tensor '%s'",
                           phema_checkpoint_path(checkpoint),
-                          phema_name_shown(&name, wanted, strlen(wanted)));
+                          phema_name_escape(&name, wanted, strlen(wanted)));
     static const uint64_t chunk = 32768; /* elements, even: of F4 two are a byte */
     uint8_t scratch[32768 * 16];
     struct phema_reader *reader = NULL;
@@ -104,7 +104,7 @@ static struct phema_series_options series_options(const struct inspect_values *g
 }
 
 static enum phema_status print_series(const struct inspect_values *given,
-                                      const struct phema_series *series, struct phema_text *text,
+                                      const struct phema_series *series, struct phema_strbuf *text,
                                       struct phema_json_out *json, struct phema_error *err)
 {
     struct inspect_summary summary;
@@ -134,7 +134,7 @@ static enum phema_status print_series(const struct inspect_values *given,
 }
 
 static enum phema_status inspect_series(const struct inspect_values *given, const char *path,
-                                        struct phema_text *text, struct phema_json_out *json,
+                                        struct phema_strbuf *text, struct phema_json_out *json,
                                         struct phema_error *err)
 {
     struct phema_series_options options = series_options(given, path);
@@ -150,7 +150,7 @@ static enum phema_status inspect_series(const struct inspect_values *given, cons
 
 static enum phema_status print_checkpoint(const struct inspect_values *given,
                                           const struct phema_checkpoint *checkpoint,
-                                          struct phema_text *text, struct phema_json_out *json,
+                                          struct phema_strbuf *text, struct phema_json_out *json,
                                           struct phema_error *err)
 {
     const char *path = phema_checkpoint_path(checkpoint);
@@ -181,7 +181,7 @@ static enum phema_status print_checkpoint(const struct inspect_values *given,
 }
 
 static enum phema_status inspect_checkpoint(const struct inspect_values *given, const char *path,
-                                            struct phema_text *text, struct phema_json_out *json,
+                                            struct phema_strbuf *text, struct phema_json_out *json,
                                             struct phema_error *err)
 {
     struct phema_checkpoint_options options = {.allow_globals = given->allow_global.items,
@@ -196,7 +196,7 @@ static enum phema_status inspect_checkpoint(const struct inspect_values *given, 
 }
 
 static enum phema_status inspect(const struct inspect_values *given, const char *path,
-                                 struct phema_text *text, struct phema_json_out *json,
+                                 struct phema_strbuf *text, struct phema_json_out *json,
                                  struct phema_error *err)
 {
     if (!is_series(path) || given->is_raw)
@@ -218,7 +218,7 @@ static enum phema_status run(void *values, struct phema_error *err)
     if (given->is_raw != (given->tensor != NULL) || (given->is_raw && given->paths.n > 1))
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "inspect: --tensor NAME and --raw go together, with one file");
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     struct phema_json_out json = {.text = &text, .is_pretty = true};
     bool is_wrapped = given->common.is_json && given->paths.n > 1;
     if (is_wrapped) {
@@ -234,10 +234,10 @@ static enum phema_status run(void *values, struct phema_error *err)
         phema_json_out_close(&json, '}');
     }
     if (given->common.is_json)
-        phema_text_puts(&text, "\n");
+        phema_strbuf_puts(&text, "\n");
     if (!status && !given->is_raw)
         status = cli_print(&text, err);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
     return status;
 }
 

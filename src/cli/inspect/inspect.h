@@ -1,7 +1,7 @@
 /* inspect.h - sums over the tensors of a checkpoint or a series: by dtype, by component, by what
  * synth would do with them, and which of them are tied. */
-#ifndef CLI_INSPECT_H
-#define CLI_INSPECT_H
+#ifndef CLI_INSPECT_INSPECT_H
+#define CLI_INSPECT_INSPECT_H
 
 #include "inspect/times.h"
 #include "phema/arena.h"
@@ -51,18 +51,18 @@ enum inspect_rule inspect_rule_of(const struct inspect_summary *summary, size_t 
 extern const char *const inspect_rule_names[]; /* as JSON has them */
 
 /* inspect_summary.c: tables with an empty line before each, and the same as members of an object */
-void inspect_write_summary(struct phema_text *out, const struct inspect_summary *summary);
+void inspect_write_summary(struct phema_strbuf *out, const struct inspect_summary *summary);
 void inspect_write_summary_json(struct phema_json_out *out, const struct inspect_summary *summary);
 
 /* inspect_report.c. The summary is of the checkpoint's tensors, or of the series'. is_inner: one of
  * several operands */
-void inspect_write_checkpoint(struct phema_text *out, const struct phema_checkpoint *checkpoint,
+void inspect_write_checkpoint(struct phema_strbuf *out, const struct phema_checkpoint *checkpoint,
                               const struct inspect_summary *summary);
 void inspect_write_checkpoint_json(struct phema_json_out *out,
                                    const struct phema_checkpoint *checkpoint,
                                    const struct inspect_summary *summary, bool is_inner);
 /* lists_all: every snapshot, however many they are */
-void inspect_write_series(struct phema_text *out, const struct inspect_summary *summary,
+void inspect_write_series(struct phema_strbuf *out, const struct inspect_summary *summary,
                           const struct inspect_times *times, const struct inspect_errors *errors,
                           bool lists_all);
 void inspect_write_series_json(struct phema_json_out *out, const struct inspect_summary *summary,

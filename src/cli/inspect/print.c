@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* inspect_report.c - what inspect prints of a checkpoint and of a series. */
+/* print.c - what inspect prints of a checkpoint and of a series. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,12 +14,12 @@
 
 /* ---- One checkpoint ---- */
 
-static void write_shape(struct phema_text *out, const struct phema_tensor *tensor)
+static void write_shape(struct phema_strbuf *out, const struct phema_tensor *tensor)
 {
-    phema_text_puts(out, "[");
+    phema_strbuf_puts(out, "[");
     for (unsigned d = 0; d < tensor->rank; d++)
-        phema_text_printf(out, "%s%llu", d ? ", " : "", (unsigned long long)tensor->shape[d]);
-    phema_text_puts(out, "]");
+        phema_strbuf_printf(out, "%s%llu", d ? ", " : "", (unsigned long long)tensor->shape[d]);
+    phema_strbuf_puts(out, "]");
 }
 
 static void write_integers(struct phema_json_out *out, const char *key, const uint64_t *values,
@@ -36,7 +36,7 @@ static void write_pieces_json(struct phema_json_out *out, const struct phema_che
 {
     phema_json_out_open(out, "pieces", '[');
     for (size_t i = 0; i < tensor->n_parts; i++) {
-        const struct phema_part *part = &tensor->parts[i];
+        const struct phema_chunk *part = &tensor->parts[i];
         phema_json_out_open(out, NULL, '{');
         phema_json_out_path(out, "file", phema_checkpoint_file_label(checkpoint, part->file));
         phema_json_out_u64(out, "offset", part->offset);
@@ -59,7 +59,7 @@ static void write_place_json(struct phema_json_out *out, const struct phema_chec
         return;
     }
     phema_json_out_path(out, "file", phema_checkpoint_file_label(checkpoint, tensor->file));
-    if (tensor->is_decoded) {
+    if (tensor->is_compressed) {
         phema_json_out_null(out, "offset"); /* of the content, not of the file */
     } else if (tensor->stride) {
         phema_json_out_null(out, "offset");
@@ -132,7 +132,7 @@ void inspect_write_checkpoint_json(struct phema_json_out *out,
     phema_json_out_close(out, '}');
 }
 
-void inspect_write_checkpoint(struct phema_text *out, const struct phema_checkpoint *checkpoint,
+void inspect_write_checkpoint(struct phema_strbuf *out, const struct phema_checkpoint *checkpoint,
                               const struct inspect_summary *summary)
 {
     size_t n = summary->n_tensors;
@@ -143,30 +143,30 @@ void inspect_write_checkpoint(struct phema_text *out, const struct phema_checkpo
         bytes += tensors[i].size_bytes;
     }
     struct phema_name_buffer size, name;
-    phema_text_puts_shown(out, phema_checkpoint_path(checkpoint));
-    phema_text_printf(out, ": %s, %zu tensor%s, %llu elements, %s\n",
-                      phema_checkpoint_format(checkpoint), n, n == 1 ? "" : "s",
-                      (unsigned long long)elems, phema_size_shown(&size, bytes));
+    phema_strbuf_puts_escaped(out, phema_checkpoint_path(checkpoint));
+    phema_strbuf_printf(out, ": %s, %zu tensor%s, %llu elements, %s\n",
+                        phema_checkpoint_format(checkpoint), n, n == 1 ? "" : "s",
+                        (unsigned long long)elems, phema_size_format(&size, bytes));
     for (size_t i = 0; i < phema_checkpoint_n_metadata(checkpoint); i++) {
         const struct phema_metadata *item = &phema_checkpoint_metadata(checkpoint)[i];
-        phema_text_printf(out, "  %s = ", phema_name_shown(&name, item->key, item->key_size));
-        phema_text_printf(out, "%s\n", phema_name_shown(&name, item->value, item->value_size));
+        phema_strbuf_printf(out, "  %s = ", phema_name_escape(&name, item->key, item->key_size));
+        phema_strbuf_printf(out, "%s\n", phema_name_escape(&name, item->value, item->value_size));
     }
     inspect_write_summary(out, summary);
     if (n)
-        phema_text_puts(out, "\n");
+        phema_strbuf_puts(out, "\n");
     for (size_t i = 0; i < n; i++) {
-        struct phema_text shape = {0};
+        struct phema_strbuf shape = {0};
         write_shape(&shape, &tensors[i]);
-        phema_text_printf(out, "  %-11s %-22s %9s  %s%s", phema_dtype_name(tensors[i].dtype),
-                          shape.data ? shape.data : "",
-                          phema_size_shown(&size, tensors[i].size_bytes),
-                          phema_name_shown(&name, tensors[i].name, tensors[i].name_size),
-                          tensors[i].stride ? "  (strided)" : "");
+        phema_strbuf_printf(out, "  %-11s %-22s %9s  %s%s", phema_dtype_name(tensors[i].dtype),
+                            shape.data ? shape.data : "",
+                            phema_size_format(&size, tensors[i].size_bytes),
+                            phema_name_escape(&name, tensors[i].name, tensors[i].name_size),
+                            tensors[i].stride ? "  (strided)" : "");
         if (tensors[i].parts)
-            phema_text_printf(out, "  (in %zu pieces)", tensors[i].n_parts);
-        phema_text_puts(out, "\n");
-        phema_text_clear(&shape);
+            phema_strbuf_printf(out, "  (in %zu pieces)", tensors[i].n_parts);
+        phema_strbuf_puts(out, "\n");
+        phema_strbuf_clear(&shape);
     }
     for (size_t i = 0; i < phema_checkpoint_n_warnings(checkpoint); i++)
         cli_say("%s: %s", phema_checkpoint_path(checkpoint),
@@ -176,7 +176,7 @@ void inspect_write_checkpoint(struct phema_text *out, const struct phema_checkpo
 /* ---- A series ---- */
 
 /* A line for each snapshot. */
-static void write_snapshots(struct phema_text *out, const struct phema_series *series)
+static void write_snapshots(struct phema_strbuf *out, const struct phema_series *series)
 {
     int width = 4;
     for (size_t k = 0; k < series->n; k++)
@@ -194,34 +194,34 @@ static void write_snapshots(struct phema_text *out, const struct phema_series *s
     for (size_t k = 0; k < series->n && has_shapes; k++)
         if (series->snapshots[k].spec && (int)strlen(series->snapshots[k].spec) > profile_width)
             profile_width = (int)strlen(series->snapshots[k].spec);
-    phema_text_printf(out, "%-*s %14s %*s%s\n", width, "file", series->unit, profile_width,
-                      has_shapes ? "profile" : "sigma_rel", is_renamed ? "         named" : "");
+    phema_strbuf_printf(out, "%-*s %14s %*s%s\n", width, "file", series->unit, profile_width,
+                        has_shapes ? "profile" : "sigma_rel", is_renamed ? "         named" : "");
     for (size_t k = 0; k < series->n; k++) {
         const struct phema_snapshot *snapshot = &series->snapshots[k];
         struct phema_name_buffer time, label;
-        phema_text_printf(out, "%-*s %14s ", width,
-                          phema_name_shown(&label, snapshot->label, strlen(snapshot->label)),
-                          phema_number_shown(&time, snapshot->time));
+        phema_strbuf_printf(out, "%-*s %14s ", width,
+                            phema_name_escape(&label, snapshot->label, strlen(snapshot->label)),
+                            phema_number_format(&time, snapshot->time));
         if (!snapshot->spec)
-            phema_text_printf(out, "%*s", profile_width, "unknown");
+            phema_strbuf_printf(out, "%*s", profile_width, "unknown");
         else if (has_shapes)
-            phema_text_printf(out, "%*s", profile_width,
-                              phema_name_shown(&label, snapshot->spec, strlen(snapshot->spec)));
+            phema_strbuf_printf(out, "%*s", profile_width,
+                                phema_name_escape(&label, snapshot->spec, strlen(snapshot->spec)));
         else
-            phema_text_printf(out, "%10.6g", snapshot->sigma_rel);
+            phema_strbuf_printf(out, "%10.6g", snapshot->sigma_rel);
         if (is_renamed)
-            phema_text_printf(out, " %13s", phema_number_shown(&time, snapshot->named_time));
-        phema_text_puts(out, "\n");
+            phema_strbuf_printf(out, " %13s", phema_number_format(&time, snapshot->named_time));
+        phema_strbuf_puts(out, "\n");
     }
 }
 
-void inspect_write_series(struct phema_text *out, const struct inspect_summary *summary,
+void inspect_write_series(struct phema_strbuf *out, const struct inspect_summary *summary,
                           const struct inspect_times *times, const struct inspect_errors *errors,
                           bool lists_all)
 {
     inspect_times_write(out, times, errors);
     if (lists_all || summary->series->n <= MOST_LISTED) {
-        phema_text_puts(out, "\n");
+        phema_strbuf_puts(out, "\n");
         write_snapshots(out, summary->series);
     }
     inspect_write_summary(out, summary);

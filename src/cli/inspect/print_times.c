@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* inspect_times_report.c - the times of a series as a table of 80 columns and as JSON, with a line
+/* print_times.c - the times of a series as a table of 80 columns and as JSON, with a line
  * of bars for the errors to expect. */
 #include <math.h>
 #include <stdio.h>
@@ -21,13 +21,13 @@
 #define BETWEEN_WIDTH 5.0
 #define N_LEVELS      8
 
-static void write_kinds(struct phema_text *out, const struct inspect_times *times, uint64_t kinds)
+static void write_kinds(struct phema_strbuf *out, const struct inspect_times *times, uint64_t kinds)
 {
     const char *between = "";
     for (size_t i = 0; i < times->n_kinds; i++) {
         if (!(kinds >> i & 1))
             continue;
-        phema_text_printf(out, "%s%s", between, times->kinds[i]);
+        phema_strbuf_printf(out, "%s%s", between, times->kinds[i]);
         between = ", ";
     }
 }
@@ -38,32 +38,33 @@ void inspect_show_step(struct phema_name_buffer *out, double every)
     if (!(every > 0))
         return;
     bool is_rounded = every >= 10 && fabs(every - round(every)) > 1e-6 * every;
-    (void)phema_number_shown(out, is_rounded ? round(every) : every);
+    (void)phema_number_format(out, is_rounded ? round(every) : every);
     if (is_rounded) {
         memmove(out->text + 1, out->text, strlen(out->text) + 1);
         out->text[0] = '~';
     }
 }
 
-static void write_run(struct phema_text *out, const struct inspect_times *times,
+static void write_run(struct phema_strbuf *out, const struct inspect_times *times,
                       const struct inspect_run *run)
 {
     struct phema_name_buffer from, to, every, size;
-    struct phema_text range = {0}, kinds = {0};
-    phema_text_puts(&range, phema_number_shown(&from, run->from));
+    struct phema_strbuf range = {0}, kinds = {0};
+    phema_strbuf_puts(&range, phema_number_format(&from, run->from));
     if (run->to != run->from)
-        phema_text_printf(&range, " to %s", phema_number_shown(&to, run->to));
+        phema_strbuf_printf(&range, " to %s", phema_number_format(&to, run->to));
     inspect_show_step(&every, run->every);
     write_kinds(&kinds, times, run->kinds);
     if (kinds.size > KINDS_WIDTH) {
         kinds.size = terminal_cut(kinds.data, KINDS_WIDTH - 3);
-        phema_text_puts(&kinds, "...");
+        phema_strbuf_puts(&kinds, "...");
     }
-    phema_text_printf(out, "  %-*s %8s  %-*s %9zu %9s\n", RANGE_WIDTH, range.data ? range.data : "",
-                      every.text, KINDS_WIDTH, kinds.data ? kinds.data : "", run->n_snapshots,
-                      run->size_bytes ? phema_size_shown(&size, run->size_bytes) : "-");
-    phema_text_clear(&range);
-    phema_text_clear(&kinds);
+    phema_strbuf_printf(out, "  %-*s %8s  %-*s %9zu %9s\n", RANGE_WIDTH,
+                        range.data ? range.data : "", every.text, KINDS_WIDTH,
+                        kinds.data ? kinds.data : "", run->n_snapshots,
+                        run->size_bytes ? phema_size_format(&size, run->size_bytes) : "-");
+    phema_strbuf_clear(&range);
+    phema_strbuf_clear(&kinds);
 }
 
 static bool has_shapes(const struct inspect_times *times)
@@ -74,11 +75,11 @@ static bool has_shapes(const struct inspect_times *times)
     return false;
 }
 
-static void write_table(struct phema_text *out, const struct inspect_times *times)
+static void write_table(struct phema_strbuf *out, const struct inspect_times *times)
 {
-    phema_text_printf(out, "  %-*s %8s  %-*s %9s %9s\n", RANGE_WIDTH,
-                      report_named_unit(times->series), "every", KINDS_WIDTH,
-                      has_shapes(times) ? "averages" : "sigma_rel", "snapshots", "size");
+    phema_strbuf_printf(out, "  %-*s %8s  %-*s %9s %9s\n", RANGE_WIDTH,
+                        report_named_unit(times->series), "every", KINDS_WIDTH,
+                        has_shapes(times) ? "averages" : "sigma_rel", "snapshots", "size");
     for (size_t i = 0; i < times->n_runs && i < MOST_RUNS; i++)
         write_run(out, times, &times->runs[i]);
     if (times->n_runs > MOST_RUNS) {
@@ -97,7 +98,7 @@ static void write_table(struct phema_text *out, const struct inspect_times *time
 /* ---- What is wrong ---- */
 
 struct remarks {
-    struct phema_text *out;
+    struct phema_strbuf *out;
     size_t n;
 };
 
@@ -105,41 +106,42 @@ struct remarks {
 static bool begin_remark(struct remarks *remarks)
 {
     if (remarks->n == 0)
-        phema_text_puts(remarks->out, "\n");
+        phema_strbuf_puts(remarks->out, "\n");
     return remarks->n++ < MOST_REMARKS;
 }
 
 static void end_remarks(struct remarks *remarks)
 {
     if (remarks->n > MOST_REMARKS)
-        phema_text_printf(remarks->out, "  and %zu more of these (inspect --json has all)\n",
-                          remarks->n - MOST_REMARKS);
+        phema_strbuf_printf(remarks->out, "  and %zu more of these (inspect --json has all)\n",
+                            remarks->n - MOST_REMARKS);
     remarks->n = remarks->n ? 1 : 0; /* the empty line is there */
 }
 
-void inspect_write_remarks(struct phema_text *out, const struct inspect_times *times)
+void inspect_write_remarks(struct phema_strbuf *out, const struct inspect_times *times)
 {
     struct remarks remarks = {.out = out};
     struct phema_name_buffer from, to, first, second;
     for (size_t i = 0; i < times->n_gaps; i++)
         if (begin_remark(&remarks))
-            phema_text_printf(out, "  gap: %zu time%s missing between %s and %s\n",
-                              times->gaps[i].n, times->gaps[i].n == 1 ? " is" : "s are",
-                              phema_number_shown(&from, times->gaps[i].from),
-                              phema_number_shown(&to, times->gaps[i].to));
+            phema_strbuf_printf(out, "  gap: %zu time%s missing between %s and %s\n",
+                                times->gaps[i].n, times->gaps[i].n == 1 ? " is" : "s are",
+                                phema_number_format(&from, times->gaps[i].from),
+                                phema_number_format(&to, times->gaps[i].to));
     end_remarks(&remarks);
     for (size_t i = 0; i < times->n_missing; i++)
         if (begin_remark(&remarks))
-            phema_text_printf(out, "  missing: %s at %s\n", times->kinds[times->missing[i].kind],
-                              phema_number_shown(&from, times->missing[i].time));
+            phema_strbuf_printf(out, "  missing: %s at %s\n", times->kinds[times->missing[i].kind],
+                                phema_number_format(&from, times->missing[i].time));
     end_remarks(&remarks);
     for (size_t i = 0; i < times->n_duplicates; i++) {
         const struct phema_snapshot *snapshots = times->series->snapshots;
         const char *a = snapshots[times->duplicates[i].of].label;
         const char *b = snapshots[times->duplicates[i].snapshot].label;
         if (begin_remark(&remarks))
-            phema_text_printf(out, "  twice: %s and %s\n", phema_name_shown(&first, a, strlen(a)),
-                              phema_name_shown(&second, b, strlen(b)));
+            phema_strbuf_printf(out, "  twice: %s and %s\n",
+                                phema_name_escape(&first, a, strlen(a)),
+                                phema_name_escape(&second, b, strlen(b)));
     }
     end_remarks(&remarks);
 }
@@ -168,20 +170,20 @@ PHEMA_FALLIBLE inspect_errors_find(struct inspect_errors *out, const struct phem
     return PHEMA_OK;
 }
 
-static void write_bars(struct phema_text *out, const struct inspect_errors *errors)
+static void write_bars(struct phema_strbuf *out, const struct inspect_errors *errors)
 {
     static const char *const blocks[N_LEVELS] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     static const char *const signs[N_LEVELS] = {"_", ".", "-", ":", "=", "+", "*", "#"};
     const char *const *shown = terminal_is_utf8() ? blocks : signs;
     double low = log(errors->values[errors->least]), high = log(errors->values[errors->most]);
     double size = fmax(high - low, 1e-3); /* of equal errors none is high */
-    phema_text_puts(out, "  ");
+    phema_strbuf_puts(out, "  ");
     for (size_t i = 0; i < INSPECT_N_WIDTHS; i++) {
         double level = (log(errors->values[i]) - low) / size * N_LEVELS;
         size_t at = level >= N_LEVELS ? N_LEVELS - 1 : (size_t)level;
-        phema_text_puts(out, shown[at]);
+        phema_strbuf_puts(out, shown[at]);
     }
-    phema_text_puts(out, "\n");
+    phema_strbuf_puts(out, "\n");
 }
 
 /* The column of a width; SIZE_MAX where it has none. */
@@ -191,15 +193,16 @@ static size_t column_of(double sigma_rel)
     return at >= 0 && at < INSPECT_N_WIDTHS ? (size_t)at : SIZE_MAX;
 }
 
-static void write_trimmed(struct phema_text *out, const char *line, size_t size, const char *behind)
+static void write_trimmed(struct phema_strbuf *out, const char *line, size_t size,
+                          const char *behind)
 {
     while (size && line[size - 1] == ' ')
         size--;
-    phema_text_printf(out, "  %.*s%s\n", (int)size, line, behind);
+    phema_strbuf_printf(out, "  %.*s%s\n", (int)size, line, behind);
 }
 
 /* Below the bars: a mark for each width of the snapshots, and the scale. */
-static void write_axis(struct phema_text *out, const struct inspect_times *times)
+static void write_axis(struct phema_strbuf *out, const struct inspect_times *times)
 {
     static const struct {
         double width;
@@ -222,31 +225,31 @@ static void write_axis(struct phema_text *out, const struct inspect_times *times
     write_trimmed(out, line, sizeof(line), has_marks ? "  sigma_rel, ^ snapshots" : "  sigma_rel");
 }
 
-static void write_errors(struct phema_text *out, const struct inspect_times *times,
+static void write_errors(struct phema_strbuf *out, const struct inspect_times *times,
                          const struct inspect_errors *errors)
 {
     if (!errors->is_known) {
         bool says = errors->why.message[0];
-        phema_text_puts(out, says ? "\n  no error can be predicted: " : "");
-        phema_text_puts_shown(out, errors->why.message);
-        phema_text_puts(out, says ? "\n" : "");
+        phema_strbuf_puts(out, says ? "\n  no error can be predicted: " : "");
+        phema_strbuf_puts_escaped(out, errors->why.message);
+        phema_strbuf_puts(out, says ? "\n" : "");
         return;
     }
     struct phema_name_buffer at;
     const struct phema_series *series = times->series;
-    phema_text_printf(out, "\n  predicted error at %s: %.1e (sigma_rel %.4f) to %.1e (%.4f)\n",
-                      phema_number_shown(&at, series->snapshots[series->n - 1].named_time),
-                      errors->values[errors->least], errors->widths[errors->least],
-                      errors->values[errors->most], errors->widths[errors->most]);
+    phema_strbuf_printf(out, "\n  predicted error at %s: %.1e (sigma_rel %.4f) to %.1e (%.4f)\n",
+                        phema_number_format(&at, series->snapshots[series->n - 1].named_time),
+                        errors->values[errors->least], errors->widths[errors->least],
+                        errors->values[errors->most], errors->widths[errors->most]);
     write_bars(out, errors);
     write_axis(out, times);
     if (errors->every > 1)
-        phema_text_printf(out,
-                          "  reckoned with one time in %zu; with all of them errors are smaller\n",
-                          errors->every);
+        phema_strbuf_printf(
+            out, "  reckoned with one time in %zu; with all of them errors are smaller\n",
+            errors->every);
 }
 
-void inspect_times_write(struct phema_text *out, const struct inspect_times *times,
+void inspect_times_write(struct phema_strbuf *out, const struct inspect_times *times,
                          const struct inspect_errors *errors)
 {
     write_table(out, times);

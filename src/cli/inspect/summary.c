@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* inspect_summary.c - the sums of inspect.h, as tables and as JSON. */
+/* summary.c - the sums of inspect.h, as tables and as JSON. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,37 +11,37 @@
 
 const char *const inspect_rule_names[] = {"average", "copy", "left-out"};
 
-static void write_heading(struct phema_text *out, int width, const char *label,
+static void write_heading(struct phema_strbuf *out, int width, const char *label,
                           const char *elements, bool has_buffers)
 {
-    phema_text_printf(out, "\n  %-*s %9s %14s", width, label, "tensors", elements);
+    phema_strbuf_printf(out, "\n  %-*s %9s %14s", width, label, "tensors", elements);
     if (has_buffers)
-        phema_text_printf(out, " %11s", "buffers");
-    phema_text_printf(out, " %10s\n", "size");
+        phema_strbuf_printf(out, " %11s", "buffers");
+    phema_strbuf_printf(out, " %10s\n", "size");
 }
 
-static void write_row(struct phema_text *out, int width, const char *label,
+static void write_row(struct phema_strbuf *out, int width, const char *label,
                       const struct inspect_total *total, bool has_buffers)
 {
     struct phema_name_buffer size;
     uint64_t n_buffers = has_buffers ? total->n_buffer_elems : 0;
-    phema_text_printf(out, "  %-*s %9llu %14llu", width, label,
-                      (unsigned long long)total->n_tensors,
-                      (unsigned long long)(total->n_elems - n_buffers));
+    phema_strbuf_printf(out, "  %-*s %9llu %14llu", width, label,
+                        (unsigned long long)total->n_tensors,
+                        (unsigned long long)(total->n_elems - n_buffers));
     if (has_buffers)
-        phema_text_printf(out, " %11llu", (unsigned long long)n_buffers);
-    phema_text_printf(out, " %10s\n", phema_size_shown(&size, total->size_bytes));
+        phema_strbuf_printf(out, " %11llu", (unsigned long long)n_buffers);
+    phema_strbuf_printf(out, " %10s\n", phema_size_format(&size, total->size_bytes));
 }
 
 static void show_component(struct phema_name_buffer *out, const struct inspect_total *component)
 {
     if (component->label_size)
-        (void)phema_name_shown(out, component->label, component->label_size);
+        (void)phema_name_escape(out, component->label, component->label_size);
     else
         (void)strcpy(out->text, "(no prefix)");
 }
 
-static void write_components(struct phema_text *out, int width,
+static void write_components(struct phema_strbuf *out, int width,
                              const struct inspect_summary *summary)
 {
     const struct inspect_totals *components = &summary->components;
@@ -68,56 +68,57 @@ static void write_components(struct phema_text *out, int width,
         write_row(out, width, label, &others, summary->knows_kinds);
 }
 
-static void show_rule(struct phema_text *out, const struct inspect_total *total)
+static void show_rule(struct phema_strbuf *out, const struct inspect_total *total)
 {
     static const char *const done[] = {"averaged", "copied", "left out"};
     struct phema_name_buffer shown;
-    phema_text_puts(out, done[total->rule]);
+    phema_strbuf_puts(out, done[total->rule]);
     if (total->label_size)
-        phema_text_printf(out, " (%s)", phema_name_shown(&shown, total->label, total->label_size));
+        phema_strbuf_printf(out, " (%s)",
+                            phema_name_escape(&shown, total->label, total->label_size));
 }
 
-static void write_rules(struct phema_text *out, int width, const struct inspect_summary *summary)
+static void write_rules(struct phema_strbuf *out, int width, const struct inspect_summary *summary)
 {
     if (!summary->series) {
-        phema_text_puts(out, "\n  no snapshot for synth: ");
-        phema_text_puts_shown(out, summary->refusal);
-        phema_text_puts(out, "\n");
+        phema_strbuf_puts(out, "\n  no snapshot for synth: ");
+        phema_strbuf_puts_escaped(out, summary->refusal);
+        phema_strbuf_puts(out, "\n");
         return;
     }
     write_heading(out, width, "by synth", "elements", false);
     for (size_t i = 0; i < summary->rules.n; i++) {
-        struct phema_text label = {0};
+        struct phema_strbuf label = {0};
         show_rule(&label, &summary->rules.items[i]);
         write_row(out, width, label.data ? label.data : "", &summary->rules.items[i], false);
-        phema_text_clear(&label);
+        phema_strbuf_clear(&label);
     }
     if (*summary->series->key) {
         struct phema_name_buffer key;
-        phema_text_printf(
+        phema_strbuf_printf(
             out, "  subtree: '%s'\n",
-            phema_name_shown(&key, summary->series->key, strlen(summary->series->key)));
+            phema_name_escape(&key, summary->series->key, strlen(summary->series->key)));
     }
 }
 
-static void write_ties(struct phema_text *out, const struct inspect_summary *summary)
+static void write_ties(struct phema_strbuf *out, const struct inspect_summary *summary)
 {
     struct phema_name_buffer shown;
     if (summary->n_groups)
-        phema_text_puts(out, "\n");
+        phema_strbuf_puts(out, "\n");
     for (size_t g = 0, at = 0; g < summary->n_groups && g < MAX_TIES_SHOWN; g++) {
-        phema_text_puts(out, "  tied:");
+        phema_strbuf_puts(out, "  tied:");
         for (; at < summary->tie_ends[g]; at++) {
             const struct phema_tensor *tensor = &summary->tensors[summary->ties[at]];
             bool is_first = at == 0 || (g && at == summary->tie_ends[g - 1]);
-            phema_text_printf(out, "%s %s", is_first ? "" : " =",
-                              phema_name_shown(&shown, tensor->name, tensor->name_size));
+            phema_strbuf_printf(out, "%s %s", is_first ? "" : " =",
+                                phema_name_escape(&shown, tensor->name, tensor->name_size));
         }
-        phema_text_puts(out, "\n");
+        phema_strbuf_puts(out, "\n");
     }
     if (summary->n_groups > MAX_TIES_SHOWN)
-        phema_text_printf(out, "  and %zu more groups of tied tensors\n",
-                          summary->n_groups - MAX_TIES_SHOWN);
+        phema_strbuf_printf(out, "  and %zu more groups of tied tensors\n",
+                            summary->n_groups - MAX_TIES_SHOWN);
 }
 
 /* Wide enough for the labels, where lines then still have 80 columns. */
@@ -132,11 +133,11 @@ static int choose_width(const struct inspect_summary *summary)
             width = (int)strlen(label.text);
     }
     for (size_t i = 0; i < summary->rules.n; i++) {
-        struct phema_text label = {0};
+        struct phema_strbuf label = {0};
         show_rule(&label, &summary->rules.items[i]);
         if ((int)label.size > width)
             width = (int)label.size;
-        phema_text_clear(&label);
+        phema_strbuf_clear(&label);
     }
     if (width > most)
         width = most;
@@ -144,7 +145,7 @@ static int choose_width(const struct inspect_summary *summary)
 }
 
 /* Tables, with an empty line before each. */
-void inspect_write_summary(struct phema_text *out, const struct inspect_summary *summary)
+void inspect_write_summary(struct phema_strbuf *out, const struct inspect_summary *summary)
 {
     if (!summary->n_tensors)
         return;

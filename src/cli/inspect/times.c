@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* inspect_times.c - see inspect_times.h. Times are compared as names write them: that is how people
+/* times.c - see times.h. Times are compared as names write them: that is how people
  * know them. */
 #include "inspect/times.h"
 
@@ -29,7 +29,7 @@ static char *name_kind(struct phema_arena *arena, const struct phema_snapshot *s
     if (!snapshot->spec)
         (void)strcpy(shown.text, "unknown");
     else if (isnan(snapshot->sigma_rel))
-        (void)phema_name_shown(&shown, snapshot->spec, strlen(snapshot->spec));
+        (void)phema_name_escape(&shown, snapshot->spec, strlen(snapshot->spec));
     else
         (void)snprintf(shown.text, sizeof(shown.text), "%.6g", snapshot->sigma_rel);
     return phema_arena_copy(arena, shown.text, strlen(shown.text));

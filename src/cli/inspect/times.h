@@ -1,4 +1,4 @@
-/* inspect_times.h - a series by its times: even stretches, gaps, what is missing and what is twice.
+/* times.h - a series by its times: even stretches, gaps, what is missing and what is twice.
  */
 #ifndef CLI_INSPECT_TIMES_H
 #define CLI_INSPECT_TIMES_H
@@ -66,12 +66,12 @@ void inspect_times_clear(struct inspect_times *times);
 PHEMA_FALLIBLE inspect_errors_find(struct inspect_errors *out, const struct phema_series *series,
                                    struct phema_error *err);
 /* The table, what is wrong, and the errors to expect by width. */
-void inspect_times_write(struct phema_text *out, const struct inspect_times *times,
+void inspect_times_write(struct phema_strbuf *out, const struct inspect_times *times,
                          const struct inspect_errors *errors);
 void inspect_times_write_json(struct phema_json_out *out, const struct inspect_times *times,
                               const struct inspect_errors *errors);
 /* Gaps, what is missing and what is there twice: lines behind an empty one, or nothing. */
-void inspect_write_remarks(struct phema_text *out, const struct inspect_times *times);
+void inspect_write_remarks(struct phema_strbuf *out, const struct inspect_times *times);
 /* "256", "~137" of one that names have rounded, "uneven", or "" of a time alone */
 void inspect_show_step(struct phema_name_buffer *out, double every);
 

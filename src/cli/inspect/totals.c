@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* inspect_totals.c - see inspect.h. */
+/* totals.c - see totals.h. */
 #include "inspect/inspect.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* candidates.c - see candidates.h. */
+/* candidate_files.c - see candidate_files.h. */
 #include "search/candidate_files.h"
 
 #include <dirent.h>
@@ -29,15 +29,15 @@ static enum phema_status add_entry(struct candidate *candidate, const char *path
 static enum phema_status add_file(struct candidate *candidate, const char *name, const char *end,
                                   struct phema_error *err)
 {
-    struct phema_text path = {0};
-    phema_text_puts(&path, candidate->path);
+    struct phema_strbuf path = {0};
+    phema_strbuf_puts(&path, candidate->path);
     if (name)
-        phema_text_printf(&path, "/%s", name);
-    phema_text_puts(&path, end);
-    enum phema_status status = phema_text_check(&path, err);
+        phema_strbuf_printf(&path, "/%s", name);
+    phema_strbuf_puts(&path, end);
+    enum phema_status status = phema_strbuf_check(&path, err);
     if (!status)
         status = add_entry(candidate, path.data, false, err);
-    phema_text_clear(&path);
+    phema_strbuf_clear(&path);
     return status;
 }
 
@@ -105,28 +105,28 @@ static void remove_directory(const char *path)
 /* A journal may come from anywhere: what it names is looked at before it is removed. */
 static bool is_synthesised(const char *path, const struct phema_checkpoint_options *options)
 {
-    struct phema_recorded *recorded = NULL;
+    struct phema_provenance *recorded = NULL;
     struct phema_error unused;
-    if (phema_recorded_open(&recorded, path, options, &unused))
+    if (phema_provenance_open(&recorded, path, options, &unused))
         return false;
-    phema_recorded_close(recorded);
+    phema_provenance_close(recorded);
     return true;
 }
 
 void candidate_remove(const char *directory, const char *name,
                       const struct phema_checkpoint_options *options)
 {
-    struct phema_text path = {0};
+    struct phema_strbuf path = {0};
     struct stat st;
-    phema_text_printf(&path, "%s/%s", directory, name);
+    phema_strbuf_printf(&path, "%s/%s", directory, name);
     if (!path.is_failed && lstat(path.data, &st) == 0 && is_synthesised(path.data, options)) {
         if (S_ISDIR(st.st_mode))
             remove_directory(path.data);
         else if (S_ISREG(st.st_mode) && unlink(path.data) == 0) {
-            phema_text_puts(&path, ".json");
+            phema_strbuf_puts(&path, ".json");
             if (!path.is_failed)
                 (void)unlink(path.data);
         }
     }
-    phema_text_clear(&path);
+    phema_strbuf_clear(&path);
 }

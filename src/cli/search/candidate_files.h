@@ -1,8 +1,8 @@
-/* candidates.h - the averages that a search makes: which files they are, and their removal. A file
- * is removed only where the journal has it as made by the search and it says of itself that it was
- * synthesised. */
-#ifndef CLI_CANDIDATES_H
-#define CLI_CANDIDATES_H
+/* candidate_files.h - the averages that a search makes: which files they are, and their removal. A
+ * file is removed only where the journal has it as made by the search and it says of itself that it
+ * was synthesised. */
+#ifndef CLI_SEARCH_CANDIDATE_FILES_H
+#define CLI_SEARCH_CANDIDATE_FILES_H
 
 #include "phema/cleanup.h"
 #include "phema/output.h"

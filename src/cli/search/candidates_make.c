@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* search_pass.c - candidates are made, and removed again. What a killed run leaves behind is known
- * to the journal, and is used or removed by the next one. */
+/* candidates_make.c - candidates are made, and removed again. What a killed run leaves behind is
+ * known to the journal, and is used or removed by the next one. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -86,14 +86,14 @@ static enum phema_status name_outputs(struct searching *searching, struct search
                     prepared->outputs.m == 1 && !strchr(searching->out, '{');
     if (!is_alone)
         return status;
-    struct phema_text out = {0};
-    phema_text_printf(&out, "%s" CANDIDATE_NAME, searching->out);
+    struct phema_strbuf out = {0};
+    phema_strbuf_printf(&out, "%s" CANDIDATE_NAME, searching->out);
     phema_outputs_clear(&prepared->outputs);
     prepared->outputs = (struct phema_outputs){0};
-    status = phema_text_check(&out, err);
+    status = phema_strbuf_check(&out, err);
     if (!status)
         status = cli_prepare_outputs(prepared, &pass->common, &pass->run, out.data, err);
-    phema_text_clear(&out);
+    phema_strbuf_clear(&out);
     return status;
 }
 

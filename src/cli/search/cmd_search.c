@@ -155,7 +155,7 @@ static enum phema_status read_out(struct searching *searching, struct phema_erro
     const char *slash = strrchr(out, '/');
     const char *name = slash ? slash + 1 : out;
     size_t size = strlen(out);
-    struct phema_text path = {0};
+    struct phema_strbuf path = {0};
     enum phema_status status = PHEMA_OK;
     if (!size)
         return phema_fail(err, PHEMA_ERR_USAGE, "OUT is empty");
@@ -175,12 +175,12 @@ static enum phema_status read_out(struct searching *searching, struct phema_erro
                             err);
     while (size > 1 && out[size - 1] == '/')
         size--;
-    phema_text_append(&path, out, size);
+    phema_strbuf_append(&path, out, size);
     searching->directory = phema_arena_copy(&searching->arena, out, size);
-    phema_text_puts(&path, "/");
+    phema_strbuf_puts(&path, "/");
     searching->out =
         path.is_failed ? NULL : phema_arena_copy(&searching->arena, path.data, path.size);
-    phema_text_clear(&path);
+    phema_strbuf_clear(&path);
     return searching->directory && searching->out ? PHEMA_OK : phema_fail_memory(err);
 }
 
@@ -200,7 +200,7 @@ static enum phema_status check_command(struct searching *searching, struct phema
         return phema_fail_in(err, status, "--exec");
     free(words);
     if (given->score_regex)
-        status = phema_pattern_compile(&searching->pattern, given->score_regex, err);
+        status = phema_regex_compile(&searching->pattern, given->score_regex, err);
     return status ? phema_fail_in(err, status, "--score-regex") : PHEMA_OK;
 }
 
@@ -242,7 +242,7 @@ static enum phema_status run(void *values, struct phema_error *err)
 {
     const struct search_values *given = values;
     struct searching searching = {.given = given};
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     progress_init(&searching.progress, &given->common);
     enum phema_status status = check_command(&searching, err);
     if (!status)
@@ -261,7 +261,7 @@ static enum phema_status run(void *values, struct phema_error *err)
         status =
             searching.given->common.is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
     }
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
     search_clear(&searching);
     return status;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* search_report.c - what a search says while it runs, and its result. */
+/* print.c - what a search says while it runs, and its result. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 /* Of a command that failed. */
 #define LINES_SHOWN 10
 
-static const char *score_shown(struct phema_name_buffer *buffer, double score)
+static const char *score_format(struct phema_name_buffer *buffer, double score)
 {
     (void)snprintf(buffer->text, sizeof(buffer->text), "%.6g", score);
     return buffer->text;
@@ -29,16 +29,16 @@ static bool find_best(struct phema_search_best *best, const struct phema_search_
 }
 
 /* "sigma_rel 0.1", and at which time where there are several */
-static void write_point(struct phema_text *out, const struct searching *searching,
+static void write_point(struct phema_strbuf *out, const struct searching *searching,
                         const struct phema_search_point *at)
 {
     struct phema_name_buffer width, time;
-    phema_text_printf(out, "sigma_rel %s", phema_number_shown(&width, at->sigma_rel));
+    phema_strbuf_printf(out, "sigma_rel %s", phema_number_format(&width, at->sigma_rel));
     if (searching->search.n_times > 1)
-        phema_text_printf(out, " at %s", phema_number_shown(&time, at->time));
+        phema_strbuf_printf(out, " at %s", phema_number_format(&time, at->time));
 }
 
-static void say(const struct phema_text *text)
+static void say(const struct phema_strbuf *text)
 {
     if (text->data && !text->is_failed)
         cli_say("%s", text->data);
@@ -69,27 +69,27 @@ void search_report_score(const struct searching *searching, const struct phema_s
                    best_score->at.time == score->at.time;
     if (common->is_quiet)
         return;
-    struct phema_text text = {0};
-    phema_text_printf(&text, "%2zu of at most %llu: ", search_count(searching),
-                      (unsigned long long)searching->most);
+    struct phema_strbuf text = {0};
+    phema_strbuf_printf(&text, "%2zu of at most %llu: ", search_count(searching),
+                        (unsigned long long)searching->most);
     write_point(&text, searching, &score->at);
-    phema_text_printf(&text, ", score %s", score_shown(&value, score->score));
+    phema_strbuf_printf(&text, ", score %s", score_format(&value, score->score));
     if (!isfinite(score->score))
-        phema_text_puts(&text, " (counts as the worst)");
+        phema_strbuf_puts(&text, " (counts as the worst)");
     if (score->predicted_error > 1e-2)
-        phema_text_printf(&text, " (predicted error %.0e)", score->predicted_error);
+        phema_strbuf_printf(&text, " (predicted error %.0e)", score->predicted_error);
     if (score->seconds >= 10)
-        phema_text_printf(&text, ", %s", terminal_duration(&took, score->seconds));
+        phema_strbuf_printf(&text, ", %s", terminal_duration(&took, score->seconds));
     if (is_best)
-        phema_text_puts(&text, ", the best so far");
+        phema_strbuf_puts(&text, ", the best so far");
     say(&text);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
 }
 
 static void report_wait_json(const struct searching *searching, const struct phema_search_point *at,
                              double elapsed_s)
 {
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     struct phema_json_out out = {.text = &text};
     phema_json_out_open(&out, NULL, '{');
     phema_json_out_u64(&out, "evaluation", search_count(searching) + 1);
@@ -99,7 +99,7 @@ static void report_wait_json(const struct searching *searching, const struct phe
     phema_json_out_number(&out, "elapsed_seconds", elapsed_s);
     phema_json_out_close(&out, '}');
     say(&text);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
 }
 
 /* Every second as JSON, else in place of the bar. */
@@ -116,23 +116,23 @@ void search_report_wait(struct searching *searching, const struct phema_search_p
     struct phema_name_buffer took, value, width;
     struct phema_search_best best;
     const struct phema_search_score *score = NULL;
-    struct phema_text text = {0};
-    phema_text_printf(&text, "[%zu/%llu] ", search_count(searching) + 1,
-                      (unsigned long long)searching->most);
+    struct phema_strbuf text = {0};
+    phema_strbuf_printf(&text, "[%zu/%llu] ", search_count(searching) + 1,
+                        (unsigned long long)searching->most);
     write_point(&text, searching, at);
-    phema_text_printf(&text, ": the command runs, %s", terminal_duration(&took, elapsed_s));
+    phema_strbuf_printf(&text, ": the command runs, %s", terminal_duration(&took, elapsed_s));
     if (find_best(&best, &score, searching))
-        phema_text_printf(&text, "; best %s at %s", score_shown(&value, score->score),
-                          phema_number_shown(&width, score->at.sigma_rel));
+        phema_strbuf_printf(&text, "; best %s at %s", score_format(&value, score->score),
+                            phema_number_format(&width, score->at.sigma_rel));
     progress_line(progress, text.is_failed ? NULL : text.data);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
 }
 
 /* The last lines of what it said, unless they were shown as they came. */
 void search_report_failure(const struct searching *searching,
                            const struct phema_command_result *result)
 {
-    const struct phema_text *said = result->errors.size ? &result->errors : &result->output;
+    const struct phema_strbuf *said = result->errors.size ? &result->errors : &result->output;
     if (!said->size || searching->given->common.is_verbose)
         return;
     size_t size = said->size, n = 0;
@@ -150,20 +150,20 @@ void search_report_failure(const struct searching *searching,
     }
 }
 
-static void write_between(struct phema_text *out, const struct phema_search_best *best)
+static void write_between(struct phema_strbuf *out, const struct phema_search_best *best)
 {
     struct phema_name_buffer below, above;
-    const char *low = phema_number_shown(&below, best->below);
-    const char *high = phema_number_shown(&above, best->above);
+    const char *low = phema_number_format(&below, best->below);
+    const char *high = phema_number_format(&above, best->above);
     if (isnan(best->below) || isnan(best->above))
-        phema_text_printf(out,
-                          "; it is the %s end of --sigma-rel, beyond which a better one may lie",
-                          isnan(best->below) ? "lower" : "upper");
+        phema_strbuf_printf(out,
+                            "; it is the %s end of --sigma-rel, beyond which a better one may lie",
+                            isnan(best->below) ? "lower" : "upper");
     else if (best->is_settled)
-        phema_text_printf(out, "; %s and %s beside it are worse", low, high);
+        phema_strbuf_printf(out, "; %s and %s beside it are worse", low, high);
     else
-        phema_text_printf(out, "; the optimum lies between %s and %s: more --evaluations find it",
-                          low, high);
+        phema_strbuf_printf(out, "; the optimum lies between %s and %s: more --evaluations find it",
+                            low, high);
 }
 
 void search_report_end(const struct searching *searching)
@@ -173,15 +173,15 @@ void search_report_end(const struct searching *searching)
     if (searching->given->common.is_quiet || !find_best(&best, &score, searching))
         return;
     struct phema_name_buffer value;
-    struct phema_text text = {0};
-    phema_text_printf(&text, "%zu evaluation%s in %zu pass%s; the best is ", searching->n_evaluated,
-                      searching->n_evaluated == 1 ? "" : "s", searching->n_passes,
-                      searching->n_passes == 1 ? "" : "es");
+    struct phema_strbuf text = {0};
+    phema_strbuf_printf(&text, "%zu evaluation%s in %zu pass%s; the best is ",
+                        searching->n_evaluated, searching->n_evaluated == 1 ? "" : "s",
+                        searching->n_passes, searching->n_passes == 1 ? "" : "es");
     write_point(&text, searching, &score->at);
-    phema_text_printf(&text, " with score %s", score_shown(&value, score->score));
+    phema_strbuf_printf(&text, " with score %s", score_format(&value, score->score));
     write_between(&text, &best);
     say(&text);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
 }
 
 static void write_score_json(struct phema_json_out *out, const char *key,
@@ -200,14 +200,14 @@ static void write_score_json(struct phema_json_out *out, const char *key,
     phema_json_out_close(out, '}');
 }
 
-static void write_json(struct phema_text *text, const struct searching *searching,
+static void write_json(struct phema_strbuf *text, const struct searching *searching,
                        const struct phema_search_best *best, const struct phema_search_score *score)
 {
     struct phema_json_out out = {.text = text, .is_pretty = true};
-    struct phema_text journal = {0};
+    struct phema_strbuf journal = {0};
     size_t n = 0;
     const struct phema_search_score *scores = phema_journal_scores(searching->journal, &n);
-    phema_text_printf(&journal, "%s/scores.csv", searching->directory);
+    phema_strbuf_printf(&journal, "%s/scores.csv", searching->directory);
     phema_json_out_open(&out, NULL, '{');
     phema_json_out_u64(&out, "version", 1);
     write_score_json(&out, "best", score, searching->best_path);
@@ -222,13 +222,13 @@ static void write_json(struct phema_text *text, const struct searching *searchin
         write_score_json(&out, NULL, &scores[i], NULL);
     phema_json_out_close(&out, ']');
     phema_json_out_close(&out, '}');
-    phema_text_puts(text, "\n");
+    phema_strbuf_puts(text, "\n");
     text->is_failed = text->is_failed || journal.is_failed;
-    phema_text_clear(&journal);
+    phema_strbuf_clear(&journal);
 }
 
 /* One line for `read -r sigma_rel time score path`. */
-void search_write(struct phema_text *out, const struct searching *searching)
+void search_write(struct phema_strbuf *out, const struct searching *searching)
 {
     struct phema_search_best best;
     const struct phema_search_score *score = NULL;
@@ -239,12 +239,12 @@ void search_write(struct phema_text *out, const struct searching *searching)
         return;
     }
     struct phema_name_buffer width, time, value;
-    phema_text_printf(out, "%s %s %s", phema_number_shown(&width, score->at.sigma_rel),
-                      phema_number_shown(&time, score->at.time),
-                      phema_number_shown(&value, score->score));
+    phema_strbuf_printf(out, "%s %s %s", phema_number_format(&width, score->at.sigma_rel),
+                        phema_number_format(&time, score->at.time),
+                        phema_number_format(&value, score->score));
     if (searching->best_path) {
-        phema_text_puts(out, " ");
+        phema_strbuf_puts(out, " ");
         cli_put_path(out, searching->best_path);
     }
-    phema_text_puts(out, "\n");
+    phema_strbuf_puts(out, "\n");
 }

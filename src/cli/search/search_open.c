@@ -22,7 +22,7 @@ PHEMA_FALLIBLE search_digest(char digest[PHEMA_DIGEST], const struct phema_serie
         struct phema_name_buffer time;
         const char *texts[] = {snapshot->label, snapshot->digest,
                                snapshot->spec ? snapshot->spec : "",
-                               phema_number_shown(&time, snapshot->named_time)};
+                               phema_number_format(&time, snapshot->named_time)};
         for (size_t i = 0; i < ARRAY_LEN(texts); i++)
             phema_hash_add(hash, texts[i], strlen(texts[i]) + 1);
         phema_hash_add_u64(hash, phema_snapshot_bytes(snapshot));
@@ -54,14 +54,14 @@ static enum phema_status claim_scores(const struct searching *searching,
                                       struct phema_claims *claims, struct phema_error *err)
 {
     const char *into = searching->given->run.into;
-    struct phema_text path = {0};
-    phema_text_printf(&path, "%s/" SEARCH_JOURNAL, searching->directory);
-    enum phema_status status = phema_text_check(&path, err);
+    struct phema_strbuf path = {0};
+    phema_strbuf_printf(&path, "%s/" SEARCH_JOURNAL, searching->directory);
+    enum phema_status status = phema_strbuf_check(&path, err);
     if (!status && into)
         status = phema_claims_add_input(claims, into, "the checkpoint that is copied", err);
     if (!status)
         status = phema_claims_check_inputs(claims, path.data, err);
-    phema_text_clear(&path);
+    phema_strbuf_clear(&path);
     return status;
 }
 
@@ -94,26 +94,26 @@ PHEMA_FALLIBLE search_look(struct searching *searching, struct phema_error *err)
 
 static char *describe_command(struct phema_arena *arena, const struct search_values *given)
 {
-    struct phema_text text = {0};
-    phema_text_puts(&text, given->exec);
+    struct phema_strbuf text = {0};
+    phema_strbuf_puts(&text, given->exec);
     if (given->is_shell)
-        phema_text_puts(&text, " --shell");
+        phema_strbuf_puts(&text, " --shell");
     if (given->score_regex) {
-        phema_text_puts(&text, " --score-regex ");
+        phema_strbuf_puts(&text, " --score-regex ");
         cli_shell_quote(&text, given->score_regex);
     }
     char *kept = text.is_failed ? NULL : phema_arena_copy(arena, text.data, text.size);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
     return kept;
 }
 
 PHEMA_FALLIBLE search_open(struct searching *searching, struct phema_error *err)
 {
     const struct search_values *given = searching->given;
-    struct phema_text path = {0};
-    phema_text_printf(&path, "%s/" SEARCH_JOURNAL, searching->directory);
+    struct phema_strbuf path = {0};
+    phema_strbuf_printf(&path, "%s/" SEARCH_JOURNAL, searching->directory);
     char *command = describe_command(&searching->arena, given);
-    enum phema_status status = phema_text_check(&path, err);
+    enum phema_status status = phema_strbuf_check(&path, err);
     if (!status && !command)
         status = phema_fail_memory(err);
     if (!status && mkdir(searching->directory, 0777) && errno != EEXIST)
@@ -132,7 +132,7 @@ PHEMA_FALLIBLE search_open(struct searching *searching, struct phema_error *err)
         status = phema_writer_sync_entry(searching->directory, err);
     if (!status)
         search_report_start(searching, was_cut);
-    phema_text_clear(&path);
+    phema_strbuf_clear(&path);
     return status;
 }
 

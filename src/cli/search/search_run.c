@@ -22,13 +22,13 @@ static void report_wait(void *context, double elapsed_s)
 static enum phema_status split(char ***words, const struct search_values *given, const char *path,
                                struct phema_error *err)
 {
-    struct phema_text shown = {0};
-    phema_text_printf(&shown, "%s%s", path[0] == '-' ? "./" : "", path);
-    enum phema_status status = phema_text_check(&shown, err);
+    struct phema_strbuf shown = {0};
+    phema_strbuf_printf(&shown, "%s%s", path[0] == '-' ? "./" : "", path);
+    enum phema_status status = phema_strbuf_check(&shown, err);
     if (!status)
         status = given->is_shell ? phema_command_shell(words, given->exec, shown.data, err)
                                  : phema_command_split(words, given->exec, shown.data, err);
-    phema_text_clear(&shown);
+    phema_strbuf_clear(&shown);
     return status;
 }
 
@@ -151,12 +151,12 @@ static size_t find_pending(const struct searching *searching, struct phema_searc
             is_wanted = !search_is_alike(&scores[k].at, &made[i].at);
         for (size_t k = 0; k < n && is_wanted; k++)
             is_wanted = !search_is_alike(&out[k], &made[i].at);
-        struct phema_text path = {0};
+        struct phema_strbuf path = {0};
         struct stat st;
-        phema_text_printf(&path, "%s/%s", searching->directory, made[i].name);
+        phema_strbuf_printf(&path, "%s/%s", searching->directory, made[i].name);
         if (is_wanted && !path.is_failed && lstat(path.data, &st) == 0)
             out[n++] = made[i].at;
-        phema_text_clear(&path);
+        phema_strbuf_clear(&path);
     }
     return n;
 }
@@ -196,7 +196,7 @@ PHEMA_FALLIBLE search_run(struct searching *searching, struct phema_error *err)
 void search_clear(struct searching *searching)
 {
     phema_journal_close(searching->journal);
-    phema_pattern_free(searching->pattern);
+    phema_regex_free(searching->pattern);
     free(searching->best_path);
     phema_arena_clear(&searching->arena);
 }

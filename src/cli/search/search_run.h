@@ -1,12 +1,12 @@
 /* search_run.h - a search carried out: candidates made a few at a time, scored one after the other,
  * and removed again. */
-#ifndef CLI_SEARCH_RUN_H
-#define CLI_SEARCH_RUN_H
+#ifndef CLI_SEARCH_SEARCH_RUN_H
+#define CLI_SEARCH_SEARCH_RUN_H
 
-#include "search/candidate_files.h"
 #include "phema/search.h"
-#include "run_options.h"
 #include "print_summary.h"
+#include "run_options.h"
+#include "search/candidate_files.h"
 
 #define SEARCH_JOURNAL "scores.csv"
 
@@ -22,10 +22,10 @@ struct search_values {
 struct searching {
     const struct search_values *given;
     struct phema_search search;
-    struct phema_pattern *pattern; /* of --score-regex */
-    const char *directory, *out;   /* where candidates go, and OUT as outputs are named by */
-    uint64_t most, batch;          /* evaluations in all, candidates of a pass */
-    char snapshots[PHEMA_DIGEST];  /* what the scores are of */
+    struct phema_regex *pattern;  /* of --score-regex */
+    const char *directory, *out;  /* where candidates go, and OUT as outputs are named by */
+    uint64_t most, batch;         /* evaluations in all, candidates of a pass */
+    char snapshots[PHEMA_DIGEST]; /* what the scores are of */
     struct phema_journal *journal;
     struct progress progress;
     size_t n_passes, n_evaluated; /* of this run */
@@ -81,6 +81,6 @@ void search_report_wait(struct searching *searching, const struct phema_search_p
 void search_report_failure(const struct searching *searching,
                            const struct phema_command_result *result);
 void search_report_end(const struct searching *searching);
-void search_write(struct phema_text *out, const struct searching *searching);
+void search_write(struct phema_strbuf *out, const struct searching *searching);
 
 #endif

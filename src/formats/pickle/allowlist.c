@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* pickle_globals.c - the allow-list: every name that a pickle may mention, and what it stands for.
+/* allowlist.c - the allow-list: every name that a pickle may mention, and what it stands for.
  * A name that is not here is refused even when it is only mentioned or dropped: the file may be a
  * trap for the next reader. */
 #include <string.h>

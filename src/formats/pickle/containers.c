@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* pickle_containers.c - tuples, lists, sets and dicts of the pickle machine. */
+/* containers.c - tuples, lists, sets and dicts of the pickle machine. */
 #include <string.h>
 
 #include "pickle/machine_internal.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* pickle_keys.c - what may be a key of a dict, and which keys are one, as CPython has it: the first
+/* keys.c - what may be a key of a dict, and which keys are one, as CPython has it: the first
  * of two equal keys stays, with the value that was set last. */
 #include <math.h>
 #include <stdlib.h>

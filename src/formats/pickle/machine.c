@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* pickle.c - the pickle machine: stack, marks, memo, and the opcodes of plain values. Opcodes are
+/* machine.c - the pickle machine: stack, marks, memo, and the opcodes of plain values. Opcodes are
  * those of CPython's pickletools; what is not in the table at the end is refused. */
 #include "pickle/machine.h"
 

@@ -1,8 +1,8 @@
-/* pickle.h - a restricted reader of Python pickles, protocols 2 to 5. It builds a tree of nodes and
- * nothing else: no class is looked up, no function called, and a name that is not on the list in
- * pickle_globals.c is refused even where it is only mentioned. docs/formats/pickle.md. */
-#ifndef PHEMA_FORMATS_PICKLE_H
-#define PHEMA_FORMATS_PICKLE_H
+/* machine.h - a restricted reader of Python pickles, protocols 2 to 5. It builds a tree of nodes
+ * and nothing else: no class is looked up, no function called, and a name that is not on the list
+ * in pickle_globals.c is refused even where it is only mentioned. docs/formats/pickle.md. */
+#ifndef FORMATS_PICKLE_MACHINE_H
+#define FORMATS_PICKLE_MACHINE_H
 
 #include "phema/arena.h"
 #include "phema/formats.h"

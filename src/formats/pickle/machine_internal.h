@@ -1,6 +1,6 @@
-/* pickle_machine.h - private to pickle*.c: the machine while it runs. */
-#ifndef PHEMA_FORMATS_PICKLE_MACHINE_H
-#define PHEMA_FORMATS_PICKLE_MACHINE_H
+/* machine_internal.h - private to pickle*.c: the machine while it runs. */
+#ifndef FORMATS_PICKLE_MACHINE_INTERNAL_H
+#define FORMATS_PICKLE_MACHINE_INTERNAL_H
 
 #include "pickle/machine.h"
 

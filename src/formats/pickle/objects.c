@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* pickle_objects.c - globals and what is made of them. "Calling" one makes a node: a dict, a
+/* objects.c - globals and what is made of them. "Calling" one makes a node: a dict, a
  * tensor, a module, or an object that nothing looks into. */
 #include <string.h>
 
@@ -14,12 +14,12 @@ static enum phema_status fail_global(const char *name, const char *why, struct p
     size_t size = strlen(name);
     if (why)
         return phema_fail(err, PHEMA_ERR_FILE, "names '%s': %s",
-                          phema_name_shown(&shown, name, size), why);
+                          phema_name_escape(&shown, name, size), why);
     return phema_fail(
         err, PHEMA_ERR_FILE,
         "names '%s', which is not on the list of what a checkpoint may name; save the "
         "state_dict, or let it through as an inert object with --allow-global %s",
-        phema_name_shown(&shown, name, size), phema_name_shown(&again, name, size));
+        phema_name_escape(&shown, name, size), phema_name_escape(&again, name, size));
 }
 
 /* Attribute paths in the name ("Linear.forward") are a way to reach anything: refused. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* pickle_tensor.c - torch's rebuild functions: from (storage, offset, size, stride, ...) to a
+/* rebuild_tensor.c - torch's rebuild functions: from (storage, offset, size, stride, ...) to a
  * tensor whose every element is known to lie in its storage (torch/_utils.py, torch/_tensor.py). */
 #include "pickle/machine_internal.h"
 

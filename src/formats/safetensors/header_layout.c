@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* safetensors_layout.c - the header of a safetensors file to be written. The order of tensors is
+/* header_layout.c - the header of a safetensors file to be written. The order of tensors is
  * that of the Rust library 0.8, so that the same tensors make the same bytes. */
 #include <stdlib.h>
 #include <string.h>
@@ -88,12 +88,12 @@ static void write_tensor(struct phema_json_out *out, const struct place *place)
 }
 
 /* Eight bytes for the length, the JSON, and spaces up to a multiple of 8. */
-static enum phema_status write_header(struct phema_text *text, const struct place *places, size_t n,
-                                      const struct phema_metadata *metadata, size_t n_metadata,
-                                      struct phema_error *err)
+static enum phema_status write_header(struct phema_strbuf *text, const struct place *places,
+                                      size_t n, const struct phema_metadata *metadata,
+                                      size_t n_metadata, struct phema_error *err)
 {
     static const char zeros[8] = {0};
-    phema_text_append(text, zeros, sizeof(zeros));
+    phema_strbuf_append(text, zeros, sizeof(zeros));
     struct phema_json_out out = {.text = text};
     phema_json_out_open(&out, NULL, '{');
     write_metadata(&out, metadata, n_metadata);
@@ -101,8 +101,8 @@ static enum phema_status write_header(struct phema_text *text, const struct plac
         write_tensor(&out, &places[i]);
     phema_json_out_close(&out, '}');
     while (text->size % 8 && !text->is_failed)
-        phema_text_puts(text, " ");
-    enum phema_status status = phema_text_check(text, err);
+        phema_strbuf_puts(text, " ");
+    enum phema_status status = phema_strbuf_check(text, err);
     if (status)
         return status;
     if (text->size - 8 > MAX_HEADER_BYTES)
@@ -114,8 +114,8 @@ static enum phema_status write_header(struct phema_text *text, const struct plac
     return PHEMA_OK;
 }
 
-static enum phema_status lay_out(struct place *places, struct phema_text *text, uint64_t *data_size,
-                                 const struct phema_tensor *tensors, size_t n,
+static enum phema_status lay_out(struct place *places, struct phema_strbuf *text,
+                                 uint64_t *data_size, const struct phema_tensor *tensors, size_t n,
                                  const struct phema_metadata *metadata, size_t n_metadata,
                                  struct phema_error *err)
 {
@@ -140,12 +140,12 @@ enum phema_status phema_safetensors_layout(uint8_t **header, size_t *header_size
     struct place *places = calloc(n + 1, sizeof(*places));
     if (!places)
         return fail_memory(err);
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     uint64_t data_size = 0;
     enum phema_status status =
         lay_out(places, &text, &data_size, tensors, n, metadata, n_metadata, err);
     if (status) {
-        phema_text_clear(&text);
+        phema_strbuf_clear(&text);
         free(places);
         return status;
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* json_scan.c - see json_scan.h; RFC 8259. */
+/* json_lexer.c - see json_lexer.h; RFC 8259. */
 #include "safetensors/json_lexer.h"
 
-static void skip_space(struct json_scan *scan)
+static void skip_space(struct json_lexer *scan)
 {
     while (scan->at < scan->text.size) {
         uint8_t c = scan->text.data[scan->at];
@@ -12,7 +12,7 @@ static void skip_space(struct json_scan *scan)
     }
 }
 
-bool json_scan_take(struct json_scan *scan, char wanted)
+bool json_lexer_accept(struct json_lexer *scan, char wanted)
 {
     skip_space(scan);
     if (scan->at >= scan->text.size || scan->text.data[scan->at] != (uint8_t)wanted)
@@ -21,8 +21,8 @@ bool json_scan_take(struct json_scan *scan, char wanted)
     return true;
 }
 
-enum phema_status json_scan_fail(const struct json_scan *scan, const char *wanted,
-                                 struct phema_error *err)
+enum phema_status json_lexer_fail(const struct json_lexer *scan, const char *wanted,
+                                  struct phema_error *err)
 {
     if (scan->at >= scan->text.size)
         return phema_fail(err, PHEMA_ERR_FILE, "byte %zu: expected %s, found the end", scan->at,
@@ -154,27 +154,27 @@ static enum phema_status unescape(struct phema_span *out, struct phema_span raw,
     return PHEMA_OK;
 }
 
-enum phema_status json_scan_string(struct phema_span *out, struct json_scan *scan,
-                                   struct phema_arena *arena, struct phema_error *err)
+enum phema_status json_lexer_string(struct phema_span *out, struct json_lexer *scan,
+                                    struct phema_arena *arena, struct phema_error *err)
 {
-    if (!json_scan_take(scan, '"'))
-        return json_scan_fail(scan, "a string", err);
+    if (!json_lexer_accept(scan, '"'))
+        return json_lexer_fail(scan, "a string", err);
     const uint8_t *data = scan->text.data;
     size_t start = scan->at;
     bool is_escaped = false;
     while (scan->at < scan->text.size && data[scan->at] != '"') {
         if (data[scan->at] < ' ')
-            return json_scan_fail(scan, "control characters in strings to be escaped", err);
+            return json_lexer_fail(scan, "control characters in strings to be escaped", err);
         if (data[scan->at] == '\\') {
             is_escaped = true;
             scan->at++;
             if (scan->at >= scan->text.size || data[scan->at] < ' ')
-                return json_scan_fail(scan, "an escape", err);
+                return json_lexer_fail(scan, "an escape", err);
         }
         scan->at++;
     }
     if (scan->at >= scan->text.size)
-        return json_scan_fail(scan, "a closing quote", err);
+        return json_lexer_fail(scan, "a closing quote", err);
     struct phema_span raw = {data + start, scan->at - start};
     scan->at++;
     if (is_escaped)
@@ -183,7 +183,7 @@ enum phema_status json_scan_string(struct phema_span *out, struct json_scan *sca
     return PHEMA_OK;
 }
 
-enum phema_status json_scan_u64(uint64_t *out, struct json_scan *scan, struct phema_error *err)
+enum phema_status json_lexer_u64(uint64_t *out, struct json_lexer *scan, struct phema_error *err)
 {
     static const char wanted[] = "a plain integer below 2^64";
     skip_space(scan);
@@ -193,12 +193,12 @@ enum phema_status json_scan_u64(uint64_t *out, struct json_scan *scan, struct ph
     while (scan->at < scan->text.size && data[scan->at] >= '0' && data[scan->at] <= '9') {
         if (!phema_size_mul(&value, value, 10) ||
             !phema_size_add(&value, value, (uint64_t)(data[scan->at] - '0')))
-            return json_scan_fail(scan, wanted, err);
+            return json_lexer_fail(scan, wanted, err);
         scan->at++;
     }
     size_t n_digits = scan->at - start;
     if (n_digits == 0 || (n_digits > 1 && data[start] == '0'))
-        return json_scan_fail(scan, wanted, err);
+        return json_lexer_fail(scan, wanted, err);
     *out = value;
     return PHEMA_OK; /* a point or an exponent is not what the caller takes next */
 }

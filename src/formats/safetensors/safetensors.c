@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "safetensors/json_lexer.h"
 #include "phema/strbuf.h"
+#include "safetensors/json_lexer.h"
 #include "safetensors/tensor_entry.h"
 
 struct header {
     struct phema_checkpoint *checkpoint;
     size_t file;
-    struct json_scan scan;
+    struct json_lexer scan;
     uint64_t data_offset; /* 8 + N */
     uint64_t data_size;   /* or the most that 64 bits can count behind the header */
     bool is_open_ended;   /* nobody has counted the data: they end with the last tensor */
@@ -71,28 +71,28 @@ static enum phema_status keep(const char **out, struct header *header, struct ph
     return *out ? PHEMA_OK : fail_memory(err);
 }
 
-static enum phema_status read_pair(struct header *header, struct name_index *keys,
+static enum phema_status read_pair(struct header *header, struct name_table *keys,
                                    struct phema_error *err)
 {
     struct phema_arena *arena = &header->checkpoint->arena;
     struct phema_span key = {NULL, 0};
     struct phema_span value = {NULL, 0};
-    enum phema_status status = json_scan_string(&key, &header->scan, arena, err);
+    enum phema_status status = json_lexer_string(&key, &header->scan, arena, err);
     if (status)
         return status;
-    if (!json_scan_take(&header->scan, ':'))
-        return json_scan_fail(&header->scan, "':'", err);
-    status = json_scan_string(&value, &header->scan, arena, err);
+    if (!json_lexer_accept(&header->scan, ':'))
+        return json_lexer_fail(&header->scan, "':'", err);
+    status = json_lexer_string(&value, &header->scan, arena, err);
     if (status)
         return status;
 
     struct phema_name_buffer shown;
-    switch (name_index_add(keys, (const char *)key.data, key.size, 0)) {
+    switch (name_table_add(keys, (const char *)key.data, key.size, 0)) {
     case NAME_NO_MEMORY:
         return fail_memory(err);
     case NAME_EXISTS:
         return phema_fail(err, PHEMA_ERR_FILE, "duplicate key '%s'",
-                          phema_name_shown(&shown, (const char *)key.data, key.size));
+                          phema_name_escape(&shown, (const char *)key.data, key.size));
     case NAME_ADDED:
         break;
     }
@@ -110,21 +110,21 @@ static enum phema_status read_pair(struct header *header, struct name_index *key
     return status ? status : checkpoint_add_metadata(header->checkpoint, &pair, err);
 }
 
-static enum phema_status read_pairs(struct header *header, struct name_index *keys,
+static enum phema_status read_pairs(struct header *header, struct name_table *keys,
                                     struct phema_error *err)
 {
-    if (!json_scan_take(&header->scan, '{'))
-        return json_scan_fail(&header->scan, "an object of strings", err);
-    if (json_scan_take(&header->scan, '}'))
+    if (!json_lexer_accept(&header->scan, '{'))
+        return json_lexer_fail(&header->scan, "an object of strings", err);
+    if (json_lexer_accept(&header->scan, '}'))
         return PHEMA_OK;
     for (;;) {
         enum phema_status status = read_pair(header, keys, err);
         if (status)
             return status;
-        if (json_scan_take(&header->scan, '}'))
+        if (json_lexer_accept(&header->scan, '}'))
             return PHEMA_OK;
-        if (!json_scan_take(&header->scan, ','))
-            return json_scan_fail(&header->scan, "',' or '}'", err);
+        if (!json_lexer_accept(&header->scan, ','))
+            return json_lexer_fail(&header->scan, "',' or '}'", err);
     }
 }
 
@@ -133,9 +133,9 @@ static enum phema_status read_metadata(struct header *header, struct phema_error
     if (header->has_metadata)
         return phema_fail(err, PHEMA_ERR_FILE, "duplicate key '__metadata__'");
     header->has_metadata = true;
-    struct name_index keys = {0};
+    struct name_table keys = {0};
     enum phema_status status = read_pairs(header, &keys, err);
-    name_index_clear(&keys);
+    name_table_clear(&keys);
     return status ? phema_fail_in(err, status, "__metadata__") : PHEMA_OK;
 }
 
@@ -143,11 +143,11 @@ static enum phema_status read_member(struct header *header, struct phema_error *
 {
     struct phema_span name = {NULL, 0};
     enum phema_status status =
-        json_scan_string(&name, &header->scan, &header->checkpoint->arena, err);
+        json_lexer_string(&name, &header->scan, &header->checkpoint->arena, err);
     if (status)
         return status;
-    if (!json_scan_take(&header->scan, ':'))
-        return json_scan_fail(&header->scan, "':'", err);
+    if (!json_lexer_accept(&header->scan, ':'))
+        return json_lexer_fail(&header->scan, "':'", err);
     if (span_is(name, "__metadata__"))
         return read_metadata(header, err);
 
@@ -164,10 +164,10 @@ static enum phema_status read_member(struct header *header, struct phema_error *
 
 static enum phema_status read_members(struct header *header, struct phema_error *err)
 {
-    struct json_scan *scan = &header->scan;
-    if (!json_scan_take(scan, '{'))
-        return json_scan_fail(scan, "'{'", err);
-    bool is_end = json_scan_take(scan, '}');
+    struct json_lexer *scan = &header->scan;
+    if (!json_lexer_accept(scan, '{'))
+        return json_lexer_fail(scan, "'{'", err);
+    bool is_end = json_lexer_accept(scan, '}');
     while (!is_end) {
         bool is_first = !header->has_metadata && header->checkpoint->n_tensors == 0;
         enum phema_status status = read_member(header, err);
@@ -175,14 +175,14 @@ static enum phema_status read_members(struct header *header, struct phema_error 
             return status;
         if (is_first && header->has_metadata)
             header->metadata_end = scan->at;
-        is_end = json_scan_take(scan, '}');
-        if (!is_end && !json_scan_take(scan, ','))
-            return json_scan_fail(scan, "',' or '}'", err);
+        is_end = json_lexer_accept(scan, '}');
+        if (!is_end && !json_lexer_accept(scan, ','))
+            return json_lexer_fail(scan, "',' or '}'", err);
     }
     header->end = scan->at;
     for (; scan->at < scan->text.size; scan->at++)
         if (scan->text.data[scan->at] != ' ')
-            return json_scan_fail(scan, "nothing but spaces after the header", err);
+            return json_lexer_fail(scan, "nothing but spaces after the header", err);
     return PHEMA_OK;
 }
 
@@ -313,14 +313,14 @@ static enum phema_status read_single(struct phema_checkpoint *checkpoint, struct
 static bool read_front(struct header *header, struct phema_span front, bool has_metadata)
 {
     struct phema_error ignored = {""};
-    struct json_scan *scan = &header->scan;
+    struct json_lexer *scan = &header->scan;
     struct phema_span name = {NULL, 0};
     scan->text = front;
-    if (!phema_is_utf8((const char *)front.data, front.size) || !json_scan_take(scan, '{') ||
+    if (!phema_is_utf8((const char *)front.data, front.size) || !json_lexer_accept(scan, '{') ||
         front.data[0] != '{')
         return false;
-    if (has_metadata && (json_scan_string(&name, scan, &header->checkpoint->arena, &ignored) ||
-                         !span_is(name, "__metadata__") || !json_scan_take(scan, ':') ||
+    if (has_metadata && (json_lexer_string(&name, scan, &header->checkpoint->arena, &ignored) ||
+                         !span_is(name, "__metadata__") || !json_lexer_accept(scan, ':') ||
                          read_metadata(header, &ignored)))
         return false;
     return scan->at == front.size;
@@ -352,7 +352,7 @@ static bool is_read_as(struct phema_checkpoint *checkpoint, const struct header_
     }
     checkpoint->is_alike = true;
     checkpoint->shift = data_offset - other->data_offset;
-    phema_file_release(checkpoint->files[0].file, 0, data_offset); /* nobody looks at it again */
+    phema_file_evict(checkpoint->files[0].file, 0, data_offset); /* nobody looks at it again */
     return true;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* shards.c - a safetensors checkpoint in several files, told by a *.index.json (docs/formats/
+/* sharded.c - a safetensors checkpoint in several files, told by a *.index.json (docs/formats/
  * sharded.md). The index may name files below its own directory alone, and index and shards must
  * agree on every tensor. */
 #include <stdlib.h>
@@ -16,16 +16,16 @@ struct shard {
 
 struct shard_index {
     struct phema_json *document;
-    struct name_index shard_of; /* tensor -> index in shards */
-    struct name_index shard_names;
+    struct name_table shard_of; /* tensor -> index in shards */
+    struct name_table shard_names;
     struct shard *shards;
     size_t n_shards, shards_capacity;
 };
 
 static void clear(struct shard_index *index)
 {
-    name_index_clear(&index->shard_of);
-    name_index_clear(&index->shard_names);
+    name_table_clear(&index->shard_of);
+    name_table_clear(&index->shard_names);
     free(index->shards);
     phema_json_free(index->document);
 }
@@ -46,16 +46,16 @@ static bool probe(struct phema_span content)
 static enum phema_status find_shard(size_t *out, struct shard_index *index, const char *name,
                                     size_t size, struct phema_error *err)
 {
-    if (name_index_find(out, &index->shard_names, name, size))
+    if (name_table_find(out, &index->shard_names, name, size))
         return PHEMA_OK;
     const char *wrong = relative_path_fault(name, size);
     struct phema_name_buffer shown;
     if (wrong)
         return phema_fail(err, PHEMA_ERR_FILE, "the name of its shard, '%s', %s",
-                          phema_name_shown(&shown, name, size), wrong);
+                          phema_name_escape(&shown, name, size), wrong);
     if (!grow_array((void **)&index->shards, &index->shards_capacity, index->n_shards,
                     sizeof(*index->shards)) ||
-        name_index_add(&index->shard_names, name, size, index->n_shards) != NAME_ADDED)
+        name_table_add(&index->shard_names, name, size, index->n_shards) != NAME_ADDED)
         return fail_memory(err);
     index->shards[index->n_shards] = (struct shard){name, size};
     *out = index->n_shards++;
@@ -77,7 +77,7 @@ static enum phema_status read_row(struct shard_index *index, struct phema_json_f
         status = find_shard(&number, index, shard, shard_size, err);
     if (status)
         return fail_in_tensor(err, status, name, name_size);
-    if (name_index_add(&index->shard_of, name, name_size, number) != NAME_ADDED)
+    if (name_table_add(&index->shard_of, name, name_size, number) != NAME_ADDED)
         return fail_memory(err); /* the JSON reader has refused duplicate keys */
     return PHEMA_OK;
 }
@@ -117,7 +117,7 @@ static enum phema_status check_listed(const struct phema_checkpoint *checkpoint,
     for (size_t i = first; i < checkpoint->n_tensors; i++) {
         const struct phema_tensor *tensor = &checkpoint->tensors[i];
         size_t listed = 0;
-        if (!name_index_find(&listed, &index->shard_of, tensor->name, tensor->name_size))
+        if (!name_table_find(&listed, &index->shard_of, tensor->name, tensor->name_size))
             (void)phema_fail(err, PHEMA_ERR_FILE,
                              "is in this shard, but the index does not list "
                              "it");
@@ -146,7 +146,7 @@ static enum phema_status read_shard(struct phema_checkpoint *checkpoint,
     struct phema_name_buffer shown;
     if (status)
         return phema_fail_in(err, status, "shard '%s'",
-                             phema_name_shown(&shown, shard->name, shard->name_size));
+                             phema_name_escape(&shown, shard->name, shard->name_size));
     return PHEMA_OK;
 }
 
@@ -154,11 +154,11 @@ static enum phema_status read_shard(struct phema_checkpoint *checkpoint,
 static enum phema_status find_missing(const struct phema_checkpoint *checkpoint,
                                       const struct shard_index *index, struct phema_error *err)
 {
-    struct name_index present = {0};
+    struct name_table present = {0};
     enum phema_status status = PHEMA_OK;
     for (size_t i = 0; i < checkpoint->n_tensors && !status; i++) {
         const struct phema_tensor *tensor = &checkpoint->tensors[i];
-        if (name_index_add(&present, tensor->name, tensor->name_size, i) == NAME_NO_MEMORY)
+        if (name_table_add(&present, tensor->name, tensor->name_size, i) == NAME_NO_MEMORY)
             status = fail_memory(err);
     }
     const struct phema_json *map = phema_json_get(index->document, "weight_map");
@@ -167,17 +167,17 @@ static enum phema_status find_missing(const struct phema_checkpoint *checkpoint,
         size_t size = 0;
         size_t found = 0;
         const char *name = phema_json_key(field, &size);
-        if (!name_index_find(&found, &present, name, size)) {
+        if (!name_table_find(&found, &present, name, size)) {
             struct phema_name_buffer shown;
             size_t shard_size = 0;
             const char *shard = phema_json_string(phema_json_value(field), &shard_size);
             (void)phema_fail(err, PHEMA_ERR_FILE,
                              "the index lists it in '%s', which does not hold it",
-                             phema_name_shown(&shown, shard, shard_size));
+                             phema_name_escape(&shown, shard, shard_size));
             status = fail_in_tensor(err, PHEMA_ERR_FILE, name, size);
         }
     }
-    name_index_clear(&present);
+    name_table_clear(&present);
     return status;
 }
 

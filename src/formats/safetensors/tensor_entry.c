@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* safetensors_entry.c - see safetensors_entry.h. */
+/* tensor_entry.c - see tensor_entry.h. */
 #include "safetensors/tensor_entry.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 
 struct entry {
     struct phema_tensor tensor;
-    struct json_scan *scan;
+    struct json_lexer *scan;
     struct phema_arena *arena;
     uint64_t begin, end;
     bool has_dtype, has_shape, has_offsets;
@@ -18,14 +18,14 @@ struct entry {
 static enum phema_status read_dtype(struct entry *entry, struct phema_error *err)
 {
     struct phema_span name = {NULL, 0};
-    enum phema_status status = json_scan_string(&name, entry->scan, entry->arena, err);
+    enum phema_status status = json_lexer_string(&name, entry->scan, entry->arena, err);
     if (status)
         return status;
     struct phema_name_buffer shown;
     if (!phema_dtype_from_name(&entry->tensor.dtype, (const char *)name.data, name.size) ||
         entry->tensor.dtype == PHEMA_C128)
         return phema_fail(err, PHEMA_ERR_FILE, "safetensors has no dtype '%s'",
-                          phema_name_shown(&shown, (const char *)name.data, name.size));
+                          phema_name_escape(&shown, (const char *)name.data, name.size));
     return PHEMA_OK;
 }
 
@@ -33,20 +33,20 @@ static enum phema_status read_shape(struct entry *entry, struct phema_error *err
 {
     uint64_t shape[PHEMA_MAX_RANK];
     unsigned rank = 0;
-    if (!json_scan_take(entry->scan, '['))
-        return json_scan_fail(entry->scan, "a list of sizes", err);
-    bool is_end = json_scan_take(entry->scan, ']');
+    if (!json_lexer_accept(entry->scan, '['))
+        return json_lexer_fail(entry->scan, "a list of sizes", err);
+    bool is_end = json_lexer_accept(entry->scan, ']');
     while (!is_end) {
         if (rank == PHEMA_MAX_RANK)
             return phema_fail(err, PHEMA_ERR_FILE, "the shape has more than %d dimensions",
                               PHEMA_MAX_RANK);
-        enum phema_status status = json_scan_u64(&shape[rank], entry->scan, err);
+        enum phema_status status = json_lexer_u64(&shape[rank], entry->scan, err);
         if (status)
             return status;
         rank++;
-        is_end = json_scan_take(entry->scan, ']');
-        if (!is_end && !json_scan_take(entry->scan, ','))
-            return json_scan_fail(entry->scan, "',' or ']'", err);
+        is_end = json_lexer_accept(entry->scan, ']');
+        if (!is_end && !json_lexer_accept(entry->scan, ','))
+            return json_lexer_fail(entry->scan, "',' or ']'", err);
     }
     uint64_t *kept = phema_arena_array(entry->arena, rank, sizeof(*kept));
     if (!kept)
@@ -59,18 +59,18 @@ static enum phema_status read_shape(struct entry *entry, struct phema_error *err
 
 static enum phema_status read_offsets(struct entry *entry, struct phema_error *err)
 {
-    if (!json_scan_take(entry->scan, '['))
-        return json_scan_fail(entry->scan, "a list of two offsets", err);
-    enum phema_status status = json_scan_u64(&entry->begin, entry->scan, err);
+    if (!json_lexer_accept(entry->scan, '['))
+        return json_lexer_fail(entry->scan, "a list of two offsets", err);
+    enum phema_status status = json_lexer_u64(&entry->begin, entry->scan, err);
     if (status)
         return status;
-    if (!json_scan_take(entry->scan, ','))
-        return json_scan_fail(entry->scan, "','", err);
-    status = json_scan_u64(&entry->end, entry->scan, err);
+    if (!json_lexer_accept(entry->scan, ','))
+        return json_lexer_fail(entry->scan, "','", err);
+    status = json_lexer_u64(&entry->end, entry->scan, err);
     if (status)
         return status;
-    if (!json_scan_take(entry->scan, ']'))
-        return json_scan_fail(entry->scan, "']' after two offsets", err);
+    if (!json_lexer_accept(entry->scan, ']'))
+        return json_lexer_fail(entry->scan, "']' after two offsets", err);
     return PHEMA_OK;
 }
 
@@ -87,11 +87,11 @@ static const struct field {
 static enum phema_status read_field(struct entry *entry, struct phema_error *err)
 {
     struct phema_span key = {NULL, 0};
-    enum phema_status status = json_scan_string(&key, entry->scan, entry->arena, err);
+    enum phema_status status = json_lexer_string(&key, entry->scan, entry->arena, err);
     if (status)
         return status;
-    if (!json_scan_take(entry->scan, ':'))
-        return json_scan_fail(entry->scan, "':'", err);
+    if (!json_lexer_accept(entry->scan, ':'))
+        return json_lexer_fail(entry->scan, "':'", err);
     for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
         if (!span_is(key, fields[i].name))
             continue;
@@ -104,21 +104,21 @@ static enum phema_status read_field(struct entry *entry, struct phema_error *err
     struct phema_name_buffer shown;
     return phema_fail(err, PHEMA_ERR_FILE,
                       "expected the fields dtype, shape and data_offsets alone, found '%s'",
-                      phema_name_shown(&shown, (const char *)key.data, key.size));
+                      phema_name_escape(&shown, (const char *)key.data, key.size));
 }
 
 static enum phema_status read_fields(struct entry *entry, struct phema_error *err)
 {
-    if (!json_scan_take(entry->scan, '{'))
-        return json_scan_fail(entry->scan, "an object", err);
-    bool is_end = json_scan_take(entry->scan, '}');
+    if (!json_lexer_accept(entry->scan, '{'))
+        return json_lexer_fail(entry->scan, "an object", err);
+    bool is_end = json_lexer_accept(entry->scan, '}');
     while (!is_end) {
         enum phema_status status = read_field(entry, err);
         if (status)
             return status;
-        is_end = json_scan_take(entry->scan, '}');
-        if (!is_end && !json_scan_take(entry->scan, ','))
-            return json_scan_fail(entry->scan, "',' or '}'", err);
+        is_end = json_lexer_accept(entry->scan, '}');
+        if (!is_end && !json_lexer_accept(entry->scan, ','))
+            return json_lexer_fail(entry->scan, "',' or '}'", err);
     }
     if (!entry->has_dtype || !entry->has_shape || !entry->has_offsets)
         return phema_fail(err, PHEMA_ERR_FILE, "lacks %s",
@@ -157,7 +157,7 @@ static enum phema_status check_entry(struct entry *entry, uint64_t data_size,
     return PHEMA_OK;
 }
 
-enum phema_status safetensors_entry_read(struct phema_tensor *tensor, struct json_scan *scan,
+enum phema_status safetensors_entry_read(struct phema_tensor *tensor, struct json_lexer *scan,
                                          struct phema_arena *arena, uint64_t data_size,
                                          struct phema_error *err)
 {

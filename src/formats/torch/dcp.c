@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "boxes.h"
-#include "torch/dcp_metadata.h"
 #include "format.h"
+#include "torch/dcp_metadata.h"
 #include "torch/torch_zip.h"
 
 static bool probe(struct phema_span content)
@@ -25,14 +25,14 @@ struct distributed {
     struct phema_checkpoint *checkpoint;
     const struct phema_checkpoint_options *options;
     struct dcp_metadata *metadata;
-    struct name_index files; /* by path; values are indices in the checkpoint's files */
+    struct name_table files; /* by path; values are indices in the checkpoint's files */
 };
 
 static enum phema_status find_file(size_t *out, struct distributed *distributed,
                                    struct phema_span path, struct phema_error *err)
 {
     const char *name = (const char *)path.data;
-    if (name_index_find(out, &distributed->files, name, path.size))
+    if (name_table_find(out, &distributed->files, name, path.size))
         return PHEMA_OK;
     const char *fault = relative_path_fault(name, path.size);
     if (fault)
@@ -40,14 +40,14 @@ static enum phema_status find_file(size_t *out, struct distributed *distributed,
     enum phema_status status =
         checkpoint_add_relative(distributed->checkpoint, name, path.size, err);
     *out = distributed->checkpoint->n_files - 1;
-    if (!status && name_index_add(&distributed->files, name, path.size, *out) != NAME_ADDED)
+    if (!status && name_table_add(&distributed->files, name, path.size, *out) != NAME_ADDED)
         return fail_memory(err);
     return status;
 }
 
 static enum phema_status check_piece(const struct phema_tensor *piece,
                                      const struct phema_tensor *tensor,
-                                     const struct phema_part *part, struct phema_error *err)
+                                     const struct phema_chunk *part, struct phema_error *err)
 {
     if (piece->dtype != tensor->dtype)
         return phema_fail(err, PHEMA_ERR_FILE, "the tensor in the archive is %s, expected %s",
@@ -59,12 +59,12 @@ static enum phema_status check_piece(const struct phema_tensor *piece,
         return PHEMA_OK;
     struct phema_name_buffer found, wanted;
     return phema_fail(err, PHEMA_ERR_FILE, "the tensor in the archive has shape %s, expected %s",
-                      boxes_index_shown(&found, piece->shape, piece->rank),
-                      boxes_index_shown(&wanted, part->size, tensor->rank));
+                      chunks_format_index(&found, piece->shape, piece->rank),
+                      chunks_format_index(&wanted, part->size, tensor->rank));
 }
 
 /* Finds the data of a box whose start and size are known. */
-static enum phema_status place_part(struct phema_part *part, struct distributed *distributed,
+static enum phema_status place_part(struct phema_chunk *part, struct distributed *distributed,
                                     const struct phema_tensor *tensor, struct phema_arena *arena,
                                     const struct dcp_place *place, struct phema_error *err)
 {
@@ -89,7 +89,7 @@ static enum phema_status place_part(struct phema_part *part, struct distributed 
     return PHEMA_OK;
 }
 
-static enum phema_status read_part(struct phema_part *part, bool *is_repeated,
+static enum phema_status read_part(struct phema_chunk *part, bool *is_repeated,
                                    struct distributed *distributed,
                                    const struct phema_tensor *tensor, struct phema_arena *arena,
                                    size_t number, size_t chunk, struct phema_error *err)
@@ -103,14 +103,14 @@ static enum phema_status read_part(struct phema_part *part, bool *is_repeated,
     enum phema_status status = dcp_read_chunk(start, start + tensor->rank, &place, is_repeated,
                                               distributed->metadata, number, chunk, err);
     if (!status)
-        status = boxes_check_inside(part, tensor->shape, tensor->rank, err);
+        status = chunks_check_inside(part, tensor->shape, tensor->rank, err);
     if (status || *is_repeated)
         return status;
     status = place_part(part, distributed, tensor, arena, &place, err);
     struct phema_name_buffer shown;
     return status ? phema_fail_in(
                         err, status, "file '%s'",
-                        phema_name_shown(&shown, (const char *)place.path.data, place.path.size))
+                        phema_name_escape(&shown, (const char *)place.path.data, place.path.size))
                   : PHEMA_OK;
 }
 
@@ -120,7 +120,7 @@ static enum phema_status read_parts(struct phema_tensor *tensor, struct distribu
 {
     struct phema_checkpoint *checkpoint = distributed->checkpoint;
     struct phema_arena *arena = n_chunks > 1 ? &checkpoint->parts : &checkpoint->arena;
-    struct phema_part *parts = phema_arena_array(arena, n_chunks, sizeof(*parts));
+    struct phema_chunk *parts = phema_arena_array(arena, n_chunks, sizeof(*parts));
     if (!parts)
         return fail_memory(err);
     size_t n = 0;
@@ -132,7 +132,7 @@ static enum phema_status read_parts(struct phema_tensor *tensor, struct distribu
             return status;
         n += !is_repeated;
     }
-    enum phema_status status = boxes_check(parts, n, tensor->rank, tensor->n_elems, err);
+    enum phema_status status = chunks_check(parts, n, tensor->rank, tensor->n_elems, err);
     if (status)
         return status;
     if (n > 1) {
@@ -178,7 +178,7 @@ static enum phema_status open_distributed(struct phema_checkpoint *checkpoint,
         if (status)
             (void)fail_in_tensor(err, status, (const char *)name.data, name.size);
     }
-    name_index_clear(&distributed.files);
+    name_table_clear(&distributed.files);
     dcp_metadata_close(metadata);
     return status;
 }

@@ -32,7 +32,7 @@ struct stored {
 struct dcp_metadata {
     struct phema_arena nodes;
     const struct pickle_node *values; /* dict from names to records */
-    struct name_index names;          /* values are numbers in it */
+    struct name_table names;          /* values are numbers in it */
     struct stored *stored;            /* sorted by number, then by offset */
     size_t n_stored, stored_capacity;
     uint64_t chunks_left; /* lists may be shared: together they have no more than there are bytes */
@@ -105,7 +105,7 @@ static enum phema_status index_names(struct dcp_metadata *metadata, struct phema
                               "state_dict_metadata: expected names of at most %u bytes as keys",
                               MAX_NAME_BYTES);
         const char *name = (const char *)key->span.data;
-        switch (name_index_add(&metadata->names, name, key->span.size, i / 2)) {
+        switch (name_table_add(&metadata->names, name, key->span.size, i / 2)) {
         case NAME_ADDED:
             break;
         case NAME_EXISTS:
@@ -151,7 +151,7 @@ static enum phema_status note_stored(struct dcp_metadata *metadata, const struct
     if (!is_kind(name, PICKLE_TEXT) || name->span.size > MAX_NAME_BYTES)
         return fail_expected(err, "a MetadataIndex with the name of a tensor as fqn");
     size_t number = 0;
-    if (!name_index_find(&number, &metadata->names, (const char *)name->span.data,
+    if (!name_table_find(&number, &metadata->names, (const char *)name->span.data,
                          name->span.size) ||
         !dcp_is_tensor(metadata, number))
         return PHEMA_OK;
@@ -364,12 +364,12 @@ enum phema_status dcp_read_chunk(uint64_t *start, uint64_t *size, struct dcp_pla
     struct phema_name_buffer shown;
     if (!stored)
         return phema_fail(err, PHEMA_ERR_FILE, "storage_data does not say where the piece at %s is",
-                          boxes_index_shown(&shown, start, (unsigned)rank));
+                          chunks_format_index(&shown, start, (unsigned)rank));
     if (*is_repeated)
         return PHEMA_OK;
     if (stored->is_taken)
         return phema_fail(err, PHEMA_ERR_FILE, "two pieces begin at %s: they overlap",
-                          boxes_index_shown(&shown, start, (unsigned)rank));
+                          chunks_format_index(&shown, start, (unsigned)rank));
     stored->is_taken = true;
     return read_place(place, stored->info, err);
 }
@@ -420,7 +420,7 @@ void dcp_metadata_close(struct dcp_metadata *metadata)
 {
     if (!metadata)
         return;
-    name_index_clear(&metadata->names);
+    name_table_clear(&metadata->names);
     free(metadata->stored);
     phema_arena_clear(&metadata->nodes);
     free(metadata);

@@ -1,8 +1,8 @@
 /* dcp_metadata.h - what the file .metadata of a distributed checkpoint says: which tensors there
  * are, the boxes they are cut into, and where each is stored. Nothing is checked against the files
  * it speaks of. */
-#ifndef PHEMA_FORMATS_DCP_METADATA_H
-#define PHEMA_FORMATS_DCP_METADATA_H
+#ifndef FORMATS_TORCH_DCP_METADATA_H
+#define FORMATS_TORCH_DCP_METADATA_H
 
 #include "phema/arena.h"
 #include "phema/formats.h"

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "format.h"
-#include "torch/torch_legacy.h"
-#include "torch/tensors.h"
 #include "torch/scalars.h"
+#include "torch/tensors.h"
+#include "torch/torch_legacy.h"
 
 /* The file while its pickle is read. */
 struct outer {

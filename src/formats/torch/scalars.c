@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* torch_values.c - the numbers beside the tensors of a pickle: counters of trainers, lists of
+/* scalars.c - the numbers beside the tensors of a pickle: counters of trainers, lists of
  * widths. The tree is walked level by level, so that what lies near the root is found however much
  * lies below, and the walk is bounded by constants whatever containers share or hold. */
 #include "torch/scalars.h"

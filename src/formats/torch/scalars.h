@@ -1,6 +1,6 @@
-/* torch_values.h - numbers that a pickle holds beside its tensors. */
-#ifndef PHEMA_FORMATS_TORCH_VALUES_H
-#define PHEMA_FORMATS_TORCH_VALUES_H
+/* scalars.h - numbers that a pickle holds beside its tensors. */
+#ifndef FORMATS_TORCH_SCALARS_H
+#define FORMATS_TORCH_SCALARS_H
 
 #include "pickle/machine.h"
 

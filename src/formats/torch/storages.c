@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* torch_storages.c - from persistent ids to storages. torch trusts the first id of a key; here the
+/* storages.c - from persistent ids to storages. torch trusts the first id of a key; here the
  * same key must say the same every time (torch/serialization.py). */
 #include "torch/storages.h"
 
@@ -66,7 +66,7 @@ struct pickle_storage *torch_storages_named(const struct torch_storages *storage
                                             struct phema_span key)
 {
     size_t index = 0;
-    if (!name_index_find(&index, &storages->keys, (const char *)key.data, key.size))
+    if (!name_table_find(&index, &storages->keys, (const char *)key.data, key.size))
         return NULL;
     return storages->all[index];
 }
@@ -87,7 +87,7 @@ static enum phema_status add(struct pickle_storage **out, struct torch_storages 
         if (status)
             return status;
     }
-    if (name_index_add(&storages->keys, (const char *)storage->key.data, storage->key.size,
+    if (name_table_add(&storages->keys, (const char *)storage->key.data, storage->key.size,
                        storages->n) != NAME_ADDED)
         return fail_memory(err);
     storages->all[storages->n++] = storage;
@@ -120,12 +120,12 @@ enum phema_status torch_storage_fail_in(struct phema_error *err, enum phema_stat
 {
     struct phema_name_buffer shown;
     return phema_fail_in(err, status, "storage '%s'",
-                         phema_name_shown(&shown, (const char *)key.data, key.size));
+                         phema_name_escape(&shown, (const char *)key.data, key.size));
 }
 
 void torch_storages_clear(struct torch_storages *storages)
 {
-    name_index_clear(&storages->keys);
+    name_table_clear(&storages->keys);
     free(storages->all);
     storages->all = NULL;
     storages->n = storages->capacity = 0;

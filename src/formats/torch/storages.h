@@ -1,6 +1,6 @@
-/* torch_storages.h - the storages that the persistent ids of a torch pickle name, each key once. */
-#ifndef PHEMA_FORMATS_TORCH_STORAGES_H
-#define PHEMA_FORMATS_TORCH_STORAGES_H
+/* storages.h - the storages that the persistent ids of a torch pickle name, each key once. */
+#ifndef FORMATS_TORCH_STORAGES_H
+#define FORMATS_TORCH_STORAGES_H
 
 #include "name_table.h"
 #include "pickle/machine.h"
@@ -15,7 +15,7 @@ struct torch_storages {
     void *context;
     struct pickle_storage **all; /* in the order in which they are met */
     size_t n, capacity;
-    struct name_index keys; /* values are indices in all */
+    struct name_table keys; /* values are indices in all */
 };
 
 /* The find_storage of a pickle_host whose context is a struct torch_storages. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* torch_tensors.c - the walk from a pickle's root to its tensors. Containers may be shared and may
+/* tensors.c - the walk from a pickle's root to its tensors. Containers may be shared and may
  * hold themselves: whether one leads to tensors is asked once, what does not is never entered
  * again, and the unfolding of shared ones is bounded by the length of the pickle. */
 #include "torch/tensors.h"
@@ -28,7 +28,7 @@ enum walk_state {
  * only found by way of attributes. These may refer to anything, their owner included. */
 struct walk {
     struct phema_checkpoint *checkpoint;
-    struct phema_text name;
+    struct phema_strbuf name;
     uint64_t steps_left;
     unsigned nesting;
     unsigned n_attributes; /* on the way from the root to the node at hand */
@@ -264,15 +264,15 @@ static size_t push_name(struct walk *walk, const char *part, size_t size)
 {
     size_t before = walk->name.size;
     if (walk->name.data)
-        phema_text_puts(&walk->name, ".");
-    phema_text_append(&walk->name, part, size);
+        phema_strbuf_puts(&walk->name, ".");
+    phema_strbuf_append(&walk->name, part, size);
     return before;
 }
 
 static void pop_name(struct walk *walk, size_t before, bool was_root)
 {
     if (was_root) {
-        phema_text_clear(&walk->name);
+        phema_strbuf_clear(&walk->name);
         return;
     }
     walk->name.size = before;
@@ -291,7 +291,7 @@ static enum phema_status list_below(struct walk *walk, const char *part, size_t 
     if (status || !leads_to_tensors(node))
         return status;
     size_t before = push_name(walk, part, size);
-    status = phema_text_check(&walk->name, err);
+    status = phema_strbuf_check(&walk->name, err);
     if (status)
         return status;
     status = list(walk, node, kind, err);
@@ -302,12 +302,12 @@ static enum phema_status list_below(struct walk *walk, const char *part, size_t 
 static enum phema_status list_numbered(struct walk *walk, int64_t number, struct pickle_node *node,
                                        enum phema_tensor_kind kind, struct phema_error *err)
 {
-    struct phema_text digits = {0};
-    phema_text_printf(&digits, "%lld", (long long)number);
-    enum phema_status status = phema_text_check(&digits, err);
+    struct phema_strbuf digits = {0};
+    phema_strbuf_printf(&digits, "%lld", (long long)number);
+    enum phema_status status = phema_strbuf_check(&digits, err);
     if (!status)
         status = list_below(walk, digits.data, digits.size, node, kind, err);
-    phema_text_clear(&digits);
+    phema_strbuf_clear(&digits);
     return status;
 }
 
@@ -546,6 +546,6 @@ enum phema_status torch_list_tensors(struct phema_checkpoint *checkpoint, struct
         status = list_model(&walk, root, model, err);
     if (!status && walk.has_attributes && model)
         status = list_beside(&walk, root, model->node, err);
-    phema_text_clear(&walk.name);
+    phema_strbuf_clear(&walk.name);
     return status ? status : warn(&walk, err);
 }

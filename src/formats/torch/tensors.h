@@ -1,6 +1,6 @@
-/* torch_tensors.h - from what a pickle of torch holds to the tensors of a checkpoint. */
-#ifndef PHEMA_FORMATS_TORCH_TENSORS_H
-#define PHEMA_FORMATS_TORCH_TENSORS_H
+/* tensors.h - from what a pickle of torch holds to the tensors of a checkpoint. */
+#ifndef FORMATS_TORCH_TENSORS_H
+#define FORMATS_TORCH_TENSORS_H
 
 #include "pickle/machine.h"
 

@@ -7,8 +7,8 @@
 
 #include "format.h"
 #include "phema/strbuf.h"
-#include "torch/tensors.h"
 #include "torch/scalars.h"
+#include "torch/tensors.h"
 
 #define PROTOCOL_VERSION 1001
 

@@ -1,7 +1,7 @@
 /* torch_legacy.h - the format of torch.save before 1.6: five pickles and the storages behind them.
  * It is a format of files, and what an EDM2 pickle keeps each of its storages in. */
-#ifndef PHEMA_FORMATS_TORCH_LEGACY_H
-#define PHEMA_FORMATS_TORCH_LEGACY_H
+#ifndef FORMATS_TORCH_TORCH_LEGACY_H
+#define FORMATS_TORCH_TORCH_LEGACY_H
 
 #include "pickle/machine.h"
 #include "torch/storages.h"

@@ -8,9 +8,9 @@
 #include "format.h"
 #include "phema/strbuf.h"
 #include "pickle/machine.h"
+#include "torch/scalars.h"
 #include "torch/storages.h"
 #include "torch/tensors.h"
-#include "torch/scalars.h"
 
 /* What torch.save writes for one tensor is some seven records and a pickle of 200 bytes. The bounds
  * keep the work for a file of many tensors, each in an archive of its own, in step with their
@@ -27,7 +27,7 @@ struct archive {
     struct phema_arena arena; /* nodes and storages */
     const char *top;          /* in the mapped file; every record is TOP/something */
     size_t top_size;
-    struct phema_text path;
+    struct phema_strbuf path;
     struct torch_storages storages;
 };
 
@@ -81,10 +81,10 @@ static enum phema_status find_record(const struct zip_entry **out, struct archiv
                                      struct phema_error *err)
 {
     archive->path.size = 0;
-    phema_text_append(&archive->path, archive->top, archive->top_size);
-    phema_text_puts(&archive->path, folder);
-    phema_text_append(&archive->path, name, size);
-    enum phema_status status = phema_text_check(&archive->path, err);
+    phema_strbuf_append(&archive->path, archive->top, archive->top_size);
+    phema_strbuf_puts(&archive->path, folder);
+    phema_strbuf_append(&archive->path, name, size);
+    enum phema_status status = phema_strbuf_check(&archive->path, err);
     if (status)
         return status;
     *out = zip_find(&archive->zip, archive->path.data, archive->path.size);
@@ -189,7 +189,7 @@ static void clear(struct archive *archive)
 {
     zip_close(&archive->zip);
     phema_arena_clear(&archive->arena);
-    phema_text_clear(&archive->path);
+    phema_strbuf_clear(&archive->path);
     torch_storages_clear(&archive->storages);
 }
 

@@ -1,7 +1,7 @@
 /* torch_zip.h - archives of torch.save: how their records are named, and one inside a larger file.
  */
-#ifndef PHEMA_FORMATS_TORCH_ZIP_H
-#define PHEMA_FORMATS_TORCH_ZIP_H
+#ifndef FORMATS_TORCH_TORCH_ZIP_H
+#define FORMATS_TORCH_TORCH_ZIP_H
 
 #include "phema/arena.h"
 #include "phema/formats.h"

@@ -256,7 +256,7 @@ enum phema_status zip_fail_in(struct phema_error *err, enum phema_status status,
 {
     struct phema_name_buffer shown;
     return phema_fail_in(err, status, "record '%s'",
-                         phema_name_shown(&shown, entry->name, entry->name_size));
+                         phema_name_escape(&shown, entry->name, entry->name_size));
 }
 
 static enum phema_status check_entry(struct zip_entry *entry, struct phema_span content,
@@ -323,7 +323,7 @@ static enum phema_status read_entries(struct zip_archive *zip, const struct dire
         if (status)
             return status;
         zip->n_entries = i + 1;
-        enum name_added added = name_index_add(&zip->names, entry->name, entry->name_size, i);
+        enum name_added added = name_table_add(&zip->names, entry->name, entry->name_size, i);
         if (added == NAME_NO_MEMORY)
             return phema_fail_memory(err);
         if (added == NAME_EXISTS) {
@@ -384,14 +384,14 @@ enum phema_status zip_open(struct zip_archive *zip, struct phema_span content, u
 void zip_close(struct zip_archive *zip)
 {
     free(zip->entries);
-    name_index_clear(&zip->names);
+    name_table_clear(&zip->names);
     *zip = (struct zip_archive){0};
 }
 
 const struct zip_entry *zip_find(const struct zip_archive *zip, const char *name, size_t size)
 {
     size_t index = 0;
-    return name_index_find(&index, &zip->names, name, size) ? &zip->entries[index] : NULL;
+    return name_table_find(&index, &zip->names, name, size) ? &zip->entries[index] : NULL;
 }
 
 unsigned zip_find_crcs(uint64_t places[PHEMA_RECORD_CRCS], const struct zip_archive *zip,

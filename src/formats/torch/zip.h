@@ -1,6 +1,6 @@
 /* zip.h - the directory of a zip file as torch writes it: stored records, mapped in place. */
-#ifndef PHEMA_FORMATS_ZIP_H
-#define PHEMA_FORMATS_ZIP_H
+#ifndef FORMATS_TORCH_ZIP_H
+#define FORMATS_TORCH_ZIP_H
 
 #include "name_table.h"
 #include "phema/formats.h"
@@ -23,7 +23,7 @@ struct zip_archive {
     struct phema_span content;
     struct zip_entry *entries;
     size_t n_entries;
-    struct name_index names;
+    struct name_table names;
 };
 
 /* Reads and checks the whole directory: names, places, local headers, no overlaps. More than

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* records.c - checksums of a checkpoint's data, for those who change the data in a copy of it. Of
- * the formats that are read, PyTorch zip alone has any (docs/formats/torch-zip.md). */
+/* zip_checksums.c - checksums of a checkpoint's data, for those who change the data in a copy of
+ * it. Of the formats that are read, PyTorch zip alone has any (docs/formats/torch-zip.md). */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* zstd_content.c - libzstd's streaming decoder, fed from a mapped file. The frames were walked
+/* decoder.c - libzstd's streaming decoder, fed from a mapped file. The frames were walked
  * before (zstd_frames.c), so that the decoder meets zstd frames alone and no window above what is
  * accepted; it checks sizes and checksums of frames itself. */
 #include "zstd/decoder.h"
@@ -135,8 +135,8 @@ static enum phema_status step(size_t *made, struct zstd_content *content, uint8_
     content->is_inside = result != 0;
     *made = out.pos;
     if (content->at - content->released >= RELEASE_BYTES) {
-        phema_file_release(zstd_frames_file(content->frames), content->released,
-                           content->at - content->released);
+        phema_file_evict(zstd_frames_file(content->frames), content->released,
+                         content->at - content->released);
         content->released = content->at;
     }
     if (in.pos == 0 && out.pos == 0) { /* the frame holds more, or its end is missing */

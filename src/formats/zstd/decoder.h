@@ -1,9 +1,9 @@
-/* zstd_content.h - the decompressed content of a zstd file, to be read at any offset by one thread.
+/* decoder.h - the decompressed content of a zstd file, to be read at any offset by one thread.
  * Forward is cheap; what lies between is decompressed and dropped. Backward goes to the frame that
  * the index knows, and without one to the beginning of the file. The decoder exists from the first
  * read to the end of the content. */
-#ifndef PHEMA_FORMATS_ZSTD_CONTENT_H
-#define PHEMA_FORMATS_ZSTD_CONTENT_H
+#ifndef FORMATS_ZSTD_DECODER_H
+#define FORMATS_ZSTD_DECODER_H
 
 #include "zstd/frame_index.h"
 

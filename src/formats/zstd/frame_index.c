@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* zstd_frames.c - walks RFC 8878 frames by their headers and those of their blocks, and reads the
+/* frame_index.c - walks RFC 8878 frames by their headers and those of their blocks, and reads the
  * seek table of zstd's seekable format. Touches nothing outside the file and believes no size: what
  * blocks can hold at least and at most is known from their headers. */
 #include "zstd/frame_index.h"
@@ -255,7 +255,7 @@ static enum phema_status walk(struct zstd_frames *frames, struct phema_error *er
             return status;
         at += size;
         if (at - released >= RELEASE_BYTES) {
-            phema_file_release(frames->file, released, at - released);
+            phema_file_evict(frames->file, released, at - released);
             released = at;
         }
     }

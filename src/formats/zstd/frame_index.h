@@ -1,9 +1,9 @@
-/* zstd_frames.h - what a zstd file consists of, without decompressing it: its frames are walked
+/* frame_index.h - what a zstd file consists of, without decompressing it: its frames are walked
  * from block to block, so that what is no zstd, needs too much memory or cannot hold what it says
  * is refused at once. Where the size of every frame is known there is an index, and content can be
  * read from any frame on. Constant once settled, and then good for any number of threads. */
-#ifndef PHEMA_FORMATS_ZSTD_FRAMES_H
-#define PHEMA_FORMATS_ZSTD_FRAMES_H
+#ifndef FORMATS_ZSTD_FRAME_INDEX_H
+#define FORMATS_ZSTD_FRAME_INDEX_H
 
 #include "phema/error.h"
 #include "phema/mapped_file.h"

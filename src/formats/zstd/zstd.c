@@ -93,7 +93,7 @@ static enum phema_status open_zstd(struct phema_checkpoint *checkpoint,
         safetensors_read_header(&content_size, checkpoint, 0, (struct phema_span){json, size}, err);
     free(json);
     for (size_t i = 0; i < checkpoint->n_tensors; i++)
-        checkpoint->tensors[i].is_decoded = true;
+        checkpoint->tensors[i].is_compressed = true;
     return status ? status : zstd_frames_settle(file->frames, content_size, err);
 }
 

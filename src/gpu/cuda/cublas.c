@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* blas.c - see runtime.h: sums by cuBLAS. Factors keep all their bits (pedantic mode: no TF32, no
+/* cublas.c - see cublas.h: sums by cuBLAS. Factors keep all their bits (pedantic mode: no TF32, no
  * sums in less than their type) and its memory is ours, so that the same call gives the same bits
  * every time; in which order it sums is its own affair. */
 #include "runtime.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* solver.c - see runtime.h: the float64 Cholesky factor by cuSOLVER. */
+/* cusolver.c - see cusolver.h: the float64 Cholesky factor by cuSOLVER. */
 #include "runtime.h"
 
 #include <cuda_runtime_api.h>
@@ -53,8 +53,8 @@ static enum phema_cuda_result prepare(struct factoring *factoring, int n,
     return result;
 }
 
-static enum phema_cuda_result carry_out(const struct factoring *factoring, double *matrix, int n,
-                                        struct phema_cuda_message *message)
+static enum phema_cuda_result execute(const struct factoring *factoring, double *matrix, int n,
+                                      struct phema_cuda_message *message)
 {
     size_t bytes = (size_t)n * (size_t)n * sizeof(double);
     int outcome = 0;
@@ -85,7 +85,7 @@ enum phema_cuda_result runtime_factor(double *matrix, uint64_t n,
     struct factoring factoring = {0};
     enum phema_cuda_result result = prepare(&factoring, (int)n, message);
     if (!result)
-        result = carry_out(&factoring, matrix, (int)n, message);
+        result = execute(&factoring, matrix, (int)n, message);
     runtime_give(factoring.matrix);
     runtime_give(factoring.work);
     runtime_give(factoring.outcome);

@@ -7,8 +7,8 @@
  * in all inputs are not summed in the end. */
 #include <cuda_runtime_api.h>
 
-#include "scalar.h"
 #include "runtime.h"
+#include "scalar.h"
 
 namespace
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* module.c - the table, and what of it is not about lanes. */
+/* plugin.c - the table, and what of it is not about lanes. */
 #include "phema/cuda_plugin.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "streams.h"
 #include "runtime.h"
+#include "streams.h"
 
 enum phema_cuda_result runtime_fail(struct phema_cuda_message *message,
                                     enum phema_cuda_result result, const char *format, ...)
@@ -36,14 +36,14 @@ const struct phema_cuda_module posthoc_ema_cuda = {
     .toolkit = PHEMA_CUDA_TOOLKIT,
     .count = runtime_count,
     .describe = runtime_describe,
-    .open = lanes_open,
-    .close = lanes_close,
-    .free_bytes = lanes_free_bytes,
-    .slots = lanes_slots,
-    .counts = lanes_counts,
-    .feed = lanes_feed,
-    .average = lanes_average,
-    .fetch = lanes_fetch,
-    .wait = lanes_wait,
+    .open = streams_open,
+    .close = streams_close,
+    .free_bytes = streams_free_bytes,
+    .slots = streams_slots,
+    .counts = streams_counts,
+    .feed = streams_feed,
+    .average = streams_average,
+    .fetch = streams_fetch,
+    .wait = streams_wait,
     .factor = factor,
 };

@@ -4,8 +4,8 @@
  * tested on machines without a device.
  *
  * What returns a result writes a message when that is not PHEMA_CUDA_OK. */
-#ifndef PHEMA_CUDA_RUNTIME_H
-#define PHEMA_CUDA_RUNTIME_H
+#ifndef GPU_CUDA_RUNTIME_H
+#define GPU_CUDA_RUNTIME_H
 
 #include "phema/cuda_plugin.h"
 

@@ -1,9 +1,9 @@
-/* numbers.h - single numbers on the device and on the host: what the bits of an element mean, and
+/* scalar.h - single numbers on the device and on the host: what the bits of an element mean, and
  * its rounding, once, to nearest even. The same text is compiled by nvcc for kernels.cu and by the
  * C compiler for the test that holds it against accumulate/, bit by bit; so it is plain integer
  * arithmetic where the two could differ, without intrinsics of either. */
-#ifndef PHEMA_CUDA_NUMBERS_H
-#define PHEMA_CUDA_NUMBERS_H
+#ifndef GPU_CUDA_SCALAR_H
+#define GPU_CUDA_SCALAR_H
 
 #include <math.h>
 #include <stdint.h>

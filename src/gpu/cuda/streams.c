@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* lanes.c - see lanes.h. A lane has one stream, so that what it queues is done in that order; lanes
- * run beside each other, and while one computes or copies back another one is fed. An event for
- * each slot tells when the device has let go of it, and one more when a job was copied. */
+/* streams.c - see streams.h. A lane has one stream, so that what it queues is done in that order;
+ * lanes run beside each other, and while one computes or copies back another one is fed. An event
+ * for each slot tells when the device has let go of it, and one more when a job was copied. */
 #include "streams.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "runtime.h"
 
-struct lane {
+struct stream {
     struct runtime_stream *stream;
     struct runtime_event **slot_events; /* [n_slots] */
     bool *is_lent;                      /* [n_slots] to the device: not waited for yet */
@@ -26,12 +26,12 @@ struct phema_cuda_device {
     struct phema_cuda_layout layout;
     struct phema_cuda_places places;
     uint8_t *memory, *host; /* of all lanes */
-    struct lane *lanes;
+    struct stream *lanes;
 };
 
 /* ---- Opening ---- */
 
-static enum phema_cuda_result open_lane(struct lane *lane, const struct phema_cuda_device *device,
+static enum phema_cuda_result open_lane(struct stream *lane, const struct phema_cuda_device *device,
                                         struct phema_cuda_message *message)
 {
     const struct phema_cuda_layout *layout = &device->layout;
@@ -60,7 +60,7 @@ static enum phema_cuda_result open_lanes(struct phema_cuda_device *device,
     if (!result)
         result = runtime_take_host(&device->host, layout->n_lanes * host_bytes, message);
     for (uint64_t i = 0; i < layout->n_lanes && !result; i++) {
-        struct lane *lane = &device->lanes[i];
+        struct stream *lane = &device->lanes[i];
         lane->memory = device->memory + i * device->places.bytes;
         lane->slots = device->host + i * host_bytes;
         lane->job = lane->slots + layout->n_slots * layout->slot_bytes;
@@ -70,15 +70,15 @@ static enum phema_cuda_result open_lanes(struct phema_cuda_device *device,
     return result;
 }
 
-enum phema_cuda_result lanes_open(struct phema_cuda_device **out, int32_t index,
-                                  const struct phema_cuda_layout *layout,
-                                  struct phema_cuda_message *message)
+enum phema_cuda_result streams_open(struct phema_cuda_device **out, int32_t index,
+                                    const struct phema_cuda_layout *layout,
+                                    struct phema_cuda_message *message)
 {
     enum phema_cuda_result result = runtime_use(index, message);
     if (result)
         return result;
     struct phema_cuda_device *device = calloc(1, sizeof(*device));
-    struct lane *lanes = calloc(layout->n_lanes, sizeof(*lanes));
+    struct stream *lanes = calloc(layout->n_lanes, sizeof(*lanes));
     if (!device || !lanes) {
         free(device);
         free(lanes);
@@ -90,13 +90,13 @@ enum phema_cuda_result lanes_open(struct phema_cuda_device **out, int32_t index,
     device->lanes = lanes;
     result = open_lanes(device, message);
     if (result)
-        lanes_close(device);
+        streams_close(device);
     else
         *out = device;
     return result;
 }
 
-static void close_lane(const struct phema_cuda_device *device, struct lane *lane)
+static void close_lane(const struct phema_cuda_device *device, struct stream *lane)
 {
     runtime_stream_close(lane->stream);
     runtime_blas_close(lane->blas);
@@ -107,7 +107,7 @@ static void close_lane(const struct phema_cuda_device *device, struct lane *lane
     free(lane->is_lent);
 }
 
-void lanes_close(struct phema_cuda_device *device)
+void streams_close(struct phema_cuda_device *device)
 {
     struct phema_cuda_message message;
     if (!device)
@@ -125,26 +125,26 @@ void lanes_close(struct phema_cuda_device *device)
 
 /* ---- Looking ---- */
 
-enum phema_cuda_result lanes_free_bytes(uint64_t *bytes, struct phema_cuda_device *device,
-                                        struct phema_cuda_message *message)
+enum phema_cuda_result streams_free_bytes(uint64_t *bytes, struct phema_cuda_device *device,
+                                          struct phema_cuda_message *message)
 {
     enum phema_cuda_result result = runtime_use(device->index, message);
     return result ? result : runtime_free_bytes(bytes, message);
 }
 
-uint8_t *lanes_slots(struct phema_cuda_device *device, uint64_t lane)
+uint8_t *streams_slots(struct phema_cuda_device *device, uint64_t lane)
 {
     return device->lanes[lane].slots;
 }
 
-const struct phema_cuda_counts *lanes_counts(struct phema_cuda_device *device, uint64_t lane)
+const struct phema_cuda_counts *streams_counts(struct phema_cuda_device *device, uint64_t lane)
 {
     return device->lanes[lane].counts;
 }
 
 /* ---- Slots ---- */
 
-static enum phema_cuda_result lend(struct lane *lane, uint64_t slot,
+static enum phema_cuda_result lend(struct stream *lane, uint64_t slot,
                                    struct phema_cuda_message *message)
 {
     enum phema_cuda_result result = runtime_record(lane->slot_events[slot], lane->stream, message);
@@ -152,11 +152,11 @@ static enum phema_cuda_result lend(struct lane *lane, uint64_t slot,
     return result;
 }
 
-enum phema_cuda_result lanes_feed(struct phema_cuda_device *device, uint64_t lane_index,
-                                  uint64_t slot, const uint8_t *from, uint64_t bytes,
-                                  uint64_t input, struct phema_cuda_message *message)
+enum phema_cuda_result streams_feed(struct phema_cuda_device *device, uint64_t lane_index,
+                                    uint64_t slot, const uint8_t *from, uint64_t bytes,
+                                    uint64_t input, struct phema_cuda_message *message)
 {
-    struct lane *lane = &device->lanes[lane_index];
+    struct stream *lane = &device->lanes[lane_index];
     uint8_t *to = lane->memory + device->places.inputs + input * device->layout.input_bytes;
     enum phema_cuda_result result = runtime_use(device->index, message);
     if (!result)
@@ -164,11 +164,11 @@ enum phema_cuda_result lanes_feed(struct phema_cuda_device *device, uint64_t lan
     return result ? result : lend(lane, slot, message);
 }
 
-enum phema_cuda_result lanes_fetch(struct phema_cuda_device *device, uint64_t lane_index,
-                                   uint64_t row, uint64_t bytes, uint64_t slot,
-                                   struct phema_cuda_message *message)
+enum phema_cuda_result streams_fetch(struct phema_cuda_device *device, uint64_t lane_index,
+                                     uint64_t row, uint64_t bytes, uint64_t slot,
+                                     struct phema_cuda_message *message)
 {
-    struct lane *lane = &device->lanes[lane_index];
+    struct stream *lane = &device->lanes[lane_index];
     const uint8_t *from = lane->memory + device->places.rows + row * device->layout.row_bytes;
     uint8_t *to = lane->slots + slot * device->layout.slot_bytes;
     enum phema_cuda_result result = runtime_use(device->index, message);
@@ -177,10 +177,10 @@ enum phema_cuda_result lanes_fetch(struct phema_cuda_device *device, uint64_t la
     return result ? result : lend(lane, slot, message);
 }
 
-enum phema_cuda_result lanes_wait(struct phema_cuda_device *device, uint64_t lane_index,
-                                  uint64_t slot, struct phema_cuda_message *message)
+enum phema_cuda_result streams_wait(struct phema_cuda_device *device, uint64_t lane_index,
+                                    uint64_t slot, struct phema_cuda_message *message)
 {
-    struct lane *lane = &device->lanes[lane_index];
+    struct stream *lane = &device->lanes[lane_index];
     if (!lane->is_lent[slot])
         return PHEMA_CUDA_OK;
     enum phema_cuda_result result = runtime_use(device->index, message);
@@ -213,7 +213,7 @@ static void lay_out_weights(uint8_t *out, const struct phema_cuda_job *job, uint
 }
 
 /* Weights, indices and blocks as they will lie on the device, sent as one. */
-static enum phema_cuda_result send_job(struct phema_cuda_device *device, struct lane *lane,
+static enum phema_cuda_result send_job(struct phema_cuda_device *device, struct stream *lane,
                                        const struct phema_cuda_job *job, uint64_t n_grouped,
                                        struct phema_cuda_message *message)
 {
@@ -232,7 +232,7 @@ static enum phema_cuda_result send_job(struct phema_cuda_device *device, struct 
 }
 
 /* Panel after panel of inputs, and the sums rounded when all are in them. */
-static enum phema_cuda_result multiply(struct phema_cuda_device *device, struct lane *lane,
+static enum phema_cuda_result multiply(struct phema_cuda_device *device, struct stream *lane,
                                        const struct phema_cuda_job *job,
                                        const struct runtime_job *average,
                                        struct phema_cuda_message *message)
@@ -262,11 +262,11 @@ static enum phema_cuda_result multiply(struct phema_cuda_device *device, struct 
     return result ? result : runtime_round(average, lane->stream, message);
 }
 
-enum phema_cuda_result lanes_average(struct phema_cuda_device *device, uint64_t lane_index,
-                                     const struct phema_cuda_job *job,
-                                     struct phema_cuda_message *message)
+enum phema_cuda_result streams_average(struct phema_cuda_device *device, uint64_t lane_index,
+                                       const struct phema_cuda_job *job,
+                                       struct phema_cuda_message *message)
 {
-    struct lane *lane = &device->lanes[lane_index];
+    struct stream *lane = &device->lanes[lane_index];
     const struct phema_cuda_places *places = &device->places;
     uint8_t *memory = lane->memory;
     bool uses_blas = job->uses_blas && lane->blas && job->n_inputs > 0;

@@ -1,28 +1,28 @@
-/* lanes.h - a device that is open: its memory, dealt out to lanes once and for all, and what lanes
- * do. The contracts are those of the table in phema/cuda.h. */
-#ifndef PHEMA_CUDA_LANES_H
-#define PHEMA_CUDA_LANES_H
+/* streams.h - a device that is open: its memory, dealt out to lanes once and for all, and what
+ * lanes do. The contracts are those of the table in phema/cuda.h. */
+#ifndef GPU_CUDA_STREAMS_H
+#define GPU_CUDA_STREAMS_H
 
 #include "phema/cuda_plugin.h"
 
-enum phema_cuda_result lanes_open(struct phema_cuda_device **out, int32_t index,
-                                  const struct phema_cuda_layout *layout,
-                                  struct phema_cuda_message *message);
-void lanes_close(struct phema_cuda_device *device);
-enum phema_cuda_result lanes_free_bytes(uint64_t *bytes, struct phema_cuda_device *device,
-                                        struct phema_cuda_message *message);
-uint8_t *lanes_slots(struct phema_cuda_device *device, uint64_t lane);
-const struct phema_cuda_counts *lanes_counts(struct phema_cuda_device *device, uint64_t lane);
-enum phema_cuda_result lanes_feed(struct phema_cuda_device *device, uint64_t lane, uint64_t slot,
-                                  const uint8_t *from, uint64_t bytes, uint64_t input,
-                                  struct phema_cuda_message *message);
-enum phema_cuda_result lanes_average(struct phema_cuda_device *device, uint64_t lane,
-                                     const struct phema_cuda_job *job,
+enum phema_cuda_result streams_open(struct phema_cuda_device **out, int32_t index,
+                                    const struct phema_cuda_layout *layout,
+                                    struct phema_cuda_message *message);
+void streams_close(struct phema_cuda_device *device);
+enum phema_cuda_result streams_free_bytes(uint64_t *bytes, struct phema_cuda_device *device,
+                                          struct phema_cuda_message *message);
+uint8_t *streams_slots(struct phema_cuda_device *device, uint64_t lane);
+const struct phema_cuda_counts *streams_counts(struct phema_cuda_device *device, uint64_t lane);
+enum phema_cuda_result streams_feed(struct phema_cuda_device *device, uint64_t lane, uint64_t slot,
+                                    const uint8_t *from, uint64_t bytes, uint64_t input,
+                                    struct phema_cuda_message *message);
+enum phema_cuda_result streams_average(struct phema_cuda_device *device, uint64_t lane,
+                                       const struct phema_cuda_job *job,
+                                       struct phema_cuda_message *message);
+enum phema_cuda_result streams_fetch(struct phema_cuda_device *device, uint64_t lane, uint64_t row,
+                                     uint64_t bytes, uint64_t slot,
                                      struct phema_cuda_message *message);
-enum phema_cuda_result lanes_fetch(struct phema_cuda_device *device, uint64_t lane, uint64_t row,
-                                   uint64_t bytes, uint64_t slot,
-                                   struct phema_cuda_message *message);
-enum phema_cuda_result lanes_wait(struct phema_cuda_device *device, uint64_t lane, uint64_t slot,
-                                  struct phema_cuda_message *message);
+enum phema_cuda_result streams_wait(struct phema_cuda_device *device, uint64_t lane, uint64_t slot,
+                                    struct phema_cuda_message *message);
 
 #endif

@@ -3,9 +3,9 @@
  * run itself is made of, and from rates measured here and now. */
 #include <math.h>
 
+#include "forecast/measure_rates.h"
 #include "gpu/gpu_setup.h"
 #include "phema/memory.h"
-#include "forecast/measure_rates.h"
 #include "run_state.h"
 
 /* ---- Memory ---- */
@@ -22,7 +22,7 @@ static void add_part(struct phema_forecast *out, const char *name, const char *l
 
 static void tell_memory(struct phema_forecast *out, const struct run *run)
 {
-    const struct budget *budget = &run->budget;
+    const struct memory_budget *budget = &run->budget;
     const struct worker_buffers *buffers = &budget->buffers;
     uint64_t n = budget->n_threads;
     add_part(out, "baseline", "program, tensors, headers", budget->present + budget->weights);
@@ -32,14 +32,14 @@ static void tell_memory(struct phema_forecast *out, const struct run *run)
     add_part(out, "lanes", "weights for devices", budget->lanes);
     add_part(out, "decoders", "decompression", budget->decoders);
     add_part(out, "threads", "threads", n * BUDGET_THREAD_BYTES);
-    out->stage_bytes[PHEMA_STAGE_ACCUMULATE] = budget_accumulate_bytes(budget);
-    out->stage_bytes[PHEMA_STAGE_WRITE] = budget_write_bytes(budget);
+    out->stage_bytes[PHEMA_STAGE_ACCUMULATE] = memory_budget_accumulate_bytes(budget);
+    out->stage_bytes[PHEMA_STAGE_WRITE] = memory_budget_write_bytes(budget);
     out->stage_bytes[PHEMA_STAGE_PUBLISH] = budget->present;
     for (int i = 0; i < PHEMA_STAGE_ACCUMULATE; i++)
-        out->stage_bytes[i] =
-            run->options.ledger
-                ? phema_ledger_stage(run->options.ledger, (enum phema_stage)i).anonymous.peak
-                : budget->present;
+        out->stage_bytes[i] = run->options.ledger ? phema_memory_profile_stage(run->options.ledger,
+                                                                               (enum phema_stage)i)
+                                                        .anonymous.peak
+                                                  : budget->present;
     for (int i = 0; i < PHEMA_N_STAGES; i++)
         if (out->stage_bytes[i] > out->peak_ram_bytes)
             out->peak_ram_bytes = out->stage_bytes[i];
@@ -48,10 +48,10 @@ static void tell_memory(struct phema_forecast *out, const struct run *run)
 static void tell_device(struct phema_forecast *out, const struct run *run)
 {
     out->device = run->device;
-    if (!run->feeder)
+    if (!run->gpu_run)
         return;
-    out->device.device_bytes = run->feeder->n_devices * run->feeder->fit.device_bytes;
-    out->device.n_tile_passes = run->feeder->fit.n_tile_passes;
+    out->device.device_bytes = run->gpu_run->n_devices * run->gpu_run->fit.device_bytes;
+    out->device.n_tile_passes = run->gpu_run->fit.n_tile_passes;
 }
 
 /* ---- Bytes ---- */
@@ -119,8 +119,8 @@ static double run_seconds(const struct phema_forecast *forecast, const struct ru
 static enum phema_status measure_devices(struct phema_forecast *out, struct rates *rates,
                                          struct run *run, struct phema_error *err)
 {
-    enum phema_status status = feeder_rate(&rates->add, &out->is_rate_assumed, run, err);
-    rates->add *= run->feeder->n_devices;
+    enum phema_status status = gpu_run_rate(&rates->add, &out->is_rate_assumed, run, err);
+    rates->add *= run->gpu_run->n_devices;
     return status;
 }
 
@@ -137,8 +137,8 @@ static enum phema_status tell_seconds(struct phema_forecast *out, struct run *ru
         out->seconds = timing->elapsed_s + both / timing->assumed_bandwidth;
         return PHEMA_OK;
     }
-    enum phema_status status = rates_measure(&rates, run, cold_path, err);
-    if (!status && run->feeder)
+    enum phema_status status = measure_rates(&rates, run, cold_path, err);
+    if (!status && run->gpu_run)
         status = measure_devices(out, &rates, run, err);
     if (status)
         return status;
@@ -158,7 +158,7 @@ PHEMA_FALLIBLE phema_synth_forecast(struct phema_forecast *out, const struct phe
     *out = (struct phema_forecast){0};
     struct run run;
     run_init(&run, plan, outputs, options);
-    run.is_foreseen = true;
+    run.is_dry_run = true;
     enum phema_status status = run_prepare(&run, err);
     if (!status) {
         out->n_passes = run.budget.n_passes;

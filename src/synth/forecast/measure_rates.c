@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* rates.c - see rates.h. */
+/* measure_rates.c - see measure_rates.h. */
 #include "forecast/measure_rates.h"
 
 #include <fcntl.h>
@@ -9,11 +9,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "run_threads.h"
+#include "forecast/measure_sum_rate.h"
 #include "phema/checksum.h"
 #include "phema/memory.h"
 #include "phema/writer.h"
-#include "forecast/measure_sum_rate.h"
+#include "run_threads.h"
 
 #define CHUNK_BYTES  ((size_t)4 << 20)
 #define STORE_BYTES  ((uint64_t)64 << 20)
@@ -122,8 +122,8 @@ static enum phema_status read_decoded(double *per_s, const struct run *run, size
     double start = clock_now_s();
     uint64_t bytes = 0;
     size_t hint = 0;
-    for (uint64_t t = 0; t < cut_n_tiles(&run->cut) && !status; t++) {
-        struct piece piece = cut_tile(&run->cut, t, &hint);
+    for (uint64_t t = 0; t < tiling_n_tiles(&run->cut) && !status; t++) {
+        struct tile_range piece = tiling_tile(&run->cut, t, &hint);
         struct phema_tensor tensor = phema_series_tensor_in(series, k, piece.tensor);
         const uint8_t *data = NULL;
         status =
@@ -143,11 +143,11 @@ static enum phema_status measure_decoding(struct rates *rates, const struct run 
     const struct phema_series *series = run->plan->series;
     size_t n_decoded = 0, first = 0;
     for (size_t k = series->n; k-- > 0;)
-        if (series->snapshots[k].is_decoded) {
+        if (series->snapshots[k].is_compressed) {
             n_decoded++;
             first = k;
         }
-    if (!n_decoded || cut_n_tiles(&run->cut) == 0)
+    if (!n_decoded || tiling_n_tiles(&run->cut) == 0)
         return PHEMA_OK;
     uint8_t *scratch = malloc(run->budget.buffers.copied + 64);
     if (!scratch)
@@ -179,7 +179,7 @@ static double fetch_rate(const char *path)
     return rate;
 }
 
-PHEMA_FALLIBLE rates_measure(struct rates *out, const struct run *run, const char *cold_path,
+PHEMA_FALLIBLE measure_rates(struct rates *out, const struct run *run, const char *cold_path,
                              struct phema_error *err)
 {
     *out = (struct rates){HUGE_VAL, HUGE_VAL, HUGE_VAL, HUGE_VAL, HUGE_VAL, HUGE_VAL};
@@ -188,8 +188,8 @@ PHEMA_FALLIBLE rates_measure(struct rates *out, const struct run *run, const cha
         return phema_fail_memory(err);
     fill_chunk(chunk);
     enum phema_status status = PHEMA_OK;
-    if (!run->feeder) /* devices are measured elsewhere */
-        status = trial_run(&out->add, run, err);
+    if (!run->gpu_run) /* devices are measured elsewhere */
+        status = measure_sum_rate(&out->add, run, err);
     if (!status) {
         measure_outputs(out, run, chunk);
         status = measure_finishing(out, run, chunk, err);

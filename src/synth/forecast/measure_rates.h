@@ -1,8 +1,9 @@
-/* rates.h - how fast this machine does what a run consists of, measured in well under a second:
- * adding up on pages of a file in memory made for that, writing into a file without a name beside
- * the outputs, reading from the snapshots only where they are compressed or not in memory. */
-#ifndef SYNTH_RATES_H
-#define SYNTH_RATES_H
+/* measure_rates.h - how fast this machine does what a run consists of, measured in well under a
+ * second: adding up on pages of a file in memory made for that, writing into a file without a name
+ * beside the outputs, reading from the snapshots only where they are compressed or not in memory.
+ */
+#ifndef SYNTH_FORECAST_MEASURE_RATES_H
+#define SYNTH_FORECAST_MEASURE_RATES_H
 
 #include "run_state.h"
 
@@ -19,7 +20,7 @@ struct rates {
 /* Of a run that is prepared. cold_path: a snapshot that is not in the page cache, or NULL.
  * PHEMA_ERR_FILE      compressed snapshots are corrupt
  * PHEMA_ERR_RESOURCE  no memory */
-PHEMA_FALLIBLE rates_measure(struct rates *out, const struct run *run, const char *cold_path,
+PHEMA_FALLIBLE measure_rates(struct rates *out, const struct run *run, const char *cold_path,
                              struct phema_error *err);
 
 #endif

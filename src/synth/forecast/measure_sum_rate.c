@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* trial.c - see trial.h. The inputs lie in one file in memory, which is read, or mapped and let go
- * of, tile by tile as snapshots in the page cache are; the outputs go to another one. */
+/* measure_sum_rate.c - see measure_sum_rate.h. The inputs lie in one file in memory, which is read,
+ * or mapped and let go of, tile by tile as snapshots in the page cache are; the outputs go to
+ * another one. */
 #include "forecast/measure_sum_rate.h"
 
 #include <errno.h>
@@ -11,10 +12,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "run_threads.h"
 #include "input_digests.h"
 #include "phema/memory.h"
 #include "phema/parallel.h"
+#include "run_threads.h"
 #include "sum_dtypes.h"
 #include "worker.h"
 
@@ -143,7 +144,7 @@ static enum phema_status make(struct trial *trial, const struct run *run, struct
     trial->dtype = main_dtype(run->plan->series);
     trial->accumulator = main_accumulator(run, trial->dtype);
     trial->n_inputs = run->plan->series->n;
-    trial->hash = digests_are_wanted(run) ? phema_block_hasher_for_cpu() : NULL;
+    trial->hash = input_digests_are_wanted(run) ? phema_block_hasher_for_cpu() : NULL;
     trial->n_targets = run->budget.targets_per_pass;
     trial->tile_elems = run->budget.tile_elems;
     unsigned bits = phema_dtype_bits(trial->dtype);
@@ -286,7 +287,8 @@ static double measure(struct trial *trial)
     return bytes / (clock_now_s() - start);
 }
 
-PHEMA_FALLIBLE trial_run(double *inputs_per_s, const struct run *run, struct phema_error *err)
+PHEMA_FALLIBLE measure_sum_rate(double *inputs_per_s, const struct run *run,
+                                struct phema_error *err)
 {
     struct trial trial;
     enum phema_status status = make(&trial, run, err);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* feeder_trial.c - see feeder_trial.h. */
+/* gpu_selftest.c - see gpu_selftest.h. */
 #include "gpu/gpu_selftest.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #define CHECK_TARGETS 9 /* one more than are summed at once */
 
 struct check {
-    const struct feeder *feeder;
+    const struct gpu_run *gpu_run;
     struct phema_lane lane;
     enum phema_dtype dtype;
     enum phema_accumulator accumulator;
@@ -106,7 +106,7 @@ static enum phema_status compare(struct check *check, const struct phema_backend
             return phema_fail(err, PHEMA_ERR_RESOURCE,
                               "%s does not add up %s as the processor does; --device cpu goes on "
                               "without it",
-                              phema_devices_shown(check->feeder->devices),
+                              phema_devices_format(check->gpu_run->devices),
                               phema_dtype_name(check->dtype));
     }
     return PHEMA_OK;
@@ -116,7 +116,7 @@ static enum phema_status check_lane(struct check *check, const struct phema_back
                                     struct phema_error *err)
 {
     static const enum phema_dtype dtypes[] = {PHEMA_F16, PHEMA_BF16, PHEMA_F32, PHEMA_F64};
-    const struct phema_cuda_layout *layout = &check->feeder->fit.layout;
+    const struct phema_cuda_layout *layout = &check->gpu_run->fit.layout;
     enum phema_status status = PHEMA_OK;
     for (size_t i = 0; i < 2 * ARRAY_LEN(dtypes) - 1 && !status; i++) {
         check->dtype = dtypes[i / 2];
@@ -134,19 +134,19 @@ static enum phema_status check_lane(struct check *check, const struct phema_back
     return status;
 }
 
-PHEMA_FALLIBLE feeder_check(const struct feeder *feeder, const struct phema_backend *backend,
-                            struct phema_error *err)
+PHEMA_FALLIBLE gpu_run_check(const struct gpu_run *gpu_run, const struct phema_backend *backend,
+                             struct phema_error *err)
 {
-    const struct phema_cuda_layout *layout = &feeder->fit.layout;
+    const struct phema_cuda_layout *layout = &gpu_run->fit.layout;
     struct check *check = aligned_alloc(64, (sizeof(*check) + 63) / 64 * 64);
     if (!check)
         return phema_fail_memory(err);
-    *check = (struct check){.feeder = feeder};
+    *check = (struct check){.gpu_run = gpu_run};
     check->n_inputs = layout->n_inputs < CHECK_INPUTS ? layout->n_inputs : CHECK_INPUTS;
     check->n_targets = layout->n_rows < CHECK_TARGETS ? layout->n_rows : CHECK_TARGETS;
     enum phema_status status = PHEMA_OK;
-    for (unsigned i = 0; i < feeder->n_devices && !status; i++) {
-        check->lane = phema_devices_lane(feeder->devices, i);
+    for (unsigned i = 0; i < gpu_run->n_devices && !status; i++) {
+        check->lane = phema_devices_lane(gpu_run->devices, i);
         status = check_lane(check, backend, err);
     }
     free(check);
@@ -188,12 +188,12 @@ static enum phema_status do_tile(const struct phema_lane *lane,
     return status;
 }
 
-PHEMA_FALLIBLE feeder_trial(double *per_s, const struct feeder *feeder, size_t n_targets,
+PHEMA_FALLIBLE gpu_selftest(double *per_s, const struct gpu_run *gpu_run, size_t n_targets,
                             struct phema_error *err)
 {
-    const struct phema_cuda_layout *layout = &feeder->fit.layout;
-    struct phema_lane lane = phema_devices_lane(feeder->devices, 0);
-    uint64_t n_numbers = feeder->fit.tile_elems;
+    const struct phema_cuda_layout *layout = &gpu_run->fit.layout;
+    struct phema_lane lane = phema_devices_lane(gpu_run->devices, 0);
+    uint64_t n_numbers = gpu_run->fit.tile_elems;
     if (n_numbers > layout->input_bytes / 2)
         n_numbers = layout->input_bytes / 2;
     uint64_t n_blocks = (n_numbers + BLOCK_ELEMS - 1) / BLOCK_ELEMS;

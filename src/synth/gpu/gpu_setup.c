@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* feeder.c - see feeder.h. */
+/* gpu_setup.c - see gpu_setup.h. */
 #include "gpu/gpu_setup.h"
 
 #include <math.h>
@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "forecast/measure_sum_rate.h"
 #include "gpu/gpu_selftest.h"
 #include "phema/strbuf.h"
 #include "sum_dtypes.h"
-#include "forecast/measure_sum_rate.h"
 
 /* A device takes a second to start: below this, as long as the processor needs for all of it. */
 #define LEAST_AUTO_BYTES ((uint64_t)8 << 30)
@@ -31,12 +31,12 @@ static bool can_take(const struct run *run, size_t i)
            phema_device_takes(run->outputs->dtypes[i]);
 }
 
-bool feeder_takes(const struct run *run, size_t tensor)
+bool gpu_can_sum(const struct run *run, size_t tensor)
 {
-    return run->feeder && can_take(run, tensor);
+    return run->gpu_run && can_take(run, tensor);
 }
 
-bool feeder_leaves_some(const struct run *run)
+bool gpu_leaves_tensors_to_cpu(const struct run *run)
 {
     for (size_t i = 0; i < run->plan->series->n_tensors; i++)
         if (is_averaged(run, i) && !can_take(run, i))
@@ -66,10 +66,10 @@ static enum phema_status count_groups(struct phema_device_demand *demand, const 
         size_t n_groups = 0, n_used = 0, n_newest = 0;
         if (!run->ruled[r].is_needed)
             continue;
-        enum phema_status status =
-            groups_make(&groups, &n_groups, run->plan, run->options.sums, r, 0, run->plan->m, err);
+        enum phema_status status = target_groups_make(&groups, &n_groups, run->plan,
+                                                      run->options.sums, r, 0, run->plan->m, err);
         if (!status)
-            status = groups_count_inputs(&n_used, &n_newest, groups, n_groups, n, err);
+            status = target_groups_count_inputs(&n_used, &n_newest, groups, n_groups, n, err);
         for (size_t g = 0; g < n_groups; g++) {
             if (groups[g].n_rows > demand->n_rows)
                 demand->n_rows = groups[g].n_rows;
@@ -77,7 +77,7 @@ static enum phema_status count_groups(struct phema_device_demand *demand, const 
         }
         if (n_used > demand->n_inputs)
             demand->n_inputs = n_used;
-        groups_free(groups, n_groups);
+        target_groups_free(groups, n_groups);
         if (status)
             return status;
     }
@@ -103,8 +103,8 @@ static void count_elems(struct phema_device_demand *demand, const struct run *ru
     }
 }
 
-PHEMA_FALLIBLE feeder_fit(struct feeder *feeder, const struct run *run, uint64_t max_tile_elems,
-                          unsigned n_threads, uint64_t n_slots, struct phema_error *err)
+PHEMA_FALLIBLE gpu_fit(struct gpu_run *gpu_run, const struct run *run, uint64_t max_tile_elems,
+                       unsigned n_threads, uint64_t n_slots, struct phema_error *err)
 {
     struct phema_device_demand demand = {
         .slot_room = run->n_direct ? PHEMA_INPUT_ROOM : 0,
@@ -113,12 +113,12 @@ PHEMA_FALLIBLE feeder_fit(struct feeder *feeder, const struct run *run, uint64_t
         .n_slots = n_slots,
         .max_tile_elems = max_tile_elems,
         .n_threads = n_threads,
-        .n_devices = feeder->n_devices,
+        .n_devices = gpu_run->n_devices,
         .uses_blas = run->options.device.uses_blas,
     };
     count_elems(&demand, run);
     enum phema_status status = count_groups(&demand, run, err);
-    return status ? status : phema_device_fit(&feeder->fit, &demand, feeder->limit, err);
+    return status ? status : phema_device_fit(&gpu_run->fit, &demand, gpu_run->limit, err);
 }
 
 /* ---- Which it is to be ---- */
@@ -127,18 +127,18 @@ static enum phema_status make_feeder(struct run *run, struct phema_devices *devi
                                      struct phema_error *err)
 {
     const struct phema_device_request *request = &run->options.device;
-    struct feeder *feeder = calloc(1, sizeof(*feeder));
-    if (!feeder) {
+    struct gpu_run *gpu_run = calloc(1, sizeof(*gpu_run));
+    if (!gpu_run) {
         phema_devices_close(devices);
         return phema_fail_memory(err);
     }
-    feeder->devices = devices;
-    feeder->n_devices = devices ? phema_devices_n(devices) : (unsigned)request->n;
-    feeder->limit = devices ? phema_devices_limit(devices) : request->memory_bytes;
-    feeder->max_tile_elems = PHEMA_DEVICE_TILE_ELEMS;
-    run->feeder = feeder;
+    gpu_run->devices = devices;
+    gpu_run->n_devices = devices ? phema_devices_n(devices) : (unsigned)request->n;
+    gpu_run->limit = devices ? phema_devices_limit(devices) : request->memory_bytes;
+    gpu_run->max_tile_elems = PHEMA_DEVICE_TILE_ELEMS;
+    run->gpu_run = gpu_run;
     run->device.is_device = true;
-    run->device.n_devices = feeder->n_devices;
+    run->device.n_devices = gpu_run->n_devices;
     return PHEMA_OK;
 }
 
@@ -146,12 +146,12 @@ static enum phema_status make_feeder(struct run *run, struct phema_devices *devi
 static void show_request(struct phema_device_choice *choice,
                          const struct phema_device_request *request)
 {
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     for (size_t i = 0; i < request->n; i++)
-        phema_text_printf(&text, "%s%d", i ? "," : "cuda:", (int)request->indices[i]);
+        phema_strbuf_printf(&text, "%s%d", i ? "," : "cuda:", (int)request->indices[i]);
     (void)snprintf(choice->shown, sizeof(choice->shown), "%s",
                    text.data && !text.is_failed ? text.data : "cuda");
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
 }
 
 static enum phema_status open_asked(struct run *run, struct phema_error *err)
@@ -159,19 +159,19 @@ static enum phema_status open_asked(struct run *run, struct phema_error *err)
     const struct phema_device_request *request = &run->options.device;
     struct phema_devices *devices = NULL;
     bool is_known = request->memory_bytes && !request->takes_all; /* without looking */
-    if (run->is_foreseen && is_known) {
+    if (run->is_dry_run && is_known) {
         show_request(&run->device, request);
         return make_feeder(run, NULL, err);
     }
     enum phema_status status = phema_devices_open(&devices, request, err);
-    if (status && run->is_foreseen && !request->takes_all)
+    if (status && run->is_dry_run && !request->takes_all)
         return phema_fail_in(err, status,
                              "--device cuda: without a device --gpu-memory SIZE says for how much "
                              "memory to plan");
     if (status)
         return phema_fail_in(err, status, "--device cuda");
     (void)snprintf(run->device.shown, sizeof(run->device.shown), "%s",
-                   phema_devices_shown(devices));
+                   phema_devices_format(devices));
     return make_feeder(run, devices, err);
 }
 
@@ -179,15 +179,15 @@ static enum phema_status open_asked(struct run *run, struct phema_error *err)
 static enum phema_status measure_processor(struct phema_device_rates *rates, struct run *run,
                                            struct phema_error *err)
 {
-    struct feeder *feeder = run->feeder;
-    run->feeder = NULL;
-    enum phema_status status = budget_make(&run->budget, run, err);
+    struct gpu_run *gpu_run = run->gpu_run;
+    run->gpu_run = NULL;
+    enum phema_status status = memory_budget_make(&run->budget, run, err);
     if (!status)
-        status = trial_run(&rates->processor, run, err);
+        status = measure_sum_rate(&rates->processor, run, err);
     run->budget.targets_per_pass = 1;
     if (!status)
-        status = trial_run(&rates->reading, run, err);
-    run->feeder = feeder;
+        status = measure_sum_rate(&rates->reading, run, err);
+    run->gpu_run = gpu_run;
     return status;
 }
 
@@ -196,10 +196,10 @@ static enum phema_status measure(struct phema_device_rates *rates, struct run *r
 {
     bool is_assumed;
     enum phema_status status = measure_processor(rates, run, err);
-    rates->n_devices = run->feeder->n_devices;
+    rates->n_devices = run->gpu_run->n_devices;
     if (!status)
-        status = budget_make(&run->budget, run, err);
-    return status ? status : feeder_rate(&rates->device, &is_assumed, run, err);
+        status = memory_budget_make(&run->budget, run, err);
+    return status ? status : gpu_run_rate(&rates->device, &is_assumed, run, err);
 }
 
 /* Nothing that fails here is a failure of the run: the processor does it, and that is said. */
@@ -216,7 +216,7 @@ static enum phema_status choose_freely(struct run *run, struct phema_error *err)
         (void)snprintf(choice->why, sizeof(choice->why),
                        "%s to add up are less than a device is "
                        "started for",
-                       phema_size_shown(&size, bytes));
+                       phema_size_format(&size, bytes));
         return PHEMA_OK;
     }
     struct phema_error own = {""};
@@ -228,19 +228,19 @@ static enum phema_status choose_freely(struct run *run, struct phema_error *err)
     if (!status)
         status = measure(&rates, run, &own);
     if (!status && phema_device_wins(choice->why, sizeof(choice->why), &rates)) {
-        (void)snprintf(choice->shown, sizeof(choice->shown), "%s", phema_devices_shown(devices));
+        (void)snprintf(choice->shown, sizeof(choice->shown), "%s", phema_devices_format(devices));
         return PHEMA_OK;
     }
     if (status)
         (void)snprintf(choice->why, sizeof(choice->why), "%.*s", (int)sizeof(choice->why) - 1,
                        own.message);
-    feeder_close(run);
+    gpu_run_close(run);
     choice->is_device = false;
     choice->n_devices = 0;
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE feeder_choose(struct run *run, struct phema_error *err)
+PHEMA_FALLIBLE gpu_run_choose(struct run *run, struct phema_error *err)
 {
     struct phema_device_choice *choice = &run->device;
     *choice = (struct phema_device_choice){.shown = "cpu"};
@@ -257,65 +257,65 @@ PHEMA_FALLIBLE feeder_choose(struct run *run, struct phema_error *err)
     return open_asked(run, err);
 }
 
-void feeder_close(struct run *run)
+void gpu_run_close(struct run *run)
 {
-    if (!run->feeder)
+    if (!run->gpu_run)
         return;
-    phema_devices_close(run->feeder->devices);
-    phema_ledger_note_device(run->feeder->ledger, 0, 0);
-    free(run->feeder);
-    run->feeder = NULL;
+    phema_devices_close(run->gpu_run->devices);
+    phema_memory_profile_note_device(run->gpu_run->ledger, 0, 0);
+    free(run->gpu_run);
+    run->gpu_run = NULL;
 }
 
 /* ---- Memory ---- */
 
-PHEMA_FALLIBLE feeder_start(struct run *run, struct phema_error *err)
+PHEMA_FALLIBLE gpu_run_start(struct run *run, struct phema_error *err)
 {
-    struct feeder *feeder = run->feeder;
-    enum phema_status status = phema_devices_start(feeder->devices, &feeder->fit.layout, err);
+    struct gpu_run *gpu_run = run->gpu_run;
+    enum phema_status status = phema_devices_start(gpu_run->devices, &gpu_run->fit.layout, err);
     if (status)
         return status;
-    struct phema_device_usage usage = phema_devices_usage(feeder->devices);
-    feeder->ledger = run->options.ledger;
-    phema_ledger_note_device(feeder->ledger, usage.allocated_bytes, usage.reserved_bytes);
+    struct phema_device_usage usage = phema_devices_usage(gpu_run->devices);
+    gpu_run->ledger = run->options.ledger;
+    phema_memory_profile_note_device(gpu_run->ledger, usage.allocated_bytes, usage.reserved_bytes);
     run->device.device_bytes = usage.allocated_bytes;
-    run->device.n_tile_passes = feeder->fit.n_tile_passes;
-    return feeder_check(feeder, run->backend, err);
+    run->device.n_tile_passes = gpu_run->fit.n_tile_passes;
+    return gpu_run_check(gpu_run, run->backend, err);
 }
 
-bool feeder_may_shrink(const struct run *run)
+bool gpu_run_may_shrink(const struct run *run)
 {
-    return run->feeder->fit.tile_elems > PHEMA_DEVICE_LEAST_TILE_ELEMS;
+    return run->gpu_run->fit.tile_elems > PHEMA_DEVICE_LEAST_TILE_ELEMS;
 }
 
-void feeder_shrink(struct run *run)
+void gpu_run_shrink(struct run *run)
 {
     struct phema_name_buffer size;
-    struct feeder *feeder = run->feeder;
-    uint64_t tile = feeder->fit.tile_elems / 2 / BLOCK_ELEMS * BLOCK_ELEMS;
-    feeder->max_tile_elems =
+    struct gpu_run *gpu_run = run->gpu_run;
+    uint64_t tile = gpu_run->fit.tile_elems / 2 / BLOCK_ELEMS * BLOCK_ELEMS;
+    gpu_run->max_tile_elems =
         tile > PHEMA_DEVICE_LEAST_TILE_ELEMS ? tile : PHEMA_DEVICE_LEAST_TILE_ELEMS;
     (void)snprintf(run->device.note, sizeof(run->device.note),
                    "the device had no %s to give: tiles of %llu elements instead",
-                   phema_size_shown(&size, feeder->fit.device_bytes),
-                   (unsigned long long)feeder->max_tile_elems);
+                   phema_size_format(&size, gpu_run->fit.device_bytes),
+                   (unsigned long long)gpu_run->max_tile_elems);
 }
 
 /* ---- Speed ---- */
 
-PHEMA_FALLIBLE feeder_rate(double *per_s, bool *is_assumed, struct run *run,
-                           struct phema_error *err)
+PHEMA_FALLIBLE gpu_run_rate(double *per_s, bool *is_assumed, struct run *run,
+                            struct phema_error *err)
 {
-    struct feeder *feeder = run->feeder;
-    *is_assumed = feeder->devices == NULL;
+    struct gpu_run *gpu_run = run->gpu_run;
+    *is_assumed = gpu_run->devices == NULL;
     *per_s = USUAL_RATE;
     if (*is_assumed)
         return PHEMA_OK;
-    enum phema_status status = phema_devices_start(feeder->devices, &feeder->fit.layout, err);
+    enum phema_status status = phema_devices_start(gpu_run->devices, &gpu_run->fit.layout, err);
     if (!status)
-        status = feeder_check(feeder, run->backend, err);
+        status = gpu_run_check(gpu_run, run->backend, err);
     if (!status)
-        status = feeder_trial(per_s, feeder, run->plan->m, err);
-    phema_devices_stop(feeder->devices);
+        status = gpu_selftest(per_s, gpu_run, run->plan->m, err);
+    phema_devices_stop(gpu_run->devices);
     return status == PHEMA_NO ? PHEMA_ERR_RESOURCE : status;
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* feed.c - see feed.h. All inputs of a tile go to the device, each once; there all targets are made
- * of them, a few at a time, rounded, and copied back into the same slots. What the device counted
- * of a block is used where the block was summed; blocks that are equal in all inputs are copied
- * here, as the processor does it, so that the bytes are the same. */
+/* gpu_worker.c - see gpu_worker.h. All inputs of a tile go to the device, each once; there all
+ * targets are made of them, a few at a time, rounded, and copied back into the same slots. What the
+ * device counted of a block is used where the block was summed; blocks that are equal in all inputs
+ * are copied here, as the processor does it, so that the bytes are the same. */
 #include "gpu/gpu_worker.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "tile_blocks.h"
 #include "gpu/gpu_setup.h"
 #include "sum_dtypes.h"
 #include "tile.h"
+#include "tile_blocks.h"
 
 struct feed {
     struct phema_lane lane;
@@ -22,24 +22,24 @@ struct feed {
     struct phema_cuda_block *blocks;
 };
 
-struct feed *feed_open(const struct run *run, unsigned index)
+struct feed *gpu_worker_open(const struct run *run, unsigned index)
 {
-    const struct feeder *feeder = run->feeder;
+    const struct gpu_run *gpu_run = run->gpu_run;
     struct feed *feed = calloc(1, sizeof(*feed));
     if (!feed)
         return NULL;
-    feed->lane = phema_devices_lane(feeder->devices, index);
-    feed->n_slots = feeder->fit.layout.n_slots;
+    feed->lane = phema_devices_lane(gpu_run->devices, index);
+    feed->n_slots = gpu_run->fit.layout.n_slots;
     feed->places = calloc(run->plan->series->n, sizeof(*feed->places));
     feed->inputs = calloc(run->plan->series->n, sizeof(*feed->inputs));
-    feed->blocks = calloc(feeder->fit.layout.n_blocks, sizeof(*feed->blocks));
+    feed->blocks = calloc(gpu_run->fit.layout.n_blocks, sizeof(*feed->blocks));
     if (feed->places && feed->inputs && feed->blocks)
         return feed;
-    feed_close(feed);
+    gpu_worker_close(feed);
     return NULL;
 }
 
-void feed_close(struct feed *feed)
+void gpu_worker_close(struct feed *feed)
 {
     if (!feed)
         return;
@@ -49,7 +49,7 @@ void feed_close(struct feed *feed)
     free(feed);
 }
 
-uint8_t *feed_slots(const struct feed *feed)
+uint8_t *gpu_worker_slots(const struct feed *feed)
 {
     return feed ? phema_lane_slots(&feed->lane) : NULL;
 }
@@ -84,13 +84,13 @@ static void compare_input(struct worker *worker, size_t k, const uint8_t *data,
                           enum phema_dtype dtype, size_t n_bytes)
 {
     const struct run *run = worker->run;
-    const struct ruled *ruled = worker->ruled;
+    const struct rule_state *ruled = worker->ruled;
     for (size_t g = 0; g < ruled->n_groups; g++) {
         struct group_state *state = &worker->states[g];
         if (!is_next(worker, g, k))
             continue;
         if (state->n_taken++) {
-            blocks_compare(worker, state->equals, dtype, state->data, data);
+            tile_blocks_compare(worker, state->equals, dtype, state->data, data);
             continue;
         }
         uint8_t *reference =
@@ -102,7 +102,7 @@ static void compare_input(struct worker *worker, size_t k, const uint8_t *data,
 
 /* The tile in snapshot k, if it is an input: into a slot, and on to the device. */
 static enum phema_status feed_input(struct worker *worker, size_t k, uint64_t tile,
-                                    const struct piece *piece, uint32_t *n_fed,
+                                    const struct tile_range *piece, uint32_t *n_fed,
                                     struct phema_error *err)
 {
     struct feed *feed = worker->feed;
@@ -115,7 +115,7 @@ static enum phema_status feed_input(struct worker *worker, size_t k, uint64_t ti
     const uint8_t *data = NULL;
     enum phema_status status = is_needed ? phema_lane_wait(&feed->lane, slot, err) : PHEMA_OK;
     if (!status)
-        status = tile_take(&data, worker, k, tile, is_needed, piece, slot, err);
+        status = tile_read_in_order(&data, worker, k, tile, is_needed, piece, slot, err);
     if (status || !data || worker->is_abandoned)
         return status;
     uint8_t *start = worker->slots + slot * worker->run->budget.buffers.slot;
@@ -134,7 +134,7 @@ static enum phema_status feed_input(struct worker *worker, size_t k, uint64_t ti
 /* A block that is equal in all inputs: converted and counted like all others, and its own bytes
  * where the dtype stays. */
 static void restore_block(struct phema_narrow_counts *counts, const struct worker *worker, size_t b,
-                          const struct piece *piece, const uint8_t *data, uint8_t *row)
+                          const struct tile_range *piece, const uint8_t *data, uint8_t *row)
 {
     const struct run *run = worker->run;
     enum phema_dtype from = run->plan->series->tensors[piece->tensor].tensor.dtype;
@@ -157,7 +157,7 @@ static void restore_block(struct phema_narrow_counts *counts, const struct worke
 /* What a row that came back holds of one tensor, with its equal blocks restored; found: the
  * device's counts of the row's blocks. */
 static struct phema_narrow_counts finish_part(const struct worker *worker, size_t first, size_t end,
-                                              const struct piece *piece,
+                                              const struct tile_range *piece,
                                               const struct group_state *state, uint8_t *row,
                                               const struct phema_cuda_counts *found)
 {
@@ -174,7 +174,7 @@ static struct phema_narrow_counts finish_part(const struct worker *worker, size_
 
 /* One row of sums, to all outputs that it is for. */
 static enum phema_status put_row(struct worker *worker, size_t g, size_t row_index,
-                                 const struct piece *piece, uint8_t *row,
+                                 const struct tile_range *piece, uint8_t *row,
                                  const struct phema_cuda_counts *found, struct phema_error *err)
 {
     const struct group *group = &worker->ruled->groups[g];
@@ -183,12 +183,12 @@ static enum phema_status put_row(struct worker *worker, size_t g, size_t row_ind
     enum phema_status status = PHEMA_OK;
     for (size_t b = 0; b < worker->n_blocks && !status;) {
         size_t first = b;
-        struct block part = blocks_next_part(worker, &b);
+        struct block part = tile_blocks_next_part(worker, &b);
         struct phema_narrow_counts counts = finish_part(worker, first, b, piece, state, row, found);
         bool is_any = counts.n_overflow || counts.n_nan || counts.n_inf;
         for (size_t j = 0; j < group->n_targets && is_any && !status; j++)
             if (group->rows[j] == row_index)
-                status = tile_judge(worker, group->targets[j], part.tensor, &counts, err);
+                status = tile_check_values(worker, group->targets[j], part.tensor, &counts, err);
         counts_add(&total, &counts);
     }
     for (size_t j = 0; j < group->n_targets && !status; j++) {
@@ -197,7 +197,7 @@ static enum phema_status put_row(struct worker *worker, size_t g, size_t row_ind
         counts_add(&worker->counts, &total);
         if (worker->accounts)
             counts_add(&worker->accounts[group->targets[j]].counts, &total);
-        status = tile_put(worker, group->targets[j], piece, row, err);
+        status = tile_write(worker, group->targets[j], piece, row, err);
     }
     return status;
 }
@@ -205,7 +205,7 @@ static enum phema_status put_row(struct worker *worker, size_t g, size_t row_ind
 /* Rows [first, first + n) of a group, which the device is making: while one is put others are on
  * their way. */
 static enum phema_status put_rows(struct worker *worker, size_t g, size_t first, size_t n,
-                                  const struct piece *piece, struct phema_error *err)
+                                  const struct tile_range *piece, struct phema_error *err)
 {
     struct feed *feed = worker->feed;
     enum phema_dtype dtype = worker->run->outputs->dtypes[piece->tensor];
@@ -232,7 +232,7 @@ static enum phema_status put_rows(struct worker *worker, size_t g, size_t first,
 }
 
 static struct phema_cuda_job job_of(const struct worker *worker, size_t g,
-                                    const struct piece *piece)
+                                    const struct tile_range *piece)
 {
     const struct run *run = worker->run;
     const struct feed *feed = worker->feed;
@@ -243,7 +243,7 @@ static struct phema_cuda_job job_of(const struct worker *worker, size_t g,
     return (struct phema_cuda_job){
         .input = phema_device_dtype(dtype),
         .output = phema_device_dtype(run->outputs->dtypes[piece->tensor]),
-        .is_f64 = sums_of(run, group, piece->tensor) == PHEMA_ACCUMULATE_F64,
+        .is_f64 = sum_dtype_of(run, group, piece->tensor) == PHEMA_ACCUMULATE_F64,
         .saturates = run->options.overflow == PHEMA_OVERFLOW_SATURATES,
         .inputs = feed->inputs,
         .stride = group->n_rows,
@@ -255,14 +255,14 @@ static struct phema_cuda_job job_of(const struct worker *worker, size_t g,
 }
 
 /* As many targets at a time as there are rows for, all of the inputs that are there. */
-static enum phema_status finish_group(struct worker *worker, size_t g, const struct piece *piece,
-                                      struct phema_error *err)
+static enum phema_status finish_group(struct worker *worker, size_t g,
+                                      const struct tile_range *piece, struct phema_error *err)
 {
     const struct run *run = worker->run;
     const struct group *group = &worker->ruled->groups[g];
-    size_t most = run->feeder->fit.layout.n_rows;
+    size_t most = run->gpu_run->fit.layout.n_rows;
     struct phema_cuda_job job = job_of(worker, g, piece);
-    blocks_mark_varying(worker, worker->states[g].equals);
+    tile_blocks_mark_varying(worker, worker->states[g].equals);
     enum phema_status status = PHEMA_OK;
     for (size_t first = 0; first < group->n_rows && !status; first += most) {
         size_t n = group->n_rows - first < most ? group->n_rows - first : most;
@@ -276,7 +276,7 @@ static enum phema_status finish_group(struct worker *worker, size_t g, const str
     return status;
 }
 
-static void list_blocks(const struct worker *worker, const struct piece *piece)
+static void list_blocks(const struct worker *worker, const struct tile_range *piece)
 {
     enum phema_dtype dtype = worker->run->plan->series->tensors[piece->tensor].tensor.dtype;
     uint32_t parts = (uint32_t)parts_of(dtype);
@@ -287,8 +287,8 @@ static void list_blocks(const struct worker *worker, const struct piece *piece)
     }
 }
 
-PHEMA_FALLIBLE feed_tile(struct worker *worker, uint64_t tile, const struct piece *piece,
-                         struct phema_error *err)
+PHEMA_FALLIBLE gpu_worker_sum_tile(struct worker *worker, uint64_t tile,
+                                   const struct tile_range *piece, struct phema_error *err)
 {
     start_groups(worker);
     list_blocks(worker, piece);

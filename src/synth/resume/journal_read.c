@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-/* left.c - see left.h. */
+/* journal_read.c - see journal_read.h. */
 #include "resume/journal_read.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "tile_blocks.h"
 #include "input_digests.h"
+#include "tile_blocks.h"
 
 /* No tile is larger; what a journal says beyond that is none of ours. */
 #define MAX_TILE_ELEMS ((uint64_t)1 << 24)
 
-void left_clear(struct left *left)
+void journal_contents_clear(struct journal_contents *left)
 {
     free(left->items);
     free(left->varies);
     free(left->is_torn);
-    *left = (struct left){0};
+    *left = (struct journal_contents){0};
 }
 
-static enum phema_status begin_unit(struct left *left, uint64_t n_segments, bool is_torn,
-                                    struct phema_error *err)
+static enum phema_status begin_unit(struct journal_contents *left, uint64_t n_segments,
+                                    bool is_torn, struct phema_error *err)
 {
     if (left->n_units == left->unit_capacity) {
         size_t capacity = left->unit_capacity ? 2 * left->unit_capacity : 64;
@@ -38,7 +38,7 @@ static enum phema_status begin_unit(struct left *left, uint64_t n_segments, bool
 }
 
 /* A later one stands for what it overlaps: that was made again. */
-static enum phema_status add_segment(struct left *left, const struct segment *segment,
+static enum phema_status add_segment(struct journal_contents *left, const struct segment *segment,
                                      struct phema_error *err)
 {
     if (left->n == left->capacity) {
@@ -67,32 +67,33 @@ static enum phema_status add_segment(struct left *left, const struct segment *se
     return PHEMA_OK;
 }
 
-bool left_is_ours(struct progress_record *record, struct phema_span bytes)
+bool journal_is_current_version(struct journal_record *record, struct phema_span bytes)
 {
-    return progress_record_open(record, bytes) && record->tile_elems >= BLOCK_ELEMS &&
+    return journal_record_open(record, bytes) && record->tile_elems >= BLOCK_ELEMS &&
            record->tile_elems <= MAX_TILE_ELEMS;
 }
 
-static enum phema_status add_record(struct left *left, const struct run *run,
+static enum phema_status add_record(struct journal_contents *left, const struct run *run,
                                     struct phema_span bytes, struct phema_error *err)
 {
-    struct progress_record record;
-    if (!left_is_ours(&record, bytes))
+    struct journal_record record;
+    if (!journal_is_current_version(&record, bytes))
         return PHEMA_OK;
     enum phema_status status = PHEMA_OK;
     if (record.n_digests)
-        status = begin_unit(left, record.n_unit, record.n_digests != digests_n_sums(run), err);
+        status =
+            begin_unit(left, record.n_unit, record.n_digests != input_digests_n_sums(run), err);
     for (uint64_t i = 0; i < record.n_segments && !status; i++) {
-        struct segment segment = {progress_record_segment(&record, i), record.tile_elems,
+        struct segment segment = {journal_record_segment(&record, i), record.tile_elems,
                                   left->n_units - 1};
         left->n_missing--; /* of more than there should be something is missing as well */
-        if (segment.said.first < segment.said.end && segment.said.end <= cut_total(&run->cut))
+        if (segment.said.first < segment.said.end && segment.said.end <= tiling_total(&run->cut))
             status = add_segment(left, &segment, err);
         else
             left->is_torn[left->n_units - 1] = true;
     }
     for (uint64_t i = 0; i < record.n_varying; i++) {
-        uint64_t tensor = progress_record_varying(&record, i);
+        uint64_t tensor = journal_record_varying(&record, i);
         if (tensor < run->plan->series->n_tensors)
             left->varies[tensor] = true;
     }
@@ -101,11 +102,11 @@ static enum phema_status add_record(struct left *left, const struct run *run,
     return status;
 }
 
-PHEMA_FALLIBLE left_read(struct left *left, const struct run *run,
-                         struct phema_writer_journal *journal, struct phema_error *err)
+PHEMA_FALLIBLE journal_read(struct journal_contents *left, const struct run *run,
+                            struct phema_writer_journal *journal, struct phema_error *err)
 {
-    *left = (struct left){.varies = calloc(run->plan->series->n_tensors + 1, 1),
-                          .nan_tensor = SIZE_MAX};
+    *left = (struct journal_contents){.varies = calloc(run->plan->series->n_tensors + 1, 1),
+                                      .nan_tensor = SIZE_MAX};
     if (!left->varies)
         return phema_fail_memory(err);
     struct phema_span bytes;

@@ -1,15 +1,16 @@
-/* left.h - what the journal of an output says that an ended run has done, as far as it can be so.
+/* journal_read.h - what the journal of an output says that an ended run has done, as far as it can
+ * be so.
  */
-#ifndef SYNTH_LEFT_H
-#define SYNTH_LEFT_H
+#ifndef SYNTH_RESUME_JOURNAL_READ_H
+#define SYNTH_RESUME_JOURNAL_READ_H
 
 #include "phema/writer.h"
 #include "resume/journal_write.h"
 #include "run_state.h"
 
-struct left {
+struct journal_contents {
     struct segment {
-        struct progress_segment said;
+        struct journal_writer_segment said;
         uint64_t tile_elems;
         size_t unit;
     } * items; /* [n] sorted; none overlap */
@@ -24,11 +25,11 @@ struct left {
 };
 
 /* To be cleared after a failure as well. */
-PHEMA_FALLIBLE left_read(struct left *left, const struct run *run,
-                         struct phema_writer_journal *journal, struct phema_error *err);
-void left_clear(struct left *left);
+PHEMA_FALLIBLE journal_read(struct journal_contents *left, const struct run *run,
+                            struct phema_writer_journal *journal, struct phema_error *err);
+void journal_contents_clear(struct journal_contents *left);
 
 /* Whether a record is one that this program writes. */
-bool left_is_ours(struct progress_record *record, struct phema_span bytes);
+bool journal_is_current_version(struct journal_record *record, struct phema_span bytes);
 
 #endif

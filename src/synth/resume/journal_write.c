@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* progress.c - see progress.h. Tiles that follow one another become one segment, as long as nothing
- * was counted in them or something in each: what was counted in a part of a segment is not known,
- * so that such a segment is used as a whole or not at all. */
+/* journal_write.c - see journal_write.h. Tiles that follow one another become one segment, as long
+ * as nothing was counted in them or something in each: what was counted in a part of a segment is
+ * not known, so that such a segment is used as a whole or not at all. */
 #include "resume/journal_write.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "run_threads.h"
 #include "input_digests.h"
 #include "phema/strbuf.h"
 #include "phema/writer.h"
+#include "run_threads.h"
 #include "worker.h"
 
 /* What a kill loses is a hundredth of what was done, as far as these bounds allow: so journals of
@@ -45,10 +45,10 @@ struct pending {
     struct phema_hash_sum *digests; /* of what was read for all of them; NULL: none yet */
 };
 
-struct progress {
+struct journal_writer {
     const struct run *run;
     size_t first, end, m; /* outputs of the pass; m: how many */
-    struct done done;
+    struct done_ranges done;
     pthread_mutex_t lock; /* of what follows */
     struct pending pending;
     size_t nan_tensor;
@@ -58,17 +58,18 @@ struct progress {
     bool is_kept;
 };
 
-uint64_t progress_bytes(size_t m, unsigned n_threads, uint64_t digests_bytes)
+uint64_t journal_writer_bytes(size_t m, unsigned n_threads, uint64_t input_digests_bytes)
 {
     /* an account for each thread, and segments that are not adjacent, twice while they are written;
      * so digests, which become a text of up to twice their size, and are kept by each journal */
     return (5 * (uint64_t)n_threads + 4) * m * sizeof(struct tile_account) +
-           (m + 4) * digests_bytes;
+           (m + 4) * input_digests_bytes;
 }
 
-PHEMA_FALLIBLE progress_open(struct progress **out, const struct run *run, struct phema_error *err)
+PHEMA_FALLIBLE journal_writer_open(struct journal_writer **out, const struct run *run,
+                                   struct phema_error *err)
 {
-    struct progress *progress = calloc(1, sizeof(*progress));
+    struct journal_writer *progress = calloc(1, sizeof(*progress));
     if (!progress)
         return phema_fail_memory(err);
     progress->run = run;
@@ -76,7 +77,7 @@ PHEMA_FALLIBLE progress_open(struct progress **out, const struct run *run, struc
     progress->start_s = clock_now_s();
     (void)pthread_mutex_init(&progress->lock, NULL);
     if (!progress->is_said) {
-        progress_close(progress);
+        journal_writer_close(progress);
         return phema_fail_memory(err);
     }
     *out = progress;
@@ -91,23 +92,24 @@ static void clear_pending(struct pending *pending)
     *pending = (struct pending){0};
 }
 
-void progress_close(struct progress *progress)
+void journal_writer_close(struct journal_writer *progress)
 {
     if (!progress)
         return;
     (void)pthread_mutex_destroy(&progress->lock);
     clear_pending(&progress->pending);
-    done_clear(&progress->done);
+    done_ranges_clear(&progress->done);
     free(progress->is_said);
     free(progress);
 }
 
-void progress_begin_pass(struct progress *progress, size_t first, size_t end, struct done *done)
+void journal_writer_begin_pass(struct journal_writer *progress, size_t first, size_t end,
+                               struct done_ranges *done)
 {
     clear_pending(&progress->pending);
-    done_clear(&progress->done);
+    done_ranges_clear(&progress->done);
     progress->done = *done;
-    *done = (struct done){0};
+    *done = (struct done_ranges){0};
     progress->first = first;
     progress->end = end;
     progress->m = end - first;
@@ -116,14 +118,14 @@ void progress_begin_pass(struct progress *progress, size_t first, size_t end, st
     memset(progress->is_said, 0, progress->run->plan->series->n_tensors);
 }
 
-bool progress_has(const struct progress *progress, const struct piece *piece)
+bool journal_writer_has(const struct journal_writer *progress, const struct tile_range *piece)
 {
-    return done_has(&progress->done, piece->position, piece->position + piece->n_elems);
+    return done_ranges_has(&progress->done, piece->position, piece->position + piece->n_elems);
 }
 
 /* ---- Noting ---- */
 
-static enum phema_status make_room(struct progress *progress, struct phema_error *err)
+static enum phema_status make_room(struct journal_writer *progress, struct phema_error *err)
 {
     struct pending *pending = &progress->pending;
     if (pending->n < pending->capacity)
@@ -137,7 +139,7 @@ static enum phema_status make_room(struct progress *progress, struct phema_error
     if (accounts)
         pending->accounts = accounts;
     if (progress->run->digests && !pending->digests)
-        pending->digests = digests_new_sums(progress->run);
+        pending->digests = input_digests_new_sums(progress->run);
     if (!items || !accounts || (progress->run->digests && !pending->digests))
         return phema_fail_memory(err);
     pending->capacity = capacity;
@@ -145,7 +147,7 @@ static enum phema_status make_room(struct progress *progress, struct phema_error
 }
 
 /* The segment that the tile goes on from, or a new one. */
-static enum phema_status find_segment(size_t *out, struct progress *progress,
+static enum phema_status find_segment(size_t *out, struct journal_writer *progress,
                                       const struct noted *tile, struct phema_error *err)
 {
     struct pending *pending = &progress->pending;
@@ -167,8 +169,8 @@ static enum phema_status find_segment(size_t *out, struct progress *progress,
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE progress_note(struct progress *progress, const struct piece *piece,
-                             struct worker *worker, struct phema_error *err)
+PHEMA_FALLIBLE journal_writer_note(struct journal_writer *progress, const struct tile_range *piece,
+                                   struct worker *worker, struct phema_error *err)
 {
     const struct run *run = progress->run;
     struct tile_account *accounts = worker->accounts;
@@ -184,8 +186,8 @@ PHEMA_FALLIBLE progress_note(struct progress *progress, const struct piece *piec
         counts_add(&account->counts, &accounts[progress->first + j].counts);
     }
     if (worker->digests && !status) /* of the tile alone: the one before moved what there was */
-        digests_move_kind(run->digests, digests_kind(run, piece->tensor), progress->pending.digests,
-                          worker->digests);
+        input_digests_move_kind(run->digests, input_digests_kind(run, piece->tensor),
+                                progress->pending.digests, worker->digests);
     if (worker->nan_tensor < progress->nan_tensor)
         progress->nan_tensor = worker->nan_tensor;
     (void)pthread_mutex_unlock(&progress->lock);
@@ -195,15 +197,15 @@ PHEMA_FALLIBLE progress_note(struct progress *progress, const struct piece *piec
 
 /* ---- Writing ---- */
 
-static void put_number(struct phema_text *out, uint64_t number)
+static void put_number(struct phema_strbuf *out, uint64_t number)
 {
     char bytes[8];
     for (unsigned i = 0; i < sizeof(bytes); i++)
         bytes[i] = (char)(uint8_t)(number >> 8 * i);
-    phema_text_append(out, bytes, sizeof(bytes));
+    phema_strbuf_append(out, bytes, sizeof(bytes));
 }
 
-static void put_segment(struct phema_text *out, const struct noted *noted,
+static void put_segment(struct phema_strbuf *out, const struct noted *noted,
                         const struct tile_account *account)
 {
     put_number(out, noted->first);
@@ -224,10 +226,10 @@ struct portion {
     size_t n_digests;
 };
 
-static enum phema_status write_record(const struct progress *progress, size_t j,
+static enum phema_status write_record(const struct journal_writer *progress, size_t j,
                                       const struct portion *portion, struct phema_error *err)
 {
-    struct phema_text text = {0};
+    struct phema_strbuf text = {0};
     put_number(&text, progress->run->cut.tile_elems);
     put_number(&text, portion->n);
     put_number(&text, portion->n_varying);
@@ -243,17 +245,17 @@ static enum phema_status write_record(const struct progress *progress, size_t j,
         put_number(&text, portion->digests[i].low);
         put_number(&text, portion->digests[i].high);
     }
-    enum phema_status status = phema_text_check(&text, err);
+    enum phema_status status = phema_strbuf_check(&text, err);
     if (!status)
         status = phema_writer_journal_append(
             sink_journal(progress->run->sinks[progress->first + j]),
             (struct phema_span){(const uint8_t *)text.data, text.size}, err);
-    phema_text_clear(&text);
+    phema_strbuf_clear(&text);
     return status;
 }
 
-static enum phema_status write_portion(struct progress *progress, const struct portion *portion,
-                                       struct phema_error *err)
+static enum phema_status write_portion(struct journal_writer *progress,
+                                       const struct portion *portion, struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
     for (size_t j = 0; j < progress->m && !status; j++)
@@ -263,7 +265,7 @@ static enum phema_status write_portion(struct progress *progress, const struct p
 }
 
 /* The tensors that are known to vary by now and were not said to. */
-static size_t list_varying(struct progress *progress, size_t *varying, size_t most)
+static size_t list_varying(struct journal_writer *progress, size_t *varying, size_t most)
 {
     const struct run *run = progress->run;
     size_t n = 0;
@@ -278,24 +280,26 @@ static size_t list_varying(struct progress *progress, size_t *varying, size_t mo
 
 /* Before the segments that they are of, which are of no use without them, nor they without all of
  * those. */
-static enum phema_status write_digests(struct progress *progress, const struct pending *pending,
-                                       size_t nan_tensor, struct phema_error *err)
+static enum phema_status write_digests(struct journal_writer *progress,
+                                       const struct pending *pending, size_t nan_tensor,
+                                       struct phema_error *err)
 {
-    const struct digests *digests = progress->run->digests;
+    const struct input_digests *digests = progress->run->digests;
     if (!pending->digests)
         return PHEMA_OK;
     const struct portion portion = {.pending = pending,
                                     .nan_tensor = nan_tensor,
                                     .digests = pending->digests,
-                                    .n_digests = digests_n_sums(progress->run)};
+                                    .n_digests = input_digests_n_sums(progress->run)};
     enum phema_status status = write_portion(progress, &portion, err);
-    digests_move(digests, digests->sums, pending->digests);
+    input_digests_move(digests, digests->sums, pending->digests);
     return status;
 }
 
 /* Which tensors vary comes first: of what is torn too much may be known, but not too little. */
-static enum phema_status write_pending(struct progress *progress, const struct pending *pending,
-                                       size_t nan_tensor, struct phema_error *err)
+static enum phema_status write_pending(struct journal_writer *progress,
+                                       const struct pending *pending, size_t nan_tensor,
+                                       struct phema_error *err)
 {
     size_t n_tensors = progress->run->plan->series->n_tensors;
     size_t most = n_tensors < MAX_VARYING ? n_tensors : MAX_VARYING;
@@ -317,14 +321,15 @@ static enum phema_status write_pending(struct progress *progress, const struct p
     return status;
 }
 
-static void keep_outputs(struct progress *progress)
+static void keep_outputs(struct journal_writer *progress)
 {
     for (size_t j = progress->first; j < progress->end && !progress->is_kept; j++)
         sink_keep(progress->run->sinks[j], true);
     progress->is_kept = true;
 }
 
-PHEMA_FALLIBLE progress_write(struct progress *progress, bool is_last, struct phema_error *err)
+PHEMA_FALLIBLE journal_writer_write(struct journal_writer *progress, bool is_last,
+                                    struct phema_error *err)
 {
     double now_s = clock_now_s();
     if (!is_last && now_s < progress->next_s)
@@ -357,18 +362,18 @@ static uint64_t number_at(struct phema_span bytes, uint64_t i)
     return number;
 }
 
-bool progress_record_open(struct progress_record *record, struct phema_span bytes)
+bool journal_record_open(struct journal_record *record, struct phema_span bytes)
 {
     size_t n = bytes.size / 8;
     if (bytes.size % 8 || n < HEAD_NUMBERS)
         return false;
-    *record = (struct progress_record){.bytes = bytes,
-                                       .tile_elems = number_at(bytes, 0),
-                                       .n_segments = number_at(bytes, 1),
-                                       .n_varying = number_at(bytes, 2),
-                                       .nan_tensor = number_at(bytes, 3),
-                                       .n_digests = number_at(bytes, 4),
-                                       .n_unit = number_at(bytes, 5)};
+    *record = (struct journal_record){.bytes = bytes,
+                                      .tile_elems = number_at(bytes, 0),
+                                      .n_segments = number_at(bytes, 1),
+                                      .n_varying = number_at(bytes, 2),
+                                      .nan_tensor = number_at(bytes, 3),
+                                      .n_digests = number_at(bytes, 4),
+                                      .n_unit = number_at(bytes, 5)};
     return record->n_segments <= MAX_SEGMENTS && record->n_varying <= MAX_VARYING &&
            record->n_digests <= PHEMA_MAX_DIGESTS &&
            HEAD_NUMBERS + record->n_segments * SEGMENT_NUMBERS + record->n_varying +
@@ -376,10 +381,11 @@ bool progress_record_open(struct progress_record *record, struct phema_span byte
                n;
 }
 
-struct progress_segment progress_record_segment(const struct progress_record *record, uint64_t i)
+struct journal_writer_segment journal_record_segment(const struct journal_record *record,
+                                                     uint64_t i)
 {
     uint64_t at = HEAD_NUMBERS + i * SEGMENT_NUMBERS;
-    return (struct progress_segment){
+    return (struct journal_writer_segment){
         .first = number_at(record->bytes, at),
         .end = number_at(record->bytes, at + 1),
         .account = {.sum = number_at(record->bytes, at + 2),
@@ -388,12 +394,12 @@ struct progress_segment progress_record_segment(const struct progress_record *re
                                .n_overflow = number_at(record->bytes, at + 5)}}};
 }
 
-uint64_t progress_record_varying(const struct progress_record *record, uint64_t i)
+uint64_t journal_record_varying(const struct journal_record *record, uint64_t i)
 {
     return number_at(record->bytes, HEAD_NUMBERS + record->n_segments * SEGMENT_NUMBERS + i);
 }
 
-struct phema_hash_sum progress_record_digest(const struct progress_record *record, uint64_t i)
+struct phema_hash_sum journal_record_digest(const struct journal_record *record, uint64_t i)
 {
     uint64_t at = HEAD_NUMBERS + record->n_segments * SEGMENT_NUMBERS + record->n_varying;
     return (struct phema_hash_sum){.low = number_at(record->bytes, at + i * DIGEST_NUMBERS),
