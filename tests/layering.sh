@@ -9,7 +9,7 @@ cd "$1" || exit 1
 
 # public headers that are not named like their module
 declare -A headers=(
-    [base]="arena checksum claims cleanup cpu dtype error file_reader json library mapped_file memory
+    [base]="arena array checksum claims cleanup clock cpu dtype error file_reader json library mapped_file memory
         memory_profile number parallel quad regex sort span strbuf"
     [profile]="family quadrature"
     [output]="sink"

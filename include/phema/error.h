@@ -36,12 +36,18 @@ enum phema_status phema_fail_in(struct phema_error *err, enum phema_status statu
 /* The commonest failure: PHEMA_ERR_RESOURCE, "out of memory". */
 enum phema_status phema_fail_memory(struct phema_error *err);
 
+/* "WHAT: strerror(number)". Without memory or descriptors the status is PHEMA_ERR_RESOURCE. */
+enum phema_status phema_fail_errno(struct phema_error *err, enum phema_status status,
+                                   const char *what, int number);
+
 /* clang's static analyser does not look into another file: these return the status they are given,
  * so that a failure is never taken for success. */
 #ifdef __clang_analyzer__
 #define phema_fail(err, status, ...)    ((void)(phema_fail)(err, status, __VA_ARGS__), (status))
 #define phema_fail_in(err, status, ...) ((void)(phema_fail_in)(err, status, __VA_ARGS__), (status))
-#define phema_fail_memory(err)          ((void)(phema_fail_memory)(err), PHEMA_ERR_RESOURCE)
+#define phema_fail_errno(err, status, ...)                                                         \
+    ((void)(phema_fail_errno)(err, status, __VA_ARGS__), (status))
+#define phema_fail_memory(err) ((void)(phema_fail_memory)(err), PHEMA_ERR_RESOURCE)
 #endif
 
 #endif

@@ -2,6 +2,8 @@
 /* error.c - one sentence into the caller's buffer; places are put in front on the way up. */
 #include "phema/error.h"
 
+#include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -45,4 +47,12 @@ enum phema_status(phema_fail_in)(struct phema_error *err, enum phema_status stat
 enum phema_status(phema_fail_memory)(struct phema_error *err)
 {
     return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
+}
+
+enum phema_status(phema_fail_errno)(struct phema_error *err, enum phema_status status,
+                                    const char *what, int number)
+{
+    bool is_resource = number == ENOMEM || number == EMFILE || number == ENFILE;
+    return phema_fail(err, is_resource ? PHEMA_ERR_RESOURCE : status, "%s: %s", what,
+                      strerror(number));
 }

@@ -48,13 +48,6 @@ const char *phema_network_filesystem(const char *path)
 
 /* ---- Opening ---- */
 
-static enum phema_status fail_errno(struct phema_error *err, const char *what, int number)
-{
-    bool is_resource = number == ENOMEM || number == EMFILE || number == ENFILE;
-    return phema_fail(err, is_resource ? PHEMA_ERR_RESOURCE : PHEMA_ERR_FILE, "%s: %s", what,
-                      strerror(number));
-}
-
 static enum phema_status fail_direct(struct phema_error *err)
 {
     return phema_fail(err, PHEMA_ERR_FILE,
@@ -93,8 +86,9 @@ PHEMA_FALLIBLE phema_file_reader_open(struct phema_file_reader **out, const stru
                                                         (is_direct ? O_DIRECT : 0));
     enum phema_status status = PHEMA_OK;
     if (input->descriptor < 0)
-        status = is_direct && errno == EINVAL ? fail_direct(err)
-                                              : fail_errno(err, "cannot be opened again", errno);
+        status = is_direct && errno == EINVAL
+                     ? fail_direct(err)
+                     : phema_fail_errno(err, PHEMA_ERR_FILE, "cannot be opened again", errno);
     if (!status)
         status = phema_file_check_same(file, input->descriptor, err);
     if (!status && is_direct)
@@ -156,7 +150,7 @@ PHEMA_FALLIBLE phema_file_reader_read(const uint8_t **data, const struct phema_f
         if (got < 0 && errno == EINVAL && block > 1)
             return fail_direct(err);
         if (got < 0)
-            return fail_errno(err, "cannot be read", errno);
+            return phema_fail_errno(err, PHEMA_ERR_FILE, "cannot be read", errno);
         size_t reached = done + (size_t)got;
         if (reached >= wanted)
             break;

@@ -22,13 +22,6 @@ struct phema_file {
     struct phema_cleanup_entry *entry;
 };
 
-static enum phema_status fail_errno(struct phema_error *err, const char *what, int number)
-{
-    bool is_resource = number == ENOMEM || number == EMFILE || number == ENFILE;
-    return phema_fail(err, is_resource ? PHEMA_ERR_RESOURCE : PHEMA_ERR_FILE, "%s: %s", what,
-                      strerror(number));
-}
-
 /* Even what is read otherwise is looked at through its mapping: headers, pickles, strided tensors.
  */
 static enum phema_status fail_map(struct phema_error *err, int number)
@@ -42,7 +35,7 @@ static enum phema_status fail_map(struct phema_error *err, int number)
         return phema_fail(err, PHEMA_ERR_FILE,
                           "cannot be mapped: its filesystem does not do that; copy the file to "
                           "another");
-    return fail_errno(err, "cannot be mapped", number);
+    return phema_fail_errno(err, PHEMA_ERR_FILE, "cannot be mapped", number);
 }
 
 static enum phema_status map_descriptor(struct phema_file *file, int descriptor,
@@ -50,7 +43,7 @@ static enum phema_status map_descriptor(struct phema_file *file, int descriptor,
 {
     struct stat st;
     if (fstat(descriptor, &st))
-        return fail_errno(err, "cannot be examined", errno);
+        return phema_fail_errno(err, PHEMA_ERR_FILE, "cannot be examined", errno);
     if (S_ISDIR(st.st_mode))
         return phema_fail(err, PHEMA_ERR_FILE, "is a directory, expected a file");
     if (!S_ISREG(st.st_mode))
@@ -82,7 +75,7 @@ PHEMA_FALLIBLE phema_file_open(struct phema_file **out, const char *path, struct
     /* O_NONBLOCK: opening a FIFO must not wait for a writer that never comes */
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (descriptor < 0) {
-        enum phema_status status = fail_errno(err, "cannot be opened", errno);
+        enum phema_status status = phema_fail_errno(err, PHEMA_ERR_FILE, "cannot be opened", errno);
         phema_file_close(file);
         return status;
     }
@@ -125,7 +118,7 @@ PHEMA_FALLIBLE phema_file_check_unchanged(const struct phema_file *file, struct 
     struct stat st;
     enum phema_status status = PHEMA_OK;
     if (stat(file->path, &st))
-        status = fail_errno(err, "cannot be examined again", errno);
+        status = phema_fail_errno(err, PHEMA_ERR_FILE, "cannot be examined again", errno);
     else if (!is_unchanged(file, &st))
         status = fail_changed(err);
     return status ? phema_fail_in(err, PHEMA_ERR_FILE, "%s", file->path) : PHEMA_OK;
@@ -136,7 +129,7 @@ PHEMA_FALLIBLE phema_file_check_same(const struct phema_file *file, int descript
 {
     struct stat st;
     if (fstat(descriptor, &st))
-        return fail_errno(err, "cannot be examined again", errno);
+        return phema_fail_errno(err, PHEMA_ERR_FILE, "cannot be examined again", errno);
     if (st.st_dev != file->device || st.st_ino != file->inode || !is_unchanged(file, &st))
         return fail_changed(err);
     return PHEMA_OK;

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "cli.h"
+#include "phema/clock.h"
 #include "plan_report.h"
 #include "run_options.h"
 
@@ -12,14 +13,6 @@ struct plan_values {
     struct cli_run_values run;
     uint64_t assumed_bandwidth;
 };
-
-/* Of the processor's and other waiting alike, since the process began. */
-static double seconds_now(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static enum phema_status print(const struct plan_values *given, const struct cli_prepared *prepared,
                                const struct phema_forecast *forecast, struct phema_error *err)
@@ -63,7 +56,7 @@ static enum phema_status foretell(const struct plan_values *given,
     phema_memory_profile_end(ledger);
     struct phema_forecast forecast;
     struct phema_forecast_options timing = {(double)given->assumed_bandwidth,
-                                            seconds_now() - start_s};
+                                            phema_clock_s() - start_s};
     if (!status)
         status = phema_synth_forecast(&forecast, prepared.plan, &prepared.outputs,
                                       &prepared.options, &timing, err);
@@ -75,7 +68,7 @@ static enum phema_status foretell(const struct plan_values *given,
 
 static enum phema_status run(void *values, struct phema_error *err)
 {
-    double start_s = seconds_now();
+    double start_s = phema_clock_s();
     struct phema_memory_profile *ledger = NULL;
     enum phema_status status = phema_memory_profile_open(&ledger, false, err);
     if (!status)

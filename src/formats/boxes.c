@@ -110,7 +110,7 @@ enum phema_status chunks_check(const struct phema_chunk *parts, size_t n, unsign
     const struct phema_chunk **boxes =
         calloc(n + 1, sizeof(const struct phema_chunk *)); /* those that hold something */
     if (!boxes)
-        return fail_memory(err);
+        return phema_fail_memory(err);
     size_t n_boxes = 0;
     for (size_t i = 0; i < n; i++)
         if (volume(&parts[i], rank))

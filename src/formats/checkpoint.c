@@ -19,31 +19,15 @@ enum phema_status fail_in_tensor(struct phema_error *err, enum phema_status stat
     return phema_fail_in(err, status, "tensor '%s'", phema_name_escape(&shown, name, name_size));
 }
 
-bool grow_array(void **array, size_t *capacity, size_t n, size_t element_size)
-{
-    if (n < *capacity)
-        return true;
-    size_t wanted = *capacity ? *capacity * 2 : 16;
-    uint64_t size_bytes = 0;
-    if (!phema_size_mul(&size_bytes, wanted, element_size) || size_bytes > SIZE_MAX / 2)
-        return false;
-    void *larger = realloc(*array, (size_t)size_bytes);
-    if (!larger)
-        return false;
-    *array = larger;
-    *capacity = wanted;
-    return true;
-}
-
 enum phema_status checkpoint_add_file(struct phema_checkpoint *checkpoint, const char *path,
                                       const char *label, struct phema_error *err)
 {
-    if (!grow_array((void **)&checkpoint->files, &checkpoint->files_capacity, checkpoint->n_files,
-                    sizeof(*checkpoint->files)))
-        return fail_memory(err);
+    if (!phema_array_grow(&checkpoint->files, &checkpoint->files_capacity, checkpoint->n_files,
+                          sizeof(*checkpoint->files)))
+        return phema_fail_memory(err);
     struct checkpoint_file added = {.label = strdup(label)};
     if (!added.label)
-        return fail_memory(err);
+        return phema_fail_memory(err);
     enum phema_status status = phema_file_open(&added.file, path, err);
     if (status) {
         free(added.label);
@@ -61,9 +45,9 @@ struct phema_span checkpoint_content(const struct phema_checkpoint *checkpoint, 
 enum phema_status checkpoint_add_tensor(struct phema_checkpoint *checkpoint,
                                         const struct phema_tensor *tensor, struct phema_error *err)
 {
-    if (!grow_array((void **)&checkpoint->tensors, &checkpoint->tensors_capacity,
-                    checkpoint->n_tensors, sizeof(*checkpoint->tensors)))
-        return fail_memory(err);
+    if (!phema_array_grow(&checkpoint->tensors, &checkpoint->tensors_capacity,
+                          checkpoint->n_tensors, sizeof(*checkpoint->tensors)))
+        return phema_fail_memory(err);
     checkpoint->tensors[checkpoint->n_tensors++] = *tensor;
     return PHEMA_OK;
 }
@@ -72,9 +56,9 @@ enum phema_status checkpoint_add_metadata(struct phema_checkpoint *checkpoint,
                                           const struct phema_metadata *metadata,
                                           struct phema_error *err)
 {
-    if (!grow_array((void **)&checkpoint->metadata, &checkpoint->metadata_capacity,
-                    checkpoint->n_metadata, sizeof(*checkpoint->metadata)))
-        return fail_memory(err);
+    if (!phema_array_grow(&checkpoint->metadata, &checkpoint->metadata_capacity,
+                          checkpoint->n_metadata, sizeof(*checkpoint->metadata)))
+        return phema_fail_memory(err);
     checkpoint->metadata[checkpoint->n_metadata++] = *metadata;
     return PHEMA_OK;
 }
@@ -82,16 +66,16 @@ enum phema_status checkpoint_add_metadata(struct phema_checkpoint *checkpoint,
 enum phema_status checkpoint_warn(struct phema_checkpoint *checkpoint, struct phema_error *err,
                                   const char *format, ...)
 {
-    if (!grow_array((void **)&checkpoint->warnings, &checkpoint->warnings_capacity,
-                    checkpoint->n_warnings, sizeof(*checkpoint->warnings)))
-        return fail_memory(err);
+    if (!phema_array_grow(&checkpoint->warnings, &checkpoint->warnings_capacity,
+                          checkpoint->n_warnings, sizeof(*checkpoint->warnings)))
+        return phema_fail_memory(err);
     va_list args;
     va_start(args, format);
     char *warning = NULL;
     int size = vasprintf(&warning, format, args);
     va_end(args);
     if (size < 0)
-        return fail_memory(err);
+        return phema_fail_memory(err);
     checkpoint->warnings[checkpoint->n_warnings++] = warning;
     return PHEMA_OK;
 }
@@ -108,7 +92,7 @@ static enum phema_status index_names(struct phema_checkpoint *checkpoint, struct
                              "two tensors have this name, expected each name once");
             return fail_in_tensor(err, PHEMA_ERR_FILE, tensor->name, tensor->name_size);
         case NAME_NO_MEMORY:
-            return fail_memory(err);
+            return phema_fail_memory(err);
         }
     }
     return PHEMA_OK;
@@ -140,7 +124,7 @@ static enum phema_status open_directory(struct phema_checkpoint *checkpoint,
     char *path = NULL;
     if (asprintf(&path, "%s/%s", checkpoint->path, name) < 0) {
         free(name);
-        return fail_memory(err);
+        return phema_fail_memory(err);
     }
     status = open_file(checkpoint, path, options, err);
     struct phema_name_buffer shown;
@@ -159,7 +143,7 @@ enum phema_status phema_checkpoint_open(struct phema_checkpoint **out, const cha
     enum phema_status status = PHEMA_OK;
     struct phema_checkpoint *checkpoint = calloc(1, sizeof(*checkpoint));
     if (!checkpoint || !(checkpoint->path = strdup(path))) {
-        status = fail_memory(err);
+        status = phema_fail_memory(err);
         goto fail;
     }
     if (!options)

@@ -49,7 +49,7 @@ static enum phema_status note(struct finding *finding, const char *name, struct 
         return PHEMA_OK;
     char *copy = strdup(name);
     if (!copy)
-        return fail_memory(err);
+        return phema_fail_memory(err);
     if (phema_ends_with(name, ".index.json")) {
         /* the smallest name, whatever order the directory has */
         finding->n_indices++;
@@ -61,10 +61,10 @@ static enum phema_status note(struct finding *finding, const char *name, struct 
         }
         return PHEMA_OK;
     }
-    if (!grow_array((void **)&finding->files, &finding->files_capacity, finding->n_files,
-                    sizeof(*finding->files))) {
+    if (!phema_array_grow(&finding->files, &finding->files_capacity, finding->n_files,
+                          sizeof(*finding->files))) {
         free(copy);
-        return fail_memory(err);
+        return phema_fail_memory(err);
     }
     finding->files[finding->n_files++] = copy;
     return PHEMA_OK;
@@ -131,7 +131,7 @@ static enum phema_status count_strangers(size_t *out, const char **stranger,
 static enum phema_status take_distributed(char **out, struct phema_error *err)
 {
     *out = strdup(".metadata");
-    return *out ? PHEMA_OK : fail_memory(err);
+    return *out ? PHEMA_OK : phema_fail_memory(err);
 }
 
 static enum phema_status choose(char **out, struct finding *finding, const char *directory,

@@ -5,6 +5,7 @@
 
 #include "name_table.h"
 #include "phema/arena.h"
+#include "phema/array.h"
 #include "phema/formats.h"
 
 struct phema_format {
@@ -88,14 +89,6 @@ PHEMA_FALLIBLE checkpoint_warn(struct phema_checkpoint *checkpoint, struct phema
 /* Puts "tensor 'NAME': " before the message. */
 enum phema_status fail_in_tensor(struct phema_error *err, enum phema_status status,
                                  const char *name, size_t name_size);
-
-static inline enum phema_status fail_memory(struct phema_error *err)
-{
-    return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory");
-}
-
-/* Room for one more element in a growing array of malloc: doubles, and never trusts a file. */
-bool grow_array(void **array, size_t *capacity, size_t n, size_t element_size);
 
 /* One safetensors file of the checkpoint: its tensors and, when asked for, its metadata. */
 PHEMA_FALLIBLE safetensors_read(struct phema_checkpoint *checkpoint, size_t file,

@@ -60,13 +60,13 @@ enum phema_status phema_reader_open(struct phema_reader **out,
 {
     struct phema_reader *reader = calloc(1, sizeof(*reader));
     if (!reader)
-        return fail_memory(err);
+        return phema_fail_memory(err);
     reader->checkpoint = checkpoint;
     if (phema_checkpoint_is_decoded(checkpoint)) {
         reader->contents = calloc(checkpoint->n_files, sizeof(struct zstd_content *));
         if (!reader->contents) {
             free(reader);
-            return fail_memory(err);
+            return phema_fail_memory(err);
         }
     }
     *out = reader;
@@ -140,7 +140,7 @@ PHEMA_FALLIBLE phema_reader_use(struct phema_reader *reader, const struct phema_
     reader->drops_cache = reading->drops_cache;
     reader->sources = calloc(n_files + 1, sizeof(*reader->sources));
     if (!reader->sources)
-        return fail_memory(err);
+        return phema_fail_memory(err);
     for (size_t i = 0; i < n_files; i++) {
         enum phema_status status =
             open_source(&reader->sources[i], &reader->checkpoint->files[i], reading, err);

@@ -2,6 +2,7 @@
 /* command.c - a command is run, and what it prints is kept. It has a process group of its own, so
  * that all of it can be ended; the signals of a terminal then reach it through this program alone.
  * A watcher in that group ends it when this program is killed. */
+#include "phema/clock.h"
 #include "phema/search.h"
 
 #include <errno.h>
@@ -40,17 +41,14 @@ struct running {
     pid_t watcher; /* 0: none */
     int watched;   /* what the watcher reads from ends with this program; -1: none */
     int pipes[2];  /* standard output, standard error; -1: at its end */
-    struct timespec start;
+    double start_s;
     double asked_s; /* when it was asked to end; 0: never */
     bool is_killed;
 };
 
 static double elapsed(const struct running *running)
 {
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)(now.tv_sec - running->start.tv_sec) +
-           1e-9 * (double)(now.tv_nsec - running->start.tv_nsec);
+    return phema_clock_s() - running->start_s;
 }
 
 static enum phema_status fail_errno(struct phema_error *err, const char *what, int number)
@@ -291,7 +289,7 @@ PHEMA_FALLIBLE phema_command_run(struct phema_command_result *out, char *const *
 {
     *out = (struct phema_command_result){0};
     struct running running = {.options = options, .result = out, .watched = -1, .pipes = {-1, -1}};
-    (void)clock_gettime(CLOCK_MONOTONIC, &running.start);
+    running.start_s = phema_clock_s();
     enum phema_status status = start(&running, words, err);
     if (!status) {
         listen_until_over(&running);

@@ -7,17 +7,11 @@
 #include <time.h>
 
 #include "input_digests.h"
+#include "phema/clock.h"
 #include "phema/memory.h"
 #include "phema/parallel.h"
 #include "resume/resume.h"
 #include "worker.h"
-
-double clock_now_s(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 struct run_threads {
     struct worker *workers;
@@ -86,7 +80,7 @@ static void tell(struct run *run, double start_s, uint64_t *peak_bytes)
     struct phema_progress progress = {
         .done_bytes = atomic_load(&run->done_bytes),
         .total_bytes = run->total_bytes,
-        .elapsed_s = clock_now_s() - start_s,
+        .elapsed_s = phema_clock_s() - start_s,
         .tensor = tensor->name,
         .tensor_size = tensor->name_size,
     };

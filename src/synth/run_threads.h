@@ -4,8 +4,6 @@
 
 #include "run_state.h"
 
-double clock_now_s(void); /* of a clock that only goes forward */
-
 /* Starts as many workers as the options say, tells how far they are ten times a second, waits for
  * all. Counts and the peak of memory are added to the result. The first failure is that of all. */
 PHEMA_FALLIBLE run_threads_execute(struct run *run, struct phema_synth_result *result,

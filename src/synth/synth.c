@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* synth.c - the run: open the outputs, start the workers, watch them, publish. */
 #include "phema/synth.h"
+#include "phema/clock.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -300,7 +301,7 @@ PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct p
                                struct phema_outputs *outputs,
                                const struct phema_synth_options *options, struct phema_error *err)
 {
-    double start_s = clock_now_s();
+    double start_s = phema_clock_s();
     *result =
         (struct phema_synth_result){.nan_tensor = SIZE_MAX,
                                     .part = options->part,
@@ -338,6 +339,6 @@ PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct p
     if (status && made)
         (void)rmdir(outputs->made_directory);
     note_peaks(result, options->ledger);
-    result->elapsed_s = clock_now_s() - start_s;
+    result->elapsed_s = phema_clock_s() - start_s;
     return status;
 }

@@ -4,6 +4,7 @@
 
 #include "compare_output.h"
 #include "input_digests.h"
+#include "phema/clock.h"
 #include "phema/synth.h"
 #include "run_threads.h"
 
@@ -49,7 +50,7 @@ PHEMA_FALLIBLE phema_synth_verify(struct phema_verification *out, const struct p
                                   const struct phema_checkpoint *checkpoint,
                                   struct phema_error *err)
 {
-    double start_s = clock_now_s();
+    double start_s = phema_clock_s();
     struct phema_verification found = {0};
     struct phema_synth_result result = {.nan_tensor = SIZE_MAX};
     struct run run;
@@ -75,7 +76,7 @@ PHEMA_FALLIBLE phema_synth_verify(struct phema_verification *out, const struct p
         phema_verification_clear(&found);
         return status;
     }
-    found.elapsed_s = clock_now_s() - start_s;
+    found.elapsed_s = phema_clock_s() - start_s;
     *out = found;
     return PHEMA_OK;
 }

@@ -28,9 +28,9 @@ enum phema_status pickle_set_items(struct pickle_machine *machine, struct pickle
         status = pickle_append(machine, &dict->items, pairs, n, err);
     if (status || dict->items.n <= 2 || dict->is_noted)
         return status;
-    if (!grow_array((void **)&machine->dicts, &machine->dicts_capacity, machine->n_dicts,
-                    sizeof(struct pickle_node *)))
-        return fail_memory(err);
+    if (!phema_array_grow(&machine->dicts, &machine->dicts_capacity, machine->n_dicts,
+                          sizeof(struct pickle_node *)))
+        return phema_fail_memory(err);
     machine->dicts[machine->n_dicts++] = dict;
     dict->is_noted = true;
     return PHEMA_OK;
@@ -152,7 +152,7 @@ enum phema_status pickle_settle_dicts(struct pickle_machine *machine, struct phe
             keys = calloc(capacity, sizeof(*keys));
         }
         if (!keys) {
-            status = fail_memory(err);
+            status = phema_fail_memory(err);
             break;
         }
         size_t n = 0;

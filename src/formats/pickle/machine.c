@@ -34,15 +34,15 @@ enum phema_status pickle_fail_memory(const struct pickle_machine *machine, struc
                           "asks for more than %u times its own size in memory, as no real pickle "
                           "does",
                           ARENA_BYTES_PER_BYTE);
-    return fail_memory(err);
+    return phema_fail_memory(err);
 }
 
 enum phema_status pickle_push(struct pickle_machine *machine, struct pickle_node *node,
                               struct phema_error *err)
 {
-    if (!grow_array((void **)&machine->stack, &machine->stack_capacity, machine->n_stack,
-                    sizeof(struct pickle_node *)))
-        return fail_memory(err);
+    if (!phema_array_grow(&machine->stack, &machine->stack_capacity, machine->n_stack,
+                          sizeof(struct pickle_node *)))
+        return phema_fail_memory(err);
     machine->stack[machine->n_stack++] = node;
     return PHEMA_OK;
 }
@@ -294,9 +294,9 @@ static enum phema_status op_mark(struct pickle_machine *machine, uint8_t opcode,
                                  struct phema_error *err)
 {
     (void)opcode;
-    if (!grow_array((void **)&machine->marks, &machine->marks_capacity, machine->n_marks,
-                    sizeof(*machine->marks)))
-        return fail_memory(err);
+    if (!phema_array_grow(&machine->marks, &machine->marks_capacity, machine->n_marks,
+                          sizeof(*machine->marks)))
+        return phema_fail_memory(err);
     machine->marks[machine->n_marks++] = machine->n_stack;
     return PHEMA_OK;
 }
@@ -351,9 +351,9 @@ static enum phema_status op_put(struct pickle_machine *machine, uint8_t opcode,
     if (index > machine->n_memo)
         return phema_fail(err, PHEMA_ERR_FILE, "puts memo entry %zu after %zu entries", index,
                           machine->n_memo);
-    if (!grow_array((void **)&machine->memo, &machine->memo_capacity, machine->n_memo,
-                    sizeof(struct pickle_node *)))
-        return fail_memory(err);
+    if (!phema_array_grow(&machine->memo, &machine->memo_capacity, machine->n_memo,
+                          sizeof(struct pickle_node *)))
+        return phema_fail_memory(err);
     machine->memo[index] = node;
     if (index == machine->n_memo)
         machine->n_memo++;
@@ -424,9 +424,9 @@ enum phema_status pickle_read(struct pickle_node **root, size_t *used, struct ph
     struct pickle_machine machine = {.bytes = bytes, .arena = arena, .host = host};
     machine.arena_base = arena->total_bytes;
     /* from the start, so that a mark on an empty stack has a place to point to */
-    bool has_stack = grow_array((void **)&machine.stack, &machine.stack_capacity, 0,
-                                sizeof(struct pickle_node *));
-    enum phema_status status = has_stack ? run(&machine, err) : fail_memory(err);
+    bool has_stack =
+        phema_array_grow(&machine.stack, &machine.stack_capacity, 0, sizeof(struct pickle_node *));
+    enum phema_status status = has_stack ? run(&machine, err) : phema_fail_memory(err);
     if (!status)
         status = pickle_settle_dicts(&machine, err);
     if (!status) {

@@ -139,7 +139,7 @@ enum phema_status phema_safetensors_layout(uint8_t **header, size_t *header_size
 {
     struct place *places = calloc(n + 1, sizeof(*places));
     if (!places)
-        return fail_memory(err);
+        return phema_fail_memory(err);
     struct phema_strbuf text = {0};
     uint64_t data_size = 0;
     enum phema_status status =

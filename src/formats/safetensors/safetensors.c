@@ -68,7 +68,7 @@ static enum phema_status keep(const char **out, struct header *header, struct ph
                               struct phema_error *err)
 {
     *out = phema_arena_copy(&header->checkpoint->arena, text.data, text.size);
-    return *out ? PHEMA_OK : fail_memory(err);
+    return *out ? PHEMA_OK : phema_fail_memory(err);
 }
 
 static enum phema_status read_pair(struct header *header, struct name_table *keys,
@@ -89,7 +89,7 @@ static enum phema_status read_pair(struct header *header, struct name_table *key
     struct phema_name_buffer shown;
     switch (name_table_add(keys, (const char *)key.data, key.size, 0)) {
     case NAME_NO_MEMORY:
-        return fail_memory(err);
+        return phema_fail_memory(err);
     case NAME_EXISTS:
         return phema_fail(err, PHEMA_ERR_FILE, "duplicate key '%s'",
                           phema_name_escape(&shown, (const char *)key.data, key.size));
@@ -229,7 +229,7 @@ static enum phema_status check_places(uint64_t *end, const struct header *header
     size_t n = header->checkpoint->n_tensors - first;
     const struct phema_tensor **places = calloc(n + 1, sizeof(const struct phema_tensor *));
     if (!places)
-        return fail_memory(err);
+        return phema_fail_memory(err);
     bool is_sorted = true;
     for (size_t i = 0; i < n; i++) {
         places[i] = &header->checkpoint->tensors[first + i];

@@ -53,10 +53,10 @@ static enum phema_status find_shard(size_t *out, struct shard_index *index, cons
     if (wrong)
         return phema_fail(err, PHEMA_ERR_FILE, "the name of its shard, '%s', %s",
                           phema_name_escape(&shown, name, size), wrong);
-    if (!grow_array((void **)&index->shards, &index->shards_capacity, index->n_shards,
-                    sizeof(*index->shards)) ||
+    if (!phema_array_grow(&index->shards, &index->shards_capacity, index->n_shards,
+                          sizeof(*index->shards)) ||
         name_table_add(&index->shard_names, name, size, index->n_shards) != NAME_ADDED)
-        return fail_memory(err);
+        return phema_fail_memory(err);
     index->shards[index->n_shards] = (struct shard){name, size};
     *out = index->n_shards++;
     return PHEMA_OK;
@@ -78,7 +78,7 @@ static enum phema_status read_row(struct shard_index *index, struct phema_json_f
     if (status)
         return fail_in_tensor(err, status, name, name_size);
     if (name_table_add(&index->shard_of, name, name_size, number) != NAME_ADDED)
-        return fail_memory(err); /* the JSON reader has refused duplicate keys */
+        return phema_fail_memory(err); /* the JSON reader has refused duplicate keys */
     return PHEMA_OK;
 }
 
@@ -159,7 +159,7 @@ static enum phema_status find_missing(const struct phema_checkpoint *checkpoint,
     for (size_t i = 0; i < checkpoint->n_tensors && !status; i++) {
         const struct phema_tensor *tensor = &checkpoint->tensors[i];
         if (name_table_add(&present, tensor->name, tensor->name_size, i) == NAME_NO_MEMORY)
-            status = fail_memory(err);
+            status = phema_fail_memory(err);
     }
     const struct phema_json *map = phema_json_get(index->document, "weight_map");
     for (struct phema_json_field *field = phema_json_first(map); field && !status;

@@ -50,7 +50,7 @@ static enum phema_status read_shape(struct entry *entry, struct phema_error *err
     }
     uint64_t *kept = phema_arena_array(entry->arena, rank, sizeof(*kept));
     if (!kept)
-        return fail_memory(err);
+        return phema_fail_memory(err);
     memcpy(kept, shape, rank * sizeof(*kept));
     entry->tensor.shape = kept;
     entry->tensor.rank = rank;

@@ -41,7 +41,7 @@ static enum phema_status find_file(size_t *out, struct distributed *distributed,
         checkpoint_add_relative(distributed->checkpoint, name, path.size, err);
     *out = distributed->checkpoint->n_files - 1;
     if (!status && name_table_add(&distributed->files, name, path.size, *out) != NAME_ADDED)
-        return fail_memory(err);
+        return phema_fail_memory(err);
     return status;
 }
 
@@ -96,7 +96,7 @@ static enum phema_status read_part(struct phema_chunk *part, bool *is_repeated,
 {
     uint64_t *start = phema_arena_array(arena, 2 * (size_t)tensor->rank, sizeof(*start));
     if (!start)
-        return fail_memory(err);
+        return phema_fail_memory(err);
     part->start = start;
     part->size = start + tensor->rank;
     struct dcp_place place;
@@ -122,7 +122,7 @@ static enum phema_status read_parts(struct phema_tensor *tensor, struct distribu
     struct phema_arena *arena = n_chunks > 1 ? &checkpoint->parts : &checkpoint->arena;
     struct phema_chunk *parts = phema_arena_array(arena, n_chunks, sizeof(*parts));
     if (!parts)
-        return fail_memory(err);
+        return phema_fail_memory(err);
     size_t n = 0;
     for (size_t i = 0; i < n_chunks; i++) {
         bool is_repeated = false;

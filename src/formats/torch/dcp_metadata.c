@@ -112,7 +112,7 @@ static enum phema_status index_names(struct dcp_metadata *metadata, struct phema
             (void)fail_expected(err, "each name once, found it twice");
             return fail_in_tensor(err, PHEMA_ERR_FILE, name, key->span.size);
         case NAME_NO_MEMORY:
-            return fail_memory(err);
+            return phema_fail_memory(err);
         }
     }
     return PHEMA_OK;
@@ -162,9 +162,9 @@ static enum phema_status note_stored(struct dcp_metadata *metadata, const struct
         status = fail_expected(err, "a MetadataIndex with a torch.Size as offset");
     else if (!is_record(info, FILESYSTEM_CLASS("_StorageInfo")))
         status = fail_expected(err, "a _StorageInfo for each piece");
-    else if (!grow_array((void **)&metadata->stored, &metadata->stored_capacity, metadata->n_stored,
-                         sizeof(*metadata->stored)))
-        return fail_memory(err);
+    else if (!phema_array_grow(&metadata->stored, &metadata->stored_capacity, metadata->n_stored,
+                               sizeof(*metadata->stored)))
+        return phema_fail_memory(err);
     if (status)
         return fail_in_tensor(err, status, (const char *)name->span.data, name->span.size);
     metadata->stored[metadata->n_stored++] = (struct stored){number, offset, info, false};
@@ -272,7 +272,7 @@ static enum phema_status take_shape(struct phema_tensor *tensor, const struct pi
                           PHEMA_MAX_RANK);
     uint64_t *shape = phema_arena_array(arena, size->items.n, sizeof(*shape));
     if (!shape)
-        return fail_memory(err);
+        return phema_fail_memory(err);
     bool is_empty = false;
     uint64_t n_elems = 1;
     for (size_t d = 0; d < size->items.n; d++) {
@@ -325,7 +325,7 @@ enum phema_status dcp_read_tensor(struct phema_tensor *tensor, size_t *n_chunks,
         return status;
     tensor->name = phema_arena_copy(arena, name.data, name.size);
     tensor->name_size = name.size;
-    return tensor->name ? PHEMA_OK : fail_memory(err);
+    return tensor->name ? PHEMA_OK : phema_fail_memory(err);
 }
 
 /* true when the box is empty */
@@ -406,7 +406,7 @@ enum phema_status dcp_metadata_open(struct dcp_metadata **out, struct phema_span
 {
     struct dcp_metadata *metadata = calloc(1, sizeof(*metadata));
     if (!metadata)
-        return fail_memory(err);
+        return phema_fail_memory(err);
     enum phema_status status = read_metadata(metadata, content, options, err);
     if (status) {
         dcp_metadata_close(metadata);

@@ -57,7 +57,7 @@ static enum phema_status load_storage(struct pickle_storage **out, void *context
         if (*out)
             **out = *inner.root->storage;
         else
-            status = fail_memory(err);
+            status = phema_fail_memory(err);
     }
     torch_legacy_clear(&inner);
     return status ? phema_fail_in(err, status, "file of %zu bytes at byte %zu", bytes.size, start)

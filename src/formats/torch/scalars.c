@@ -82,13 +82,13 @@ static enum phema_status keep_value(struct level_walk *walk, const struct waitin
             break;
     }
     struct phema_checkpoint *checkpoint = walk->checkpoint;
-    if (!grow_array((void **)&checkpoint->values, &checkpoint->values_capacity,
-                    checkpoint->n_values, sizeof(*checkpoint->values)))
-        return fail_memory(err);
+    if (!phema_array_grow(&checkpoint->values, &checkpoint->values_capacity, checkpoint->n_values,
+                          sizeof(*checkpoint->values)))
+        return phema_fail_memory(err);
     struct phema_value value = {.name_size = MAX_VALUE_NAME - at, .number = number};
     value.name = phema_arena_copy(&checkpoint->arena, buffer + at, value.name_size);
     if (!value.name)
-        return fail_memory(err);
+        return phema_fail_memory(err);
     checkpoint->values[checkpoint->n_values++] = value;
     return PHEMA_OK;
 }
@@ -103,8 +103,8 @@ static enum phema_status look_at(struct level_walk *walk, const struct waiting *
         return keep_value(walk, item, node->real, err);
     if (!is_container(node) || item->depth == MAX_DEPTH || walk->n == MAX_CONTAINERS)
         return PHEMA_OK;
-    if (!grow_array((void **)&walk->queue, &walk->capacity, walk->n, sizeof(*walk->queue)))
-        return fail_memory(err);
+    if (!phema_array_grow(&walk->queue, &walk->capacity, walk->n, sizeof(*walk->queue)))
+        return phema_fail_memory(err);
     walk->queue[walk->n++] = *item;
     return PHEMA_OK;
 }

@@ -75,9 +75,9 @@ static enum phema_status add(struct pickle_storage **out, struct torch_storages 
                              const struct pickle_storage *met, struct phema_error *err)
 {
     struct pickle_storage *storage = phema_arena_alloc(storages->arena, sizeof(*storage));
-    if (!storage || !grow_array((void **)&storages->all, &storages->capacity, storages->n,
-                                sizeof(struct pickle_storage *)))
-        return fail_memory(err);
+    if (!storage || !phema_array_grow(&storages->all, &storages->capacity, storages->n,
+                                      sizeof(struct pickle_storage *)))
+        return phema_fail_memory(err);
     *storage = *met;
     if (!phema_size_mul(&storage->size_bytes, met->n_elems, phema_dtype_bits(met->dtype) / 8))
         return phema_fail(err, PHEMA_ERR_FILE, "%llu elements of %s overflow",
@@ -89,7 +89,7 @@ static enum phema_status add(struct pickle_storage **out, struct torch_storages 
     }
     if (name_table_add(&storages->keys, (const char *)storage->key.data, storage->key.size,
                        storages->n) != NAME_ADDED)
-        return fail_memory(err);
+        return phema_fail_memory(err);
     storages->all[storages->n++] = storage;
     *out = storage;
     return PHEMA_OK;

@@ -189,7 +189,7 @@ static enum phema_status lay_out(struct phema_tensor *tensor, struct phema_arena
     size_t rank = view->sizes->items.n;
     uint64_t *shape = phema_arena_array(arena, 2 * rank, sizeof(*shape));
     if (!shape)
-        return fail_memory(err);
+        return phema_fail_memory(err);
     uint64_t *stride = shape + rank;
     uint64_t n_elems = 1;
     bool is_empty = false;
@@ -254,7 +254,7 @@ static enum phema_status list_tensor(struct walk *walk, const struct pickle_tens
         return fail_in_tensor(err, status, name, name_size);
     tensor.name = phema_arena_copy(&walk->checkpoint->arena, name, name_size);
     if (!tensor.name)
-        return fail_memory(err);
+        return phema_fail_memory(err);
     return checkpoint_add_tensor(walk->checkpoint, &tensor, err);
 }
 

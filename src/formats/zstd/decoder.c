@@ -42,7 +42,7 @@ enum phema_status zstd_content_open(struct zstd_content **out, const struct zstd
 {
     struct zstd_content *content = calloc(1, sizeof(*content));
     if (!content)
-        return fail_memory(err);
+        return phema_fail_memory(err);
     content->frames = frames;
     content->bytes = phema_file_span(zstd_frames_file(frames));
     *out = content;
@@ -93,7 +93,7 @@ static enum phema_status need_decoder(struct zstd_content *content, struct phema
         ZSTD_isError(
             ZSTD_DCtx_setParameter(content->decoder, ZSTD_d_windowLogMax, WINDOW_LOG_MAX))) {
         free_decoder(content);
-        return fail_memory(err);
+        return phema_fail_memory(err);
     }
     return PHEMA_OK;
 }

@@ -234,9 +234,9 @@ static enum phema_status note_frame(struct zstd_frames *frames, const struct fra
     }
     if (frames->is_too_many)
         return PHEMA_OK;
-    if (!grow_array((void **)&frames->frames, &frames->frames_capacity, frames->n_frames,
-                    sizeof(*frames->frames)))
-        return fail_memory(err);
+    if (!phema_array_grow(&frames->frames, &frames->frames_capacity, frames->n_frames,
+                          sizeof(*frames->frames)))
+        return phema_fail_memory(err);
     frames->frames[frames->n_frames++] = *frame;
     return PHEMA_OK;
 }
@@ -267,7 +267,7 @@ enum phema_status zstd_frames_new(struct zstd_frames **out, const struct phema_f
 {
     struct zstd_frames *frames = calloc(1, sizeof(*frames));
     if (!frames)
-        return fail_memory(err);
+        return phema_fail_memory(err);
     frames->file = file;
     frames->bytes = phema_file_span(file);
     enum phema_status status = walk(frames, err);
@@ -336,7 +336,7 @@ static enum phema_status build_index(struct zstd_frames *frames, struct phema_er
 {
     frames->starts = calloc(frames->n_frames, sizeof(*frames->starts));
     if (!frames->starts)
-        return fail_memory(err);
+        return phema_fail_memory(err);
     uint64_t first = 0;
     for (size_t i = 0; i < frames->n_frames; i++) {
         const struct frame *frame = &frames->frames[i];

@@ -45,7 +45,7 @@ static enum phema_status read_json(uint8_t **out, struct zstd_content *content, 
             uint8_t *larger = realloc(json, room);
             if (!larger) {
                 free(json);
-                return fail_memory(err);
+                return phema_fail_memory(err);
             }
             json = larger;
         }

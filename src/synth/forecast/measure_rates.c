@@ -11,6 +11,7 @@
 
 #include "forecast/measure_sum_rate.h"
 #include "phema/checksum.h"
+#include "phema/clock.h"
 #include "phema/memory.h"
 #include "phema/writer.h"
 #include "run_threads.h"
@@ -41,17 +42,17 @@ static int open_nameless(const char *output, const char *made_directory)
 /* With the writeback started early, as the writer has it. */
 static double store_rate(int descriptor, const uint8_t *chunk, uint64_t wanted)
 {
-    double start = clock_now_s();
+    double start = phema_clock_s();
     uint64_t bytes = 0;
     bool is_fine = true;
-    while (is_fine && bytes < wanted && clock_now_s() - start < MAX_SECONDS) {
+    while (is_fine && bytes < wanted && phema_clock_s() - start < MAX_SECONDS) {
         is_fine = write(descriptor, chunk, CHUNK_BYTES) == (ssize_t)CHUNK_BYTES;
         (void)sync_file_range(descriptor, (off_t)bytes, CHUNK_BYTES, SYNC_FILE_RANGE_WRITE);
         bytes += CHUNK_BYTES;
     }
     if (!is_fine || fsync(descriptor))
         return HUGE_VAL;
-    return (double)bytes / (clock_now_s() - start);
+    return (double)bytes / (phema_clock_s() - start);
 }
 
 static void measure_outputs(struct rates *rates, const struct run *run, const uint8_t *chunk)
@@ -59,11 +60,11 @@ static void measure_outputs(struct rates *rates, const struct run *run, const ui
     const struct phema_outputs *outputs = run->outputs;
     int descriptor = memfd_create("posthoc-ema-put", MFD_CLOEXEC);
     if (descriptor >= 0) {
-        double start = clock_now_s();
+        double start = phema_clock_s();
         uint64_t bytes = 0;
         while (bytes < STORE_BYTES / 4 && write(descriptor, chunk, CHUNK_BYTES) > 0)
             bytes += CHUNK_BYTES;
-        rates->put = (double)bytes / (clock_now_s() - start);
+        rates->put = (double)bytes / (phema_clock_s() - start);
         (void)close(descriptor);
     }
     if (!run->options.syncs)
@@ -95,7 +96,7 @@ static void fill_chunk(uint8_t *chunk)
 static enum phema_status measure_finishing(struct rates *rates, const struct run *run,
                                            const uint8_t *chunk, struct phema_error *err)
 {
-    double start = clock_now_s();
+    double start = phema_clock_s();
     if (run->outputs->form == PHEMA_FORM_COMPRESSED) {
         enum phema_status status =
             phema_writer_try_zstd(run->outputs->level, chunk, CHUNK_BYTES, err);
@@ -106,7 +107,7 @@ static enum phema_status measure_finishing(struct rates *rates, const struct run
     } else {
         return PHEMA_OK;
     }
-    double alone = (double)CHUNK_BYTES / (clock_now_s() - start);
+    double alone = (double)CHUNK_BYTES / (phema_clock_s() - start);
     rates->finish = alone * (run->budget.n_finishers ? run->budget.n_finishers : 1);
     return PHEMA_OK;
 }
@@ -119,7 +120,7 @@ static enum phema_status read_decoded(double *per_s, const struct run *run, size
     const struct phema_series *series = run->plan->series;
     struct phema_reader *reader = NULL;
     enum phema_status status = phema_reader_open(&reader, series->snapshots[k].checkpoint, err);
-    double start = clock_now_s();
+    double start = phema_clock_s();
     uint64_t bytes = 0;
     size_t hint = 0;
     for (uint64_t t = 0; t < tiling_n_tiles(&run->cut) && !status; t++) {
@@ -129,10 +130,10 @@ static enum phema_status read_decoded(double *per_s, const struct run *run, size
         status =
             phema_reader_read(&data, reader, &tensor, piece.first, piece.n_elems, scratch, err);
         bytes += phema_dtype_bytes(tensor.dtype, piece.n_elems);
-        if (clock_now_s() - start > MAX_SECONDS)
+        if (phema_clock_s() - start > MAX_SECONDS)
             break;
     }
-    *per_s = (double)bytes / (clock_now_s() - start);
+    *per_s = (double)bytes / (phema_clock_s() - start);
     phema_reader_close(reader);
     return status;
 }
@@ -164,15 +165,15 @@ static double fetch_rate(const char *path)
 {
     int descriptor = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC | O_NONBLOCK);
     uint8_t *chunk = aligned_alloc(DIRECT_ALIGN, CHUNK_BYTES);
-    double start = clock_now_s();
+    double start = phema_clock_s();
     uint64_t bytes = 0;
     ssize_t n = 1;
     while (descriptor >= 0 && chunk && n > 0 && bytes < FETCH_BYTES &&
-           clock_now_s() - start < MAX_SECONDS) {
+           phema_clock_s() - start < MAX_SECONDS) {
         n = pread(descriptor, chunk, CHUNK_BYTES, (off_t)bytes);
         bytes += n > 0 ? (uint64_t)n : 0;
     }
-    double rate = bytes ? (double)bytes / (clock_now_s() - start) : HUGE_VAL;
+    double rate = bytes ? (double)bytes / (phema_clock_s() - start) : HUGE_VAL;
     free(chunk);
     if (descriptor >= 0)
         (void)close(descriptor);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "input_digests.h"
+#include "phema/clock.h"
 #include "phema/memory.h"
 #include "phema/parallel.h"
 #include "run_threads.h"
@@ -258,7 +259,7 @@ static void *work(void *argument)
     struct trial *trial = argument;
     struct hand hand = {0};
     bool is_fine = hand_init(&hand, trial);
-    while (is_fine && clock_now_s() < trial->until_s) {
+    while (is_fine && phema_clock_s() < trial->until_s) {
         uint64_t n = atomic_fetch_add(&trial->next, 1);
         is_fine = do_tile(trial, &hand, n % trial->n_tiles, n);
         atomic_fetch_add(&trial->n_done, 1);
@@ -273,7 +274,7 @@ static double measure(struct trial *trial)
 {
     unsigned n = trial->run->budget.n_threads, n_started = 0;
     pthread_t *threads = calloc(n, sizeof(*threads));
-    double start = clock_now_s();
+    double start = phema_clock_s();
     trial->until_s = start + MIN_SECONDS;
     while (threads && n_started + 1 < n &&
            phema_thread_start(&threads[n_started], work, trial) == 0)
@@ -284,7 +285,7 @@ static double measure(struct trial *trial)
     free(threads);
     double bytes =
         (double)atomic_load(&trial->n_done) * (double)trial->n_inputs * (double)trial->tile_bytes;
-    return bytes / (clock_now_s() - start);
+    return bytes / (phema_clock_s() - start);
 }
 
 PHEMA_FALLIBLE measure_sum_rate(double *inputs_per_s, const struct run *run,

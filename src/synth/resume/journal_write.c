@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "input_digests.h"
+#include "phema/clock.h"
 #include "phema/strbuf.h"
 #include "phema/writer.h"
 #include "run_threads.h"
@@ -74,7 +75,7 @@ PHEMA_FALLIBLE journal_writer_open(struct journal_writer **out, const struct run
         return phema_fail_memory(err);
     progress->run = run;
     progress->is_said = calloc(run->plan->series->n_tensors + 1, 1);
-    progress->start_s = clock_now_s();
+    progress->start_s = phema_clock_s();
     (void)pthread_mutex_init(&progress->lock, NULL);
     if (!progress->is_said) {
         journal_writer_close(progress);
@@ -331,7 +332,7 @@ static void keep_outputs(struct journal_writer *progress)
 PHEMA_FALLIBLE journal_writer_write(struct journal_writer *progress, bool is_last,
                                     struct phema_error *err)
 {
-    double now_s = clock_now_s();
+    double now_s = phema_clock_s();
     if (!is_last && now_s < progress->next_s)
         return PHEMA_OK;
     (void)pthread_mutex_lock(&progress->lock);
