@@ -33,7 +33,6 @@ for module in "${!may_use[@]}"; do
         home[$header]=$module
     done
     [ -d "src/$module" ] || fail "CMakeLists.txt: there is no src/$module"
-    [ -e "src/$module/README.md" ] || fail "src/$module has no README.md"
 done
 for header in include/phema/*.h; do
     [ -n "${home[$(basename "$header" .h)]-}" ] || fail "$header belongs to no module"
