@@ -77,6 +77,8 @@ only_in 'cairo.*' src/plot/cairo.c
 only_in 'cuda|cublas|cusolver' src/gpu/cuda/cublas.c src/gpu/cuda/kernels.cu src/gpu/cuda/runtime.c \
     src/gpu/cuda/cusolver.c
 only_in 'dlfcn\.h' src/base/library.c
+grep -nE 'PHEMA_FORM_' -r src --include='*.[ch]' | grep -v '^src/output/' &&
+    fail "only src/output compares output forms: others read phema_output_traits"
 grep -nE '^\s*(abort|exit|_exit)\(' -r src --include='*.c' | grep -v '^src/base/cleanup.c' &&
     fail "only main ends the program"
 grep -nE '\.\./shared' -r . --include='*' --exclude-dir=.git --exclude-dir=build \

@@ -1,4 +1,4 @@
-/* output.h - the outputs of a plan: form, files, place of every tensor, and provenance. */
+/* output.h - the outputs of a plan: form, files, the place of every tensor, and provenance. */
 #ifndef PHEMA_OUTPUT_H
 #define PHEMA_OUTPUT_H
 
@@ -16,7 +16,7 @@ enum phema_output_form {
 /* A file of tensors. */
 struct phema_output_file {
     char *name;      /* in the directory of a sharded output; NULL: the output itself */
-    uint8_t *header; /* data begin behind it; NULL in a template */
+    uint8_t *header; /* data begin after it; NULL in a copy, where header_size is 0 */
     size_t header_size;
     uint64_t size_bytes;
 };
@@ -26,43 +26,42 @@ struct phema_output {
     struct phema_output_file *files;
     size_t n_files;
     uint64_t size_bytes; /* of all files */
-    /* [n_tensors] where each tensor goes: offset + shift behind the header of its file; shared */
+    /* [n_tensors] the place of each tensor: offset + shift after the header of its file; shared */
     const struct phema_tensor_location *places;
     uint64_t shift;
-    const struct phema_checkpoint *template; /* what it begins as: borrowed; NULL for new files */
-    char *sidecar; /* text of PATH.json, the provenance, where it does not go into the file */
-    /* [n_digests] where in the header of the first file, or in that text, the digits stand by which
-     * the data of each snapshot that the target may use are known again: zeros until they have been
-     * read; none where that is not wanted */
-    size_t *digests_at;
+    const struct phema_checkpoint *template; /* the output begins as its copy; borrowed, or NULL */
+    char *sidecar; /* text of PATH.json, the provenance of a copy; NULL: in the header, or none */
+    /* [n_digests] offsets in the sidecar, or else in the header of the first file: the digits of
+     * the data digest of each snapshot that the target may use. They are zeros until all data are
+     * read. n_digests 0: without hashes_inputs */
+    size_t *digest_offsets;
     size_t n_digests;
 };
 
-/* It costs a few percent of a run whose snapshots are in the page cache (docs/speed.md). */
+/* Hashing costs a few percent of a run whose snapshots are in the page cache (docs/speed.md). */
 #define PHEMA_HASHES_INPUTS true
 
 struct phema_outputs_options {
-    const char *out;      /* OUT: file, directory or template */
-    const char *into;     /* the checkpoint that outputs are copies of; NULL: the newest snapshot */
+    const char *out;      /* OUT: a file, a directory, or a template of names */
+    const char *into;     /* the checkpoint to copy; NULL: the newest snapshot */
     const char *key;      /* subtree of --into; NULL: found by the names of the tensors */
-    uint64_t shard_bytes; /* of the tensors of a shard; 0: as the snapshots are sharded, or not */
+    uint64_t shard_bytes; /* of the tensors of a shard; 0: as the newest snapshot */
     int level;            /* of compression, 0: the default */
-    bool is_conversion;   /* no provenance: the checkpoint as it is in another format */
-    /* The provenance says by what all the data that were read of each snapshot are known again. */
-    bool hashes_inputs; /* PHEMA_HASHES_INPUTS unless the user says */
+    bool is_conversion;   /* the checkpoint itself in another format; no provenance */
+    bool hashes_inputs;   /* provenance identifies the data read; default PHEMA_HASHES_INPUTS */
     struct phema_checkpoint_options checkpoint;
     bool has_dtype;          /* --dtype other than same */
     enum phema_dtype dtype;  /* of averaged floats; integers and bookkeeping keep theirs */
     const char *accumulator; /* for the provenance: "auto" */
-    /* The command that makes an output alone, without its target and without what cannot change the
-     * bytes (threads, messages); shell-quoted. */
+    /* The command that makes one output, without its target and without options that cannot change
+     * the bytes (threads, messages); shell-quoted. */
     const char *command_options;
 };
 
-/* A file of a sharded output that holds no tensors: the index, or one that is copied. */
+/* A file of a sharded output without tensors: the index, or a copied file. */
 struct phema_side_file {
     char *name;
-    char *source; /* path; NULL: it is the text */
+    char *source; /* path of the file to copy; NULL: the contents are text */
     char *text;
 };
 
@@ -71,52 +70,68 @@ struct phema_outputs {
     struct phema_output *items; /* [plan->m] */
     size_t m;
     enum phema_dtype *dtypes;             /* [series->n_tensors] as written */
-    struct phema_tensor_location *places; /* [series->n_tensors] the same in every output, unless
-                                   templates differ */
+    struct phema_tensor_location *places; /* [series->n_tensors] of all outputs that are not
+                                             copies of a snapshot */
     struct phema_side_file *side_files;   /* [n_side_files] of every sharded output */
     size_t n_side_files;
     struct phema_checkpoint **templates; /* [n_templates] */
     size_t n_templates;
     const char *into_key; /* the subtree of --into that is replaced, "" for all; or NULL */
-    bool *is_replaced;    /* [series->n_tensors] in copies, where the others stay; else NULL */
-    bool is_in_order;     /* some element has several places or names in a template: the last one
-                             written stays, so that one thread writes */
+    bool *is_replaced;    /* [series->n_tensors] in copies, where other tensors stay; else NULL */
+    bool is_in_order;     /* an element has several places or names in a template: the last one
+                             written stays, so one thread writes all, in order */
     int level;            /* of compression */
-    char *made_directory; /* what has to be made for the outputs; NULL otherwise */
+    char *made_directory; /* the directory to create for the outputs; NULL: it exists */
     struct phema_arena memory;
 };
 
-/* Names and headers of every output, with provenance.
- * PHEMA_ERR_USAGE   OUT does not fit the targets, or asks for a format that is not written
- * PHEMA_ERR_OUTPUT  two targets have one name; a dtype that safetensors does not have */
+/* Plans paths, headers, places and provenance of every output.
+ * PHEMA_ERR_USAGE   OUT does not fit the targets, names two of them alike, or has the extension of
+ *                   a format that cannot be written
+ * PHEMA_ERR_INPUTS  a copy would change other tensors, or is not of the same model
+ * PHEMA_ERR_OUTPUT  safetensors does not have a dtype, or the index would be too large to read */
 PHEMA_FALLIBLE phema_outputs_make(struct phema_outputs *out, const struct phema_plan *plan,
                                   const struct phema_outputs_options *options,
                                   struct phema_error *err);
 void phema_outputs_clear(struct phema_outputs *outputs);
 
-/* What each thread of a run holds for the data of snapshots to be known again: with more snapshots,
- * times rules and two, nothing is kept of them. Eight MiB. */
+/* What a form can do: a row of the table in src/output/forms.c. Code outside src/output reads these
+ * fields and never compares with PHEMA_FORM_*. */
+struct phema_output_traits {
+    bool is_directory;  /* PATH is a directory of tensor files and side files */
+    bool is_copy;       /* begins as a copy of a checkpoint, in which tensors are replaced */
+    bool is_compressed; /* written plain, and compressed when all tensors are written */
+    bool has_finish;    /* sink_finish reads the output again: to compress it, or for checksums */
+    const char *plain_suffix;    /* tensors are written to PATH, this suffix, and ".partial" */
+    const char *no_parts_reason; /* "PATH is ..." for --part; NULL: processes can write parts */
+};
+
+const struct phema_output_traits *phema_output_traits(const struct phema_outputs *outputs);
+
+/* Digests that each thread of a run can hold: 8 MiB. Above snapshots x (rules + 2) = 2^19, digests
+ * are disabled. */
 #define PHEMA_MAX_DIGESTS ((size_t)1 << 19)
 
-/* When all was read: the digits into header or text. sums: [n_digests] */
-void phema_output_put_digests(struct phema_output *output, const struct phema_hash_sum *sums);
+/* Writes the digits of the digests into header or sidecar text, when all data have been read.
+ * sums: [n_digests] */
+void phema_output_set_digests(struct phema_output *output, const struct phema_hash_sum *sums);
 
-/* An output that is there already needs not be made: it and its target leave plan and outputs. */
-void phema_outputs_leave_out(struct phema_outputs *outputs, struct phema_plan *plan, size_t output);
+/* Removes an output and its target from plan and outputs: it exists already. */
+void phema_outputs_remove(struct phema_outputs *outputs, struct phema_plan *plan, size_t output);
 
-/* ---- What an output says of how it was made ---- */
+/* ---- Provenance of an existing output ---- */
 
 struct phema_provenance_input {
     const char *file; /* label of the snapshot */
     double weight;
-    /* as the snapshot had them; NaN and NULL where the row says nothing */
+    /* values of the snapshot; NaN and NULL where the row has none */
     double time, sigma_rel, gamma;
     const char *spec;      /* of other shapes than power */
-    uint64_t update_every; /* 1: not said */
+    uint64_t update_every; /* 1 where the row has none */
     uint64_t bytes;
-    const char *digest;             /* NULL: made by a version that did not identify its inputs */
-    bool has_data_sum;              /* of all inputs or of none */
-    struct phema_hash_sum data_sum; /* of all that was read of it */
+    const char *digest;             /* NULL: the version that made it did not identify its inputs */
+    bool has_data_sum;              /* all inputs have one, or none */
+    struct phema_hash_sum data_sum; /* of all data that were read of the snapshot */
 };
 
 struct phema_provenance_rule {
@@ -129,58 +144,61 @@ struct phema_provenance_rule {
 struct phema_provenance {
     struct phema_checkpoint *checkpoint; /* the output */
     const char *program, *command, *accumulator;
-    double time, sigma_rel, gamma; /* of the target, NaN where there is none */
-    const char *spec;              /* likewise NULL */
+    double time, sigma_rel, gamma; /* of the target; NaN: absent */
+    const char *spec;              /* of the target; NULL: absent */
     struct phema_provenance_input *inputs;
     size_t n_inputs;
     struct phema_provenance_rule *rules;
     size_t n_rules;
-    struct phema_arena memory; /* all of it */
+    struct phema_arena memory; /* of all strings and arrays above */
 };
 
-/* Opens an output and reads its provenance, from PATH.json where that is there, else from its
- * metadata. Nothing that it names is opened.
- * PHEMA_ERR_FILE    it cannot be read, or the provenance is damaged
- * PHEMA_ERR_INPUTS  it has none */
+/* Opens an output and reads its provenance: from PATH.json where that exists, else from the
+ * metadata of the checkpoint. No file that the provenance names is opened.
+ * PHEMA_ERR_FILE    the output cannot be read, or its provenance is damaged
+ * PHEMA_ERR_INPUTS  the output has no provenance */
 PHEMA_FALLIBLE phema_provenance_open(struct phema_provenance **out, const char *path,
                                      const struct phema_checkpoint_options *options,
                                      struct phema_error *err);
-/* Of the provenance alone: checkpoint is NULL. */
+/* Reads a provenance from its JSON text; checkpoint is NULL. */
 PHEMA_FALLIBLE phema_provenance_parse(struct phema_provenance **out, struct phema_span text,
                                       struct phema_error *err);
-void phema_provenance_close(struct phema_provenance *recorded); /* takes NULL */
+void phema_provenance_close(struct phema_provenance *provenance); /* takes NULL */
 
-/* The target of the plan that it was made for; SIZE_MAX when there is none. */
-size_t phema_provenance_target(const struct phema_provenance *recorded,
-                               const struct phema_plan *plan);
+/* The index of the plan's target that the output was made for; SIZE_MAX: no target matches. */
+size_t phema_provenance_find_target(const struct phema_provenance *provenance,
+                                    const struct phema_plan *plan);
 
-/* Whether the snapshots that the target may use, whose series is identified, are those of the
- * record: else PHEMA_ERR_INPUTS names the first that has changed, is missing or was added. Where
- * the record does not identify them, by their names. */
-PHEMA_FALLIBLE phema_provenance_check_inputs(const struct phema_provenance *recorded,
+/* Checks that the snapshots that the target may use are those of the provenance: by name, and by
+ * size and digest where the provenance has them. The series must have fingerprints.
+ * PHEMA_ERR_INPUTS  names the first snapshot that has changed, is missing or was added */
+PHEMA_FALLIBLE phema_provenance_check_inputs(const struct phema_provenance *provenance,
                                              const struct phema_plan *plan, size_t target,
                                              struct phema_error *err);
 
-/* Whether the rows of the inputs, which are those of the plan, and of the rules say what the series
- * says of times and widths: else PHEMA_NO names the row and both values. */
-PHEMA_FALLIBLE phema_provenance_check_rows(const struct phema_provenance *recorded,
+/* Checks that times and widths of inputs and rules in the provenance equal those of the plan. The
+ * inputs must be those of the plan (phema_provenance_check_inputs).
+ * PHEMA_NO  names the row and both values */
+PHEMA_FALLIBLE phema_provenance_check_rows(const struct phema_provenance *provenance,
                                            const struct phema_plan *plan, struct phema_error *err);
 
-/* The inputs whose data are not those that were read for the output, by these sums.
- *   changed  out: [n_inputs] their indices
- *   sums     [n_inputs], which identify all of them */
-size_t phema_provenance_changed(size_t *changed, const struct phema_provenance *recorded,
-                                const struct phema_hash_sum *sums);
+/* Finds the inputs whose data differ from those that were read for the output; all inputs must have
+ * data sums. Returns how many differ.
+ *   changed  out: [n_inputs] indices of these inputs
+ *   sums     [n_inputs] of the data as they are now */
+size_t phema_provenance_find_changed(size_t *changed, const struct phema_provenance *provenance,
+                                     const struct phema_hash_sum *sums);
 
-/* Whether weights and rules are those of the record, to the last bit: else PHEMA_NO says what is
- * not. The inputs are. */
-PHEMA_FALLIBLE phema_provenance_check_weights(const struct phema_provenance *recorded,
+/* Checks that weights and rules equal those of the provenance, to the last bit. The inputs must be
+ * those of the plan (phema_provenance_check_inputs).
+ * PHEMA_NO  the message names the difference */
+PHEMA_FALLIBLE phema_provenance_check_weights(const struct phema_provenance *provenance,
                                               const struct phema_plan *plan, size_t target,
                                               struct phema_error *err);
 
-/* The plan becomes what was recorded: one target with those weights. Its rules are those recorded,
- * and so are its inputs. PHEMA_ERR_INPUTS the rules are others */
-PHEMA_FALLIBLE phema_provenance_apply(const struct phema_provenance *recorded,
+/* Reduces the plan to one target, with the weights of the provenance.
+ * PHEMA_ERR_INPUTS  rules or number of snapshots differ from the plan's */
+PHEMA_FALLIBLE phema_provenance_apply(const struct phema_provenance *provenance,
                                       struct phema_plan *plan, size_t target,
                                       struct phema_error *err);
 

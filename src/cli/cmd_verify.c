@@ -178,7 +178,7 @@ static enum phema_status make_plan(struct verifying *verifying, struct phema_err
     if (status)
         return hide_contents(verifying->given, status, err);
     prepared->options.sample = verifying->given->sample;
-    size_t target = phema_provenance_target(recorded, prepared->plan);
+    size_t target = phema_provenance_find_target(recorded, prepared->plan);
     if (target == SIZE_MAX)
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "%s: its provenance has another target than its command",
@@ -296,7 +296,7 @@ static enum phema_status find_changed(struct verifying *verifying, struct phema_
     verifying->changed = calloc(recorded->n_inputs, sizeof(*verifying->changed));
     if (!verifying->changed)
         return phema_fail_memory(err);
-    verifying->n_changed = phema_provenance_changed(verifying->changed, recorded, found->sums);
+    verifying->n_changed = phema_provenance_find_changed(verifying->changed, recorded, found->sums);
     return PHEMA_OK;
 }
 

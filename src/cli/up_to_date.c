@@ -14,7 +14,7 @@ static enum phema_status compare(const struct phema_provenance *recorded,
 {
     const struct phema_plan *plan = prepared->plan;
     const char *path = prepared->outputs.items[output].path;
-    if (phema_provenance_target(recorded, plan) != output)
+    if (phema_provenance_find_target(recorded, plan) != output)
         return phema_fail(err, PHEMA_NO, "is another average");
     if (!recorded->inputs[0].digest)
         return phema_fail(err, PHEMA_NO, "does not say which snapshots it was made of");
@@ -64,7 +64,7 @@ PHEMA_FALLIBLE cli_skip_existing(struct cli_prepared *prepared,
             if (!values->common.is_quiet)
                 cli_say("%s: is up to date", path);
             phema_writer_journal_remove_of(path);
-            phema_outputs_leave_out(outputs, prepared->plan, j);
+            phema_outputs_remove(outputs, prepared->plan, j);
             continue;
         }
         if (status == PHEMA_ERR_RESOURCE)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* copy_checks.c - what replacing tensors in a copy would change along: tensors that share their
- * storage, rows that are one row in the file. */
+/* copy_checks.c - Refuse copies that would change other tensors: those that share storage with a
+ * replaced one, and expanded tensors, whose rows are one row in the file. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,14 +35,15 @@ static int by_offset(const void *a, const void *b)
     return (left->offset > right->offset) - (left->offset < right->offset);
 }
 
-/* A copy of the file's tensors, each with whether it is replaced; other names of one that is
- * replaced are. */
+/* Marks the tensors of the template that are replaced, other names of a replaced tensor as well.
+ *   is_replaced  [n of the template's tensors]
+ *   written      [n_written] the replaced tensors, sorted by offset */
 static void mark_replaced(bool *is_replaced, const struct phema_checkpoint *template,
                           const struct phema_tensor *written, size_t n_written)
 {
     const struct phema_tensor *listed = phema_checkpoint_tensors(template);
     for (size_t t = 0; t < phema_checkpoint_n_tensors(template); t++) {
-        size_t low = 0, high = n_written; /* the first that does not lie before */
+        size_t low = 0, high = n_written; /* the first at this offset or later */
         while (low < high) {
             size_t middle = low + (high - low) / 2;
             if (written[middle].offset < listed[t].offset)
@@ -69,8 +70,9 @@ static enum phema_status fail_overlap(const struct phema_checkpoint *template, c
         is_kept ? "which is not replaced" : "and the snapshots do not all share it alike");
 }
 
-/* Views that overlap get the same averages where all snapshots have them alike, but for elements
- * that are copied in one of them, in a block that is equal in all, and added up in the other. */
+/* Whether all snapshots have the same overlaps: overlapping views then get the same averages. The
+ * exception are elements of a block that is equal in all snapshots: one view copies them, the other
+ * sums them. */
 static bool are_alike(const struct phema_series *series, const struct phema_tensor *written,
                       const size_t *index, size_t n)
 {
@@ -79,7 +81,7 @@ static bool are_alike(const struct phema_series *series, const struct phema_tens
             const struct phema_tensor here = phema_series_tensor_in(series, k, index[x]);
             const struct phema_tensor first = phema_series_tensor_in(series, k, index[0]);
             struct phema_tensor moved = written[x];
-            moved.offset += first.offset - written[0].offset; /* wraps, and back */
+            moved.offset += first.offset - written[0].offset; /* may wrap around, and back */
             moved.dtype = here.dtype;
             if (here.parts || !same_view(&here, &moved))
                 return false;
@@ -118,7 +120,7 @@ static enum phema_status check_overlaps(bool *is_in_order, const struct phema_se
     return status;
 }
 
-/* Rows that are one and the same in the file must be so in every snapshot. */
+/* A tensor that is expanded in the template must be expanded in every snapshot. */
 static enum phema_status check_expanded(bool *is_in_order, const struct phema_series *series,
                                         const struct phema_checkpoint *template,
                                         const struct phema_tensor *written, size_t i,
@@ -144,9 +146,9 @@ static enum phema_status check_expanded(bool *is_in_order, const struct phema_se
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE template_check(const struct draft *draft, const struct phema_checkpoint *template,
-                              const struct phema_tensor_location *places, uint64_t shift,
-                              struct phema_error *err)
+PHEMA_FALLIBLE copy_check_places(const struct draft *draft, const struct phema_checkpoint *template,
+                                 const struct phema_tensor_location *places, uint64_t shift,
+                                 struct phema_error *err)
 {
     const struct phema_series *series = draft->plan->series;
     struct phema_tensor *written = calloc(series->n_tensors + 1, sizeof(*written));

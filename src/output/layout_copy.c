@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* layout_copy.c - copies of a checkpoint in which tensors are replaced: dtypes and shapes stay,
- * so every place in the file does. What would change a tensor that is to stay is refused. */
+/* layout_copy.c - A copy of a checkpoint with tensors replaced. Dtypes and shapes stay, and so does
+ * every place in the file. A copy that would change another tensor is refused. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,12 +101,17 @@ static enum phema_status use_newest(struct draft *draft, size_t j, struct phema_
     if (!status)
         status = check_name(output->path, template, draft->options, err);
     if (!status)
-        status = template_check(draft, template, snapshot->places, snapshot->shift, err);
+        status = copy_check_places(draft, template, snapshot->places, snapshot->shift, err);
     output->template = template;
     return status;
 }
 
 /* ---- Any checkpoint of the model as the template ---- */
+
+bool outputs_is_counter(const struct phema_series_tensor *entry)
+{
+    return entry->rule == PHEMA_RULE_COPY && strcmp(entry->reason, "bookkeeping") == 0;
+}
 
 static const struct phema_tensor *find_in(const struct phema_checkpoint *template, const char *key,
                                           const struct phema_tensor *tensor)
@@ -122,7 +127,7 @@ static const struct phema_tensor *find_in(const struct phema_checkpoint *templat
     return found;
 }
 
-/* The first tensor that is not below the key; SIZE_MAX when all are. */
+/* The first tensor that the template does not have below the key; SIZE_MAX: it has all. */
 static size_t find_missing(const struct phema_checkpoint *template, const char *key,
                            const struct phema_series *series)
 {
@@ -133,8 +138,7 @@ static size_t find_missing(const struct phema_checkpoint *template, const char *
     return SIZE_MAX;
 }
 
-/* The subtree that holds the model: as asked for, as in the snapshots, or where trainers keep it.
- */
+/* The subtree that holds the model: --key, that of the snapshots, or a usual name. */
 static enum phema_status find_key(const char **out, const struct draft *draft,
                                   const struct phema_checkpoint *template, struct phema_error *err)
 {
@@ -153,9 +157,9 @@ static enum phema_status find_key(const char **out, const struct draft *draft,
                                    "module",
                                    "net",
                                    "state_dict.model"};
-    /* a key that the snapshots do not have was meant for this file */
-    bool is_meant = asked && strcmp(asked, series->key) != 0;
-    for (size_t g = 0; g < (is_meant ? 1 : ARRAY_LEN(guesses)); g++)
+    /* a key that differs from that of the snapshots is meant for this file */
+    bool is_for_file = asked && strcmp(asked, series->key) != 0;
+    for (size_t g = 0; g < (is_for_file ? 1 : ARRAY_LEN(guesses)); g++)
         if (find_missing(template, guesses[g], series) == SIZE_MAX) {
             *out = guesses[g];
             return PHEMA_OK;
@@ -190,10 +194,10 @@ static enum phema_status place_into(struct draft *draft, const struct phema_chec
     bool fits = found && found->rank == tensor->rank && may_hold(found->dtype, tensor->dtype);
     for (unsigned d = 0; fits && d < tensor->rank; d++)
         fits = found->shape[d] == tensor->shape[d];
-    /* counters that trainers keep beside the model, or have cast to float: FILE keeps its own */
-    bool is_left = !found || (!fits && outputs_is_counter(entry));
-    draft->outputs->is_replaced[i] = !is_left && tensor->n_elems > 0;
-    if (is_left)
+    /* FILE keeps its own counters where they are missing, or were cast to float */
+    bool is_kept = !found || (!fits && outputs_is_counter(entry));
+    draft->outputs->is_replaced[i] = !is_kept && tensor->n_elems > 0;
+    if (is_kept)
         return PHEMA_OK;
     size_t first = entry->same_as;
     struct phema_name_buffer shown;
@@ -222,10 +226,11 @@ static enum phema_status use_into(struct draft *draft, struct phema_error *err)
     enum phema_status status = open_template(&template, draft, draft->options->into, err);
     if (!status)
         status = find_key(&key, draft, template, err);
-    if (!status) {
-        outputs->into_key = phema_arena_copy(draft->arena, key, strlen(key));
-        status = outputs->into_key ? PHEMA_OK : phema_fail_memory(err);
-    }
+    if (status)
+        return status;
+    outputs->into_key = phema_arena_copy(draft->arena, key, strlen(key));
+    if (!outputs->into_key)
+        return phema_fail_memory(err);
     for (size_t i = 0; i < draft->plan->series->n_tensors && !status; i++)
         status = place_into(draft, template, key, i, err);
     for (size_t j = 0; j < outputs->m && !status; j++) {
@@ -233,7 +238,7 @@ static enum phema_status use_into(struct draft *draft, struct phema_error *err)
         outputs->items[j].places = outputs->places;
         status = check_name(outputs->items[j].path, template, draft->options, err);
     }
-    return status ? status : template_check(draft, template, outputs->places, 0, err);
+    return status ? status : copy_check_places(draft, template, outputs->places, 0, err);
 }
 
 /* ---- Provenance ---- */
@@ -242,30 +247,48 @@ static enum phema_status write_sidecar(struct draft *draft, size_t j, struct phe
 {
     if (draft->options->is_conversion)
         return PHEMA_OK;
-    struct provenance provenance;
+    struct provenance_metadata provenance;
     enum phema_status status =
-        provenance_make(&provenance, draft->plan, &draft->plan->targets[j], draft->options, err);
+        provenance_write(&provenance, draft->plan, &draft->plan->targets[j], draft->options, err);
     if (status)
         return status;
     struct phema_strbuf text = {0};
     struct phema_json_out out = {.text = &text, .is_pretty = true};
     phema_json_out_open(&out, NULL, '{');
-    size_t n = provenance.n - 1; /* the last is an object by itself */
+    size_t n = provenance.n - 1; /* the last value is an object, not a string */
     for (size_t i = 0; i < n; i++)
         phema_json_out_string(&out, provenance.items[i].key, provenance.items[i].value);
     phema_strbuf_printf(&text, ",\n \"%s\": %s\n}\n", provenance.items[n].key,
                         provenance.items[n].value);
     provenance_clear(&provenance);
     status = phema_strbuf_check(&text, err);
-    if (status)
+    if (status) {
         phema_strbuf_clear(&text);
-    draft->outputs->items[j].sidecar = text.data;
-    return status ? status
-                  : outputs_find_digests(draft, &draft->outputs->items[j], j, text.data, text.size,
-                                         err);
+        return status;
+    }
+    struct phema_output *output = &draft->outputs->items[j];
+    output->sidecar = text.data;
+    return outputs_find_digests(draft, output, j, text.data, text.size, err);
 }
 
-PHEMA_FALLIBLE outputs_lay_out_templates(struct draft *draft, struct phema_error *err)
+static enum phema_status lay_out_copy(struct draft *draft, size_t j, struct phema_error *err)
+{
+    struct phema_output *output = &draft->outputs->items[j];
+    enum phema_status status = draft->options->into ? PHEMA_OK : use_newest(draft, j, err);
+    if (!status)
+        status = write_sidecar(draft, j, err);
+    if (status)
+        return status;
+    output->files = calloc(1, sizeof(*output->files));
+    if (!output->files)
+        return phema_fail_memory(err);
+    output->n_files = 1;
+    output->size_bytes = phema_file_span(phema_checkpoint_file(output->template, 0)).size;
+    output->files[0].size_bytes = output->size_bytes;
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE outputs_lay_out_copies(struct draft *draft, struct phema_error *err)
 {
     struct phema_outputs *outputs = draft->outputs;
     if (draft->options->has_dtype)
@@ -277,25 +300,12 @@ PHEMA_FALLIBLE outputs_lay_out_templates(struct draft *draft, struct phema_error
     outputs->is_replaced = calloc(series->n_tensors + 1, sizeof(*outputs->is_replaced));
     if (!outputs->is_replaced)
         return phema_fail_memory(err);
-    /* the newest snapshot holds what is copied from it already */
+    /* tensors copied from the newest snapshot are in the template already */
     for (size_t i = 0; i < series->n_tensors; i++)
         outputs->is_replaced[i] =
             series->tensors[i].rule == PHEMA_RULE_AVERAGE && series->tensors[i].tensor.n_elems > 0;
     enum phema_status status = draft->options->into ? use_into(draft, err) : PHEMA_OK;
-    for (size_t j = 0; j < outputs->m && !status; j++) {
-        struct phema_output *output = &outputs->items[j];
-        if (!draft->options->into)
-            status = use_newest(draft, j, err);
-        if (!status)
-            status = write_sidecar(draft, j, err);
-        output->files = status ? NULL : calloc(1, sizeof(*output->files));
-        if (!status && !output->files)
-            status = phema_fail_memory(err);
-        if (status)
-            break;
-        output->n_files = 1;
-        output->files[0].size_bytes = output->size_bytes =
-            phema_file_span(phema_checkpoint_file(output->template, 0)).size;
-    }
+    for (size_t j = 0; j < outputs->m && !status; j++)
+        status = lay_out_copy(draft, j, err);
     return status;
 }

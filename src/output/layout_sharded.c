@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* layout_sharded.c - a directory of safetensors files and their index: the shards of the newest
- * snapshot again, or new ones of a size. Config and tokenizer files beside the newest are copied,
- * so that the directory loads like the one it comes from. */
+/* layout_sharded.c - Shards, index and side files. The shards are those of the newest snapshot, or
+ * new ones of a given size. Config and tokenizer files next to the newest snapshot are copied, so
+ * that the directory loads like that snapshot. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -12,15 +12,15 @@
 #include "outputs.h"
 #include "phema/json.h"
 
-/* Configurations and tokenizers; what is larger is no small file beside the model. */
+/* Limit for copied configurations and tokenizers. */
 #define MAX_SIDE_FILE_BYTES ((off_t)64 << 20)
 
 static const char default_index[] = "model.safetensors.index.json";
 
-/* Which tensor goes into which shard. */
+/* The assignment of tensors to shards. */
 struct sharding {
-    size_t *shard_of; /* [n_tensors] */
-    const char **names;
+    size_t *shard_of;   /* [n_tensors] */
+    const char **names; /* [n] of the shards */
     size_t n;
     const char *index_name;
 };
@@ -31,9 +31,9 @@ static const char *base_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* As the newest snapshot: file f + 1 of the checkpoint is shard f, file 0 its index. */
-static enum phema_status shard_alike(struct sharding *sharding, const struct draft *draft,
-                                     struct phema_error *err)
+/* The shards of the newest snapshot: its file 0 is the index, and file f + 1 becomes shard f. */
+static enum phema_status copy_sharding(struct sharding *sharding, const struct draft *draft,
+                                       struct phema_error *err)
 {
     const struct phema_series *series = draft->plan->series;
     const struct phema_snapshot *snapshot = &series->snapshots[series->n - 1];
@@ -60,7 +60,8 @@ static enum phema_status shard_alike(struct sharding *sharding, const struct dra
     return sharding->index_name ? PHEMA_OK : phema_fail_memory(err);
 }
 
-/* Tensor after tensor, as the newest has them; one that is larger than a shard has its own. */
+/* Fills one shard after another, in the newest snapshot's order of tensors. A tensor that is larger
+ * than a shard gets its own. */
 static enum phema_status shard_by_size(struct sharding *sharding, const struct draft *draft,
                                        struct phema_error *err)
 {
@@ -168,9 +169,9 @@ static enum phema_status add_copy(struct draft *draft, const char *directory, co
     if (asprintf(&path, "%s/%s", directory, name) < 0)
         return phema_fail_memory(err);
     struct stat st;
-    bool is_taken = is_side_file(name) && stat(path, &st) == 0 && S_ISREG(st.st_mode) &&
-                    st.st_size <= MAX_SIDE_FILE_BYTES && strcmp(name, sharding->index_name) != 0;
-    if (!is_taken) {
+    bool is_copied = is_side_file(name) && stat(path, &st) == 0 && S_ISREG(st.st_mode) &&
+                     st.st_size <= MAX_SIDE_FILE_BYTES && strcmp(name, sharding->index_name) != 0;
+    if (!is_copied) {
         free(path);
         return PHEMA_OK;
     }
@@ -189,6 +190,20 @@ static int by_name(const void *a, const void *b)
                   ((const struct phema_side_file *)b)->name);
 }
 
+static enum phema_status add_copies_of(struct draft *draft, const char *directory,
+                                       const struct sharding *sharding, struct phema_error *err)
+{
+    DIR *stream = opendir(directory);
+    if (!stream)
+        return phema_fail(err, PHEMA_ERR_FILE, "%s: cannot be opened: %s", directory,
+                          strerror(errno));
+    enum phema_status status = PHEMA_OK;
+    for (const struct dirent *entry; !status && (entry = readdir(stream));)
+        status = add_copy(draft, directory, entry->d_name, sharding, err);
+    (void)closedir(stream);
+    return status;
+}
+
 static enum phema_status add_copies(struct draft *draft, const struct sharding *sharding,
                                     struct phema_error *err)
 {
@@ -197,20 +212,12 @@ static enum phema_status add_copies(struct draft *draft, const struct sharding *
     struct stat st;
     if (stat(phema_checkpoint_path(draft->newest), &st) || !S_ISDIR(st.st_mode))
         if (strcmp(phema_checkpoint_format(draft->newest), "sharded") != 0)
-            return PHEMA_OK; /* one file among the snapshots: what lies beside it is not its own */
+            return PHEMA_OK; /* files next to one of many snapshots are not its own */
     const char *slash = strrchr(path, '/');
     char *directory = slash ? strndup(path, (size_t)(slash - path)) : strdup(".");
-    DIR *stream = directory ? opendir(directory) : NULL;
-    enum phema_status status = PHEMA_OK;
     if (!directory)
-        status = phema_fail_memory(err);
-    else if (!stream)
-        status =
-            phema_fail(err, PHEMA_ERR_FILE, "%s: cannot be opened: %s", directory, strerror(errno));
-    for (const struct dirent *entry; !status && (entry = readdir(stream));)
-        status = add_copy(draft, directory, entry->d_name, sharding, err);
-    if (stream)
-        (void)closedir(stream);
+        return phema_fail_memory(err);
+    enum phema_status status = add_copies_of(draft, directory, sharding, err);
     free(directory);
     if (draft->outputs->n_side_files > 1)
         qsort(draft->outputs->side_files, draft->outputs->n_side_files,
@@ -218,7 +225,7 @@ static enum phema_status add_copies(struct draft *draft, const struct sharding *
     return status;
 }
 
-/* ---- Together ---- */
+/* ---- All files ---- */
 
 static enum phema_status add_shards(struct draft *draft, size_t output,
                                     const struct sharding *sharding, struct phema_error *err)
@@ -234,25 +241,26 @@ static enum phema_status add_shards(struct draft *draft, size_t output,
         for (size_t i = 0; i < n_tensors; i++)
             if (sharding->shard_of[i] == f)
                 index[n++] = i;
-        if (n == 0) /* all of its tensors are left out */
+        if (n == 0) /* all of its tensors were left out */
             continue;
-        bool is_told = is_first && !draft->options->is_conversion;
-        status = outputs_add_file(draft, &draft->outputs->items[output],
-                                  is_told ? output : SIZE_MAX, sharding->names[f], index, n, err);
+        bool has_provenance = is_first && !draft->options->is_conversion;
+        status =
+            outputs_add_file(draft, &draft->outputs->items[output],
+                             has_provenance ? output : SIZE_MAX, sharding->names[f], index, n, err);
         is_first = false;
     }
     free(index);
     return status;
 }
 
-PHEMA_FALLIBLE outputs_lay_out_shards(struct draft *draft, struct phema_error *err)
+PHEMA_FALLIBLE outputs_lay_out_sharded(struct draft *draft, struct phema_error *err)
 {
     struct sharding sharding = {0};
     sharding.shard_of = calloc(draft->plan->series->n_tensors + 1, sizeof(*sharding.shard_of));
     if (!sharding.shard_of)
         return phema_fail_memory(err);
     enum phema_status status = draft->options->shard_bytes ? shard_by_size(&sharding, draft, err)
-                                                           : shard_alike(&sharding, draft, err);
+                                                           : copy_sharding(&sharding, draft, err);
     for (size_t j = 0; j < draft->outputs->m && !status; j++)
         status = add_shards(draft, j, &sharding, err);
     if (!status)

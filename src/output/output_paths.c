@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* output_paths.c - what form outputs have and what each is called. What OUT ends in says what is
- * written; a directory takes what the snapshots are. */
+/* output_paths.c - OUT to form and file names. The extension of OUT chooses the form; outputs in a
+ * directory get the form of the newest snapshot. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,8 +31,8 @@ static bool find_end(enum phema_output_form *form, const char **end, const char 
     return false;
 }
 
-/* Time and width as names show them: at least seven digits, at least three decimals. */
-static void show_time(char *buffer, size_t size, double time)
+/* Time and width in file names: at least seven digits, at least three decimals. */
+static void format_time(char *buffer, size_t size, double time)
 {
     if (time == floor(time))
         (void)snprintf(buffer, size, "%07.0f", time);
@@ -40,7 +40,7 @@ static void show_time(char *buffer, size_t size, double time)
         (void)snprintf(buffer, size, "%.17g", time);
 }
 
-static void show_sigma(char *buffer, size_t size, double sigma_rel)
+static void format_sigma(char *buffer, size_t size, double sigma_rel)
 {
     if (isnan(sigma_rel)) {
         (void)snprintf(buffer, size, "weights");
@@ -51,33 +51,30 @@ static void show_sigma(char *buffer, size_t size, double sigma_rel)
         if (strtod(buffer, NULL) == sigma_rel)
             return;
     }
-    (void)snprintf(buffer, size, "%.6f", sigma_rel); /* a width that came from a gamma */
+    (void)snprintf(buffer, size, "%.6f", sigma_rel); /* converted from a gamma */
 }
 
-/* {sigma} and {profile} are the same: a width, or what another shape is called. {{ is one brace.
- *   path  out, the caller's, also after a failure */
+/* {sigma} and {profile} both give the width, or the file part of another shape. {{ is one brace.
+ *   path  out: the caller's, also after a failure */
 static enum phema_status fill_template(char **path, const char *template,
                                        const struct phema_target *target, struct phema_error *err)
 {
     char time[64], sigma[64];
-    show_time(time, sizeof(time), target->named_time);
-    show_sigma(sigma, sizeof(sigma), target->sigma_rel);
+    format_time(time, sizeof(time), target->named_time);
+    format_sigma(sigma, sizeof(sigma), target->sigma_rel);
     const char *profile = target->file_part ? target->file_part : sigma;
+    const struct {
+        const char *field, *value;
+    } fields[] = {{"{time}", time}, {"{sigma}", profile}, {"{profile}", profile}, {"{{", "{"}};
     struct phema_strbuf text = {0};
     enum phema_status status = PHEMA_OK;
     for (const char *at = template; *at && !status;) {
-        if (strncmp(at, "{time}", 6) == 0) {
-            phema_strbuf_puts(&text, time);
-            at += 6;
-        } else if (strncmp(at, "{sigma}", 7) == 0) {
-            phema_strbuf_puts(&text, profile);
-            at += 7;
-        } else if (strncmp(at, "{profile}", 9) == 0) {
-            phema_strbuf_puts(&text, profile);
-            at += 9;
-        } else if (strncmp(at, "{{", 2) == 0) {
-            phema_strbuf_append(&text, at, 1);
-            at += 2;
+        size_t f = 0;
+        while (f < ARRAY_LEN(fields) && strncmp(at, fields[f].field, strlen(fields[f].field)) != 0)
+            f++;
+        if (f < ARRAY_LEN(fields)) {
+            phema_strbuf_puts(&text, fields[f].value);
+            at += strlen(fields[f].field);
         } else if (*at == '{') {
             status =
                 phema_fail(err, PHEMA_ERR_USAGE,
@@ -102,8 +99,8 @@ static bool is_directory(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* What a directory of outputs is filled with: the form and end of the newest snapshot. */
-static void find_natural(enum phema_output_form *form, const char **end, const struct draft *draft)
+/* Form and extension of outputs in a directory: those of the newest snapshot. */
+static void choose_form(enum phema_output_form *form, const char **end, const struct draft *draft)
 {
     const char *into = draft->options->into;
     *form = PHEMA_FORM_FRESH;
@@ -125,8 +122,8 @@ static void find_natural(enum phema_output_form *form, const char **end, const s
     }
 }
 
-/* A copy may be called as the file is, whatever that is. */
-static bool ends_alike(const char *out, const char *into)
+/* A copy may have any extension that the copied file has. */
+static bool has_same_extension(const char *out, const char *into)
 {
     const char *end = into ? strrchr(into, '.') : NULL;
     return end && !strchr(end, '/') && phema_ends_with(out, end);
@@ -140,7 +137,7 @@ static enum phema_status fail_unclear(const char *out, struct phema_error *err)
                       out);
 }
 
-/* OUT as a template of names for every target; *directory: whether it is one that holds them. */
+/* OUT as a template of the names of all targets; sets the form. */
 static enum phema_status choose_template(struct phema_strbuf *template, struct draft *draft,
                                          struct phema_error *err)
 {
@@ -153,7 +150,7 @@ static enum phema_status choose_template(struct phema_strbuf *template, struct d
     bool is_template = strchr(out, '{') != NULL;
     bool is_slashed = out[size - 1] == '/';
     bool is_file = !is_slashed && !is_directory(out) &&
-                   (find_end(form, &end, out) || ends_alike(out, options->into));
+                   (find_end(form, &end, out) || has_same_extension(out, options->into));
     if (options->into && options->shard_bytes)
         return phema_fail(
             err, PHEMA_ERR_USAGE,
@@ -169,7 +166,7 @@ static enum phema_status choose_template(struct phema_strbuf *template, struct d
             "and {time} into it",
             out, m);
     if (!is_file)
-        find_natural(form, &end, draft);
+        choose_form(form, &end, draft);
     if (options->is_conversion && (is_template || (!is_file && *form != PHEMA_FORM_SHARDED)))
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "%s: --convert writes one checkpoint; end OUT in what it is to be, such "
@@ -182,7 +179,7 @@ static enum phema_status choose_template(struct phema_strbuf *template, struct d
     while (is_sharded && size > 1 && out[size - 1] == '/')
         size--;
     phema_strbuf_append(template, out, size);
-    /* one sharded checkpoint is OUT itself; all else in a directory has names */
+    /* one sharded checkpoint is OUT itself; other outputs in a directory need names */
     if (!is_file && !is_template && !(is_sharded && m == 1))
         phema_strbuf_printf(template, "%sphema-{time}-{sigma}%s", out[size - 1] == '/' ? "" : "/",
                             end);
@@ -191,7 +188,7 @@ static enum phema_status choose_template(struct phema_strbuf *template, struct d
     return phema_strbuf_check(template, err);
 }
 
-/* The directory that has to be made for the outputs, when it is not there. */
+/* The directory to create for the outputs, where it does not exist. */
 static enum phema_status find_directory(struct draft *draft, const char *template,
                                         struct phema_error *err)
 {
@@ -210,25 +207,30 @@ static enum phema_status find_directory(struct draft *draft, const char *templat
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE outputs_name(struct draft *draft, struct phema_error *err)
+static enum phema_status check_distinct(const struct phema_outputs *outputs,
+                                        struct phema_error *err)
+{
+    for (size_t j = 1; j < outputs->m; j++)
+        for (size_t i = 0; i < j; i++)
+            if (strcmp(outputs->items[i].path, outputs->items[j].path) == 0)
+                return phema_fail(err, PHEMA_ERR_USAGE,
+                                  "%s: is the name of two targets; put {sigma} and {time} into OUT",
+                                  outputs->items[i].path);
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE outputs_set_paths(struct draft *draft, struct phema_error *err)
 {
     struct phema_outputs *outputs = draft->outputs;
-    const struct phema_plan *plan = draft->plan;
     struct phema_strbuf template = {0};
     enum phema_status status = choose_template(&template, draft, err);
     if (!status)
         status = find_directory(draft, template.data, err);
-    for (size_t j = 0; !status && j < plan->m; j++)
-        status = fill_template(&outputs->items[j].path, template.data, &plan->targets[j], err);
+    for (size_t j = 0; j < outputs->m && !status; j++)
+        status =
+            fill_template(&outputs->items[j].path, template.data, &draft->plan->targets[j], err);
     phema_strbuf_clear(&template);
-    for (size_t j = 1; !status && j < plan->m; j++)
-        for (size_t i = 0; !status && i < j; i++)
-            if (strcmp(outputs->items[i].path, outputs->items[j].path) == 0)
-                status =
-                    phema_fail(err, PHEMA_ERR_USAGE,
-                               "%s: is the name of two targets; put {sigma} and {time} into OUT",
-                               outputs->items[i].path);
-    if (!status && draft->options->into)
+    if (draft->options->into)
         outputs->form = PHEMA_FORM_TEMPLATE;
-    return status;
+    return status ? status : check_distinct(outputs, err);
 }

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* outputs.c - what each output is called and where every tensor lies in it, before anything is
- * read. All of it follows from the plan: the same plan gives the same bytes. */
+/* outputs.c - Paths, files and tensor places of every output, before any data is read. All of it
+ * follows from the plan: the same plan gives the same bytes. */
 #include "outputs.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-bool outputs_is_counter(const struct phema_series_tensor *entry)
-{
-    return entry->rule == PHEMA_RULE_COPY && strcmp(entry->reason, "bookkeeping") == 0;
-}
 
 static enum phema_dtype dtype_written(const struct phema_series_tensor *entry,
                                       const struct phema_outputs_options *options)
@@ -40,16 +35,19 @@ static enum phema_status set_tensors(struct draft *draft, struct phema_error *er
 
 static enum phema_status lay_out(struct draft *draft, struct phema_error *err)
 {
-    switch (draft->outputs->form) {
-    case PHEMA_FORM_SHARDED:
-        return outputs_lay_out_shards(draft, err);
-    case PHEMA_FORM_TEMPLATE:
-        return outputs_lay_out_templates(draft, err);
-    case PHEMA_FORM_FRESH:
-    case PHEMA_FORM_COMPRESSED:
-        break;
-    }
-    return outputs_lay_out_fresh(draft, err);
+    const struct phema_output_traits *form = phema_output_traits(draft->outputs);
+    if (form->is_directory)
+        return outputs_lay_out_sharded(draft, err);
+    return form->is_copy ? outputs_lay_out_copies(draft, err)
+                         : outputs_lay_out_safetensors(draft, err);
+}
+
+static enum phema_status fill_outputs(struct draft *draft, struct phema_error *err)
+{
+    enum phema_status status = outputs_set_paths(draft, err);
+    if (!status)
+        status = set_tensors(draft, err);
+    return status ? status : lay_out(draft, err);
 }
 
 PHEMA_FALLIBLE phema_outputs_make(struct phema_outputs *out, const struct phema_plan *plan,
@@ -58,26 +56,24 @@ PHEMA_FALLIBLE phema_outputs_make(struct phema_outputs *out, const struct phema_
 {
     const struct phema_series *series = plan->series;
     struct phema_outputs outputs = {.m = plan->m, .level = options->level};
+    outputs.items = calloc(plan->m ? plan->m : 1, sizeof(*outputs.items));
+    if (!outputs.items)
+        return phema_fail_memory(err);
     struct phema_outputs_options used = *options;
     used.hashes_inputs = options->hashes_inputs && !options->is_conversion &&
                          plan->n_rules + 2 <= PHEMA_MAX_DIGESTS / series->n;
-    struct draft draft = {
-        .outputs = &outputs, .plan = plan, .options = &used, .arena = &outputs.memory};
-    struct phema_checkpoint *newest = NULL;
     struct phema_checkpoint_options opening = options->checkpoint;
     opening.alike = series->snapshots[0].checkpoint; /* its tensors are listed in the series */
-    outputs.items = calloc(plan->m ? plan->m : 1, sizeof(*outputs.items));
-    enum phema_status status = outputs.items ? PHEMA_OK : phema_fail_memory(err);
+    struct phema_checkpoint *newest = NULL;
+    enum phema_status status =
+        phema_checkpoint_open(&newest, series->snapshots[series->n - 1].path, &opening, err);
+    struct draft draft = {.outputs = &outputs,
+                          .plan = plan,
+                          .options = &used,
+                          .newest = newest,
+                          .arena = &outputs.memory};
     if (!status)
-        status =
-            phema_checkpoint_open(&newest, series->snapshots[series->n - 1].path, &opening, err);
-    draft.newest = newest;
-    if (!status)
-        status = outputs_name(&draft, err);
-    if (!status)
-        status = set_tensors(&draft, err);
-    if (!status)
-        status = lay_out(&draft, err);
+        status = fill_outputs(&draft, err);
     phema_checkpoint_close(newest);
     free(draft.tensors);
     if (status) {
@@ -96,18 +92,18 @@ static void clear_output(struct phema_output *output)
     }
     free(output->files);
     free(output->sidecar);
-    free(output->digests_at);
+    free(output->digest_offsets);
     free(output->path);
 }
 
-void phema_outputs_leave_out(struct phema_outputs *outputs, struct phema_plan *plan, size_t output)
+void phema_outputs_remove(struct phema_outputs *outputs, struct phema_plan *plan, size_t output)
 {
     clear_output(&outputs->items[output]);
     free(plan->targets[output].solution.weights);
-    size_t n_behind = outputs->m - output - 1;
+    size_t n_after = outputs->m - output - 1;
     memmove(&outputs->items[output], &outputs->items[output + 1],
-            n_behind * sizeof(*outputs->items));
-    memmove(&plan->targets[output], &plan->targets[output + 1], n_behind * sizeof(*plan->targets));
+            n_after * sizeof(*outputs->items));
+    memmove(&plan->targets[output], &plan->targets[output + 1], n_after * sizeof(*plan->targets));
     outputs->m--;
     plan->m--;
 }

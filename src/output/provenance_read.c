@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* provenance_read.c - the provenance of an output, read again: nothing in it is believed before it
- * was looked at, and nothing that it names is opened here. */
+/* provenance_read.c - Parse the provenance of an output and compare it with a plan. Its contents
+ * are unchecked input, and no file that it names is opened here. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,18 +10,18 @@
 #include "phema/output.h"
 #include "provenance_write.h"
 
-/* A provenance has a line for each snapshot: far less than this, and what is more is none. */
+/* A provenance has one line for each snapshot; larger files are no provenance. */
 #define MAX_TEXT ((size_t)64 << 20)
 
 /* ---- Reading ---- */
 
-static const char *keep(struct phema_provenance *recorded, const struct phema_json *value)
+static const char *copy_string(struct phema_provenance *provenance, const struct phema_json *value)
 {
     size_t size = 0;
     const char *text = phema_json_string(value, &size);
     if (!text || strlen(text) != size) /* a NUL inside */
         return NULL;
-    return phema_arena_copy(&recorded->memory, text, size);
+    return phema_arena_copy(&provenance->memory, text, size);
 }
 
 static double number_or_nan(const struct phema_json *value)
@@ -41,12 +42,12 @@ static bool read_sum(struct phema_hash_sum *sum, const struct phema_json *value)
     return text && strlen(text) == size && phema_hash_sum_read(sum, text);
 }
 
-static enum phema_status read_input(struct phema_provenance *recorded, size_t k,
+static enum phema_status read_input(struct phema_provenance *provenance, size_t k,
                                     const struct phema_json *value, struct phema_error *err)
 {
-    struct phema_provenance_input *input = &recorded->inputs[k];
-    input->file = phema_json_path(&recorded->memory, value, "file");
-    input->digest = keep(recorded, phema_json_get(value, "xxh3"));
+    struct phema_provenance_input *input = &provenance->inputs[k];
+    input->file = phema_json_path(&provenance->memory, value, "file");
+    input->digest = copy_string(provenance, phema_json_get(value, "xxh3"));
     bool is_whole =
         input->file && is_finite_number(&input->weight, phema_json_get(value, "weight")) &&
         (!input->digest || phema_json_u64(&input->bytes, phema_json_get(value, "bytes")));
@@ -57,52 +58,53 @@ static enum phema_status read_input(struct phema_provenance *recorded, size_t k,
     input->time = number_or_nan(phema_json_get(value, "time"));
     input->sigma_rel = number_or_nan(phema_json_get(value, "sigma_rel"));
     input->gamma = number_or_nan(phema_json_get(value, "gamma"));
-    input->spec = phema_json_path(&recorded->memory, value, "profile");
+    input->spec = phema_json_path(&provenance->memory, value, "profile");
     if (!phema_json_u64(&input->update_every, phema_json_get(value, "update_every")))
         input->update_every = 1;
     const struct phema_json *data = phema_json_get(value, PROVENANCE_DATA_DIGEST);
     input->has_data_sum = data != NULL;
     if ((data && !read_sum(&input->data_sum, data)) ||
-        input->has_data_sum != recorded->inputs[0].has_data_sum)
+        input->has_data_sum != provenance->inputs[0].has_data_sum)
         return phema_fail(err, PHEMA_ERR_FILE,
                           "snapshot %zu: expected 32 hexadecimal digits as its %s", k + 1,
                           PROVENANCE_DATA_DIGEST);
     return PHEMA_OK;
 }
 
-static enum phema_status read_inputs(struct phema_provenance *recorded,
+static enum phema_status read_inputs(struct phema_provenance *provenance,
                                      const struct phema_json *list, struct phema_error *err)
 {
     size_t n = phema_json_length(list);
     if (!list || phema_json_type(list) != PHEMA_JSON_ARRAY || n == 0)
         return phema_fail(err, PHEMA_ERR_FILE, "expected a list of snapshots");
-    recorded->inputs = phema_arena_array(&recorded->memory, n, sizeof(*recorded->inputs));
-    if (!recorded->inputs)
+    provenance->inputs = phema_arena_array(&provenance->memory, n, sizeof(*provenance->inputs));
+    if (!provenance->inputs)
         return phema_fail_memory(err);
-    recorded->n_inputs = n;
+    provenance->n_inputs = n;
     enum phema_status status = PHEMA_OK;
     for (size_t k = 0; k < n && !status; k++)
-        status = read_input(recorded, k, phema_json_at(list, k), err);
+        status = read_input(provenance, k, phema_json_at(list, k), err);
     return status;
 }
 
-static enum phema_status read_rule(struct phema_provenance *recorded, size_t r,
+static enum phema_status read_rule(struct phema_provenance *provenance, size_t r,
                                    const struct phema_json *value, struct phema_error *err)
 {
-    struct phema_provenance_rule *rule = &recorded->rules[r];
+    struct phema_provenance_rule *rule = &provenance->rules[r];
     const struct phema_json *weights = phema_json_get(value, "weights");
-    rule->pattern = keep(recorded, phema_json_get(value, "pattern"));
+    rule->pattern = copy_string(provenance, phema_json_get(value, "pattern"));
     rule->is_copy = phema_json_boolean(phema_json_get(value, "copy"));
     rule->sigma_rel = number_or_nan(phema_json_get(value, "sigma_rel"));
     rule->gamma = number_or_nan(phema_json_get(value, "gamma"));
     bool is_whole = rule->pattern != NULL;
     if (is_whole && !rule->is_copy) {
-        rule->weights = phema_arena_array(&recorded->memory, recorded->n_inputs, sizeof(double));
+        rule->weights =
+            phema_arena_array(&provenance->memory, provenance->n_inputs, sizeof(double));
         if (!rule->weights)
             return phema_fail_memory(err);
         is_whole = weights && phema_json_type(weights) == PHEMA_JSON_ARRAY &&
-                   phema_json_length(weights) == recorded->n_inputs;
-        for (size_t k = 0; is_whole && k < recorded->n_inputs; k++)
+                   phema_json_length(weights) == provenance->n_inputs;
+        for (size_t k = 0; is_whole && k < provenance->n_inputs; k++)
             is_whole = is_finite_number(&rule->weights[k], phema_json_at(weights, k));
     }
     if (!is_whole)
@@ -111,7 +113,7 @@ static enum phema_status read_rule(struct phema_provenance *recorded, size_t r,
     return PHEMA_OK;
 }
 
-static enum phema_status read_rules(struct phema_provenance *recorded,
+static enum phema_status read_rules(struct phema_provenance *provenance,
                                     const struct phema_json *list, struct phema_error *err)
 {
     size_t n = phema_json_length(list);
@@ -119,56 +121,56 @@ static enum phema_status read_rules(struct phema_provenance *recorded,
         return PHEMA_OK;
     if (phema_json_type(list) != PHEMA_JSON_ARRAY)
         return phema_fail(err, PHEMA_ERR_FILE, "expected a list of rules");
-    recorded->rules = phema_arena_array(&recorded->memory, n + 1, sizeof(*recorded->rules));
-    if (!recorded->rules)
+    provenance->rules = phema_arena_array(&provenance->memory, n + 1, sizeof(*provenance->rules));
+    if (!provenance->rules)
         return phema_fail_memory(err);
-    recorded->n_rules = n;
+    provenance->n_rules = n;
     enum phema_status status = PHEMA_OK;
     for (size_t r = 0; r < n && !status; r++)
-        status = read_rule(recorded, r, phema_json_at(list, r), err);
+        status = read_rule(provenance, r, phema_json_at(list, r), err);
     return status;
 }
 
-/* What --accumulate takes. */
+/* The values of --accumulate. */
 static bool is_precision(const char *accumulator)
 {
     return strcmp(accumulator, "auto") == 0 || strcmp(accumulator, "f64") == 0 ||
            strcmp(accumulator, "f32") == 0;
 }
 
-static enum phema_status read_record(struct phema_provenance *recorded,
+static enum phema_status read_record(struct phema_provenance *provenance,
                                      const struct phema_json *record, struct phema_error *err)
 {
     uint64_t version = 0;
     const struct phema_json *target = phema_json_get(record, "target");
     if (!phema_json_u64(&version, phema_json_get(record, "version")) || version != 1)
         return phema_fail(err, PHEMA_ERR_FILE, "expected version 1");
-    recorded->program = keep(recorded, phema_json_get(record, "program"));
-    recorded->command = phema_json_path(&recorded->memory, record, "command");
-    recorded->accumulator = keep(recorded, phema_json_get(record, "accumulate"));
-    if (!recorded->program || !recorded->command || !recorded->accumulator)
+    provenance->program = copy_string(provenance, phema_json_get(record, "program"));
+    provenance->command = phema_json_path(&provenance->memory, record, "command");
+    provenance->accumulator = copy_string(provenance, phema_json_get(record, "accumulate"));
+    if (!provenance->program || !provenance->command || !provenance->accumulator)
         return phema_fail(err, PHEMA_ERR_FILE, "expected program, command and accumulate");
-    if (!is_precision(recorded->accumulator))
+    if (!is_precision(provenance->accumulator))
         return phema_fail(err, PHEMA_ERR_FILE, "expected sums in auto, f64 or f32");
-    recorded->time = number_or_nan(phema_json_get(target, "time"));
-    recorded->sigma_rel = number_or_nan(phema_json_get(target, "sigma_rel"));
-    recorded->gamma = number_or_nan(phema_json_get(target, "gamma"));
-    recorded->spec = phema_json_path(&recorded->memory, target, "spec");
-    enum phema_status status = read_inputs(recorded, phema_json_get(record, "snapshots"), err);
+    provenance->time = number_or_nan(phema_json_get(target, "time"));
+    provenance->sigma_rel = number_or_nan(phema_json_get(target, "sigma_rel"));
+    provenance->gamma = number_or_nan(phema_json_get(target, "gamma"));
+    provenance->spec = phema_json_path(&provenance->memory, target, "spec");
+    enum phema_status status = read_inputs(provenance, phema_json_get(record, "snapshots"), err);
     if (!status)
-        status = read_rules(recorded, phema_json_get(record, "rules"), err);
+        status = read_rules(provenance, phema_json_get(record, "rules"), err);
     return status;
 }
 
-static enum phema_status read_text(struct phema_provenance *recorded, struct phema_span text,
+static enum phema_status read_text(struct phema_provenance *provenance, struct phema_span text,
                                    struct phema_error *err)
 {
     struct phema_json *root = NULL;
     enum phema_status status = phema_json_parse(&root, text, err);
     if (!status) {
-        /* of PATH.json it is a member */
+        /* in PATH.json the provenance is a member */
         const struct phema_json *member = phema_json_get(root, "posthoc_ema.provenance");
-        status = read_record(recorded, member ? member : root, err);
+        status = read_record(provenance, member ? member : root, err);
     }
     phema_json_free(root);
     return status ? phema_fail_in(err, status, "provenance") : PHEMA_OK;
@@ -177,35 +179,62 @@ static enum phema_status read_text(struct phema_provenance *recorded, struct phe
 PHEMA_FALLIBLE phema_provenance_parse(struct phema_provenance **out, struct phema_span text,
                                       struct phema_error *err)
 {
-    struct phema_provenance *recorded = calloc(1, sizeof(*recorded));
-    if (!recorded)
+    struct phema_provenance *provenance = calloc(1, sizeof(*provenance));
+    if (!provenance)
         return phema_fail_memory(err);
-    enum phema_status status = read_text(recorded, text, err);
+    enum phema_status status = read_text(provenance, text, err);
     if (status)
-        phema_provenance_close(recorded);
+        phema_provenance_close(provenance);
     else
-        *out = recorded;
+        *out = provenance;
     return status;
 }
 
-/* What stands beside an output in formats without metadata. */
-static enum phema_status open_beside(struct phema_file **out, const char *path,
-                                     struct phema_error *err)
+/* Opens PATH.json, the provenance of formats without metadata; NULL where it cannot be opened. */
+static enum phema_status open_sidecar(struct phema_file **out, const char *path,
+                                      struct phema_error *err)
 {
-    struct phema_strbuf name = {0};
-    phema_strbuf_printf(&name, "%s.json", path);
-    enum phema_status status = phema_strbuf_check(&name, err);
+    char *name = NULL;
+    if (asprintf(&name, "%s.json", path) < 0)
+        return phema_fail_memory(err);
     struct phema_error ignored = {""};
     struct phema_file *file = NULL;
-    if (!status && phema_file_open(&file, name.data, &ignored) == PHEMA_OK &&
-        phema_file_span(file).size > MAX_TEXT)
+    enum phema_status status = PHEMA_OK;
+    if (phema_file_open(&file, name, &ignored) == PHEMA_OK &&
+        phema_file_span(file).size > MAX_TEXT) {
         status = phema_fail(err, PHEMA_ERR_FILE,
-                            "%s: is larger than 64 MiB, which no provenance is", name.data);
-    phema_strbuf_clear(&name);
-    if (status)
+                            "%s: is larger than 64 MiB, which no provenance is", name);
         phema_file_close(file);
+        file = NULL;
+    }
+    free(name);
+    *out = file;
+    return status;
+}
+
+static enum phema_status read_provenance(struct phema_provenance **out, const char *path,
+                                         const struct phema_checkpoint *checkpoint,
+                                         struct phema_error *err)
+{
+    struct phema_file *sidecar = NULL;
+    enum phema_status status = open_sidecar(&sidecar, path, err);
+    if (status)
+        return status;
+    const char *metadatum = phema_checkpoint_metadatum(checkpoint, "posthoc_ema.provenance");
+    struct phema_span text = {(const uint8_t *)metadatum, metadatum ? strlen(metadatum) : 0};
+    if (sidecar)
+        text = phema_file_span(sidecar);
+    if (!text.data)
+        status =
+            phema_fail(err, PHEMA_ERR_INPUTS,
+                       "%s: says nothing of how it was made, inside or in %s.json; was it made "
+                       "by synth?",
+                       path, path);
     else
-        *out = file;
+        status = phema_provenance_parse(out, text, err);
+    if (status && text.data)
+        status = phema_fail_in(err, status, "%s%s", path, sidecar ? ".json" : "");
+    phema_file_close(sidecar);
     return status;
 }
 
@@ -214,78 +243,60 @@ PHEMA_FALLIBLE phema_provenance_open(struct phema_provenance **out, const char *
                                      struct phema_error *err)
 {
     struct phema_checkpoint *checkpoint = NULL;
-    struct phema_file *beside = NULL;
-    struct phema_provenance *recorded = NULL;
+    struct phema_provenance *provenance = NULL;
     enum phema_status status = phema_checkpoint_open(&checkpoint, path, options, err);
-    if (status)
-        return status;
-    status = open_beside(&beside, path, err);
-    const char *inside = phema_checkpoint_metadatum(checkpoint, "posthoc_ema.provenance");
-    struct phema_span text = {(const uint8_t *)inside, inside ? strlen(inside) : 0};
-    if (beside)
-        text = phema_file_span(beside);
-    if (!status && !text.data)
-        status =
-            phema_fail(err, PHEMA_ERR_INPUTS,
-                       "%s: says nothing of how it was made, inside or in %s.json; was it made "
-                       "by synth?",
-                       path, path);
-    else if (!status) {
-        status = phema_provenance_parse(&recorded, text, err);
-        if (status)
-            status = phema_fail_in(err, status, "%s%s", path, beside ? ".json" : "");
-    }
-    phema_file_close(beside);
+    if (!status)
+        status = read_provenance(&provenance, path, checkpoint, err);
     if (status) {
         phema_checkpoint_close(checkpoint);
         return status;
     }
-    recorded->checkpoint = checkpoint;
-    *out = recorded;
+    provenance->checkpoint = checkpoint;
+    *out = provenance;
     return PHEMA_OK;
 }
 
-void phema_provenance_close(struct phema_provenance *recorded)
+void phema_provenance_close(struct phema_provenance *provenance)
 {
-    if (!recorded)
+    if (!provenance)
         return;
-    phema_checkpoint_close(recorded->checkpoint);
-    phema_arena_clear(&recorded->memory);
-    free(recorded);
+    phema_checkpoint_close(provenance->checkpoint);
+    phema_arena_clear(&provenance->memory);
+    free(provenance);
 }
 
-/* ---- Held against a plan ---- */
+/* ---- Comparison with a plan ---- */
 
 static bool is_same_number(double a, double b)
 {
     return a == b || (isnan(a) && isnan(b));
 }
 
-size_t phema_provenance_target(const struct phema_provenance *recorded,
-                               const struct phema_plan *plan)
+size_t phema_provenance_find_target(const struct phema_provenance *provenance,
+                                    const struct phema_plan *plan)
 {
     for (size_t j = 0; j < plan->m; j++) {
         const struct phema_target *target = &plan->targets[j];
         const char *spec = isnan(target->gamma) ? target->spec : NULL;
-        if (is_same_number(target->time, recorded->time) &&
-            is_same_number(target->sigma_rel, recorded->sigma_rel) &&
-            is_same_number(target->gamma, recorded->gamma) && !spec == !recorded->spec &&
-            (!spec || strcmp(spec, recorded->spec) == 0))
+        if (is_same_number(target->time, provenance->time) &&
+            is_same_number(target->sigma_rel, provenance->sigma_rel) &&
+            is_same_number(target->gamma, provenance->gamma) && !spec == !provenance->spec &&
+            (!spec || strcmp(spec, provenance->spec) == 0))
             return j;
     }
     return SIZE_MAX;
 }
 
-/* Snapshots that the record of a target lists. */
+/* Snapshots that the provenance of a target lists. */
 static size_t n_listed(const struct phema_plan *plan, size_t target)
 {
     return plan->series->n - plan->targets[target].n_left_out;
 }
 
-static bool is_recorded(const struct phema_provenance *recorded, const char *label)
+static bool has_input(const struct phema_provenance *provenance, const char *label)
 {
-    for (size_t k = 0; k < recorded->n_inputs; k++)
-        if (strcmp(recorded->inputs[k].file, label) == 0)
+    for (size_t k = 0; k < provenance->n_inputs; k++)
+        if (strcmp(provenance->inputs[k].file, label) == 0)
             return true;
     return false;
 }
@@ -305,20 +316,20 @@ static enum phema_status check_input(const struct phema_provenance_input *input,
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE phema_provenance_check_inputs(const struct phema_provenance *recorded,
+PHEMA_FALLIBLE phema_provenance_check_inputs(const struct phema_provenance *provenance,
                                              const struct phema_plan *plan, size_t target,
                                              struct phema_error *err)
 {
     const struct phema_snapshot *snapshots = plan->series->snapshots;
-    const struct phema_provenance_input *inputs = recorded->inputs;
+    const struct phema_provenance_input *inputs = provenance->inputs;
     size_t n = n_listed(plan, target);
-    for (size_t k = 0; k < n || k < recorded->n_inputs; k++) {
-        bool is_listed = k < n, is_input = k < recorded->n_inputs;
+    for (size_t k = 0; k < n || k < provenance->n_inputs; k++) {
+        bool is_listed = k < n, is_input = k < provenance->n_inputs;
         if (is_listed && is_input && strcmp(inputs[k].file, snapshots[k].label) == 0) {
             enum phema_status status = check_input(&inputs[k], &snapshots[k], err);
             if (status)
                 return status;
-        } else if (is_listed && !is_recorded(recorded, snapshots[k].label)) {
+        } else if (is_listed && !has_input(provenance, snapshots[k].label)) {
             return phema_fail(err, PHEMA_ERR_INPUTS,
                               "snapshot '%s' was added: it was not there when the average was made",
                               snapshots[k].label);
@@ -330,10 +341,10 @@ PHEMA_FALLIBLE phema_provenance_check_inputs(const struct phema_provenance *reco
     return PHEMA_OK;
 }
 
-/* A number of a row beside the same of the series. */
+/* A number of a row, and its value in the series. */
 struct fact {
     const char *name;
-    double said, is;
+    double recorded, actual;
 };
 
 static const char *fact_format(struct phema_name_buffer *buffer, double value)
@@ -345,11 +356,11 @@ static enum phema_status check_facts(const char *row, const char *name, const ch
                                      const struct fact *facts, size_t n, struct phema_error *err)
 {
     for (size_t i = 0; i < n; i++) {
-        struct phema_name_buffer said, is;
-        if (!is_same_number(facts[i].said, facts[i].is))
+        struct phema_name_buffer recorded, actual;
+        if (!is_same_number(facts[i].recorded, facts[i].actual))
             return phema_fail(err, PHEMA_NO, "%s '%s': the provenance gives %s %s, the %s gives %s",
-                              row, name, facts[i].name, fact_format(&said, facts[i].said), source,
-                              fact_format(&is, facts[i].is));
+                              row, name, facts[i].name, fact_format(&recorded, facts[i].recorded),
+                              source, fact_format(&actual, facts[i].actual));
     }
     return PHEMA_OK;
 }
@@ -375,86 +386,86 @@ static enum phema_status check_row(const struct phema_provenance_input *input,
                       snapshot->label, input->spec ? input->spec : "none", spec ? spec : "none");
 }
 
-PHEMA_FALLIBLE phema_provenance_check_rows(const struct phema_provenance *recorded,
+PHEMA_FALLIBLE phema_provenance_check_rows(const struct phema_provenance *provenance,
                                            const struct phema_plan *plan, struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
-    for (size_t k = 0; k < recorded->n_inputs && !status; k++)
-        status = check_row(&recorded->inputs[k], &plan->series->snapshots[k], err);
-    for (size_t r = 0; r < recorded->n_rules && r < plan->n_rules && !status; r++) {
-        const struct phema_provenance_rule *said = &recorded->rules[r];
+    for (size_t k = 0; k < provenance->n_inputs && !status; k++)
+        status = check_row(&provenance->inputs[k], &plan->series->snapshots[k], err);
+    for (size_t r = 0; r < provenance->n_rules && r < plan->n_rules && !status; r++) {
+        const struct phema_provenance_rule *recorded = &provenance->rules[r];
         const struct phema_plan_rule *rule = &plan->rules[r];
-        const struct fact facts[] = {{"sigma_rel", said->sigma_rel, rule->sigma_rel},
-                                     {"gamma", said->gamma, rule->gamma}};
+        const struct fact facts[] = {{"sigma_rel", recorded->sigma_rel, rule->sigma_rel},
+                                     {"gamma", recorded->gamma, rule->gamma}};
         status = check_facts("rule", rule->expression, "command", facts, ARRAY_LEN(facts), err);
     }
     return status;
 }
 
-size_t phema_provenance_changed(size_t *changed, const struct phema_provenance *recorded,
-                                const struct phema_hash_sum *sums)
+size_t phema_provenance_find_changed(size_t *changed, const struct phema_provenance *provenance,
+                                     const struct phema_hash_sum *sums)
 {
     size_t n = 0;
-    for (size_t k = 0; k < recorded->n_inputs; k++) {
-        const struct phema_hash_sum *before = &recorded->inputs[k].data_sum;
+    for (size_t k = 0; k < provenance->n_inputs; k++) {
+        const struct phema_hash_sum *before = &provenance->inputs[k].data_sum;
         if (before->low != sums[k].low || before->high != sums[k].high)
             changed[n++] = k;
     }
     return n;
 }
 
-static enum phema_status check_rules(const struct phema_provenance *recorded,
+static enum phema_status check_rules(const struct phema_provenance *provenance,
                                      const struct phema_plan *plan, struct phema_error *err)
 {
-    bool are_same = recorded->n_rules == plan->n_rules;
+    bool are_same = provenance->n_rules == plan->n_rules;
     for (size_t r = 0; are_same && r < plan->n_rules; r++)
-        are_same = strcmp(plan->rules[r].expression, recorded->rules[r].pattern) == 0 &&
-                   plan->rules[r].is_copy == recorded->rules[r].is_copy;
+        are_same = strcmp(plan->rules[r].expression, provenance->rules[r].pattern) == 0 &&
+                   plan->rules[r].is_copy == provenance->rules[r].is_copy;
     return are_same ? PHEMA_OK : phema_fail(err, PHEMA_NO, "its rules are others");
 }
 
-static bool are_same_weights(const struct phema_provenance *recorded, const double *weights,
+static bool are_same_weights(const struct phema_provenance *provenance, const double *weights,
                              const double *of_rule)
 {
-    for (size_t k = 0; k < recorded->n_inputs; k++)
-        if (weights[k] != (of_rule ? of_rule[k] : recorded->inputs[k].weight))
+    for (size_t k = 0; k < provenance->n_inputs; k++)
+        if (weights[k] != (of_rule ? of_rule[k] : provenance->inputs[k].weight))
             return false;
     return true;
 }
 
-PHEMA_FALLIBLE phema_provenance_check_weights(const struct phema_provenance *recorded,
+PHEMA_FALLIBLE phema_provenance_check_weights(const struct phema_provenance *provenance,
                                               const struct phema_plan *plan, size_t target,
                                               struct phema_error *err)
 {
     const struct phema_target *wanted = &plan->targets[target];
-    enum phema_status status = check_rules(recorded, plan, err);
-    if (!status && !are_same_weights(recorded, wanted->solution.weights, NULL))
+    enum phema_status status = check_rules(provenance, plan, err);
+    if (!status && !are_same_weights(provenance, wanted->solution.weights, NULL))
         status = phema_fail(err, PHEMA_NO, "its weights are others");
     for (size_t r = 0; r < plan->n_rules && !status; r++)
         if (!plan->rules[r].is_copy &&
-            !are_same_weights(recorded, wanted->ruled[r].weights, recorded->rules[r].weights))
+            !are_same_weights(provenance, wanted->ruled[r].weights, provenance->rules[r].weights))
             status = phema_fail(err, PHEMA_NO, "the weights of its rule '%s' are others",
                                 plan->rules[r].expression);
     return status;
 }
 
-PHEMA_FALLIBLE phema_provenance_apply(const struct phema_provenance *recorded,
+PHEMA_FALLIBLE phema_provenance_apply(const struct phema_provenance *provenance,
                                       struct phema_plan *plan, size_t target,
                                       struct phema_error *err)
 {
-    if (check_rules(recorded, plan, err) || recorded->n_inputs != n_listed(plan, target))
+    if (check_rules(provenance, plan, err) || provenance->n_inputs != n_listed(plan, target))
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "the provenance has other rules or snapshots than its command");
     struct phema_target wanted = plan->targets[target];
-    plan->targets[target] = plan->targets[0]; /* freed with the others */
+    plan->targets[target] = plan->targets[0]; /* freed with the other targets */
     plan->targets[0] = wanted;
     for (; plan->m > 1; plan->m--)
         free(plan->targets[plan->m - 1].solution.weights);
-    for (size_t k = 0; k < recorded->n_inputs; k++)
-        wanted.solution.weights[k] = recorded->inputs[k].weight;
+    for (size_t k = 0; k < provenance->n_inputs; k++)
+        wanted.solution.weights[k] = provenance->inputs[k].weight;
     struct phema_solution *ruled = plan->n_rules ? &plan->ruled[wanted.ruled - plan->ruled] : NULL;
     for (size_t r = 0; r < plan->n_rules; r++)
-        for (size_t k = 0; !plan->rules[r].is_copy && k < recorded->n_inputs; k++)
-            ruled[r].weights[k] = recorded->rules[r].weights[k];
+        for (size_t k = 0; !plan->rules[r].is_copy && k < provenance->n_inputs; k++)
+            ruled[r].weights[k] = provenance->rules[r].weights[k];
     return PHEMA_OK;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* provenance_write.c - see provenance_write.h. */
+/* provenance_write.c - Provenance JSON. */
 #include "provenance_write.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 
 #include "phema/json.h"
 
-/* For a shell: spaces and paths of any kind are in it. */
+/* Quotes a word for a shell. */
 static void write_quoted(struct phema_strbuf *text, const char *word)
 {
     phema_strbuf_puts(text, "'");
@@ -56,7 +56,7 @@ static void write_snapshots(struct phema_json_out *out, const struct phema_plan 
             phema_json_out_u64(out, "update_every", snapshot->profile.update_every);
         phema_json_out_number(out, "weight", target->solution.weights[k]);
         phema_json_out_u64(out, "bytes", phema_snapshot_bytes(snapshot));
-        /* always as long, so that a forecast, which identifies nothing, knows the size */
+        /* a forecast does not compute digests; zeros of the same length keep the size right */
         phema_json_out_string(out, "xxh3",
                               *snapshot->digest ? snapshot->digest : PROVENANCE_NO_DIGEST);
         if (has_data_digests)
@@ -75,7 +75,7 @@ static void write_prediction(struct phema_json_out *out, const struct phema_solu
     phema_json_out_close(out, '}');
 }
 
-/* Weights are of the snapshots above, in their order. */
+/* Weights have the order of "snapshots". */
 static void write_rules(struct phema_json_out *out, const struct phema_plan *plan,
                         const struct phema_target *target)
 {
@@ -102,9 +102,9 @@ static void write_rules(struct phema_json_out *out, const struct phema_plan *pla
     phema_json_out_close(out, ']');
 }
 
-static void write_provenance(struct phema_strbuf *text, const struct phema_plan *plan,
-                             const struct phema_target *target,
-                             const struct phema_outputs_options *options)
+static void write_json(struct phema_strbuf *text, const struct phema_plan *plan,
+                       const struct phema_target *target,
+                       const struct phema_outputs_options *options)
 {
     const struct phema_solution *solution = &target->solution;
     struct phema_strbuf command = {0};
@@ -143,17 +143,18 @@ static void write_provenance(struct phema_strbuf *text, const struct phema_plan 
     phema_strbuf_clear(&command);
 }
 
-static void add(struct provenance *provenance, const char *key, const char *value)
+static void add(struct provenance_metadata *provenance, const char *key, const char *value)
 {
     provenance->items[provenance->n++] =
         (struct phema_metadata){key, value, strlen(key), strlen(value)};
 }
 
-PHEMA_FALLIBLE provenance_make(struct provenance *out, const struct phema_plan *plan,
-                               const struct phema_target *target,
-                               const struct phema_outputs_options *options, struct phema_error *err)
+PHEMA_FALLIBLE provenance_write(struct provenance_metadata *out, const struct phema_plan *plan,
+                                const struct phema_target *target,
+                                const struct phema_outputs_options *options,
+                                struct phema_error *err)
 {
-    *out = (struct provenance){0};
+    *out = (struct provenance_metadata){0};
     add(out, "posthoc_ema.time", phema_number_format(&out->numbers[0], target->time));
     if (!isnan(target->gamma)) {
         add(out, "posthoc_ema.sigma_rel", phema_number_format(&out->numbers[1], target->sigma_rel));
@@ -162,7 +163,7 @@ PHEMA_FALLIBLE provenance_make(struct provenance *out, const struct phema_plan *
         add(out, "posthoc_ema.profile", target->spec);
     }
     add(out, "posthoc_ema.unit", plan->series->unit);
-    write_provenance(&out->text, plan, target, options);
+    write_json(&out->text, plan, target, options);
     enum phema_status status = phema_strbuf_check(&out->text, err);
     if (status) {
         provenance_clear(out);
@@ -172,7 +173,7 @@ PHEMA_FALLIBLE provenance_make(struct provenance *out, const struct phema_plan *
     return PHEMA_OK;
 }
 
-void provenance_clear(struct provenance *provenance)
+void provenance_clear(struct provenance_metadata *provenance)
 {
     phema_strbuf_clear(&provenance->text);
 }

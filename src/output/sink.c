@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-/* sink.c - see sink.h. New files are filled in any order; a compressed one is written plain first
- * and compressed when it is whole; a copy is changed in place and its checksums mended; a directory
- * is published as one. One of several processes fills its part of new files alone. */
+/* sink.c - Write tensors of one output in any order, from any thread; commit. A compressed output
+ * is written plain and compressed when it is complete. A copy is changed in place, and its
+ * checksums are recomputed. A directory is published as a unit. A process that writes a part of the
+ * output fills that part of the files only. */
 #include "phema/sink.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "phema/cleanup.h"
-#include "phema/strbuf.h"
-#include "phema/writer.h"
 #include "sink_internal.h"
 #include "zip_checksum_update.h"
 
 #define DEFAULT_LEVEL 3
+
+/* ---- State ---- */
+
+enum sink_start_state sink_start_state(const struct sink *sink)
+{
+    return sink->start_state;
+}
 
 bool sink_took_over(const struct sink *sink)
 {
@@ -26,23 +32,50 @@ bool sink_took_over(const struct sink *sink)
            (sink->sidecar && phema_writer_took_over(sink->sidecar));
 }
 
+struct phema_writer_journal *sink_journal(const struct sink *sink)
+{
+    return sink->journal;
+}
+
+void sink_keep(struct sink *sink, bool keeps)
+{
+    if (!sink->journal)
+        return;
+    sink->is_kept = keeps;
+    phema_writer_journal_keep(sink->journal, keeps);
+    for (size_t f = 0; f < sink->output->n_files && !sink->part; f++)
+        if (sink->writers[f])
+            phema_writer_keep(sink->writers[f], keeps);
+    if (sink->directory)
+        phema_writer_directory_keep(sink->directory, keeps);
+}
+
+bool sink_is_kept(const struct sink *sink)
+{
+    return sink->is_kept;
+}
+
+uint64_t sink_size_bytes(const struct sink *sink)
+{
+    return sink->size_bytes;
+}
+
 /* ---- Tensors ---- */
 
-PHEMA_FALLIBLE sink_put(struct sink *sink, size_t i, uint64_t first, uint64_t n, const void *data,
-                        uint64_t *sum, struct phema_error *err)
+PHEMA_FALLIBLE sink_write(struct sink *sink, size_t i, uint64_t first, uint64_t n, const void *data,
+                          uint64_t *sum, struct phema_error *err)
 {
     const struct phema_tensor_location *place = &sink->output->places[i];
     if (sink->outputs->is_replaced && !sink->outputs->is_replaced[i])
         return PHEMA_OK;
     enum phema_dtype dtype = sink->outputs->dtypes[i];
-    const struct phema_output_file *file = &sink->output->files[place->file];
-    uint64_t offset = file->header_size + place->offset + sink->output->shift;
+    uint64_t offset = sink_tensor_offset(sink, i);
     size_t size = (size_t)phema_dtype_bytes(dtype, n);
     if (!place->stride)
         offset += phema_dtype_bytes(dtype, first);
     if (!data)
-        return sink_read_back(sink, i, offset, first, n, sum, err);
-    uint64_t hash = sink->sums || sum ? sink_sum(sink, i, offset, first, data, size) : 0;
+        return sink_reread(sink, i, offset, first, n, sum, err);
+    uint64_t hash = sink->sums || sum ? sink_hash(sink, i, offset, first, data, size) : 0;
     if (sink->sums)
         atomic_fetch_add_explicit(&sink->sums[i], hash, memory_order_relaxed);
     if (sum)
@@ -57,8 +90,8 @@ PHEMA_FALLIBLE sink_put(struct sink *sink, size_t i, uint64_t first, uint64_t n,
     return phema_writer_put(sink->writers[place->file], offset, data, size, err);
 }
 
-/* Whether tensor b follows a in the file, so that their data can be put as one. */
-static bool is_right_behind(const struct sink *sink, size_t a, size_t b)
+/* Whether tensor b begins where a ends in the file, so that one write has the data of both. */
+static bool is_adjacent(const struct sink *sink, size_t a, size_t b)
 {
     const struct phema_tensor_location *left = &sink->output->places[a],
                                        *right = &sink->output->places[b];
@@ -70,59 +103,60 @@ static bool is_right_behind(const struct sink *sink, size_t a, size_t b)
            (!is_replaced || is_replaced[a] == is_replaced[b]);
 }
 
-PHEMA_FALLIBLE sink_put_run(struct sink *sink, const size_t *tensors, size_t n_tensors,
-                            uint64_t first, uint64_t n, const void *data, uint64_t *sum,
-                            struct phema_error *err)
+PHEMA_FALLIBLE sink_write_run(struct sink *sink, const size_t *tensors, size_t n_tensors,
+                              uint64_t first, uint64_t n, const void *data, uint64_t *sum,
+                              struct phema_error *err)
 {
     const struct phema_series *series = sink->plan->series;
     const uint8_t *bytes = data;
     enum phema_status status = PHEMA_OK;
     for (size_t t = 0; t < n_tensors && n && !status;) {
-        size_t head = t; /* of tensors that are put together */
+        size_t head = t; /* the first of the tensors that are written together */
         uint64_t n_elems = series->tensors[tensors[t++]].tensor.n_elems;
         while (t < n_tensors && n_elems < first + n &&
-               is_right_behind(sink, tensors[t - 1], tensors[t]))
+               is_adjacent(sink, tensors[t - 1], tensors[t]))
             n_elems += series->tensors[tensors[t++]].tensor.n_elems;
-        if (first >= n_elems) { /* in other tiles */
+        if (first >= n_elems) { /* these belong to other tiles */
             first -= n_elems;
             continue;
         }
-        uint64_t n_put = n < n_elems - first ? n : n_elems - first;
-        status = sink_put(sink, tensors[head], first, n_put, bytes, sum, err);
-        if (bytes) /* nothing is given where it is read back */
-            bytes += phema_dtype_bytes(sink->outputs->dtypes[tensors[head]], n_put);
-        n -= n_put;
+        uint64_t n_written = n < n_elems - first ? n : n_elems - first;
+        status = sink_write(sink, tensors[head], first, n_written, bytes, sum, err);
+        if (bytes) /* NULL where the file is read */
+            bytes += phema_dtype_bytes(sink->outputs->dtypes[tensors[head]], n_written);
+        n -= n_written;
         first = 0;
     }
     return status;
 }
 
-/* ---- After ---- */
+/* ---- Digests, compression and checksums ---- */
 
-static enum phema_status keep_sums(struct sink *sink, const struct phema_hash_sum *sums,
-                                   struct phema_error *err)
+static enum phema_status set_part_sums(struct sink *sink, const struct phema_hash_sum *sums,
+                                       struct phema_error *err)
 {
     size_t n = sink->output->n_digests;
     sink->part_sums = calloc(n + 1, sizeof(*sink->part_sums));
     if (!sink->part_sums)
         return phema_fail_memory(err);
     for (size_t k = 0; k < n; k++)
-        sink->part_sums[k] = (struct phema_writer_part_sum){sink->output->digests_at[k], sums[k]};
+        sink->part_sums[k] =
+            (struct phema_writer_part_sum){sink->output->digest_offsets[k], sums[k]};
     sink->part_options.sums = sink->part_sums;
     sink->part_options.n_sums = n;
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE sink_put_digests(struct sink *sink, const struct phema_hash_sum *sums,
-                                struct phema_error *err)
+PHEMA_FALLIBLE sink_write_digests(struct sink *sink, const struct phema_hash_sum *sums,
+                                  struct phema_error *err)
 {
     const struct phema_output *output = sink->output;
     if (sink->part)
-        return keep_sums(sink, sums, err);
+        return set_part_sums(sink, sums, err);
     const uint8_t *text =
         sink->sidecar ? (const uint8_t *)output->sidecar : output->files[0].header;
-    size_t first = output->digests_at[0];
-    size_t end = output->digests_at[output->n_digests - 1] + PHEMA_DIGEST - 1;
+    size_t first = output->digest_offsets[0];
+    size_t end = output->digest_offsets[output->n_digests - 1] + PHEMA_DIGEST - 1;
     return phema_writer_put(sink->sidecar ? sink->sidecar : sink->writers[0], first, text + first,
                             end - first, err);
 }
@@ -133,7 +167,7 @@ static int compare_sizes(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Frames end where tensors do, so that a reader who wants one decompresses little else. */
+/* Frames end where tensors end: a reader of one tensor then decompresses little else. */
 static enum phema_status compress(struct sink *sink, struct phema_error *err)
 {
     const struct phema_series *series = sink->plan->series;
@@ -144,7 +178,7 @@ static enum phema_status compress(struct sink *sink, struct phema_error *err)
     size_t n = 0;
     ends[n++] = file->header_size;
     for (size_t i = 0; i < series->n_tensors; i++)
-        ends[n++] = file->header_size + sink->output->places[i].offset +
+        ends[n++] = sink_tensor_offset(sink, i) +
                     phema_dtype_bytes(sink->outputs->dtypes[i], series->tensors[i].tensor.n_elems);
     qsort(ends, n, sizeof(*ends), compare_sizes);
     enum phema_status status = phema_writer_put_zstd(
@@ -154,21 +188,46 @@ static enum phema_status compress(struct sink *sink, struct phema_error *err)
     return status;
 }
 
+uint64_t sink_finish_thread_bytes(uint64_t *n_tasks, const struct phema_outputs *outputs,
+                                  size_t n_tensors)
+{
+    const struct phema_output_traits *form = phema_output_traits(outputs);
+    uint64_t thread_bytes = 0;
+    *n_tasks = 0;
+    for (size_t j = 0; j < outputs->m && form->is_compressed; j++) {
+        uint64_t n_frames = 0;
+        thread_bytes =
+            phema_writer_zstd_bytes(&n_frames, outputs->level, outputs->items[j].size_bytes);
+        *n_tasks = n_frames > *n_tasks ? n_frames : *n_tasks;
+    }
+    if (form->is_copy && outputs->m && zip_has_checksums(outputs->items[0].template)) {
+        thread_bytes = ZIP_CHECKSUMS_THREAD_BYTES;
+        *n_tasks = n_tensors;
+    }
+    return thread_bytes;
+}
+
+PHEMA_FALLIBLE sink_try_finish(const struct phema_outputs *outputs, const uint8_t *data,
+                               size_t size, struct phema_error *err)
+{
+    if (phema_output_traits(outputs)->is_compressed)
+        return phema_writer_try_zstd(outputs->level, data, size, err);
+    (void)phema_crc32(0, data, size);
+    return PHEMA_OK;
+}
+
 PHEMA_FALLIBLE sink_finish(struct sink *sink, struct phema_error *err)
 {
     if (sink->compressed)
         return compress(sink, err);
-    if (sink->outputs->form == PHEMA_FORM_TEMPLATE)
+    if (sink->form->is_copy)
         return zip_checksums_update(sink->writers[0], sink->output->template, sink->output->places,
                                     sink->output->shift, sink->outputs->is_replaced,
                                     sink->plan->series->n_tensors, sink->options.n_threads, err);
     return PHEMA_OK;
 }
 
-uint64_t sink_size_bytes(const struct sink *sink)
-{
-    return sink->size_bytes;
-}
+/* ---- Publishing ---- */
 
 static enum phema_status commit(struct phema_writer **writer, struct phema_error *err)
 {
@@ -177,20 +236,26 @@ static enum phema_status commit(struct phema_writer **writer, struct phema_error
     return phema_writer_commit(committed, err);
 }
 
-static enum phema_status commit_part(struct sink *sink, struct phema_error *err)
+static enum phema_status commit_files(struct sink *sink, struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
     for (size_t f = 0; f < sink->output->n_files && !status; f++)
         status = commit(&sink->writers[f], err);
-    struct phema_writer_part *part = sink->part;
+    return status;
+}
+
+static enum phema_status commit_part(struct sink *sink, struct phema_error *err)
+{
+    enum phema_status status = commit_files(sink, err);
     if (status)
         return status;
+    struct phema_writer_part *part = sink->part;
     sink->part = NULL; /* freed also when it fails */
     return phema_writer_part_finish(part, err);
 }
 
-/* The provenance appears first: a checkpoint without it would be taken for a snapshot. Where the
- * copy cannot follow, that of the one before it is there again. */
+/* The sidecar appears first: without its provenance the copy would pass for a snapshot. Where the
+ * copy then cannot be published, the sidecar before it comes back. */
 static enum phema_status commit_copy(struct sink *sink, struct phema_error *err)
 {
     if (!sink->sidecar)
@@ -204,7 +269,7 @@ static enum phema_status commit_copy(struct sink *sink, struct phema_error *err)
     status = phema_writer_publish(sink->sidecar, err);
     if (!status)
         status = commit(&sink->writers[0], err);
-    if (sink->is_published) { /* also where its directory could not be synced */
+    if (sink->is_published) { /* also when syncing its directory failed */
         struct phema_error later;
         enum phema_status kept = commit(&sink->sidecar, status ? &later : err);
         status = status ? status : kept;
@@ -215,7 +280,7 @@ static enum phema_status commit_copy(struct sink *sink, struct phema_error *err)
     return status;
 }
 
-/* The plain file goes first: behind the rename nothing would remove it where the run is killed. */
+/* Removes the plain file before the rename: a kill after the rename would leave it forever. */
 static enum phema_status commit_compressed(struct sink *sink, struct phema_error *err)
 {
     enum phema_status status = phema_writer_finish(sink->compressed, err);
@@ -227,24 +292,30 @@ static enum phema_status commit_compressed(struct sink *sink, struct phema_error
     return commit(&sink->compressed, err);
 }
 
+static enum phema_status commit_directory(struct sink *sink, struct phema_error *err)
+{
+    enum phema_status status = commit_files(sink, err);
+    if (status)
+        return status;
+    struct phema_writer_directory *directory = sink->directory;
+    sink->directory = NULL; /* freed also when it fails */
+    return phema_writer_directory_commit(directory, err);
+}
+
+static enum phema_status publish(struct sink *sink, struct phema_error *err)
+{
+    if (sink->part)
+        return commit_part(sink, err);
+    if (sink->directory)
+        return commit_directory(sink, err);
+    if (sink->form->is_copy)
+        return commit_copy(sink, err);
+    return sink->compressed ? commit_compressed(sink, err) : commit(&sink->writers[0], err);
+}
+
 PHEMA_FALLIBLE sink_commit(struct sink *sink, struct phema_error *err)
 {
-    enum phema_status status = PHEMA_OK;
-    if (sink->part) {
-        status = commit_part(sink, err);
-    } else if (sink->directory) {
-        for (size_t f = 0; f < sink->output->n_files && !status; f++)
-            status = commit(&sink->writers[f], err);
-        struct phema_writer_directory *directory = sink->directory;
-        if (!status) {
-            sink->directory = NULL;
-            status = phema_writer_directory_commit(directory, err);
-        }
-    } else if (sink->outputs->form == PHEMA_FORM_TEMPLATE) {
-        status = commit_copy(sink, err);
-    } else {
-        status = sink->compressed ? commit_compressed(sink, err) : commit(&sink->writers[0], err);
-    }
+    enum phema_status status = publish(sink, err);
     if (!status && sink->journal)
         phema_writer_journal_keep(sink->journal, false);
     sink_abandon(sink);
@@ -264,7 +335,6 @@ void sink_abandon(struct sink *sink)
     phema_writer_abandon(sink->compressed);
     phema_writer_abandon(sink->sidecar);
     phema_writer_journal_close(sink->journal);
-    free(sink->journal_path);
     free(sink->writers);
     free(sink->sums);
     free(sink->scratch);

@@ -1,65 +1,297 @@
 // SPDX-License-Identifier: Apache-2.0
-/* sink_open.c - files of an output as they begin: new ones are laid out, of a compressed one the
- * plain file is what is filled, a copy is there before it is changed, and of several processes each
- * opens its part of all files. */
+/* sink_open.c - Open one output: its names, preconditions, the journal of an interrupted run, and
+ * the files by form. New files start with their headers, a copy starts as the template, and a
+ * compressed output is filled as a plain file first. A process that writes a part opens its part
+ * of every file. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#include "phema/writer.h"
 #include "sink_internal.h"
+
+#define CHUNK_BYTES ((uint64_t)1 << 20)
+
+/* ---- Names ---- */
+
+/* PATH without trailing slashes, then two suffixes; the caller's. NULL: out of memory */
+static char *make_path(const char *path, const char *suffix, const char *end)
+{
+    char *made = NULL;
+    size_t size = strlen(path);
+    while (size > 1 && path[size - 1] == '/')
+        size--;
+    return asprintf(&made, "%.*s%s%s", (int)size, path, suffix, end) < 0 ? NULL : made;
+}
+
+/* ".part-2-of-8", or "" where the output is written whole */
+static void format_part(char suffix[64], uint64_t part, uint64_t n_parts)
+{
+    suffix[0] = '\0';
+    if (n_parts)
+        (void)snprintf(suffix, 64, ".part-%llu-of-%llu", (unsigned long long)part,
+                       (unsigned long long)n_parts);
+}
+
+/* The output's path and the names next to it that a run may write; ends at NULL. */
+static void list_suffixes(const char *suffixes[5], const struct phema_outputs *outputs,
+                          const struct phema_output *output)
+{
+    const char *plain = phema_output_traits(outputs)->plain_suffix;
+    size_t n = 0;
+    suffixes[n++] = "";
+    if (output->sidecar)
+        suffixes[n++] = ".json";
+    if (*plain)
+        suffixes[n++] = plain;
+    suffixes[n++] = ".journal";
+    suffixes[n] = NULL;
+}
+
+static enum phema_status claim_name(struct phema_claims *claims, const char *path,
+                                    const char *suffix, const char *end, struct phema_error *err)
+{
+    char *full = make_path(path, suffix, end);
+    if (!full)
+        return phema_fail_memory(err);
+    enum phema_status status = phema_claims_add_output(claims, full, err);
+    free(full);
+    return status;
+}
+
+static enum phema_status claim_output(struct phema_claims *claims,
+                                      const struct phema_outputs *outputs,
+                                      const struct phema_output *output, uint64_t part,
+                                      uint64_t n_parts, struct phema_error *err)
+{
+    const char *suffixes[5];
+    list_suffixes(suffixes, outputs, output);
+    enum phema_status status = PHEMA_OK;
+    for (const char **suffix = suffixes; *suffix && !status; suffix++)
+        status = claim_name(claims, output->path, *suffix, "", err);
+    char marker[64];
+    format_part(marker, part, n_parts);
+    if (*marker && !status)
+        status = claim_name(claims, output->path, marker, "", err);
+    if (*marker && !status)
+        status = claim_name(claims, output->path, marker, ".journal", err);
+    bool is_directory = phema_output_traits(outputs)->is_directory;
+    for (size_t f = 0; is_directory && f < output->n_files && !status; f++)
+        status = claim_name(claims, output->path, "/", output->files[f].name, err);
+    for (size_t f = 0; is_directory && f < outputs->n_side_files && !status; f++)
+        status = claim_name(claims, output->path, "/", outputs->side_files[f].name, err);
+    return status;
+}
+
+PHEMA_FALLIBLE sink_claim_names(const struct phema_plan *plan, const struct phema_outputs *outputs,
+                                uint64_t part, uint64_t n_parts, struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    for (size_t j = 0; j < outputs->m && !status; j++)
+        status =
+            claim_output(plan->series->claims, outputs, &outputs->items[j], part, n_parts, err);
+    return status;
+}
+
+size_t sink_n_files(const struct phema_outputs *outputs, bool resumes)
+{
+    /* one more for a sidecar or a directory, and one for a journal */
+    return outputs->m ? outputs->items[0].n_files + 1 + resumes : 0;
+}
+
+static enum phema_status watch_file(struct phema_memory_profile *profile, const char *path,
+                                    const char *suffix, const char *end, const char *name,
+                                    struct phema_error *err)
+{
+    char *full = NULL;
+    if (asprintf(&full, "%s%s%s%s%s", path, suffix, end, name ? "/" : "", name ? name : "") < 0)
+        return phema_fail_memory(err);
+    enum phema_status status = phema_memory_profile_watch_file(profile, full, err);
+    free(full);
+    return status;
+}
+
+PHEMA_FALLIBLE sink_watch_files(const struct phema_outputs *outputs, size_t output,
+                                struct phema_memory_profile *profile, struct phema_error *err)
+{
+    const struct phema_output *item = &outputs->items[output];
+    const char *plain = phema_output_traits(outputs)->plain_suffix;
+    enum phema_status status = PHEMA_OK;
+    for (size_t f = 0; f < item->n_files && !status; f++) {
+        const char *name = item->files[f].name;
+        status = watch_file(profile, item->path, "", "", name, err);
+        if (!status)
+            status = watch_file(profile, item->path, "", ".partial", name, err);
+        if (*plain && !status)
+            status = watch_file(profile, item->path, plain, ".partial", name, err);
+    }
+    return status;
+}
+
+/* ---- Preconditions ---- */
+
+static enum phema_status check_absent(const char *path, const char *end, struct phema_error *err)
+{
+    char *full = make_path(path, end, "");
+    if (!full)
+        return phema_fail_memory(err);
+    enum phema_status status = phema_writer_check_absent(full, err);
+    free(full);
+    return status;
+}
+
+static bool exists(const char *path, const char *end)
+{
+    char *full = make_path(path, end, "");
+    struct stat st;
+    bool is_found = full && lstat(full, &st) == 0;
+    free(full);
+    return is_found;
+}
+
+/* Whether PATH.json is a provenance of this program that belongs to this user. */
+static bool is_provenance(const char *path)
+{
+    struct stat st;
+    char begin[32] = "";
+    char *full = make_path(path, ".json", "");
+    if (!full)
+        return false;
+    bool is_own = lstat(full, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid();
+    int descriptor =
+        !is_own ? -1 : open(full, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    free(full);
+    if (descriptor < 0)
+        return false;
+    bool is_ours = fstat(descriptor, &st) == 0 && st.st_uid == geteuid() &&
+                   pread(descriptor, begin, sizeof(begin) - 1, 0) > 0 &&
+                   strstr(begin, "\"posthoc_ema.") != NULL;
+    (void)close(descriptor);
+    return is_ours;
+}
+
+/* PATH.json and PATH.partial exist, and PATH does not: a run was killed after it had published the
+ * sidecar, which the next run may replace. */
+static bool is_sidecar_left(const char *path)
+{
+    return exists(path, ".partial") && !exists(path, "") && is_provenance(path);
+}
+
+/* An average never replaces one of its snapshots, nor the directory of one. */
+static enum phema_status check_names(const struct phema_plan *plan,
+                                     const struct phema_outputs *outputs,
+                                     const struct phema_output *output, struct phema_error *err)
+{
+    const char *suffixes[5];
+    list_suffixes(suffixes, outputs, output);
+    enum phema_status status = PHEMA_OK;
+    for (const char **suffix = suffixes; *suffix && !status; suffix++) {
+        char *path = make_path(output->path, *suffix, "");
+        if (!path)
+            return phema_fail_memory(err);
+        status = phema_claims_check_inputs(plan->series->claims, path, err);
+        free(path);
+    }
+    return status;
+}
+
+PHEMA_FALLIBLE sink_check(const struct phema_plan *plan, const struct phema_outputs *outputs,
+                          size_t output, const struct sink_options *options,
+                          struct phema_error *err)
+{
+    const struct phema_output *item = &outputs->items[output];
+    enum phema_status status = check_names(plan, outputs, item, err);
+    if (!status && phema_output_traits(outputs)->is_directory)
+        status = phema_writer_directory_check(item->path, options->replaces, err);
+    else if (!status && !options->replaces)
+        status = check_absent(item->path, "", err);
+    if (!status && !options->replaces && item->sidecar && !is_sidecar_left(item->path))
+        status = check_absent(item->path, ".json", err);
+    return status;
+}
+
+/* Whether a replaced tensor is scattered over the copy. */
+static bool is_any_strided(const struct phema_plan *plan, const struct phema_outputs *outputs,
+                           const struct phema_output *output)
+{
+    for (size_t i = 0; i < plan->series->n_tensors; i++)
+        if (outputs->is_replaced[i] && output->places[i].stride)
+            return true;
+    return false;
+}
+
+bool sink_can_resume(const struct phema_plan *plan, const struct phema_outputs *outputs,
+                     size_t output)
+{
+    return !phema_output_traits(outputs)->is_copy ||
+           (!outputs->is_in_order && !is_any_strided(plan, outputs, &outputs->items[output]));
+}
 
 /* ---- New files ---- */
 
-static struct phema_writer_options writing(const struct sink *sink)
+static struct phema_writer_options writer_options(const struct sink *sink)
 {
     return (struct phema_writer_options){.replaces = sink->options.replaces,
                                          .syncs = sink->options.syncs,
                                          .drops_cache = sink->options.drops_cache,
-                                         .resumes = sink->found == PHEMA_WRITER_JOURNAL_OURS};
+                                         .resumes =
+                                             sink->found_journal == PHEMA_WRITER_JOURNAL_OURS};
 }
 
-static enum phema_status open_beside(struct phema_writer **out, const struct sink *sink,
-                                     const char *end, uint64_t size_bytes, bool replaces,
-                                     bool holds_tensors, struct phema_error *err)
+/* Opens PATH with this suffix. */
+static enum phema_status open_file(struct phema_writer **out, const struct sink *sink,
+                                   const char *suffix, uint64_t size_bytes, bool replaces,
+                                   bool holds_tensors, struct phema_error *err)
 {
-    struct phema_writer_options options = writing(sink);
+    struct phema_writer_options options = writer_options(sink);
     options.replaces = replaces;
     options.resumes = options.resumes && holds_tensors;
-    char *path = NULL;
-    if (asprintf(&path, "%s%s", sink->output->path, end) < 0)
+    char *path = make_path(sink->output->path, suffix, "");
+    if (!path)
         return phema_fail_memory(err);
     enum phema_status status = phema_writer_open(out, path, size_bytes, &options, err);
     free(path);
     return status;
 }
 
+static enum phema_status write_header(struct sink *sink, size_t f, struct phema_error *err)
+{
+    const struct phema_output_file *file = &sink->output->files[f];
+    return phema_writer_put(sink->writers[f], 0, file->header, file->header_size, err);
+}
+
 static enum phema_status open_new(struct sink *sink, struct phema_error *err)
 {
-    bool is_compressed = sink->outputs->form == PHEMA_FORM_COMPRESSED;
+    bool is_compressed = sink->form->is_compressed;
     const struct phema_output_file *file = &sink->output->files[0];
     enum phema_status status = PHEMA_OK;
     if (is_compressed)
-        status = open_beside(&sink->compressed, sink, "", 0, sink->options.replaces, false, err);
-    if (!status) /* the plain file of a compressed one never gets a name of its own */
-        status = open_beside(&sink->writers[0], sink, is_compressed ? ".plain" : "",
-                             file->size_bytes, is_compressed || sink->options.replaces, true, err);
-    if (!status)
-        status = phema_writer_put(sink->writers[0], 0, file->header, file->header_size, err);
-    return status;
+        status = open_file(&sink->compressed, sink, "", 0, sink->options.replaces, false, err);
+    if (status)
+        return status;
+    /* the plain file of a compressed output stays PATH.plain.partial */
+    status = open_file(&sink->writers[0], sink, sink->form->plain_suffix, file->size_bytes,
+                       is_compressed || sink->options.replaces, true, err);
+    return status ? status : write_header(sink, 0, err);
 }
 
-static enum phema_status add_side_file(struct sink *sink, const struct phema_side_file *file,
-                                       struct phema_error *err)
+/* Of a directory, or of the part that writes the side files. */
+static enum phema_status add_side_file(struct sink *sink, size_t f, struct phema_error *err)
 {
+    const struct phema_side_file *file = &sink->outputs->side_files[f];
+    size_t index = sink->output->n_files + f; /* in the files of a part */
+    if (file->source && sink->part)
+        return phema_writer_part_copy_file(sink->part, index, file->source, err);
     if (file->source)
         return phema_writer_directory_copy_file(sink->directory, file->name, file->source, err);
     struct phema_writer *writer = NULL;
     size_t size = strlen(file->text);
     enum phema_status status =
-        phema_writer_directory_add(&writer, sink->directory, file->name, size, err);
+        sink->part ? phema_writer_part_file(&writer, sink->part, index, err)
+                   : phema_writer_directory_add(&writer, sink->directory, file->name, size, err);
     if (status)
         return status;
     status = phema_writer_put(writer, 0, file->text, size, err);
@@ -69,9 +301,9 @@ static enum phema_status add_side_file(struct sink *sink, const struct phema_sid
     return status;
 }
 
-static enum phema_status open_shards(struct sink *sink, struct phema_error *err)
+static enum phema_status open_directory(struct sink *sink, struct phema_error *err)
 {
-    struct phema_writer_options options = writing(sink);
+    struct phema_writer_options options = writer_options(sink);
     enum phema_status status =
         phema_writer_directory_open(&sink->directory, sink->output->path, &options, err);
     for (size_t f = 0; f < sink->output->n_files && !status; f++) {
@@ -79,18 +311,18 @@ static enum phema_status open_shards(struct sink *sink, struct phema_error *err)
         status = phema_writer_directory_add(&sink->writers[f], sink->directory, file->name,
                                             file->size_bytes, err);
         if (!status)
-            status = phema_writer_put(sink->writers[f], 0, file->header, file->header_size, err);
+            status = write_header(sink, f, err);
     }
     for (size_t f = 0; f < sink->outputs->n_side_files && !status; f++)
-        status = add_side_file(sink, &sink->outputs->side_files[f], err);
+        status = add_side_file(sink, f, err);
     if (!status && options.resumes)
         phema_writer_directory_remove_others(sink->directory);
     return status;
 }
 
-/* ---- One of several processes ---- */
+/* ---- A part ---- */
 
-/* All that the output will hold: files of tensors, then side files. */
+/* All files of the output: tensor files, then side files. */
 static enum phema_status list_files(struct sink *sink, struct phema_error *err)
 {
     size_t n_files = sink->output->n_files, n_side_files = sink->outputs->n_side_files;
@@ -113,7 +345,7 @@ static enum phema_status list_files(struct sink *sink, struct phema_error *err)
         .part = sink->options.part,
         .n_parts = sink->options.n_parts,
         .digest = sink->digest,
-        .is_directory = sink->outputs->form == PHEMA_FORM_SHARDED,
+        .is_directory = sink->form->is_directory,
         .files = sink->part_files,
         .n_files = n_files + n_side_files,
         .syncs = sink->options.syncs,
@@ -121,25 +353,7 @@ static enum phema_status list_files(struct sink *sink, struct phema_error *err)
     return PHEMA_OK;
 }
 
-static enum phema_status put_side_file(struct sink *sink, size_t f, struct phema_error *err)
-{
-    const struct phema_side_file *file = &sink->outputs->side_files[f];
-    if (file->source)
-        return phema_writer_part_copy_file(sink->part, sink->output->n_files + f, file->source,
-                                           err);
-    struct phema_writer *writer = NULL;
-    enum phema_status status =
-        phema_writer_part_file(&writer, sink->part, sink->output->n_files + f, err);
-    if (status)
-        return status;
-    status = phema_writer_put(writer, 0, file->text, strlen(file->text), err);
-    if (!status)
-        return phema_writer_commit(writer, err);
-    phema_writer_abandon(writer);
-    return status;
-}
-
-/* The first part writes what belongs to none: headers and side files. */
+/* The first part also writes the headers and side files. */
 static enum phema_status open_part(struct sink *sink, struct phema_error *err)
 {
     bool is_first = sink->options.part == 1;
@@ -147,32 +361,33 @@ static enum phema_status open_part(struct sink *sink, struct phema_error *err)
     if (!status)
         status = phema_writer_part_open(&sink->part, sink->output->path, &sink->part_options, err);
     for (size_t f = 0; f < sink->output->n_files && !status; f++) {
-        const struct phema_output_file *file = &sink->output->files[f];
         status = phema_writer_part_file(&sink->writers[f], sink->part, f, err);
         if (!status && is_first)
-            status = phema_writer_put(sink->writers[f], 0, file->header, file->header_size, err);
+            status = write_header(sink, f, err);
     }
     for (size_t f = 0; f < sink->outputs->n_side_files && is_first && !status; f++)
-        status = put_side_file(sink, f, err);
+        status = add_side_file(sink, f, err);
     return status;
 }
 
 /* ---- Copies ---- */
 
+static enum phema_status open_sidecar(struct sink *sink, struct phema_error *err)
+{
+    const char *text = sink->output->sidecar;
+    bool replaces = sink->options.replaces || is_sidecar_left(sink->output->path);
+    enum phema_status status =
+        open_file(&sink->sidecar, sink, ".json", strlen(text), replaces, false, err);
+    return status ? status : phema_writer_put(sink->sidecar, 0, text, strlen(text), err);
+}
+
 static enum phema_status open_copy(struct sink *sink, struct phema_error *err)
 {
-    bool is_strided = sink_is_any_strided(sink->plan, sink->outputs, sink->output);
-    struct phema_writer_options options = writing(sink);
-    enum phema_status status = PHEMA_OK;
-    if (sink->output->sidecar)
-        status = open_beside(&sink->sidecar, sink, ".json", strlen(sink->output->sidecar),
-                             sink->options.replaces || sink_is_sidecar_left(sink->output->path),
-                             false, err);
-    if (!status && sink->output->sidecar)
-        status = phema_writer_put(sink->sidecar, 0, sink->output->sidecar,
-                                  strlen(sink->output->sidecar), err);
-    options.owns_blocks = is_strided; /* scattered through a mapping */
+    bool is_strided = is_any_strided(sink->plan, sink->outputs, sink->output);
+    struct phema_writer_options options = writer_options(sink);
+    options.owns_blocks = is_strided; /* elements are scattered through a mapping */
     options.is_published = &sink->is_published;
+    enum phema_status status = sink->output->sidecar ? open_sidecar(sink, err) : PHEMA_OK;
     if (!status)
         status = phema_writer_open_copy(
             &sink->writers[0], sink->output->path,
@@ -180,6 +395,129 @@ static enum phema_status open_copy(struct sink *sink, struct phema_error *err)
             sink->output->files[0].size_bytes, &options, err);
     if (!status && is_strided)
         status = phema_writer_map(&sink->map, sink->writers[0], err);
+    return status;
+}
+
+/* ---- Resuming ---- */
+
+static bool are_all_resumed(const struct sink *sink)
+{
+    bool are_all = sink->found_journal == PHEMA_WRITER_JOURNAL_OURS;
+    for (size_t f = 0; f < sink->output->n_files && are_all && !sink->part; f++)
+        are_all = phema_writer_is_resumed(sink->writers[f]);
+    return are_all;
+}
+
+struct extent {
+    uint64_t first, end;
+};
+
+static int compare_extents(const void *a, const void *b)
+{
+    uint64_t left = ((const struct extent *)a)->first, right = ((const struct extent *)b)->first;
+    return (left > right) - (left < right);
+}
+
+/* Writes only bytes that differ: a copy may share blocks with its template. */
+static enum phema_status restore_range(struct sink *sink, uint8_t *chunk, uint64_t first,
+                                       uint64_t end, struct phema_error *err)
+{
+    struct phema_span wanted = phema_file_span(phema_checkpoint_file(sink->output->template, 0));
+    enum phema_status status = PHEMA_OK;
+    for (uint64_t at = first; at < end && !status; at += CHUNK_BYTES) {
+        size_t size = (size_t)(end - at < CHUNK_BYTES ? end - at : CHUNK_BYTES);
+        status = phema_writer_read(sink->writers[0], at, chunk, size, err);
+        if (!status && memcmp(chunk, wanted.data + at, size) != 0)
+            status = phema_writer_put(sink->writers[0], at, wanted.data + at, size, err);
+    }
+    return status;
+}
+
+static enum phema_status restore_between(struct sink *sink, const struct extent *extents, size_t n,
+                                         struct phema_error *err)
+{
+    uint8_t *chunk = malloc((size_t)CHUNK_BYTES);
+    if (!chunk)
+        return phema_fail_memory(err);
+    uint64_t at = 0;
+    enum phema_status status = PHEMA_OK;
+    for (size_t x = 0; x < n && !status; x++) {
+        status = restore_range(sink, chunk, at, extents[x].first, err);
+        at = extents[x].end > at ? extents[x].end : at;
+    }
+    if (!status)
+        status = restore_range(sink, chunk, at, sink->output->files[0].size_bytes, err);
+    free(chunk);
+    return status;
+}
+
+/* Restores every byte outside the replaced tensors from the template, updated checksums as well. */
+static enum phema_status restore_template(struct sink *sink, struct phema_error *err)
+{
+    const struct phema_series *series = sink->plan->series;
+    struct extent *extents = calloc(series->n_tensors + 1, sizeof(*extents));
+    if (!extents)
+        return phema_fail_memory(err);
+    size_t n = 0;
+    for (size_t i = 0; i < series->n_tensors; i++) {
+        uint64_t first = sink_tensor_offset(sink, i);
+        if (sink->outputs->is_replaced[i])
+            extents[n++] = (struct extent){
+                first, first + phema_dtype_bytes(sink->outputs->dtypes[i],
+                                                 series->tensors[i].tensor.n_elems)};
+    }
+    qsort(extents, n, sizeof(*extents), compare_extents);
+    enum phema_status status = restore_between(sink, extents, n, err);
+    free(extents);
+    return status;
+}
+
+static enum phema_status begin_journal(struct sink *sink, const char *path, struct phema_error *err)
+{
+    if (!sink->options.resumes) {
+        phema_writer_journal_remove(path);
+        return PHEMA_OK;
+    }
+    bool is_resumed = are_all_resumed(sink);
+    sink->start_state = is_resumed                                          ? SINK_RESUMED
+                        : sink->found_journal == PHEMA_WRITER_JOURNAL_OTHER ? SINK_STALE
+                                                                            : SINK_NEW;
+    enum phema_status status =
+        phema_writer_journal_open(&sink->journal, path, sink->digest, is_resumed, err);
+    if (!status && sink->found_journal == PHEMA_WRITER_JOURNAL_OURS)
+        sink_keep(sink, is_resumed);
+    if (!status && is_resumed && sink->form->is_copy)
+        status = restore_template(sink, err);
+    return status;
+}
+
+/* ---- Opening ---- */
+
+static enum phema_status open_files(struct sink *sink, struct phema_error *err)
+{
+    if (sink->options.n_parts)
+        return open_part(sink, err);
+    if (sink->form->is_directory)
+        return open_directory(sink, err);
+    return sink->form->is_copy ? open_copy(sink, err) : open_new(sink, err);
+}
+
+/* With the journal: "out.safetensors.journal", "out.safetensors.part-2-of-8.journal". */
+static enum phema_status open_with_journal(struct sink *sink, struct phema_error *err)
+{
+    char part[64];
+    format_part(part, sink->options.part, sink->options.n_parts);
+    char *path = make_path(sink->output->path, part, ".journal");
+    if (!path)
+        return phema_fail_memory(err);
+    enum phema_status status = PHEMA_OK;
+    if (sink->options.resumes)
+        status = phema_writer_journal_look(&sink->found_journal, path, sink->digest, err);
+    if (!status)
+        status = open_files(sink, err);
+    if (!status)
+        status = begin_journal(sink, path, err);
+    free(path);
     return status;
 }
 
@@ -193,27 +531,16 @@ PHEMA_FALLIBLE sink_open(struct sink **out, const struct phema_plan *plan,
     *sink = (struct sink){.plan = plan,
                           .outputs = outputs,
                           .output = &outputs->items[output],
+                          .form = phema_output_traits(outputs),
                           .options = *options,
                           .size_bytes = outputs->items[output].size_bytes};
+    sink->options.resumes = options->resumes && sink_can_resume(plan, outputs, output);
     (void)snprintf(sink->digest, sizeof(sink->digest), "%s", options->digest);
     sink->writers = calloc(sink->output->n_files + 1, sizeof(struct phema_writer *));
     if (options->verifies)
         sink->sums = calloc(plan->series->n_tensors + 1, sizeof(*sink->sums));
     bool has_memory = sink->writers && (sink->sums || !options->verifies);
-    enum phema_status status = has_memory ? PHEMA_OK : phema_fail_memory(err);
-    sink->options.resumes = options->resumes && sink_can_resume(plan, outputs, output);
-    if (!status)
-        status = sink_look_for_journal(sink, err);
-    if (!status && options->n_parts)
-        status = open_part(sink, err);
-    else if (!status && outputs->form == PHEMA_FORM_SHARDED)
-        status = open_shards(sink, err);
-    else if (!status && outputs->form == PHEMA_FORM_TEMPLATE)
-        status = open_copy(sink, err);
-    else if (!status)
-        status = open_new(sink, err);
-    if (!status)
-        status = sink_begin_journal(sink, err);
+    enum phema_status status = has_memory ? open_with_journal(sink, err) : phema_fail_memory(err);
     if (status) {
         sink_abandon(sink);
         return status;

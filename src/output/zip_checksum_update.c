@@ -1,108 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0
-/* zip_checksum_update.c - see zip_checksum_update.h. Records are taken from one counter; each is
- * read back once. */
+/* zip_checksum_update.c - Recompute CRCs of changed zip records. Threads claim records from one
+ * counter; each record is read back once. */
 #include "zip_checksum_update.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "phema/checksum.h"
-#include "phema/output.h"
 #include "phema/parallel.h"
-
-#define CHUNK_BYTES ((size_t)1 << 20)
 
 struct checksum_update {
     struct phema_writer *writer;
-    const struct phema_record *records;
-    const bool *is_changed; /* [n] */
+    const struct phema_record *records; /* [n] */
+    const bool *is_changed;             /* [n] */
     size_t n;
     _Atomic size_t next;
 };
 
-struct mender {
-    struct checksum_update *checksum_update;
-    enum phema_status status;
-    struct phema_error err;
-};
-
-static enum phema_status mend(const struct checksum_update *checksum_update,
-                              const struct phema_record *record, uint8_t *chunk,
-                              struct phema_error *err)
+static enum phema_status update_record(struct phema_writer *writer,
+                                       const struct phema_record *record, uint8_t *chunk,
+                                       struct phema_error *err)
 {
     uint32_t crc = 0;
-    for (uint64_t done = 0; done < record->size_bytes;) {
+    enum phema_status status = PHEMA_OK;
+    for (uint64_t done = 0; done < record->size_bytes && !status;) {
         uint64_t left = record->size_bytes - done;
-        size_t size = left < CHUNK_BYTES ? (size_t)left : CHUNK_BYTES;
-        enum phema_status status =
-            phema_writer_read(checksum_update->writer, record->offset + done, chunk, size, err);
-        if (status)
-            return status;
-        crc = phema_crc32(crc, chunk, size);
+        size_t size = left < ZIP_CHECKSUMS_THREAD_BYTES ? (size_t)left : ZIP_CHECKSUMS_THREAD_BYTES;
+        status = phema_writer_read(writer, record->offset + done, chunk, size, err);
+        if (!status)
+            crc = phema_crc32(crc, chunk, size);
         done += size;
     }
     const uint8_t bytes[4] = {(uint8_t)crc, (uint8_t)(crc >> 8), (uint8_t)(crc >> 16),
                               (uint8_t)(crc >> 24)};
-    enum phema_status status = PHEMA_OK;
     for (unsigned i = 0; i < record->n_crc && !status; i++)
-        status =
-            phema_writer_put(checksum_update->writer, record->crc_at[i], bytes, sizeof(bytes), err);
+        status = phema_writer_put(writer, record->crc_at[i], bytes, sizeof(bytes), err);
     return status;
 }
 
-static void *work(void *argument)
+static enum phema_status update_records(void *context, size_t thread, struct phema_error *err)
 {
-    struct mender *mender = argument;
-    struct checksum_update *checksum_update = mender->checksum_update;
-    uint8_t *chunk = malloc(CHUNK_BYTES);
+    (void)thread;
+    struct checksum_update *update = context;
+    uint8_t *chunk = malloc(ZIP_CHECKSUMS_THREAD_BYTES);
     if (!chunk)
-        mender->status = phema_fail_memory(&mender->err);
-    while (!mender->status) {
-        size_t i = atomic_fetch_add(&checksum_update->next, 1);
-        if (i >= checksum_update->n)
+        return phema_fail_memory(err);
+    enum phema_status status = PHEMA_OK;
+    while (!status) {
+        size_t i = atomic_fetch_add(&update->next, 1);
+        if (i >= update->n)
             break;
-        if (checksum_update->is_changed[i])
-            mender->status =
-                mend(checksum_update, &checksum_update->records[i], chunk, &mender->err);
+        if (update->is_changed[i])
+            status = update_record(update->writer, &update->records[i], chunk, err);
     }
     free(chunk);
-    return NULL;
-}
-
-/* The caller is the first of the menders; threads that cannot be had are done without. */
-static enum phema_status update_all(struct checksum_update *checksum_update, unsigned n_threads,
-                                    struct phema_error *err)
-{
-    struct mender *menders = calloc(n_threads, sizeof(*menders));
-    pthread_t *threads = calloc(n_threads, sizeof(*threads));
-    enum phema_status status = menders && threads ? PHEMA_OK : phema_fail_memory(err);
-    unsigned n_started = 1;
-    for (unsigned t = 0; t < n_threads && !status; t++)
-        menders[t].checksum_update = checksum_update;
-    while (!status && n_started < n_threads &&
-           phema_thread_start(&threads[n_started], work, &menders[n_started]) == 0)
-        n_started++;
-    if (!status)
-        (void)work(&menders[0]);
-    for (unsigned t = 1; !status && t < n_started; t++)
-        (void)pthread_join(threads[t], NULL);
-    for (unsigned t = 0; !status && t < n_started; t++)
-        if (menders[t].status) {
-            status = menders[t].status;
-            *err = menders[t].err;
-        }
-    free(menders);
-    free(threads);
     return status;
 }
 
-/* The record that a place lies in, or NULL. */
-static const struct phema_record *find(const struct phema_record *records, size_t n,
-                                       uint64_t offset)
+/* The record that holds this offset, or NULL. */
+static const struct phema_record *find_record(const struct phema_record *records, size_t n,
+                                              uint64_t offset)
 {
-    size_t low = 0, high = n; /* the first that begins behind it */
+    size_t low = 0, high = n; /* the first record that begins after offset */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (records[middle].offset <= offset)
@@ -131,31 +91,22 @@ PHEMA_FALLIBLE zip_checksums_update(struct phema_writer *writer,
         status = phema_fail_memory(err);
     for (size_t i = 0; i < n && !status; i++) {
         const struct phema_record *record =
-            is_replaced[i] ? find(records, n_records, places[i].offset + shift) : NULL;
+            is_replaced[i] ? find_record(records, n_records, places[i].offset + shift) : NULL;
         if (record)
             is_changed[record - records] = true;
     }
     for (size_t r = 0; r < n_records && !status; r++)
         is_changed[r] = is_changed[r] && !phema_record_is_switched_off(&records[r], content);
-    struct checksum_update checksum_update = {writer, records, is_changed, n_records, 0};
+    struct checksum_update update = {writer, records, is_changed, n_records, 0};
+    size_t n_tasks = n_threads < PHEMA_PARALLEL_MOST ? n_threads : PHEMA_PARALLEL_MOST;
     if (!status)
-        status = update_all(&checksum_update, n_threads, err);
+        status = phema_parallel_try(n_tasks, n_threads, update_records, &update, err);
     free(is_changed);
     free(records);
     return status;
 }
 
-uint64_t sink_checksum_thread_bytes(void)
-{
-    return CHUNK_BYTES;
-}
-
 bool zip_has_checksums(const struct phema_checkpoint *template)
 {
     return strcmp(phema_checkpoint_format(template), "torch-zip") == 0;
-}
-
-bool sink_has_checksums(const struct phema_outputs *outputs)
-{
-    return outputs->form == PHEMA_FORM_TEMPLATE && zip_has_checksums(outputs->items[0].template);
 }

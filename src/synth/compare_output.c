@@ -25,7 +25,7 @@ struct compare_output {
 
 static bool is_copy(const struct compare_output *against)
 {
-    return against->outputs->form == PHEMA_FORM_TEMPLATE;
+    return phema_output_traits(against->outputs)->is_copy;
 }
 
 static bool is_alike(const struct phema_tensor *a, const struct phema_tensor *b,

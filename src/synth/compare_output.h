@@ -17,11 +17,11 @@ PHEMA_FALLIBLE compare_output_open(struct compare_output **out, const struct phe
                                    struct phema_error *err);
 void compare_output_close(struct compare_output *against); /* takes NULL */
 
-/* Elements [first, first + n) of tensor i, as sink_put has them; from any thread, but where the
+/* Elements [first, first + n) of tensor i, as sink_write has them; from any thread, but where the
  * output is compressed: from one at a time. */
 PHEMA_FALLIBLE compare_output_compare(struct compare_output *against, size_t i, uint64_t first,
                                       uint64_t n, const void *data, struct phema_error *err);
-/* The same of several tensors, as sink_put_run has them. */
+/* The same of several tensors, as sink_write_run has them. */
 PHEMA_FALLIBLE compare_output_run(struct compare_output *against, const size_t *tensors,
                                   size_t n_tensors, uint64_t first, uint64_t n, const void *data,
                                   struct phema_error *err);

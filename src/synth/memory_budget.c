@@ -8,7 +8,6 @@
 #include "input_digests.h"
 #include "phema/memory.h"
 #include "phema/strbuf.h"
-#include "phema/writer.h"
 #include "resume/journal_write.h"
 
 /* A tile of 64 Ki sums in float64 is half a megabyte: it stays in the L2 cache while eight inputs
@@ -284,20 +283,11 @@ static enum phema_status fit_device(struct memory_budget *budget, const struct r
 /* What is done to outputs when all tensors are written. */
 static void size_finishers(struct memory_budget *budget, const struct run *run)
 {
-    const struct phema_outputs *outputs = run->outputs;
-    uint64_t n_pieces = 0;
-    for (size_t j = 0; j < outputs->m && outputs->form == PHEMA_FORM_COMPRESSED; j++) {
-        uint64_t n_frames = 0;
-        budget->finisher =
-            phema_writer_zstd_bytes(&n_frames, outputs->level, outputs->items[j].size_bytes);
-        n_pieces = n_frames > n_pieces ? n_frames : n_pieces;
-    }
-    if (sink_has_checksums(outputs)) {
-        budget->finisher = sink_checksum_thread_bytes();
-        n_pieces = run->plan->series->n_tensors;
-    }
+    uint64_t n_tasks = 0;
+    budget->finisher =
+        sink_finish_thread_bytes(&n_tasks, run->outputs, run->plan->series->n_tensors);
     unsigned n_threads = run->options.n_threads;
-    budget->n_finishers = n_pieces < n_threads ? (unsigned)n_pieces : n_threads;
+    budget->n_finishers = n_tasks < n_threads ? (unsigned)n_tasks : n_threads;
 }
 
 static enum phema_status fit_finishers(struct memory_budget *budget, const struct run *run,

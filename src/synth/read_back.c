@@ -8,11 +8,11 @@ PHEMA_FALLIBLE tile_reread(const struct run *run, size_t output, const struct ti
 {
     struct sink *sink = run->sinks[output];
     if (piece->n_tensors > 1)
-        return sink_put_run(sink, piece->tensors, piece->n_tensors, piece->first, piece->n_elems,
-                            NULL, sum, err);
+        return sink_write_run(sink, piece->tensors, piece->n_tensors, piece->first, piece->n_elems,
+                              NULL, sum, err);
     enum phema_status status = PHEMA_OK;
     for (size_t i = piece->tensor; i != SIZE_MAX && !status; i = run->next_alias[i])
-        status = sink_put(sink, i, piece->first, piece->n_elems, NULL, sum, err);
+        status = sink_write(sink, i, piece->first, piece->n_elems, NULL, sum, err);
     return status;
 }
 

@@ -8,7 +8,7 @@
  * it that is not what was written. */
 PHEMA_FALLIBLE output_reread(struct run *run, size_t output, struct phema_error *err);
 
-/* A tile from the places that tile_write.c puts it to, as sink_put has it without data. */
+/* A tile from the places that tile_write.c puts it to, as sink_write has it without data. */
 PHEMA_FALLIBLE tile_reread(const struct run *run, size_t output, const struct tile_range *piece,
                            uint64_t *sum, struct phema_error *err);
 

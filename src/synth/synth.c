@@ -121,8 +121,8 @@ static enum phema_status put_digests(struct run *run, size_t j, struct phema_err
         return phema_fail_memory(err);
     input_digests_of_output(sums, run, j);
     if (!run->options.n_parts)
-        phema_output_put_digests(output, sums);
-    enum phema_status status = sink_put_digests(run->sinks[j], sums, err);
+        phema_output_set_digests(output, sums);
+    enum phema_status status = sink_write_digests(run->sinks[j], sums, err);
     free(sums);
     return status;
 }
@@ -251,17 +251,9 @@ static enum phema_status check_form(const struct phema_outputs *outputs,
                                     struct phema_error *err)
 {
     const char *path = outputs->m ? outputs->items[0].path : "";
-    if (options->n_parts && outputs->form == PHEMA_FORM_COMPRESSED)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--part: %s is compressed as a whole, by one process; write .safetensors "
-                          "in parts, join them, and compress that with synth --convert",
-                          path);
-    if (options->n_parts && outputs->form == PHEMA_FORM_TEMPLATE)
-        return phema_fail(err, PHEMA_ERR_USAGE,
-                          "--part: %s is a copy of a checkpoint, which one process changes; write "
-                          ".safetensors in parts, join them, and put that into a copy with synth "
-                          "--convert --into",
-                          path);
+    const char *no_parts_reason = phema_output_traits(outputs)->no_parts_reason;
+    if (options->n_parts && no_parts_reason)
+        return phema_fail(err, PHEMA_ERR_USAGE, "--part: %s is %s", path, no_parts_reason);
     if (options->verifies && outputs->is_in_order)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "--verify: %s is a copy of a checkpoint in which elements have several "

@@ -27,11 +27,11 @@ PHEMA_FALLIBLE tile_write(const struct worker *worker, size_t output,
         return compare(worker, piece, data, err);
     uint64_t *sum = worker->accounts ? &worker->accounts[output].sum : NULL;
     if (piece->n_tensors > 1)
-        return sink_put_run(run->sinks[output], piece->tensors, piece->n_tensors, piece->first,
-                            piece->n_elems, data, sum, err);
+        return sink_write_run(run->sinks[output], piece->tensors, piece->n_tensors, piece->first,
+                              piece->n_elems, data, sum, err);
     enum phema_status status = PHEMA_OK;
     for (size_t i = piece->tensor; i != SIZE_MAX && !status; i = run->next_alias[i])
-        status = sink_put(run->sinks[output], i, piece->first, piece->n_elems, data, sum, err);
+        status = sink_write(run->sinks[output], i, piece->first, piece->n_elems, data, sum, err);
     return status;
 }
 

@@ -1,4 +1,4 @@
-/* drafts.h - outputs of small series made here, as far as they are planned. */
+/* drafts.h - planned outputs of small series, for tests. */
 #ifndef TESTS_OUTPUT_DRAFTS_H
 #define TESTS_OUTPUT_DRAFTS_H
 
@@ -8,16 +8,16 @@
 #include "../formats/build.h"
 #include "phema/output.h"
 
-/* A plan of given weights and the outputs of it. */
+/* A plan with given weights, and its outputs. */
 struct made {
     struct phema_plan *plan;
     struct phema_outputs outputs;
 };
 
 struct wanted {
-    const char *snapshots; /* paths in the directory of the test, one a line */
+    const char *snapshots; /* paths in the directory of the test, one per line */
     const char *out, *into, *key;
-    const char *include, *exclude; /* NULL: all, none */
+    const char *include, *exclude; /* NULL: all tensors, no tensor */
     uint64_t shard_bytes;
     bool is_conversion;
 };
@@ -100,7 +100,7 @@ static inline enum phema_status make_outputs(struct made *made, const struct wan
     return status;
 }
 
-/* A safetensors file of this JSON and as many bytes of data as that says. */
+/* A safetensors file of this JSON and n_data bytes of data. */
 static inline void write_plain(const char *name, const char *json, size_t n_data)
 {
     struct phema_strbuf file = {0};

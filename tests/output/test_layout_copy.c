@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Copies in which tensors are replaced: what would change along is refused, and where each tensor
- * goes is found below whatever key a checkpoint has it. */
+/* Copies in which tensors are replaced. A copy that would change other tensors is refused, and the
+ * model is found below any usual key. */
 #include "drafts.h"
 
-/* A view of a storage; storages are known by one letter and have one type and size. */
+/* A view of a storage. Storages are named by one letter; each has one type and size. */
 struct view {
     const char *name;
     char storage;
@@ -125,13 +125,13 @@ static void write_torch(const char *name, const char *key, const struct view *vi
 }
 #define WRITE(name, views) write_torch(name, "", views, ARRAY_LEN(views))
 
-/* ---- What shares storage ---- */
+/* ---- Shared storage ---- */
 
 static const struct view overlapping[] = {VECTOR("a", '0', 8, 0, 6), VECTOR("b", '0', 8, 4, 4)};
 static const struct view apart[] = {VECTOR("a", '0', 6, 0, 6), VECTOR("b", '1', 4, 0, 4)};
 static const struct view adjacent[] = {VECTOR("a", '0', 10, 0, 6), VECTOR("b", '0', 10, 6, 4)};
 
-static void a_kept_tensor_is_not_changed_along(void **state)
+static void replacing_a_tensor_that_shares_bytes_with_a_kept_one_is_refused(void **state)
 {
     (void)state;
     WRITE("over", overlapping);
@@ -141,7 +141,7 @@ static void a_kept_tensor_is_not_changed_along(void **state)
     wanted.include = "^b$";
     refuse(&wanted, PHEMA_ERR_INPUTS,
            "over: tensor 'b': shares storage with 'a', which is not replaced");
-    wanted.into = "over"; /* named or not */
+    wanted.into = "over"; /* the same with --into */
     refuse(&wanted, PHEMA_ERR_INPUTS, "which is not replaced");
     WRITE("adjacent", adjacent);
     wanted = (struct wanted){.snapshots = "adjacent", .out = "o.pt", .include = "^a$"};
@@ -152,8 +152,8 @@ static void a_kept_tensor_is_not_changed_along(void **state)
     clear_made(&made);
 }
 
-/* Each begins where the replaced tensor does, with some of its elements or all in another order. */
-static void another_view_that_begins_at_the_same_place_is_kept(void **state)
+/* Each view begins where the replaced tensor does, with fewer elements or in another order. */
+static void another_view_at_the_same_offset_counts_as_kept(void **state)
 {
     (void)state;
     static const struct view others[] = {{"b", '0', "Float", 6, 0, {1, 4}, {4, 1}},  /* shorter */
@@ -180,7 +180,7 @@ static void another_view_that_begins_at_the_same_place_is_kept(void **state)
     clear_made(&made);
 }
 
-static void overlapping_tensors_are_replaced_where_all_snapshots_have_them_alike(void **state)
+static void overlapping_tensors_are_replaced_if_all_snapshots_overlap_alike(void **state)
 {
     (void)state;
     WRITE("over", overlapping);
@@ -198,8 +198,8 @@ static void overlapping_tensors_are_replaced_where_all_snapshots_have_them_alike
            "do not all share it alike");
 }
 
-/* Two names of one tensor: replacing one is replacing both. */
-static void other_names_of_a_tensor_are_replaced_with_it(void **state)
+/* Two names of one tensor: replacing one replaces both. */
+static void all_names_of_a_tensor_are_replaced_together(void **state)
 {
     (void)state;
     static const struct view tied[] = {VECTOR("a", '0', 6, 0, 6), VECTOR("b", '0', 6, 0, 6)};
@@ -210,7 +210,7 @@ static void other_names_of_a_tensor_are_replaced_with_it(void **state)
     assert_false(made.outputs.is_in_order); /* written once */
     clear_made(&made);
 
-    /* tied in the snapshots, of two dtypes in the file */
+    /* tied in the snapshots, two dtypes in the file */
     static const struct view two[] = {OF_TYPE("a", '0', "Float", 6), OF_TYPE("b", '1', "Half", 6)};
     WRITE("two", two);
     refuse(
@@ -218,7 +218,7 @@ static void other_names_of_a_tensor_are_replaced_with_it(void **state)
         "two: tensor 'b': is tied to another one in the snapshots, which has another dtype here");
 }
 
-static void expanded_rows_are_so_in_every_snapshot(void **state)
+static void an_expanded_tensor_must_be_expanded_in_every_snapshot(void **state)
 {
     (void)state;
     static const struct view expanded[] = {{"w", '0', "Float", 3, 0, {2, 3}, {0, 1}}};
@@ -238,7 +238,7 @@ static void expanded_rows_are_so_in_every_snapshot(void **state)
            PHEMA_ERR_INPUTS, "is expanded");
     accept(&made, &(struct wanted){.snapshots = "expanded\nfull", .out = "o.pt"});
     clear_made(&made);
-    /* a single row is one row however it is written down */
+    /* a single row is never expanded, whatever its stride */
     WRITE("one_row", one_row);
     WRITE("plain_row", plain_row);
     accept(&made, &(struct wanted){.snapshots = "plain_row\none_row", .out = "o.pt"});
@@ -273,14 +273,14 @@ static void a_file_of_another_model_is_refused(void **state)
     refuse(&wanted, PHEMA_ERR_INPUTS, "other: has no tensor 'v'");
     WRITE("other", alien);
     refuse(&wanted, PHEMA_ERR_INPUTS, "other: has no tensor 'w'");
-    wanted.include = "^w$"; /* of what is replaced all has to be there */
+    wanted.include = "^w$"; /* every replaced tensor must exist */
     WRITE("other", fewer);
     struct made made;
     accept(&made, &wanted);
     clear_made(&made);
 }
 
-static void the_dtypes_of_the_file_are_written(void **state)
+static void a_copy_keeps_the_dtypes_of_the_file(void **state)
 {
     (void)state;
     WRITE("model", model);
@@ -298,13 +298,13 @@ static void the_dtypes_of_the_file_are_written(void **state)
     assert_int_equal(outputs->items[0].places[1].offset, v->offset);
     assert_int_equal(outputs->items[0].size_bytes,
                      phema_file_span(phema_checkpoint_file(outputs->templates[0], 0)).size);
-    /* unlike the newest, it may hold other counters */
+    /* counters may differ from those of the newest snapshot */
     assert_true(outputs->is_replaced[0] && outputs->is_replaced[1]);
     clear_made(&made);
 }
 
-/* ema-pytorch casts counters to half precision: those of the file are what they were. */
-static void counters_that_the_file_lacks_or_has_otherwise_are_left_out(void **state)
+/* ema-pytorch casts counters to half precision: the file keeps its own. */
+static void missing_or_converted_counters_are_not_replaced(void **state)
 {
     (void)state;
     static const struct view counted[] = {
@@ -330,8 +330,8 @@ static void counters_that_the_file_lacks_or_has_otherwise_are_left_out(void **st
 
 /* ---- Keys ---- */
 
-/* Where 'w' of the outputs goes in the file, by this name. */
-static void assert_goes_to(const struct wanted *wanted, const char *name)
+/* 'w' of the outputs replaces the tensor of this name in the file. */
+static void assert_replaces(const struct wanted *wanted, const char *name)
 {
     struct made made;
     accept(&made, wanted);
@@ -342,7 +342,7 @@ static void assert_goes_to(const struct wanted *wanted, const char *name)
     clear_made(&made);
 }
 
-static void the_model_is_found_where_trainers_keep_it(void **state)
+static void the_model_is_found_under_the_usual_keys(void **state)
 {
     (void)state;
     WRITE("model", model);
@@ -353,18 +353,18 @@ static void the_model_is_found_where_trainers_keep_it(void **state)
         char name[64];
         write_torch("nested", keys[i], model, ARRAY_LEN(model));
         (void)snprintf(name, sizeof(name), "%s.w", keys[i]);
-        assert_goes_to(&(struct wanted){.snapshots = "model", .into = "nested", .out = "o.pt"},
-                       name);
+        assert_replaces(&(struct wanted){.snapshots = "model", .into = "nested", .out = "o.pt"},
+                        name);
     }
     write_torch("nested", "elsewhere", model, ARRAY_LEN(model));
     refuse(&(struct wanted){.snapshots = "model", .into = "nested", .out = "o.pt"},
            PHEMA_ERR_INPUTS, "nested: has no tensor 'w', so it is no checkpoint of the same model");
 }
 
-static void the_key_of_the_snapshots_comes_before_guesses(void **state)
+static void the_key_of_the_snapshots_precedes_the_usual_keys(void **state)
 {
     (void)state;
-    /* names of nested tensors may be written with dots as well */
+    /* names of nested tensors may also have dots */
     static const struct view many[] = {OF_TYPE("w", '0', "Float", 6),
                                        OF_TYPE("v", '1', "Float", 4),
                                        OF_TYPE("state_dict.w", '2', "Float", 6),
@@ -373,32 +373,32 @@ static void the_key_of_the_snapshots_comes_before_guesses(void **state)
                                        OF_TYPE("own.v", '5', "Float", 4)};
     WRITE("many", many);
     WRITE("model", model);
-    assert_goes_to(&(struct wanted){.snapshots = "model", .into = "many", .out = "o.pt"}, "w");
+    assert_replaces(&(struct wanted){.snapshots = "model", .into = "many", .out = "o.pt"}, "w");
     write_torch("own", "own", model, ARRAY_LEN(model));
-    assert_goes_to(
+    assert_replaces(
         &(struct wanted){.snapshots = "own", .into = "many", .out = "o.pt", .key = "own"}, "own.w");
     write_torch("state", "state_dict", model, ARRAY_LEN(model));
-    assert_goes_to(
+    assert_replaces(
         &(struct wanted){.snapshots = "state", .into = "many", .out = "o.pt", .key = "state_dict"},
         "state_dict.w");
-    /* all of the snapshots is all of the file */
-    assert_goes_to(
+    /* "." is the root of the file, as it is of the snapshots */
+    assert_replaces(
         &(struct wanted){.snapshots = "model", .into = "many", .out = "o.pt", .key = "."}, "w");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_kept_tensor_is_not_changed_along),
-        cmocka_unit_test(another_view_that_begins_at_the_same_place_is_kept),
-        cmocka_unit_test(overlapping_tensors_are_replaced_where_all_snapshots_have_them_alike),
-        cmocka_unit_test(other_names_of_a_tensor_are_replaced_with_it),
-        cmocka_unit_test(expanded_rows_are_so_in_every_snapshot),
+        cmocka_unit_test(replacing_a_tensor_that_shares_bytes_with_a_kept_one_is_refused),
+        cmocka_unit_test(another_view_at_the_same_offset_counts_as_kept),
+        cmocka_unit_test(overlapping_tensors_are_replaced_if_all_snapshots_overlap_alike),
+        cmocka_unit_test(all_names_of_a_tensor_are_replaced_together),
+        cmocka_unit_test(an_expanded_tensor_must_be_expanded_in_every_snapshot),
         cmocka_unit_test(a_file_of_another_model_is_refused),
-        cmocka_unit_test(the_dtypes_of_the_file_are_written),
-        cmocka_unit_test(counters_that_the_file_lacks_or_has_otherwise_are_left_out),
-        cmocka_unit_test(the_model_is_found_where_trainers_keep_it),
-        cmocka_unit_test(the_key_of_the_snapshots_comes_before_guesses),
+        cmocka_unit_test(a_copy_keeps_the_dtypes_of_the_file),
+        cmocka_unit_test(missing_or_converted_counters_are_not_replaced),
+        cmocka_unit_test(the_model_is_found_under_the_usual_keys),
+        cmocka_unit_test(the_key_of_the_snapshots_precedes_the_usual_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which tensor goes into which shard, what the index says, and which files beside the newest
- * snapshot go along. */
+/* Assignment of tensors to shards, contents of the index, and files that are copied from the newest
+ * snapshot. */
 #include "drafts.h"
 #include "phema/json.h"
 
-/* Of 40, 80, 400 and 4 bytes. */
+/* Tensors of 40, 80, 400 and 4 bytes. */
 static const char four[] = "{\"a\":{\"dtype\":\"F32\",\"shape\":[10],\"data_offsets\":[0,40]},"
                            "\"b\":{\"dtype\":\"F32\",\"shape\":[20],\"data_offsets\":[40,120]},"
                            "\"c\":{\"dtype\":\"F32\",\"shape\":[100],\"data_offsets\":[120,520]},"
@@ -41,7 +41,7 @@ static char shard_digit(const struct phema_json *index, const char *tensor)
     return shard[strlen("model-0000")];
 }
 
-static void tensors_fill_shards_one_after_another(void **state)
+static void tensors_fill_shards_in_order(void **state)
 {
     (void)state;
     write_plain("four", four, 524);
@@ -50,7 +50,7 @@ static void tensors_fill_shards_one_after_another(void **state)
         const char *shards; /* of a, b, c, d */
         size_t n;
     } cases[] = {{1, "1234", 4},   /* each is larger than a shard */
-                 {100, "1234", 4}, /* a and b are 120; d does not fit behind c, which is larger */
+                 {100, "1234", 4}, /* a and b are 120; d does not fit after c, which is larger */
                  {119, "1234", 4}, {120, "1123", 3}, /* a and b fit to the byte */
                  {403, "1123", 3},                   /* c and d are 404 */
                  {404, "1122", 2}, {519, "1122", 2}, /* a, b and c are 520 */
@@ -86,12 +86,12 @@ static void tensors_fill_shards_one_after_another(void **state)
     }
 }
 
-/* Provenance stands in the first shard alone, and in none of a conversion. */
-static void the_first_shard_says_how_it_was_made(void **state)
+/* A conversion has none at all. */
+static void only_the_first_shard_has_provenance(void **state)
 {
     (void)state;
     write_plain("four", four, 524);
-    struct wanted wanted = {.snapshots = "four", .out = "told/", .shard_bytes = 120};
+    struct wanted wanted = {.snapshots = "four", .out = "provenance/", .shard_bytes = 120};
     struct made made;
     accept(&made, &wanted);
     for (size_t f = 0; f < 3; f++) {
@@ -102,14 +102,14 @@ static void the_first_shard_says_how_it_was_made(void **state)
     }
     clear_made(&made);
     wanted = (struct wanted){
-        .snapshots = "four", .out = "told/", .shard_bytes = 120, .is_conversion = true};
+        .snapshots = "four", .out = "provenance/", .shard_bytes = 120, .is_conversion = true};
     accept(&made, &wanted);
     const struct phema_output_file *file = &made.outputs.items[0].files[0];
     assert_null(memmem(file->header, file->header_size, "posthoc_ema.", strlen("posthoc_ema.")));
     clear_made(&made);
 }
 
-static void left_out_tensors_are_in_no_shard(void **state)
+static void excluded_tensors_are_in_no_shard(void **state)
 {
     (void)state;
     write_plain("four", four, 524);
@@ -158,7 +158,7 @@ static void write_sharded(const char *folder, const char *index)
                      "\"weight_map\":{\"a\":\"x.safetensors\",\"b\":\"y.safetensors\"}}");
 }
 
-static void shards_of_the_newest_are_made_again(void **state)
+static void shards_are_those_of_the_newest_snapshot(void **state)
 {
     (void)state;
     write_sharded("old", "first.safetensors.index.json");
@@ -175,7 +175,7 @@ static void shards_of_the_newest_are_made_again(void **state)
     phema_json_free(index);
     clear_made(&made);
 
-    wanted.exclude = "^a$"; /* all that the first shard has */
+    wanted.exclude = "^a$"; /* the only tensor of the first shard */
     accept(&made, &wanted);
     assert_int_equal(made.outputs.items[0].n_files, 1);
     assert_string_equal(made.outputs.items[0].files[0].name, "y.safetensors");
@@ -183,7 +183,7 @@ static void shards_of_the_newest_are_made_again(void **state)
     clear_made(&made);
 }
 
-static void shards_of_one_name_in_two_folders_are_refused(void **state)
+static void equal_shard_names_in_two_folders_are_refused(void **state)
 {
     (void)state;
     make_folder("two");
@@ -203,25 +203,25 @@ static void shards_of_one_name_in_two_folders_are_refused(void **state)
     clear_made(&made);
 }
 
-/* ---- Files beside the newest ---- */
+/* ---- Files next to the newest snapshot ---- */
 
-static void configurations_go_along_and_weights_do_not(void **state)
+static void configurations_are_copied_and_models_are_not(void **state)
 {
     (void)state;
     write_sharded("beside", "model.safetensors.index.json");
-    static const char *const taken[] = {"README.md",      "config.json", "generation_config.json",
-                                        "tokenizer.json", "vocab.txt",   "tokenizer.model"};
-    static const char *const left[] = {
+    static const char *const copied[] = {"README.md",      "config.json", "generation_config.json",
+                                         "tokenizer.json", "vocab.txt",   "tokenizer.model"};
+    static const char *const skipped[] = {
         ".gitattributes", ".hidden",     "optimizer.pt",      "scheduler.pth", "pytorch_model.bin",
         "model.ckpt",     "network.pkl", "x.safetensors.zst", "a.partial",     "tf_model.h5",
         "flax.msgpack",   "model.onnx",  "model.gguf",        "__0_0.distcp",  "old.index.json"};
     char name[64];
-    for (size_t i = 0; i < ARRAY_LEN(taken); i++) {
-        (void)snprintf(name, sizeof(name), "beside/%s", taken[i]);
+    for (size_t i = 0; i < ARRAY_LEN(copied); i++) {
+        (void)snprintf(name, sizeof(name), "beside/%s", copied[i]);
         write_text(name, "text");
     }
-    for (size_t i = 0; i < ARRAY_LEN(left); i++) {
-        (void)snprintf(name, sizeof(name), "beside/%s", left[i]);
+    for (size_t i = 0; i < ARRAY_LEN(skipped); i++) {
+        (void)snprintf(name, sizeof(name), "beside/%s", skipped[i]);
         write_text(name, "{}");
     }
     make_folder("beside/runs");
@@ -239,25 +239,25 @@ static void configurations_go_along_and_weights_do_not(void **state)
                             .out = "with_config"};
     struct made made;
     accept(&made, &wanted);
-    for (size_t i = 0; i < ARRAY_LEN(taken); i++) {
-        const struct phema_side_file *file = find_side_file(&made.outputs, taken[i]);
+    for (size_t i = 0; i < ARRAY_LEN(copied); i++) {
+        const struct phema_side_file *file = find_side_file(&made.outputs, copied[i]);
         assert_non_null(file);
         assert_non_null(file->source);
         assert_null(file->text);
     }
     assert_non_null(find_side_file(&made.outputs, "large.json"));
     assert_null(find_side_file(&made.outputs, "largest.json"));
-    for (size_t i = 0; i < ARRAY_LEN(left); i++)
-        assert_null(find_side_file(&made.outputs, left[i]));
-    assert_int_equal(made.outputs.n_side_files, ARRAY_LEN(taken) + 2); /* large, the index */
+    for (size_t i = 0; i < ARRAY_LEN(skipped); i++)
+        assert_null(find_side_file(&made.outputs, skipped[i]));
+    assert_int_equal(made.outputs.n_side_files, ARRAY_LEN(copied) + 2); /* large, the index */
     for (size_t f = 1; f < made.outputs.n_side_files; f++)
         assert_true(strcmp(made.outputs.side_files[f - 1].name, made.outputs.side_files[f].name) <
                     0);
     clear_made(&made);
 }
 
-/* What lies beside one file among snapshots is of all of them, or of none. */
-static void one_file_brings_nothing_along(void **state)
+/* Such files do not belong to one of many snapshots. */
+static void files_next_to_one_snapshot_file_are_not_copied(void **state)
 {
     (void)state;
     make_folder("flat");
@@ -270,7 +270,7 @@ static void one_file_brings_nothing_along(void **state)
     clear_made(&made);
 }
 
-/* No output that could not be read again: one name of 64 MiB does. */
+/* A larger index could not be read again. One name of 64 MiB makes one. */
 static void an_index_has_64_mib_at_most(void **state)
 {
     (void)state;
@@ -295,13 +295,13 @@ static void an_index_has_64_mib_at_most(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tensors_fill_shards_one_after_another),
-        cmocka_unit_test(the_first_shard_says_how_it_was_made),
-        cmocka_unit_test(left_out_tensors_are_in_no_shard),
-        cmocka_unit_test(shards_of_the_newest_are_made_again),
-        cmocka_unit_test(shards_of_one_name_in_two_folders_are_refused),
-        cmocka_unit_test(configurations_go_along_and_weights_do_not),
-        cmocka_unit_test(one_file_brings_nothing_along),
+        cmocka_unit_test(tensors_fill_shards_in_order),
+        cmocka_unit_test(only_the_first_shard_has_provenance),
+        cmocka_unit_test(excluded_tensors_are_in_no_shard),
+        cmocka_unit_test(shards_are_those_of_the_newest_snapshot),
+        cmocka_unit_test(equal_shard_names_in_two_folders_are_refused),
+        cmocka_unit_test(configurations_are_copied_and_models_are_not),
+        cmocka_unit_test(files_next_to_one_snapshot_file_are_not_copied),
         cmocka_unit_test(an_index_has_64_mib_at_most),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

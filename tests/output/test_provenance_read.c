@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a provenance says is read to the last bit, and what it does not say is missed. */
+/* Every field of a provenance is read exactly, and missing fields are reported. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,12 +14,12 @@
 static enum phema_status parse(struct phema_provenance **out, const char *text,
                                struct phema_error *err)
 {
-    /* one byte too many would be a fault */
+    /* reading one byte too many would crash */
     const uint8_t *guarded = support_guarded(text, strlen(text));
     return phema_provenance_parse(out, (struct phema_span){guarded, strlen(text)}, err);
 }
 
-static void all_that_is_said_is_read(void **state)
+static void every_field_is_read(void **state)
 {
     (void)state;
     struct phema_provenance *recorded = NULL;
@@ -42,7 +42,7 @@ static void all_that_is_said_is_read(void **state)
     phema_provenance_close(recorded);
 }
 
-/* Those whose names are no UTF-8 as well. */
+/* File names need not be UTF-8. */
 static void rows_are_read(void **state)
 {
     (void)state;
@@ -71,7 +71,7 @@ static void rows_are_read(void **state)
     phema_provenance_close(recorded);
 }
 
-static void what_is_missing_or_no_number_is_refused(void **state)
+static void missing_and_malformed_fields_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -101,7 +101,7 @@ static void what_is_missing_or_no_number_is_refused(void **state)
     }
 }
 
-static void an_older_record_identifies_nothing(void **state)
+static void an_older_provenance_has_no_digests(void **state)
 {
     (void)state;
     struct phema_provenance *recorded = NULL;
@@ -117,10 +117,10 @@ static void an_older_record_identifies_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_that_is_said_is_read),
+        cmocka_unit_test(every_field_is_read),
         cmocka_unit_test(rows_are_read),
-        cmocka_unit_test(what_is_missing_or_no_number_is_refused),
-        cmocka_unit_test(an_older_record_identifies_nothing),
+        cmocka_unit_test(missing_and_malformed_fields_are_refused),
+        cmocka_unit_test(an_older_provenance_has_no_digests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

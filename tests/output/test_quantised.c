@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which tensors are codes and scale of one quantised tensor. Names and dtypes are those of
- * published checkpoints and of the programs that write them, which src/series/quantised.c lists. */
+/* Recognition of codes and scale of one quantised tensor. Names and dtypes are those of published
+ * checkpoints and of the programs that write them, which src/series/quantised.c lists. */
 #include "drafts.h"
 
 struct named {
@@ -42,7 +42,7 @@ static void accept_tensors(const struct named *tensors, size_t n)
     clear_made(&made);
 }
 
-static void codes_and_scale_are_known_by_their_names(void **state)
+static void codes_and_scale_are_recognised_by_name(void **state)
 {
     (void)state;
     static const struct named pairs[][2] = {
@@ -93,12 +93,12 @@ static void codes_and_scale_are_known_by_their_names(void **state)
         refuse_pair(&pairs[i][0], &pairs[i][1], "file");
         write_tensors("file", turned, 2);
         refuse_pair(&pairs[i][0], &pairs[i][1], "file");
-        accept_tensors(&pairs[i][0], 1); /* alone neither is */
+        accept_tensors(&pairs[i][0], 1); /* each of them alone is not quantised */
         accept_tensors(&pairs[i][1], 1);
     }
 }
 
-static void other_tensors_are_averaged_as_before(void **state)
+static void other_tensors_are_averaged(void **state)
 {
     (void)state;
     static const struct named pairs[][2] = {
@@ -116,7 +116,7 @@ static void other_tensors_are_averaged_as_before(void **state)
         {{"m.weight", "F8_E4M3"}, {"n.weight_scale", "F32"}},
         {{"m.weight", "F8_E4M3"}, {"m.bias", "BF16"}},
         {{"m.weight", "F8_E8M0"}, {"m.weight_scale", "F32"}},
-        /* integers, all of them: the newest snapshot's, which go together */
+        /* integers are copied from the newest snapshot, so the two stay together */
         {{"mlp.experts.down_proj_blocks", "U8"}, {"mlp.experts.down_proj_scales", "U8"}},
         {{"m.weight", "U8"}, {"m.weight.absmax", "U8"}},
     };
@@ -124,7 +124,7 @@ static void other_tensors_are_averaged_as_before(void **state)
         const struct named both[] = {pairs[i][0], pairs[i][1]};
         accept_tensors(both, 2);
     }
-    /* names that are nothing but such words, of any length */
+    /* names that consist of such words alone, of any length */
     char name[5000];
     for (size_t at = 0; at < sizeof(name) - 6; at += 6)
         memcpy(name + at, "scale_", 7);
@@ -136,8 +136,8 @@ static void other_tensors_are_averaged_as_before(void **state)
 static const struct named quantised[] = {
     {"a.weight", "F8_E4M3"}, {"a.weight_scale", "F32"}, {"b.bias", "BF16"}};
 
-/* One that takes no part is another's problem; of a pair neither may be averaged. */
-static void what_is_left_out_on_both_sides_is_not_refused(void **state)
+/* Excluding one tensor of a pair is not enough: the other must not be averaged either. */
+static void excluding_both_tensors_of_a_pair_is_accepted(void **state)
 {
     (void)state;
     write_tensors("file", quantised, ARRAY_LEN(quantised));
@@ -156,7 +156,7 @@ static void what_is_left_out_on_both_sides_is_not_refused(void **state)
     clear_made(&made);
 }
 
-/* Below a key names are found as well. */
+/* Pairs are found below a key too. */
 static void a_subtree_has_its_own_pairs(void **state)
 {
     (void)state;
@@ -175,9 +175,9 @@ static void a_subtree_has_its_own_pairs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(codes_and_scale_are_known_by_their_names),
-        cmocka_unit_test(other_tensors_are_averaged_as_before),
-        cmocka_unit_test(what_is_left_out_on_both_sides_is_not_refused),
+        cmocka_unit_test(codes_and_scale_are_recognised_by_name),
+        cmocka_unit_test(other_tensors_are_averaged),
+        cmocka_unit_test(excluding_both_tensors_of_a_pair_is_accepted),
         cmocka_unit_test(a_subtree_has_its_own_pairs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

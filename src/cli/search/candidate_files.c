@@ -52,7 +52,7 @@ static enum phema_status add_files(struct candidate *candidate, const struct phe
         return phema_fail_memory(err);
     for (size_t f = 0; f < output->n_files && !status; f++)
         status = add_file(candidate, output->files[f].name, "", err);
-    bool is_directory = outputs->form == PHEMA_FORM_SHARDED;
+    bool is_directory = phema_output_traits(outputs)->is_directory;
     for (size_t f = 0; is_directory && f < outputs->n_side_files && !status; f++)
         status = add_file(candidate, outputs->side_files[f].name, "", err);
     if (!status && output->sidecar)

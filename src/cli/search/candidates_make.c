@@ -82,7 +82,7 @@ static enum phema_status name_outputs(struct searching *searching, struct search
     struct cli_prepared *prepared = pass->prepared;
     enum phema_status status =
         cli_prepare_outputs(prepared, &pass->common, &pass->run, searching->out, err);
-    bool is_alone = !status && prepared->outputs.form == PHEMA_FORM_SHARDED &&
+    bool is_alone = !status && phema_output_traits(&prepared->outputs)->is_directory &&
                     prepared->outputs.m == 1 && !strchr(searching->out, '{');
     if (!is_alone)
         return status;

@@ -63,7 +63,7 @@ static void tell_bytes(struct phema_forecast *out, const struct run *run)
     out->io = run->n_direct ? "direct" : run->n_read >= run->n_mapped ? "read" : "mmap";
     for (size_t j = 0; j < run->outputs->m; j++)
         out->write_bytes += run->outputs->items[j].size_bytes;
-    out->is_compressed = run->outputs->form == PHEMA_FORM_COMPRESSED;
+    out->is_compressed = phema_output_traits(run->outputs)->is_compressed;
     for (size_t i = 0; i < series->n_tensors; i++)
         *(series->tensors[i].rule == PHEMA_RULE_COPY ? &out->n_copied : &out->n_averaged) += 1;
 }
@@ -108,9 +108,9 @@ static double run_seconds(const struct phema_forecast *forecast, const struct ru
     double cold = seconds_for((double)forecast->cold_bytes, rates->fetch);
     double store = seconds_for(write, rates->store);
     double busy = fmax(fmax(work, cold), store);
-    if (run->outputs->form == PHEMA_FORM_TEMPLATE)
+    if (phema_output_traits(run->outputs)->is_copy)
         busy += seconds_for(write, rates->put); /* the copy that is changed then */
-    if (run->outputs->form != PHEMA_FORM_FRESH && run->outputs->form != PHEMA_FORM_SHARDED)
+    if (phema_output_traits(run->outputs)->has_finish)
         busy += seconds_for(write, rates->finish) + seconds_for(write, rates->put);
     return busy;
 }

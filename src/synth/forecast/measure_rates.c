@@ -10,10 +10,8 @@
 #include <unistd.h>
 
 #include "forecast/measure_sum_rate.h"
-#include "phema/checksum.h"
 #include "phema/clock.h"
 #include "phema/memory.h"
-#include "phema/writer.h"
 #include "run_threads.h"
 
 #define CHUNK_BYTES  ((size_t)4 << 20)
@@ -96,17 +94,12 @@ static void fill_chunk(uint8_t *chunk)
 static enum phema_status measure_finishing(struct rates *rates, const struct run *run,
                                            const uint8_t *chunk, struct phema_error *err)
 {
-    double start = phema_clock_s();
-    if (run->outputs->form == PHEMA_FORM_COMPRESSED) {
-        enum phema_status status =
-            phema_writer_try_zstd(run->outputs->level, chunk, CHUNK_BYTES, err);
-        if (status)
-            return status;
-    } else if (run->outputs->form == PHEMA_FORM_TEMPLATE) {
-        (void)phema_crc32(0, chunk, CHUNK_BYTES);
-    } else {
+    if (!phema_output_traits(run->outputs)->has_finish)
         return PHEMA_OK;
-    }
+    double start = phema_clock_s();
+    enum phema_status status = sink_try_finish(run->outputs, chunk, CHUNK_BYTES, err);
+    if (status)
+        return status;
     double alone = (double)CHUNK_BYTES / (phema_clock_s() - start);
     rates->finish = alone * (run->budget.n_finishers ? run->budget.n_finishers : 1);
     return PHEMA_OK;

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+/* forms.c - What each output form can do: parts, compression, copies, directories. */
+#include "phema/output.h"
+
+static const struct phema_output_traits forms[] = {
+    [PHEMA_FORM_FRESH] = {.plain_suffix = ""},
+    [PHEMA_FORM_COMPRESSED] = {.is_compressed = true,
+                               .has_finish = true,
+                               .plain_suffix = ".plain",
+                               .no_parts_reason =
+                                   "compressed as a whole, by one process; write .safetensors in "
+                                   "parts, join them, and compress that with synth --convert"},
+    [PHEMA_FORM_SHARDED] = {.is_directory = true, .plain_suffix = ""},
+    [PHEMA_FORM_TEMPLATE] = {.is_copy = true,
+                             .has_finish = true,
+                             .plain_suffix = "",
+                             .no_parts_reason =
+                                 "a copy of a checkpoint, which one process changes; write "
+                                 ".safetensors in parts, join them, and put that into a copy with "
+                                 "synth --convert --into"},
+};
+
+const struct phema_output_traits *phema_output_traits(const struct phema_outputs *outputs)
+{
+    return &forms[outputs->form];
+}
