@@ -1,6 +1,5 @@
-/* plan.h - the targets of a series, their weights and the rule for every tensor.
- * No tensor is read but a sample. Plans do not change once made: synth executes them and decides
- * nothing. */
+/* plan.h - the targets of a series, their weights and the rule for every tensor. Only a sample of
+ * the tensors is read. A plan does not change once made: synth executes it and decides nothing. */
 #ifndef PHEMA_PLAN_H
 #define PHEMA_PLAN_H
 
@@ -10,12 +9,13 @@
 
 /* ---- Errors ---- */
 
-/* The predicted errors of averages of these widths at the newest snapshot, for parameters that
- * wander evenly: no tensor is read, and it takes a tenth of a second at most.
+/* Predicted errors of averages of these widths at the newest snapshot, for parameters that wander
+ * evenly. No tensor is read; takes a tenth of a second at most.
  *   errors  out: [m]
- *   every   out: 1, or of more than 256 snapshots every how many-th time was looked at; with all of
- *           them errors are smaller
- * PHEMA_NO  nothing says how the snapshots were averaged; and what the solver fails with */
+ *   every   out: 1; above 256 snapshots only every every-th time is used, and all times would give
+ *           smaller errors
+ * PHEMA_NO  the profiles of the snapshots are unknown
+ * and the failures of phema_weights_solve */
 PHEMA_FALLIBLE phema_series_errors(double *errors, size_t *every, const struct phema_series *series,
                                    const double *sigma_rels, size_t m, struct phema_error *err);
 
@@ -23,33 +23,34 @@ PHEMA_FALLIBLE phema_series_errors(double *errors, size_t *every, const struct p
 
 struct phema_regex;
 
-/* A width of their own for the tensors whose names match. */
+/* A separate width for the tensors whose names match. */
 struct phema_plan_rule {
     char *expression; /* searched for in the names that the series gives its tensors */
     struct phema_regex *pattern;
-    bool is_copy;            /* no average: the newest snapshot's bytes, as of integers */
+    bool is_copy;            /* the newest snapshot's bytes, as for integers */
     double sigma_rel, gamma; /* NaN for copies */
-    size_t n_tensors;        /* that follow it, 0 where no tensor is known */
+    size_t n_tensors;        /* that follow it, 0 where the series has no tensors */
 };
 
 struct phema_target {
     double named_time, time;
     double sigma_rel, gamma; /* of a power function, else NaN */
-    struct phema_mix mix;    /* what is wanted; no parts when the weights came without a target */
-    const char *kind;        /* "power", "ema", "sma", "difference", ...; NULL likewise */
-    const char *spec;        /* as text (spec.h); NULL likewise */
-    const char *file_part;   /* of names of files, of other shapes than power; else NULL */
+    struct phema_mix mix;    /* the wanted profile; no parts: weights given without a target */
+    const char *kind;        /* "power", "ema", "sma", "difference", ...; NULL: no target */
+    const char *spec;        /* as text (profile.h); NULL: no target */
+    const char *file_part;   /* for file names, of other shapes than power; else NULL */
     struct phema_solution solution; /* weights: [series->n], 0 for snapshots left out */
     /* [plan->n_rules] of the tensors that follow a rule, the same for all targets of one time;
      * weights: likewise, NULL for copies */
     const struct phema_solution *ruled;
-    /* of the weights that believe the labels; PHEMA_UNKNOWN where those are true */
+    /* errors of weights that believe the labels; PHEMA_UNKNOWN where the labels are true */
     double label_profile_error, label_predicted_error;
     size_t n_left_out; /* snapshots later than the target */
-    size_t n_repeated; /* left out since another one is the same average */
-    size_t newest;     /* the last snapshot that is not later: what copies come from */
-    /* how the provenance says it again: the exponent was given; a file of weights says both */
-    bool is_by_gamma, is_width_in_file, is_time_in_file; /* width: or SPEC */
+    size_t n_repeated; /* snapshots left out because another one is the same average */
+    size_t newest;     /* the last snapshot that is not later: the source of copies */
+    /* for the provenance: the exponent was given; a file of weights has the width or SPEC, the time
+     * */
+    bool is_by_gamma, is_width_in_file, is_time_in_file;
 };
 
 struct phema_plan_options {
@@ -63,45 +64,47 @@ struct phema_plan_options {
     const double *ats; /* [n] named times; none: the newest snapshot */
     size_t n_ats;
     const char *weights_file; /* NULL: solve */
-    /* 'RE=SIGMA' and 'RE=copy', for averaged tensors: the first one that matches a name is followed
-     * instead of the target's width */
+    /* 'RE=SIGMA' and 'RE=copy', for averaged tensors: the first match replaces the target's width
+     * */
     const char *const *rules;
     size_t n_rules;
-    bool is_conversion; /* no average: one checkpoint with the weight 1, as it is */
+    bool is_conversion; /* one checkpoint with the weight 1 */
     struct phema_solve_options solve;
-    struct phema_memory_profile *ledger; /* NULL: nothing is recorded */
+    struct phema_memory_profile *ledger; /* NULL: no record */
 };
 
 struct phema_plan {
     struct phema_series *series;
     struct phema_target *targets; /* [m]: all averages at the first time, then at the next */
     size_t m;
-    struct phema_arena memory;   /* what targets are */
-    struct phema_motion *motion; /* how the parameters moved; NULL: not looked at, or unmoved */
-    char *unmoved; /* why that cannot be known: the reason to use metric walk instead of motion */
-    bool has_odd_snapshot; /* the reason is one that is zero, or far larger than the newest */
+    struct phema_arena memory;   /* of the targets */
+    struct phema_motion *motion; /* of the parameters; NULL: not sampled, or unknown */
+    char *unmoved;               /* the reason why it is unknown and metric walk replaces motion */
+    bool has_odd_snapshot; /* the reason is a snapshot that is zero, or far larger than others */
     char *doubts;          /* a sentence: the snapshots do not look like averages of update_every */
     const char *metric;    /* "motion", "walk", "profile", "given" */
     bool has_given_weights;
     struct phema_plan_rule *rules; /* [n_rules] in the order of the options */
     size_t n_rules;
     size_t *rule_of;              /* [n_tensors] 1 + index of the rule it follows, 0 for none */
-    struct phema_solution *ruled; /* [n_ruled] behind the targets' */
+    struct phema_solution *ruled; /* [n_ruled] shared by the targets of a time */
     size_t n_ruled;
 };
 
-/* PHEMA_ERR_USAGE     no target, or weights and a target that do not go together; a rule or a SPEC
- *                     that is none
- * PHEMA_ERR_INPUTS    a rule that no averaged tensor follows, or that parts tensors of one storage;
- *                     a quantised tensor is averaged without its scale, or with it
+/* Opens the series and solves for the weights. The caller frees the plan.
+ * PHEMA_ERR_USAGE     no target, weights and a target that contradict each other, an invalid rule
+ *                     or SPEC
+ * PHEMA_ERR_INPUTS    a rule that no averaged tensor follows, or that separates tensors of one
+ *                     storage; a quantised tensor is averaged without its scale, or with it
+ * PHEMA_ERR_TARGET    an average that does not exist, or a time outside the series
  * PHEMA_ERR_RESOURCE  more than max_ram_bytes would be needed
- * and what series, profile and formats fail with */
+ * and the failures of series, profile and formats */
 PHEMA_FALLIBLE phema_plan_make(struct phema_plan **out, const struct phema_plan_options *options,
                                struct phema_error *err);
 void phema_plan_free(struct phema_plan *plan); /* takes NULL */
 
-/* "motion": {...}: amplitudes of the plan's motion by interval, and the rounding of its snapshots;
- * nothing where no motion is known. */
+/* Writes "motion": {...}: amplitudes by interval and the rounding of the snapshots. Nothing where
+ * the motion is unknown. */
 struct phema_json_out;
 void phema_plan_write_motion(struct phema_json_out *out, const struct phema_plan *plan);
 
@@ -109,13 +112,16 @@ void phema_plan_write_motion(struct phema_json_out *out, const struct phema_plan
 
 struct phema_plan_advice {
     size_t *removed; /* [n_removed] snapshots of the series that may go, the least useful first */
-    size_t n_removed, n_considered; /* of how many: later ones than the targets are not */
+    size_t n_removed;
+    size_t n_considered; /* snapshots, without those later than the targets */
     double error_before, error_after;
     struct phema_saving saving;
 };
 
-/* What could be deleted, and how often to save, for all targets of the plan together (profile.h).
- * PHEMA_ERR_USAGE  weights were given, targets of several times, no max_error */
+/* Which snapshots could be deleted, and how often to save, for all targets together (solver.h). The
+ * caller clears the advice.
+ * PHEMA_ERR_USAGE  weights were given, targets of several times, no max_error
+ * and the failures of phema_advice_find and phema_advice_saving */
 PHEMA_FALLIBLE phema_plan_advise(struct phema_plan_advice *out, const struct phema_plan *plan,
                                  double max_error, struct phema_error *err);
 void phema_plan_advice_clear(struct phema_plan_advice *advice);

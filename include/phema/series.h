@@ -1,5 +1,5 @@
-/* series.h - the snapshots of one training, which agree on names, shapes and dtypes of their
- * tensors. Opening a series reads headers alone; a sample of about 2000 elements is read on
+/* series.h - a series: the snapshots of one training, which agree on names, shapes and dtypes of
+ * their tensors. Opening a series reads headers alone. A sample of about 2000 elements is read on
  * request. */
 #ifndef PHEMA_SERIES_H
 #define PHEMA_SERIES_H
@@ -11,37 +11,39 @@
 #include "phema/formats.h"
 #include "phema/profile.h"
 
-/* ---- Series ---- */
+/* ---- Snapshots and tensors ---- */
 
-/* Where one tensor of one snapshot lies. */
+/* Location of one tensor in one snapshot. */
 struct phema_tensor_location {
-    uint64_t offset;        /* absolute, before the snapshot's shift */
+    uint64_t offset;        /* absolute [bytes], before the snapshot's shift */
     const uint64_t *stride; /* [rank] in elements, NULL in C order */
     size_t file;
-    const struct phema_chunk *parts; /* [n_parts], the checkpoint's; NULL: in one place */
+    const struct phema_chunk *parts; /* [n_parts], owned by the checkpoint; NULL: contiguous */
     size_t n_parts;
 };
 
 struct phema_snapshot {
     char *path;        /* to open it; NULL in a manifest without files */
-    char *label;       /* as listings name it: relative to SNAPSHOTS, ":KEY" behind it */
-    char *key;         /* its subtree, of a file that holds several; NULL: the series' */
-    double named_time; /* as its name or the manifest writes it: kimg for EDM2 */
+    char *label;       /* for listings: relative to SNAPSHOTS, followed by ":KEY" */
+    char *key;         /* its subtree in a file of several snapshots; NULL: the series' key */
+    double named_time; /* as written in its name or the manifest: kimg for EDM2 */
     double time;       /* on the clock of its average: images for EDM2 */
-    /* How it was averaged; label is its own. Of no meaning where kind is NULL. */
-    struct phema_profile profile;
-    double sigma_rel, gamma; /* of a power function, else NaN */
-    const char *kind; /* "power", "ema", ...; NULL when unknown (weights given from outside) */
-    const char *spec; /* the profile as text (spec.h); NULL likewise */
-    double rounding;  /* relative rms error of its dtypes, 0 when unknown */
-    struct phema_checkpoint *checkpoint; /* mapped, listing forgotten; NULL when never opened */
-    bool is_checkpoint_shared;           /* with the snapshot before, which closes it */
-    bool is_compressed;                  /* its data are decompressed as they are read */
-    bool is_one_of_many;                 /* its file holds several snapshots */
-    const struct phema_tensor_location
-        *places;               /* [n_tensors]; tables are shared where files look alike */
-    uint64_t shift;            /* added to every offset of places */
-    char digest[PHEMA_DIGEST]; /* by what it is known again; "": not identified */
+
+    /* its profile; undefined where kind is NULL */
+    struct phema_profile profile; /* with its own label */
+    double sigma_rel, gamma;      /* of a power function, else NaN */
+    const char *kind; /* "power", "ema", ...; NULL: unknown (weights given from outside) */
+    const char *spec; /* the profile as text (profile.h); NULL: unknown */
+
+    /* its data */
+    double rounding;                            /* relative rms error of its dtypes, 0: unknown */
+    struct phema_checkpoint *checkpoint;        /* mapped, listing forgotten; NULL: never opened */
+    bool is_checkpoint_shared;                  /* with the previous snapshot, which closes it */
+    bool is_compressed;                         /* data are decompressed as they are read */
+    bool is_one_of_many;                        /* its file holds several snapshots */
+    const struct phema_tensor_location *places; /* [n_tensors]; similar files share a table */
+    uint64_t shift;                             /* [bytes] added to every offset of places */
+    char digest[PHEMA_DIGEST];                  /* fingerprint (phema_series_identify); "": none */
 };
 
 enum phema_rule {
@@ -52,14 +54,14 @@ enum phema_rule {
 struct phema_series_tensor {
     struct phema_tensor tensor; /* of the newest snapshot; name without the subtree's prefix */
     enum phema_rule rule;
-    const char *reason; /* for a copy: "integer", "bookkeeping", "buffer", "optimizer", "rule";
-                         * "attribute" in a conversion, elsewhere those take no part */
-    size_t same_as;     /* the first tensor of the same storage in every snapshot; itself if none */
+    const char *reason; /* for a copy: "integer", "bookkeeping", "buffer", "optimizer", "rule",
+                         * "complex128"; "attribute" in a conversion only */
+    size_t same_as;     /* the first tensor that shares its storage in every snapshot, or itself */
 };
 
-/* Codes of a quantised tensor, and the scale that they are to be multiplied by. */
+/* The codes of a quantised tensor and the scale that multiplies them. */
 struct phema_quantised {
-    const char *codes, *scale; /* names in the first file, as they are shown */
+    const char *codes, *scale; /* names in the first file, escaped for messages */
     enum phema_dtype dtype;    /* of the codes */
     size_t codes_at, scale_at; /* in the series' tensors; SIZE_MAX: takes no part */
     struct phema_quantised *next;
@@ -70,109 +72,132 @@ struct phema_tensor_total {
     uint64_t n_elems, size_bytes;
 };
 
+/* ---- Series ---- */
+
 struct phema_series {
+    /* its source */
+    char *root;         /* SNAPSHOTS as given */
     const char *layout; /* "edm2", "ema-pytorch", "posthoc-ema", "own", "names", "manifest",
                          * "lightning", "hf" */
-    const char *unit;   /* "steps", "images", ... */
-    char *root;         /* SNAPSHOTS as given */
-    char *key;          /* the subtree that is averaged, "" for all; of several averages in a
-                         * file, what holds them */
+    char *key;          /* the averaged subtree, "" for all; the parent of several averages in a
+                         * file */
+    char **notes;       /* [n_notes] sentences: layout recognised, files left out, guesses */
+    size_t n_notes;
+
+    /* its snapshots and their clock */
     struct phema_snapshot *snapshots; /* [n] by time, then by width */
     size_t n;
+    bool has_profiles;                  /* every snapshot's profile is known */
+    const char *unit;                   /* of times: "steps", "images", ... */
+    double (*clock)(double named_time); /* NULL: named times are times */
+    double named_ahead;                 /* posthoc-ema: named time minus time */
+    const char *unsampled; /* the reason why optional files are not open; NULL: all are open */
+
+    /* its tensors */
     struct phema_series_tensor *tensors; /* [n_tensors] in the newest's order */
     size_t n_tensors;
     /* tensors of the first file that take no part: attributes of objects, and all others */
     struct phema_tensor_total attributes, left_out;
-    struct phema_quantised *scaled; /* of the first file */
-    /* of a checkpoint alone: what became of its tensors [as it lists them], 1 + index in tensors,
-     * or 0 when left out; NULL for a series */
-    size_t *became;
-    const char *unsampled; /* why files that say no more than names are not open; NULL: they are */
-    char **notes;          /* [n_notes] sentences: what was recognised, left out, guessed */
-    size_t n_notes;
-    bool has_profiles;  /* that of every snapshot is known */
-    double named_ahead; /* posthoc-ema: named times run this much ahead of the clock */
-    double (*clock)(double named_time); /* NULL: times are as named */
-    struct phema_arena memory;          /* names, shapes, places */
-    /* What is read for it, and for a plan and its outputs: all files but directories. NULL: nothing
-     * is known */
-    struct phema_claims *claims;
+    struct phema_quantised *quantised; /* of the first file */
+    /* of a single checkpoint: for each tensor that it lists, 1 + index in tensors or 0: left out */
+    size_t *became; /* NULL for a series */
+
+    struct phema_arena memory;   /* names, shapes, locations */
+    struct phema_claims *claims; /* files read for the series, its plan and outputs (no
+                                  * directories); NULL: unknown */
 };
 
 struct phema_series_options {
-    const char *snapshots;      /* directory, manifest.json or @list */
-    const char *layout;         /* NULL or "auto": recognised */
-    const char *name_regex;     /* NULL: the layout's own */
-    const char *unit;           /* NULL: the layout's own */
+    /* files and names */
+    const char *snapshots;  /* directory, manifest.json or @list */
+    const char *layout;     /* NULL or "auto": recognised */
+    const char *name_regex; /* NULL: the layout's own */
+    const char *unit;       /* NULL: the layout's own */
+    double from, to;        /* named times, both included; NaN: not given */
+    uint64_t every, last;   /* of the times, counted from the newest; 0: not given */
+    struct phema_checkpoint_options checkpoint;
+
+    /* profiles */
     const double *input_sigmas; /* [n] by index */
     size_t n_input_sigmas;
-    const char *const *input_profiles; /* [n] by index, one for all: SPECs where nothing says it */
+    const char *const *input_profiles; /* SPECs [n] by index, or one for all; for files without */
     size_t n_input_profiles;
-    uint64_t update_every;       /* 0: not given */
-    double from, to;             /* named times, both included; NaN: not given */
-    uint64_t every, last;        /* of the times, counted from the newest; 0: not given */
+    uint64_t update_every; /* 0: not given */
+
+    /* tensors */
     const char *const *includes; /* [n] regular expressions on the names of tensors */
     size_t n_includes;
     const char *const *excludes;
     size_t n_excludes;
-    const char *key;   /* subtree; NULL: guessed, "." : all */
-    bool may_lack_key; /* key is that of --into where the snapshots have no such subtree */
-    struct phema_checkpoint_options checkpoint;
-    bool averages_buffers;    /* --buffers average */
-    bool needs_no_profiles;   /* weights come from outside */
-    bool is_alone;            /* snapshots is one checkpoint, whatever its name says: inspect */
-    bool is_conversion;       /* and whatever is in it: all of its tensors, unless key says which */
-    bool needs_no_tensors;    /* weights: files are opened only where they say more than names */
-    bool may_be_sampled;      /* and beyond that where all can be, for phema_sample_read */
-    uint64_t max_ram_bytes;   /* of anonymous memory; 0: no limit */
-    const char *command;      /* the whole command line, for a message that completes it */
-    const char *command_tail; /* what of it stands behind the verb */
+    const char *key;       /* subtree; NULL: guessed, ".": all */
+    bool may_lack_key;     /* key is that of --into: ignored where snapshots have no such subtree */
+    bool averages_buffers; /* --buffers average */
+
+    /* needs of the caller */
+    bool needs_no_profiles; /* weights come from outside */
+    bool is_alone;          /* snapshots is one checkpoint of any name: inspect */
+    bool is_conversion;     /* likewise, with all of its tensors unless key selects some */
+    bool needs_no_tensors;  /* weights: files are opened only where they add to names */
+    bool may_be_sampled;    /* other files are opened as well, for phema_sample_read */
+    uint64_t max_ram_bytes; /* of anonymous memory; 0: no limit */
+
+    /* for messages that complete the command line */
+    const char *command;
+    const char *command_tail; /* the part of command after the verb */
 };
 
+/* Opens a series. The caller closes it.
+ * PHEMA_ERR_USAGE     an option is invalid: layout, expression or SPEC
+ * PHEMA_ERR_FILE      a file cannot be read or is corrupt
+ * PHEMA_ERR_INPUTS    no snapshots, unknown profiles, or snapshots that disagree
+ * PHEMA_ERR_RESOURCE  no memory, or more than max_ram_bytes would be needed */
 PHEMA_FALLIBLE phema_series_open(struct phema_series **out,
                                  const struct phema_series_options *options,
                                  struct phema_error *err);
 void phema_series_close(struct phema_series *series); /* takes NULL */
 
-/* A time as names write it, on the clock of the averages. */
+/* From a named time to the clock of the averages. */
 double phema_series_clock(const struct phema_series *series, double named_time);
 
-/* The tensor as it lies in snapshot k: for phema_reader_read. */
+/* Tensor i as it lies in snapshot k: for phema_reader_read. */
 struct phema_tensor phema_series_tensor_in(const struct phema_series *series, size_t k, size_t i);
 
-/* Of the files of a snapshot; 0 where it has none that are open. */
+/* Size of the files of a snapshot [bytes]; 0 where none is open. */
 uint64_t phema_snapshot_bytes(const struct phema_snapshot *snapshot);
 
-/* By what each snapshot is known again, for provenances, beside the size of its files: the XXH3 of
- * its tensors' names, dtypes and shapes and of some of their bytes. These are all of them where the
- * series has at most 262144 elements, else those of 64 windows of up to 1024 elements, evenly over
- * the model (16 windows of a compressed snapshot, where frames begin; none where it has
- * no seek table of small frames). PHEMA_ERR_FILE, PHEMA_ERR_RESOURCE */
+/* Sets the digest of each snapshot. Provenances identify a snapshot by it and by the size of its
+ * files. It is the XXH3 of names, dtypes and shapes of its tensors and of some of their bytes: of
+ * all where the series has at most 262144 elements, else of 64 windows of up to 1024 elements,
+ * evenly over the model. Compressed snapshots have 16 windows, where frames begin, and no bytes
+ * without a seek table of small frames.
+ * PHEMA_ERR_FILE      a file cannot be read
+ * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE phema_series_identify(struct phema_series *series, struct phema_error *err);
 
 /* ---- Sample ---- */
 
-/* The same elements of every snapshot, about 2000 and spread over all that is averaged: what says
- * how parameters move (phema_motion_fit). Which ones they are follows from the names and shapes of
- * the tensors and from the number of snapshots, whatever files they lie in, in whatever order;
- * where snapshots are compressed they lie closer together (docs/solver.md). Complex elements are
- * two numbers each. */
+/* The same elements of every snapshot, about 2000 and spread over all averaged tensors: they show
+ * how parameters move (phema_motion_fit). The choice follows from the names and shapes of the
+ * tensors and from the number of snapshots, not from files or their order. Where snapshots are
+ * compressed the elements lie closer together (docs/solver.md). A complex element is two numbers.
+ * */
 struct phema_sample {
     size_t n, n_elems;  /* snapshots, numbers of each */
     double *values;     /* [n x n_elems] row-major, row k is snapshot k of the series */
-    double *rounding;   /* [n] rms of what rounding to the dtypes in the files leaves, relative to
+    double *rounding;   /* [n] rms of the rounding errors of the dtypes in the files, relative to
                          * sqrt(mean_square) */
     double *sizes;      /* [n] rms of each snapshot's numbers, relative to sqrt(mean_square) */
     double mean_square; /* of the newest snapshot's numbers */
 };
 
 /* Reads every snapshot once, forward. Elements that are not finite in some snapshot, or beyond
- * 1e100, are left out of all of them. Memory: 16 KiB a snapshot, at most 64 MiB or so, and a
- * decoder where snapshots are compressed; all of it is given back on failure. PHEMA_NO there is
- * nothing to look at, and the message says why: no files, or not for every snapshot; compressed
- * without a seek table, or in large frames; no tensor is averaged; no element of use PHEMA_ERR_FILE
- * a file cannot be read, is corrupt, or was written to since it was opened PHEMA_ERR_RESOURCE  no
- * memory, or more than max_ram_bytes (0: no limit) would be needed */
+ * 1e100, are left out of all. Memory: 16 KiB a snapshot, at most about 64 MiB, and a decoder where
+ * snapshots are compressed. The caller clears the sample; a failure leaves nothing to clear.
+ * PHEMA_NO            no sample, and the message has the reason: no files, or not for every
+ *                     snapshot; compressed without a seek table, or in large frames; no tensor is
+ *                     averaged; no usable element
+ * PHEMA_ERR_FILE      a file cannot be read, is corrupt, or was written to since it was opened
+ * PHEMA_ERR_RESOURCE  no memory, or more than max_ram_bytes (0: no limit) would be needed */
 PHEMA_FALLIBLE phema_sample_read(struct phema_sample *out, const struct phema_series *series,
                                  uint64_t max_ram_bytes, struct phema_error *err);
 void phema_sample_clear(struct phema_sample *sample);

@@ -1,27 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-/* advice.c - the solver's advice on a series, for the targets of a plan. */
+/* advice.c - weights --advise: the solver's advice on a series, for the targets of a plan. */
 #include <stdlib.h>
 
 #include "solver_input.h"
 
-static enum phema_status ask(struct phema_plan_advice *advice, const struct phema_plan *plan,
-                             const struct solver_input *problem, double max_error,
-                             struct phema_error *err)
+static enum phema_status advise(struct phema_plan_advice *advice, const struct solver_input *input,
+                                double max_error, struct phema_error *err)
 {
-    const struct phema_problem given = solver_input_view(problem, plan->series, plan->motion);
     struct phema_advice found = {0};
-    enum phema_status status = phema_advice_find(&found, &given, max_error, err);
+    enum phema_status status = phema_advice_find(&found, &input->problem, max_error, err);
     if (!status)
-        status = phema_advice_saving(&advice->saving, &given, max_error, err);
+        status = phema_advice_saving(&advice->saving, &input->problem, max_error, err);
     if (status) {
         phema_advice_clear(&found);
         return status;
     }
     for (size_t r = 0; r < found.n_removed; r++)
-        found.removed[r] = problem->index[found.removed[r]];
+        found.removed[r] = input->index[found.removed[r]];
     advice->removed = found.removed;
     advice->n_removed = found.n_removed;
-    advice->n_considered = problem->n;
+    advice->n_considered = input->problem.n;
     advice->error_before = found.error_before;
     advice->error_after = found.error_after;
     return PHEMA_OK;
@@ -41,14 +39,14 @@ PHEMA_FALLIBLE phema_plan_advise(struct phema_plan_advice *out, const struct phe
     for (size_t j = 1; j < plan->m; j++)
         if (plan->targets[j].time != plan->targets[0].time)
             return phema_fail(err, PHEMA_ERR_USAGE, "--advise: takes targets of one time");
-    struct solver_input problem;
+    struct solver_input input;
     struct phema_plan_advice advice = {0};
-    enum phema_status status =
-        solver_input_build(&problem, series, solver_input_count_used(series, plan->targets[0].time),
-                           true, plan->targets, plan->m, err);
+    enum phema_status status = solver_input_build(
+        &input, series, plan->motion, solver_input_count_used(series, plan->targets[0].time), true,
+        plan->targets, plan->m, err);
     if (!status)
-        status = ask(&advice, plan, &problem, max_error, err);
-    solver_input_clear(&problem);
+        status = advise(&advice, &input, max_error, err);
+    solver_input_clear(&input);
     if (status)
         return phema_fail_in(err, status, "%s", series->root);
     *out = advice;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* rules.c - see rules.h. */
+/* rules.c - --rule RE=SIGMA and RE=copy. */
 #include "rules.h"
 
 #include <math.h>
@@ -9,12 +9,12 @@
 #include "phema/regex.h"
 #include "phema/strbuf.h"
 
-/* Each is a column of the solve for every time, and is searched for in every name. */
+/* Each is a target at every time, and a search in every name. */
 #define MAX_RULES ((size_t)256)
 
 /* ---- Reading ---- */
 
-/* What of an expression a message shows: the rest of the sentence must fit. */
+/* Bytes of an expression in a message: the rest of the sentence must fit. */
 #define MAX_SHOWN 200
 
 static enum phema_status fail_rule(const char *text, enum phema_status status,
@@ -23,7 +23,7 @@ static enum phema_status fail_rule(const char *text, enum phema_status status,
     return phema_fail_in(err, status, "--rule '%.*s'", MAX_SHOWN, text);
 }
 
-/* The one place that knows what may stand behind the '='. */
+/* The only parser of the text after the '='. */
 static enum phema_status read_width(struct phema_plan_rule *rule, const char *text,
                                     struct phema_error *err)
 {
@@ -84,16 +84,16 @@ struct phema_target rules_column(const struct phema_plan_rule *rule,
     return column;
 }
 
-/* ---- Who follows ---- */
+/* ---- Matching ---- */
 
-/* The first rule that matches; *matches[r]: some averaged tensor's name does, first or not. */
+/* Sets plan->rule_of[i] to the first rule that matches. matches[r]: rule r matches some tensor. */
 static enum phema_status choose_rule(struct phema_plan *plan, size_t i, bool *matches,
                                      struct phema_error *err)
 {
     const struct phema_tensor *tensor = &plan->series->tensors[i].tensor;
     for (size_t r = 0; r < plan->n_rules; r++) {
         if (plan->rule_of[i] && matches[r])
-            continue; /* nothing is left to be learned */
+            continue; /* both answers are known */
         bool is_match = false;
         enum phema_status status = phema_regex_match(plan->rules[r].pattern, tensor->name,
                                                      tensor->name_size, &is_match, err);
@@ -108,7 +108,7 @@ static enum phema_status choose_rule(struct phema_plan *plan, size_t i, bool *ma
     return PHEMA_OK;
 }
 
-/* matches: some averaged tensor, which follows another rule. */
+/* matches: the rule matches averaged tensors, which all follow an earlier rule. */
 static enum phema_status fail_unfollowed(const struct phema_series *series, bool matches,
                                          struct phema_error *err)
 {
@@ -129,7 +129,7 @@ static enum phema_status fail_unfollowed(const struct phema_series *series, bool
                       phema_name_escape(&shown, tensor->name, tensor->name_size));
 }
 
-/* Tied tensors are read once and stay tied. */
+/* Tied tensors must follow the same rule: they are read once and stay tied. */
 static enum phema_status check_ties(const struct phema_plan *plan, struct phema_error *err)
 {
     const struct phema_series *series = plan->series;
@@ -193,14 +193,14 @@ static bool is_averaged(const struct phema_plan *plan, size_t at)
 
 PHEMA_FALLIBLE rules_check_quantised(const struct phema_plan *plan, struct phema_error *err)
 {
-    for (const struct phema_quantised *scaled = plan->series->scaled; scaled; scaled = scaled->next)
-        if (is_averaged(plan, scaled->codes_at) || is_averaged(plan, scaled->scale_at))
+    for (const struct phema_quantised *item = plan->series->quantised; item; item = item->next)
+        if (is_averaged(plan, item->codes_at) || is_averaged(plan, item->scale_at))
             return phema_fail(
                 err, PHEMA_ERR_INPUTS,
                 "%s: tensor '%s': is quantised (%s codes, scale in '%s'): codes and scale averaged "
                 "apart give wrong values; dequantise the snapshots, copy both "
                 "(--rule 'RE=copy'), or leave both out (--exclude 'RE')",
-                plan->series->root, scaled->codes, phema_dtype_name(scaled->dtype), scaled->scale);
+                plan->series->root, item->codes, phema_dtype_name(item->dtype), item->scale);
     return PHEMA_OK;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* series_motion.c - see series_motion.h. */
+/* series_motion.c - samples, fits and judges the motion of the parameters; doubts update_every. */
 #include "series_motion.h"
 
 #include <math.h>
@@ -9,13 +9,13 @@
 #include "phema/json.h"
 #include "phema/strbuf.h"
 
-/* Powers of time alone miss distances by a factor e^0.06 to e^0.36 where update_every is right, and
- * by e^0.5 to e^2 where it is wrong by ten (docs/numerics.md). */
+/* A fit by powers of time misses distances by a factor of e^0.06 to e^0.36 where update_every is
+ * right, and of e^0.5 to e^2 where it is wrong by ten (docs/numerics.md). */
 #define LARGE_MISFIT 0.4
-#define CLEARLY      0.5 /* of the misfit of what was said */
+#define CLEARLY      0.5 /* of the misfit of the given update_every */
 
-/* Norms of the snapshots of one training are within a factor of ten or so; distances to one that is
- * farther off say nothing of how parameters moved. */
+/* Norms of the snapshots of one training differ by a factor of about ten. Distances to a snapshot
+ * beyond this factor tell nothing about motion. */
 #define MOST_TIMES 1e3
 
 #define LN_2 0.69314718055994531
@@ -26,7 +26,7 @@ static enum phema_status keep_text(char **out, const char *text, struct phema_er
     return *out ? PHEMA_OK : phema_fail_memory(err);
 }
 
-struct seen {                              /* in the sample */
+struct observation {                       /* of a sample */
     const struct phema_profile *snapshots; /* [n] */
     size_t n;
     const double *rounding;
@@ -34,39 +34,42 @@ struct seen {                              /* in the sample */
     size_t n_distances;
 };
 
-/* A power function that is updated every U steps is nearly one of 1/U of the exponent. Said as an
- * average that never ends to ramp up, since exponents of a half and less are no profile. */
-static struct phema_profile stretched(const struct phema_profile *profile, double every, double end)
+/* A power function that is updated every U steps is nearly one with 1/U of the exponent. It is
+ * written as an average that never ends to ramp up, since exponents of -1/2 and less are no
+ * profile. */
+static struct phema_profile approximate_updates(const struct phema_profile *profile, double every,
+                                                double end)
 {
     double ramp = LN_2 * every / (profile->gamma + 1);
     return (struct phema_profile){
         .shape = PHEMA_SHAPE_RAMPED, .t = profile->t, .ramp = ramp, .half_life = 2 * ramp * end};
 }
 
-/* HUGE_VAL when it cannot be told */
-static double misfit_of(const struct seen *seen, struct phema_profile *scratch, double every)
+/* HUGE_VAL where no motion can be fitted */
+static double misfit_of(const struct observation *observed, struct phema_profile *scratch,
+                        double every)
 {
     struct phema_motion motion = {0};
     struct phema_error ignored = {""};
     double end = 0;
-    for (size_t k = 0; k < seen->n; k++)
-        end = fmax(end, seen->snapshots[k].t);
-    for (size_t k = 0; k < seen->n; k++)
-        scratch[k] = stretched(&seen->snapshots[k], every, end);
+    for (size_t k = 0; k < observed->n; k++)
+        end = fmax(end, observed->snapshots[k].t);
+    for (size_t k = 0; k < observed->n; k++)
+        scratch[k] = approximate_updates(&observed->snapshots[k], every, end);
     double misfit = HUGE_VAL;
-    if (!phema_motion_fit(&motion, scratch, seen->n, seen->rounding, seen->distances,
-                          seen->n_distances, &ignored))
+    if (!phema_motion_fit(&motion, scratch, observed->n, observed->rounding, observed->distances,
+                          observed->n_distances, &ignored))
         misfit = motion.misfit;
     phema_motion_clear(&motion);
     return misfit;
 }
 
-/* The update_every that all snapshots have, as the power functions that they are; 0: none */
-static uint64_t common_every(const struct seen *seen)
+/* The update_every of all snapshots; 0: they differ, or are not all power functions */
+static uint64_t common_every(const struct observation *observed)
 {
     uint64_t every = 0;
-    for (size_t k = 0; k < seen->n; k++) {
-        const struct phema_profile *profile = &seen->snapshots[k];
+    for (size_t k = 0; k < observed->n; k++) {
+        const struct phema_profile *profile = &observed->snapshots[k];
         uint64_t own = profile->update_every > 1 ? profile->update_every : 1;
         if (profile->shape != PHEMA_SHAPE_POWER || (every && own != every))
             return 0;
@@ -75,21 +78,21 @@ static uint64_t common_every(const struct seen *seen)
     return every;
 }
 
-/* How parameters move looks wild through profiles that are not what they are said to be. That is a
- * hint, and never decides. */
-static enum phema_status doubt_updates(struct phema_plan *plan, const struct seen *seen,
+/* Profiles with a wrong update_every make the motion look irregular. That is a hint for the user
+ * and changes no result. */
+static enum phema_status doubt_updates(struct phema_plan *plan, const struct observation *observed,
                                        struct phema_error *err)
 {
     static const uint64_t candidates[] = {1, 2, 5, 10, 20, 50, 100};
-    uint64_t said = common_every(seen);
-    struct phema_profile *scratch = said ? calloc(seen->n, sizeof(*scratch)) : NULL;
+    uint64_t given = common_every(observed);
+    struct phema_profile *scratch = given ? calloc(observed->n, sizeof(*scratch)) : NULL;
     if (!scratch)
-        return said ? phema_fail_memory(err) : PHEMA_OK;
-    double misfit = misfit_of(seen, scratch, (double)said);
+        return given ? phema_fail_memory(err) : PHEMA_OK;
+    double misfit = misfit_of(observed, scratch, (double)given);
     double least = HUGE_VAL;
-    uint64_t best = said;
+    uint64_t best = given;
     for (size_t i = 0; misfit > LARGE_MISFIT && i < ARRAY_LEN(candidates); i++) {
-        double other = misfit_of(seen, scratch, (double)candidates[i]);
+        double other = misfit_of(observed, scratch, (double)candidates[i]);
         if (other < least) {
             least = other;
             best = candidates[i];
@@ -103,7 +106,7 @@ static enum phema_status doubt_updates(struct phema_plan *plan, const struct see
                         "the snapshots are apart as if they were averaged with update_every %llu "
                         "rather than %llu (mean factor %.2f instead of %.2f between seen and "
                         "modelled distances); if that is so, give --update-every %llu",
-                        (unsigned long long)best, (unsigned long long)said, exp(least),
+                        (unsigned long long)best, (unsigned long long)given, exp(least),
                         exp(fmin(misfit, 99)), (unsigned long long)best);
     enum phema_status status = phema_strbuf_check(&text, err);
     if (!status)
@@ -112,23 +115,24 @@ static enum phema_status doubt_updates(struct phema_plan *plan, const struct see
     return status;
 }
 
-static enum phema_status fit(struct phema_plan *plan, const struct seen *seen,
+static enum phema_status fit(struct phema_plan *plan, const struct observation *observed,
                              struct phema_error *err)
 {
     struct phema_motion *motion = calloc(1, sizeof(*motion));
     if (!motion)
         return phema_fail_memory(err);
-    enum phema_status status = phema_motion_fit(motion, seen->snapshots, seen->n, seen->rounding,
-                                                seen->distances, seen->n_distances, err);
+    enum phema_status status =
+        phema_motion_fit(motion, observed->snapshots, observed->n, observed->rounding,
+                         observed->distances, observed->n_distances, err);
     if (status) {
         free(motion);
         return status;
     }
     plan->motion = motion;
-    return doubt_updates(plan, seen, err);
+    return doubt_updates(plan, observed, err);
 }
 
-/* Whether all snapshots are of about the size of the newest. PHEMA_NO names the one that is not. */
+/* PHEMA_NO: a snapshot differs in norm from the newest by far; the message names it. */
 static enum phema_status check_sizes(const struct phema_series *series,
                                      const struct phema_sample *sample, struct phema_error *err)
 {
@@ -157,8 +161,8 @@ static enum phema_status check_sizes(const struct phema_series *series,
     return PHEMA_OK;
 }
 
-static enum phema_status look(struct phema_plan *plan, const struct phema_sample *sample,
-                              struct phema_error *err)
+static enum phema_status fit_sample(struct phema_plan *plan, const struct phema_sample *sample,
+                                    struct phema_error *err)
 {
     const struct phema_series *series = plan->series;
     struct phema_profile *profiles = calloc(series->n + 1, sizeof(*profiles));
@@ -166,36 +170,48 @@ static enum phema_status look(struct phema_plan *plan, const struct phema_sample
         return phema_fail_memory(err);
     for (size_t k = 0; k < series->n; k++)
         profiles[k] = series->snapshots[k].profile;
-    struct seen seen = {.snapshots = profiles, .n = series->n, .rounding = sample->rounding};
+    struct observation observed = {
+        .snapshots = profiles, .n = series->n, .rounding = sample->rounding};
     enum phema_status status =
-        phema_motion_pairs(&seen.distances, &seen.n_distances, profiles, series->n, err);
+        phema_motion_pairs(&observed.distances, &observed.n_distances, profiles, series->n, err);
     if (!status) {
-        for (size_t d = 0; d < seen.n_distances; d++)
-            seen.distances[d].square =
-                phema_sample_distance(sample, seen.distances[d].i, seen.distances[d].j);
-        status = fit(plan, &seen, err);
-        free(seen.distances);
+        for (size_t d = 0; d < observed.n_distances; d++)
+            observed.distances[d].square =
+                phema_sample_distance(sample, observed.distances[d].i, observed.distances[d].j);
+        status = fit(plan, &observed, err);
+        free(observed.distances);
     }
     free(profiles);
     return status;
 }
 
-PHEMA_FALLIBLE motion_find(struct phema_plan *plan, bool keeps_rounding, uint64_t max_ram_bytes,
-                           struct phema_error *err)
+/* Fails with PHEMA_NO where the sample shows no motion. */
+static enum phema_status sample_motion(struct phema_plan *plan, bool keeps_rounding,
+                                       uint64_t max_ram_bytes, struct phema_error *err)
 {
     struct phema_series *series = plan->series;
     struct phema_sample sample = {0};
-    struct phema_error why = {""};
-    enum phema_status status = phema_sample_read(&sample, series, max_ram_bytes, &why);
-    if (!status) {
-        status = check_sizes(series, &sample, &why);
-        plan->has_odd_snapshot = status == PHEMA_NO;
-    }
+    enum phema_status status = phema_sample_read(&sample, series, max_ram_bytes, err);
+    if (status)
+        return status;
+    status = check_sizes(series, &sample, err);
+    plan->has_odd_snapshot = status == PHEMA_NO;
     if (!status)
-        status = look(plan, &sample, &why);
+        status = fit_sample(plan, &sample, err);
     for (size_t k = 0; !status && keeps_rounding && k < series->n; k++)
         series->snapshots[k].rounding = sample.rounding[k];
     phema_sample_clear(&sample);
+    return status;
+}
+
+PHEMA_FALLIBLE motion_find(struct phema_plan *plan, const struct phema_plan_options *options,
+                           bool keeps_rounding, struct phema_error *err)
+{
+    if (!options->series.may_be_sampled || !plan->series->has_profiles)
+        return PHEMA_OK;
+    struct phema_error why = {""};
+    enum phema_status status =
+        sample_motion(plan, keeps_rounding, options->series.max_ram_bytes, &why);
     if (status == PHEMA_NO)
         return keep_text(&plan->unmoved, why.message, err);
     return status ? phema_fail(err, status, "%s", why.message) : PHEMA_OK;

@@ -1,14 +1,15 @@
-/* series_motion.h - how the parameters of a series moved, from a sample of its tensors. */
+/* series_motion.h - motion of the parameters of a series, from a sample of its tensors. */
 #ifndef PLAN_SERIES_MOTION_H
 #define PLAN_SERIES_MOTION_H
 
 #include "phema/plan.h"
 
-/* Sets plan->motion, or plan->unmoved to the reason why it cannot be known; and warns in
- * plan->doubts where another update_every fits what was seen better. With keeps_rounding the
- * snapshots' rounding becomes what was seen in the sample.
- * PHEMA_ERR_FILE, PHEMA_ERR_RESOURCE as phema_sample_read */
-PHEMA_FALLIBLE motion_find(struct phema_plan *plan, bool keeps_rounding, uint64_t max_ram_bytes,
-                           struct phema_error *err);
+/* Sets plan->motion, or plan->unmoved to the reason why it is unknown. Does nothing where profiles
+ * are unknown or the options exclude a sample. Sets plan->doubts where another update_every fits
+ * the sample better. With keeps_rounding the snapshots' rounding becomes that of the sample.
+ * PHEMA_ERR_FILE      a file cannot be read
+ * PHEMA_ERR_RESOURCE  no memory, or more than max_ram_bytes would be needed */
+PHEMA_FALLIBLE motion_find(struct phema_plan *plan, const struct phema_plan_options *options,
+                           bool keeps_rounding, struct phema_error *err);
 
 #endif

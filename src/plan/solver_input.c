@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* solver_input.c - see solver_input.h. */
+/* solver_input.c - the subset of the series that the solver sees for one target time. */
 #include "solver_input.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 size_t solver_input_count_until(const struct phema_series *series, double time)
 {
@@ -20,8 +19,8 @@ size_t solver_input_count_used(const struct phema_series *series, double time)
     return is_between ? series->n : n;
 }
 
-/* How often an average was touched until its end, as far as that tells it from another one: power
- * functions that are updated every U steps, and tables. */
+/* How often an average was updated until its end: power functions updated every U steps, and
+ * tables. */
 static double count_updates(const struct phema_profile *profile)
 {
     if (profile->shape != PHEMA_SHAPE_TABLE)
@@ -38,10 +37,10 @@ static double count_updates(const struct phema_profile *profile)
     return (double)low;
 }
 
-/* With updates every U steps only, snapshots between two updates are one and the same average, and
- * up to the second update all widths are: the parameters of the first step. So are those between
- * two steps of a table. Only the last of them can be solved for. Averages that are updated at every
- * step never coincide by themselves. */
+/* With updates every U steps, snapshots between two updates are the same average. Up to the second
+ * update all widths are the same: the parameters of the first step. Snapshots between two steps of
+ * a table are the same as well. Only the last of them can be solved for. Averages that are updated
+ * at every step never coincide. */
 static bool repeats(const struct phema_snapshot *first, const struct phema_snapshot *second)
 {
     const struct phema_profile *a = &first->profile, *b = &second->profile;
@@ -55,64 +54,58 @@ static bool repeats(const struct phema_snapshot *first, const struct phema_snaps
     return updates == count_updates(b) && (updates == 0 || (a->gamma == b->gamma && a->t != b->t));
 }
 
-void solver_input_clear(struct solver_input *problem)
+static bool is_repeated(const struct phema_series *series, size_t k, size_t n)
 {
-    if (problem->solutions)
-        phema_solutions_clear(problem->solutions, problem->m);
-    free(problem->index);
-    free(problem->snapshots);
-    free(problem->rounding);
-    free(problem->targets);
-    free(problem->mixes);
-    free(problem->solutions);
+    for (size_t later = k + 1; later < n; later++)
+        if (repeats(&series->snapshots[k], &series->snapshots[later]))
+            return true;
+    return false;
 }
 
-enum phema_status solver_input_build(struct solver_input *problem,
-                                     const struct phema_series *series, size_t n,
-                                     bool drops_repeats, const struct phema_target *targets,
-                                     size_t m, struct phema_error *err)
+PHEMA_FALLIBLE solver_input_build(struct solver_input *input, const struct phema_series *series,
+                                  const struct phema_motion *motion, size_t n, bool drops_repeats,
+                                  const struct phema_target *targets, size_t m,
+                                  struct phema_error *err)
 {
-    *problem = (struct solver_input){.m = m, .is_true = true};
-    problem->index = calloc(n + 1, sizeof(*problem->index));
-    problem->snapshots = calloc(n + 1, sizeof(*problem->snapshots));
-    problem->rounding = calloc(n + 1, sizeof(*problem->rounding));
-    problem->targets = calloc(m, sizeof(*problem->targets));
-    problem->mixes = calloc(m, sizeof(*problem->mixes));
-    problem->solutions = calloc(m, sizeof(*problem->solutions));
-    if (!problem->index || !problem->snapshots || !problem->rounding || !problem->targets ||
-        !problem->mixes || !problem->solutions)
+    *input = (struct solver_input){.has_true_labels = true};
+    struct phema_arena *memory = &input->memory;
+    double *rounding = phema_arena_array(memory, n, sizeof(*rounding));
+    struct phema_mix *mixes = phema_arena_array(memory, m, sizeof(*mixes));
+    input->index = phema_arena_array(memory, n, sizeof(*input->index));
+    input->snapshots = phema_arena_array(memory, n, sizeof(*input->snapshots));
+    input->targets = phema_arena_array(memory, m, sizeof(*input->targets));
+    input->solutions = phema_arena_array(memory, m, sizeof(*input->solutions));
+    if (!rounding || !mixes || !input->index || !input->snapshots || !input->targets ||
+        !input->solutions)
         return phema_fail_memory(err);
+    input->problem = (struct phema_problem){.snapshots = input->snapshots,
+                                            .rounding = rounding,
+                                            .targets = mixes,
+                                            .m = m,
+                                            .run_end = series->snapshots[series->n - 1].time,
+                                            .motion = motion};
     for (size_t k = 0; k < n; k++) {
-        bool is_repeated = false;
-        for (size_t later = k + 1; drops_repeats && later < n && !is_repeated; later++)
-            is_repeated = repeats(&series->snapshots[k], &series->snapshots[later]);
-        if (is_repeated)
+        if (drops_repeats && is_repeated(series, k, n))
             continue;
-        size_t x = problem->n++;
-        problem->index[x] = k;
-        problem->snapshots[x] = series->snapshots[k].profile;
-        problem->rounding[x] = series->snapshots[k].rounding;
-        problem->is_true = problem->is_true && problem->snapshots[x].update_every <= 1;
+        size_t x = input->problem.n++;
+        input->index[x] = k;
+        input->snapshots[x] = series->snapshots[k].profile;
+        rounding[x] = series->snapshots[k].rounding;
+        input->has_true_labels = input->has_true_labels && input->snapshots[x].update_every <= 1;
     }
     for (size_t j = 0; j < m; j++) {
-        problem->mixes[j] = isnan(targets[j].gamma)
-                                ? targets[j].mix
-                                : (struct phema_mix){.parts = &problem->targets[j], .n_parts = 1};
-        problem->targets[j] = (struct phema_profile){
+        input->targets[j] = (struct phema_profile){
             .gamma = targets[j].gamma, .t = targets[j].time, .label = "the target"};
+        mixes[j] = isnan(targets[j].gamma)
+                       ? targets[j].mix
+                       : (struct phema_mix){.parts = &input->targets[j], .n_parts = 1};
     }
     return PHEMA_OK;
 }
 
-struct phema_problem solver_input_view(const struct solver_input *problem,
-                                       const struct phema_series *series,
-                                       const struct phema_motion *motion)
+void solver_input_clear(struct solver_input *input)
 {
-    return (struct phema_problem){.snapshots = problem->snapshots,
-                                  .rounding = problem->rounding,
-                                  .n = problem->n,
-                                  .targets = problem->mixes,
-                                  .m = problem->m,
-                                  .run_end = series->snapshots[series->n - 1].time,
-                                  .motion = motion};
+    if (input->solutions)
+        phema_solutions_clear(input->solutions, input->problem.m);
+    phema_arena_clear(&input->memory);
 }

@@ -1,37 +1,35 @@
-/* solver_input.h - what of a series the solver works on for targets of one time. */
+/* solver_input.h - the subset of a series that the solver sees for the targets of one time. */
 #ifndef PLAN_SOLVER_INPUT_H
 #define PLAN_SOLVER_INPUT_H
 
+#include "phema/arena.h"
 #include "phema/plan.h"
 
-/* Snapshots come by time, so those not later than a target are a prefix. */
+/* Number of snapshots not later than a time; they are a prefix of the series. */
 size_t solver_input_count_until(const struct phema_series *series, double time);
 
-/* Later snapshots add next to nothing to a target at the time of a snapshot, and are left out, as
- * EDM2 does; between two they make it several times better (docs/solver.md), and are kept. */
+/* Number of snapshots used for a target at a time. Snapshots later than a target at the time of a
+ * snapshot improve it by next to nothing and are left out, as EDM2 does. A target between two
+ * snapshots uses all snapshots, which makes it several times better (docs/solver.md). */
 size_t solver_input_count_used(const struct phema_series *series, double time);
 
 struct solver_input {
-    size_t *index;                   /* [n] of each in the series */
-    struct phema_profile *snapshots; /* [n] */
-    double *rounding;                /* [n] */
-    size_t n;
-    struct phema_profile *targets; /* [m] */
-    struct phema_mix *mixes;       /* [m] each of one target */
-    struct phema_solution *solutions;
-    size_t m;
-    bool is_true; /* labels are true: no update_every above 1 */
+    struct phema_problem problem;     /* its arrays are in memory, the motion is borrowed */
+    size_t *index;                    /* [problem.n] index in the series */
+    struct phema_profile *snapshots;  /* problem.snapshots */
+    struct phema_profile *targets;    /* [problem.m] power functions of problem.targets */
+    struct phema_solution *solutions; /* out of the solver: [problem.m] */
+    bool has_true_labels;             /* no snapshot has an update_every above 1 */
+    struct phema_arena memory;
 };
 
-/* The first n snapshots of the series, those that repeat others left out when asked. */
-PHEMA_FALLIBLE solver_input_build(struct solver_input *problem, const struct phema_series *series,
-                                  size_t n, bool drops_repeats, const struct phema_target *targets,
-                                  size_t m, struct phema_error *err);
-void solver_input_clear(struct solver_input *problem); /* takes the half-built */
-
-/* The same as the solver takes it; borrowed. */
-struct phema_problem solver_input_view(const struct solver_input *problem,
-                                       const struct phema_series *series,
-                                       const struct phema_motion *motion);
+/* From the first n snapshots of the series, without those that repeat others if asked.
+ *   motion  borrowed, NULL: unknown
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE solver_input_build(struct solver_input *input, const struct phema_series *series,
+                                  const struct phema_motion *motion, size_t n, bool drops_repeats,
+                                  const struct phema_target *targets, size_t m,
+                                  struct phema_error *err);
+void solver_input_clear(struct solver_input *input); /* takes the half-built */
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* targets.c - see targets.h. */
+/* targets.c - --sigma-rel, --gamma, --profile and --at to targets. */
 #include "targets.h"
 
 #include <math.h>
@@ -13,6 +13,21 @@ static const char target_label[] = "the target";
 size_t targets_per_time(const struct phema_plan_options *options)
 {
     return options->n_sigma_rels + options->n_gammas + options->n_profiles;
+}
+
+PHEMA_FALLIBLE target_check_time(const struct phema_target *target,
+                                 const struct phema_series *series, struct phema_error *err)
+{
+    const struct phema_snapshot *first = &series->snapshots[0];
+    const struct phema_snapshot *last = &series->snapshots[series->n - 1];
+    if (first->time <= target->time && !(target->time > last->time))
+        return PHEMA_OK;
+    struct phema_name_buffer wanted, from, to;
+    return phema_fail(
+        err, PHEMA_ERR_TARGET, "%s: the wanted time %s is %s; they go from %s to %s", series->root,
+        phema_number_format(&wanted, target->named_time),
+        target->time > last->time ? "later than every snapshot" : "before the first snapshot",
+        phema_number_format(&from, first->named_time), phema_number_format(&to, last->named_time));
 }
 
 /* ---- Power functions ---- */
@@ -44,8 +59,8 @@ PHEMA_FALLIBLE target_resolve_width(struct phema_target *target, struct phema_pl
     return status ? status : set_power(target, plan, err);
 }
 
-static enum phema_status take_gamma(struct phema_target *target, struct phema_plan *plan,
-                                    double gamma, struct phema_error *err)
+static enum phema_status set_gamma(struct phema_target *target, struct phema_plan *plan,
+                                   double gamma, struct phema_error *err)
 {
     target->gamma = gamma;
     target->is_by_gamma = true;
@@ -60,8 +75,8 @@ static enum phema_status take_gamma(struct phema_target *target, struct phema_pl
 
 /* ---- Other shapes ---- */
 
-/* Distinct times of snapshots, ascending: of the raw ones where there are any, for these are what
- * is merged. */
+/* Distinct times of snapshots, ascending. Only raw snapshots count where there are any: merges use
+ * these. */
 static enum phema_status list_times(double **times, size_t *n, struct phema_plan *plan,
                                     struct phema_error *err)
 {
@@ -83,11 +98,11 @@ static enum phema_status list_times(double **times, size_t *n, struct phema_plan
     return PHEMA_OK;
 }
 
-static enum phema_status take_spec(struct phema_target *target, struct phema_plan *plan,
-                                   struct phema_spec *spec, struct phema_error *err)
+static enum phema_status set_spec(struct phema_target *target, struct phema_plan *plan,
+                                  struct phema_spec *spec, struct phema_error *err)
 {
     if (strcmp(spec->kind, "power") == 0 && spec->update_every <= 1)
-        return spec->is_by_gamma ? take_gamma(target, plan, spec->gamma, err)
+        return spec->is_by_gamma ? set_gamma(target, plan, spec->gamma, err)
                                  : target_resolve_width(target, plan, spec->sigma_rel, err);
     double *times = NULL;
     size_t n = 0;
@@ -118,23 +133,23 @@ PHEMA_FALLIBLE target_resolve_spec(struct phema_target *target, struct phema_pla
     enum phema_status status = phema_spec_parse(&spec, &plan->memory, text, err);
     if (!status)
         status = phema_spec_claim(spec, plan->series->claims, err);
-    return status ? status : take_spec(target, plan, spec, err);
+    return status ? status : set_spec(target, plan, spec, err);
 }
 
-/* ---- Together ---- */
+/* ---- Options ---- */
 
-/* specs: [options->n_profiles], read once for all times */
-static enum phema_status take_option(struct phema_target *target, struct phema_plan *plan,
-                                     const struct phema_plan_options *options,
-                                     struct phema_spec **specs, size_t index,
-                                     struct phema_error *err)
+/* specs: [options->n_profiles], shared by all times */
+static enum phema_status set_option(struct phema_target *target, struct phema_plan *plan,
+                                    const struct phema_plan_options *options,
+                                    struct phema_spec **specs, size_t index,
+                                    struct phema_error *err)
 {
     if (index < options->n_sigma_rels)
         return target_resolve_width(target, plan, options->sigma_rels[index], err);
     index -= options->n_sigma_rels;
     if (index < options->n_gammas)
-        return take_gamma(target, plan, options->gammas[index], err);
-    enum phema_status status = take_spec(target, plan, specs[index - options->n_gammas], err);
+        return set_gamma(target, plan, options->gammas[index], err);
+    enum phema_status status = set_spec(target, plan, specs[index - options->n_gammas], err);
     return status ? phema_fail_in(err, status, "--profile") : PHEMA_OK;
 }
 
@@ -164,9 +179,11 @@ PHEMA_FALLIBLE targets_make(struct phema_plan *plan, const struct phema_plan_opt
     size_t n_ats = options->n_ats ? options->n_ats : 1;
     struct phema_spec **specs = NULL;
     enum phema_status status = read_specs(&specs, plan, options, err);
-    plan->targets = status ? NULL : calloc(n * n_ats, sizeof(*plan->targets));
+    if (status)
+        return status;
+    plan->targets = calloc(n * n_ats, sizeof(*plan->targets));
     if (!plan->targets)
-        return status ? status : phema_fail_memory(err);
+        return phema_fail_memory(err);
     plan->m = n * n_ats;
     for (size_t j = 0; j < plan->m && !status; j++) {
         struct phema_target *target = &plan->targets[j];
@@ -175,7 +192,7 @@ PHEMA_FALLIBLE targets_make(struct phema_plan *plan, const struct phema_plan_opt
         target->named_time =
             options->n_ats ? options->ats[j / n] : series->snapshots[series->n - 1].named_time;
         target->time = phema_series_clock(series, target->named_time);
-        status = take_option(target, plan, options, specs, j % n, err);
+        status = set_option(target, plan, options, specs, j % n, err);
     }
     return status;
 }
@@ -185,5 +202,5 @@ PHEMA_FALLIBLE target_resolve(struct phema_target *target, struct phema_plan *pl
 {
     struct phema_spec **specs = NULL;
     enum phema_status status = read_specs(&specs, plan, options, err);
-    return status ? status : take_option(target, plan, options, specs, 0, err);
+    return status ? status : set_option(target, plan, options, specs, 0, err);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* weights_file.c - see weights_file.h. Lines may have spaces in the file's name: the weight is what
- * stands behind the last one. */
+/* weights_file.c - weights that are used as given: --weights FILE (JSON or a plain list), and the
+ * one of a conversion. */
 #include "weights_file.h"
 
 #include <ctype.h>
@@ -12,13 +12,15 @@
 #include "phema/json.h"
 #include "phema/mapped_file.h"
 #include "phema/strbuf.h"
+#include "series_motion.h"
+#include "solver_input.h"
 #include "targets.h"
 
-/* Each has a weight for every snapshot, whatever little of it stands in the file: 10000 of them for
- * 8192 snapshots are 0.6 GiB. */
+/* Each has a weight for every snapshot, however short the file: 10000 targets of 8192 snapshots are
+ * 0.6 GiB. */
 #define MAX_TARGETS ((size_t)10000)
 
-/* The path of a file that is one snapshot; of several in one file, their keys stand behind it. */
+/* The path of the snapshot's file, followed by ":KEY" where the file holds several snapshots. */
 static bool is_path_of(const struct phema_snapshot *snapshot, const char *name, size_t size)
 {
     size_t path_size = snapshot->path ? strlen(snapshot->path) : 0;
@@ -83,7 +85,7 @@ static enum phema_status add_targets(struct phema_plan *plan, size_t m, struct p
     return PHEMA_OK;
 }
 
-/* ---- "file weight" lines ---- */
+/* ---- "file weight" lines: the file may contain spaces ---- */
 
 static enum phema_status read_line(struct phema_plan *plan, bool *is_seen, const char *line,
                                    size_t size, size_t number, struct phema_error *err)
@@ -92,15 +94,15 @@ static enum phema_status read_line(struct phema_plan *plan, bool *is_seen, const
         size--;
     if (size == 0 || line[0] == '#')
         return PHEMA_OK;
-    size_t cut = size;
-    while (cut && !isspace((unsigned char)line[cut - 1]))
-        cut--;
+    size_t start = size;
+    while (start && !isspace((unsigned char)line[start - 1]))
+        start--;
     char text[64] = "";
-    if (size - cut < sizeof(text))
-        memcpy(text, line + cut, size - cut);
+    if (size - start < sizeof(text))
+        memcpy(text, line + start, size - start);
     char *end = NULL;
     double weight = strtod(text, &end);
-    size_t name_size = cut;
+    size_t name_size = start;
     while (name_size && isspace((unsigned char)line[name_size - 1]))
         name_size--;
     if (!*text || *end || !isfinite(weight) || !name_size)
@@ -119,35 +121,42 @@ static enum phema_status read_line(struct phema_plan *plan, bool *is_seen, const
     return PHEMA_OK;
 }
 
+static enum phema_status read_lines(struct phema_plan *plan, bool *is_seen, struct phema_span text,
+                                    struct phema_error *err)
+{
+    const char *data = (const char *)text.data;
+    size_t number = 1;
+    for (size_t at = 0; at < text.size; number++) {
+        const char *newline = memchr(data + at, '\n', text.size - at);
+        size_t size = newline ? (size_t)(newline - (data + at)) : text.size - at;
+        enum phema_status status = read_line(plan, is_seen, data + at, size, number, err);
+        if (status)
+            return status;
+        at += size + 1;
+    }
+    for (size_t k = 0; k < plan->series->n; k++)
+        if (is_seen[k])
+            return PHEMA_OK;
+    return phema_fail(err, PHEMA_ERR_FILE, "holds no weights");
+}
+
 static enum phema_status read_list(struct phema_plan *plan, struct phema_span text,
                                    struct phema_error *err)
 {
     enum phema_status status = add_targets(plan, 1, err);
+    if (status)
+        return status;
     bool *is_seen = calloc(plan->series->n, sizeof(*is_seen));
-    if (!status && !is_seen)
-        status = phema_fail_memory(err);
-    const char *data = (const char *)text.data;
-    size_t number = 1;
-    for (size_t at = 0; !status && at < text.size; number++) {
-        const char *newline = memchr(data + at, '\n', text.size - at);
-        size_t size = newline ? (size_t)(newline - (data + at)) : text.size - at;
-        status = read_line(plan, is_seen, data + at, size, number, err);
-        at += size + 1;
-    }
-    bool is_any = false;
-    for (size_t k = 0; is_seen && k < plan->series->n; k++)
-        is_any = is_any || is_seen[k];
+    status = is_seen ? read_lines(plan, is_seen, text, err) : phema_fail_memory(err);
     free(is_seen);
-    if (!status && !is_any)
-        status = phema_fail(err, PHEMA_ERR_FILE, "holds no weights");
     return status;
 }
 
-/* ---- the JSON of weights --json ---- */
+/* ---- The JSON of weights --json ---- */
 
-/* What the weights are meant for: a width, or the SPEC of another shape. */
-static enum phema_status read_wanted(struct phema_target *target, struct phema_plan *plan,
-                                     const struct phema_json *value, struct phema_error *err)
+/* The profile of a target: a width, or the SPEC of another shape. */
+static enum phema_status read_profile(struct phema_target *target, struct phema_plan *plan,
+                                      const struct phema_json *value, struct phema_error *err)
 {
     const char *spec = phema_json_path(&plan->memory, value, "spec");
     double sigma_rel = 0;
@@ -166,12 +175,13 @@ static enum phema_status read_target(struct phema_target *target, const struct p
 {
     const struct phema_series *series = plan->series;
     const struct phema_json *weights = phema_json_get(value, "weights");
-    double *taken = target->solution.weights;
-    if (!taken)
+    double *values = target->solution.weights;
+    if (!values)
         return phema_fail_memory(err);
     if (!weights || phema_json_type(weights) != PHEMA_JSON_ARRAY || phema_json_length(weights) != n)
         return phema_fail(err, PHEMA_ERR_FILE, "expected %zu weights, one for each snapshot", n);
-    if (phema_json_get(value, "rules")) /* never an average other than was asked for */
+    if (phema_json_get(value,
+                       "rules")) /* following one part of the file would give another average */
         return phema_fail(err, PHEMA_ERR_FILE,
                           "has rules, which --weights does not follow; take out its \"rules\", or "
                           "solve again with --rule");
@@ -184,7 +194,7 @@ static enum phema_status read_target(struct phema_target *target, const struct p
                               "snapshot %zu has a weight, but is not among those of %s", i + 1,
                               series->root);
         if (indices[i] != SIZE_MAX)
-            taken[indices[i]] = weight;
+            values[indices[i]] = weight;
     }
     if (phema_json_number(&target->time, phema_json_get(value, "time"))) {
         target->is_time_in_file = true;
@@ -192,42 +202,48 @@ static enum phema_status read_target(struct phema_target *target, const struct p
         for (size_t k = 0; k < series->n; k++)
             if (series->snapshots[k].time == target->time)
                 target->named_time = series->snapshots[k].named_time;
-        /* between two snapshots, where a name cannot be had from a time */
+        /* between two snapshots the name does not follow from the time */
         (void)phema_json_number(&target->named_time, phema_json_get(value, "named_time"));
     }
-    return read_wanted(target, plan, value, err);
+    return read_profile(target, plan, value, err);
 }
 
-/* Where each of the file's snapshots stands in the series, SIZE_MAX where it does not. */
-static enum phema_status find_snapshots(size_t *indices, const struct phema_series *series,
-                                        const struct phema_json *snapshots, size_t n,
-                                        struct phema_arena *arena, struct phema_error *err)
+/* indices: of each snapshot of the file in the series; SIZE_MAX: absent */
+static enum phema_status find_snapshots(size_t *indices, bool *is_seen,
+                                        const struct phema_json *snapshots, struct phema_plan *plan,
+                                        struct phema_error *err)
 {
-    bool *is_seen = calloc(series->n, sizeof(*is_seen));
-    if (!is_seen)
-        return phema_fail_memory(err);
-    enum phema_status status = PHEMA_OK;
+    const struct phema_series *series = plan->series;
     bool is_any = false;
-    for (size_t i = 0; !status && i < n; i++) {
-        const char *file = phema_json_path(arena, phema_json_at(snapshots, i), "file");
-        if (!file) {
-            status = phema_fail(err, PHEMA_ERR_FILE, "snapshot %zu has no 'file'", i + 1);
-            break;
-        }
+    for (size_t i = 0; i < phema_json_length(snapshots); i++) {
+        const char *file = phema_json_path(&plan->memory, phema_json_at(snapshots, i), "file");
+        if (!file)
+            return phema_fail(err, PHEMA_ERR_FILE, "snapshot %zu has no 'file'", i + 1);
         indices[i] = find_snapshot(series, file, strlen(file));
         if (indices[i] == SIZE_MAX)
             continue;
-        is_any = true;
         if (is_seen[indices[i]])
-            status = phema_fail(err, PHEMA_ERR_INPUTS, "names '%s' twice",
-                                series->snapshots[indices[i]].label);
-        is_seen[indices[i]] = true;
+            return phema_fail(err, PHEMA_ERR_INPUTS, "names '%s' twice",
+                              series->snapshots[indices[i]].label);
+        is_any = is_seen[indices[i]] = true;
     }
-    if (!status && !is_any)
-        status =
-            phema_fail(err, PHEMA_ERR_INPUTS, "names none of the snapshots of %s", series->root);
-    free(is_seen);
-    return status;
+    if (!is_any)
+        return phema_fail(err, PHEMA_ERR_INPUTS, "names none of the snapshots of %s", series->root);
+    return PHEMA_OK;
+}
+
+static enum phema_status read_targets(struct phema_plan *plan, const struct phema_json *targets,
+                                      const size_t *indices, size_t n, struct phema_error *err)
+{
+    enum phema_status status = add_targets(plan, phema_json_length(targets), err);
+    if (status)
+        return status;
+    for (size_t j = 0; j < plan->m; j++) {
+        status = read_target(&plan->targets[j], phema_json_at(targets, j), indices, n, plan, err);
+        if (status)
+            return phema_fail_in(err, status, "target %zu", j + 1);
+    }
+    return PHEMA_OK;
 }
 
 static enum phema_status read_json(struct phema_plan *plan, const struct phema_json *root,
@@ -248,18 +264,14 @@ static enum phema_status read_json(struct phema_plan *plan, const struct phema_j
         return phema_fail(err, PHEMA_ERR_FILE, "has a version that is not known; expected 1");
     size_t n = phema_json_length(snapshots);
     size_t *indices = calloc(n ? n : 1, sizeof(*indices));
-    if (!indices)
-        return phema_fail_memory(err);
-    enum phema_status status =
-        find_snapshots(indices, plan->series, snapshots, n, &plan->memory, err);
+    bool *is_seen = calloc(plan->series->n, sizeof(*is_seen));
+    enum phema_status status = indices && is_seen
+                                   ? find_snapshots(indices, is_seen, snapshots, plan, err)
+                                   : phema_fail_memory(err);
     if (!status)
-        status = add_targets(plan, phema_json_length(targets), err);
-    for (size_t j = 0; !status && j < plan->m; j++) {
-        status = read_target(&plan->targets[j], phema_json_at(targets, j), indices, n, plan, err);
-        if (status)
-            (void)phema_fail_in(err, status, "target %zu", j + 1);
-    }
+        status = read_targets(plan, targets, indices, n, err);
     free(indices);
+    free(is_seen);
     return status;
 }
 
@@ -284,4 +296,114 @@ PHEMA_FALLIBLE weights_file_read(struct phema_plan *plan, const char *path, stru
     phema_json_free(root);
     phema_file_close(file);
     return status ? phema_fail_in(err, status, "%s", path) : PHEMA_OK;
+}
+
+/* ---- Use ---- */
+
+static void set_norms(struct phema_solution *solution, size_t n)
+{
+    double sum = 0, norm1 = 0, squares = 0;
+    for (size_t k = 0; k < n; k++) {
+        sum += solution->weights[k];
+        norm1 += fabs(solution->weights[k]);
+        squares += solution->weights[k] * solution->weights[k];
+    }
+    solution->sum = sum;
+    solution->norm1 = norm1;
+    solution->norm2 = sqrt(squares);
+}
+
+/* Errors are known where the target and all profiles are. */
+static enum phema_status evaluate_weights(const struct phema_plan *plan,
+                                          struct phema_target *target, struct phema_error *err)
+{
+    const struct phema_series *series = plan->series;
+    struct phema_solution *solution = &target->solution;
+    set_norms(solution, series->n);
+    solution->profile_error = solution->walk_error = solution->condition = PHEMA_UNKNOWN;
+    solution->predicted =
+        (struct phema_prediction){PHEMA_UNKNOWN, PHEMA_UNKNOWN, PHEMA_UNKNOWN, PHEMA_UNKNOWN};
+    if (!target->mix.n_parts || !series->has_profiles)
+        return PHEMA_OK;
+    struct solver_input input;
+    enum phema_status status =
+        solver_input_build(&input, series, plan->motion, series->n, false, target, 1, err);
+    if (!status)
+        status = phema_weights_rate(solution, &input.problem, err);
+    solver_input_clear(&input);
+    return status;
+}
+
+/* --sigma-rel, --gamma, --profile and --at complete a plain list. */
+static enum phema_status complete_target(struct phema_plan *plan,
+                                         const struct phema_plan_options *options,
+                                         struct phema_error *err)
+{
+    struct phema_target *target = &plan->targets[0];
+    size_t n_wanted = targets_per_time(options);
+    bool has_own = plan->m > 1 || target->kind;
+    if (n_wanted > 0 && (has_own || n_wanted > 1))
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "%s: %s; --sigma-rel says what a plain list of weights is meant for",
+                          options->weights_file,
+                          has_own ? "has targets of its own" : "is one target");
+    if (options->n_ats > 1)
+        return phema_fail(err, PHEMA_ERR_USAGE, "--at: one time goes with given weights");
+    if (options->n_ats && target->is_time_in_file)
+        return phema_fail(err, PHEMA_ERR_USAGE, "--at: the file of weights has times of its own");
+    if (options->n_ats) {
+        target->named_time = options->ats[0];
+        target->time = phema_series_clock(plan->series, options->ats[0]);
+    }
+    return n_wanted > 0 ? target_resolve(target, plan, options, err) : PHEMA_OK;
+}
+
+PHEMA_FALLIBLE weights_file_use(struct phema_plan *plan, const struct phema_plan_options *options,
+                                struct phema_error *err)
+{
+    enum phema_status status = phema_claims_add_input(plan->series->claims, options->weights_file,
+                                                      "the file of --weights", err);
+    if (status)
+        return status;
+    status = weights_file_read(plan, options->weights_file, err);
+    if (status)
+        return status;
+    status = complete_target(plan, options, err);
+    if (status)
+        return status;
+    bool has_target = false;
+    for (size_t j = 0; j < plan->m; j++)
+        has_target |= plan->targets[j].kind != NULL;
+    if (has_target) /* the motion is for the predicted errors alone */
+        status = motion_find(plan, options, true, err);
+    for (size_t j = 0; !status && j < plan->m; j++) {
+        struct phema_target *target = &plan->targets[j];
+        status = target_check_time(target, plan->series, err);
+        if (status)
+            return status;
+        target->newest = solver_input_count_until(plan->series, target->time) - 1;
+        status = evaluate_weights(plan, target, err);
+    }
+    plan->metric = "given";
+    plan->has_given_weights = true;
+    return status;
+}
+
+PHEMA_FALLIBLE weights_use_one(struct phema_plan *plan, struct phema_error *err)
+{
+    plan->metric = "given";
+    plan->has_given_weights = true;
+    plan->targets = calloc(1, sizeof(*plan->targets));
+    double *weights = calloc(1, sizeof(*weights));
+    if (!plan->targets || !weights) {
+        free(weights);
+        return phema_fail_memory(err);
+    }
+    plan->m = 1;
+    weights[0] = 1;
+    struct phema_target *target = &plan->targets[0];
+    target->named_time = target->time = target->sigma_rel = target->gamma = PHEMA_UNKNOWN;
+    target->solution.weights = weights;
+    target->solution.solver = "given";
+    return evaluate_weights(plan, target, err);
 }

@@ -1,66 +1,44 @@
-/* discover.h - SNAPSHOTS becomes a list of candidates: what the names and the manifest say, before
- * any file is opened. */
+/* discover.h - the steps from SNAPSHOTS to the candidates that are wanted. */
 #ifndef SERIES_DISCOVER_H
 #define SERIES_DISCOVER_H
 
-#include "layouts.h"
-#include "phema/arena.h"
-#include "phema/profile.h"
-#include "phema/series.h"
-#include "phema/strbuf.h"
+#include "candidates.h"
 
-struct candidate {
-    const char *path;                    /* NULL in a manifest without files */
-    const char *label;                   /* relative to SNAPSHOTS */
-    const char *base;                    /* last component of the path: what patterns look at */
-    double named_time, sigma_rel, gamma; /* NaN: not said */
-    double sigma_slack;                  /* half a unit of the last digit a name shows */
-    uint64_t index;                      /* of the width, UINT64_MAX: not said */
-    uint64_t update_every;               /* 0: not said */
-    struct phema_spec *spec;             /* of another shape than power; NULL: not said */
-    bool is_raw_inside;                  /* spec is the raw parameters, and the file says so */
-    struct phema_span prefix;            /* of the name, to tell series apart */
-    bool is_by_gamma;                    /* the exponent was given, the width follows */
-    bool is_left_out;
-};
+/* ---- discover.c ---- */
 
-/* Grows while the series is read; everything lives in the arena. */
-struct discovery {
-    struct phema_arena *arena;
-    struct phema_specs specs; /* in memory that the series keeps: profiles borrow from them */
-    struct candidate *items;
-    size_t n, capacity;
-    const struct layout *layout;
-    const char *unit;  /* from a manifest, or NULL */
-    bool asks_for_raw; /* --input-profile raw */
-    bool is_numbered;  /* INDEX.STEP.pt: which of the two libraries is for the files to say */
-    struct phema_strbuf *notes; /* sentences, each ended by a NUL */
-};
-
-void discover_note(struct discovery *scan, const char *format, ...) PHEMA_PRINTF(2, 3);
-
-/* An empty candidate at the end; NULL when there is no memory. */
-struct candidate *discover_add(struct discovery *scan);
-
-PHEMA_FALLIBLE discover_snapshots(struct discovery *scan,
+/* Lists a directory, a @list or a manifest.
+ * PHEMA_ERR_USAGE     --layout or --name-regex is invalid
+ * PHEMA_ERR_FILE      SNAPSHOTS cannot be read
+ * PHEMA_ERR_INPUTS    SNAPSHOTS is a single file, or the manifest is invalid
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE discover_snapshots(struct candidate_list *candidates,
                                   const struct phema_series_options *options,
                                   struct phema_error *err);
 
-/* One checkpoint, whose name may say nothing. */
-PHEMA_FALLIBLE discover_alone(struct discovery *scan, const struct phema_series_options *options,
-                              struct phema_error *err);
+/* A single checkpoint, under any name. */
+PHEMA_FALLIBLE discover_checkpoint(struct candidate_list *candidates,
+                                   const struct phema_series_options *options,
+                                   struct phema_error *err);
 
-/* manifest.c */
-PHEMA_FALLIBLE discover_manifest(struct discovery *scan, const char *path, struct phema_error *err);
+/* ---- manifest.c ---- */
 
-/* names.c: what each name says, by the layout asked for or the one that is recognised */
-PHEMA_FALLIBLE discover_names(struct discovery *scan, const struct phema_series_options *options,
-                              struct phema_error *err);
+PHEMA_FALLIBLE manifest_read(struct candidate_list *candidates, const char *path,
+                             struct phema_error *err);
 
-/* choose.c: marks what is left out: outputs of synth, names that say no time, times outside the
- * selection.
- * PHEMA_ERR_INPUTS when the directory holds two series */
-PHEMA_FALLIBLE choose_candidates(struct discovery *scan, const struct phema_series_options *options,
-                                 struct phema_error *err);
+/* ---- file_names.c ---- */
+
+/* Reads each name by the requested layout, or by the one that fits most names. */
+PHEMA_FALLIBLE file_names_read(struct candidate_list *candidates,
+                               const struct phema_series_options *options, struct phema_error *err);
+
+/* ---- select_snapshots.c ---- */
+
+/* Leaves out outputs of synth, files without a time, and times outside the selection.
+ * PHEMA_ERR_INPUTS    the directory holds two series, or a name disagrees with its metadata
+ * PHEMA_ERR_FILE      a file cannot be read
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE select_snapshots(struct candidate_list *candidates,
+                                const struct phema_series_options *options,
+                                struct phema_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* file_names.c - which layout a directory has, and what each name says: time, width or index. */
+/* file_names.c - recognises the trainer's naming and reads time, width or index from each name. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 #include "discover.h"
 #include "phema/regex.h"
 
-/* A decimal number from a name; NaN when the group is empty or no plain number. */
-static double number_in(struct phema_span text)
+/* A decimal number from a name; NaN when the group is empty or not a plain number. */
+static double read_number(struct phema_span text)
 {
     char copy[64];
     if (text.size == 0 || text.size >= sizeof(copy))
@@ -24,14 +24,14 @@ static double number_in(struct phema_span text)
 }
 
 /* Half a unit of the last digit: "0.050" may stand for anything in 0.0495 .. 0.0505. */
-static double slack_of(struct phema_span text)
+static double half_last_digit(struct phema_span text)
 {
     const uint8_t *point = memchr(text.data, '.', text.size);
     size_t decimals = point ? text.size - (size_t)(point - text.data) - 1 : 0;
     return 0.5 * pow(10, -(double)decimals) * (1 + 1e-9);
 }
 
-/* Fill in what the name says when the pattern fits it. */
+/* Fills in the facts of a name that the pattern fits. */
 static enum phema_status read_name(struct phema_regex *pattern, struct candidate *candidate,
                                    bool *is_match, struct phema_error *err)
 {
@@ -39,38 +39,39 @@ static enum phema_status read_name(struct phema_regex *pattern, struct candidate
     enum phema_status status = phema_regex_match(pattern, name, strlen(name), is_match, err);
     if (status || !*is_match)
         return status;
-    double time = number_in(phema_regex_group(pattern, name, "time"));
+    double time = read_number(phema_regex_group(pattern, name, "time"));
     *is_match = !isnan(time) || !phema_regex_has_group(pattern, "time");
     if (!*is_match)
         return PHEMA_OK;
     candidate->named_time = time;
     struct phema_span sigma = phema_regex_group(pattern, name, "sigma");
     if (sigma.size) {
-        candidate->sigma_rel = number_in(sigma);
-        candidate->sigma_slack = slack_of(sigma);
+        candidate->sigma_rel = read_number(sigma);
+        candidate->sigma_slack = half_last_digit(sigma);
     }
-    double index = number_in(phema_regex_group(pattern, name, "index"));
+    double index = read_number(phema_regex_group(pattern, name, "index"));
     if (index >= 0 && index < 1e9)
         candidate->index = (uint64_t)index;
     candidate->prefix = phema_regex_group(pattern, name, "prefix");
     return PHEMA_OK;
 }
 
-static enum phema_status read_names(struct phema_regex *pattern, struct discovery *scan,
+static enum phema_status read_names(struct phema_regex *pattern, struct candidate_list *candidates,
                                     size_t *matched, struct phema_error *err)
 {
     *matched = 0;
-    enum phema_status status = PHEMA_OK;
-    for (size_t i = 0; i < scan->n && !status; i++) {
+    for (size_t i = 0; i < candidates->n; i++) {
         bool is_match = false;
-        status = read_name(pattern, &scan->items[i], &is_match, err);
-        scan->items[i].is_left_out = !is_match;
+        enum phema_status status = read_name(pattern, &candidates->items[i], &is_match, err);
+        if (status)
+            return status;
+        candidates->items[i].is_left_out = !is_match;
         *matched += is_match;
     }
-    return status;
+    return PHEMA_OK;
 }
 
-/* Names of checkpoints that no pattern fits: their metadata may say what they are. */
+/* Names of checkpoints that no pattern fits: their metadata may describe them. */
 static bool is_checkpoint_name(const char *name)
 {
     static const char *const ends[] = {".safetensors", ".pt", ".pth", ".ckpt", ".pkl", ".zst"};
@@ -80,21 +81,22 @@ static bool is_checkpoint_name(const char *name)
     return false;
 }
 
-static enum phema_status count_matches(struct discovery *scan, const struct layout *layout,
-                                       size_t *matched, struct phema_error *err)
+static enum phema_status count_matches(struct candidate_list *candidates,
+                                       const struct layout *layout, size_t *matched,
+                                       struct phema_error *err)
 {
     struct phema_regex *pattern = NULL;
     enum phema_status status = phema_regex_compile(&pattern, layout->pattern, err);
     if (status)
         return status;
-    status = read_names(pattern, scan, matched, err);
+    status = read_names(pattern, candidates, matched, err);
     phema_regex_free(pattern);
     return status;
 }
 
-/* The layout whose pattern fits most names; what it does not fit is left for its metadata, when it
- * is safetensors, or left out. */
-static enum phema_status recognise(struct discovery *scan, struct phema_error *err)
+/* The layout whose pattern fits most names. Other safetensors are left to their metadata, all other
+ * files are left out. */
+static enum phema_status recognise(struct candidate_list *candidates, struct phema_error *err)
 {
     static const struct layout *const tried[] = {&layout_own, &layout_edm2, &layout_ema_pytorch,
                                                  &layout_lightning, &layout_hf};
@@ -102,7 +104,7 @@ static enum phema_status recognise(struct discovery *scan, struct phema_error *e
     size_t most = 0;
     for (size_t i = 0; i < ARRAY_LEN(tried); i++) {
         size_t matched = 0;
-        enum phema_status status = count_matches(scan, tried[i], &matched, err);
+        enum phema_status status = count_matches(candidates, tried[i], &matched, err);
         if (status)
             return status;
         if (matched > most) {
@@ -110,14 +112,12 @@ static enum phema_status recognise(struct discovery *scan, struct phema_error *e
             best = tried[i];
         }
     }
-    size_t matched = 0;
-    enum phema_status status = count_matches(scan, best, &matched, err);
-    scan->layout = best;
-    scan->is_numbered = best == &layout_ema_pytorch;
-    return status;
+    candidates->layout = best;
+    candidates->is_numbered = best == &layout_ema_pytorch;
+    return count_matches(candidates, best, &most, err); /* fills in the facts of its names */
 }
 
-static enum phema_status use_pattern(struct discovery *scan, const char *expression,
+static enum phema_status use_pattern(struct candidate_list *candidates, const char *expression,
                                      struct phema_error *err)
 {
     struct phema_regex *pattern = NULL;
@@ -131,18 +131,18 @@ static enum phema_status use_pattern(struct discovery *scan, const char *express
                             "and (?<sigma>...) or (?<index>...) where names hold them",
                             expression);
     else
-        status = read_names(pattern, scan, &matched, err);
+        status = read_names(pattern, candidates, &matched, err);
     phema_regex_free(pattern);
     return status;
 }
 
-/* Files of another series, or what is no checkpoint, must not slip in: each is named. */
-static void note_left_out(struct discovery *scan)
+/* Files of another series must not slip in unnoticed. */
+static void note_left_out(struct candidate_list *candidates)
 {
     size_t others = 0;
     const char *first = NULL;
-    for (size_t i = 0; i < scan->n; i++) {
-        const struct candidate *candidate = &scan->items[i];
+    for (size_t i = 0; i < candidates->n; i++) {
+        const struct candidate *candidate = &candidates->items[i];
         if (!candidate->is_left_out || !is_checkpoint_name(candidate->base))
             continue;
         first = first ? first : candidate->label;
@@ -150,42 +150,43 @@ static void note_left_out(struct discovery *scan)
     }
     struct phema_name_buffer shown;
     if (others == 1)
-        discover_note(scan, "left out: '%s', whose name says no time and width",
-                      phema_name_escape(&shown, first, strlen(first)));
+        candidates_note(candidates, "left out: '%s', whose name says no time and width",
+                        phema_name_escape(&shown, first, strlen(first)));
     else if (others)
-        discover_note(scan, "left out: %zu files whose names say no time and width, such as '%s'",
-                      others, phema_name_escape(&shown, first, strlen(first)));
+        candidates_note(candidates,
+                        "left out: %zu files whose names say no time and width, such as '%s'",
+                        others, phema_name_escape(&shown, first, strlen(first)));
 }
 
-PHEMA_FALLIBLE discover_names(struct discovery *scan, const struct phema_series_options *options,
-                              struct phema_error *err)
+PHEMA_FALLIBLE file_names_read(struct candidate_list *candidates,
+                               const struct phema_series_options *options, struct phema_error *err)
 {
-    enum phema_status status = PHEMA_OK;
     bool is_named = options->layout && strcmp(options->layout, "auto") != 0;
-    scan->layout = is_named ? layout_named(options->layout) : NULL;
-    if (is_named && (!scan->layout || scan->layout == &layout_manifest))
+    candidates->layout = is_named ? layout_find(options->layout) : NULL;
+    if (is_named && (!candidates->layout || candidates->layout == &layout_manifest))
         return phema_fail(err, PHEMA_ERR_USAGE, "--layout '%s': %s", options->layout,
-                          scan->layout ? "SNAPSHOTS is no manifest (*.json)"
-                                       : "not known to this version");
+                          candidates->layout ? "SNAPSHOTS is no manifest (*.json)"
+                                             : "not known to this version");
+    enum phema_status status;
+    size_t matched = 0;
     if (options->name_regex) {
-        status = use_pattern(scan, options->name_regex, err);
-        scan->layout = scan->layout ? scan->layout : &layout_custom;
+        status = use_pattern(candidates, options->name_regex, err);
+        candidates->layout = candidates->layout ? candidates->layout : &layout_custom;
     } else if (is_named) {
-        size_t matched = 0;
-        status = count_matches(scan, scan->layout, &matched, err);
+        status = count_matches(candidates, candidates->layout, &matched, err);
     } else {
-        status = recognise(scan, err);
+        status = recognise(candidates, err);
     }
     if (status)
         return status;
 
     /* safetensors of unknown names may carry time and width inside */
-    if (scan->layout == &layout_own)
-        for (size_t i = 0; i < scan->n; i++) {
-            const char *end = strrchr(scan->items[i].base, '.');
-            if (scan->items[i].is_left_out && end && strcmp(end, ".safetensors") == 0)
-                scan->items[i].is_left_out = false;
+    if (candidates->layout == &layout_own)
+        for (size_t i = 0; i < candidates->n; i++) {
+            const char *end = strrchr(candidates->items[i].base, '.');
+            if (candidates->items[i].is_left_out && end && strcmp(end, ".safetensors") == 0)
+                candidates->items[i].is_left_out = false;
         }
-    note_left_out(scan);
+    note_left_out(candidates);
     return PHEMA_OK;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* layouts.c - the table of known writers (docs/layouts.md). */
+/* layouts.c - table of known trainers (docs/layouts.md). */
 #include "layouts.h"
 
 #include <math.h>
@@ -27,7 +27,7 @@ const struct layout layout_edm2 = {
                "(?(<state>)\\.pt|-(?<sigma>[0-9]+\\.[0-9]{3})\\.(?:pkl|safetensors))$",
     .unit = "images",
     .clock = images_from_kimg,
-    .subtree = "ema", /* beside it the pickle holds an encoder and settings */
+    .subtree = "ema", /* next to an encoder and settings */
     .counter = "state.cur_nimg",
     .counts_per_time = 1000,
 };
@@ -59,8 +59,7 @@ const struct layout layout_posthoc_ema = {
     .default_sigmas = "0.05,0.28",
 };
 
-/* ModelCheckpoint of Lightning: metrics may stand behind the step, and a version where a file of
- * the name was there. */
+/* ModelCheckpoint of Lightning: metrics may follow the step, and a version if the file existed. */
 const struct layout layout_lightning = {
     .name = "lightning",
     .pattern = "^(?:.*[-_])?step=(?<time>[0-9]+)(?:[-_].*)?\\.ckpt$",
@@ -85,15 +84,10 @@ static const struct layout *const known[] = {
     &layout_own,       &layout_edm2, &layout_ema_pytorch, &layout_posthoc_ema,
     &layout_lightning, &layout_hf,   &layout_manifest};
 
-const struct layout *layout_named(const char *name)
+const struct layout *layout_find(const char *name)
 {
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
         if (strcmp(known[i]->name, name) == 0)
             return known[i];
     return NULL;
-}
-
-const char *layout_names(void)
-{
-    return "auto, own, edm2, ema-pytorch, posthoc-ema, lightning, hf, manifest";
 }

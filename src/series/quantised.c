@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* quantised.c - see quantised.h. Names as writers of quantised checkpoints have them:
+/* quantised.c - finds quantised tensors by name. Names that writers of quantised checkpoints use:
  *   X.weight, X.weight_scale_inv            DeepSeek-V3; transformers (also X, X_scale_inv)
  *   X.weight, X.weight_scale, X.input_scale compressed-tensors, ModelOpt (NVFP4: X.weight_scale_2)
  *   X.weight_packed, X.weight_scale         compressed-tensors, pack-quantized
@@ -11,15 +11,15 @@
  *   X_blocks, X_scales                      gpt-oss (both are integers, and copied)
  *   X.qweight, X.scales                     GPTQ, AWQ
  *   X.weight, X.SCB; X.weight.absmax        bitsandbytes
- * So a name of a scale is a stem, and behind it words of which one means a scale; its codes are the
- * stem, perhaps with a word of their own, or the weight beside it. */
+ * The name of a scale is a stem followed by words, one of which means a scale. The codes are named
+ * by the stem, perhaps with another word, or are the weight of the same module. */
 #include "quantised.h"
 
 #include <string.h>
 
 #include "phema/strbuf.h"
 
-/* Words behind a stem: "weight_scale_inv" has three. */
+/* Words after a stem: "weight_scale_inv" has three. */
 #define MAX_WORDS 4
 
 static bool is_separator(char c)
@@ -42,8 +42,8 @@ static bool means_scale(const char *word, size_t size)
     return is_one_of(words, ARRAY_LEN(words), word, size);
 }
 
-/* What stands beside such a word; two separators have nothing between them. */
-static bool goes_with_scale(const char *word, size_t size)
+/* Words that accompany one that means a scale; two separators enclose an empty word. */
+static bool qualifies_scale(const char *word, size_t size)
 {
     static const char *const words[] = {"",       "inv",    "weight", "input",      "output",
                                         "act",    "global", "block",  "activation", "channel",
@@ -51,7 +51,7 @@ static bool goes_with_scale(const char *word, size_t size)
     return is_one_of(words, ARRAY_LEN(words), word, size);
 }
 
-/* Bytes that are multiplied by something else, whether as floats or as integers. */
+/* Small floats and integers, which a scale multiplies. */
 static bool holds_codes(const struct phema_tensor *tensor)
 {
     switch (tensor->dtype) {
@@ -89,27 +89,27 @@ static const struct phema_tensor *find_codes(struct phema_strbuf *name, const ch
     return found && holds_codes(found) ? found : NULL;
 }
 
-/* is_module: the stem may be one, since a dot follows it or it is empty. */
+/* is_module: the stem may name a module, since a dot follows it or it is empty. */
 static const struct phema_tensor *find_by_stem(struct phema_strbuf *name, const char *stem,
                                                size_t size, bool is_module,
                                                const struct phema_checkpoint *checkpoint)
 {
     static const char *const ends[] = {"",       "_packed", "_qdata",  ".qdata", ":qdata",
                                        "._data", "_blocks", ".blocks", "_q"};
-    static const char *const beside[] = {".weight", ".qweight",  ".weight_packed",
-                                         ".W_q",    ".weight_q", ".float8_data"};
+    static const char *const weights[] = {".weight", ".qweight",  ".weight_packed",
+                                          ".W_q",    ".weight_q", ".float8_data"};
     const struct phema_tensor *found = NULL;
     for (size_t i = 0; i < ARRAY_LEN(ends) && size && !found; i++)
         found = find_codes(name, stem, size, ends[i], checkpoint);
-    for (size_t i = 0; i < ARRAY_LEN(beside) && is_module && !found; i++)
-        found = find_codes(name, stem, size, beside[i] + (size == 0), checkpoint);
+    for (size_t i = 0; i < ARRAY_LEN(weights) && is_module && !found; i++)
+        found = find_codes(name, stem, size, weights[i] + (size == 0), checkpoint);
     return found;
 }
 
-/* The codes that a tensor with such a name is the scale of; NULL for all others. */
-static const struct phema_tensor *codes_of(struct phema_strbuf *name,
-                                           const struct phema_tensor *scale,
-                                           const struct phema_checkpoint *checkpoint)
+/* The codes that a scale of this name belongs to; NULL for other tensors. */
+static const struct phema_tensor *find_scaled_codes(struct phema_strbuf *name,
+                                                    const struct phema_tensor *scale,
+                                                    const struct phema_checkpoint *checkpoint)
 {
     const char *text = scale->name;
     const struct phema_tensor *found = NULL;
@@ -120,7 +120,7 @@ static const struct phema_tensor *codes_of(struct phema_strbuf *name,
         while (at > 0 && !is_separator(text[at - 1]))
             at--;
         bool is_scale = means_scale(text + at, end - at);
-        if (!is_scale && !goes_with_scale(text + at, end - at))
+        if (!is_scale && !qualifies_scale(text + at, end - at))
             break;
         has_scale = has_scale || is_scale;
         size_t stem = at ? at - 1 : 0;
@@ -133,40 +133,39 @@ static const struct phema_tensor *codes_of(struct phema_strbuf *name,
     return found == scale ? NULL : found;
 }
 
-/* Where the series has a tensor of the file; SIZE_MAX: nowhere. */
+/* Index in the series of a tensor of the file; SIZE_MAX: it takes no part. */
 static enum phema_status find_in_series(size_t *at, const struct tensor_table *tensor_table,
                                         const struct phema_tensor *tensor, struct phema_error *err)
 {
     const char *name = NULL;
     size_t size = 0;
-    enum phema_status status =
-        tensor_filter_name(tensor_table->selection, tensor, &name, &size, err);
+    enum phema_status status = tensor_filter_name(tensor_table->filter, tensor, &name, &size, err);
     *at = name ? tensor_table_find(tensor_table, name, size, SIZE_MAX) : SIZE_MAX;
     return status;
 }
 
-static enum phema_status add(const struct tensor_table *tensor_table,
-                             const struct phema_tensor *codes, const struct phema_tensor *scale,
-                             struct phema_error *err)
+static enum phema_status add_quantised(const struct tensor_table *tensor_table,
+                                       const struct phema_tensor *codes,
+                                       const struct phema_tensor *scale, struct phema_error *err)
 {
     struct phema_series *series = tensor_table->series;
-    struct phema_quantised scaled = {.dtype = codes->dtype};
-    enum phema_status status = find_in_series(&scaled.codes_at, tensor_table, codes, err);
+    struct phema_quantised found = {.dtype = codes->dtype};
+    enum phema_status status = find_in_series(&found.codes_at, tensor_table, codes, err);
     if (!status)
-        status = find_in_series(&scaled.scale_at, tensor_table, scale, err);
-    if (status || (scaled.codes_at == SIZE_MAX && scaled.scale_at == SIZE_MAX))
+        status = find_in_series(&found.scale_at, tensor_table, scale, err);
+    if (status || (found.codes_at == SIZE_MAX && found.scale_at == SIZE_MAX))
         return status;
     struct phema_name_buffer shown;
     const char *name = phema_name_escape(&shown, codes->name, codes->name_size);
-    scaled.codes = phema_arena_copy(tensor_table->arena, name, strlen(name));
+    found.codes = phema_arena_copy(tensor_table->arena, name, strlen(name));
     name = phema_name_escape(&shown, scale->name, scale->name_size);
-    scaled.scale = phema_arena_copy(tensor_table->arena, name, strlen(name));
+    found.scale = phema_arena_copy(tensor_table->arena, name, strlen(name));
     struct phema_quantised *kept = phema_arena_alloc(tensor_table->arena, sizeof(*kept));
-    if (!scaled.codes || !scaled.scale || !kept)
+    if (!found.codes || !found.scale || !kept)
         return phema_fail_memory(err);
-    *kept = scaled;
-    kept->next = series->scaled;
-    series->scaled = kept;
+    *kept = found;
+    kept->next = series->quantised;
+    series->quantised = kept;
     return PHEMA_OK;
 }
 
@@ -175,11 +174,11 @@ PHEMA_FALLIBLE quantised_find(const struct tensor_table *tensor_table, struct ph
     const struct phema_checkpoint *checkpoint = tensor_table->checkpoint;
     const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
     struct phema_strbuf name = {0};
-    enum phema_status status = PHEMA_OK;
+    enum phema_status status = PHEMA_OK; /* the list ends in the order of the file */
     for (size_t i = phema_checkpoint_n_tensors(checkpoint); i-- > 0 && !status;) {
-        const struct phema_tensor *codes = codes_of(&name, &tensors[i], checkpoint);
+        const struct phema_tensor *codes = find_scaled_codes(&name, &tensors[i], checkpoint);
         if (codes)
-            status = add(tensor_table, codes, &tensors[i], err);
+            status = add_quantised(tensor_table, codes, &tensors[i], err);
         else
             status = phema_strbuf_check(&name, err);
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* sample.c - a few elements of every snapshot: snapshot after snapshot through the formats room,
- * widened exactly, then rid of what is no number. Sums go element by element in one order, so that
- * they are the same everywhere. */
+/* sample.c - reads about 2000 elements of every snapshot, widens them exactly and drops non-finite
+ * ones. Sums are in one fixed order, so that they are the same on every machine. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,41 +10,39 @@
 #include "phema/parallel.h"
 #include "phema/series.h"
 #include "sample_positions.h"
+#include "tensor_table.h"
 
-/* Squares of numbers between these, and sums and quotients of the squares, are finite. Only F64
- * goes further. */
+/* Squares of numbers between these, and sums and quotients of the squares, are finite. Only F64 has
+ * numbers beyond. */
 #define LARGEST_NUMBER       1e100
 #define SMALLEST_MEAN_SQUARE 1e-100
 
-/* Standard streams, and what else is open meanwhile. */
-#define OTHER_DESCRIPTORS 32
-
-/* From so many snapshots on several threads look at them. */
+/* From this many snapshots on, several threads read them. */
 #define LEAST_PARALLEL 256
 
-/* Distances are added up in so many sums, which the processor does side by side. */
+/* Distances are accumulated in this many independent sums, for vector instructions. */
 #define N_LANES 8
 
 struct sampling {
     const struct phema_series *series;
     struct sample_positions choice;
     struct phema_sample *sample;
-    enum phema_dtype *dtypes; /* [n_elems] of the columns */
-    size_t scratch_bytes;     /* for the longest stretch */
-    struct part *parts;       /* [n_parts] */
+    enum phema_dtype *dtypes;  /* [n_elems] of the columns */
+    size_t scratch_bytes;      /* for the longest run */
+    struct sample_part *parts; /* [n_parts] */
     size_t n_parts;
 };
 
-/* Some snapshots that follow one another, which one thread looks at. */
-struct part {
+/* Consecutive snapshots, which one thread reads. */
+struct sample_part {
     struct sampling *sampling;
-    struct stretch *ordered; /* [choice.n] as they lie in the files of the places below */
+    struct tensor_run *ordered; /* [choice.n] in the order of places */
     const struct phema_tensor_location *places;
     uint8_t *scratch;
     struct phema_reader *reader;
 };
 
-/* ---- Whether there is anything to look at ---- */
+/* ---- Preconditions ---- */
 
 static enum phema_status check_files(const struct phema_series *series, struct phema_error *err)
 {
@@ -74,7 +71,7 @@ static enum phema_status check_files(const struct phema_series *series, struct p
 
 static uint64_t decoder_bytes(const struct phema_series *series)
 {
-    uint64_t most = 0; /* one snapshot is read at a time */
+    uint64_t most = 0; /* snapshots are read one at a time */
     for (size_t k = 0; k < series->n; k++) {
         uint64_t bytes = phema_checkpoint_decoder_bytes(series->snapshots[k].checkpoint);
         most = bytes > most ? bytes : most;
@@ -84,7 +81,7 @@ static uint64_t decoder_bytes(const struct phema_series *series)
 
 /* ---- Reading ---- */
 
-/* A decoder at a time is memory enough, and few reads are over before threads have begun. */
+/* One decoder at a time saves memory, and a few reads end before threads have started. */
 static size_t count_parts(const struct phema_series *series)
 {
     if (series->n < LEAST_PARALLEL || decoder_bytes(series) > 0)
@@ -92,7 +89,7 @@ static size_t count_parts(const struct phema_series *series)
     return phema_parallel_threads();
 }
 
-/* Where memory is short, one thread does it all. */
+/* Falls back to one thread where memory is short. */
 static enum phema_status check_memory(struct sampling *sampling, uint64_t values_bytes,
                                       uint64_t max_ram_bytes, struct phema_error *err)
 {
@@ -109,7 +106,7 @@ static bool allocate_parts(struct sampling *sampling)
 {
     sampling->parts = calloc(sampling->n_parts, sizeof(*sampling->parts));
     for (size_t p = 0; sampling->parts && p < sampling->n_parts; p++) {
-        struct part *part = &sampling->parts[p];
+        struct sample_part *part = &sampling->parts[p];
         part->sampling = sampling;
         part->ordered = calloc(sampling->choice.n + 1, sizeof(*part->ordered));
         part->scratch = aligned_alloc(PHEMA_INPUT_ALIGNMENT, sampling->scratch_bytes);
@@ -135,9 +132,9 @@ static enum phema_status allocate(struct sampling *sampling, uint64_t max_ram_by
     struct phema_sample *sample = sampling->sample;
     size_t scratch = 0;
     for (size_t i = 0; i < choice->n; i++) {
-        const struct stretch *stretch = &choice->stretches[i];
-        enum phema_dtype dtype = sampling->series->tensors[stretch->tensor].tensor.dtype;
-        size_t bytes = (size_t)phema_dtype_bytes(dtype, stretch->n);
+        const struct tensor_run *run = &choice->runs[i];
+        enum phema_dtype dtype = sampling->series->tensors[run->tensor].tensor.dtype;
+        size_t bytes = (size_t)phema_dtype_bytes(dtype, run->n);
         scratch = bytes > scratch ? bytes : scratch;
     }
     scratch = (scratch / PHEMA_INPUT_ALIGNMENT + 1) * PHEMA_INPUT_ALIGNMENT + PHEMA_INPUT_ROOM;
@@ -163,19 +160,16 @@ static enum phema_status allocate(struct sampling *sampling, uint64_t max_ram_by
 
 static int compare_places(const void *a, const void *b, void *table)
 {
-    const struct stretch *left = a, *right = b;
+    const struct tensor_run *left = a, *right = b;
     const struct phema_tensor_location *places = table;
-    const struct phema_tensor_location *x = &places[left->tensor], *y = &places[right->tensor];
-    if (x->file != y->file)
-        return x->file < y->file ? -1 : 1;
-    if (x->offset != y->offset)
-        return x->offset < y->offset ? -1 : 1;
-    return (left->column > right->column) - (left->column < right->column);
+    int order = tensor_locations_compare(&places[left->tensor], &places[right->tensor]);
+    return order ? order : (left->column > right->column) - (left->column < right->column);
 }
 
-/* As the snapshot has them, for disks and decoders: forward. */
-static enum phema_status order(struct part *part, const struct phema_tensor_location *places,
-                               struct phema_error *err)
+/* Sorts the runs by their place in the snapshot: disks and decoders read forward. */
+static enum phema_status sort_runs(struct sample_part *part,
+                                   const struct phema_tensor_location *places,
+                                   struct phema_error *err)
 {
     const struct sampling *sampling = part->sampling;
     if (places == part->places)
@@ -186,98 +180,60 @@ static enum phema_status order(struct part *part, const struct phema_tensor_loca
     if (!table)
         return phema_fail_memory(err);
     memcpy(table, places, n_tensors * sizeof(*table));
-    memcpy(part->ordered, sampling->choice.stretches, sampling->choice.n * sizeof(*part->ordered));
+    memcpy(part->ordered, sampling->choice.runs, sampling->choice.n * sizeof(*part->ordered));
     qsort_r(part->ordered, sampling->choice.n, sizeof(*part->ordered), compare_places, table);
     free(table);
     part->places = places;
     return PHEMA_OK;
 }
 
-/* Small reads leave no more in memory than they return, and from a disk bring no more than pages;
- * mapping, which needs no descriptors, brings what lies around as well. */
-static enum phema_status open_reader(struct part *part, const struct phema_checkpoint *checkpoint,
-                                     struct phema_error *err)
-{
-    static const struct phema_reading reading = {.io = PHEMA_IO_READ};
-    uint64_t limit;
-    enum phema_status status = phema_reader_open(&part->reader, checkpoint, err);
-    if (!status &&
-        phema_raise_fd_limit(phema_checkpoint_n_files(checkpoint) + OTHER_DESCRIPTORS, &limit))
-        status = phema_reader_use(part->reader, &reading, err);
-    return status;
-}
-
-static bool lies_in_one_run(const struct phema_tensor *tensor)
-{
-    return !tensor->is_compressed && !tensor->stride && !tensor->parts;
-}
-
-/* What is not in the page cache is asked for all at once, as disks and servers like it. Whether
- * anything is missing, a stretch in the middle tells: the beginning was read when the file was
- * opened. */
-static void ask(const struct part *part, size_t k)
+static enum phema_status read_run(struct sample_part *part, size_t k, const struct tensor_run *run,
+                                  struct phema_error *err)
 {
     const struct sampling *sampling = part->sampling;
-    size_t n = sampling->choice.n, middle = n / 2;
-    for (size_t i = 0; i < n; i++) {
-        const struct stretch *stretch = &part->ordered[(middle + i) % n];
-        struct phema_tensor tensor = phema_series_tensor_in(sampling->series, k, stretch->tensor);
-        if (!lies_in_one_run(&tensor))
-            continue;
-        uint64_t first = tensor.offset + phema_dtype_bytes(tensor.dtype, stretch->first);
-        if (i == 0 && phema_reader_is_cached(part->reader, tensor.file, first))
-            return;
-        phema_reader_ask(part->reader, tensor.file, first,
-                         phema_dtype_bytes(tensor.dtype, stretch->n));
-    }
-}
-
-static enum phema_status read_stretch(struct part *part, size_t k, const struct stretch *stretch,
-                                      struct phema_error *err)
-{
-    const struct sampling *sampling = part->sampling;
-    struct phema_tensor tensor = phema_series_tensor_in(sampling->series, k, stretch->tensor);
+    struct phema_tensor tensor = phema_series_tensor_in(sampling->series, k, run->tensor);
     const uint8_t *data = NULL;
-    enum phema_status status = phema_reader_read(&data, part->reader, &tensor, stretch->first,
-                                                 stretch->n, part->scratch, err);
+    enum phema_status status =
+        phema_reader_read(&data, part->reader, &tensor, run->first, run->n, part->scratch, err);
     if (status)
         return status;
     enum phema_dtype dtype = number_dtype(tensor.dtype);
-    size_t n = (size_t)(stretch->n * numbers_per_element(tensor.dtype));
+    size_t n = (size_t)(run->n * numbers_per_element(tensor.dtype));
     double *row = sampling->sample->values + k * sampling->sample->n_elems;
     for (size_t i = 0; i < n; i++)
-        row[stretch->column + i] = phema_element_widen(dtype, data, i);
+        row[run->column + i] = phema_element_widen(dtype, data, i);
     for (size_t i = 0; k == 0 && i < n; i++) /* all snapshots have the same */
-        sampling->dtypes[stretch->column + i] = dtype;
+        sampling->dtypes[run->column + i] = dtype;
     return PHEMA_OK;
 }
 
-/* Mapped pages of strided tensors, parts and compressed data: as if nothing had been read. */
-static void release(const struct phema_checkpoint *checkpoint)
-{
-    for (size_t i = 0; i < phema_checkpoint_n_files(checkpoint); i++) {
-        const struct phema_file *file = phema_checkpoint_file(checkpoint, i);
-        phema_file_evict(file, 0, phema_file_span(file).size);
-    }
-}
-
-static enum phema_status read_snapshot(struct part *part, size_t k, struct phema_error *err)
+/* part->ordered is in the order of the snapshot. */
+static enum phema_status read_runs(struct sample_part *part, size_t k, struct phema_error *err)
 {
     const struct sampling *sampling = part->sampling;
-    const struct phema_snapshot *snapshot = &sampling->series->snapshots[k];
-    enum phema_status status = order(part, snapshot->places, err);
+    const struct phema_checkpoint *checkpoint = sampling->series->snapshots[k].checkpoint;
+    enum phema_status status = sparse_reader_open(&part->reader, checkpoint, err);
     if (!status)
-        status = open_reader(part, snapshot->checkpoint, err);
-    if (!status)
-        ask(part, k);
+        sparse_reader_prefetch(part->reader, sampling->series, k, part->ordered,
+                               sampling->choice.n);
     for (size_t i = 0; !status && i < sampling->choice.n; i++)
-        status = read_stretch(part, k, &part->ordered[i], err);
+        status = read_run(part, k, &part->ordered[i], err);
     phema_reader_close(part->reader);
     part->reader = NULL;
-    release(snapshot->checkpoint);
-    if (!status && !snapshot->is_checkpoint_shared)
-        status = phema_checkpoint_check_unchanged(snapshot->checkpoint, err);
+    sparse_evict(checkpoint);
     return status;
+}
+
+static enum phema_status read_snapshot(struct sample_part *part, size_t k, struct phema_error *err)
+{
+    const struct phema_snapshot *snapshot = &part->sampling->series->snapshots[k];
+    enum phema_status status = sort_runs(part, snapshot->places, err);
+    if (status)
+        return status;
+    status = read_runs(part, k, err);
+    if (status || snapshot->is_checkpoint_shared)
+        return status;
+    return phema_checkpoint_check_unchanged(snapshot->checkpoint, err);
 }
 
 static enum phema_status read_part(void *context, size_t index, struct phema_error *err)
@@ -290,14 +246,14 @@ static enum phema_status read_part(void *context, size_t index, struct phema_err
     return status;
 }
 
-/* ---- Numbers ---- */
+/* ---- Values ---- */
 
 static bool is_number(const struct phema_sample *sample, size_t k, size_t column)
 {
     return fabs(sample->values[k * sample->n_elems + column]) <= LARGEST_NUMBER;
 }
 
-static bool is_of_use(const struct phema_sample *sample, size_t column)
+static bool is_usable(const struct phema_sample *sample, size_t column)
 {
     for (size_t k = 0; k < sample->n; k++)
         if (!is_number(sample, k, column))
@@ -305,7 +261,7 @@ static bool is_of_use(const struct phema_sample *sample, size_t column)
     return true;
 }
 
-/* The first snapshot that has no number at all; n: there is none. */
+/* The first snapshot without any usable number; n: none. */
 static size_t find_without_numbers(const struct phema_sample *sample)
 {
     for (size_t k = 0; k < sample->n; k++) {
@@ -318,7 +274,7 @@ static size_t find_without_numbers(const struct phema_sample *sample)
     return sample->n;
 }
 
-/* Leaves out the columns that are of no use; rows move together. */
+/* Removes the columns that are not usable in every snapshot. */
 static enum phema_status drop_columns(struct sampling *sampling, struct phema_error *err)
 {
     struct phema_sample *sample = sampling->sample;
@@ -327,7 +283,7 @@ static enum phema_status drop_columns(struct sampling *sampling, struct phema_er
     if (!kept)
         return phema_fail_memory(err);
     for (size_t i = 0; i < sample->n_elems; i++)
-        if (is_of_use(sample, i))
+        if (is_usable(sample, i))
             kept[n++] = i;
     for (size_t i = 0; i < n; i++)
         sampling->dtypes[i] = sampling->dtypes[kept[i]];
@@ -344,7 +300,7 @@ static enum phema_status drop_columns(struct sampling *sampling, struct phema_er
     return PHEMA_OK;
 }
 
-/* Rounding leaves an error that is uniform over the spacing of numbers. */
+/* A rounding error is uniform over the spacing of numbers, so its variance is spacing^2 / 12. */
 static enum phema_status set_squares(struct sampling *sampling, struct phema_error *err)
 {
     struct phema_sample *sample = sampling->sample;
@@ -373,25 +329,34 @@ static enum phema_status set_squares(struct sampling *sampling, struct phema_err
     return PHEMA_OK;
 }
 
-/* ---- The door ---- */
+/* ---- Public functions ---- */
+
+static enum phema_status fill_sample(struct sampling *sampling, uint64_t max_ram_bytes,
+                                     struct phema_error *err)
+{
+    enum phema_status status = check_files(sampling->series, err);
+    if (status)
+        return status;
+    status = sample_positions_make(&sampling->choice, sampling->series, err);
+    if (status)
+        return status;
+    status = allocate(sampling, max_ram_bytes, err);
+    if (status)
+        return status;
+    status = phema_parallel_try(sampling->n_parts, (unsigned)sampling->n_parts, read_part, sampling,
+                                err);
+    if (status)
+        return status;
+    status = drop_columns(sampling, err);
+    return status ? status : set_squares(sampling, err);
+}
 
 PHEMA_FALLIBLE phema_sample_read(struct phema_sample *out, const struct phema_series *series,
                                  uint64_t max_ram_bytes, struct phema_error *err)
 {
     struct phema_sample sample = {0};
     struct sampling sampling = {.series = series, .sample = &sample};
-    enum phema_status status = check_files(series, err);
-    if (!status)
-        status = sample_positions_make(&sampling.choice, series, err);
-    if (!status)
-        status = allocate(&sampling, max_ram_bytes, err);
-    if (!status)
-        status = phema_parallel_try(sampling.n_parts, (unsigned)sampling.n_parts, read_part,
-                                    &sampling, err);
-    if (!status)
-        status = drop_columns(&sampling, err);
-    if (!status)
-        status = set_squares(&sampling, err);
+    enum phema_status status = fill_sample(&sampling, max_ram_bytes, err);
     sample_positions_clear(&sampling.choice);
     free(sampling.dtypes);
     free_parts(&sampling);

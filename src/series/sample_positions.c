@@ -1,32 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-/* sample_positions.c - a model is a row of blocks of a few neighbouring elements, tensor after
- * tensor by name; it is cut into equal strata and a block is taken from each. So every element is
- * as likely as any other, and what is taken depends on names, shapes, dtypes, and on how many and
- * whether compressed snapshots there are: not on files, nor on the order of anything in them. */
+/* sample_positions.c - stratified choice of elements. A model is a row of blocks of a few
+ * neighbouring elements, tensor after tensor by name. The row is divided into equal strata and one
+ * block is drawn from each, so that every element is equally likely. The choice depends on names,
+ * shapes, dtypes, the number of snapshots and their compression, not on files or the order of
+ * tensors in them. */
 #include "sample_positions.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "phema/sort.h"
+#include "tensor_table.h"
 
-/* Distances between snapshots are means over these: 2000 elements make them right to a few percent,
- * and weights hardly notice a factor of 2. */
+/* Distances between snapshots are means over these. 2000 elements give an error of a few percent,
+ * and a factor of 2 hardly changes the weights. */
 #define WANTED_NUMBERS 2048
 
-/* Of all snapshots; from 4096 snapshots on, fewer elements are taken. */
+/* For all snapshots together; above 4096 snapshots fewer elements are sampled. */
 #define MAX_VALUE_BYTES ((uint64_t)64 << 20)
 #define LEAST_NUMBERS   64
 
-/* Blocks: short ones see more of the model, long ones take fewer reads. A multiple of 8, so that
- * they begin and end on bytes and on whole elements; of a short read most is the way to it, so that
- * long blocks cost no more each. */
+/* Short blocks cover more of the model, long blocks need fewer reads. A multiple of 8, so that
+ * blocks begin and end on bytes and on whole elements. A short read is mostly latency, so that a
+ * long block costs no more. */
 #define SHORTEST_BLOCK 16
 #define LONGEST_BLOCK  64
-#define MAX_READS      32768 /* of all snapshots: some 40 ms from the page cache */
+#define MAX_READS      32768 /* for all snapshots: some 40 ms from the page cache */
 
-/* Where snapshots are compressed, blocks lie together in so many windows, which reach over few
- * frames: to get at an element the frame is decompressed from its beginning. */
+/* Where snapshots are compressed, blocks lie in this many windows, which span few frames: a frame
+ * must be decompressed from its beginning. */
 #define N_WINDOWS      8
 #define WINDOW_NUMBERS ((uint64_t)1 << 18)
 
@@ -44,7 +46,7 @@ uint64_t numbers_per_element(enum phema_dtype dtype)
 
 struct row {
     const struct phema_series *series;
-    size_t *tensors; /* [n_tensors] to choose from, by name */
+    size_t *tensors; /* [n_tensors] averaged ones, by name */
     size_t n_tensors;
     uint64_t block; /* numbers in a block; the last one of a tensor may have fewer */
     uint64_t n_numbers, n_blocks;
@@ -62,48 +64,33 @@ static uint64_t n_blocks_of(const struct row *row, size_t tensor)
     return n / row->block + (n % row->block != 0);
 }
 
-/* Names differ; should they not, the order of the table decides. */
-static int compare_names(const void *a, const void *b, void *table)
-{
-    const struct phema_series_tensor *tensors = table;
-    size_t i = *(const size_t *)a, j = *(const size_t *)b;
-    const struct phema_tensor *left = &tensors[i].tensor, *right = &tensors[j].tensor;
-    size_t common = left->name_size < right->name_size ? left->name_size : right->name_size;
-    int order = memcmp(left->name, right->name, common);
-    if (order)
-        return order;
-    if (left->name_size != right->name_size)
-        return left->name_size < right->name_size ? -1 : 1;
-    return (i > j) - (i < j);
-}
-
-/* Of the names of one storage the first one is taken. */
+/* Only the first name of a storage is listed. */
 static enum phema_status list_tensors(struct row *row, struct phema_error *err)
 {
     const struct phema_series *series = row->series;
     row->tensors = calloc(series->n_tensors + 1, sizeof(*row->tensors));
-    bool *is_taken = calloc(series->n_tensors + 1, sizeof(*is_taken));
-    if (!row->tensors || !is_taken) {
-        free(is_taken);
+    bool *is_listed = calloc(series->n_tensors + 1, sizeof(*is_listed));
+    if (!row->tensors || !is_listed) {
+        free(is_listed);
         return phema_fail_memory(err);
     }
     size_t n = 0;
     for (size_t i = 0; i < series->n_tensors; i++)
         if (series->tensors[i].rule == PHEMA_RULE_AVERAGE && series->tensors[i].tensor.n_elems)
             row->tensors[n++] = i;
-    phema_sort(row->tensors, n, sizeof(*row->tensors), compare_names, series->tensors);
+    phema_sort(row->tensors, n, sizeof(*row->tensors), tensor_names_compare, series->tensors);
     for (size_t i = 0; i < n; i++) {
         size_t storage = series->tensors[row->tensors[i]].same_as;
-        if (!is_taken[storage])
+        if (!is_listed[storage])
             row->tensors[row->n_tensors++] = row->tensors[i];
-        is_taken[storage] = true;
+        is_listed[storage] = true;
     }
-    free(is_taken);
+    free(is_listed);
     return PHEMA_OK;
 }
 
-/* Elements of a tensor may share one place, so that shapes can claim any number. */
-static enum phema_status count(struct row *row, struct phema_error *err)
+/* Shapes can claim any number of elements, since elements of a tensor may overlap. */
+static enum phema_status count_numbers(struct row *row, struct phema_error *err)
 {
     uint64_t ignored;
     bool fits = true;
@@ -126,7 +113,7 @@ static void set_blocks(struct row *row, uint64_t block)
 
 /* ---- Drawing ---- */
 
-/* One of n; the finisher of splitmix64: as good as drawn, and the same everywhere. */
+/* A number below n: the finisher of splitmix64, pseudo-random and the same on every machine. */
 static uint64_t draw(uint64_t number, uint64_t n)
 {
     uint64_t x = (number + 1) * 0x9e3779b97f4a7c15;
@@ -136,47 +123,47 @@ static uint64_t draw(uint64_t number, uint64_t n)
     return n ? x % n : 0;
 }
 
-/* Where part number i of n equal ones of [low, high) begins; n is so small that nothing
- * overflows. */
-static uint64_t cut(uint64_t low, uint64_t high, uint64_t n, uint64_t i)
+/* Start of stratum i of n equal ones of [low, high). n is small enough that nothing overflows. */
+static uint64_t stratum_start(uint64_t low, uint64_t high, uint64_t n, uint64_t i)
 {
     uint64_t size = high - low;
     return low + size / n * i + size % n * i / n;
 }
 
-/* One block of each of n parts of [low, high), which has as many; they ascend. */
+/* One block from each of n strata of [low, high), which has at least n blocks; ascending. */
 static void draw_blocks(uint64_t *blocks, size_t n, uint64_t low, uint64_t high, uint64_t seed)
 {
     for (size_t i = 0; i < n; i++) {
-        uint64_t first = cut(low, high, n, i), end = cut(low, high, n, i + 1);
+        uint64_t first = stratum_start(low, high, n, i), end = stratum_start(low, high, n, i + 1);
         blocks[i] = first + draw(seed + i, end - first);
     }
 }
 
-/* The same, but all of them in windows. */
+/* Likewise, but all blocks lie in windows. */
 static void draw_windows(uint64_t *blocks, size_t n, const struct row *row)
 {
     uint64_t size = WINDOW_NUMBERS / row->block;
     for (size_t w = 0; w < N_WINDOWS; w++) {
-        uint64_t first = cut(0, row->n_blocks, N_WINDOWS, w);
-        uint64_t room = cut(0, row->n_blocks, N_WINDOWS, w + 1) - first - size;
+        uint64_t first = stratum_start(0, row->n_blocks, N_WINDOWS, w);
+        uint64_t room = stratum_start(0, row->n_blocks, N_WINDOWS, w + 1) - first - size;
         uint64_t low = first + draw(n + w, room + 1);
-        size_t from = (size_t)cut(0, n, N_WINDOWS, w), end = (size_t)cut(0, n, N_WINDOWS, w + 1);
+        size_t from = (size_t)stratum_start(0, n, N_WINDOWS, w),
+               end = (size_t)stratum_start(0, n, N_WINDOWS, w + 1);
         draw_blocks(blocks + from, end - from, low, low + size, from);
     }
 }
 
-/* ---- Stretches ---- */
+/* ---- Runs ---- */
 
-static void add_stretch(struct sample_positions *choice, size_t tensor, uint64_t first, uint64_t n,
-                        uint64_t per_element)
+static void add_run(struct sample_positions *choice, size_t tensor, uint64_t first, uint64_t n,
+                    uint64_t per_element)
 {
-    struct stretch *last = choice->n ? &choice->stretches[choice->n - 1] : NULL;
+    struct tensor_run *last = choice->n ? &choice->runs[choice->n - 1] : NULL;
     if (last && last->tensor == tensor && last->first + last->n == first / per_element)
         last->n += n / per_element;
     else
-        choice->stretches[choice->n++] =
-            (struct stretch){tensor, first / per_element, n / per_element, choice->n_numbers};
+        choice->runs[choice->n++] =
+            (struct tensor_run){tensor, first / per_element, n / per_element, choice->n_numbers};
     choice->n_numbers += (size_t)n;
 }
 
@@ -191,7 +178,7 @@ static void add_blocks(struct sample_positions *choice, const struct row *row,
         uint64_t per_element = numbers_per_element(row->series->tensors[tensor].tensor.dtype);
         for (; next < n && blocks[next] < end; next++) {
             uint64_t first = (blocks[next] - start) * row->block, left = n_numbers - first;
-            add_stretch(choice, tensor, first, left < row->block ? left : row->block, per_element);
+            add_run(choice, tensor, first, left < row->block ? left : row->block, per_element);
         }
         start = end;
     }
@@ -205,8 +192,8 @@ static bool is_compressed(const struct phema_series *series)
     return is_compressed;
 }
 
-static enum phema_status choose(struct sample_positions *choice, struct row *row,
-                                struct phema_error *err)
+static enum phema_status choose_runs(struct sample_positions *choice, struct row *row,
+                                     struct phema_error *err)
 {
     uint64_t n_snapshots = row->series->n ? row->series->n : 1;
     uint64_t wanted = MAX_VALUE_BYTES / sizeof(double) / n_snapshots;
@@ -217,13 +204,13 @@ static enum phema_status choose(struct sample_positions *choice, struct row *row
     while (block < LONGEST_BLOCK && n_snapshots * (wanted / block) > MAX_READS)
         block *= 2;
     set_blocks(row, block);
-    uint64_t n = row->n_blocks; /* all of a small model */
+    uint64_t n = row->n_blocks; /* a small model is read whole */
     if (row->n_numbers > wanted)
         n = row->n_blocks * wanted / row->n_numbers;
     n = n ? n : 1;
     uint64_t *blocks = calloc(n, sizeof(*blocks));
-    choice->stretches = calloc(n, sizeof(*choice->stretches));
-    if (!blocks || !choice->stretches) {
+    choice->runs = calloc(n, sizeof(*choice->runs));
+    if (!blocks || !choice->runs) {
         free(blocks);
         return phema_fail_memory(err);
     }
@@ -243,9 +230,9 @@ PHEMA_FALLIBLE sample_positions_make(struct sample_positions *choice,
     struct row row = {.series = series};
     enum phema_status status = list_tensors(&row, err);
     if (!status)
-        status = count(&row, err);
+        status = count_numbers(&row, err);
     if (!status)
-        status = choose(choice, &row, err);
+        status = choose_runs(choice, &row, err);
     free(row.tensors);
     if (status)
         sample_positions_clear(choice);
@@ -254,6 +241,6 @@ PHEMA_FALLIBLE sample_positions_make(struct sample_positions *choice,
 
 void sample_positions_clear(struct sample_positions *choice)
 {
-    free(choice->stretches);
+    free(choice->runs);
     *choice = (struct sample_positions){0};
 }

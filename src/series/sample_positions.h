@@ -1,24 +1,16 @@
-/* sample_positions.h - which elements of a model are looked at. */
+/* sample_positions.h - stratified choice of the elements of a sample. */
 #ifndef SERIES_SAMPLE_POSITIONS_H
 #define SERIES_SAMPLE_POSITIONS_H
 
-#include "phema/series.h"
-
-/* Elements [first, first + n) of a tensor of the series, and the column of the sample in which the
- * numbers begin that they are made of: one each, two of complex ones. */
-struct stretch {
-    size_t tensor;
-    uint64_t first, n;
-    size_t column;
-};
+#include "sparse_read.h"
 
 struct sample_positions {
-    struct stretch *stretches; /* [n] by the names of the tensors, then by element */
+    struct tensor_run *runs; /* [n] by tensor name, then by element */
     size_t n;
     size_t n_numbers; /* columns */
 };
 
-/* The dtype of the numbers that an element is made of, and how many they are. */
+/* The dtype of the numbers in an element, and their count. */
 enum phema_dtype number_dtype(enum phema_dtype dtype);
 uint64_t numbers_per_element(enum phema_dtype dtype);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* select_snapshots.c - which of the candidates are snapshots of the series, and which of those are
- * wanted. */
+/* select_snapshots.c - applies --from, --to, --every and --last; drops outputs of synth, duplicates
+ * and raw parameters. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,18 +13,17 @@ static bool is_default_output_name(const char *base)
     return strncmp(base, "phema-", 6) == 0;
 }
 
-/* Names that say no time, and those that synth gives its outputs, are looked into before the choice
- * of times is made. */
-static enum phema_status look_inside(struct discovery *scan,
-                                     const struct phema_series_options *options,
-                                     struct candidate *candidate, struct phema_error *err)
+/* Opens files whose names lack a time or look like synth's outputs. Times are selected later. */
+static enum phema_status read_doubtful_file(struct candidate_list *candidates,
+                                            const struct phema_series_options *options,
+                                            struct candidate *candidate, struct phema_error *err)
 {
     bool is_unknown = isnan(candidate->named_time);
     if (!is_unknown && !is_default_output_name(candidate->base))
         return PHEMA_OK;
-    if (scan->layout == &layout_edm2) {
+    if (candidates->layout == &layout_edm2) {
         candidate->is_left_out = true;
-        discover_note(scan, "left out: '%s', a reconstruction", candidate->label);
+        candidates_note(candidates, "left out: '%s', a reconstruction", candidate->label);
         return PHEMA_OK;
     }
     struct phema_checkpoint *checkpoint = NULL;
@@ -34,30 +33,31 @@ static enum phema_status look_inside(struct discovery *scan,
         return status;
     bool is_output = false;
     const char *unit = NULL;
-    status = snapshot_metadata_read(candidate, &is_output, &unit, &scan->specs, checkpoint, err);
+    status =
+        snapshot_metadata_read(candidate, &is_output, &unit, &candidates->specs, checkpoint, err);
     phema_checkpoint_close(checkpoint);
     if (status)
         return phema_fail_in(err, status, "%s", candidate->path);
     if (is_output || isnan(candidate->named_time)) {
         candidate->is_left_out = true;
-        discover_note(scan, "left out: '%s', %s", candidate->label,
-                      is_output ? "made by posthoc-ema"
-                                : "which says no time, in its name or metadata");
+        candidates_note(candidates, "left out: '%s', %s", candidate->label,
+                        is_output ? "made by posthoc-ema"
+                                  : "which says no time, in its name or metadata");
     }
     return PHEMA_OK;
 }
 
-/* A directory may hold one training's averages twice: the pickles are saved more often. */
-static void leave_out_training_states(struct discovery *scan)
+/* EDM2 keeps some averages twice. The pickles are preferred: they are saved more often. */
+static void leave_out_training_states(struct candidate_list *candidates)
 {
     bool is_any = false;
-    for (size_t i = 0; scan->layout == &layout_edm2 && i < scan->n; i++)
-        is_any = is_any ||
-                 (!scan->items[i].is_left_out && !layout_is_training_state(scan->items[i].base));
+    for (size_t i = 0; candidates->layout == &layout_edm2 && i < candidates->n; i++)
+        is_any = is_any || (!candidates->items[i].is_left_out &&
+                            !layout_is_training_state(candidates->items[i].base));
     size_t n = 0;
     const char *first = NULL;
-    for (size_t i = 0; is_any && i < scan->n; i++) {
-        struct candidate *candidate = &scan->items[i];
+    for (size_t i = 0; is_any && i < candidates->n; i++) {
+        struct candidate *candidate = &candidates->items[i];
         if (candidate->is_left_out || !layout_is_training_state(candidate->base))
             continue;
         candidate->is_left_out = true;
@@ -65,28 +65,28 @@ static void leave_out_training_states(struct discovery *scan)
         n++;
     }
     if (n)
-        discover_note(
-            scan,
+        candidates_note(
+            candidates,
             "left out: '%s'%s, which hold the same averages in float32; to use these instead, "
             "add --layout edm2 --name-regex '^training-state-(?<time>[0-9]+)[.]pt$'",
             first, n > 1 ? " and others" : "");
 }
 
-/* Averages in formats that have no metadata are described by a file beside them. */
-static void leave_out_described(struct discovery *scan)
+/* Outputs in formats without metadata have a provenance in a file of their own. */
+static void leave_out_described(struct candidate_list *candidates)
 {
-    for (size_t i = 0; i < scan->n; i++) {
-        struct candidate *candidate = &scan->items[i];
+    for (size_t i = 0; i < candidates->n; i++) {
+        struct candidate *candidate = &candidates->items[i];
         if (candidate->is_left_out || !candidate->path ||
             !snapshot_metadata_is_described_output(candidate->path))
             continue;
         candidate->is_left_out = true;
-        discover_note(scan, "left out: '%s', made by posthoc-ema", candidate->label);
+        candidates_note(candidates, "left out: '%s', made by posthoc-ema", candidate->label);
     }
 }
 
-/* Outputs of synth that were saved among the snapshots under a name of their own. */
-static enum phema_status leave_out_output(struct discovery *scan,
+/* Outputs of synth may lie among the snapshots under any name. */
+static enum phema_status leave_out_output(struct candidate_list *candidates,
                                           const struct phema_series_options *options,
                                           struct candidate *candidate, struct phema_error *err)
 {
@@ -99,7 +99,7 @@ static enum phema_status leave_out_output(struct discovery *scan,
         phema_checkpoint_metadatum(checkpoint, "posthoc_ema.provenance") != NULL;
     phema_checkpoint_close(checkpoint);
     if (candidate->is_left_out)
-        discover_note(scan, "left out: '%s', made by posthoc-ema", candidate->label);
+        candidates_note(candidates, "left out: '%s', made by posthoc-ema", candidate->label);
     return PHEMA_OK;
 }
 
@@ -109,22 +109,22 @@ static bool same_prefix(const struct candidate *a, const struct candidate *b)
            memcmp(a->prefix.data, b->prefix.data, a->prefix.size) == 0;
 }
 
-static enum phema_status check_prefixes(struct discovery *scan,
+static enum phema_status check_prefixes(struct candidate_list *candidates,
                                         const struct phema_series_options *options,
                                         struct phema_error *err)
 {
     struct candidate *first = NULL;
-    for (size_t i = 0; i < scan->n; i++) {
-        struct candidate *candidate = &scan->items[i];
+    for (size_t i = 0; i < candidates->n; i++) {
+        struct candidate *candidate = &candidates->items[i];
         if (candidate->is_left_out || !candidate->prefix.data)
             continue;
         if (!first || same_prefix(first, candidate)) {
             first = first ? first : candidate;
             continue;
         }
-        enum phema_status status = leave_out_output(scan, options, candidate, err);
+        enum phema_status status = leave_out_output(candidates, options, candidate, err);
         if (!status && !candidate->is_left_out)
-            status = leave_out_output(scan, options, first, err);
+            status = leave_out_output(candidates, options, first, err);
         if (status)
             return status;
         if (!candidate->is_left_out && !first->is_left_out)
@@ -144,17 +144,17 @@ static int compare_doubles(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* --from, --to, --every and --last choose among the times, not among files. */
-static enum phema_status choose_times(struct discovery *scan,
+/* --from, --to, --every and --last select times, not files. */
+static enum phema_status select_times(struct candidate_list *candidates,
                                       const struct phema_series_options *options,
                                       struct phema_error *err)
 {
-    double *times = phema_arena_array(scan->arena, scan->n + 1, sizeof(*times));
+    double *times = phema_arena_array(candidates->arena, candidates->n + 1, sizeof(*times));
     if (!times)
         return phema_fail_memory(err);
     size_t n = 0;
-    for (size_t i = 0; i < scan->n; i++) {
-        struct candidate *candidate = &scan->items[i];
+    for (size_t i = 0; i < candidates->n; i++) {
+        struct candidate *candidate = &candidates->items[i];
         if (candidate->named_time < options->from || candidate->named_time > options->to)
             candidate->is_left_out = true; /* comparisons with NaN, not given, are false */
         if (!candidate->is_left_out)
@@ -165,8 +165,8 @@ static enum phema_status choose_times(struct discovery *scan,
     for (size_t i = 0; i < n; i++)
         if (i == 0 || times[i] != times[i - 1])
             times[distinct++] = times[i];
-    for (size_t i = 0; i < scan->n; i++) {
-        struct candidate *candidate = &scan->items[i];
+    for (size_t i = 0; i < candidates->n; i++) {
+        struct candidate *candidate = &candidates->items[i];
         if (candidate->is_left_out)
             continue;
         const double *at =
@@ -184,21 +184,21 @@ static bool has_width(const struct candidate *candidate)
            (candidate->spec && !candidate->is_raw_inside);
 }
 
-/* Raw parameters stand beside the averages in some directories: their names say a time and no
- * width, or their metadata that they are raw. Where nothing says a width it may come from
- * --input-sigma or --input-profile, and where one is given it is for all; those that say they are
- * raw are asked for by that name. */
-static void leave_out_raw(struct discovery *scan, const struct phema_series_options *options)
+/* Some directories hold raw parameters next to the averages. Their names have a time and no width,
+ * or their metadata declare them raw. --input-sigma and --input-profile give the width of all files
+ * that lack one. Files that are declared raw are used with --input-profile raw only. */
+static void leave_out_raw(struct candidate_list *candidates,
+                          const struct phema_series_options *options)
 {
     bool is_any = false;
-    for (size_t i = 0; i < scan->n; i++)
-        is_any = is_any || (!scan->items[i].is_left_out && has_width(&scan->items[i]));
+    for (size_t i = 0; i < candidates->n; i++)
+        is_any = is_any || (!candidates->items[i].is_left_out && has_width(&candidates->items[i]));
     size_t n = 0;
     const char *first = NULL;
-    bool is_said = options->n_input_sigmas || options->n_input_profiles;
-    for (size_t i = 0; is_any && i < scan->n; i++) {
-        struct candidate *candidate = &scan->items[i];
-        bool is_asked_for = candidate->is_raw_inside ? scan->asks_for_raw : is_said;
+    bool has_input_width = options->n_input_sigmas || options->n_input_profiles;
+    for (size_t i = 0; is_any && i < candidates->n; i++) {
+        struct candidate *candidate = &candidates->items[i];
+        bool is_asked_for = candidate->is_raw_inside ? candidates->asks_for_raw : has_input_width;
         if (candidate->is_left_out || has_width(candidate) || is_asked_for)
             continue;
         candidate->is_left_out = true;
@@ -206,24 +206,27 @@ static void leave_out_raw(struct discovery *scan, const struct phema_series_opti
         n++;
     }
     if (n)
-        discover_note(scan,
-                      "left out: '%s'%s, whose width nothing says; raw parameters are taken with "
-                      "--input-profile raw",
-                      first, n > 1 ? " and others" : "");
+        candidates_note(candidates,
+                        "left out: '%s'%s, whose width nothing says; raw parameters are taken with "
+                        "--input-profile raw",
+                        first, n > 1 ? " and others" : "");
 }
 
-PHEMA_FALLIBLE choose_candidates(struct discovery *scan, const struct phema_series_options *options,
-                                 struct phema_error *err)
+PHEMA_FALLIBLE select_snapshots(struct candidate_list *candidates,
+                                const struct phema_series_options *options, struct phema_error *err)
 {
-    enum phema_status status = PHEMA_OK;
-    leave_out_described(scan);
-    leave_out_training_states(scan);
-    for (size_t i = 0; !status && i < scan->n; i++)
-        if (!scan->items[i].is_left_out)
-            status = look_inside(scan, options, &scan->items[i], err);
-    if (!status && scan->layout != &layout_manifest && !options->needs_no_profiles)
-        leave_out_raw(scan, options);
-    if (!status)
-        status = check_prefixes(scan, options, err);
-    return status ? status : choose_times(scan, options, err);
+    leave_out_described(candidates);
+    leave_out_training_states(candidates);
+    for (size_t i = 0; i < candidates->n; i++) {
+        if (candidates->items[i].is_left_out)
+            continue;
+        enum phema_status status =
+            read_doubtful_file(candidates, options, &candidates->items[i], err);
+        if (status)
+            return status;
+    }
+    if (candidates->layout != &layout_manifest && !options->needs_no_profiles)
+        leave_out_raw(candidates, options);
+    enum phema_status status = check_prefixes(candidates, options, err);
+    return status ? status : select_times(candidates, options, err);
 }

@@ -1,55 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
-/* series.c - from SNAPSHOTS to a series: scan the names, choose, open, agree. */
+/* series.c - opens a series: discover, select, open, check that the snapshots match. */
 #include "phema/series.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "open_snapshots.h"
+#include "series_builder.h"
 
-/* ---- Together ---- */
+/* ---- Steps ---- */
 
-static enum phema_status compile_selection(struct opening *opening, struct phema_error *err)
+/* expressions: [n]; *n_compiled of them are compiled, also on failure */
+static enum phema_status compile_patterns(struct phema_regex ***patterns, size_t *n_compiled,
+                                          const char *const *expressions, size_t n,
+                                          const char *option, struct phema_arena *arena,
+                                          struct phema_error *err)
 {
-    const struct phema_series_options *options = opening->options;
-    struct tensor_filter *selection = &opening->selection;
-    selection->takes_attributes = options->is_conversion;
-    selection->includes =
-        phema_arena_array(&opening->scratch, options->n_includes + 1, sizeof(struct phema_regex *));
-    selection->excludes =
-        phema_arena_array(&opening->scratch, options->n_excludes + 1, sizeof(struct phema_regex *));
-    if (!selection->includes || !selection->excludes)
+    *patterns = phema_arena_array(arena, n + 1, sizeof(struct phema_regex *));
+    if (!*patterns)
         return phema_fail_memory(err);
-    enum phema_status status = PHEMA_OK;
-    for (; !status && selection->n_includes < options->n_includes;) {
-        status = phema_regex_compile(&selection->includes[selection->n_includes],
-                                     options->includes[selection->n_includes], err);
+    for (; *n_compiled < n; ++*n_compiled) {
+        enum phema_status status =
+            phema_regex_compile(&(*patterns)[*n_compiled], expressions[*n_compiled], err);
         if (status)
-            return phema_fail_in(err, status, "--include");
-        selection->n_includes += !status;
+            return phema_fail_in(err, status, "%s", option);
     }
-    for (; !status && selection->n_excludes < options->n_excludes;) {
-        status = phema_regex_compile(&selection->excludes[selection->n_excludes],
-                                     options->excludes[selection->n_excludes], err);
-        if (status)
-            return phema_fail_in(err, status, "--exclude");
-        selection->n_excludes += !status;
-    }
-    return status;
+    return PHEMA_OK;
 }
 
-static enum phema_status finish(struct opening *opening, struct phema_error *err)
+static enum phema_status compile_filter(struct series_builder *builder, struct phema_error *err)
 {
-    struct phema_series *series = opening->series;
-    const struct phema_series_options *options = opening->options;
-    series->layout = opening->scan.layout->name;
-    series->clock = opening->scan.layout->clock;
-    const char *unit = options->unit        ? options->unit
-                       : opening->scan.unit ? opening->scan.unit
-                                            : opening->scan.layout->unit;
+    const struct phema_series_options *options = builder->options;
+    struct tensor_filter *filter = &builder->filter;
+    filter->takes_attributes = options->is_conversion;
+    enum phema_status status =
+        compile_patterns(&filter->includes, &filter->n_includes, options->includes,
+                         options->n_includes, "--include", &builder->scratch, err);
+    return status ? status
+                  : compile_patterns(&filter->excludes, &filter->n_excludes, options->excludes,
+                                     options->n_excludes, "--exclude", &builder->scratch, err);
+}
+
+static enum phema_status keep_notes(struct phema_series *series, const struct phema_strbuf *notes,
+                                    struct phema_error *err)
+{
+    for (size_t at = 0; at < notes->size; at += strlen(notes->data + at) + 1)
+        series->n_notes++;
+    series->notes = phema_arena_array(&series->memory, series->n_notes + 1, sizeof(char *));
+    char *note = phema_arena_copy(&series->memory, notes->data, notes->size);
+    if (!series->notes || !note)
+        return phema_fail_memory(err);
+    for (size_t i = 0; i < series->n_notes; i++, note += strlen(note) + 1)
+        series->notes[i] = note;
+    return phema_strbuf_check(notes, err);
+}
+
+static enum phema_status finish(struct series_builder *builder, struct phema_error *err)
+{
+    struct phema_series *series = builder->series;
+    const struct phema_series_options *options = builder->options;
+    series->layout = builder->candidates.layout->name;
+    series->clock = builder->candidates.layout->clock;
+    const char *unit = options->unit              ? options->unit
+                       : builder->candidates.unit ? builder->candidates.unit
+                                                  : builder->candidates.layout->unit;
     series->unit = phema_arena_copy(&series->memory, unit, strlen(unit));
+    if (!series->unit)
+        return phema_fail_memory(err);
     series->has_profiles = true;
     double rounding = tensor_table_rounding(series);
     for (size_t k = 0; k < series->n; k++) {
@@ -58,23 +75,13 @@ static enum phema_status finish(struct opening *opening, struct phema_error *err
             snapshot->rounding = rounding;
         series->has_profiles = series->has_profiles && snapshot->kind;
     }
-    if (series->n_tensors) {
-        enum phema_status status = tensor_table_find_tied(&opening->tensor_table, err);
-        if (status)
-            return status;
-    }
-    for (size_t at = 0; at < opening->notes.size; at += strlen(opening->notes.data + at) + 1)
-        series->n_notes++;
-    series->notes = phema_arena_array(&series->memory, series->n_notes + 1, sizeof(char *));
-    char *notes = phema_arena_copy(&series->memory, opening->notes.data, opening->notes.size);
-    if (!series->unit || !series->notes || !notes)
-        return phema_fail_memory(err);
-    for (size_t i = 0; i < series->n_notes; i++, notes += strlen(notes) + 1)
-        series->notes[i] = notes;
-    return phema_strbuf_check(&opening->notes, err);
+    enum phema_status status = PHEMA_OK;
+    if (series->n_tensors)
+        status = tensor_table_find_tied(&builder->tensor_table, err);
+    return status ? status : keep_notes(series, &builder->notes, err);
 }
 
-/* ---- What is read ---- */
+/* ---- Claims on the inputs ---- */
 
 static enum phema_status claim_snapshot(struct phema_claims *claims,
                                         const struct phema_snapshot *snapshot,
@@ -82,7 +89,7 @@ static enum phema_status claim_snapshot(struct phema_claims *claims,
 {
     static const char what[] = "one of the snapshots";
     const struct phema_checkpoint *checkpoint = snapshot->checkpoint;
-    if (!checkpoint && snapshot->path) /* its name says all */
+    if (!checkpoint && snapshot->path) /* never opened */
         return phema_claims_add_input(claims, snapshot->path, what, err);
     if (!checkpoint || snapshot->is_checkpoint_shared)
         return PHEMA_OK;
@@ -93,15 +100,15 @@ static enum phema_status claim_snapshot(struct phema_claims *claims,
     return status;
 }
 
-/* The snapshots first: one that is a list as well is called a snapshot. */
-static enum phema_status claim_inputs(struct opening *opening, struct phema_error *err)
+/* Snapshots come first: a message calls a file that is a snapshot and a list a snapshot. */
+static enum phema_status claim_inputs(struct series_builder *builder, struct phema_error *err)
 {
-    struct phema_series *series = opening->series;
-    const struct phema_series_options *options = opening->options;
+    struct phema_series *series = builder->series;
+    const struct phema_series_options *options = builder->options;
     enum phema_status status = phema_claims_new(&series->claims, err);
     for (size_t k = 0; k < series->n && !status; k++)
         status = claim_snapshot(series->claims, &series->snapshots[k], err);
-    for (const struct phema_spec *spec = opening->scan.specs.first; spec && !status;
+    for (const struct phema_spec *spec = builder->candidates.specs.first; spec && !status;
          spec = spec->next)
         status = phema_spec_claim(spec, series->claims, err);
     if (status || options->is_alone)
@@ -109,27 +116,38 @@ static enum phema_status claim_inputs(struct opening *opening, struct phema_erro
     if (options->snapshots[0] == '@')
         return phema_claims_add_input(series->claims, options->snapshots + 1,
                                       "the list of the snapshots", err);
-    if (opening->scan.layout == &layout_manifest)
+    if (builder->candidates.layout == &layout_manifest)
         return phema_claims_add_input(series->claims, options->snapshots, "the manifest", err);
     return PHEMA_OK;
 }
 
-static enum phema_status open_series(struct opening *opening, struct phema_error *err)
+/* ---- Open and close ---- */
+
+static enum phema_status find_candidates(struct series_builder *builder, struct phema_error *err)
 {
-    const struct phema_series_options *options = opening->options;
-    enum phema_status status = compile_selection(opening, err);
-    if (!status)
-        status = profiles_read(opening, err);
-    if (!status)
-        status = options->is_alone ? discover_alone(&opening->scan, options, err)
-                                   : discover_snapshots(&opening->scan, options, err);
-    if (!status && !options->is_alone)
-        status = choose_candidates(&opening->scan, options, err);
-    if (!status)
-        status = opening_add_all(opening, err);
-    if (!status)
-        status = claim_inputs(opening, err);
-    return status ? status : finish(opening, err);
+    const struct phema_series_options *options = builder->options;
+    if (options->is_alone)
+        return discover_checkpoint(&builder->candidates, options, err);
+    enum phema_status status = discover_snapshots(&builder->candidates, options, err);
+    return status ? status : select_snapshots(&builder->candidates, options, err);
+}
+
+static enum phema_status build_series(struct series_builder *builder, struct phema_error *err)
+{
+    enum phema_status status = compile_filter(builder, err);
+    if (status)
+        return status;
+    status = input_profiles_read(builder, err);
+    if (status)
+        return status;
+    status = find_candidates(builder, err);
+    if (status)
+        return status;
+    status = open_snapshots(builder, err);
+    if (status)
+        return status;
+    status = claim_inputs(builder, err);
+    return status ? status : finish(builder, err);
 }
 
 PHEMA_FALLIBLE phema_series_open(struct phema_series **out,
@@ -141,44 +159,34 @@ PHEMA_FALLIBLE phema_series_open(struct phema_series **out,
         phema_series_close(series);
         return phema_fail_memory(err);
     }
-    struct opening opening = {.options = options, .series = series};
-    opening.scan.arena = &opening.scratch;
-    opening.scan.specs.arena = &series->memory;
-    opening.scan.notes = &opening.notes;
-    opening.tensor_table.arena = &series->memory;
-    opening.tensor_table.selection = &opening.selection;
-    opening.tensor_table.series = series;
-    opening.tensor_table.averages_buffers = options->averages_buffers;
-    opening.tensor_table.is_alone = options->is_alone;
-    opening.tensor_table.may_be_empty = options->is_conversion;
+    struct series_builder builder = {
+        .options = options,
+        .series = series,
+        .candidates = {.specs = {.arena = &series->memory}},
+        .tensor_table = {.arena = &series->memory,
+                         .series = series,
+                         .averages_buffers = options->averages_buffers,
+                         .is_alone = options->is_alone,
+                         .may_be_empty = options->is_conversion},
+    };
+    builder.candidates.arena = &builder.scratch;
+    builder.candidates.notes = &builder.notes;
+    builder.tensor_table.filter = &builder.filter;
 
-    enum phema_status status = open_series(&opening, err);
-    opening_release(&opening);
+    enum phema_status status = build_series(&builder, err);
 
-    for (size_t i = 0; i < opening.selection.n_includes; i++)
-        phema_regex_free(opening.selection.includes[i]);
-    for (size_t i = 0; i < opening.selection.n_excludes; i++)
-        phema_regex_free(opening.selection.excludes[i]);
-    phema_strbuf_clear(&opening.notes);
-    phema_arena_clear(&opening.scratch);
+    for (size_t i = 0; i < builder.filter.n_includes; i++)
+        phema_regex_free(builder.filter.includes[i]);
+    for (size_t i = 0; i < builder.filter.n_excludes; i++)
+        phema_regex_free(builder.filter.excludes[i]);
+    phema_strbuf_clear(&builder.notes);
+    phema_arena_clear(&builder.scratch);
     if (status) {
         phema_series_close(series);
         return status;
     }
     *out = series;
     return PHEMA_OK;
-}
-
-void series_clear_snapshots(struct phema_series *series)
-{
-    for (size_t k = 0; k < series->n; k++) {
-        if (!series->snapshots[k].is_checkpoint_shared)
-            phema_checkpoint_close(series->snapshots[k].checkpoint);
-        free(series->snapshots[k].key);
-        free(series->snapshots[k].label);
-        free(series->snapshots[k].path);
-    }
-    series->n = 0;
 }
 
 void phema_series_close(struct phema_series *series)

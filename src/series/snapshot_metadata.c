@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* snapshot_metadata.c - metadata and bookkeeping tensors, read from headers that are open anyway.
- */
+/* snapshot_metadata.c - time and width from metadata and bookkeeping tensors. */
 #include "snapshot_metadata.h"
 
 #include <math.h>
@@ -37,7 +36,7 @@ static enum phema_status fail_disagrees(const char *what, double named, double i
                       phema_number_format(&name, named), phema_number_format(&metadata, inside));
 }
 
-/* The metadata are more exact than a name can be, which has only so many digits. */
+/* Metadata replace a name, whose digits are rounded. */
 static enum phema_status reconcile(double *named, double inside, double slack, const char *what,
                                    struct phema_error *err)
 {
@@ -49,7 +48,7 @@ static enum phema_status reconcile(double *named, double inside, double slack, c
     return PHEMA_OK;
 }
 
-/* NaN when there is no such average: what uses it says so. */
+/* NaN when there is no such average, which the caller reports. */
 static double gamma_of(double sigma_rel)
 {
     struct phema_error ignored = {""};
@@ -60,15 +59,43 @@ static double gamma_of(double sigma_rel)
 }
 
 /* A manifest may give the exponent instead of the width. */
-static enum phema_status reconcile_gamma(struct candidate *candidate, double inside,
-                                         struct phema_error *err)
+static enum phema_status reconcile_width(struct candidate *candidate, double sigma_rel,
+                                         double gamma, struct phema_error *err)
 {
+    if (candidate->spec && (!isnan(sigma_rel) || !isnan(gamma)))
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "is said to be %s, but its metadata have the width of a power function; "
+                          "mend what is wrong",
+                          candidate->spec->shown);
+    if (isnan(candidate->gamma)) {
+        enum phema_status status =
+            reconcile(&candidate->sigma_rel, sigma_rel, candidate->sigma_slack, "sigma_rel", err);
+        if (status)
+            return status;
+    }
+    double inside = isnan(gamma) ? gamma_of(sigma_rel) : gamma;
     if (isnan(inside))
         return PHEMA_OK;
     if (!isnan(candidate->gamma) && fabs(candidate->gamma - inside) > 1e-9 * (1 + fabs(inside)))
         return fail_disagrees("gamma", candidate->gamma, inside, err);
     if (isnan(candidate->sigma_rel))
         candidate->gamma = inside;
+    return PHEMA_OK;
+}
+
+static enum phema_status reconcile_update_every(struct candidate *candidate, double inside,
+                                                struct phema_error *err)
+{
+    if (isnan(inside))
+        return PHEMA_OK;
+    if (candidate->update_every && (double)candidate->update_every != inside)
+        return fail_disagrees("update_every", (double)candidate->update_every, inside, err);
+    if (inside < 1 || inside > 1e9 || inside != floor(inside))
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "metadata posthoc_ema.update_every is %g, expected a whole number of "
+                          "steps",
+                          inside);
+    candidate->update_every = (uint64_t)inside;
     return PHEMA_OK;
 }
 
@@ -82,8 +109,8 @@ static enum phema_status fail_other_profile(const struct candidate *candidate, c
                       phema_name_escape(&shown, inside, strlen(inside)));
 }
 
-/* A file says how it was averaged: a power function by its numbers, as they always are beside it.
- * No path is followed out of a checkpoint: a table is named by the user, or nothing is said. */
+/* The profile in a file's metadata. Power functions are read from the numbers that accompany it. A
+ * path inside a checkpoint is never opened: only the user names tables. */
 static enum phema_status read_profile(struct candidate *candidate, struct phema_specs *specs,
                                       const struct phema_checkpoint *checkpoint,
                                       struct phema_error *err)
@@ -113,6 +140,24 @@ static enum phema_status read_profile(struct candidate *candidate, struct phema_
     return PHEMA_OK;
 }
 
+struct numbers { /* of the metadata, NaN where missing */
+    double time, sigma_rel, gamma, update_every;
+};
+
+static enum phema_status read_numbers(struct numbers *out,
+                                      const struct phema_checkpoint *checkpoint,
+                                      struct phema_error *err)
+{
+    enum phema_status status = read_number(&out->time, checkpoint, "posthoc_ema.time", err);
+    if (!status)
+        status = read_number(&out->sigma_rel, checkpoint, "posthoc_ema.sigma_rel", err);
+    if (!status)
+        status = read_number(&out->gamma, checkpoint, "posthoc_ema.gamma", err);
+    if (!status)
+        status = read_number(&out->update_every, checkpoint, "posthoc_ema.update_every", err);
+    return status;
+}
+
 PHEMA_FALLIBLE snapshot_metadata_read(struct candidate *candidate, bool *is_output,
                                       const char **unit, struct phema_specs *specs,
                                       const struct phema_checkpoint *checkpoint,
@@ -121,46 +166,27 @@ PHEMA_FALLIBLE snapshot_metadata_read(struct candidate *candidate, bool *is_outp
     *is_output = phema_checkpoint_metadatum(checkpoint, "posthoc_ema.provenance") != NULL;
     if (*is_output)
         return PHEMA_OK;
-    double time, sigma_rel, gamma, update_every;
-    enum phema_status status = read_number(&time, checkpoint, "posthoc_ema.time", err);
-    if (!status)
-        status = read_number(&sigma_rel, checkpoint, "posthoc_ema.sigma_rel", err);
-    if (!status)
-        status = read_number(&gamma, checkpoint, "posthoc_ema.gamma", err);
-    if (!status)
-        status = read_number(&update_every, checkpoint, "posthoc_ema.update_every", err);
-    if (!status)
-        status = reconcile(&candidate->named_time, time, 0, "time", err);
-    if (!status)
-        status = read_profile(candidate, specs, checkpoint, err);
-    if (!status && candidate->spec && (!isnan(sigma_rel) || !isnan(gamma)))
-        return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "is said to be %s, but its metadata have the width of a power function; "
-                          "mend what is wrong",
-                          candidate->spec->shown);
-    if (!status && isnan(candidate->gamma))
-        status =
-            reconcile(&candidate->sigma_rel, sigma_rel, candidate->sigma_slack, "sigma_rel", err);
-    if (!status)
-        status = reconcile_gamma(candidate, isnan(gamma) ? gamma_of(sigma_rel) : gamma, err);
+    struct numbers inside;
+    enum phema_status status = read_numbers(&inside, checkpoint, err);
     if (status)
         return status;
-    if (!isnan(update_every) && candidate->update_every &&
-        (double)candidate->update_every != update_every)
-        return fail_disagrees("update_every", (double)candidate->update_every, update_every, err);
-    if (!isnan(update_every)) {
-        if (update_every < 1 || update_every > 1e9 || update_every != floor(update_every))
-            return phema_fail(err, PHEMA_ERR_INPUTS,
-                              "metadata posthoc_ema.update_every is %g, expected a whole number of "
-                              "steps",
-                              update_every);
-        candidate->update_every = (uint64_t)update_every;
-    }
+    status = reconcile(&candidate->named_time, inside.time, 0, "time", err);
+    if (status)
+        return status;
+    status = read_profile(candidate, specs, checkpoint, err);
+    if (status)
+        return status;
+    status = reconcile_width(candidate, inside.sigma_rel, inside.gamma, err);
+    if (status)
+        return status;
+    status = reconcile_update_every(candidate, inside.update_every, err);
+    if (status)
+        return status;
     *unit = phema_checkpoint_metadatum(checkpoint, "posthoc_ema.unit");
     return PHEMA_OK;
 }
 
-/* A counter or a number of one element; NaN when its dtype holds none that can be trusted. */
+/* A number of one element; NaN when its dtype is too narrow for counters. */
 static double scalar_of(enum phema_dtype dtype, const uint8_t *data)
 {
     switch (dtype) {
@@ -240,8 +266,7 @@ PHEMA_FALLIBLE snapshot_metadata_check_counter(const struct candidate *candidate
         phema_number_format(&shown, named), layout->counter, phema_number_format(&counted, inside));
 }
 
-/* A provenance has a line for each snapshot: far less than this, and what is more is no such file.
- */
+/* A provenance has a line for each snapshot, far less than this. */
 #define MAX_DESCRIPTION ((size_t)64 << 20)
 
 bool snapshot_metadata_is_described_output(const char *path)

@@ -1,42 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
-/* snapshot_profile.c - the average that a snapshot is: a power function by its width, or another
- * shape by the SPEC of its manifest, its metadata or --input-profile. */
+/* snapshot_profile.c - resolves each snapshot's profile from name, metadata and options: a power
+ * function by its width, or another shape by its SPEC. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "open_snapshots.h"
+#include "series_builder.h"
 
-PHEMA_FALLIBLE profiles_read(struct opening *opening, struct phema_error *err)
+/* ---- --input-profile ---- */
+
+PHEMA_FALLIBLE input_profiles_read(struct series_builder *builder, struct phema_error *err)
 {
-    const struct phema_series_options *options = opening->options;
+    const struct phema_series_options *options = builder->options;
     size_t n = options->n_input_profiles;
     if (n && options->n_input_sigmas)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "--input-profile: says what --input-sigma says; give one of them");
-    opening->input_profiles =
-        phema_arena_array(&opening->scratch, n + 1, sizeof(struct phema_spec *));
-    if (!opening->input_profiles)
+    builder->input_profiles =
+        phema_arena_array(&builder->scratch, n + 1, sizeof(struct phema_spec *));
+    if (!builder->input_profiles)
         return phema_fail_memory(err);
     for (size_t i = 0; i < n; i++) {
-        struct phema_spec **spec = &opening->input_profiles[i];
+        struct phema_spec **spec = &builder->input_profiles[i];
         enum phema_status status =
-            phema_specs_find(spec, &opening->scan.specs, options->input_profiles[i], err);
+            phema_specs_find(spec, &builder->candidates.specs, options->input_profiles[i], err);
         if (!status && !(*spec)->is_average)
             status = phema_fail(err, PHEMA_ERR_USAGE,
                                 "'%s': is made of several snapshots; a snapshot is one average",
                                 (*spec)->shown);
-        if (status) /* no target is meant: what does not exist is what the files are said to be */
+        if (status) /* the SPEC describes the inputs, so it is no fault of a target */
             return phema_fail_in(err, status == PHEMA_ERR_TARGET ? PHEMA_ERR_INPUTS : status,
                                  "--input-profile");
-        opening->scan.asks_for_raw =
-            opening->scan.asks_for_raw || strcmp((*spec)->kind, "raw") == 0;
+        builder->candidates.asks_for_raw =
+            builder->candidates.asks_for_raw || strcmp((*spec)->kind, "raw") == 0;
     }
     return PHEMA_OK;
 }
 
-/* A power function is said by numbers, wherever it was read. */
-static enum phema_status take(struct candidate *candidate, struct phema_spec *spec,
-                              struct phema_error *err)
+static bool has_all_widths(const struct series_builder *builder)
+{
+    const struct phema_series_options *options = builder->options;
+    for (size_t i = 0; i < options->n_input_profiles; i++)
+        if (strcmp(builder->input_profiles[i]->kind, "power") == 0 &&
+            !builder->input_profiles[i]->update_every && !options->update_every)
+            return false;
+    return options->n_input_profiles || (options->n_input_sigmas && options->update_every);
+}
+
+PHEMA_FALLIBLE input_profiles_check(const struct series_builder *builder, struct phema_error *err)
+{
+    const struct phema_series_options *options = builder->options;
+    const struct layout *layout = builder->candidates.layout;
+    if (!layout->is_labelled_only || options->needs_no_profiles || has_all_widths(builder))
+        return PHEMA_OK;
+    char every[64] = "";
+    char sigmas[64] = "";
+    if (!options->n_input_sigmas && !options->n_input_profiles)
+        (void)snprintf(sigmas, sizeof(sigmas), " --input-sigma %s", layout->default_sigmas);
+    if (!options->update_every)
+        (void)snprintf(every, sizeof(every), " --update-every %llu",
+                       (unsigned long long)layout->default_update_every);
+    return phema_fail(
+        err, PHEMA_ERR_INPUTS,
+        "%s: %s writes neither sigma_rel nor update_every into its files, and without "
+        "them the weights would be wrong; if the training used that library's "
+        "defaults, run: %s%s%s%s",
+        options->snapshots, layout->library, options->command, sigmas, every,
+        options->command_tail);
+}
+
+/* Power functions are stored as numbers, wherever they were read. */
+static enum phema_status use_input_profile(struct candidate *candidate, struct phema_spec *spec,
+                                           struct phema_error *err)
 {
     if (strcmp(spec->kind, "power") != 0) {
         candidate->spec = spec;
@@ -57,11 +92,11 @@ static enum phema_status take(struct candidate *candidate, struct phema_spec *sp
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE profile_find(const struct opening *opening, struct candidate *candidate,
-                            struct phema_error *err)
+/* --input-profile is for candidates whose profile is not known otherwise. */
+static enum phema_status find_input_profile(const struct series_builder *builder,
+                                            struct candidate *candidate, struct phema_error *err)
 {
-    const struct phema_series_options *options = opening->options;
-    size_t n = options->n_input_profiles;
+    size_t n = builder->options->n_input_profiles;
     if (!isnan(candidate->sigma_rel) || !isnan(candidate->gamma) || candidate->spec || n == 0)
         return PHEMA_OK;
     uint64_t index = n == 1 ? 0 : candidate->index;
@@ -72,28 +107,110 @@ PHEMA_FALLIBLE profile_find(const struct opening *opening, struct candidate *can
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "has index %llu, but --input-profile is given %zu times, from 0",
                           (unsigned long long)index, n);
-    return take(candidate, opening->input_profiles[index], err);
+    return use_input_profile(candidate, builder->input_profiles[index], err);
 }
 
-bool profile_is_said(const struct opening *opening)
+/* ---- Widths of power functions ---- */
+
+static enum phema_status find_input_sigma(const struct phema_series_options *options,
+                                          struct candidate *candidate, struct phema_error *err)
 {
-    const struct phema_series_options *options = opening->options;
-    for (size_t i = 0; i < options->n_input_profiles; i++)
-        if (strcmp(opening->input_profiles[i]->kind, "power") == 0 &&
-            !opening->input_profiles[i]->update_every && !options->update_every)
-            return false;
-    return options->n_input_profiles || (options->n_input_sigmas && options->update_every);
+    if (!isnan(candidate->sigma_rel) || !isnan(candidate->gamma) || !options->n_input_sigmas)
+        return PHEMA_OK;
+    uint64_t index = candidate->index == UINT64_MAX ? 0 : candidate->index;
+    if (candidate->index == UINT64_MAX && options->n_input_sigmas > 1)
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "%s: its name has no index to choose among the %zu widths of "
+                          "--input-sigma",
+                          candidate->label, options->n_input_sigmas);
+    if (index >= options->n_input_sigmas)
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "%s: has index %llu, but --input-sigma gives %zu width%s, from 0",
+                          candidate->label, (unsigned long long)index, options->n_input_sigmas,
+                          options->n_input_sigmas == 1 ? "" : "s");
+    candidate->sigma_rel = options->input_sigmas[index];
+    return PHEMA_OK;
 }
 
-/* Of EMAs that are said step by step it would make others. */
-static enum phema_status check_update_every(const struct opening *opening,
+/* Width and exponent from each other. */
+static enum phema_status complete_width(const struct phema_series_options *options,
+                                        struct candidate *candidate, struct phema_error *err)
+{
+    candidate->is_by_gamma = isnan(candidate->sigma_rel);
+    if (!isnan(candidate->sigma_rel)) {
+        enum phema_status status =
+            phema_gamma_from_sigma_rel(&candidate->gamma, candidate->sigma_rel, err);
+        return status == PHEMA_ERR_TARGET ? PHEMA_ERR_INPUTS : status;
+    }
+    if (isnan(candidate->gamma) && options->needs_no_profiles)
+        return PHEMA_OK;
+    if (isnan(candidate->gamma))
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "says no width, in its name or metadata; give --input-sigma, or "
+                          "--input-profile for another shape");
+    if (!(candidate->gamma > -0.5) || !(candidate->gamma < 1e9))
+        return phema_fail(err, PHEMA_ERR_INPUTS, "gamma %g is not above -0.5", candidate->gamma);
+    candidate->sigma_rel = phema_sigma_rel_from_gamma(candidate->gamma);
+    return PHEMA_OK;
+}
+
+static enum phema_status set_update_every(const struct phema_series_options *options,
+                                          struct candidate *candidate, struct phema_error *err)
+{
+    if (!options->update_every)
+        return PHEMA_OK;
+    if (candidate->update_every && candidate->update_every != options->update_every)
+        return phema_fail(
+            err, PHEMA_ERR_INPUTS, "says that it was updated every %llu steps, --update-every %llu",
+            (unsigned long long)candidate->update_every, (unsigned long long)options->update_every);
+    candidate->update_every = options->update_every;
+    return PHEMA_OK;
+}
+
+bool candidate_allows_width(const struct candidate *candidate, double width)
+{
+    double named = candidate->sigma_rel, slack = candidate->sigma_slack;
+    if (isnan(named) && !isnan(candidate->gamma))
+        named = phema_sigma_rel_from_gamma(candidate->gamma);
+    slack += 1e-9 * fabs(width); /* of a conversion */
+    return !candidate->spec && (isnan(named) || fabs(named - width) <= slack);
+}
+
+void candidate_set_width(struct candidate *candidate, double width)
+{
+    if (isnan(candidate->gamma))
+        candidate->sigma_rel = width;
+}
+
+PHEMA_FALLIBLE candidate_fail_width(const struct candidate *candidate, const char *key,
+                                    struct phema_error *err)
+{
+    struct phema_name_buffer shown;
+    bool is_width = !isnan(candidate->sigma_rel);
+    if (candidate->spec)
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "%s: is said to be %s, but the 'stds' of '%s' inside are widths of power "
+                          "functions; mend what is wrong",
+                          candidate->path, candidate->spec->shown, key);
+    return phema_fail(
+        err, PHEMA_ERR_INPUTS,
+        "%s: its name or manifest says %s %s, which is not in the 'stds' of '%s' "
+        "inside; mend what is wrong",
+        candidate->path, is_width ? "sigma_rel" : "gamma",
+        phema_number_format(&shown, is_width ? candidate->sigma_rel : candidate->gamma), key);
+}
+
+/* ---- The profile of a snapshot ---- */
+
+/* EMAs that are defined step by step would be other averages with update_every. */
+static enum phema_status check_update_every(const struct series_builder *builder,
                                             const struct candidate *candidate,
                                             struct phema_error *err)
 {
     const char *kind = candidate->spec->kind;
     bool is_stepwise =
         strcmp(kind, "ema") == 0 || strcmp(kind, "edm-ema") == 0 || strcmp(kind, "diffusers") == 0;
-    if (!is_stepwise || !(opening->options->update_every || candidate->update_every))
+    if (!is_stepwise || !(builder->options->update_every || candidate->update_every))
         return PHEMA_OK;
     return phema_fail(err, PHEMA_ERR_INPUTS,
                       "is %s, which is updated at every step; update_every is for power functions, "
@@ -101,45 +218,67 @@ static enum phema_status check_update_every(const struct opening *opening,
                       candidate->spec->shown);
 }
 
-static enum phema_status set_shape(struct opening *opening, struct phema_snapshot *snapshot,
+static enum phema_status set_shape(struct series_builder *builder, struct phema_snapshot *snapshot,
                                    const struct candidate *candidate, struct phema_error *err)
 {
-    enum phema_status status = check_update_every(opening, candidate, err);
-    if (!status)
-        status = phema_spec_profile(&snapshot->profile, candidate->spec, snapshot->time, err);
+    enum phema_status status = check_update_every(builder, candidate, err);
     if (status)
-        return phema_fail_in(err, status, "%s: %s", opening->options->snapshots, candidate->label);
+        return status;
+    status = phema_spec_profile(&snapshot->profile, candidate->spec, snapshot->time, err);
+    snapshot->profile.label = snapshot->label;
     snapshot->kind = candidate->spec->kind;
     snapshot->spec = candidate->spec->shown;
-    return PHEMA_OK;
+    return status;
 }
 
-PHEMA_FALLIBLE profile_set(struct opening *opening, struct phema_snapshot *snapshot,
-                           const struct candidate *candidate, struct phema_error *err)
+static enum phema_status set_power(struct series_builder *builder, struct phema_snapshot *snapshot,
+                                   const struct candidate *candidate, struct phema_error *err)
 {
-    snapshot->sigma_rel = snapshot->gamma = PHEMA_UNKNOWN;
-    enum phema_status status = PHEMA_OK;
-    if (candidate->spec) {
-        status = set_shape(opening, snapshot, candidate, err);
-    } else {
-        snapshot->sigma_rel = candidate->sigma_rel;
-        snapshot->gamma = candidate->gamma;
-        snapshot->profile = (struct phema_profile){
-            .gamma = candidate->gamma,
-            .t = snapshot->time,
-            .update_every = candidate->update_every ? candidate->update_every : 1,
-        };
-    }
-    snapshot->profile.label = snapshot->label;
-    if (status || isnan(snapshot->gamma))
-        return status;
+    snapshot->sigma_rel = candidate->sigma_rel;
+    snapshot->gamma = candidate->gamma;
+    snapshot->profile = (struct phema_profile){
+        .gamma = candidate->gamma,
+        .t = snapshot->time,
+        .update_every = candidate->update_every ? candidate->update_every : 1,
+        .label = snapshot->label,
+    };
+    if (isnan(snapshot->gamma))
+        return PHEMA_OK;
     struct phema_strbuf text = {0};
     phema_spec_put_power(&text, candidate->is_by_gamma ? PHEMA_UNKNOWN : snapshot->sigma_rel,
                          snapshot->gamma, snapshot->profile.update_every);
-    status = phema_strbuf_check(&text, err);
     snapshot->kind = "power";
     snapshot->spec =
-        status ? NULL : phema_arena_copy(&opening->series->memory, text.data, text.size);
+        text.is_failed ? NULL : phema_arena_copy(&builder->series->memory, text.data, text.size);
     phema_strbuf_clear(&text);
-    return status || snapshot->spec ? status : phema_fail_memory(err);
+    return snapshot->spec ? PHEMA_OK : phema_fail_memory(err);
+}
+
+/* --input-sigma and --input-profile exclude each other. */
+static enum phema_status resolve_profile(struct series_builder *builder,
+                                         struct phema_snapshot *snapshot,
+                                         struct candidate *candidate, struct phema_error *err)
+{
+    enum phema_status status = find_input_profile(builder, candidate, err);
+    if (status)
+        return status;
+    if (candidate->spec)
+        return set_shape(builder, snapshot, candidate, err);
+    status = complete_width(builder->options, candidate, err);
+    return status ? status : set_update_every(builder->options, candidate, err);
+}
+
+PHEMA_FALLIBLE snapshot_profile_set(struct series_builder *builder, struct phema_snapshot *snapshot,
+                                    struct candidate *candidate, struct phema_error *err)
+{
+    snapshot->sigma_rel = snapshot->gamma = PHEMA_UNKNOWN;
+    enum phema_status status = PHEMA_OK;
+    if (!candidate->spec)
+        status = find_input_sigma(builder->options, candidate, err);
+    if (status)
+        return status;
+    status = resolve_profile(builder, snapshot, candidate, err);
+    if (status)
+        return phema_fail_in(err, status, "%s: %s", builder->options->snapshots, candidate->label);
+    return candidate->spec ? PHEMA_OK : set_power(builder, snapshot, candidate, err);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* subtree.c - see subtree.h. Trainers keep more than a model in a file: raw parameters beside their
- * averages, several averages, an optimizer. What is chosen by guess is said. */
+/* subtree.c - which part of a checkpoint is the averaged model. Trainers store more than a model:
+ * raw parameters next to their averages, several averages, an optimizer. A note reports a guess. */
 #include "subtree.h"
 
 #include <math.h>
@@ -26,7 +26,7 @@ bool root_is_optimizer(const char *name, size_t size)
 
 /* ---- Several averages in one file: P.stds and P.emas ---- */
 
-/* The number at text, and the size of its digits; 0 when there are none, or too many. */
+/* The number at text; returns the count of its digits, at most 9. */
 static size_t read_index(size_t *index, const char *text, size_t size)
 {
     size_t at = 0;
@@ -45,9 +45,9 @@ static bool names_average(size_t *key_size, size_t *index, const char *name, siz
         if (!found)
             return false;
         at = (size_t)(found - name);
-        size_t behind = at + list_size;
-        size_t digits = read_index(index, name + behind, size - behind);
-        if (digits && behind + digits < size && name[behind + digits] == '.' &&
+        size_t after = at + list_size;
+        size_t digits = read_index(index, name + after, size - after);
+        if (digits && after + digits < size && name[after + digits] == '.' &&
             (at == 0 || name[at - 1] == '.')) {
             *key_size = at ? at - 1 : 0;
             return true;
@@ -56,7 +56,7 @@ static bool names_average(size_t *key_size, size_t *index, const char *name, siz
     return false;
 }
 
-/* KEY.stds is a list of numbers, or a tensor of them. */
+/* KEY.stds is a list or a tensor of numbers. */
 static double width_at(const struct phema_checkpoint *checkpoint, const char *key, size_t key_size,
                        size_t index)
 {
@@ -77,7 +77,7 @@ static double width_at(const struct phema_checkpoint *checkpoint, const char *ke
     return width;
 }
 
-/* The first key that holds averages and the width of the first of them; {NULL, 0} if none does. */
+/* The first key that holds averages and a width of the first average; {NULL, 0}: none. */
 static struct phema_span find_bundle(const struct phema_checkpoint *checkpoint)
 {
     const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
@@ -88,7 +88,7 @@ static struct phema_span find_bundle(const struct phema_checkpoint *checkpoint)
         if (!names_average(&size, &index, name, tensors[i].name_size))
             continue;
         if (seen.data && seen.size == size && memcmp(seen.data, name, size) == 0)
-            continue; /* asked already */
+            continue; /* the same key again */
         seen = (struct phema_span){(const uint8_t *)name, size};
         if (!isnan(width_at(checkpoint, name, size, 0)))
             return seen;
@@ -100,10 +100,10 @@ static bool is_bundle(const struct phema_checkpoint *checkpoint, const char *key
 {
     struct phema_strbuf list = {0};
     phema_strbuf_printf(&list, "%s%semas", key, *key ? "." : "");
-    bool is = !list.is_failed && snapshot_metadata_has_subtree(checkpoint, list.data) &&
-              !isnan(width_at(checkpoint, key, strlen(key), 0));
+    bool is_found = !list.is_failed && snapshot_metadata_has_subtree(checkpoint, list.data) &&
+                    !isnan(width_at(checkpoint, key, strlen(key), 0));
     phema_strbuf_clear(&list);
-    return is;
+    return is_found;
 }
 
 static enum phema_status mark_averages(bool *is_seen, size_t n, const char *key,
@@ -129,7 +129,7 @@ PHEMA_FALLIBLE subtree_widths(const double **widths, size_t *n, struct phema_are
                               const char *key, const struct phema_checkpoint *checkpoint,
                               struct phema_error *err)
 {
-    /* each is a value, or has a tensor at least */
+    /* each width is a stored value, or its average has a tensor */
     size_t most = phema_checkpoint_n_values(checkpoint) + phema_checkpoint_n_tensors(checkpoint);
     double *found = phema_arena_array(arena, most + 1, sizeof(*found));
     bool *is_seen = phema_arena_array(arena, most + 1, sizeof(*is_seen));
@@ -145,25 +145,27 @@ PHEMA_FALLIBLE subtree_widths(const double **widths, size_t *n, struct phema_are
                           "has no widths in 'stds' of '%s', which other files of the series have",
                           key);
     enum phema_status status = mark_averages(is_seen, *n, key, checkpoint, err);
-    for (size_t i = 0; !status && i < *n; i++)
+    if (status)
+        return status;
+    for (size_t i = 0; i < *n; i++)
         if (!is_seen[i])
-            status = phema_fail(err, PHEMA_ERR_INPUTS,
-                                "has %zu widths in 'stds' of '%s', but no average %zu in 'emas'",
-                                *n, key, i);
+            return phema_fail(err, PHEMA_ERR_INPUTS,
+                              "has %zu widths in 'stds' of '%s', but no average %zu in 'emas'", *n,
+                              key, i);
     *widths = found;
-    return status;
+    return PHEMA_OK;
 }
 
 /* The parts of a key like P.emas.1: the size of P, and 1. */
 static bool split_key(size_t *size, size_t *index, const char *key)
 {
-    struct phema_strbuf name = {0}; /* of a tensor that could be there */
+    struct phema_strbuf name = {0}; /* of an imagined tensor below the key */
     phema_strbuf_printf(&name, "%s.w", key);
-    bool is = !name.is_failed && names_average(size, index, name.data, name.size) &&
-              strlen(key) == *size + (*size ? 1 : 0) + strlen("emas.") +
-                                 (size_t)snprintf(NULL, 0, "%zu", *index);
+    bool is_average = !name.is_failed && names_average(size, index, name.data, name.size) &&
+                      strlen(key) == *size + (*size ? 1 : 0) + strlen("emas.") +
+                                         (size_t)snprintf(NULL, 0, "%zu", *index);
     phema_strbuf_clear(&name);
-    return is;
+    return is_average;
 }
 
 bool subtree_is_average(const char *key)
@@ -189,29 +191,30 @@ const char *subtree_key_of(struct phema_arena *arena, const char *key, size_t in
 
 /* ---- The choice ---- */
 
-static bool has_optimizer(const struct phema_checkpoint *checkpoint, bool with_tensors)
+static bool has_optimizer(const struct phema_checkpoint *checkpoint, bool needs_tensors)
 {
     const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
     for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++)
         if (root_is_optimizer(tensors[i].name, tensors[i].name_size))
             return true;
     const struct phema_value *values = phema_checkpoint_values(checkpoint);
-    for (size_t i = 0; !with_tensors && i < phema_checkpoint_n_values(checkpoint); i++)
+    for (size_t i = 0; !needs_tensors && i < phema_checkpoint_n_values(checkpoint); i++)
         if (root_is_optimizer(values[i].name, values[i].name_size))
             return true;
     return false;
 }
 
-/* "" where nothing tells the model from the rest. */
-static const char *guess(const struct discovery *scan, const struct phema_checkpoint *checkpoint)
+/* "" where no key is known to hold the model. */
+static const char *guess_key(const struct candidate_list *candidates,
+                             const struct phema_checkpoint *checkpoint)
 {
     static const char *const models[] = {"model", "model_state_dict", "module", "net"};
-    const char *own = scan->layout->subtree;
+    const char *own = candidates->layout->subtree;
     if (own && snapshot_metadata_has_subtree(checkpoint, own))
         return own;
     struct phema_span bundle = find_bundle(checkpoint);
     if (bundle.data)
-        return phema_arena_copy(scan->arena, bundle.data, bundle.size);
+        return phema_arena_copy(candidates->arena, bundle.data, bundle.size);
     if (snapshot_metadata_has_subtree(checkpoint, "ema_state_dict"))
         return "ema_state_dict";
     const char *lit_ema = litema_find(checkpoint);
@@ -226,39 +229,40 @@ static const char *guess(const struct discovery *scan, const struct phema_checkp
     return "";
 }
 
-static void note_guess(struct discovery *scan, const struct subtree *subtree,
+static void note_guess(struct candidate_list *candidates, const struct subtree *subtree,
                        const struct phema_checkpoint *checkpoint)
 {
     struct phema_name_buffer buffer;
     const char *key = phema_name_escape(&buffer, subtree->key, strlen(subtree->key));
     const char *dot = *key ? "." : "";
     if (subtree->is_bundle)
-        discover_note(
-            scan,
+        candidates_note(
+            candidates,
             "each file holds several averages: those in '%s%semas' are averaged, of the widths "
             "in '%s%sstds' (a new file has their names without the key; --key . for all)",
             key, dot, key, dot);
     else if (subtree->n_names)
-        discover_note(
-            scan,
+        candidates_note(
+            candidates,
             "averaging the subtree '%s' under the names that its tensors have in the model "
             "(--key . for all)",
             key);
     else if (*key)
-        discover_note(
-            scan,
+        candidates_note(
+            candidates,
             "averaging the subtree '%s' (a new file has its names without it; --key . for all)",
             key);
     else if (has_optimizer(checkpoint, true))
-        discover_note(scan,
-                      "left out: the state of an optimizer (--key . copies it from the newest)");
+        candidates_note(candidates,
+                        "left out: the state of an optimizer (--key . copies it from the newest)");
 }
 
-PHEMA_FALLIBLE subtree_choose(struct subtree *out, struct discovery *scan, const char *asked,
-                              const struct phema_checkpoint *checkpoint, struct phema_error *err)
+PHEMA_FALLIBLE subtree_choose(struct subtree *out, struct candidate_list *candidates,
+                              const char *asked, const struct phema_checkpoint *checkpoint,
+                              struct phema_error *err)
 {
     bool is_all = asked && strcmp(asked, ".") == 0;
-    *out = (struct subtree){.key = is_all ? "" : asked ? asked : guess(scan, checkpoint)};
+    *out = (struct subtree){.key = is_all ? "" : asked ? asked : guess_key(candidates, checkpoint)};
     if (!out->key)
         return phema_fail_memory(err);
     struct phema_name_buffer shown;
@@ -268,10 +272,12 @@ PHEMA_FALLIBLE subtree_choose(struct subtree *out, struct discovery *scan, const
     out->leaves_out_optimizer = !asked && !*out->key;
     out->is_bundle = !is_all && is_bundle(checkpoint, out->key);
     const char *lit_ema = is_all ? NULL : litema_find(checkpoint);
-    enum phema_status status = PHEMA_OK;
-    if (lit_ema && strcmp(lit_ema, out->key) == 0)
-        status = litema_match(out, scan, checkpoint, err);
-    if (!status && !asked)
-        note_guess(scan, out, checkpoint);
-    return status;
+    if (lit_ema && strcmp(lit_ema, out->key) == 0) {
+        enum phema_status status = litema_match(out, candidates, checkpoint, err);
+        if (status)
+            return status;
+    }
+    if (!asked)
+        note_guess(candidates, out, checkpoint);
+    return PHEMA_OK;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* subtree_litema.c - averages under names without dots: LitEma (ldm/modules/ema.py of LDM and
- * Stable Diffusion) keeps the average of parameter 'diffusion_model.out.0.weight' of 'model' as
- * 'model_ema.diffusion_modelout0weight', and two counters beside it. */
+/* subtree_litema.c - undoes LitEma's renaming. LitEma (ldm/modules/ema.py of LDM and Stable
+ * Diffusion) keeps the average of parameter 'diffusion_model.out.0.weight' of 'model' as
+ * 'model_ema.diffusion_modelout0weight', next to two counters. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ static struct phema_span span_of(const char *string)
     return (struct phema_span){(const uint8_t *)string, strlen(string)};
 }
 
-/* Models are saved bare or below state_dict. */
+/* Models are saved at the root or below state_dict. */
 const char *litema_find(const struct phema_checkpoint *checkpoint)
 {
     static const struct {
@@ -39,7 +39,7 @@ static int compare_renames(const void *a, const void *b)
     return order ? order : compare_spans(&left->to, &right->to);
 }
 
-/* What LitEma would call each parameter below KEY's neighbour 'model'. */
+/* LitEma's name of each parameter below 'model', which stands next to KEY. */
 static enum phema_status list_model(struct rename **out, size_t *n, struct phema_arena *arena,
                                     size_t base_size, const char *key,
                                     const struct phema_checkpoint *checkpoint,
@@ -76,7 +76,7 @@ static enum phema_status list_model(struct rename **out, size_t *n, struct phema
     return PHEMA_OK;
 }
 
-/* Names that two parameters share after their dots are gone tell neither. */
+/* Drops names that two parameters share without their dots. */
 static size_t drop_ambiguous(struct rename *renames, size_t n)
 {
     size_t kept = 0;
@@ -115,7 +115,7 @@ const struct rename *rename_find(const struct rename *renames, size_t n, const c
     return NULL;
 }
 
-static void note_unmatched(struct discovery *scan, const struct subtree *subtree,
+static void note_unmatched(struct candidate_list *candidates, const struct subtree *subtree,
                            const struct phema_checkpoint *checkpoint)
 {
     size_t key_size = strlen(subtree->key) + 1, n = 0;
@@ -133,30 +133,30 @@ static void note_unmatched(struct discovery *scan, const struct subtree *subtree
     }
     struct phema_name_buffer shown;
     if (n)
-        discover_note(
-            scan,
+        candidates_note(
+            candidates,
             "%zu tensor%s of '%s' keep%s the name without dots, such as '%s': no parameter of "
             "the model, or more than one, can be meant",
             n, n == 1 ? "" : "s", subtree->key, n == 1 ? "s" : "",
             phema_name_escape(&shown, first->name + key_size, first->name_size - key_size));
 }
 
-PHEMA_FALLIBLE litema_match(struct subtree *subtree, struct discovery *scan,
+PHEMA_FALLIBLE litema_match(struct subtree *subtree, struct candidate_list *candidates,
                             const struct phema_checkpoint *checkpoint, struct phema_error *err)
 {
     size_t base_size = strlen(subtree->key) - strlen("model_ema");
     struct rename *renames = NULL;
     size_t n = 0;
     enum phema_status status =
-        list_model(&renames, &n, scan->arena, base_size, subtree->key, checkpoint, err);
+        list_model(&renames, &n, candidates->arena, base_size, subtree->key, checkpoint, err);
     if (status)
         return status;
     n = drop_ambiguous(renames, n);
-    size_t kept = 0; /* the counters are no parameters, whatever the model has */
+    size_t kept = 0; /* the counters are never parameters */
     for (size_t i = 0; i < n; i++)
         if (!is_counter((const char *)renames[i].from.data, renames[i].from.size))
             renames[kept++] = renames[i];
-    struct rename *all = phema_arena_array(scan->arena, kept + 2, sizeof(*all));
+    struct rename *all = phema_arena_array(candidates->arena, kept + 2, sizeof(*all));
     if (!all)
         return phema_fail_memory(err);
     memcpy(all, renames, kept * sizeof(*all));
@@ -165,6 +165,6 @@ PHEMA_FALLIBLE litema_match(struct subtree *subtree, struct discovery *scan,
     qsort(all, kept, sizeof(*all), compare_renames);
     subtree->names = all;
     subtree->n_names = kept;
-    note_unmatched(scan, subtree, checkpoint);
+    note_unmatched(candidates, subtree, checkpoint);
     return PHEMA_OK;
 }

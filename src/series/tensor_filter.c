@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* tensor_filter.c - see tensor_filter.h. */
+/* tensor_filter.c - --include, --exclude; average or copy. */
 #include "tensor_filter.h"
 
 #include <string.h>
@@ -14,26 +14,25 @@ static enum phema_status match_any(struct phema_regex *const *patterns, size_t n
     return status;
 }
 
-PHEMA_FALLIBLE tensor_filter_name(const struct tensor_filter *selection,
+PHEMA_FALLIBLE tensor_filter_name(const struct tensor_filter *filter,
                                   const struct phema_tensor *tensor, const char **name,
                                   size_t *size, struct phema_error *err)
 {
     const char *inner = tensor->name;
     *size = tensor->name_size;
     *name = NULL;
-    if (tensor->kind == PHEMA_KIND_ATTRIBUTE && !selection->takes_attributes)
+    if (tensor->kind == PHEMA_KIND_ATTRIBUTE && !filter->takes_attributes)
         return PHEMA_OK;
-    if (selection->leaves_out_optimizer && root_is_optimizer(inner, *size))
+    if (filter->leaves_out_optimizer && root_is_optimizer(inner, *size))
         return PHEMA_OK;
-    if (selection->key_size) {
-        if (*size <= selection->key_size + 1 ||
-            memcmp(inner, selection->key, selection->key_size) != 0 ||
-            inner[selection->key_size] != '.')
+    if (filter->key_size) {
+        if (*size <= filter->key_size + 1 || memcmp(inner, filter->key, filter->key_size) != 0 ||
+            inner[filter->key_size] != '.')
             return PHEMA_OK;
-        inner += selection->key_size + 1;
-        *size -= selection->key_size + 1;
+        inner += filter->key_size + 1;
+        *size -= filter->key_size + 1;
     }
-    const struct rename *rename = rename_find(selection->names, selection->n_names, inner, *size);
+    const struct rename *rename = rename_find(filter->names, filter->n_names, inner, *size);
     if (rename) {
         inner = (const char *)rename->to.data;
         *size = rename->to.size;
@@ -42,12 +41,10 @@ PHEMA_FALLIBLE tensor_filter_name(const struct tensor_filter *selection,
     }
     bool is_included = true, is_excluded = false;
     enum phema_status status = PHEMA_OK;
-    if (selection->n_includes)
-        status =
-            match_any(selection->includes, selection->n_includes, inner, *size, &is_included, err);
+    if (filter->n_includes)
+        status = match_any(filter->includes, filter->n_includes, inner, *size, &is_included, err);
     if (!status)
-        status =
-            match_any(selection->excludes, selection->n_excludes, inner, *size, &is_excluded, err);
+        status = match_any(filter->excludes, filter->n_excludes, inner, *size, &is_excluded, err);
     if (!status && is_included && !is_excluded)
         *name = inner;
     return status;
@@ -58,8 +55,8 @@ static bool is_named(const struct phema_tensor *tensor, const char *name)
     return tensor->name_size == strlen(name) && memcmp(tensor->name, name, tensor->name_size) == 0;
 }
 
-/* Counters that trainers keep among the weights: step and initted of the EMA libraries at the root,
- * and batch norm's, whatever dtype a cast has left them in. */
+/* Counters among the parameters: step and initted of the EMA libraries at the root, and batch
+ * norm's. Their dtype may be any: some trainers cast them. */
 static bool is_bookkeeping(const struct phema_tensor *tensor)
 {
     static const char counter[] = "num_batches_tracked";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* tensor_table.c - one table of tensors for the whole series; every snapshot adds only its places,
- * and shares even those with one whose files look alike, so that memory does not grow with the
- * number of snapshots. */
+/* tensor_table.c - one table of tensors for all snapshots; mismatches; tied tensors. A snapshot
+ * adds only its locations, and shares those with a snapshot whose files look alike, so that memory
+ * does not grow with the number of snapshots. */
 #include "tensor_table.h"
 
 #include <math.h>
@@ -11,9 +11,8 @@
 
 #include "phema/sort.h"
 #include "phema/strbuf.h"
-#include "quantised.h"
 
-static struct phema_tensor_location place_of(const struct phema_tensor *tensor)
+static struct phema_tensor_location location_of(const struct phema_tensor *tensor)
 {
     return (struct phema_tensor_location){.offset = tensor->offset,
                                           .stride = tensor->stride,
@@ -25,7 +24,7 @@ static struct phema_tensor_location place_of(const struct phema_tensor *tensor)
 static enum phema_status copy_dimensions(struct phema_arena *arena, const uint64_t **dimensions,
                                          unsigned rank, struct phema_error *err)
 {
-    if (!*dimensions || !rank) /* rank 0: any address will do, none is read */
+    if (!*dimensions || !rank) /* rank 0: nothing is read there */
         return PHEMA_OK;
     uint64_t *copy = phema_arena_array(arena, rank, sizeof(*copy));
     if (!copy)
@@ -35,16 +34,26 @@ static enum phema_status copy_dimensions(struct phema_arena *arena, const uint64
     return PHEMA_OK;
 }
 
-static int compare_names(const void *a, const void *b, void *table)
+int tensor_names_compare(const void *a, const void *b, void *table)
 {
     const struct phema_series_tensor *tensors = table;
-    const struct phema_tensor *left = &tensors[*(const size_t *)a].tensor;
-    const struct phema_tensor *right = &tensors[*(const size_t *)b].tensor;
+    size_t i = *(const size_t *)a, j = *(const size_t *)b;
+    const struct phema_tensor *left = &tensors[i].tensor, *right = &tensors[j].tensor;
     size_t common = left->name_size < right->name_size ? left->name_size : right->name_size;
     int order = memcmp(left->name, right->name, common);
     if (order)
         return order;
-    return (left->name_size > right->name_size) - (left->name_size < right->name_size);
+    if (left->name_size != right->name_size)
+        return left->name_size < right->name_size ? -1 : 1;
+    return (i > j) - (i < j);
+}
+
+int tensor_locations_compare(const struct phema_tensor_location *left,
+                             const struct phema_tensor_location *right)
+{
+    if (left->file != right->file)
+        return left->file < right->file ? -1 : 1;
+    return (left->offset > right->offset) - (left->offset < right->offset);
 }
 
 static void add_total(struct phema_tensor_total *total, const struct phema_tensor *tensor)
@@ -75,7 +84,7 @@ static enum phema_status fill_table(struct tensor_table *tensor_table,
         const char *name = NULL;
         size_t size = 0;
         enum phema_status status =
-            tensor_filter_name(tensor_table->selection, &tensors[i], &name, &size, err);
+            tensor_filter_name(tensor_table->filter, &tensors[i], &name, &size, err);
         if (status)
             return status;
         if (!name) {
@@ -99,12 +108,12 @@ static enum phema_status fill_table(struct tensor_table *tensor_table,
             return status;
         tensor_filter_rule(entry, &tensors[i], tensor_table->averages_buffers);
         tensor_table->by_name[series->n_tensors] = series->n_tensors;
-        tensor_table->places[series->n_tensors] = place_of(&entry->tensor);
+        tensor_table->places[series->n_tensors] = location_of(&entry->tensor);
         series->n_tensors++;
         if (series->became)
             series->became[i] = series->n_tensors;
     }
-    phema_sort(tensor_table->by_name, series->n_tensors, sizeof(size_t), compare_names,
+    phema_sort(tensor_table->by_name, series->n_tensors, sizeof(size_t), tensor_names_compare,
                series->tensors);
     return PHEMA_OK;
 }
@@ -138,11 +147,8 @@ PHEMA_FALLIBLE tensor_table_init(struct tensor_table *tensor_table, struct phema
                 phema_dtype_name(dtype));
         }
     }
-    status = quantised_find(tensor_table, err);
-    if (status)
-        return status;
     snapshot->places = tensor_table->first = tensor_table->places;
-    /* the next snapshot is compared in a table of its own */
+    /* the next snapshot is compared in its own table */
     struct phema_tensor_location *spare =
         phema_arena_array(tensor_table->arena, series->n_tensors, sizeof(*spare));
     if (!spare)
@@ -178,7 +184,7 @@ size_t tensor_table_find(const struct tensor_table *tensor_table, const char *na
     return SIZE_MAX;
 }
 
-static void show_shape(struct phema_strbuf *text, const struct phema_tensor *tensor)
+static void append_shape(struct phema_strbuf *text, const struct phema_tensor *tensor)
 {
     phema_strbuf_printf(text, "%s [", phema_dtype_name(tensor->dtype));
     for (unsigned d = 0; d < tensor->rank; d++)
@@ -192,9 +198,9 @@ static enum phema_status fail_differs(const struct tensor_table *tensor_table,
                                       const struct phema_tensor *found, struct phema_error *err)
 {
     struct phema_strbuf shapes = {0};
-    show_shape(&shapes, found);
-    phema_strbuf_printf(&shapes, " here, but ");
-    show_shape(&shapes, wanted);
+    append_shape(&shapes, found);
+    phema_strbuf_puts(&shapes, " here, but ");
+    append_shape(&shapes, wanted);
     struct phema_name_buffer shown;
     enum phema_status status = phema_strbuf_check(&shapes, err);
     if (!status)
@@ -235,7 +241,7 @@ static enum phema_status fail_lacking(const struct tensor_table *tensor_table,
     for (size_t j = 0; !status && j < phema_checkpoint_n_tensors(snapshot->checkpoint); j++) {
         const char *name = NULL;
         size_t size = 0;
-        status = tensor_filter_name(tensor_table->selection, &tensors[j], &name, &size, err);
+        status = tensor_filter_name(tensor_table->filter, &tensors[j], &name, &size, err);
         size_t i = name ? tensor_table_find(tensor_table, name, size, j) : SIZE_MAX;
         if (i != SIZE_MAX)
             is_here[i] = true;
@@ -260,8 +266,8 @@ static bool same_dimensions(const uint64_t *a, const uint64_t *b, unsigned rank)
     return rank == 0 || memcmp(a, b, rank * sizeof(*a)) == 0;
 }
 
-/* Was left out of the first snapshot since it belongs to another one of the same file. */
-static void take_back(struct phema_series *series, const struct phema_tensor *tensor)
+/* The first snapshot left the tensor out, since another snapshot of the same file owns it. */
+static void subtract_left_out(struct phema_series *series, const struct phema_tensor *tensor)
 {
     if (!series->left_out.n_tensors) /* a manifest that names an average twice */
         return;
@@ -270,7 +276,8 @@ static void take_back(struct phema_series *series, const struct phema_tensor *te
     series->left_out.size_bytes -= tensor->size_bytes;
 }
 
-/* Fill the snapshot's places; is_alike: they are those of the first snapshot but for one shift. */
+/* Fills in the snapshot's locations; is_alike: they equal the first snapshot's but for one shift.
+ * */
 static enum phema_status fill_places(struct tensor_table *tensor_table,
                                      struct phema_snapshot *snapshot, bool *is_alike,
                                      struct phema_error *err)
@@ -284,7 +291,7 @@ static enum phema_status fill_places(struct tensor_table *tensor_table,
         const char *name = NULL;
         size_t size = 0;
         enum phema_status status =
-            tensor_filter_name(tensor_table->selection, &tensors[j], &name, &size, err);
+            tensor_filter_name(tensor_table->filter, &tensors[j], &name, &size, err);
         if (status)
             return status;
         if (!name)
@@ -299,9 +306,9 @@ static enum phema_status fill_places(struct tensor_table *tensor_table,
         if (series->became) /* a file may hold several snapshots */
             series->became[j] = i + 1;
         if (snapshot->is_one_of_many && snapshot->checkpoint == tensor_table->checkpoint)
-            take_back(series, &tensors[j]);
+            subtract_left_out(series, &tensors[j]);
         struct phema_tensor_location *place = &tensor_table->places[i];
-        *place = place_of(&tensors[j]);
+        *place = location_of(&tensors[j]);
         if (same_dimensions(place->stride, first[i].stride, wanted->rank))
             place->stride = first[i].stride;
         else {
@@ -335,7 +342,7 @@ PHEMA_FALLIBLE tensor_table_match(struct tensor_table *tensor_table,
         snapshot->places = tensor_table->first;
         return PHEMA_OK;
     }
-    snapshot->shift = 0;
+    snapshot->shift = 0; /* the locations are absolute */
     snapshot->places = tensor_table->places;
     tensor_table->places = phema_arena_array(tensor_table->arena, tensor_table->series->n_tensors,
                                              sizeof(*tensor_table->places));
@@ -359,7 +366,7 @@ double tensor_table_rounding(const struct phema_series *series)
 
 /* ---- Ties ---- */
 
-static bool same_place(const struct phema_series *series, size_t a, size_t b)
+static bool shares_storage(const struct phema_series *series, size_t a, size_t b)
 {
     const struct phema_tensor *left = &series->tensors[a].tensor;
     const struct phema_tensor *right = &series->tensors[b].tensor;
@@ -370,7 +377,7 @@ static bool same_place(const struct phema_series *series, size_t a, size_t b)
     const struct phema_tensor_location *table = NULL;
     for (size_t k = 0; k < series->n; k++) {
         const struct phema_tensor_location *places = series->snapshots[k].places;
-        if (!places || places == table) /* a manifest need not name a file for each */
+        if (!places || places == table) /* a manifest may lack files */
             continue;
         table = places;
         if (places[a].parts || places[b].parts || places[a].offset != places[b].offset ||
@@ -385,30 +392,24 @@ static int compare_places(const void *a, const void *b, void *table)
 {
     const struct phema_tensor_location *places = table;
     size_t i = *(const size_t *)a, j = *(const size_t *)b;
-    const struct phema_tensor_location *left = &places[i], *right = &places[j];
-    if (left->file != right->file)
-        return left->file < right->file ? -1 : 1;
-    if (left->offset != right->offset)
-        return left->offset < right->offset ? -1 : 1;
-    return (i > j) - (i < j);
+    int order = tensor_locations_compare(&places[i], &places[j]);
+    return order ? order : (i > j) - (i < j);
 }
 
 PHEMA_FALLIBLE tensor_table_find_tied(struct tensor_table *tensor_table, struct phema_error *err)
 {
     struct phema_series *series = tensor_table->series;
     size_t *order = phema_arena_array(tensor_table->arena, series->n_tensors + 1, sizeof(*order));
-    if (!order)
+    struct phema_tensor_location *places =
+        phema_arena_array(tensor_table->arena, series->n_tensors + 1, sizeof(*places));
+    if (!order || !places)
         return phema_fail_memory(err);
     for (size_t i = 0; i < series->n_tensors; i++)
         order[i] = i;
-    struct phema_tensor_location *places =
-        phema_arena_array(tensor_table->arena, series->n_tensors + 1, sizeof(*places));
-    if (!places)
-        return phema_fail_memory(err);
     memcpy(places, tensor_table->first, series->n_tensors * sizeof(*places));
     phema_sort(order, series->n_tensors, sizeof(*order), compare_places, places);
     for (size_t i = 1; i < series->n_tensors; i++)
-        if (same_place(series, order[i - 1], order[i]))
+        if (shares_storage(series, order[i - 1], order[i]))
             series->tensors[order[i]].same_as = series->tensors[order[i - 1]].same_as;
     return PHEMA_OK;
 }

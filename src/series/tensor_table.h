@@ -1,5 +1,4 @@
-/* tensor_table.h - the table of tensors that all snapshots share, and where each snapshot has them.
- */
+/* tensor_table.h - the table of tensors that all snapshots share, and their locations in each. */
 #ifndef SERIES_TENSOR_TABLE_H
 #define SERIES_TENSOR_TABLE_H
 
@@ -9,37 +8,48 @@
 
 struct tensor_table {
     struct phema_arena *arena;
-    const struct tensor_filter *selection;
+    const struct tensor_filter *filter;
     bool averages_buffers;
-    bool may_be_empty; /* a file without tensors is one as well */
+    bool may_be_empty; /* a file without tensors is accepted */
     bool is_alone;     /* series->became is filled in */
     struct phema_series *series;
-    const char *reference; /* label of the snapshot whose tensors the table holds, ... */
+    const char *reference; /* label of the first snapshot, whose tensors the table holds, ... */
     const struct phema_checkpoint *checkpoint; /* ... and its file ... */
-    const struct phema_tensor_location *first; /* ... [n_tensors] and places */
-    size_t *by_name;                           /* [n_tensors] indices in the order of names */
+    const struct phema_tensor_location *first; /* ... [n_tensors] and locations */
+    size_t *by_name;                           /* [n_tensors] indices sorted by name */
     struct phema_tensor_location
-        *places; /* [n_tensors] of the snapshot at hand, before it is shared */
+        *places; /* [n_tensors] of the current snapshot, before they are shared */
 };
 
-/* The first snapshot makes the table. */
+/* Makes the table from the first snapshot.
+ * PHEMA_ERR_INPUTS    no tensor takes part, or one has a dtype that cannot be averaged
+ * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE tensor_table_init(struct tensor_table *tensor_table, struct phema_snapshot *snapshot,
                                  struct phema_error *err);
 
-/* Every other one that has a file must have the same tensors.
- * PHEMA_ERR_INPUTS names the tensor, both files, and what differs. */
+/* Fills in the locations of a later snapshot, which must have the same tensors.
+ * PHEMA_ERR_INPUTS    a mismatch; the message has the tensor, both files and the difference
+ * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE tensor_table_match(struct tensor_table *tensor_table,
                                   struct phema_snapshot *snapshot, struct phema_error *err);
 
-/* Index of a name in the table, SIZE_MAX when it is not there. hint: where it stands in files that
- * were written alike, SIZE_MAX when nothing is known. */
+/* Index of a name in the table, SIZE_MAX when it is absent. hint: its index in files that were
+ * written alike, SIZE_MAX when unknown. */
 size_t tensor_table_find(const struct tensor_table *tensor_table, const char *name, size_t size,
                          size_t hint);
 
 /* Relative rms rounding error of a snapshot's averaged tensors, element by element. */
 double tensor_table_rounding(const struct phema_series *series);
 
-/* Tensors of one storage, in every snapshot, are averaged once: fills in same_as. */
+/* Fills in same_as: tensors that share their storage in every snapshot are averaged once. */
 PHEMA_FALLIBLE tensor_table_find_tied(struct tensor_table *tensor_table, struct phema_error *err);
+
+/* Order of the indices a and b (size_t) in a table of struct phema_series_tensor: by name, then by
+ * index. */
+int tensor_names_compare(const void *a, const void *b, void *table);
+
+/* Order in the files: by file, then by offset. */
+int tensor_locations_compare(const struct phema_tensor_location *left,
+                             const struct phema_tensor_location *right);
 
 #endif

@@ -31,7 +31,7 @@ static void check_candidate(const struct candidate *candidate)
                  "prefixes are part of the name");
 }
 
-static void check_scan(const struct discovery *scan, const char *layout, size_t n_lines)
+static void check_scan(const struct candidate_list *scan, const char *layout, size_t n_lines)
 {
     fuzz_require(scan->n <= n_lines, "no more candidates than lines");
     fuzz_require(scan->layout != NULL, "some layout is chosen");
@@ -52,7 +52,7 @@ static void read_names(const char *operand, const char *layout, size_t n_lines)
 {
     struct phema_arena arena = {0};
     struct phema_strbuf notes = {0};
-    struct discovery scan = {.arena = &arena, .specs = {.arena = &arena}, .notes = &notes};
+    struct candidate_list scan = {.arena = &arena, .specs = {.arena = &arena}, .notes = &notes};
     struct phema_series_options options = {.snapshots = operand, .layout = layout};
     struct phema_error err = {""};
     enum phema_status status = discover_snapshots(&scan, &options, &err);

@@ -13,7 +13,7 @@ static bool is_unknown_or_finite(double value)
     return isnan(value) || isfinite(value);
 }
 
-static bool check_candidates(const struct discovery *scan, size_t size)
+static bool check_candidates(const struct candidate_list *scan, size_t size)
 {
     bool has_files = false;
     fuzz_require(scan->n <= size, "no more snapshots than bytes");
@@ -59,11 +59,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *path = fuzz_store("manifest.json", data, size);
     struct phema_arena arena = {0};
     struct phema_strbuf notes = {0};
-    struct discovery scan = {
+    struct candidate_list scan = {
         .arena = &arena, .specs = {.arena = &arena}, .notes = &notes, .layout = &layout_manifest};
     struct phema_error err = {""};
     bool has_files = true;
-    if (discover_manifest(&scan, path, &err))
+    if (manifest_read(&scan, path, &err))
         fuzz_require_message(&err, path);
     else
         has_files = check_candidates(&scan, size);

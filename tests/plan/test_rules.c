@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Widths per tensor: what a rule is, and which one each tensor follows. Series exist in numbers
- * alone. */
+/* Widths per tensor: the syntax of rules, and the rule of each tensor. The series have no files. */
 #include "rules.h"
 
 #include <math.h>
@@ -11,7 +10,7 @@
 
 #define MAX_NAMES 8
 
-/* F32 tensors of these names that are averaged, in a plan with these rules. */
+/* A plan with these rules, for averaged F32 tensors of these names. */
 struct draft {
     struct phema_plan plan;
     struct phema_series series;
@@ -43,7 +42,7 @@ static void assert_follows(const struct draft *draft, const size_t *rule_of)
         assert_int_equal(draft->plan.rule_of[i], rule_of[i]);
 }
 
-static void the_last_equals_sign_parts_them(void **state)
+static void the_last_equals_sign_separates(void **state)
 {
     (void)state;
     static const char *const texts[] = {"attn=0.05", "a=b=0.10", "x(?=y)=copy", "=z=copy",
@@ -65,7 +64,7 @@ static void the_last_equals_sign_parts_them(void **state)
     rules_clear(&draft.plan);
 }
 
-static void what_is_no_rule_is_refused(void **state)
+static void invalid_rules_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -95,7 +94,7 @@ static void what_is_no_rule_is_refused(void **state)
     }
 }
 
-static void there_are_no_more_than_256(void **state)
+static void at_most_256_rules_are_accepted(void **state)
 {
     (void)state;
     static const char *texts[257];
@@ -114,7 +113,7 @@ static void there_are_no_more_than_256(void **state)
 static const char *const names[] = {"enc.attn.weight", "enc.attn.bias", "enc.mlp.weight",
                                     "dec.attn.weight", "step",          "out.gain"};
 
-static void the_first_that_matches_is_followed(void **state)
+static void the_first_matching_rule_is_followed(void **state)
 {
     (void)state;
     static const char *const texts[] = {"^dec=copy", "attn=0.05", "weight$=0.2"};
@@ -131,7 +130,7 @@ static void the_first_that_matches_is_followed(void **state)
     assert_int_equal(draft.plan.rules[1].n_tensors, 2);
     assert_int_equal(draft.plan.rules[2].n_tensors, 1);
 
-    /* the weights of all snapshots are found first */
+    /* solving for the weights comes first */
     assert_int_equal(draft.tensors[3].rule, PHEMA_RULE_AVERAGE);
     rules_mark_copies(&draft.plan);
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
@@ -157,12 +156,12 @@ static void refuse(const char *const *texts, size_t n, const char *part)
     refuse((const char *const[]){__VA_ARGS__},                                                     \
            sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *), part)
 
-static void a_rule_that_nothing_follows_is_an_error(void **state)
+static void a_rule_without_tensors_is_an_error(void **state)
 {
     (void)state;
     REFUSE("--rule 'atn': matches no tensor that is averaged; names are like 'enc.attn.weight'",
            "weight=0.1", "atn=0.05");
-    REFUSE("--rule 'step': matches no tensor", "step=copy"); /* copied as it is */
+    REFUSE("--rule 'step': matches no tensor", "step=copy"); /* a copy already */
     REFUSE("--rule 'bias': every averaged tensor that it matches follows a rule before it",
            "n=0.05", "bias=0.1");
 }
@@ -183,8 +182,8 @@ static void tied_tensors_follow_one_rule(void **state)
     rules_clear(&draft.plan);
 }
 
-/* Weights for names and times alone. */
-static void without_tensors_nothing_is_matched(void **state)
+/* Weights from names and times alone. */
+static void series_without_tensors_match_nothing(void **state)
 {
     (void)state;
     static const char *const texts[] = {"attn=0.05"};
@@ -228,7 +227,7 @@ static struct phema_plan *make_plan(const double *sigma_rels, size_t n, const ch
     return plan;
 }
 
-static void rules_have_the_weights_of_their_width_alone(void **state)
+static void rules_have_the_weights_of_a_separate_target(void **state)
 {
     (void)state;
     static const double widths[] = {0.07, 0.2}, own[] = {0.12};
@@ -256,14 +255,14 @@ static void rules_have_the_weights_of_their_width_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_last_equals_sign_parts_them),
-        cmocka_unit_test(what_is_no_rule_is_refused),
-        cmocka_unit_test(there_are_no_more_than_256),
-        cmocka_unit_test(the_first_that_matches_is_followed),
-        cmocka_unit_test(a_rule_that_nothing_follows_is_an_error),
+        cmocka_unit_test(the_last_equals_sign_separates),
+        cmocka_unit_test(invalid_rules_are_refused),
+        cmocka_unit_test(at_most_256_rules_are_accepted),
+        cmocka_unit_test(the_first_matching_rule_is_followed),
+        cmocka_unit_test(a_rule_without_tensors_is_an_error),
         cmocka_unit_test(tied_tensors_follow_one_rule),
-        cmocka_unit_test(without_tensors_nothing_is_matched),
-        cmocka_unit_test(rules_have_the_weights_of_their_width_alone),
+        cmocka_unit_test(series_without_tensors_match_nothing),
+        cmocka_unit_test(rules_have_the_weights_of_a_separate_target),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

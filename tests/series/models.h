@@ -20,7 +20,7 @@ struct entry {
 struct model {
     struct entry entries[MAX_ENTRIES];
     size_t n;
-    uint64_t first; /* the entry that files begin with; the others follow, and wrap */
+    uint64_t first; /* the first entry of the files; the others follow cyclically */
 };
 
 static inline struct entry *add_entry(struct model *model, const char *name, enum phema_dtype dtype,
@@ -117,7 +117,7 @@ static inline void write_sharded(const char *path, const struct model *model)
     }
 }
 
-/* In frames of frame_bytes of content, which say how much it is or do not. */
+/* In frames of frame_bytes of content, with or without their content size. */
 static inline void write_zst(const char *path, const struct model *model, size_t frame_bytes,
                              bool says_size)
 {
@@ -147,7 +147,7 @@ static inline const char *storage_class(enum phema_dtype dtype)
     return dtype == PHEMA_F16 ? "HalfStorage" : dtype == PHEMA_I64 ? "LongStorage" : "FloatStorage";
 }
 
-/* The entry with rows and columns exchanged, as a transposed parameter is stored. */
+/* The entry with rows and columns exchanged. */
 static inline void *transpose(const struct entry *entry)
 {
     size_t rows = (size_t)entry->shape[0], columns = (size_t)entry->shape[1];
@@ -182,7 +182,7 @@ static inline void put_torch_tensor(struct phema_strbuf *out, const struct entry
     put_text(out, "tR");
 }
 
-/* A zip of torch.save in which matrices lie transposed. */
+/* A torch.save archive with transposed matrices. */
 static inline void write_torch(const char *path, const struct model *model)
 {
     struct phema_strbuf pickle = {0}, file = {0};
@@ -220,7 +220,7 @@ static inline size_t box_rows(const struct entry *entry, size_t b)
     return b ? rows - rows / 3 : rows / 3;
 }
 
-/* One box of an entry's rows in a file of its own; its size. */
+/* Writes one chunk of an entry's rows to its own file; returns its size. */
 static inline size_t write_box(const char *directory, const char *name, const struct entry *entry,
                                size_t b)
 {
@@ -243,7 +243,7 @@ static inline size_t write_box(const char *directory, const char *name, const st
     return size;
 }
 
-/* Every tensor in two boxes of rows; the directory is relative to support_tmp(). */
+/* Every tensor in two chunks of rows; the directory is relative to support_tmp(). */
 static inline void write_dcp(const char *directory, const struct model *model)
 {
     struct dcp_tensor tensors[MAX_ENTRIES];
@@ -251,7 +251,7 @@ static inline void write_dcp(const char *directory, const struct model *model)
     char names[MAX_ENTRIES][2][32];
     for (size_t i = 0; i < model->n; i++) {
         const struct entry *entry = entry_at(model, i);
-        size_t first_box = box_rows(entry, 0) == 0; /* nothing would be in it */
+        size_t first_box = box_rows(entry, 0) == 0; /* a chunk is never empty */
         for (size_t b = first_box; b < 2; b++) {
             (void)snprintf(names[i][b], sizeof(names[i][b]), "__%zu_%zu.distcp", b, i);
             boxes[i][b] = (struct dcp_box){.start = {b ? (int64_t)box_rows(entry, 0) : 0, 0},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A look at some elements: the same ones in whatever files a model lies, exactly as they are there;
- * what cannot be looked at is said. */
+/* Samples hold the same elements whatever the format of the files, exactly as stored. Failures name
+ * the reason. */
 #include <math.h>
 
 #include "models.h"
@@ -87,7 +87,7 @@ static void assert_no_sample_of(const char *kind, size_t n, const char *part)
     phema_series_close(series);
 }
 
-/* ---- A model whose elements tell where they are ---- */
+/* ---- A model whose elements encode their position ---- */
 
 /* Element i of snapshot k is its number + k/4, exactly: all are different. */
 static const struct {
@@ -148,7 +148,7 @@ static void write_series(const char *kind, enum format format, size_t first)
     }
 }
 
-/* Where in the layout the element of a number is. */
+/* The position in the model of the element with a number. */
 static size_t tensor_of(double number)
 {
     size_t best = SIZE_MAX;
@@ -160,8 +160,8 @@ static size_t tensor_of(double number)
     return best;
 }
 
-/* Tensors come by name and their elements ascend; so no element comes twice. */
-static void elements_are_those_of_the_files(void **state)
+/* Tensors are in the order of names and their elements ascend, so that none occurs twice. */
+static void elements_equal_those_in_the_files(void **state)
 {
     (void)state;
     write_series("elements", PLAIN, 0);
@@ -251,9 +251,9 @@ static void write_pair(const char *kind, enum phema_dtype dtype, const void *dat
     clear_model(&model);
 }
 
-/* 1 and 3 have the spacings 2^-p and 2^(1-p) at p bits: mean square / 12 is 5/24 4^-p, and theirs
- * is 5. */
-static void rounding_is_that_of_the_dtypes(void **state)
+/* At p bits, 1 and 3 have the spacings 2^-p and 2^(1-p), whose mean square / 12 is 5/24 4^-p. The
+ * mean square of the numbers is 5. */
+static void rounding_follows_from_the_dtypes(void **state)
 {
     (void)state;
     static const uint16_t f16[] = {0x3C00, 0x4200}, bf16[] = {0x3F80, 0x4040};
@@ -313,7 +313,7 @@ static void distances_are_relative_to_the_newest(void **state)
     phema_sample_clear(&sample);
 }
 
-static void what_is_not_finite_is_left_out_everywhere(void **state)
+static void non_finite_elements_are_left_out_of_all_snapshots(void **state)
 {
     (void)state;
     float values[2][20];
@@ -347,7 +347,7 @@ static void what_is_not_finite_is_left_out_everywhere(void **state)
     phema_sample_clear(&sample);
 }
 
-/* (30, 40), (0, 0) and (6, 8), whose root mean squares are 5, 0 and 1 times the last one's. */
+/* (30, 40), (0, 0) and (6, 8): root mean squares of 5, 0 and 1 times that of the last. */
 static void sizes_are_relative_to_the_newest(void **state)
 {
     (void)state;
@@ -361,7 +361,7 @@ static void sizes_are_relative_to_the_newest(void **state)
     phema_sample_clear(&sample);
 }
 
-static void no_number_is_of_use(void **state)
+static void samples_without_usable_elements_are_refused(void **state)
 {
     (void)state;
     static const float none[] = {NAN, INFINITY}, zeros[] = {0, -0.0F};
@@ -382,7 +382,7 @@ static void no_number_is_of_use(void **state)
 
 /* ---- Files ---- */
 
-static void snapshots_without_files(void **state)
+static void snapshots_without_files_are_refused(void **state)
 {
     (void)state;
     write_series("fileless", PLAIN, 0);
@@ -394,7 +394,7 @@ static void snapshots_without_files(void **state)
     phema_series_close(series);
 }
 
-static void frames_must_be_known_and_small(void **state)
+static void frames_must_be_listed_and_small(void **state)
 {
     (void)state;
     struct model model = make_model(0, 0);
@@ -428,7 +428,7 @@ static void damaged_frames_are_errors(void **state)
     free(path);
 }
 
-static void files_must_stay_as_they_are(void **state)
+static void changed_files_are_errors(void **state)
 {
     (void)state;
     write_series("changed", PLAIN, 0);
@@ -446,7 +446,7 @@ static void files_must_stay_as_they_are(void **state)
     free(path);
 }
 
-static void memory_counts(void **state)
+static void the_memory_limit_is_kept(void **state)
 {
     (void)state;
     write_series("memory", PLAIN, 0);
@@ -473,7 +473,7 @@ static void pickles_are_opened_to_be_sampled(void **state)
     assert_null(series->unsampled);
     struct phema_sample sample = read_series(series);
     assert_true(sample.n_elems > 100);
-    /* half precision: 1.9e-4 of numbers of no particular size */
+    /* half precision: 1.9e-4 of numbers of any size */
     for (size_t k = 0; k < sample.n; k++)
         assert_in_range((int)(sample.rounding[k] * 1e6), 100, 400);
     phema_sample_clear(&sample);
@@ -481,9 +481,9 @@ static void pickles_are_opened_to_be_sampled(void **state)
     free(path);
 }
 
-/* Training states hold both averages of a time, in single precision; the pickles of the same times
- * are those, rounded. They alone say what a buffer is. */
-static void several_snapshots_of_one_file(void **state)
+/* Training states hold both averages of a time in single precision; the pickles hold the same
+ * averages, rounded. Only the pickles distinguish buffers. */
+static void snapshots_of_one_file_are_sampled(void **state)
 {
     (void)state;
     char *single = support_fixture("edm2_state"), *half = support_fixture("edm2/snapshots");
@@ -524,8 +524,8 @@ static void copy_pickles(const char *to)
     free(from);
 }
 
-/* The series is what it is without a look: nothing but names. */
-static void a_pickle_that_cannot_be_opened_is_told(void **state)
+/* The series is the same as from names alone. */
+static void an_unreadable_pickle_is_reported(void **state)
 {
     (void)state;
     char *path = support_tmp_path("pickles");
@@ -555,22 +555,22 @@ static void a_pickle_that_cannot_be_opened_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(elements_are_those_of_the_files),
+        cmocka_unit_test(elements_equal_those_in_the_files),
         cmocka_unit_test(every_format_gives_the_same_sample),
         cmocka_unit_test(formats_may_be_mixed),
-        cmocka_unit_test(rounding_is_that_of_the_dtypes),
+        cmocka_unit_test(rounding_follows_from_the_dtypes),
         cmocka_unit_test(distances_are_relative_to_the_newest),
-        cmocka_unit_test(what_is_not_finite_is_left_out_everywhere),
+        cmocka_unit_test(non_finite_elements_are_left_out_of_all_snapshots),
         cmocka_unit_test(sizes_are_relative_to_the_newest),
-        cmocka_unit_test(no_number_is_of_use),
-        cmocka_unit_test(snapshots_without_files),
-        cmocka_unit_test(frames_must_be_known_and_small),
+        cmocka_unit_test(samples_without_usable_elements_are_refused),
+        cmocka_unit_test(snapshots_without_files_are_refused),
+        cmocka_unit_test(frames_must_be_listed_and_small),
         cmocka_unit_test(damaged_frames_are_errors),
-        cmocka_unit_test(files_must_stay_as_they_are),
-        cmocka_unit_test(memory_counts),
+        cmocka_unit_test(changed_files_are_errors),
+        cmocka_unit_test(the_memory_limit_is_kept),
         cmocka_unit_test(pickles_are_opened_to_be_sampled),
-        cmocka_unit_test(several_snapshots_of_one_file),
-        cmocka_unit_test(a_pickle_that_cannot_be_opened_is_told),
+        cmocka_unit_test(snapshots_of_one_file_are_sampled),
+        cmocka_unit_test(an_unreadable_pickle_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

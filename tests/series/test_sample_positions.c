@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which elements are looked at: as many as wanted, from everywhere, and the same ones however the
- * tensors come. */
+/* The elements of a sample: as many as wanted, from the whole model, independent of the order of
+ * the tensors. */
 #include "sample_positions.h"
 
 #include <stdio.h>
@@ -53,22 +53,22 @@ static struct sample_positions choose(const struct model *model)
     return choice;
 }
 
-/* Stretches lie in their tensors, ascend, and their columns follow one another. */
+/* Runs lie in their tensors and ascend; their columns are contiguous. */
 static void assert_sound(const struct model *model, const struct sample_positions *choice)
 {
     size_t column = 0;
     for (size_t i = 0; i < choice->n; i++) {
-        const struct stretch *stretch = &choice->stretches[i];
-        const struct phema_tensor *tensor = &model->tensors[stretch->tensor].tensor;
-        assert_true(stretch->n > 0 && stretch->n <= tensor->n_elems);
-        assert_true(stretch->first <= tensor->n_elems - stretch->n);
+        const struct tensor_run *run = &choice->runs[i];
+        const struct phema_tensor *tensor = &model->tensors[run->tensor].tensor;
+        assert_true(run->n > 0 && run->n <= tensor->n_elems);
+        assert_true(run->first <= tensor->n_elems - run->n);
         if (i > 0) {
-            const struct stretch *before = stretch - 1;
-            int order = strcmp(model->names[before->tensor], model->names[stretch->tensor]);
-            assert_true(order < 0 || (order == 0 && before->first + before->n < stretch->first));
+            const struct tensor_run *before = run - 1;
+            int order = strcmp(model->names[before->tensor], model->names[run->tensor]);
+            assert_true(order < 0 || (order == 0 && before->first + before->n < run->first));
         }
-        assert_int_equal(stretch->column, column);
-        column += (size_t)(stretch->n * numbers_per_element(tensor->dtype));
+        assert_int_equal(run->column, column);
+        column += (size_t)(run->n * numbers_per_element(tensor->dtype));
     }
     assert_int_equal(choice->n_numbers, column);
 }
@@ -77,12 +77,12 @@ static uint64_t chosen_of(const struct sample_positions *choice, size_t tensor)
 {
     uint64_t n = 0;
     for (size_t i = 0; i < choice->n; i++)
-        if (choice->stretches[i].tensor == tensor)
-            n += choice->stretches[i].n;
+        if (choice->runs[i].tensor == tensor)
+            n += choice->runs[i].n;
     return n;
 }
 
-static void all_of_a_small_model(void **state)
+static void a_small_model_is_read_whole(void **state)
 {
     (void)state;
     struct model *model = make_model(4);
@@ -99,7 +99,7 @@ static void all_of_a_small_model(void **state)
     free(model);
 }
 
-/* A block of each stratum: a tensor that reaches over s strata has s - 1 to s + 1 blocks. */
+/* One block from each stratum: a tensor that spans s strata has s - 1 to s + 1 blocks. */
 static void tensors_are_chosen_by_size(void **state)
 {
     (void)state;
@@ -113,7 +113,7 @@ static void tensors_are_chosen_by_size(void **state)
     struct sample_positions choice = choose(model);
     assert_sound(model, &choice);
     assert_int_equal(choice.n_numbers, 2048);
-    assert_in_range(choice.n, 120, 128); /* neighbours may have met */
+    assert_in_range(choice.n, 120, 128); /* adjacent blocks form one run */
     for (size_t i = 0; i < model->series.n_tensors; i++) {
         double fair = 2048.0 * (double)model->tensors[i].tensor.n_elems / (double)total;
         assert_near((double)chosen_of(&choice, i), fair, 2 * 16);
@@ -122,7 +122,7 @@ static void tensors_are_chosen_by_size(void **state)
     free(model);
 }
 
-static void the_table_may_have_any_order(void **state)
+static void the_order_of_the_table_does_not_matter(void **state)
 {
     (void)state;
     struct model *ascending = make_model(8), *mixed = make_model(8);
@@ -136,11 +136,10 @@ static void the_table_may_have_any_order(void **state)
     assert_sound(mixed, &b);
     assert_int_equal(a.n, b.n);
     for (size_t i = 0; i < a.n; i++) {
-        assert_string_equal(ascending->names[a.stretches[i].tensor],
-                            mixed->names[b.stretches[i].tensor]);
-        assert_int_equal(a.stretches[i].first, b.stretches[i].first);
-        assert_int_equal(a.stretches[i].n, b.stretches[i].n);
-        assert_int_equal(a.stretches[i].column, b.stretches[i].column);
+        assert_string_equal(ascending->names[a.runs[i].tensor], mixed->names[b.runs[i].tensor]);
+        assert_int_equal(a.runs[i].first, b.runs[i].first);
+        assert_int_equal(a.runs[i].n, b.runs[i].n);
+        assert_int_equal(a.runs[i].column, b.runs[i].column);
     }
     sample_positions_clear(&a);
     sample_positions_clear(&b);
@@ -148,26 +147,26 @@ static void the_table_may_have_any_order(void **state)
     free(mixed);
 }
 
-static void averaged_tensors_alone_and_each_storage_once(void **state)
+static void only_averaged_tensors_and_each_storage_once(void **state)
 {
     (void)state;
     struct model *model = make_model(2);
     add(model, 1, PHEMA_I64, 50)->rule = PHEMA_RULE_COPY;
-    add(model, 9, PHEMA_F32, 60); /* the storage that number 4 has as well */
+    add(model, 9, PHEMA_F32, 60); /* shares the storage of number 4 */
     add(model, 4, PHEMA_F32, 60)->same_as = 1;
     add(model, 5, PHEMA_F32, 70)->rule = PHEMA_RULE_COPY;
     add(model, 6, PHEMA_F32, 80);
     struct sample_positions choice = choose(model);
     assert_sound(model, &choice);
     assert_int_equal(choice.n, 2);
-    assert_string_equal(model->names[choice.stretches[0].tensor], "t00004");
-    assert_string_equal(model->names[choice.stretches[1].tensor], "t00006");
+    assert_string_equal(model->names[choice.runs[0].tensor], "t00004");
+    assert_string_equal(model->names[choice.runs[1].tensor], "t00006");
     sample_positions_clear(&choice);
     free(model);
 }
 
-/* Wherever a tensor begins in the row of blocks: F4 has two elements in a byte. */
-static void stretches_begin_and_end_on_bytes(void **state)
+/* Also where tensors begin inside a block of the row: F4 has two elements in a byte. */
+static void runs_begin_and_end_on_bytes(void **state)
 {
     (void)state;
     struct model *model = make_model(2);
@@ -177,8 +176,8 @@ static void stretches_begin_and_end_on_bytes(void **state)
     assert_sound(model, &choice);
     assert_in_range(choice.n_numbers, 1900, 2200);
     for (size_t i = 0; i < choice.n; i++) {
-        assert_int_equal(choice.stretches[i].first % 2, 0);
-        assert_int_equal(choice.stretches[i].n % 2, 0);
+        assert_int_equal(choice.runs[i].first % 2, 0);
+        assert_int_equal(choice.runs[i].n % 2, 0);
     }
     sample_positions_clear(&choice);
     free(model);
@@ -205,12 +204,12 @@ static void memory_and_reads_are_bounded(void **state)
     }
 }
 
-/* From the first to the last element of all stretches, where gaps count up to a limit. */
+/* From the first to the last element of all runs, where gaps count up to a limit. */
 static size_t count_neighbourhoods(const struct sample_positions *choice, uint64_t limit)
 {
     size_t n = 1;
     for (size_t i = 1; i < choice->n; i++)
-        n += choice->stretches[i].first - choice->stretches[i - 1].first > limit;
+        n += choice->runs[i].first - choice->runs[i - 1].first > limit;
     return n;
 }
 
@@ -229,19 +228,19 @@ static void compressed_snapshots_are_opened_in_few_places(void **state)
     sample_positions_clear(&spread);
     sample_positions_clear(&together);
 
-    model->tensors[0].tensor.n_elems = 2 << 20; /* eight windows of all there is */
+    model->tensors[0].tensor.n_elems = 2 << 20; /* eight windows cover the model */
     together = choose(model);
     model->snapshots[1].is_compressed = false;
     spread = choose(model);
     assert_int_equal(spread.n, together.n);
     for (size_t i = 0; i < spread.n; i++)
-        assert_int_equal(spread.stretches[i].first, together.stretches[i].first);
+        assert_int_equal(spread.runs[i].first, together.runs[i].first);
     sample_positions_clear(&spread);
     sample_positions_clear(&together);
     free(model);
 }
 
-static void nothing_to_choose_from(void **state)
+static void series_without_elements_are_refused(void **state)
 {
     (void)state;
     struct phema_error err = {""};
@@ -251,7 +250,7 @@ static void nothing_to_choose_from(void **state)
     add(model, 2, PHEMA_F32, 0);
     assert_fails(sample_positions_make(&choice, &model->series, &err), PHEMA_NO, &err,
                  "no tensor is averaged");
-    /* a view of one element that claims more than any memory has */
+    /* a view of one element that claims more elements than any memory holds */
     add(model, 3, PHEMA_F32, UINT64_MAX / 4);
     assert_fails(sample_positions_make(&choice, &model->series, &err), PHEMA_NO, &err,
                  "more elements than");
@@ -265,14 +264,14 @@ static void nothing_to_choose_from(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_of_a_small_model),
+        cmocka_unit_test(a_small_model_is_read_whole),
         cmocka_unit_test(tensors_are_chosen_by_size),
-        cmocka_unit_test(the_table_may_have_any_order),
-        cmocka_unit_test(averaged_tensors_alone_and_each_storage_once),
-        cmocka_unit_test(stretches_begin_and_end_on_bytes),
+        cmocka_unit_test(the_order_of_the_table_does_not_matter),
+        cmocka_unit_test(only_averaged_tensors_and_each_storage_once),
+        cmocka_unit_test(runs_begin_and_end_on_bytes),
         cmocka_unit_test(memory_and_reads_are_bounded),
         cmocka_unit_test(compressed_snapshots_are_opened_in_few_places),
-        cmocka_unit_test(nothing_to_choose_from),
+        cmocka_unit_test(series_without_elements_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

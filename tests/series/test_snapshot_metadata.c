@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What metadata say of a snapshot's profile, against what its name or manifest says: files are
+/* The profile in a snapshot's metadata, compared with that of its name or manifest. The files are
  * headers written here by hand. */
 #include "snapshot_metadata.h"
 
@@ -45,7 +45,7 @@ static struct phema_checkpoint *make(const char *members)
     return checkpoint;
 }
 
-static enum phema_status read_facts(struct read *read, const char *members)
+static enum phema_status read_metadata(struct read *read, const char *members)
 {
     struct phema_checkpoint *checkpoint = make(members);
     bool is_output = false;
@@ -61,18 +61,18 @@ static void shapes_are_read(void **state)
     (void)state;
     struct read read;
     begin(&read);
-    assert_ok(read_facts(&read, "\"posthoc_ema.profile\":\"ema:half-life=200\""), &read.err);
+    assert_ok(read_metadata(&read, "\"posthoc_ema.profile\":\"ema:half-life=200\""), &read.err);
     assert_string_equal(read.candidate.spec->shown, "ema:half-life=200");
     assert_false(read.candidate.is_raw_inside);
-    /* the same in the next file is the same */
+    /* the same text in the next file gives the same spec */
     const struct phema_spec *first = read.candidate.spec;
     read.candidate.spec = NULL;
-    assert_ok(read_facts(&read, "\"posthoc_ema.profile\":\"ema:half-life=200\""), &read.err);
+    assert_ok(read_metadata(&read, "\"posthoc_ema.profile\":\"ema:half-life=200\""), &read.err);
     assert_ptr_equal(read.candidate.spec, first);
     phema_arena_clear(&read.arena);
 
     begin(&read);
-    assert_ok(read_facts(&read, "\"posthoc_ema.profile\":\"raw\""), &read.err);
+    assert_ok(read_metadata(&read, "\"posthoc_ema.profile\":\"raw\""), &read.err);
     assert_true(read.candidate.is_raw_inside);
     phema_arena_clear(&read.arena);
 }
@@ -82,36 +82,36 @@ static void power_functions_are_read_by_their_numbers(void **state)
     (void)state;
     struct read read;
     begin(&read);
-    assert_ok(read_facts(&read, "\"posthoc_ema.profile\":\"power:sigma=0.1\","
-                                "\"posthoc_ema.sigma_rel\":\"0.1\""),
+    assert_ok(read_metadata(&read, "\"posthoc_ema.profile\":\"power:sigma=0.1\","
+                                   "\"posthoc_ema.sigma_rel\":\"0.1\""),
               &read.err);
     assert_null(read.candidate.spec);
     assert_true(read.candidate.sigma_rel == 0.1);
     phema_arena_clear(&read.arena);
 }
 
-static void what_disagrees_is_refused(void **state)
+static void contradictions_are_refused(void **state)
 {
     (void)state;
     struct read read;
     begin(&read);
     read.candidate.sigma_rel = 0.05;
-    assert_fails(read_facts(&read, "\"posthoc_ema.profile\":\"ema:half-life=200\""),
+    assert_fails(read_metadata(&read, "\"posthoc_ema.profile\":\"ema:half-life=200\""),
                  PHEMA_ERR_INPUTS, &read.err,
                  "its name or manifest says the width of a power function, its metadata profile "
                  "'ema:half-life=200'");
     phema_arena_clear(&read.arena);
     begin(&read);
     assert_ok(phema_specs_find(&read.candidate.spec, &read.specs, "ema:100", &read.err), &read.err);
-    assert_fails(read_facts(&read, "\"posthoc_ema.profile\":\"ema:half-life=200\""),
+    assert_fails(read_metadata(&read, "\"posthoc_ema.profile\":\"ema:half-life=200\""),
                  PHEMA_ERR_INPUTS, &read.err, "says ema:half-life=100, its metadata profile 'ema");
-    assert_fails(read_facts(&read, "\"posthoc_ema.sigma_rel\":\"0.1\""), PHEMA_ERR_INPUTS,
+    assert_fails(read_metadata(&read, "\"posthoc_ema.sigma_rel\":\"0.1\""), PHEMA_ERR_INPUTS,
                  &read.err, "is said to be ema:half-life=100, but its metadata have the width");
     phema_arena_clear(&read.arena);
 }
 
-/* No file that another one names is opened: it counts as nothing said. */
-static void tables_are_not_followed(void **state)
+/* A file named inside a checkpoint is never opened: the profile counts as unknown. */
+static void tables_are_never_opened(void **state)
 {
     (void)state;
     static const char *const tables[] = {"table:/nowhere", "raw - table:/nowhere", "table:"};
@@ -120,10 +120,10 @@ static void tables_are_not_followed(void **state)
         begin(&read);
         struct phema_strbuf members = {0};
         phema_strbuf_printf(&members, "\"posthoc_ema.profile\":\"%s\"", tables[i]);
-        assert_ok(read_facts(&read, members.data), &read.err);
+        assert_ok(read_metadata(&read, members.data), &read.err);
         assert_null(read.candidate.spec);
         read.candidate.sigma_rel = 0.05;
-        assert_fails(read_facts(&read, members.data), PHEMA_ERR_INPUTS, &read.err,
+        assert_fails(read_metadata(&read, members.data), PHEMA_ERR_INPUTS, &read.err,
                      "says the width of a power function");
         phema_strbuf_clear(&members);
         phema_arena_clear(&read.arena);
@@ -145,7 +145,7 @@ static void hostile_profiles_are_refused(void **state)
         begin(&read);
         struct phema_strbuf members = {0};
         phema_strbuf_printf(&members, "\"posthoc_ema.profile\":\"%s\"", hostile[i].profile);
-        assert_fails(read_facts(&read, members.data), PHEMA_ERR_INPUTS, &read.err,
+        assert_fails(read_metadata(&read, members.data), PHEMA_ERR_INPUTS, &read.err,
                      hostile[i].message);
         assert_null(read.candidate.spec);
         phema_strbuf_clear(&members);
@@ -158,8 +158,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shapes_are_read),
         cmocka_unit_test(power_functions_are_read_by_their_numbers),
-        cmocka_unit_test(what_disagrees_is_refused),
-        cmocka_unit_test(tables_are_not_followed),
+        cmocka_unit_test(contradictions_are_refused),
+        cmocka_unit_test(tables_are_never_opened),
         cmocka_unit_test(hostile_profiles_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

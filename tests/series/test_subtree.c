@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which tensors of a file are the model: pickles of trainers in all orders and with all mistakes.
- */
+/* The averaged model inside a checkpoint: pickles as trainers write them, in any order, and
+ * damaged. */
 #include "subtree.h"
 
 #include "../formats/build.h"
@@ -35,7 +35,7 @@ static char *make(const char *name, const char *items, size_t size)
 }
 #define MAKE(name, items) make(name, items, sizeof(items) - 1)
 
-/* The key that is guessed, or asked for, and the notes made. */
+/* The guessed or requested key, and the notes. */
 static void check(const char *items, size_t size, const char *asked, const char *key,
                   const char *note)
 {
@@ -45,7 +45,7 @@ static void check(const char *items, size_t size, const char *asked, const char 
     assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
     struct phema_arena arena = {0};
     struct phema_strbuf notes = {0};
-    struct discovery scan = {
+    struct candidate_list scan = {
         .arena = &arena, .specs = {.arena = &arena}, .notes = &notes, .layout = &layout_lightning};
     struct subtree subtree;
     assert_ok(subtree_choose(&subtree, &scan, asked, checkpoint, &err), &err);
@@ -65,7 +65,7 @@ static void check(const char *items, size_t size, const char *asked, const char 
 #define OPTIMIZER_VALUES   TEXT("\5", "optim") "}" TEXT("\2", "lr") HALF "s"
 #define OPTIMIZER_TENSORS  NESTED("\x10", "optimizer_states")
 
-static void the_most_averaged_comes_first(void **state)
+static void averages_are_preferred(void **state)
 {
     (void)state;
     CHECK(NESTED("\x0A", "state_dict") NESTED("\x0E", "ema_state_dict")
@@ -77,11 +77,11 @@ static void the_most_averaged_comes_first(void **state)
           "'state_dict'");
     CHECK(STDS(HALF) EMAS(STATE), NULL, "",
           "those in 'emas' are averaged, of the widths in 'stds'");
-    /* averages whose widths nobody says are none of these */
+    /* averages without widths do not count */
     CHECK(EMAS(STATE) NESTED("\x0A", "state_dict"), NULL, "state_dict", "'state_dict'");
 }
 
-static void an_optimizer_tells_that_there_is_more(void **state)
+static void an_optimizer_marks_a_training_state(void **state)
 {
     (void)state;
     CHECK(NESTED("\5", "model") NESTED("\3", "net"), NULL, "", NULL);
@@ -94,14 +94,14 @@ static void an_optimizer_tells_that_there_is_more(void **state)
     CHECK(NESTED("\7", "network") OPTIMIZER_VALUES, NULL, "", NULL);
 }
 
-static void what_is_asked_for_is_taken(void **state)
+static void a_requested_key_is_used(void **state)
 {
     (void)state;
     CHECK(NESTED("\5", "model") OPTIMIZER_TENSORS, "optimizer_states", "optimizer_states", NULL);
     CHECK(TEXT("\1", "e") "}(" STDS(HALF) EMAS(STATE) "u", "e.emas", "e.emas", NULL);
 }
 
-static void roots_of_optimizers(void **state)
+static void optimizers_are_known_by_their_root(void **state)
 {
     (void)state;
     static const struct {
@@ -149,7 +149,7 @@ static void refuse_series(const char *manifest, const char *part)
 
 #define ENTRY(file, more) "{\"snapshots\": [{\"file\": \"" file "\", \"time\": 1" more "}]}"
 
-static void widths_and_averages_are_as_many(void **state)
+static void widths_and_averages_match_in_number(void **state)
 {
     (void)state;
     free(MAKE("one", TEXT("\1", "e") "}(" STDS(HALF) EMAS(STATE STATE) "u"));
@@ -158,13 +158,14 @@ static void widths_and_averages_are_as_many(void **state)
     refuse_series(ENTRY("two", ""), "two: has 2 widths in 'stds' of 'e', but no average 1");
     free(MAKE("gap", TEXT("\1", "e") "}(" STDS(QUARTER "N" QUARTER) EMAS(STATE STATE) "u"));
     refuse_series(ENTRY("gap", ""), "gap: holds average 1 of 'e', but 1 width in 'stds' there");
-    /* a width that is no width */
+    /* an impossible width */
     free(MAKE("wide", TEXT("\1", "e") "}(" STDS(HALF) EMAS(STATE) "u"));
     refuse_series(ENTRY("wide", ""), "wide:e.emas.0: ");
 }
 
-/* Some keep them in a tensor: here the two floats that put_torch writes, 3.82e-37 and 1.01e-34. */
-static void widths_in_a_tensor(void **state)
+/* Some trainers store widths in a tensor: here the two floats that put_torch writes, 3.82e-37 and
+ * 1.01e-34. */
+static void widths_may_be_in_a_tensor(void **state)
 {
     (void)state;
     CHECK(TEXT("\1", "e") "}(" TEXT("\4", "stds") FLOATS EMAS(STATE) "u", NULL, "e",
@@ -203,7 +204,7 @@ static void a_manifest_chooses_by_width(void **state)
         ENTRY("both", ", \"sigma_rel\": 0.2"),
         "both: its name or manifest says sigma_rel 0.2, which is not in the 'stds' of 'e'");
 
-    /* or one is named by its key, and its width is known from there */
+    /* or a key names one average, whose width follows */
     assert_ok(open_series(&series, ENTRY("both", ""), "e.emas.0", &err), &err);
     assert_int_equal(series->n, 1);
     assert_string_equal(series->snapshots[0].label, "both");
@@ -211,7 +212,7 @@ static void a_manifest_chooses_by_width(void **state)
     phema_series_close(series);
 }
 
-static void files_of_a_series_are_alike(void **state)
+static void files_of_a_series_have_one_structure(void **state)
 {
     (void)state;
     free(MAKE("first", TEXT("\1", "e") "}(" STDS(QUARTER) EMAS(STATE) "u"));
@@ -224,14 +225,14 @@ static void files_of_a_series_are_alike(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_most_averaged_comes_first),
-        cmocka_unit_test(an_optimizer_tells_that_there_is_more),
-        cmocka_unit_test(what_is_asked_for_is_taken),
-        cmocka_unit_test(roots_of_optimizers),
-        cmocka_unit_test(widths_and_averages_are_as_many),
-        cmocka_unit_test(widths_in_a_tensor),
+        cmocka_unit_test(averages_are_preferred),
+        cmocka_unit_test(an_optimizer_marks_a_training_state),
+        cmocka_unit_test(a_requested_key_is_used),
+        cmocka_unit_test(optimizers_are_known_by_their_root),
+        cmocka_unit_test(widths_and_averages_match_in_number),
+        cmocka_unit_test(widths_may_be_in_a_tensor),
         cmocka_unit_test(a_manifest_chooses_by_width),
-        cmocka_unit_test(files_of_a_series_are_alike),
+        cmocka_unit_test(files_of_a_series_have_one_structure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

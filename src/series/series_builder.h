@@ -1,0 +1,67 @@
+/* series_builder.h - a series while it is opened, and the steps that fill it. */
+#ifndef SERIES_SERIES_BUILDER_H
+#define SERIES_SERIES_BUILDER_H
+
+#include "discover.h"
+#include "subtree.h"
+#include "tensor_table.h"
+
+/* Needed while a series is opened, freed afterwards. */
+struct series_builder {
+    const struct phema_series_options *options;
+    struct phema_series *series;
+    struct phema_arena scratch;
+    struct phema_strbuf notes;
+    struct candidate_list candidates;
+    struct tensor_filter filter;
+    struct tensor_table tensor_table;
+    size_t capacity;     /* of the series' snapshots */
+    bool opens_optional; /* files that add nothing to their names are opened as well */
+    struct phema_spec **input_profiles; /* [options->n_input_profiles] */
+    bool is_subtree_chosen;
+    struct subtree subtree;
+    /* the current file, with its listing */
+    struct phema_checkpoint *checkpoint;
+    const char *path;
+    bool is_owned; /* a snapshot closes the checkpoint */
+};
+
+/* ---- open_snapshots.c ---- */
+
+/* Turns the candidates that are not left out into the snapshots of the series.
+ * PHEMA_ERR_FILE      a file cannot be read or is corrupt
+ * PHEMA_ERR_INPUTS    no candidates, or their tensors or metadata disagree
+ * PHEMA_ERR_RESOURCE  no memory, or more than max_ram_bytes would be needed */
+PHEMA_FALLIBLE open_snapshots(struct series_builder *builder, struct phema_error *err);
+
+/* Closes the files of all snapshots and removes the snapshots. */
+void series_clear_snapshots(struct phema_series *series);
+
+/* ---- snapshot_profile.c ---- */
+
+/* Parses --input-profile, before names and files are read.
+ * PHEMA_ERR_USAGE     an invalid SPEC, one of several snapshots, or --input-sigma as well
+ * PHEMA_ERR_INPUTS    an average that does not exist
+ * PHEMA_ERR_FILE      a table cannot be read
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE input_profiles_read(struct series_builder *builder, struct phema_error *err);
+
+/* For a library that writes neither widths nor update_every into its files.
+ * PHEMA_ERR_INPUTS  the options lack them; the message has the command with that library's
+ *                   defaults */
+PHEMA_FALLIBLE input_profiles_check(const struct series_builder *builder, struct phema_error *err);
+
+/* Sets the snapshot's profile, kind and spec from its candidate and the options. Its time is known.
+ * PHEMA_ERR_INPUTS    the profile is unknown, impossible or given twice
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE snapshot_profile_set(struct series_builder *builder, struct phema_snapshot *snapshot,
+                                    struct candidate *candidate, struct phema_error *err);
+
+/* A width from inside the file, and the candidate's name or manifest. */
+bool candidate_allows_width(const struct candidate *candidate, double width);
+void candidate_set_width(struct candidate *candidate, double width);
+/* PHEMA_ERR_INPUTS: the candidate allows none of the widths in KEY.stds. */
+PHEMA_FALLIBLE candidate_fail_width(const struct candidate *candidate, const char *key,
+                                    struct phema_error *err);
+
+#endif

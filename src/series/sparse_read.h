@@ -1,0 +1,30 @@
+/* sparse_read.h - reads of a few elements of a snapshot, which leave the page cache as it was. */
+#ifndef SERIES_SPARSE_READ_H
+#define SERIES_SPARSE_READ_H
+
+#include "phema/series.h"
+
+/* Elements [first, first + n) of a tensor of the series. Their numbers, two for a complex element,
+ * begin in this column of a sample. */
+struct tensor_run {
+    size_t tensor;
+    uint64_t first, n;
+    size_t column;
+};
+
+/* A reader of small reads, which fetch single pages. Without enough descriptors it maps the files,
+ * which fetches neighbouring pages as well.
+ * PHEMA_ERR_FILE, PHEMA_ERR_RESOURCE as phema_reader_open */
+PHEMA_FALLIBLE sparse_reader_open(struct phema_reader **reader,
+                                  const struct phema_checkpoint *checkpoint,
+                                  struct phema_error *err);
+
+/* Requests all runs of snapshot k at once, which suits disks and servers. Does nothing where a run
+ * in the middle is in the page cache: the beginning was read when the file was opened. */
+void sparse_reader_prefetch(struct phema_reader *reader, const struct phema_series *series,
+                            size_t k, const struct tensor_run *runs, size_t n);
+
+/* Releases mapped pages of strided tensors, chunks and compressed data. */
+void sparse_evict(const struct phema_checkpoint *checkpoint);
+
+#endif
