@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cli.c - the list of verbs, what stands before them, and the exit status. */
+/* cli.c - the table of verbs, --help, --version, and the exit status. */
 #include "cli.h"
 
 #include <errno.h>
@@ -10,13 +10,12 @@
 #include <unistd.h>
 
 #include "completions.h"
+#include "messages.h"
 #include "phema/cleanup.h"
 #include "phema/cli.h"
-#include "series_options.h"
 
-const struct cli_verb *const cli_verbs[] = {
-    &cli_synth, &cli_join,    &cli_plan, &cli_weights, &cli_inspect, &cli_diff, &cli_verify,
-    &cli_gen,   &cli_convert, &cli_plot, &cli_search,  &cli_report,  NULL};
+#define ADDRESS(name) &cli_##name,
+static const struct cli_verb *const cli_verbs[] = {CLI_VERBS(ADDRESS) NULL};
 
 static const char *verb_name(const void *table, size_t index)
 {
@@ -77,13 +76,14 @@ static enum phema_status print_help(const char *name, struct phema_error *err)
     return status;
 }
 
-/* What help was asked: "help", "help VERB" or "help --completions SHELL". */
+/* "help", "help VERB" or "help --completions SHELL". */
 static enum phema_status help(int argc, char **argv, struct phema_error *err)
 {
     if (argc < 3 || strcmp(argv[2], "--completions") != 0)
         return print_help(argc > 2 ? argv[2] : NULL, err);
     struct phema_strbuf text = {0};
-    enum phema_status status = cli_write_completions(&text, argc > 3 ? argv[3] : NULL, err);
+    enum phema_status status =
+        cli_write_completions(&text, cli_verbs, argc > 3 ? argv[3] : NULL, err);
     if (!status)
         status = cli_print(&text, err);
     phema_strbuf_clear(&text);
@@ -127,9 +127,9 @@ static enum phema_status run(int argc, char **argv, struct phema_error *err)
     return verb ? run_verb(verb, argc, argv, err) : fail_verb(word, err);
 }
 
-/* A standard stream that is closed would give its descriptor to the next file that is opened, and
- * messages would be written into it. Standard output opened for reading still fails when written.
- */
+/* Opens closed standard streams. Otherwise the next file that is opened would get the descriptor of
+ * the stream, and messages would be written into it. Writing to a standard output that was opened
+ * for reading still fails. */
 static void fill_streams(void)
 {
     for (int stream = 0; stream < 3; stream++)

@@ -1,13 +1,25 @@
-/* cli.h - the verbs. */
+/* cli.h - the list of verbs. A verb is cmd_NAME.c, which defines cli_NAME, and a line here. */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
 #include "options.h"
 
-extern const struct cli_verb cli_synth, cli_join, cli_plan, cli_weights, cli_inspect, cli_diff,
-    cli_verify, cli_gen, cli_convert, cli_plot, cli_search, cli_report;
+/* In the order of the help. */
+#define CLI_VERBS(VERB)                                                                            \
+    VERB(synth)                                                                                    \
+    VERB(join)                                                                                     \
+    VERB(plan)                                                                                     \
+    VERB(weights)                                                                                  \
+    VERB(inspect)                                                                                  \
+    VERB(diff)                                                                                     \
+    VERB(verify)                                                                                   \
+    VERB(gen)                                                                                      \
+    VERB(convert)                                                                                  \
+    VERB(plot)                                                                                     \
+    VERB(search)                                                                                   \
+    VERB(report)
 
-/* In the order of the help; ends with NULL. */
-extern const struct cli_verb *const cli_verbs[];
+#define CLI_DECLARE_VERB(name) extern const struct cli_verb cli_##name;
+CLI_VERBS(CLI_DECLARE_VERB)
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cmd_convert.c - the ways to say how long an average is, each in terms of the others. */
+/* cmd_convert.c - translates between the ways to specify the length of an average. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@ struct convert_values {
     double at;
 };
 
-/* One average, said in every way; what needs a time is NaN without --at. */
+/* The length of one average in every unit; values that need a time are NaN without --at. */
 struct length {
     double sigma_rel, gamma, half_life_share;
     double at, width, half_life, beta, decay, ema_half_life;
@@ -151,7 +151,8 @@ static enum phema_status translate(struct length *out, const struct convert_valu
         status = find_gamma(&gamma, given, spelling, value, err);
     if (!status)
         status = from_gamma(out, gamma, given->at, err);
-    struct phema_name_buffer shown; /* where the message shows the number that it means */
+    struct phema_name_buffer shown; /* appended to the option name where the message does not
+                                     * show the value */
     bool is_other = spelling == DECAY || spelling == EMA_HALF_LIFE || spelling == BETA;
     if (status && status != PHEMA_ERR_USAGE)
         return phema_fail_in(err, status, "--%s%s%s", option, is_other ? " " : "",
@@ -213,25 +214,26 @@ static enum phema_status run(void *values, struct phema_error *err)
     return status;
 }
 
+#define FIELD(member) offsetof(struct convert_values, member)
+
 static const struct cli_opt rows[] = {
-    {"sigma-rel", TARGET, CLI_REALS, CLI_ROW(convert_values, sigma_rel), "LIST",
-     "relative widths: standard deviation in time over\ntraining time", 0, 0},
-    {"gamma", TARGET, CLI_REALS, CLI_ROW(convert_values, gamma), "LIST",
-     "exponents of power functions", 0, 0},
-    {"half-life", TARGET, CLI_REALS, CLI_ROW(convert_values, half_life), "LIST",
-     "steps in which half the weight lies (needs --at)", 0, 0},
-    {"half-life-rel", TARGET, CLI_REALS, CLI_ROW(convert_values, half_life_share), "LIST",
-     "the same as shares of the training time", 0, 0},
-    {"beta", TARGET, CLI_REALS, CLI_ROW(convert_values, beta), "LIST",
-     "what a power-function EMA keeps of itself at that\nstep (needs --at)", 0, 0},
-    {"decay", TARGET, CLI_REALS, CLI_ROW(convert_values, decay), "LIST",
-     "decay of an exponential EMA with the same width\nin steps, such as 0.9999 (needs --at)", 0,
-     0},
-    {"ema-half-life", TARGET, CLI_REALS, CLI_ROW(convert_values, ema_half_life), "LIST",
-     "half-life of that exponential EMA (needs --at)", 0, 0},
-    {"at", TARGET, CLI_REAL, CLI_ROW(convert_values, at), "TIME",
-     "the training time, in steps or whatever it counts", 0, 0},
-    CLI_COMMON_ROWS(convert_values),
+    {"sigma-rel", TARGET, CLI_REALS, FIELD(sigma_rel), "LIST",
+     .help = "relative widths: standard deviation in time over\ntraining time"},
+    {"gamma", TARGET, CLI_REALS, FIELD(gamma), "LIST", .help = "exponents of power functions"},
+    {"half-life", TARGET, CLI_REALS, FIELD(half_life), "LIST",
+     .help = "steps in which half the weight lies (needs --at)"},
+    {"half-life-rel", TARGET, CLI_REALS, FIELD(half_life_share), "LIST",
+     .help = "the same as shares of the training time"},
+    {"beta", TARGET, CLI_REALS, FIELD(beta), "LIST",
+     .help = "what a power-function EMA keeps of itself at that\nstep (needs --at)"},
+    {"decay", TARGET, CLI_REALS, FIELD(decay), "LIST",
+     .help =
+         "decay of an exponential EMA with the same width\nin steps, such as 0.9999 (needs --at)"},
+    {"ema-half-life", TARGET, CLI_REALS, FIELD(ema_half_life), "LIST",
+     .help = "half-life of that exponential EMA (needs --at)"},
+    {"at", TARGET, CLI_REAL, FIELD(at), "TIME",
+     .help = "the training time, in steps or whatever it counts"},
+    CLI_INCLUDE(cli_common_rows, 0),
     {0},
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cmd_diff.c - compare two checkpoints tensor by tensor. */
+/* cmd_diff.c - compares two checkpoints tensor by tensor. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 struct diff_values {
     struct cli_common common;
     const char *a, *b;
-    struct cli_texts allow_global;
+    struct phema_checkpoint_options checkpoint;
     double tolerance;
 };
 
@@ -26,7 +26,8 @@ static bool is_within(const struct phema_difference *difference, double toleranc
     return difference->is_equal || difference->rel_l2 <= tolerance;
 }
 
-/* Compared as numbers, so that distances mean something; else as bytes. */
+/* True for tensors that are compared as numbers, so that distances mean something; others are
+ * compared as bytes. */
 static bool is_numeric(const struct phema_difference *difference)
 {
     if (!difference->a || !difference->b || !difference->is_comparable)
@@ -96,7 +97,7 @@ static void write_json(struct phema_strbuf *text, const struct phema_comparison 
     phema_strbuf_puts(text, "\n");
 }
 
-/* Larger is worse: what is missing or of another shape first, then by rel_l2. */
+/* Larger is worse: missing tensors and other shapes come first, then by rel_l2. */
 static double badness(const struct phema_difference *difference)
 {
     if (!difference->a || !difference->b || !difference->is_comparable)
@@ -196,13 +197,11 @@ static enum phema_status run(void *values, struct phema_error *err)
     const struct diff_values *given = values;
     if (given->tolerance < 0)
         return phema_fail(err, PHEMA_ERR_USAGE, "--tolerance: %g is below 0", given->tolerance);
-    struct phema_checkpoint_options options = {.allow_globals = given->allow_global.items,
-                                               .n_allow_globals = given->allow_global.n};
     struct phema_checkpoint *a = NULL, *b = NULL;
     struct phema_comparison comparison = {0};
-    enum phema_status status = phema_checkpoint_open(&a, given->a, &options, err);
+    enum phema_status status = phema_checkpoint_open(&a, given->a, &given->checkpoint, err);
     if (!status)
-        status = phema_checkpoint_open(&b, given->b, &options, err);
+        status = phema_checkpoint_open(&b, given->b, &given->checkpoint, err);
     if (!status)
         status = phema_compare(&comparison, a, b, err);
     if (!status)
@@ -217,14 +216,16 @@ static enum phema_status run(void *values, struct phema_error *err)
     return status;
 }
 
+#define FIELD(member) offsetof(struct diff_values, member)
+
 static const struct cli_opt rows[] = {
-    {"A", INPUT, CLI_OPERAND, CLI_ROW(diff_values, a), NULL, "a checkpoint", 0, 0},
-    {"B", INPUT, CLI_OPERAND, CLI_ROW(diff_values, b), NULL,
-     "what it is compared with: errors are relative to B", 0, 0},
-    CLI_PICKLE_ROWS(diff_values, allow_global),
-    {"tolerance", NUMBERS, CLI_REAL, CLI_ROW(diff_values, tolerance), "REL",
-     "tensors count as equal up to this |A - B| / |B|\n(default 0)", 0, 0},
-    CLI_COMMON_ROWS(diff_values),
+    {"A", INPUT, CLI_OPERAND, FIELD(a), .help = "a checkpoint"},
+    {"B", INPUT, CLI_OPERAND, FIELD(b),
+     .help = "what it is compared with: errors are relative to B"},
+    CLI_INCLUDE(cli_pickle_rows, FIELD(checkpoint)),
+    {"tolerance", NUMBERS, CLI_REAL, FIELD(tolerance), "REL",
+     .help = "tensors count as equal up to this |A - B| / |B|\n(default 0)"},
+    CLI_INCLUDE(cli_common_rows, 0),
     {0},
 };
 

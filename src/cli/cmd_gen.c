@@ -12,25 +12,19 @@
 
 struct gen_values {
     struct cli_common common;
-    const char *directory, *dtype, *truth_dtype, *format;
-    struct cli_reals input_sigma, truth, truth_at;
+    struct phema_gen_options options;
+    const char *directory;
+    struct cli_reals truth_at;
     struct cli_texts input_profile, truth_profile;
-    uint64_t count, steps, tensors, params, update_every, seed, threads;
-    bool is_raw, hides_update_every, is_forced, skips_sync;
-    struct phema_claims *claims; /* the tables of profiles */
+    unsigned dtype, truth_dtype, format; /* CLI_CHOICE */
+    uint64_t threads;
+    struct phema_claims *claims; /* the files that tables of profiles were read from */
 };
 
-static enum phema_dtype dtype_named(const char *name, enum phema_dtype otherwise)
-{
-    static const struct {
-        const char *name;
-        enum phema_dtype dtype;
-    } known[] = {{"f16", PHEMA_F16}, {"bf16", PHEMA_BF16}, {"f32", PHEMA_F32}, {"f64", PHEMA_F64}};
-    for (size_t i = 0; name && i < ARRAY_LEN(known); i++)
-        if (strcmp(name, known[i].name) == 0)
-            return known[i].dtype;
-    return otherwise;
-}
+/* The choices of --dtype and --truth-dtype; F32 is the default. */
+#define DTYPES "f16|bf16|f32|f64"
+static const enum phema_dtype dtypes[] = {PHEMA_F16, PHEMA_BF16, PHEMA_F32, PHEMA_F64};
+enum { DEFAULT_DTYPE = 2 };
 
 static void write_json(struct phema_strbuf *text, const char *directory,
                        const struct phema_gen_options *options)
@@ -49,7 +43,7 @@ static void write_json(struct phema_strbuf *text, const char *directory,
     phema_strbuf_puts(text, "\n");
 }
 
-/* The last step is the end that all profiles must be able to have. */
+/* Every profile must accept the last step as its end. */
 static enum phema_status read_profile(struct phema_gen_profile *out, struct gen_values *given,
                                       const char *text, uint64_t steps, struct phema_error *err)
 {
@@ -103,17 +97,19 @@ static enum phema_status read_times(const uint64_t **out, struct phema_arena *ar
     return PHEMA_OK;
 }
 
-/* Widths that nobody asked for are made where no profiles are asked for either. */
+/* Default widths are made where neither widths nor profiles are given. */
 static void set_widths(struct phema_gen_options *options, const struct gen_values *given)
 {
     static const double default_sigmas[] = {0.05, 0.1};
     static const double default_truths[] = {0.1};
-    bool has_default_sigmas = !given->input_sigma.n && !given->input_profile.n;
-    bool has_default_truths = !given->truth.n && !given->truth_profile.n;
-    options->input_sigmas = has_default_sigmas ? default_sigmas : given->input_sigma.items;
-    options->n_input_sigmas = has_default_sigmas ? ARRAY_LEN(default_sigmas) : given->input_sigma.n;
-    options->truth_sigmas = has_default_truths ? default_truths : given->truth.items;
-    options->n_truth_sigmas = has_default_truths ? ARRAY_LEN(default_truths) : given->truth.n;
+    if (!options->n_input_sigmas && !given->input_profile.n) {
+        options->input_sigmas = default_sigmas;
+        options->n_input_sigmas = ARRAY_LEN(default_sigmas);
+    }
+    if (!options->n_truth_sigmas && !given->truth_profile.n) {
+        options->truth_sigmas = default_truths;
+        options->n_truth_sigmas = ARRAY_LEN(default_truths);
+    }
 }
 
 static enum phema_status set_profiles(struct phema_gen_options *options, struct gen_values *given,
@@ -136,21 +132,10 @@ static enum phema_status run(void *values, struct phema_error *err)
     struct gen_values *given = values;
     if (given->threads > 1024)
         return phema_fail(err, PHEMA_ERR_USAGE, "--threads: at most 1024");
-    struct phema_gen_options options = {
-        .count = given->count ? given->count : 8,
-        .steps = given->steps ? given->steps : 4096,
-        .dtype = dtype_named(given->dtype, PHEMA_F32),
-        .truth_dtype = dtype_named(given->truth_dtype, PHEMA_F32),
-        .n_tensors = given->tensors ? given->tensors : 8,
-        .n_params = given->params ? given->params : 10000,
-        .update_every = given->update_every ? given->update_every : 1,
-        .hides_update_every = given->hides_update_every,
-        .is_raw = given->is_raw,
-        .seed = given->seed,
-        .n_threads = given->threads ? (unsigned)given->threads : phema_cpu_threads(),
-        .replaces = given->is_forced,
-        .syncs = !given->skips_sync,
-    };
+    struct phema_gen_options options = given->options;
+    options.dtype = dtypes[given->dtype];
+    options.truth_dtype = dtypes[given->truth_dtype];
+    options.n_threads = given->threads ? (unsigned)given->threads : phema_cpu_threads();
     set_widths(&options, given);
     enum phema_status status = phema_claims_new(&given->claims, err);
     options.claims = given->claims;
@@ -165,7 +150,7 @@ static enum phema_status run(void *values, struct phema_error *err)
     if (given->common.is_json) {
         write_json(&text, given->directory, &options);
     } else {
-        cli_put_path(&text, given->directory);
+        cli_write_path(&text, given->directory);
         phema_strbuf_puts(&text, "\n");
     }
     status = given->common.is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
@@ -173,51 +158,59 @@ static enum phema_status run(void *values, struct phema_error *err)
     return status;
 }
 
+#define FIELD(member) offsetof(struct gen_values, member)
+
 static const struct cli_opt rows[] = {
-    {"DIR", OUTPUT, CLI_OPERAND, CLI_ROW(gen_values, directory), NULL,
-     "snapshots go here, exact averages into DIR/truth", 0, 0},
-    {"count", TARGET, CLI_COUNT, CLI_ROW(gen_values, count), "N",
-     "snapshots of each width, evenly spaced (default 8)", CLI_POSITIVE, 0},
-    {"steps", TARGET, CLI_COUNT, CLI_ROW(gen_values, steps), "T",
-     "steps of the simulated training (default 4096)", CLI_POSITIVE, 0},
-    {"input-sigma", TARGET, CLI_REALS, CLI_ROW(gen_values, input_sigma), "LIST",
-     "widths of the snapshots (default 0.05,0.1, unless\n--input-profile is given)", 0, 0},
-    {"input-profile", TARGET, CLI_TEXTS, CLI_ROW(gen_values, input_profile), "SPEC",
-     "snapshots of another shape: ema:half-life=500,\nwindow:512, raw, ... (repeatable)", 0, 0},
-    {"truth", TARGET, CLI_REALS, CLI_ROW(gen_values, truth), "LIST",
-     "widths of the exact averages (default 0.1, unless\n--truth-profile is given)", 0, 0},
-    {"truth-profile", TARGET, CLI_TEXTS, CLI_ROW(gen_values, truth_profile), "SPEC",
-     "exact averages of another shape (repeatable)", 0, 0},
-    {"truth-at", TARGET, CLI_REALS, CLI_ROW(gen_values, truth_at), "LIST",
-     "steps of the exact averages (default the last)", 0, 0},
-    {"update-every", TARGET, CLI_COUNT, CLI_ROW(gen_values, update_every), "U",
-     "touch power functions, of snapshots alone, every U\nsteps only, as ema-pytorch does "
-     "(default 1)",
-     CLI_POSITIVE, 0},
-    {"hide-update-every", TARGET, CLI_FLAG, CLI_ROW(gen_values, hides_update_every), NULL,
-     "files do not say how often they were touched, as\nthose of ema-pytorch do not", 0, 0},
-    {"tensors", TARGET, CLI_COUNT, CLI_ROW(gen_values, tensors), "N",
-     "tensors in each file (default 8)", CLI_POSITIVE, 0},
-    {"params", TARGET, CLI_COUNT, CLI_ROW(gen_values, params), "N",
-     "parameters in all tensors together (default 10000)", CLI_POSITIVE, 0},
-    {"seed", TARGET, CLI_COUNT, CLI_ROW(gen_values, seed), "S",
-     "another training for every seed (default 0)", 0, 0},
-    {"dtype", OUTPUT, CLI_CHOICE, CLI_ROW(gen_values, dtype), "f16|bf16|f32|f64",
-     "of the snapshots (default f32)", 0, 0},
-    {"truth-dtype", OUTPUT, CLI_CHOICE, CLI_ROW(gen_values, truth_dtype), "f16|bf16|f32|f64",
-     "of the exact averages (default f32)", 0, 0},
-    {"format", OUTPUT, CLI_CHOICE, CLI_ROW(gen_values, format), "safetensors", "of the files", 0,
-     0},
-    {"raw", OUTPUT, CLI_FLAG, CLI_ROW(gen_values, is_raw), NULL,
-     "also write the parameters themselves, un-averaged", 0, 0},
-    {"force", OUTPUT, CLI_FLAG, CLI_ROW(gen_values, is_forced), NULL, "replace existing files", 0,
-     'f'},
-    {"no-sync", OUTPUT, CLI_FLAG, CLI_ROW(gen_values, skips_sync), NULL,
-     "do not wait until files are safe on disk", 0, 0},
-    {"threads", RESOURCES, CLI_COUNT, CLI_ROW(gen_values, threads), "N",
-     "default: the processors this process may use", CLI_POSITIVE, 'j'},
-    CLI_COMMON_ROWS(gen_values),
+    {"DIR", OUTPUT, CLI_OPERAND, FIELD(directory),
+     .help = "snapshots go here, exact averages into DIR/truth"},
+    {"count", TARGET, CLI_COUNT, FIELD(options.count), "N",
+     .help = "snapshots of each width, evenly spaced (default 8)", .flags = CLI_POSITIVE},
+    {"steps", TARGET, CLI_COUNT, FIELD(options.steps), "T",
+     .help = "steps of the simulated training (default 4096)", .flags = CLI_POSITIVE},
+    {"input-sigma", TARGET, CLI_REALS,
+     CLI_LIST(struct gen_values, options.input_sigmas, options.n_input_sigmas), "LIST",
+     .help = "widths of the snapshots (default 0.05,0.1, unless\n--input-profile is given)"},
+    {"input-profile", TARGET, CLI_TEXTS, FIELD(input_profile), "SPEC",
+     .help = "snapshots of another shape: ema:half-life=500,\nwindow:512, raw, ... (repeatable)"},
+    {"truth", TARGET, CLI_REALS,
+     CLI_LIST(struct gen_values, options.truth_sigmas, options.n_truth_sigmas), "LIST",
+     .help = "widths of the exact averages (default 0.1, unless\n--truth-profile is given)"},
+    {"truth-profile", TARGET, CLI_TEXTS, FIELD(truth_profile), "SPEC",
+     .help = "exact averages of another shape (repeatable)"},
+    {"truth-at", TARGET, CLI_REALS, FIELD(truth_at), "LIST",
+     .help = "steps of the exact averages (default the last)"},
+    {"update-every", TARGET, CLI_COUNT, FIELD(options.update_every), "U",
+     .help = "touch power functions, of snapshots alone, every U\nsteps only, as ema-pytorch does "
+             "(default 1)",
+     .flags = CLI_POSITIVE},
+    {"hide-update-every", TARGET, CLI_FLAG, FIELD(options.hides_update_every),
+     .help = "files do not say how often they were touched, as\nthose of ema-pytorch do not"},
+    {"tensors", TARGET, CLI_COUNT, FIELD(options.n_tensors), "N",
+     .help = "tensors in each file (default 8)", .flags = CLI_POSITIVE},
+    {"params", TARGET, CLI_COUNT, FIELD(options.n_params), "N",
+     .help = "parameters in all tensors together (default 10000)", .flags = CLI_POSITIVE},
+    {"seed", TARGET, CLI_COUNT, FIELD(options.seed), "S",
+     .help = "another training for every seed (default 0)"},
+    {"dtype", OUTPUT, CLI_CHOICE, FIELD(dtype), DTYPES, .help = "of the snapshots (default f32)"},
+    {"truth-dtype", OUTPUT, CLI_CHOICE, FIELD(truth_dtype), DTYPES,
+     .help = "of the exact averages (default f32)"},
+    {"format", OUTPUT, CLI_CHOICE, FIELD(format), "safetensors", .help = "of the files"},
+    {"raw", OUTPUT, CLI_FLAG, FIELD(options.is_raw),
+     .help = "also write the parameters themselves, un-averaged"},
+    {"force", OUTPUT, CLI_FLAG, FIELD(options.replaces), .help = "replace existing files",
+     .letter = 'f'},
+    {"no-sync", OUTPUT, CLI_FLAG, FIELD(options.syncs),
+     .help = "do not wait until files are safe on disk", .flags = CLI_NEGATED | CLI_INITIALLY_TRUE},
+    {"threads", RESOURCES, CLI_COUNT, FIELD(threads), "N",
+     .help = "default: the processors this process may use", .flags = CLI_POSITIVE, .letter = 'j'},
+    CLI_INCLUDE(cli_common_rows, 0),
     {0},
+};
+
+static const struct gen_values defaults = {
+    .options = {.count = 8, .steps = 4096, .n_tensors = 8, .n_params = 10000, .update_every = 1},
+    .dtype = DEFAULT_DTYPE,
+    .truth_dtype = DEFAULT_DTYPE,
 };
 
 const struct cli_verb cli_gen = {
@@ -231,5 +224,6 @@ const struct cli_verb cli_gen = {
                 "  posthoc-ema gen --input-profile ema:half-life=200 --input-profile raw run\n"
                 "      a traditional average, and the parameters themselves\n",
     .values_size = sizeof(struct gen_values),
+    .defaults = &defaults,
     .run = run,
 };

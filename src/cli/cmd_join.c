@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cmd_join.c - outputs that several processes have written appear under their names. All of them
- * are checked before the first does. */
+/* cmd_join.c - publishes outputs that several processes have written in parts. All outputs are
+ * checked before the first is published. */
 #include <stdlib.h>
 
 #include "cli.h"
@@ -11,7 +11,7 @@
 struct join_values {
     struct cli_common common;
     struct cli_texts outs;
-    bool is_forced, skips_sync;
+    struct phema_writer_options options;
 };
 
 struct joins {
@@ -33,7 +33,7 @@ static enum phema_status add(struct joins *joins, const char *path,
     return status;
 }
 
-/* OUT: an output, or a directory of several. */
+/* OUT is an output, or a directory of several outputs. */
 static enum phema_status add_all(struct joins *joins, const char *out,
                                  const struct phema_writer_options *options,
                                  struct phema_error *err)
@@ -59,7 +59,7 @@ static void write_output(struct phema_strbuf *text, struct phema_json_out *json,
                          const struct phema_writer_join *join)
 {
     if (!is_json) {
-        cli_put_path(text, phema_writer_join_path(join));
+        cli_write_path(text, phema_writer_join_path(join));
         phema_strbuf_puts(text, "\n");
         return;
     }
@@ -107,12 +107,10 @@ static enum phema_status commit_all(struct joins *joins, const struct join_value
 static enum phema_status run(void *values, struct phema_error *err)
 {
     const struct join_values *given = values;
-    struct phema_writer_options options = {.replaces = given->is_forced,
-                                           .syncs = !given->skips_sync};
     struct joins joins = {0};
     enum phema_status status = PHEMA_OK;
     for (size_t i = 0; i < given->outs.n && !status; i++)
-        status = add_all(&joins, given->outs.items[i], &options, err);
+        status = add_all(&joins, given->outs.items[i], &given->options, err);
     if (!status)
         status = commit_all(&joins, given, err);
     for (size_t i = 0; i < joins.n; i++)
@@ -121,15 +119,18 @@ static enum phema_status run(void *values, struct phema_error *err)
     return status;
 }
 
+#define FIELD(member) offsetof(struct join_values, member)
+
 static const struct cli_opt rows[] = {
-    {"OUT", OUTPUT, CLI_OPERANDS, CLI_ROW(join_values, outs), NULL,
-     "as synth --part was given it: a file, or a\ndirectory, for all outputs of which it has parts",
-     0, 0},
-    {"force", OUTPUT, CLI_FLAG, CLI_ROW(join_values, is_forced), NULL, "replace existing outputs",
-     0, 'f'},
-    {"no-sync", OUTPUT, CLI_FLAG, CLI_ROW(join_values, skips_sync), NULL,
-     "do not wait until outputs are safe on disk", 0, 0},
-    CLI_COMMON_ROWS(join_values),
+    {"OUT", OUTPUT, CLI_OPERANDS, FIELD(outs),
+     .help = "as synth --part was given it: a file, or a\ndirectory, for all outputs of which it "
+             "has parts"},
+    {"force", OUTPUT, CLI_FLAG, FIELD(options.replaces), .help = "replace existing outputs",
+     .letter = 'f'},
+    {"no-sync", OUTPUT, CLI_FLAG, FIELD(options.syncs),
+     .help = "do not wait until outputs are safe on disk",
+     .flags = CLI_NEGATED | CLI_INITIALLY_TRUE},
+    CLI_INCLUDE(cli_common_rows, 0),
     {0},
 };
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cmd_plan.c - what synth would read, write, hold and take; no tensor is averaged. */
-#include <stdlib.h>
-#include <time.h>
+/* cmd_plan.c - predicts the bytes, memory and seconds of synth; no tensor is averaged. */
 
 #include "cli.h"
 #include "phema/clock.h"
@@ -17,37 +15,34 @@ struct plan_values {
 static enum phema_status print(const struct plan_values *given, const struct cli_prepared *prepared,
                                const struct phema_forecast *forecast, struct phema_error *err)
 {
-    const struct phema_series *series = prepared->plan->series;
-    struct phema_tensor *tensors = calloc(series->n_tensors + 1, sizeof(*tensors));
-    if (!tensors)
-        return phema_fail_memory(err);
-    for (size_t i = 0; i < series->n_tensors; i++)
-        tensors[i] = series->tensors[i].tensor;
     struct inspect_summary summary;
-    enum phema_status status = inspect_summarise(&summary, tensors, series->n_tensors, series, err);
-    if (!status) {
-        struct plan_report report = {prepared->plan, &prepared->outputs, &prepared->options,
-                                     forecast,       &summary,           given->run.out != NULL};
-        struct phema_strbuf text = {0};
-        if (given->common.is_json)
-            plan_report_write_json(&text, &report);
-        else
-            plan_report_write(&text, &report);
-        status = cli_print(&text, err);
-        phema_strbuf_clear(&text);
-        inspect_summary_clear(&summary);
-    }
-    free(tensors);
+    enum phema_status status = inspect_summarise_series(&summary, prepared->plan->series, err);
+    if (status)
+        return status;
+    const struct plan_report report = {.plan = prepared->plan,
+                                       .outputs = &prepared->outputs,
+                                       .options = &prepared->options,
+                                       .forecast = forecast,
+                                       .summary = &summary,
+                                       .has_out = given->run.outputs.out != NULL};
+    struct phema_strbuf text = {0};
+    if (given->common.is_json)
+        plan_report_write_json(&text, &report);
+    else
+        plan_report_write(&text, &report);
+    status = cli_print(&text, err);
+    phema_strbuf_clear(&text);
+    inspect_summary_clear(&summary);
     return status;
 }
 
-static enum phema_status foretell(const struct plan_values *given,
-                                  struct phema_memory_profile *ledger, double start_s,
-                                  struct phema_error *err)
+static enum phema_status predict(const struct plan_values *given,
+                                 struct phema_memory_profile *ledger, double start_s,
+                                 struct phema_error *err)
 {
-    const char *out = given->run.out             ? given->run.out
-                      : given->run.is_conversion ? "out.safetensors"
-                                                 : "phema-{time}-{sigma}.safetensors";
+    const char *out = given->run.outputs.out                  ? given->run.outputs.out
+                      : given->run.plan.options.is_conversion ? "out.safetensors"
+                                                              : "phema-{time}-{sigma}.safetensors";
     struct cli_prepared prepared;
     enum phema_status status =
         cli_prepare_plan(&prepared, &given->common, &given->run, ledger, err);
@@ -72,17 +67,26 @@ static enum phema_status run(void *values, struct phema_error *err)
     struct phema_memory_profile *ledger = NULL;
     enum phema_status status = phema_memory_profile_open(&ledger, false, err);
     if (!status)
-        status = foretell(values, ledger, start_s, err);
+        status = predict(values, ledger, start_s, err);
     phema_memory_profile_close(ledger);
     return status;
 }
 
+#define FIELD(member) offsetof(struct plan_values, member)
+
 static const struct cli_opt rows[] = {
-    CLI_RUN_ROWS(plan_values, CLI_OPTIONAL),
-    {"assume-bandwidth", RESOURCES, CLI_SIZE, CLI_ROW(plan_values, assumed_bandwidth), "SIZE",
-     "bytes read and written in a second, instead of\nmeasuring (another machine, a busy disk)",
-     CLI_POSITIVE, 0},
-    CLI_COMMON_ROWS(plan_values),
+    CLI_INCLUDE(cli_run_rows, FIELD(run)),
+    {.name = "",
+     .kind = CLI_ROWS,
+     .offset = FIELD(run),
+     .rows = cli_out_rows,
+     .flags = CLI_OPTIONAL},
+    CLI_INCLUDE(cli_make_rows, FIELD(run)),
+    {"assume-bandwidth", RESOURCES, CLI_SIZE, FIELD(assumed_bandwidth), "SIZE",
+     .help =
+         "bytes read and written in a second, instead of\nmeasuring (another machine, a busy disk)",
+     .flags = CLI_POSITIVE},
+    CLI_INCLUDE(cli_common_rows, 0),
     {0},
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cmd_plot.c - pictures of a series and its averages, of a run's memory, of a sweep's scores. */
+/* cmd_plot.c - draws a series and its averages, the memory of a run, or the scores of a sweep. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,12 +10,12 @@
 #include "phema/writer.h"
 #include "plot_data.h"
 #include "print_summary.h"
+#include "series_options.h"
 
 struct plot_values {
     struct cli_common common;
     const char *kind, *output, *csv;
-    struct cli_series_values series;
-    struct cli_target_values target;
+    struct cli_plan_values plan;
     uint64_t max_ram;
     bool maximizes, is_forced;
 };
@@ -25,30 +25,6 @@ enum kind { PROFILES, WEIGHTS, ERROR, MEMORY, SWEEP, N_KINDS };
 static const char *const kind_names[N_KINDS] = {"profiles", "weights", "error", "memory", "sweep"};
 
 /* ---- Which options go with which kind ---- */
-
-static bool is_given(const void *values, const struct cli_opt *option)
-{
-    const void *value = (const char *)values + option->offset;
-    switch (option->kind) {
-    case CLI_FLAG:
-        return *(const bool *)value;
-    case CLI_REAL:
-        return !isnan(*(const double *)value);
-    case CLI_REALS:
-        return ((const struct cli_reals *)value)->n > 0;
-    case CLI_OPERANDS:
-    case CLI_TEXTS:
-        return ((const struct cli_texts *)value)->n > 0;
-    case CLI_COUNT:
-    case CLI_SIZE:
-        return *(const uint64_t *)value > 0;
-    case CLI_OPERAND:
-    case CLI_TEXT:
-    case CLI_CHOICE:
-        break;
-    }
-    return *(const char *const *)value != NULL;
-}
 
 static bool is_known_to(enum kind kind, const struct cli_opt *option)
 {
@@ -75,13 +51,15 @@ static enum phema_status find_kind(enum kind *out, const struct plot_values *giv
                           "sweep before what it is of",
                           given->kind);
     *out = (enum kind)kind;
-    for (const struct cli_opt *option = given->common.verb->options; option->name; option++)
-        if (is_given(given, option) && !is_known_to(*out, option))
-            return phema_fail(err, PHEMA_ERR_USAGE, "--%s: is nothing to plot %s", option->name,
-                              given->kind);
-    if (*out == ERROR && given->target.at.n > 1)
+    struct cli_options options;
+    cli_list_options(&options, given->common.verb);
+    for (size_t i = 0; i < options.n; i++)
+        if (given->common.given[i] && !is_known_to(*out, &options.items[i]))
+            return phema_fail(err, PHEMA_ERR_USAGE, "--%s: is nothing to plot %s",
+                              options.items[i].name, given->kind);
+    if (*out == ERROR && given->plan.options.n_ats > 1)
         return phema_fail(err, PHEMA_ERR_USAGE, "--at: plot error is of one time, found %zu",
-                          given->target.at.n);
+                          given->plan.options.n_ats);
     return PHEMA_OK;
 }
 
@@ -113,15 +91,15 @@ static enum phema_status draw_plan(struct phema_picture **out, const struct plot
                                    enum kind kind, const struct files *files,
                                    struct phema_error *err)
 {
-    struct cli_target_values target = given->target;
+    struct cli_plan_values values = given->plan;
     struct phema_arena arena = {0};
     struct phema_plan_options options;
     struct phema_plan *plan = NULL;
     enum phema_status status = PHEMA_OK;
     if (kind == ERROR)
-        status = plot_error_widths(&target, &given->target, &arena, err);
+        status = plot_error_widths(&values.options, &arena, err);
     if (!status)
-        status = cli_plan_options(&options, &given->common, &given->series, &target, err);
+        status = cli_plan_options(&options, &given->common, &values, err);
     if (!status) {
         options.series.needs_no_tensors = true;
         status = phema_plan_make(&plan, &options, err);
@@ -133,7 +111,7 @@ static enum phema_status draw_plan(struct phema_picture **out, const struct plot
     if (!status && kind != ERROR)
         report_plan(&given->common, plan, PHEMA_F64, true);
     if (!status)
-        status = kind == ERROR ? plot_errors(out, plan, &given->target, err)
+        status = kind == ERROR ? plot_errors(out, plan, &given->plan.options, err)
                                : plot_targets(out, plan, kind == PROFILES, err);
     phema_plan_free(plan);
     phema_arena_clear(&arena);
@@ -144,7 +122,7 @@ static enum phema_status draw_record(struct phema_picture **out, const struct pl
                                      enum kind kind, const struct files *files,
                                      struct phema_error *err)
 {
-    const char *path = given->series.snapshots;
+    const char *path = given->plan.options.series.snapshots;
     struct phema_claims *claims = NULL;
     enum phema_status status = phema_claims_new(&claims, err);
     if (!status)
@@ -201,7 +179,7 @@ static enum phema_status write_file(struct files *files, size_t i,
     return status;
 }
 
-/* Both are whole before the first one appears. */
+/* Both files are complete before the first one is published. */
 static enum phema_status write_files(struct files *files, const struct phema_picture *picture,
                                      bool replaces, struct phema_error *err)
 {
@@ -234,7 +212,7 @@ static enum phema_status print_files(const struct files *files, const struct plo
         phema_strbuf_puts(&text, "\n");
     }
     for (size_t i = 0; i < files->n && !given->common.is_json; i++) {
-        cli_put_path(&text, files->paths[i]);
+        cli_write_path(&text, files->paths[i]);
         phema_strbuf_puts(&text, "\n");
     }
     enum phema_status status =
@@ -263,24 +241,25 @@ static enum phema_status run(void *values, struct phema_error *err)
     return status;
 }
 
+#define FIELD(member) offsetof(struct plot_values, member)
+
 static const struct cli_opt rows[] = {
-    {"KIND", INPUT, CLI_OPERAND, CLI_ROW(plot_values, kind), "profiles|weights|error|memory|sweep",
-     "profiles, weights or error of SNAPSHOTS; or memory\nor sweep of the file that stands there",
-     0, 0},
-    CLI_SERIES_ROWS(plot_values, ),
-    CLI_AVERAGE_ROWS(plot_values, ),
-    CLI_SOLVE_ROWS(plot_values, ),
-    {"maximize", NUMBERS, CLI_FLAG, CLI_ROW(plot_values, maximizes), NULL,
-     "sweep: the highest score is the best (default: the\nlowest)", 0, 0},
-    {"max-ram", RESOURCES, CLI_SIZE, CLI_ROW(plot_values, max_ram), "SIZE",
-     "memory: a limit to draw, such as that of the run", CLI_POSITIVE, 0},
-    {"output", OUTPUT, CLI_TEXT, CLI_ROW(plot_values, output), "FILE",
-     "the picture: .svg, .png or .pdf; .csv: its numbers", 0, 'o'},
-    {"csv", OUTPUT, CLI_TEXT, CLI_ROW(plot_values, csv), "FILE",
-     "the numbers that are drawn, as well", 0, 0},
-    {"force", OUTPUT, CLI_FLAG, CLI_ROW(plot_values, is_forced), NULL, "replace existing outputs",
-     0, 'f'},
-    CLI_COMMON_ROWS(plot_values),
+    {"KIND", INPUT, CLI_OPERAND, FIELD(kind), "profiles|weights|error|memory|sweep",
+     .help = "profiles, weights or error of SNAPSHOTS; or memory\nor sweep of the file that stands "
+             "there"},
+    CLI_INCLUDE(cli_series_rows, FIELD(plan)),
+    CLI_INCLUDE(cli_average_rows, FIELD(plan)),
+    CLI_INCLUDE(cli_solve_rows, FIELD(plan)),
+    {"maximize", NUMBERS, CLI_FLAG, FIELD(maximizes),
+     .help = "sweep: the highest score is the best (default: the\nlowest)"},
+    {"max-ram", RESOURCES, CLI_SIZE, FIELD(max_ram), "SIZE",
+     .help = "memory: a limit to draw, such as that of the run", .flags = CLI_POSITIVE},
+    {"output", OUTPUT, CLI_TEXT, FIELD(output), "FILE",
+     .help = "the picture: .svg, .png or .pdf; .csv: its numbers", .letter = 'o'},
+    {"csv", OUTPUT, CLI_TEXT, FIELD(csv), "FILE", .help = "the numbers that are drawn, as well"},
+    {"force", OUTPUT, CLI_FLAG, FIELD(is_forced), .help = "replace existing outputs",
+     .letter = 'f'},
+    CLI_INCLUDE(cli_common_rows, 0),
     {0},
 };
 

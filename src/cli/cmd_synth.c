@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cmd_synth.c - make averaged checkpoints. */
-#include <string.h>
-
+/* cmd_synth.c - makes averaged checkpoints. */
 #include "cli.h"
-#include "device_report.h"
-#include "memory_report.h"
 #include "phema/json.h"
 #include "phema/sink.h"
 #include "phema/writer.h"
 #include "print_summary.h"
-#include "rule_report.h"
 #include "run_options.h"
+#include "synth_report.h"
 #include "up_to_date.h"
 
 /* "2/8" */
@@ -37,9 +33,9 @@ static enum phema_status read_part(uint64_t *part, uint64_t *n_parts, const char
     return PHEMA_OK;
 }
 
-static void put_line(struct phema_strbuf *out, const char *path)
+static void write_line(struct phema_strbuf *out, const char *path)
 {
-    cli_put_path(out, path);
+    cli_write_path(out, path);
     phema_strbuf_puts(out, "\n");
 }
 
@@ -49,7 +45,7 @@ static void write_paths(struct phema_strbuf *out, const struct cli_synth_values 
 {
     if (!given->common.is_json) {
         for (size_t j = 0; j < outputs->m && !result->n_parts; j++) /* a part publishes nothing */
-            put_line(out, outputs->items[j].path);
+            write_line(out, outputs->items[j].path);
         return;
     }
     struct phema_json_out json = {.text = out, .is_pretty = true};
@@ -70,7 +66,7 @@ static void write_paths(struct phema_strbuf *out, const struct cli_synth_values 
         phema_json_out_number(&json, "norm1", target->solution.norm1);
         phema_json_out_number(&json, "norm2", target->solution.norm2);
         report_prediction_json(&json, &target->solution.predicted);
-        rule_report_json(&json, plan, target, false);
+        report_rules_json(&json, plan, target, false);
         phema_json_out_close(&json, '}');
     }
     phema_json_out_close(&json, ']');
@@ -100,7 +96,7 @@ static enum phema_status execute(const struct cli_synth_values *given,
     prepared->options.report = progress_report;
     prepared->options.context = &progress;
     struct phema_synth_result result = {0};
-    bool is_any = prepared->outputs.m > 0; /* that is not up to date */
+    bool is_any = prepared->outputs.m > 0; /* otherwise every output is up to date */
     enum phema_status status = PHEMA_OK;
     if (is_any)
         status =
@@ -112,7 +108,7 @@ static enum phema_status execute(const struct cli_synth_values *given,
     if (is_any)
         report_synth(&given->common, prepared->plan, &prepared->outputs, &result);
     if (is_any)
-        device_report(&given->common, &result.device, given->run.device != NULL);
+        report_device(&given->common, &result.device, given->run.device != NULL);
     struct phema_strbuf text = {0};
     write_paths(&text, given, prepared->plan, &prepared->outputs, &result);
     status = given->common.is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
@@ -120,62 +116,72 @@ static enum phema_status execute(const struct cli_synth_values *given,
     return status;
 }
 
+static enum phema_status prepare(struct cli_prepared *prepared, struct memory_report *memory,
+                                 const struct cli_synth_values *given, struct phema_error *err)
+{
+    const struct cli_run_values *run = &given->run;
+    bool is_conversion = run->plan.options.is_conversion;
+    enum phema_status status = cli_prepare_plan(prepared, &given->common, run, memory->ledger, err);
+    if (status)
+        return status;
+    struct phema_series *series = prepared->plan->series;
+    if (!is_conversion)
+        status = phema_series_identify(series, err);
+    if (!status)
+        status = cli_prepare_outputs(prepared, &given->common, run, run->outputs.out, err);
+    if (!status && given->profile_memory)
+        status = sink_claim_names(prepared->plan, &prepared->outputs, run->synth.part,
+                                  run->synth.n_parts, err);
+    if (!status)
+        status = memory_report_claim(memory, series->claims, err);
+    if (!status && (given->skips_existing || (run->synth.resumes && !is_conversion)))
+        status = cli_skip_existing(prepared, run, given->common.verb, given->common.is_quiet, err);
+    return status;
+}
+
 static enum phema_status run(void *values, struct phema_error *err)
 {
-    const struct cli_synth_values *given = values;
-    uint64_t part = 0, n_parts = 0;
+    struct cli_synth_values *given = values;
+    struct phema_synth_options *options = &given->run.synth;
     struct memory_report memory;
-    enum phema_status status = read_part(&part, &n_parts, given->part, err);
+    enum phema_status status = read_part(&options->part, &options->n_parts, given->part, err);
     if (!status)
         status = memory_report_begin(&memory, &given->common, given->profile_memory,
-                                     given->run.is_forced, err);
+                                     options->replaces, err);
     if (status)
         return status;
     struct cli_prepared prepared;
-    status = cli_prepare_plan(&prepared, &given->common, &given->run, memory.ledger, err);
-    if (!status && !given->run.is_conversion)
-        status = phema_series_identify(prepared.plan->series, err);
-    if (!status)
-        status = cli_prepare_outputs(&prepared, &given->common, &given->run, given->run.out, err);
-    prepared.options.part = part;
-    prepared.options.n_parts = n_parts;
-    prepared.options.verifies = given->verifies;
-    prepared.options.refuses_nan = given->nan && strcmp(given->nan, "error") == 0;
-    prepared.options.resumes = given->resumes;
-    if (!status && given->profile_memory)
-        status = sink_claim_names(prepared.plan, &prepared.outputs, part, n_parts, err);
-    if (!status)
-        status = memory_report_claim(&memory, prepared.plan->series->claims, err);
-    if (!status && (given->skips_existing || (given->resumes && !given->run.is_conversion)))
-        status = cli_skip_existing(&prepared, given, err);
+    status = prepare(&prepared, &memory, given, err);
     if (!status)
         status = execute(given, &prepared, err);
     cli_prepared_clear(&prepared);
     return memory_report_end(&memory, &given->common, status, err);
 }
 
+#define FIELD(member) offsetof(struct cli_synth_values, member)
+
 static const struct cli_opt rows[] = {
-    CLI_RUN_ROWS(cli_synth_values, 0),
-    {"part", OUTPUT, CLI_TEXT, CLI_ROW(cli_synth_values, part), "I/N",
-     "write part I of N only; join publishes OUT when\nall N processes are done", 0, 0},
-    {"skip-existing", OUTPUT, CLI_FLAG, CLI_ROW(cli_synth_values, skips_existing), NULL,
-     "leave outputs alone that are there and were made\nof the same snapshots in the same way", 0,
-     0},
-    {"resume", OUTPUT, CLI_FLAG, CLI_ROW(cli_synth_values, resumes), NULL,
-     "go on where an ended run with this option was; and\nwhatever ends this one, what is done "
-     "stays",
-     0, 0},
-    {"nan", OUTPUT, CLI_CHOICE, CLI_ROW(cli_synth_values, nan), "error|keep",
-     "averages that are NaN or infinite, since elements\nof snapshots are (default keep: counted "
-     "and said)",
-     0, 0},
-    {"verify", OUTPUT, CLI_FLAG, CLI_ROW(cli_synth_values, verifies), NULL,
-     "read outputs back before they get their names", 0, 0},
-    {"profile-memory", RESOURCES, CLI_TEXT, CLI_ROW(cli_synth_values, profile_memory), "FILE",
-     "write what each stage holds, as JSON lines (-v\nprints it as a table)", 0, 0},
-    {"progress", MESSAGES, CLI_CHOICE, CLI_ROW(cli_synth_values, common.progress),
-     "auto|bar|plain|json|none", "how progress is shown", 0, 0},
-    CLI_COMMON_ROWS(cli_synth_values),
+    CLI_INCLUDE(cli_run_rows, FIELD(run)),
+    CLI_INCLUDE(cli_out_rows, FIELD(run)),
+    CLI_INCLUDE(cli_make_rows, FIELD(run)),
+    {"part", OUTPUT, CLI_TEXT, FIELD(part), "I/N",
+     .help = "write part I of N only; join publishes OUT when\nall N processes are done"},
+    {"skip-existing", OUTPUT, CLI_FLAG, FIELD(skips_existing),
+     .help =
+         "leave outputs alone that are there and were made\nof the same snapshots in the same way"},
+    {"resume", OUTPUT, CLI_FLAG, FIELD(run.synth.resumes),
+     .help = "go on where an ended run with this option was; and\nwhatever ends this one, what is "
+             "done stays"},
+    {"nan", OUTPUT, CLI_EITHER, FIELD(run.synth.refuses_nan), "error|keep",
+     .help = "averages that are NaN or infinite, since elements\nof snapshots are (default keep: "
+             "counted and said)",
+     .flags = CLI_NEGATED},
+    {"verify", OUTPUT, CLI_FLAG, FIELD(run.synth.verifies),
+     .help = "read outputs back before they get their names"},
+    {"profile-memory", RESOURCES, CLI_TEXT, FIELD(profile_memory), "FILE",
+     .help = "write what each stage holds, as JSON lines (-v\nprints it as a table)"},
+    CLI_INCLUDE(cli_progress_rows, 0),
+    CLI_INCLUDE(cli_common_rows, 0),
     {0},
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cmd_verify.c - a checkpoint that synth has made is recomputed from its provenance and compared.
- */
+/* cmd_verify.c - recomputes a checkpoint that synth has made from its provenance and compares
+ * them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,25 +12,27 @@
 #include "print_summary.h"
 #include "replay_options.h"
 
-/* So many tensors are named where people read, and so many snapshots. */
+/* The text names at most this many tensors and snapshots. */
 #define MAX_NAMED 10
 
 struct verify_values {
     struct cli_common common;
-    const char *out, *snapshots, *io;
-    struct cli_texts allow_global;
-    uint64_t threads, max_ram, sample;
+    struct phema_synth_options options; /* io, max_ram_bytes, sample */
+    struct phema_checkpoint_options checkpoint;
+    const char *out, *snapshots;
+    uint64_t threads;
 };
 
 struct verifying {
     const struct verify_values *given;
     struct phema_provenance *recorded;
-    struct cli_synth_values *again;
+    struct cli_synth_values *replayed;
     struct cli_prepared prepared;
-    char *moved; /* SNAPSHOTS beside OUT */
+    char *moved; /* SNAPSHOTS next to OUT */
     bool are_weights_same;
     struct phema_verification found;
-    size_t *changed; /* [n_changed] snapshots whose data are not those that were read for OUT */
+    size_t *changed; /* [n_changed] snapshots whose data differ from the data that OUT was made
+                      * of */
     size_t n_changed;
 };
 
@@ -41,11 +43,11 @@ static bool exists(const char *snapshots)
     return access(snapshots + (*snapshots == '@'), F_OK) == 0;
 }
 
-/* As the command has it, or the same from where the output is. */
+/* Looks for SNAPSHOTS as in the command, then relative to the directory of the output. */
 static enum phema_status find_snapshots(struct verifying *verifying, struct phema_error *err)
 {
     const struct verify_values *given = verifying->given;
-    const char **snapshots = &verifying->again->run.series.snapshots;
+    const char **snapshots = &verifying->replayed->run.plan.options.series.snapshots;
     if (given->snapshots) {
         *snapshots = given->snapshots;
         return PHEMA_OK;
@@ -75,32 +77,32 @@ static enum phema_status find_snapshots(struct verifying *verifying, struct phem
 static enum phema_status read_record(struct verifying *verifying, struct phema_error *err)
 {
     const struct verify_values *given = verifying->given;
-    const struct phema_checkpoint_options options = {.allow_globals = given->allow_global.items,
-                                                     .n_allow_globals = given->allow_global.n};
     enum phema_status status =
-        phema_provenance_open(&verifying->recorded, given->out, &options, err);
+        phema_provenance_open(&verifying->recorded, given->out, &given->checkpoint, err);
     if (status)
         return status;
-    status = cli_again_read(&verifying->again, verifying->recorded->command, given->out, err);
+    status = cli_replay_read(&verifying->replayed, &cli_synth, verifying->recorded->command,
+                             given->out, err);
     if (status)
         return phema_fail_in(err, status, "%s: provenance", given->out);
-    struct cli_synth_values *again = verifying->again;
-    again->common.is_quiet = !given->common.is_verbose || !given->snapshots; /* see hide_contents */
-    again->run.threads = given->threads;
-    again->run.max_ram = given->max_ram;
-    again->run.io = given->io;
-    /* of a few tiles it cannot be said */
-    bool are_hashed = verifying->recorded->inputs[0].has_data_sum && !given->sample;
-    again->run.input_hash = are_hashed ? "full" : "sampled";
-    /* the bits are those of the processor, but for sums of cuBLAS, which only it makes again */
-    bool is_by_blas = again->run.gpu_sums && strcmp(again->run.gpu_sums, "cublas") == 0;
-    again->run.device = is_by_blas ? "cuda" : "cpu";
-    again->run.accumulate = verifying->recorded->accumulator;
-    again->run.series.allow_global = given->allow_global;
+    struct cli_run_values *run = &verifying->replayed->run;
+    verifying->replayed->common.is_quiet =
+        !given->common.is_verbose || !given->snapshots; /* see hide_contents */
+    run->threads = given->threads;
+    run->synth.max_ram_bytes = given->options.max_ram_bytes;
+    run->synth.io = given->options.io;
+    run->synth.sample = given->options.sample;
+    /* a few tiles do not cover all the data */
+    run->outputs.hashes_inputs =
+        verifying->recorded->inputs[0].has_data_sum && !given->options.sample;
+    /* the bits are those of the processor, except for sums of cuBLAS, which only cuBLAS repeats */
+    run->device = run->synth.device.uses_blas ? "cuda" : "cpu";
+    run->accumulate = (unsigned)cli_find_choice(CLI_PRECISIONS, verifying->recorded->accumulator);
+    run->plan.options.series.checkpoint = given->checkpoint;
     return find_snapshots(verifying, err);
 }
 
-/* Whether a message begins with what SNAPSHOTS names, or with a file in it. */
+/* True when a message begins with the path of SNAPSHOTS or of a file in it. */
 static bool is_about(const char *message, const char *snapshots)
 {
     const char *path = snapshots + (*snapshots == '@');
@@ -110,7 +112,7 @@ static bool is_about(const char *message, const char *snapshots)
     return strncmp(message, path, size) == 0 && (message[size] == ':' || message[size] == '/');
 }
 
-/* The first place of a message that is a path, and no line of a file. */
+/* Finds the first path in a message; line numbers are skipped. */
 static void find_place(struct phema_name_buffer *place, const char *message)
 {
     for (int i = 0; i < 3; i++) { /* "--profile: 'table:FILE': FILE: ..." */
@@ -127,10 +129,9 @@ static void find_place(struct phema_name_buffer *place, const char *message)
     }
 }
 
-/* A provenance may come from anyone, and may name any file: a list, a manifest, weights, a table,
- * all of which are quoted where they are not what they should be. So of what goes wrong while the
- * command is carried out again no more is said than where. Of a file that the user has named with
- * --snapshots all is said. */
+/* A provenance may come from anyone and may name any file: a list, a manifest, weights, a table.
+ * Error messages quote such files where they are malformed. So only the path is shown when the
+ * recorded command fails. Files that the user has named with --snapshots are quoted. */
 static enum phema_status hide_contents(const struct verify_values *given, enum phema_status status,
                                        struct phema_error *err)
 {
@@ -153,8 +154,7 @@ static enum phema_status hide_contents(const struct verify_values *given, enum p
                       given->out, place.text, kinds[status]);
 }
 
-/* PHEMA_NO is that of the weights, which are the user's to know: what follows is done with those
- * recorded. */
+/* Weights that differ are only reported: the comparison continues with those that are recorded. */
 static enum phema_status check_weights(struct verifying *verifying, size_t target,
                                        struct phema_error *err)
 {
@@ -171,13 +171,13 @@ static enum phema_status check_weights(struct verifying *verifying, size_t targe
 
 static enum phema_status make_plan(struct verifying *verifying, struct phema_error *err)
 {
-    struct cli_synth_values *again = verifying->again;
+    struct cli_synth_values *replayed = verifying->replayed;
     struct cli_prepared *prepared = &verifying->prepared;
     const struct phema_provenance *recorded = verifying->recorded;
-    enum phema_status status = cli_prepare_plan(prepared, &again->common, &again->run, NULL, err);
+    enum phema_status status =
+        cli_prepare_plan(prepared, &replayed->common, &replayed->run, NULL, err);
     if (status)
         return hide_contents(verifying->given, status, err);
-    prepared->options.sample = verifying->given->sample;
     size_t target = phema_provenance_find_target(recorded, prepared->plan);
     if (target == SIZE_MAX)
         return phema_fail(err, PHEMA_ERR_INPUTS,
@@ -198,7 +198,8 @@ static enum phema_status make_plan(struct verifying *verifying, struct phema_err
     status = check_weights(verifying, target, err);
     if (status)
         return status;
-    status = cli_prepare_outputs(prepared, &again->common, &again->run, again->run.out, err);
+    status = cli_prepare_outputs(prepared, &replayed->common, &replayed->run,
+                                 replayed->run.outputs.out, err);
     return status ? hide_contents(verifying->given, status, err) : PHEMA_OK;
 }
 
@@ -300,7 +301,7 @@ static enum phema_status find_changed(struct verifying *verifying, struct phema_
     return PHEMA_OK;
 }
 
-/* As where the first look at a snapshot shows it. */
+/* The same message as when a snapshot is found changed on opening. */
 static enum phema_status fail_changed(const struct verifying *verifying, struct phema_error *err)
 {
     const char *first = verifying->recorded->inputs[verifying->changed[0]].file;
@@ -328,7 +329,7 @@ static enum phema_status execute(struct verifying *verifying, struct phema_error
     progress_finish(&progress);
     prepared->options.context = NULL;
     if (status && !verifying->recorded->inputs[0].digest && !verifying->given->snapshots)
-        return hide_contents(verifying->given, status, err); /* they may be anyone's snapshots */
+        return hide_contents(verifying->given, status, err); /* their contents must not be shown */
     if (status == PHEMA_NO)
         return phema_fail_in(err, status, "%s", verifying->given->out);
     if (!status)
@@ -358,29 +359,30 @@ static enum phema_status run(void *values, struct phema_error *err)
     phema_verification_clear(&verifying.found);
     free(verifying.changed);
     cli_prepared_clear(&verifying.prepared);
-    cli_again_free(verifying.again);
+    cli_replay_free(verifying.replayed);
     phema_provenance_close(verifying.recorded);
     free(verifying.moved);
     return status;
 }
 
+#define FIELD(member) offsetof(struct verify_values, member)
+
 static const struct cli_opt rows[] = {
-    {"OUT", INPUT, CLI_OPERAND, CLI_ROW(verify_values, out), NULL,
-     "what synth has made: a file, or a directory of\nshards", 0, 0},
-    {"snapshots", INPUT, CLI_TEXT, CLI_ROW(verify_values, snapshots), "FILE|DIR",
-     "the snapshots, where they have moved: directory,\nmanifest (*.json) or @list.txt", 0, 0},
-    CLI_PICKLE_ROWS(verify_values, allow_global),
-    {"sample", NUMBERS, CLI_COUNT, CLI_ROW(verify_values, sample), "N",
-     "compare N tiles only, evenly over all of them", CLI_POSITIVE, 0},
-    {"threads", RESOURCES, CLI_COUNT, CLI_ROW(verify_values, threads), "N",
-     "default: the processors this process may use", CLI_POSITIVE, 'j'},
-    {"io", RESOURCES, CLI_CHOICE, CLI_ROW(verify_values, io), "auto|mmap|read|direct",
-     "how snapshots are read, as in synth", 0, 0},
-    {"max-ram", RESOURCES, CLI_SIZE, CLI_ROW(verify_values, max_ram), "SIZE",
-     "anonymous memory this process may have", CLI_POSITIVE, 0},
-    {"progress", MESSAGES, CLI_CHOICE, CLI_ROW(verify_values, common.progress),
-     "auto|bar|plain|json|none", "how progress is shown", 0, 0},
-    CLI_COMMON_ROWS(verify_values),
+    {"OUT", INPUT, CLI_OPERAND, FIELD(out),
+     .help = "what synth has made: a file, or a directory of\nshards"},
+    {"snapshots", INPUT, CLI_TEXT, FIELD(snapshots), "FILE|DIR",
+     .help = "the snapshots, where they have moved: directory,\nmanifest (*.json) or @list.txt"},
+    CLI_INCLUDE(cli_pickle_rows, FIELD(checkpoint)),
+    {"sample", NUMBERS, CLI_COUNT, FIELD(options.sample), "N",
+     .help = "compare N tiles only, evenly over all of them", .flags = CLI_POSITIVE},
+    {"threads", RESOURCES, CLI_COUNT, FIELD(threads), "N",
+     .help = "default: the processors this process may use", .flags = CLI_POSITIVE, .letter = 'j'},
+    {"io", RESOURCES, CLI_CHOICE, FIELD(options.io), "auto|mmap|read|direct",
+     .help = "how snapshots are read, as in synth"},
+    {"max-ram", RESOURCES, CLI_SIZE, FIELD(options.max_ram_bytes), "SIZE",
+     .help = "anonymous memory this process may have", .flags = CLI_POSITIVE},
+    CLI_INCLUDE(cli_progress_rows, 0),
+    CLI_INCLUDE(cli_common_rows, 0),
     {0},
 };
 

@@ -1,28 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cmd_weights.c - the weights and how good they are, and what could be
- * deleted; of tensors a few elements are looked at. */
-#include "advice_report.h"
+/* cmd_weights.c - prints the weights, how good they are, and which snapshots could be deleted. Only
+ * a sample of each tensor is read. */
 #include "cli.h"
 #include "print_summary.h"
 #include "series_options.h"
 
 struct weights_values {
     struct cli_common common;
-    struct cli_series_values series;
-    struct cli_target_values target;
+    struct cli_plan_values plan;
     bool is_advice;
 };
 
-/* What is asked for, on stdout. */
+/* The result, on stdout. */
 static enum phema_status print_plan(const struct weights_values *given,
                                     const struct phema_plan *plan,
                                     const struct phema_plan_advice *advice, struct phema_error *err)
 {
     struct phema_strbuf text = {0};
     if (given->common.is_json)
-        report_weights_json(&text, plan, advice, given->target.max_error);
+        report_weights_json(&text, plan, advice, given->plan.max_error);
     else if (advice)
-        advice_report_list(&text, plan, advice);
+        report_advice_list(&text, plan, advice);
     else
         report_weights_table(&text, plan);
     enum phema_status status = cli_print(&text, err);
@@ -34,10 +32,10 @@ static enum phema_status print_advice(const struct weights_values *given,
                                       const struct phema_plan *plan, struct phema_error *err)
 {
     struct phema_plan_advice advice;
-    enum phema_status status = phema_plan_advise(&advice, plan, given->target.max_error, err);
+    enum phema_status status = phema_plan_advise(&advice, plan, given->plan.max_error, err);
     if (status)
         return status;
-    advice_report(&given->common, plan, &advice, given->target.max_error);
+    report_advice(&given->common, plan, &advice, given->plan.max_error);
     status = print_plan(given, plan, &advice, err);
     phema_plan_advice_clear(&advice);
     return status;
@@ -47,8 +45,7 @@ static enum phema_status run(void *values, struct phema_error *err)
 {
     const struct weights_values *given = values;
     struct phema_plan_options options;
-    enum phema_status status =
-        cli_plan_options(&options, &given->common, &given->series, &given->target, err);
+    enum phema_status status = cli_plan_options(&options, &given->common, &given->plan, err);
     if (status)
         return status;
     options.series.needs_no_tensors = true;
@@ -57,21 +54,24 @@ static enum phema_status run(void *values, struct phema_error *err)
     if (status)
         return status;
     report_series(&given->common, plan->series);
-    report_plan(&given->common, plan, PHEMA_F64, true); /* nothing is written: no rounding of it */
+    report_plan(&given->common, plan, PHEMA_F64, true); /* nothing is written, so that no dtype
+                                                         * rounds the result */
     status = given->is_advice ? print_advice(given, plan, err) : print_plan(given, plan, NULL, err);
     if (!status)
-        status = cli_check_error(plan, given->target.max_error, err);
+        status = cli_check_error(plan, given->plan.max_error, err);
     phema_plan_free(plan);
     return status;
 }
 
+#define FIELD(member) offsetof(struct weights_values, member)
+
 static const struct cli_opt rows[] = {
-    CLI_SERIES_ROWS(weights_values, ),
-    CLI_TARGET_ROWS(weights_values, ),
-    {"advise", TARGET, CLI_FLAG, CLI_ROW(weights_values, is_advice), NULL,
-     "which snapshots could be deleted, and how often to\nsave, for --max-error in all targets", 0,
-     0},
-    CLI_COMMON_ROWS(weights_values),
+    CLI_INCLUDE(cli_series_rows, FIELD(plan)),
+    CLI_INCLUDE(cli_target_rows, FIELD(plan)),
+    {"advise", TARGET, CLI_FLAG, FIELD(is_advice),
+     .help = "which snapshots could be deleted, and how often to\nsave, for --max-error in all "
+             "targets"},
+    CLI_INCLUDE(cli_common_rows, 0),
     {0},
 };
 

@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* completions.c - scripts for bash, zsh and fish. What a value may be is read off its placeholder
- * in the table: lower-case words between bars are offered as they are, FILE and DIR stand for names
- * of files, all else is the user's to know. */
+/* completions.c - scripts for bash, zsh and fish. The placeholder of a value in the table tells
+ * which words are offered. Lower-case words between bars are offered as they are; FILE and DIR
+ * complete file names; other values are not completed. */
 #include "completions.h"
 
 #include <string.h>
 
-#include "cli.h"
-
-static bool is_operand(const struct cli_opt *option)
-{
-    return option->kind == CLI_OPERAND || option->kind == CLI_OPERANDS;
-}
-
 static bool takes_value(const struct cli_opt *option)
 {
-    return option->kind != CLI_FLAG && !is_operand(option);
+    return option->kind != CLI_FLAG && !cli_is_operand(option);
 }
 
 static bool is_repeatable(const struct cli_opt *option)
@@ -41,8 +34,8 @@ static bool is_word(struct phema_span part)
     return part.size > 0;
 }
 
-/* The words that are offered, with spaces between; false where there are none. */
-static bool put_words(struct phema_strbuf *out, const struct cli_opt *option)
+/* Writes the words that are offered, separated by spaces; false when there are no words. */
+static bool write_words(struct phema_strbuf *out, const struct cli_opt *option)
 {
     bool is_any = false;
     for (const char *at = option->value; at;) {
@@ -60,14 +53,14 @@ static bool put_words(struct phema_strbuf *out, const struct cli_opt *option)
 static bool has_words(const struct cli_opt *option)
 {
     struct phema_strbuf unused = {0};
-    bool is_any = put_words(&unused, option);
+    bool is_any = write_words(&unused, option);
     phema_strbuf_clear(&unused);
     return is_any;
 }
 
 static bool is_file(const struct cli_opt *option)
 {
-    if (is_operand(option))
+    if (cli_is_operand(option))
         return !has_words(option);
     for (const char *at = option->value; at;) {
         struct phema_span part = next_part(&at);
@@ -78,8 +71,9 @@ static bool is_file(const struct cli_opt *option)
     return false;
 }
 
-/* Help on one line, for within single quotes; escaped: what takes a backslash before it. */
-static void put_help(struct phema_strbuf *out, const char *help, const char *escaped)
+/* Writes help on one line, for use within single quotes. escaped: characters that need a
+ * backslash. */
+static void write_help(struct phema_strbuf *out, const char *help, const char *escaped)
 {
     for (const char *at = help; *at; at++) {
         if (*at == '\n') {
@@ -94,10 +88,10 @@ static void put_help(struct phema_strbuf *out, const char *help, const char *esc
     }
 }
 
-static void put_verbs(struct phema_strbuf *out)
+static void write_verbs(struct phema_strbuf *out, const struct cli_verb *const *verbs)
 {
-    for (size_t i = 0; cli_verbs[i]; i++)
-        phema_strbuf_printf(out, "%s%s", i ? " " : "", cli_verbs[i]->name);
+    for (size_t i = 0; verbs[i]; i++)
+        phema_strbuf_printf(out, "%s%s", i ? " " : "", verbs[i]->name);
 }
 
 /* ---- bash ---- */
@@ -153,11 +147,12 @@ static const char bash_tail[] =
     "}\n"
     "complete -F _posthoc_ema posthoc-ema\n";
 
-static void put_bash_names(struct phema_strbuf *out, const struct cli_verb *verb, bool are_valued)
+static void write_bash_names(struct phema_strbuf *out, const struct cli_opt *options,
+                             bool are_valued)
 {
     const char *before = "";
-    for (const struct cli_opt *o = verb->options; o->name; o++) {
-        if (is_operand(o) || takes_value(o) != are_valued)
+    for (const struct cli_opt *o = options; o->name; o++) {
+        if (cli_is_operand(o) || takes_value(o) != are_valued)
             continue;
         phema_strbuf_printf(out, "%s--%s", before, o->name);
         before = " ";
@@ -166,11 +161,11 @@ static void put_bash_names(struct phema_strbuf *out, const struct cli_verb *verb
     }
 }
 
-static void put_bash_operands(struct phema_strbuf *out, const struct cli_verb *verb)
+static void write_bash_operands(struct phema_strbuf *out, const struct cli_opt *options)
 {
     const char *before = "";
-    for (const struct cli_opt *o = verb->options; o->name; o++) {
-        if (!is_operand(o))
+    for (const struct cli_opt *o = options; o->name; o++) {
+        if (!cli_is_operand(o))
             continue;
         phema_strbuf_printf(out, "%s%s%s", before, has_words(o) ? o->value : "FILE",
                             is_repeatable(o) ? " ..." : "");
@@ -178,16 +173,18 @@ static void put_bash_operands(struct phema_strbuf *out, const struct cli_verb *v
     }
 }
 
-static void put_bash_verb(struct phema_strbuf *out, const struct cli_verb *verb)
+static void write_bash_verb(struct phema_strbuf *out, const struct cli_verb *verb)
 {
+    struct cli_options options;
+    cli_list_options(&options, verb);
     phema_strbuf_printf(out, "    %s)\n        flags='", verb->name);
-    put_bash_names(out, verb, false);
+    write_bash_names(out, options.items, false);
     phema_strbuf_puts(out, "'\n        valued='");
-    put_bash_names(out, verb, true);
+    write_bash_names(out, options.items, true);
     phema_strbuf_puts(out, "'\n        operands='");
-    put_bash_operands(out, verb);
+    write_bash_operands(out, options.items);
     phema_strbuf_puts(out, "'\n        case $option in\n");
-    for (const struct cli_opt *o = verb->options; o->name; o++) {
+    for (const struct cli_opt *o = options.items; o->name; o++) {
         if (!takes_value(o) || (!has_words(o) && !is_file(o)))
             continue;
         phema_strbuf_printf(out, "        --%s", o->name);
@@ -198,7 +195,7 @@ static void put_bash_verb(struct phema_strbuf *out, const struct cli_verb *verb)
             phema_strbuf_puts(out, "files=1");
         } else {
             phema_strbuf_puts(out, "words='");
-            (void)put_words(out, o);
+            (void)write_words(out, o);
             phema_strbuf_puts(out, "'");
         }
         phema_strbuf_puts(out, " ;;\n");
@@ -206,18 +203,18 @@ static void put_bash_verb(struct phema_strbuf *out, const struct cli_verb *verb)
     phema_strbuf_puts(out, "        esac\n        ;;\n");
 }
 
-static void write_bash(struct phema_strbuf *out)
+static void write_bash(struct phema_strbuf *out, const struct cli_verb *const *verbs)
 {
     phema_strbuf_puts(out, bash_head);
     phema_strbuf_puts(out, "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        words='");
-    put_verbs(out);
+    write_verbs(out, verbs);
     phema_strbuf_puts(out, " help'\n        [[ $cur == -* ]] && words='--help --version'\n    fi\n"
                            "    case $verb in\n");
-    for (size_t i = 0; cli_verbs[i]; i++)
-        put_bash_verb(out, cli_verbs[i]);
+    for (size_t i = 0; verbs[i]; i++)
+        write_bash_verb(out, verbs[i]);
     phema_strbuf_puts(out, "    help)\n        valued='--completions'\n        operands='");
-    for (size_t i = 0; cli_verbs[i]; i++)
-        phema_strbuf_printf(out, "%s%s", i ? "|" : "", cli_verbs[i]->name);
+    for (size_t i = 0; verbs[i]; i++)
+        phema_strbuf_printf(out, "%s%s", i ? "|" : "", verbs[i]->name);
     phema_strbuf_puts(out, "'\n        [ \"$option\" = --completions ] && words='bash zsh fish'\n"
                            "        ;;\n    esac\n");
     phema_strbuf_puts(out, bash_tail);
@@ -263,20 +260,20 @@ static const char zsh_end[] = ")'\n"
                               "    compdef _posthoc_ema posthoc-ema\n"
                               "fi\n";
 
-static void put_zsh_value(struct phema_strbuf *out, const struct cli_opt *option)
+static void write_zsh_value(struct phema_strbuf *out, const struct cli_opt *option)
 {
     if (is_file(option)) {
         phema_strbuf_puts(out, "_files");
     } else if (has_words(option)) {
         phema_strbuf_puts(out, "(");
-        (void)put_words(out, option);
+        (void)write_words(out, option);
         phema_strbuf_puts(out, ")");
     } else {
         phema_strbuf_puts(out, " "); /* nothing to offer */
     }
 }
 
-static void put_zsh_option(struct phema_strbuf *out, const struct cli_opt *option)
+static void write_zsh_option(struct phema_strbuf *out, const struct cli_opt *option)
 {
     phema_strbuf_puts(out, " \\\n            ");
     if (is_repeatable(option))
@@ -289,24 +286,26 @@ static void put_zsh_option(struct phema_strbuf *out, const struct cli_opt *optio
                             option->name, equals);
     else
         phema_strbuf_printf(out, "'--%s%s[", option->name, equals);
-    put_help(out, option->help, "\\[]");
+    write_help(out, option->help, "\\[]");
     phema_strbuf_puts(out, "]");
     if (takes_value(option)) {
         phema_strbuf_puts(out, ":");
-        put_help(out, has_words(option) ? option->name : option->value, "\\:");
+        write_help(out, has_words(option) ? option->name : option->value, "\\:");
         phema_strbuf_puts(out, ":");
-        put_zsh_value(out, option);
+        write_zsh_value(out, option);
     }
     phema_strbuf_puts(out, "'");
 }
 
-static void put_zsh_verb(struct phema_strbuf *out, const struct cli_verb *verb)
+static void write_zsh_verb(struct phema_strbuf *out, const struct cli_verb *verb)
 {
+    struct cli_options options;
+    cli_list_options(&options, verb);
     phema_strbuf_printf(out, "    %s)\n        _arguments -s -S", verb->name);
     int n_operands = 0;
-    for (const struct cli_opt *o = verb->options; o->name; o++) {
-        if (!is_operand(o)) {
-            put_zsh_option(out, o);
+    for (const struct cli_opt *o = options.items; o->name; o++) {
+        if (!cli_is_operand(o)) {
+            write_zsh_option(out, o);
             continue;
         }
         phema_strbuf_puts(out, " \\\n            ");
@@ -314,27 +313,27 @@ static void put_zsh_verb(struct phema_strbuf *out, const struct cli_verb *verb)
             phema_strbuf_puts(out, "'*:");
         else
             phema_strbuf_printf(out, "'%d:", ++n_operands);
-        put_help(out, o->name, "\\:");
+        write_help(out, o->name, "\\:");
         phema_strbuf_puts(out, ":");
-        put_zsh_value(out, o);
+        write_zsh_value(out, o);
         phema_strbuf_puts(out, "'");
     }
     phema_strbuf_puts(out, "\n        ;;\n");
 }
 
-static void write_zsh(struct phema_strbuf *out)
+static void write_zsh(struct phema_strbuf *out, const struct cli_verb *const *verbs)
 {
     phema_strbuf_puts(out, zsh_head);
-    for (size_t i = 0; cli_verbs[i]; i++) {
-        phema_strbuf_printf(out, "        '%s:", cli_verbs[i]->name);
-        put_help(out, cli_verbs[i]->summary, "\\:");
+    for (size_t i = 0; verbs[i]; i++) {
+        phema_strbuf_printf(out, "        '%s:", verbs[i]->name);
+        write_help(out, verbs[i]->summary, "\\:");
         phema_strbuf_puts(out, "'\n");
     }
     phema_strbuf_puts(out, zsh_verbs);
-    for (size_t i = 0; cli_verbs[i]; i++)
-        put_zsh_verb(out, cli_verbs[i]);
+    for (size_t i = 0; verbs[i]; i++)
+        write_zsh_verb(out, verbs[i]);
     phema_strbuf_puts(out, zsh_tail);
-    put_verbs(out);
+    write_verbs(out, verbs);
     phema_strbuf_puts(out, zsh_end);
 }
 
@@ -361,21 +360,21 @@ static const char fish_head[] =
     "-d 'a script for this shell'\n"
     "complete -c posthoc-ema -n '__posthoc_ema_verb_is help' -a '";
 
-static void put_fish_begin(struct phema_strbuf *out, const struct cli_verb *verb)
+static void write_fish_begin(struct phema_strbuf *out, const struct cli_verb *verb)
 {
     phema_strbuf_printf(out, "complete -c posthoc-ema -n '__posthoc_ema_verb_is %s", verb->name);
 }
 
-/* begins_with_word: the first operand is one of some words, and this one is not it. */
-static void put_fish_operand(struct phema_strbuf *out, const struct cli_verb *verb,
-                             const struct cli_opt *option, bool begins_with_word)
+/* begins_with_word: the first operand is a word, and this operand comes after it. */
+static void write_fish_operand(struct phema_strbuf *out, const struct cli_verb *verb,
+                               const struct cli_opt *option, bool begins_with_word)
 {
-    put_fish_begin(out, verb);
+    write_fish_begin(out, verb);
     if (has_words(option)) {
         phema_strbuf_puts(out, "; and __posthoc_ema_at_first_word' -a '");
-        (void)put_words(out, option);
+        (void)write_words(out, option);
         phema_strbuf_puts(out, "' -d '");
-        put_help(out, option->name, "\\");
+        write_help(out, option->name, "\\");
         phema_strbuf_puts(out, "'\n");
     } else {
         phema_strbuf_printf(out, "%s' -F\n",
@@ -383,10 +382,10 @@ static void put_fish_operand(struct phema_strbuf *out, const struct cli_verb *ve
     }
 }
 
-static void put_fish_option(struct phema_strbuf *out, const struct cli_verb *verb,
-                            const struct cli_opt *option)
+static void write_fish_option(struct phema_strbuf *out, const struct cli_verb *verb,
+                              const struct cli_opt *option)
 {
-    put_fish_begin(out, verb);
+    write_fish_begin(out, verb);
     phema_strbuf_printf(out, "' -l %s", option->name);
     if (option->letter)
         phema_strbuf_printf(out, " -s %c", option->letter);
@@ -394,49 +393,51 @@ static void put_fish_option(struct phema_strbuf *out, const struct cli_verb *ver
         phema_strbuf_puts(out, " -r -F");
     } else if (has_words(option)) {
         phema_strbuf_puts(out, " -x -a '");
-        (void)put_words(out, option);
+        (void)write_words(out, option);
         phema_strbuf_puts(out, "'");
     } else if (takes_value(option)) {
         phema_strbuf_puts(out, " -x");
     }
     phema_strbuf_puts(out, " -d '");
-    put_help(out, option->help, "\\");
+    write_help(out, option->help, "\\");
     phema_strbuf_puts(out, "'\n");
 }
 
-static void write_fish(struct phema_strbuf *out)
+static void write_fish(struct phema_strbuf *out, const struct cli_verb *const *verbs)
 {
     phema_strbuf_puts(out, fish_head);
-    put_verbs(out);
+    write_verbs(out, verbs);
     phema_strbuf_puts(out, "'\n");
-    for (size_t i = 0; cli_verbs[i]; i++) {
+    for (size_t i = 0; verbs[i]; i++) {
         phema_strbuf_printf(out, "complete -c posthoc-ema -n __posthoc_ema_has_no_verb -a %s -d '",
-                            cli_verbs[i]->name);
-        put_help(out, cli_verbs[i]->summary, "\\");
+                            verbs[i]->name);
+        write_help(out, verbs[i]->summary, "\\");
         phema_strbuf_puts(out, "'\n");
         bool begins_with_word = false;
-        for (const struct cli_opt *o = cli_verbs[i]->options; o->name; o++) {
-            if (!is_operand(o)) {
-                put_fish_option(out, cli_verbs[i], o);
+        struct cli_options options;
+        cli_list_options(&options, verbs[i]);
+        for (const struct cli_opt *o = options.items; o->name; o++) {
+            if (!cli_is_operand(o)) {
+                write_fish_option(out, verbs[i], o);
                 continue;
             }
-            put_fish_operand(out, cli_verbs[i], o, begins_with_word);
+            write_fish_operand(out, verbs[i], o, begins_with_word);
             begins_with_word |= has_words(o);
         }
     }
 }
 
-PHEMA_FALLIBLE cli_write_completions(struct phema_strbuf *out, const char *shell,
-                                     struct phema_error *err)
+PHEMA_FALLIBLE cli_write_completions(struct phema_strbuf *out, const struct cli_verb *const *verbs,
+                                     const char *shell, struct phema_error *err)
 {
     static const struct {
         const char *name;
-        void (*write)(struct phema_strbuf *out);
+        void (*write)(struct phema_strbuf *out, const struct cli_verb *const *verbs);
     } shells[] = {{"bash", write_bash}, {"zsh", write_zsh}, {"fish", write_fish}};
     for (size_t i = 0; shell && i < ARRAY_LEN(shells); i++) {
         if (strcmp(shell, shells[i].name) != 0)
             continue;
-        shells[i].write(out);
+        shells[i].write(out, verbs);
         return PHEMA_OK;
     }
     if (!shell)

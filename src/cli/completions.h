@@ -1,12 +1,13 @@
-/* completions.h - what shells need to complete verbs, options and values: from the tables that help
- * is printed from. */
+/* completions.h - scripts for shells that complete verbs, options and values. They are written from
+ * the option tables that help is printed from. */
 #ifndef CLI_COMPLETIONS_H
 #define CLI_COMPLETIONS_H
 
 #include "options.h"
 
-/* shell: "bash", "zsh" or "fish"; NULL: nothing was given. PHEMA_ERR_USAGE for any other. */
-PHEMA_FALLIBLE cli_write_completions(struct phema_strbuf *out, const char *shell,
-                                     struct phema_error *err);
+/* verbs: ends with NULL. shell: "bash", "zsh" or "fish"; NULL: none was given.
+ * PHEMA_ERR_USAGE  for any other */
+PHEMA_FALLIBLE cli_write_completions(struct phema_strbuf *out, const struct cli_verb *const *verbs,
+                                     const char *shell, struct phema_error *err);
 
 #endif

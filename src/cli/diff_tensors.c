@@ -9,10 +9,10 @@
 
 #include "phema/accumulate.h"
 
-/* Elements at a time; even, since of F4 two are a byte. */
+/* Elements per chunk; even, because two F4 elements share a byte. */
 #define CHUNK_ELEMS ((size_t)16384)
 
-/* Pages behind the reader are let go in steps of this many chunks. */
+/* Pages that were read are released in steps of this many chunks. */
 #define RELEASE_CHUNKS 256
 
 struct side {
@@ -63,10 +63,10 @@ static void compare_numbers(struct phema_difference *out, const double *a, const
     long double sum_diff2 = 0, sum_b2 = 0;
     size_t last_unequal = SIZE_MAX;
     for (size_t i = 0; i < n * parts; i++) {
-        if (isfinite(b[i])) /* beside an infinity every other difference would vanish */
+        if (isfinite(b[i])) /* next to an infinity every other difference would vanish */
             sum_b2 += (long double)b[i] * (long double)b[i];
         if (a[i] == b[i] || (isnan(a[i]) && isnan(b[i])))
-            continue; /* also infinity beside infinity, whose difference is no number */
+            continue; /* also infinity and infinity, whose difference is NaN */
         double difference = fabs(a[i] - b[i]);
         out->n_unequal += i / parts != last_unequal;
         last_unequal = i / parts;
@@ -77,7 +77,7 @@ static void compare_numbers(struct phema_difference *out, const double *a, const
     out->sum_b2 += sum_b2;
 }
 
-/* Never 0 for what is not equal, though squares of tiny differences are. */
+/* Never 0 for unequal tensors, although squares of tiny differences are 0. */
 static double relative_l2(double max_abs, long double sum_diff2, long double sum_b2)
 {
     if (isnan(max_abs))
@@ -157,7 +157,7 @@ static void clear_side(struct side *side)
     free(side->values);
 }
 
-/* What stands beside what: the tensors of a, then those only in b. */
+/* Pairs the tensors: those of a in order, then those only in b. */
 static void pair_tensors(struct phema_comparison *out, const struct phema_checkpoint *a,
                          const struct phema_checkpoint *b)
 {
@@ -193,7 +193,8 @@ static int by_place_in_b(const void *left, const void *right)
                     (*(struct phema_difference *const *)right)->b);
 }
 
-/* In the order of a side that can only be decompressed forward, else as they are listed. */
+/* In file order when one side can only be decompressed forward, otherwise in the order of the
+ * listing. */
 static enum phema_status compare_pairs(struct phema_comparison *out, struct side *a, struct side *b,
                                        struct phema_error *err)
 {

@@ -1,6 +1,5 @@
-/* diff_tensors.h - two checkpoints, tensor by tensor.
- * Floats of any dtype are compared as numbers (F16 beside F32 is fine), everything else as bytes.
- */
+/* diff_tensors.h - compares two checkpoints tensor by tensor. Floats of any dtype are compared as
+ * numbers, also F16 with F32; other dtypes are compared as bytes. */
 #ifndef CLI_DIFF_TENSORS_H
 #define CLI_DIFF_TENSORS_H
 
@@ -10,7 +9,7 @@
 struct phema_difference {
     const struct phema_tensor *a, *b; /* b NULL: only in a; a NULL: only in b; else in both */
     bool is_comparable;               /* same shape, and both floating or same dtype */
-    bool is_equal;                    /* every element: equal numbers, NaN beside NaN counts */
+    bool is_equal;                    /* every element: equal numbers; NaN equals NaN */
     uint64_t n_unequal;               /* elements */
     double max_abs;                   /* largest |a - b|; NaN or infinite where one side is */
     double rel_l2;                    /* |a - b| / |b|; 0 when equal, infinite when only b is 0 */

@@ -9,7 +9,7 @@
 #include "options.h"
 #include "phema/number.h"
 
-/* More than anyone sweeps; a step that is too small must not fill the memory. */
+/* No sweep needs more; a step that is too small must not exhaust memory. */
 #define MAX_LIST ((size_t)100000)
 
 struct list {
@@ -42,8 +42,8 @@ static int decimals_of(const char *text)
     return point && !strpbrk(text, "eE") ? (int)strspn(point + 1, "0123456789") : 0;
 }
 
-/* The number of so many decimals that value was meant to be; value itself where none is that near,
- * as of numbers with an exponent, or with more digits than text has room for. */
+/* The nearest number with that many decimals; value itself where that is farther away than slack,
+ * as with exponents, or with more digits than text can hold. */
 static double nearest_decimal(double value, int decimals, double slack)
 {
     char text[64];
@@ -52,7 +52,7 @@ static double nearest_decimal(double value, int decimals, double slack)
     return decimals && fabs(nearest - value) <= slack ? nearest : value;
 }
 
-/* first, first + step, ... last, each the double that its decimal would have been read as. */
+/* Adds first, first + step, ... last, each the double that its decimal text would parse to. */
 static enum phema_status add_range(struct list *list, double first, double last, double step,
                                    int decimals, struct phema_error *err)
 {
@@ -66,7 +66,7 @@ static enum phema_status add_range(struct list *list, double first, double last,
     if (n > (double)MAX_LIST)
         return phema_fail(err, PHEMA_ERR_USAGE, "has more than %zu values", MAX_LIST);
     for (size_t i = 0; i <= (size_t)round(n); i++) {
-        /* of a step that is itself a difference of two numbers */
+        /* the step may itself be a difference of two numbers */
         double slack = 4 * DBL_EPSILON * (double)(i + 1) * (fabs(first) + fabs(step));
         double value = nearest_decimal(first + (double)i * step, decimals, slack);
         enum phema_status status = add(list, i ? value : first, err);
@@ -98,7 +98,7 @@ static enum phema_status add_colons(struct list *list, char *item, struct phema_
     return add_range(list, values[0], values[1], values[2], decimals, err);
 }
 
-/* EDM2's a,b,...,z: the step is that of the two before. */
+/* EDM2's a,b,...,z: the step is the difference of the two numbers before the dots. */
 static enum phema_status add_dots(struct list *list, const char *next, int decimals,
                                   struct phema_error *err)
 {
@@ -156,7 +156,7 @@ PHEMA_FALLIBLE cli_parse_reals(struct cli_reals *out, struct phema_arena *arena,
     if (!copy)
         return phema_fail_memory(err);
     enum phema_status status = parse_items(&list, copy, err);
-    if (status && strpbrk(text, ",:")) /* which item it is stands in the message */
+    if (status && strpbrk(text, ",:")) /* the message already names the item */
         (void)phema_fail_in(err, status, "'%s'", text);
     if (status)
         return status;

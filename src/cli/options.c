@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* options.c - from argv to a verb's struct, by its table. */
+/* options.c - parses argv into a verb's struct by its option table, and prints --help from it. */
 #include "options.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,8 @@
 
 struct parse {
     const struct cli_verb *verb;
+    const struct cli_opt *options; /* [n] of the verb, then a name of NULL */
+    bool *given;                   /* [n] */
     struct cli_common *common;
     char *values;
     const struct cli_opt *next_operand;
@@ -21,9 +24,31 @@ static void *field(const struct parse *parse, const struct cli_opt *option)
     return parse->values + option->offset;
 }
 
-static bool is_operand(const struct cli_opt *option)
+bool cli_is_operand(const struct cli_opt *option)
 {
     return option->kind == CLI_OPERAND || option->kind == CLI_OPERANDS;
+}
+
+static void add_rows(struct cli_options *out, const struct cli_opt *rows, size_t offset,
+                     unsigned flags)
+{
+    for (; rows->name; rows++) {
+        if (rows->kind == CLI_ROWS) {
+            add_rows(out, rows->rows, offset + rows->offset, flags | rows->flags);
+            continue;
+        }
+        assert(out->n < CLI_MAX_OPTIONS);
+        out->items[out->n] = *rows;
+        out->items[out->n].offset += offset;
+        out->items[out->n++].flags |= flags;
+    }
+}
+
+void cli_list_options(struct cli_options *out, const struct cli_verb *verb)
+{
+    out->n = 0;
+    add_rows(out, verb->options, 0, 0);
+    out->items[out->n] = (struct cli_opt){0};
 }
 
 /* ---- Words that are not known ---- */
@@ -34,7 +59,7 @@ static size_t least(size_t a, size_t b, size_t c)
     return smaller < c ? smaller : c;
 }
 
-/* Letters to insert, delete or change (Levenshtein); words of up to 31 letters. */
+/* Number of letters to insert, delete or change (Levenshtein); for words of up to 31 letters. */
 static size_t distance(const char *a, const char *b)
 {
     size_t row[32], n = strlen(b);
@@ -77,17 +102,17 @@ const char *cli_nearest(const char *word, const char *(*name)(const void *table,
     return best;
 }
 
-/* Operands have no dashes and are skipped: an impossible name stands for them. */
+/* Operands are no options: they get a name that no word is near to. */
 static const char *option_name(const void *table, size_t index)
 {
     const struct cli_opt *option = (const struct cli_opt *)table + index;
-    return option->name && is_operand(option) ? "<operand>" : option->name;
+    return option->name && cli_is_operand(option) ? "<operand>" : option->name;
 }
 
 static enum phema_status fail_unknown(const struct parse *parse, const char *argument,
                                       const char *name, struct phema_error *err)
 {
-    const char *nearest = cli_nearest(name, option_name, parse->verb->options);
+    const char *nearest = cli_nearest(name, option_name, parse->options);
     if (nearest)
         return phema_fail(err, PHEMA_ERR_USAGE, "%s: unknown option '%s'; did you mean '--%s'?",
                           parse->verb->name, argument, nearest);
@@ -97,44 +122,75 @@ static enum phema_status fail_unknown(const struct parse *parse, const char *arg
 
 /* ---- Values ---- */
 
-static bool is_choice(const char *choices, const char *text)
+size_t cli_find_choice(const char *choices, const char *text)
 {
-    size_t size = strlen(text);
-    for (const char *at = choices; at;) {
+    size_t size = strlen(text), index = 0;
+    for (const char *at = choices; at; index++) {
         const char *bar = strchr(at, '|');
         size_t length = bar ? (size_t)(bar - at) : strlen(at);
         if (length == size && memcmp(at, text, size) == 0)
-            return true;
+            return index;
         at = bar ? bar + 1 : NULL;
     }
-    return false;
+    return SIZE_MAX;
 }
 
-static enum phema_status add_text(struct cli_texts *texts, struct phema_arena *arena,
-                                  const char *text, struct phema_error *err)
+/* Lists may be members of the library's structs: they are copied in and out as bytes. */
+static enum phema_status add_text(void *list, struct phema_arena *arena, const char *text,
+                                  struct phema_error *err)
 {
+    struct cli_texts texts;
+    memcpy(&texts, list, sizeof(texts));
     /* grown by doubling: a power of two is full */
-    if ((texts->n & (texts->n - 1)) == 0) {
-        size_t capacity = texts->n ? 2 * texts->n : 1;
+    if ((texts.n & (texts.n - 1)) == 0) {
+        size_t capacity = texts.n ? 2 * texts.n : 1;
         const char **items = phema_arena_array(arena, capacity, sizeof(*items));
         if (!items)
             return phema_fail_memory(err);
-        for (size_t i = 0; i < texts->n; i++)
-            items[i] = texts->items[i];
-        texts->items = items;
+        for (size_t i = 0; i < texts.n; i++)
+            items[i] = texts.items[i];
+        texts.items = items;
     }
-    texts->items[texts->n++] = text;
+    texts.items[texts.n++] = text;
+    memcpy(list, &texts, sizeof(texts));
     return PHEMA_OK;
+}
+
+static enum phema_status add_reals(void *list, struct phema_arena *arena, const char *text,
+                                   struct phema_error *err)
+{
+    struct cli_reals reals;
+    memcpy(&reals, list, sizeof(reals));
+    enum phema_status status = cli_parse_reals(&reals, arena, text, err);
+    if (!status)
+        memcpy(list, &reals, sizeof(reals));
+    return status;
+}
+
+/* Appends the words that reproduce the option in a provenance. */
+static void repeat(struct phema_strbuf *out, const struct cli_opt *option, const char *text)
+{
+    if (out->size)
+        phema_strbuf_puts(out, " ");
+    if (cli_is_operand(option)) {
+        cli_quote_operand(out, text);
+        return;
+    }
+    phema_strbuf_printf(out, "--%s%s", option->name, option->kind == CLI_FLAG ? "" : " ");
+    if (option->kind != CLI_FLAG)
+        cli_shell_quote(out, text);
 }
 
 static enum phema_status set_value(struct parse *parse, const struct cli_opt *option,
                                    const char *text, struct phema_error *err)
 {
     void *value = field(parse, option);
+    bool is_negated = (option->flags & CLI_NEGATED) != 0;
+    size_t choice = 0;
     enum phema_status status = PHEMA_OK;
     switch (option->kind) {
     case CLI_FLAG:
-        *(bool *)value = true;
+        *(bool *)value = !is_negated;
         break;
     case CLI_OPERAND:
     case CLI_TEXT:
@@ -144,10 +200,18 @@ static enum phema_status set_value(struct parse *parse, const struct cli_opt *op
     case CLI_TEXTS:
         status = add_text(value, &parse->common->arena, text, err);
         break;
+    case CLI_WORD:
     case CLI_CHOICE:
-        if (!is_choice(option->value, text))
+    case CLI_EITHER:
+        choice = cli_find_choice(option->value, text);
+        if (choice == SIZE_MAX)
             status = phema_fail(err, PHEMA_ERR_USAGE, "'%s' is not one of %s", text, option->value);
-        *(const char **)value = text;
+        else if (option->kind == CLI_WORD)
+            *(const char **)value = text;
+        else if (option->kind == CLI_CHOICE)
+            *(unsigned *)value = (unsigned)choice;
+        else
+            *(bool *)value = (choice == 1) != is_negated;
         break;
     case CLI_REAL:
         status = phema_number_parse(value, text, err);
@@ -155,7 +219,7 @@ static enum phema_status set_value(struct parse *parse, const struct cli_opt *op
             status = phema_fail(err, PHEMA_ERR_USAGE, "'%s' is no number", text);
         break;
     case CLI_REALS:
-        status = cli_parse_reals(value, &parse->common->arena, text, err);
+        status = add_reals(value, &parse->common->arena, text, err);
         break;
     case CLI_COUNT:
     case CLI_SIZE:
@@ -164,36 +228,31 @@ static enum phema_status set_value(struct parse *parse, const struct cli_opt *op
         if (!status && (option->flags & CLI_POSITIVE) && *(uint64_t *)value == 0)
             status = phema_fail(err, PHEMA_ERR_USAGE, "expected at least 1, found '%s'", text);
         break;
+    case CLI_ROWS: /* cli_list_options resolves them */
+        break;
     }
-    if (status && !is_operand(option))
-        return phema_fail_in(err, status, "--%s", option->name);
-    if (!status && (option->flags & CLI_SHAPES_BYTES)) {
-        if (parse->repeated.size)
-            phema_strbuf_puts(&parse->repeated, " ");
-        if (!is_operand(option))
-            phema_strbuf_printf(&parse->repeated, "--%s%s", option->name,
-                                option->kind == CLI_FLAG ? "" : " ");
-        if (is_operand(option))
-            cli_quote_operand(&parse->repeated, text);
-        else if (option->kind != CLI_FLAG)
-            cli_shell_quote(&parse->repeated, text);
-    }
-    return status;
+    if (status)
+        return cli_is_operand(option) ? status : phema_fail_in(err, status, "--%s", option->name);
+    parse->given[option - parse->options] = true;
+    if (option->flags & CLI_SHAPES_BYTES)
+        repeat(&parse->repeated, option, text);
+    return PHEMA_OK;
 }
 
 /* ---- Arguments ---- */
 
-static const struct cli_opt *find_option(const struct cli_verb *verb, const char *name, size_t size)
+static const struct cli_opt *find_option(const struct cli_opt *options, const char *name,
+                                         size_t size)
 {
-    for (const struct cli_opt *o = verb->options; o->name; o++)
-        if (!is_operand(o) && strlen(o->name) == size && memcmp(o->name, name, size) == 0)
+    for (const struct cli_opt *o = options; o->name; o++)
+        if (!cli_is_operand(o) && strlen(o->name) == size && memcmp(o->name, name, size) == 0)
             return o;
     return NULL;
 }
 
-static const struct cli_opt *find_letter(const struct cli_verb *verb, char letter)
+static const struct cli_opt *find_letter(const struct cli_opt *options, char letter)
 {
-    for (const struct cli_opt *o = verb->options; o->name; o++)
+    for (const struct cli_opt *o = options; o->name; o++)
         if (o->letter && o->letter == letter)
             return o;
     return NULL;
@@ -206,13 +265,13 @@ static enum phema_status parse_long(struct parse *parse, int argc, char **argv, 
     const char *name = argument + 2;
     const char *equals = strchr(name, '=');
     size_t size = equals ? (size_t)(equals - name) : strlen(name);
-    const struct cli_opt *option = find_option(parse->verb, name, size);
+    const struct cli_opt *option = find_option(parse->options, name, size);
     if (!option)
         return fail_unknown(parse, argument, name, err);
     if (option->kind == CLI_FLAG) {
         if (equals)
             return phema_fail(err, PHEMA_ERR_USAGE, "--%s: takes no value", option->name);
-        return set_value(parse, option, NULL, err);
+        return set_value(parse, option, "", err);
     }
     if (equals)
         return set_value(parse, option, equals + 1, err);
@@ -228,11 +287,11 @@ static enum phema_status parse_letters(struct parse *parse, int argc, char **arg
 {
     const char *argument = argv[*at];
     for (const char *letter = argument + 1; *letter; letter++) {
-        const struct cli_opt *option = find_letter(parse->verb, *letter);
+        const struct cli_opt *option = find_letter(parse->options, *letter);
         if (!option)
             return fail_unknown(parse, argument, argument, err);
         if (option->kind == CLI_FLAG) {
-            enum phema_status status = set_value(parse, option, NULL, err);
+            enum phema_status status = set_value(parse, option, "", err);
             if (status)
                 return status;
             continue;
@@ -251,7 +310,7 @@ static enum phema_status parse_operand(struct parse *parse, const char *argument
                                        struct phema_error *err)
 {
     const struct cli_opt *option = parse->next_operand;
-    while (option->name && !is_operand(option))
+    while (option->name && !cli_is_operand(option))
         option++;
     if (!option->name)
         return phema_fail(err, PHEMA_ERR_USAGE,
@@ -299,12 +358,27 @@ static enum phema_status keep_command(struct parse *parse, int argc, char **argv
 PHEMA_FALLIBLE cli_parse(const struct cli_verb *verb, void *values, int argc, char **argv,
                          struct phema_error *err)
 {
-    struct parse parse = {
-        .verb = verb, .common = values, .values = values, .next_operand = verb->options};
-    parse.common->verb = verb;
-    for (const struct cli_opt *o = verb->options; o->name; o++)
+    struct cli_options options;
+    cli_list_options(&options, verb);
+    if (verb->defaults)
+        memcpy(values, verb->defaults, verb->values_size);
+    struct cli_common *common = values;
+    struct parse parse = {.verb = verb,
+                          .options = options.items,
+                          .given = phema_arena_array(&common->arena, options.n, sizeof(bool)),
+                          .common = common,
+                          .values = values,
+                          .next_operand = options.items};
+    if (!parse.given)
+        return phema_fail_memory(err);
+    common->verb = verb;
+    common->given = parse.given;
+    for (const struct cli_opt *o = options.items; o->name; o++) {
         if (o->kind == CLI_REAL)
             *(double *)field(&parse, o) = PHEMA_UNKNOWN;
+        if (o->flags & CLI_INITIALLY_TRUE)
+            *(bool *)field(&parse, o) = true;
+    }
 
     enum phema_status status = PHEMA_OK;
     bool are_options_over = false;
@@ -318,10 +392,10 @@ PHEMA_FALLIBLE cli_parse(const struct cli_verb *verb, void *values, int argc, ch
             status = parse_long(&parse, argc, argv, &i, err);
         else
             status = parse_letters(&parse, argc, argv, &i, err);
-        if (parse.common->is_help) /* whatever else is wrong or missing */
+        if (common->is_help) /* even if other options are wrong or missing */
             break;
     }
-    if (parse.common->is_help)
+    if (common->is_help)
         status = PHEMA_OK;
     else if (!status)
         status = check_operands(&parse, err);
@@ -329,6 +403,16 @@ PHEMA_FALLIBLE cli_parse(const struct cli_verb *verb, void *values, int argc, ch
         status = keep_command(&parse, argc, argv, err);
     phema_strbuf_clear(&parse.repeated);
     return status;
+}
+
+bool cli_is_given(const struct cli_common *common, const char *name)
+{
+    struct cli_options options;
+    cli_list_options(&options, common->verb);
+    for (size_t i = 0; i < options.n; i++)
+        if (common->given[i] && strcmp(options.items[i].name, name) == 0)
+            return true;
+    return false;
 }
 
 void cli_shell_quote(struct phema_strbuf *out, const char *word)
@@ -360,11 +444,12 @@ void cli_quote_operand(struct phema_strbuf *out, const char *path)
 
 /* ---- Help ---- */
 
-static void write_usage(struct phema_strbuf *out, const struct cli_verb *verb)
+static void write_usage(struct phema_strbuf *out, const struct cli_verb *verb,
+                        const struct cli_options *options)
 {
     phema_strbuf_printf(out, "usage: posthoc-ema %s [options]", verb->name);
-    for (const struct cli_opt *o = verb->options; o->name; o++) {
-        if (!is_operand(o))
+    for (const struct cli_opt *o = options->items; o->name; o++) {
+        if (!cli_is_operand(o))
             continue;
         bool is_optional = (o->flags & CLI_OPTIONAL) != 0;
         phema_strbuf_printf(out, " %s%s%s%s", is_optional ? "[" : "", o->name,
@@ -378,13 +463,13 @@ static void write_usage(struct phema_strbuf *out, const struct cli_verb *verb)
 static void write_option(struct phema_strbuf *out, const struct cli_opt *option)
 {
     size_t start = out->size;
-    if (is_operand(option))
+    if (cli_is_operand(option))
         phema_strbuf_printf(out, "  %s", option->name);
     else if (option->letter)
         phema_strbuf_printf(out, "  -%c, --%s", option->letter, option->name);
     else
         phema_strbuf_printf(out, "      --%s", option->name);
-    if (option->value && !is_operand(option))
+    if (option->value && !cli_is_operand(option))
         phema_strbuf_printf(out, " %s", option->value);
     size_t width = out->size - start;
     if (width + 2 > HELP_COLUMN)
@@ -403,11 +488,13 @@ void cli_write_help(struct phema_strbuf *out, const struct cli_verb *verb)
 {
     static const char *const names[] = {"Input",   "Target",    "Output",
                                         "Numbers", "Resources", "Messages"};
-    write_usage(out, verb);
+    struct cli_options options;
+    cli_list_options(&options, verb);
+    write_usage(out, verb, &options);
     phema_strbuf_printf(out, "\nExamples\n%s", verb->examples);
     for (size_t group = 0; group < ARRAY_LEN(names); group++) {
         bool has_title = false;
-        for (const struct cli_opt *o = verb->options; o->name; o++) {
+        for (const struct cli_opt *o = options.items; o->name; o++) {
             if ((size_t)o->group != group)
                 continue;
             if (!has_title)

@@ -1,7 +1,9 @@
-/* options.h - option tables: one for each verb, from which parsing, help, completion of typos and
- * the command in the provenance all follow. */
+/* options.h - option tables, one per verb. Parsing, --help, completions, typo suggestions and the
+ * command in a provenance all use them. */
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
+
+#include <stddef.h>
 
 #include "phema/arena.h"
 #include "phema/error.h"
@@ -12,21 +14,28 @@ enum cli_group { INPUT, TARGET, OUTPUT, NUMBERS, RESOURCES, MESSAGES };
 
 enum cli_kind {
     CLI_OPERAND,  /* const char *; in the order of the table */
-    CLI_OPERANDS, /* struct cli_texts: all that are left, at least one */
+    CLI_OPERANDS, /* struct cli_texts: all remaining ones, at least one */
     CLI_FLAG,     /* bool */
     CLI_TEXT,     /* const char * */
-    CLI_TEXTS,    /* struct cli_texts, repeatable */
-    CLI_CHOICE,   /* const char *, one of value's a|b|c */
+    CLI_TEXTS,    /* struct cli_texts or CLI_LIST, repeatable */
+    CLI_WORD,     /* const char *, one of value's a|b|c */
+    CLI_CHOICE,   /* unsigned or an enum: the index of one of value's a|b|c */
+    CLI_EITHER,   /* bool: true for the second of value's a|b */
     CLI_REAL,     /* double; NaN until given */
-    CLI_REALS,    /* struct cli_reals: "0.1", "0.1,0.2", "0.01:0.25:0.005", "0.01,0.02,...,0.1" */
+    CLI_REALS,    /* struct cli_reals or CLI_LIST: "0.1", "0.1,0.2", "0.01:0.25:0.005",
+                   * "0.01,0.02,...,0.1" */
     CLI_COUNT,    /* uint64_t, whole, with suffixes: phema_count_parse */
-    CLI_SIZE      /* uint64_t, bytes: phema_size_parse */
+    CLI_SIZE,     /* uint64_t, bytes: phema_size_parse */
+    CLI_ROWS      /* no option: the rows of another table, CLI_INCLUDE */
 };
 
 enum {
     CLI_OPTIONAL = 1,     /* an operand that may be missing */
-    CLI_SHAPES_BYTES = 2, /* part of the command that makes an output again */
+    CLI_SHAPES_BYTES = 2, /* recorded in the provenance, because it determines bytes of the
+                           * output */
     CLI_POSITIVE = 4,     /* a count that may not be 0 */
+    CLI_NEGATED = 8,      /* CLI_FLAG: sets false; CLI_EITHER: true for the first word */
+    CLI_INITIALLY_TRUE = 16,
 };
 
 struct cli_texts {
@@ -44,13 +53,28 @@ struct cli_opt {
     enum cli_group group;
     enum cli_kind kind;
     size_t offset;
-    /* What help shows for the value: the choices of CLI_CHOICE; FILE and DIR are names of files. Of
-     * an operand, which it does not show it for: the words it may be, NULL for names of files. */
+    /* What help shows for the value: the choices, or a placeholder; FILE and DIR are names of
+     * files. For an operand, which help does not show it for: its possible words, or NULL for names
+     * of files. */
     const char *value;
     const char *help;
     unsigned flags;
-    char letter; /* -j */
+    char letter;                /* -j */
+    const struct cli_opt *rows; /* of CLI_ROWS; ends with a name of NULL */
 };
+
+/* Includes the rows of a shared table. at: offset in this verb's struct of the struct that those
+ * rows fill. */
+#define CLI_INCLUDE(table, at)                                                                     \
+    {                                                                                              \
+        .name = "", .kind = CLI_ROWS, .offset = (at), .rows = (table)                              \
+    }
+
+/* The offset of a list in a struct of the library: a pointer to the items, followed by a size_t
+ * n. */
+#define CLI_LIST(type, items, n)                                                                   \
+    (offsetof(type, items) +                                                                       \
+     0 * sizeof(char[offsetof(type, n) == offsetof(type, items) + sizeof(void *) ? 1 : -1]))
 
 struct cli_verb {
     const char *name;
@@ -58,6 +82,7 @@ struct cli_verb {
     const struct cli_opt *options; /* ends with a name of NULL */
     const char *examples;          /* lines: "command\n    what it does\n" */
     size_t values_size;            /* of the struct the table fills */
+    const void *defaults;          /* that struct before options are read; NULL: zeroed */
     enum phema_status (*run)(void *values, struct phema_error *err);
 };
 
@@ -65,29 +90,54 @@ struct cli_verb {
 struct cli_common {
     struct phema_arena arena;
     bool is_quiet, is_verbose, is_json, has_no_color, is_help;
-    const char *progress;
+    enum cli_progress {
+        CLI_PROGRESS_AUTO,
+        CLI_PROGRESS_BAR,
+        CLI_PROGRESS_PLAIN,
+        CLI_PROGRESS_JSON,
+        CLI_PROGRESS_NONE
+    } progress;
     const struct cli_verb *verb;
+    const bool *given;        /* [options of the verb] true for those on the command line */
     const char *command;      /* "posthoc-ema VERB", for messages that complete a command line */
-    const char *command_tail; /* the words behind it, shell-quoted, each with a space before */
-    const char *repeated_options; /* what shapes bytes, shell-quoted: for the provenance */
+    const char *command_tail; /* the words after the verb, shell-quoted, each with a space before */
+    const char *repeated_options; /* the options that shape bytes, shell-quoted, for the
+                                   * provenance */
 };
+
+/* All options of a verb, with the rows of included tables, and with offsets in the verb's own
+ * struct. */
+#define CLI_MAX_OPTIONS 80
+struct cli_options {
+    struct cli_opt items[CLI_MAX_OPTIONS + 1]; /* ends with a name of NULL */
+    size_t n;
+};
+void cli_list_options(struct cli_options *out, const struct cli_verb *verb);
+
+bool cli_is_operand(const struct cli_opt *option);
+
+/* The index of text in choices, "a|b|c"; SIZE_MAX when it is absent. */
+size_t cli_find_choice(const char *choices, const char *text);
 
 /* Fills values (zeroed, of verb->values_size) from argv[2..]. PHEMA_ERR_USAGE names the option, the
  * value and what would do. */
 PHEMA_FALLIBLE cli_parse(const struct cli_verb *verb, void *values, int argc, char **argv,
                          struct phema_error *err);
 
+/* True when the command line has this option of the verb. */
+bool cli_is_given(const struct cli_common *common, const char *name);
+
 void cli_write_help(struct phema_strbuf *out, const struct cli_verb *verb);
 
-/* The known word nearest to one that is not known, or NULL when none is near. */
+/* The known word nearest to an unknown one; NULL when every word is too different. */
 const char *cli_nearest(const char *word, const char *(*name)(const void *table, size_t index),
                         const void *table);
 
 void cli_shell_quote(struct phema_strbuf *out, const char *word);
-/* The same of an operand, which must not look like an option: "./-run" for "-run". */
+/* Quotes an operand so that it cannot be read as an option: "./-run" for "-run". */
 void cli_quote_operand(struct phema_strbuf *out, const char *path);
 
-/* numbers.c */
+/* number_list.c */
 PHEMA_FALLIBLE cli_parse_reals(struct cli_reals *out, struct phema_arena *arena, const char *text,
                                struct phema_error *err);
 

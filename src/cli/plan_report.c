@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* plan_report.c - see plan_report.h. */
+/* plan_report.c - a forecast and the device it would use, as text and as JSON. */
 #include "plan_report.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "device_report.h"
 #include "phema/strbuf.h"
 #include "print_summary.h"
-#include "rule_report.h"
 
-/* What is shown of a long sweep; JSON has all. */
+/* Longer sweeps are cut; JSON has all. */
 #define MAX_OUTPUTS_SHOWN 12
 
 /* ---- For people ---- */
@@ -25,11 +23,30 @@ static void write_rate(struct phema_strbuf *out, const char *what, double per_s)
 static void write_rules(struct phema_strbuf *out, const struct phema_plan *plan)
 {
     struct phema_strbuf lines = {0};
-    rule_report_write(&lines, plan);
+    report_rules(&lines, plan);
     for (size_t at = 0; at < lines.size; at += strcspn(lines.data + at, "\n") + 1)
         phema_strbuf_printf(out, "\n          %.*s", (int)strcspn(lines.data + at, "\n"),
                             lines.data + at);
     phema_strbuf_clear(&lines);
+}
+
+static void write_device(struct phema_strbuf *out, const struct phema_device_choice *choice)
+{
+    phema_strbuf_printf(out, "on %s", choice->is_device ? choice->shown : "the CPU");
+}
+
+static void write_device_memory(struct phema_strbuf *out, const struct phema_forecast *forecast)
+{
+    const struct phema_device_choice *choice = &forecast->device;
+    struct phema_name_buffer size;
+    if (!choice->is_device)
+        return;
+    phema_strbuf_printf(out, "\ngpu       %s of %s memory, in tiles of %zu elements",
+                        phema_size_format(&size, choice->device_bytes / choice->n_devices),
+                        choice->n_devices > 1 ? "each device's" : "its", forecast->tile_elems);
+    if (choice->n_tile_passes > 1)
+        phema_strbuf_printf(out, ", each with %llu passes over the targets",
+                            (unsigned long long)choice->n_tile_passes);
 }
 
 static void write_work(struct phema_strbuf *out, const struct plan_report *report)
@@ -56,11 +73,11 @@ static void write_work(struct phema_strbuf *out, const struct plan_report *repor
                         phema_size_format(&size, forecast->peak_ram_bytes));
     if (forecast->limit_bytes)
         phema_strbuf_printf(out, " of %s", phema_size_format(&size, forecast->limit_bytes));
-    device_report_plan(out, forecast);
+    write_device_memory(out, forecast);
     phema_strbuf_printf(out, "\ntime      %.*f s with %u thread%s ", forecast->seconds < 10 ? 2 : 0,
                         forecast->seconds, forecast->n_threads,
                         forecast->n_threads == 1 ? "" : "s");
-    device_report_place(out, &forecast->device);
+    write_device(out, &forecast->device);
     write_rate(out, forecast->is_rate_assumed ? "adding up an assumed" : "adding up",
                forecast->add_rate);
     write_rate(out, "reading from disk", forecast->cold_bytes ? forecast->fetch_rate : HUGE_VAL);
@@ -111,6 +128,20 @@ void plan_report_write(struct phema_strbuf *out, const struct plan_report *repor
 
 /* ---- JSON ---- */
 
+static void write_device_json(struct phema_json_out *out, const struct phema_forecast *forecast)
+{
+    const struct phema_device_choice *choice = &forecast->device;
+    phema_json_out_u64(out, "gpu_bytes", choice->is_device ? choice->device_bytes : 0);
+    phema_json_out_string(out, "device", choice->shown);
+    if (choice->why[0])
+        phema_json_out_string(out, "device_reason", choice->why);
+    phema_json_out_u64(out, "tile_elements", forecast->tile_elems);
+    if (choice->is_device)
+        phema_json_out_u64(out, "gpu_tile_passes", choice->n_tile_passes);
+    if (choice->is_device)
+        phema_json_out_bool(out, "gpu_rate_assumed", forecast->is_rate_assumed);
+}
+
 static void write_components_json(struct phema_json_out *out, const struct inspect_summary *summary)
 {
     phema_json_out_open(out, "components", '[');
@@ -139,7 +170,7 @@ static void write_outputs_json(struct phema_json_out *out, const struct plan_rep
         report_profile_json(out, target->kind, target->spec);
         phema_json_out_number(out, "time", target->time);
         phema_json_out_number(out, "predicted_error", target->solution.predicted.total);
-        rule_report_json(out, report->plan, target, false);
+        report_rules_json(out, report->plan, target, false);
         phema_json_out_close(out, '}');
     }
     phema_json_out_close(out, ']');
@@ -183,7 +214,7 @@ void plan_report_write_json(struct phema_strbuf *out, const struct plan_report *
     phema_json_out_bool(&json, "compressed", forecast->is_compressed);
     phema_json_out_u64(&json, "peak_ram_bytes", forecast->peak_ram_bytes);
     phema_json_out_number(&json, "seconds", forecast->seconds);
-    device_report_json(&json, forecast);
+    write_device_json(&json, forecast);
     phema_json_out_string(&json, "io", forecast->io);
     phema_json_out_u64(&json, "passes", forecast->n_passes);
     phema_json_out_u64(&json, "targets_per_pass", forecast->targets_per_pass);

@@ -1,4 +1,4 @@
-/* plan_report.h - a forecast as people read it, and as JSON. */
+/* plan_report.h - prints a forecast as text and as JSON. */
 #ifndef CLI_PLAN_REPORT_H
 #define CLI_PLAN_REPORT_H
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/* plot_data.c - what pictures need of a plan, and how they name it. */
+/* plot_data.c - from plans, and from files that other verbs have written, to pictures of them. */
 #include "plot_data.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "messages.h"
+#include "phema/mapped_file.h"
 #include "print_summary.h"
 
-/* Names of pictures and curves; marked as failed where there is no memory. */
+/* Titles and notes of pictures; is_failed when memory ran out. */
 struct names {
     struct phema_arena arena;
     bool is_failed;
@@ -154,9 +156,9 @@ PHEMA_FALLIBLE plot_targets(struct phema_picture **out, const struct phema_plan 
 
 /* ---- error ---- */
 
-/* A curve of so many straight pieces looks round; all widths are one factorisation. */
+/* Enough points for a curve that looks smooth; all widths share one factorisation. */
 #define FIRST_WIDTH    5     /* thousandths */
-#define LAST_WIDTH     287.5 /* short of where no average is accepted */
+#define LAST_WIDTH     287.5 /* below the widths that are rejected */
 #define BETWEEN_WIDTHS 2.5
 
 static int by_size(const void *a, const void *b)
@@ -165,40 +167,39 @@ static int by_size(const void *a, const void *b)
     return (*first > *second) - (*first < *second);
 }
 
-static bool is_asked_for(const struct cli_target_values *given, double sigma_rel)
+static bool is_asked_for(const struct phema_plan_options *given, double sigma_rel)
 {
-    for (size_t i = 0; i < given->sigma_rel.n; i++)
-        if (given->sigma_rel.items[i] == sigma_rel)
+    for (size_t i = 0; i < given->n_sigma_rels; i++)
+        if (given->sigma_rels[i] == sigma_rel)
             return true;
-    for (size_t i = 0; i < given->gamma.n; i++)
-        if (phema_sigma_rel_from_gamma(given->gamma.items[i]) == sigma_rel)
+    for (size_t i = 0; i < given->n_gammas; i++)
+        if (phema_sigma_rel_from_gamma(given->gammas[i]) == sigma_rel)
             return true;
     return false;
 }
 
-PHEMA_FALLIBLE plot_error_widths(struct cli_target_values *out,
-                                 const struct cli_target_values *given, struct phema_arena *arena,
+PHEMA_FALLIBLE plot_error_widths(struct phema_plan_options *options, struct phema_arena *arena,
                                  struct phema_error *err)
 {
     size_t n_even = (size_t)((LAST_WIDTH - FIRST_WIDTH) / BETWEEN_WIDTHS) + 1;
-    size_t n = n_even + given->sigma_rel.n + given->gamma.n;
+    size_t n = n_even + options->n_sigma_rels + options->n_gammas;
     double *all = phema_arena_array(arena, n, sizeof(*all));
     if (!all)
         return phema_fail_memory(err);
     for (size_t i = 0; i < n_even; i++)
         all[i] = (FIRST_WIDTH + (double)i * BETWEEN_WIDTHS) / 1000;
-    for (size_t i = 0; i < given->sigma_rel.n; i++)
-        all[n_even + i] = given->sigma_rel.items[i];
-    for (size_t i = 0; i < given->gamma.n; i++)
-        all[n_even + given->sigma_rel.n + i] = phema_sigma_rel_from_gamma(given->gamma.items[i]);
+    for (size_t i = 0; i < options->n_sigma_rels; i++)
+        all[n_even + i] = options->sigma_rels[i];
+    for (size_t i = 0; i < options->n_gammas; i++)
+        all[n_even + options->n_sigma_rels + i] = phema_sigma_rel_from_gamma(options->gammas[i]);
     qsort(all, n, sizeof(*all), by_size);
     size_t kept = 0;
     for (size_t i = 0; i < n; i++)
         if (kept == 0 || all[i] != all[kept - 1])
             all[kept++] = all[i];
-    *out = *given;
-    out->sigma_rel = (struct cli_reals){all, kept};
-    out->gamma = (struct cli_reals){0};
+    options->sigma_rels = all;
+    options->n_sigma_rels = kept;
+    options->n_gammas = 0;
     return PHEMA_OK;
 }
 
@@ -229,7 +230,7 @@ static char *note_errors(struct names *names, const struct phema_plan *plan)
 }
 
 PHEMA_FALLIBLE plot_errors(struct phema_picture **out, const struct phema_plan *plan,
-                           const struct cli_target_values *given, struct phema_error *err)
+                           const struct phema_plan_options *given, struct phema_error *err)
 {
     struct names names = {0};
     struct phema_plot_error *widths = calloc(plan->m, sizeof(*widths));
@@ -257,4 +258,66 @@ PHEMA_FALLIBLE plot_errors(struct phema_picture **out, const struct phema_plan *
     free(inputs);
     phema_arena_clear(&names.arena);
     return status;
+}
+
+/* ---- Records: memory, sweep ---- */
+
+/* Records of stages or scores take some KiB; larger files are rejected. */
+#define MOST_RECORD ((size_t)16 << 20)
+
+static enum phema_status open_record(struct phema_file **out, const char *path,
+                                     struct phema_error *err)
+{
+    enum phema_status status = phema_file_open(out, path, err);
+    size_t size = status ? 0 : phema_file_span(*out).size;
+    if (size > MOST_RECORD)
+        status = phema_fail(err, PHEMA_ERR_FILE, "expected at most %zu bytes, found %zu",
+                            MOST_RECORD, size);
+    return status;
+}
+
+static const char *title_of(struct phema_strbuf *text, const char *path, const char *what)
+{
+    struct phema_name_buffer name;
+    phema_strbuf_printf(text, "%s: %s", phema_name_escape(&name, path, strlen(path)), what);
+    return text->data;
+}
+
+PHEMA_FALLIBLE plot_memory(struct phema_picture **out, const char *path, uint64_t max_ram,
+                           struct phema_error *err)
+{
+    struct phema_file *file = NULL;
+    struct phema_strbuf title = {0};
+    enum phema_status status = open_record(&file, path, err);
+    if (!status && !title_of(&title, path, "memory of a run"))
+        status = phema_fail_memory(err);
+    if (!status)
+        status = phema_plot_memory(out, title.data, phema_file_span(file), max_ram, err);
+    phema_file_close(file);
+    phema_strbuf_clear(&title);
+    return status ? phema_fail_in(err, status, "%s", path) : PHEMA_OK;
+}
+
+PHEMA_FALLIBLE plot_scores(struct phema_picture **out, const char *path, bool maximizes,
+                           bool is_quiet, struct phema_error *err)
+{
+    struct phema_file *file = NULL;
+    struct phema_strbuf title = {0};
+    size_t n_left_out = 0;
+    enum phema_status status = open_record(&file, path, err);
+    if (!status && !title_of(&title, path, "scores of averages"))
+        status = phema_fail_memory(err);
+    if (!status) {
+        const struct phema_plot_sweep sweep = {
+            .title = title.data, .csv = phema_file_span(file), .maximizes = maximizes};
+        status = phema_plot_sweep(out, &n_left_out, &sweep, err);
+    }
+    phema_file_close(file);
+    phema_strbuf_clear(&title);
+    if (status)
+        return phema_fail_in(err, status, "%s", path);
+    if (n_left_out && !is_quiet)
+        cli_say("%s: %zu line%s without a finite score left out", path, n_left_out,
+                n_left_out == 1 ? "" : "s");
+    return PHEMA_OK;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* print_summary.c - on stderr, what was found and what is to be expected. */
+/* print_summary.c - on stderr: the series that was found, the metric, and the predicted errors. */
 #include "print_summary.h"
 
 #include <math.h>
@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rule_report.h"
-#include "series_options.h"
+#include "messages.h"
 
 /* Predictions above this, or weights this large, deserve a warning. */
 #define LARGE_ERROR 1e-2
@@ -54,7 +53,7 @@ static void write_widths(struct phema_strbuf *out, const struct phema_series *se
     }
 }
 
-/* Those that are no power functions, each once. */
+/* The profiles that are not power functions, each once. */
 static void write_shapes(struct phema_strbuf *out, const struct phema_series *series)
 {
     const char *shown[8];
@@ -147,7 +146,7 @@ void report_target_name(struct phema_strbuf *out, const struct phema_target *tar
                             phema_number_format(&at, target->named_time));
 }
 
-/* Why it is large, and what would help. */
+/* The reason for a large error, and a remedy. */
 static const char *remedy(const struct phema_plan *plan, const struct phema_target *target)
 {
     const struct phema_series *series = plan->series;
@@ -200,7 +199,7 @@ static void warn(const struct phema_plan *plan, const struct phema_target *targe
     phema_strbuf_clear(&text);
 }
 
-/* target: any of the time in question */
+/* target: any target of that time */
 static void warn_of_rules(const struct phema_plan *plan, const struct phema_target *target)
 {
     for (size_t r = 0; r < plan->n_rules; r++) {
@@ -280,7 +279,7 @@ void report_plan(const struct cli_common *common, const struct phema_plan *plan,
     for (size_t j = 0; j < plan->m; j++)
         report_target(plan, &plan->targets[j], series->n_tensors && written > 1e-7 ? written : 0);
     struct phema_strbuf rules = {0};
-    rule_report_write(&rules, plan);
+    report_rules(&rules, plan);
     if (rules.data && !rules.is_failed)
         (void)fputs(rules.data, stderr);
     phema_strbuf_clear(&rules);

@@ -1,5 +1,5 @@
-/* print_summary.h - what people read: summaries, progress, tables. All wording of results lives
- * here. */
+/* print_summary.h - results as text and as JSON; progress. The wording of results is here and in
+ * the *_report.c files. */
 #ifndef CLI_PRINT_SUMMARY_H
 #define CLI_PRINT_SUMMARY_H
 
@@ -8,32 +8,26 @@
 #include "phema/output.h"
 #include "phema/synth.h"
 
-/* To stderr: what was recognised and left out (unless quiet). */
+/* To stderr: the series that was recognised, and what was left out (unless quiet). */
 void report_series(const struct cli_common *common, const struct phema_series *series);
-/* To stderr: metric, and what to expect of each target. */
+/* To stderr: the metric, and the predicted error of each target. */
 void report_conversion(const struct cli_common *common, const struct phema_series *series);
 void report_plan(const struct cli_common *common, const struct phema_plan *plan,
                  enum phema_dtype output_dtype, bool has_dtype);
-/* What named times count: kimg for EDM2, whose clock counts images. */
+/* The unit of named times: kimg for EDM2, whose clock counts images. */
 const char *report_named_unit(const struct phema_series *series);
 /* "sigma_rel 0.1 at 4096" */
 void report_target_name(struct phema_strbuf *out, const struct phema_target *target);
-/* What is wrong with the weights of a target, and what would help; false: nothing is. */
+/* Writes a warning about the weights of a target, with a remedy; false: no warning. */
 bool report_write_warning(struct phema_strbuf *out, const struct phema_plan *plan,
                           const struct phema_target *target);
-/* Where in the file of --into the average goes. */
+/* To stderr: the subtree of --into that the average replaces. */
 void report_into(const struct cli_common *common, const char *into,
                  const struct phema_outputs *outputs);
 
-/* ---- synth_report.c ---- */
-
-/* To stderr: what a run has done. */
-void report_synth(const struct cli_common *common, const struct phema_plan *plan,
-                  const struct phema_outputs *outputs, const struct phema_synth_result *result);
-
 /* ---- weights_report.c ---- */
 
-/* Members "profile": what kind of average, null when nobody says it, and "spec": its text. */
+/* Members "profile", the kind of average (null when unknown), and "spec", its text. */
 void report_profile_json(struct phema_json_out *out, const char *kind, const char *spec);
 
 /* "predicted_error": {...} */
@@ -42,8 +36,22 @@ void report_prediction_json(struct phema_json_out *out, const struct phema_predi
 /* One snapshot of a series as a member of an array: file, time, widths. */
 void report_snapshot_json(struct phema_json_out *out, const struct phema_snapshot *snapshot);
 
-/* The JSON of weights --json, and its table. */
-/* advice may be NULL */
+/* Lines: how many tensors follow each rule, and the error to expect of them. Nothing without rules.
+ */
+void report_rules(struct phema_strbuf *out, const struct phema_plan *plan);
+
+/* A member of the object of a target: "rules", an object for each, with its weights or without. */
+void report_rules_json(struct phema_json_out *out, const struct phema_plan *plan,
+                       const struct phema_target *target, bool has_weights);
+
+/* To stderr: which snapshots could be deleted, and how often to save. */
+void report_advice(const struct cli_common *common, const struct phema_plan *plan,
+                   const struct phema_plan_advice *advice, double max_error);
+/* A line for each snapshot: keep or delete, and its file. */
+void report_advice_list(struct phema_strbuf *out, const struct phema_plan *plan,
+                        const struct phema_plan_advice *advice);
+
+/* The JSON of weights --json, and its table. advice: NULL for none. */
 void report_weights_json(struct phema_strbuf *out, const struct phema_plan *plan,
                          const struct phema_plan_advice *advice, double max_error);
 void report_weights_table(struct phema_strbuf *out, const struct phema_plan *plan);
@@ -51,19 +59,19 @@ void report_weights_table(struct phema_strbuf *out, const struct phema_plan *pla
 /* ---- progress.c ---- */
 
 struct progress {
-    enum { PROGRESS_NONE, PROGRESS_BAR, PROGRESS_PLAIN, PROGRESS_JSON } style;
+    enum cli_progress style; /* not auto */
     double last_s;
     bool is_utf8;
-    size_t n_drawn; /* columns of the line that stands there */
+    size_t n_drawn; /* columns of the line on the terminal */
 };
 
 /* auto: a bar on a terminal that can draw one, else a line every 10 s. */
 void progress_init(struct progress *progress, const struct cli_common *common);
 /* context: a struct progress; for synth.h */
 void progress_report(void *context, const struct phema_progress *state);
-/* A line in place of the bar, where there is one; NULL: none */
+/* Replaces the bar, if one is drawn, with a line; NULL: no line. */
 void progress_line(struct progress *progress, const char *text);
-/* What is drawn goes; another run may begin. */
+/* Erases the bar; another run may begin. */
 void progress_finish(struct progress *progress);
 
 #endif

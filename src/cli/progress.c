@@ -10,7 +10,7 @@
 #define PLAIN_EVERY_S 10.0
 #define BAR_EVERY_S   0.1
 
-/* A third of the line, within these; the name of the tensor has what is left of it. */
+/* The bar takes a third of the line, within these limits; the name of the tensor takes the rest. */
 #define LEAST_BAR  8
 #define MOST_BAR   24
 #define LEAST_NAME 8
@@ -20,19 +20,14 @@
 
 void progress_init(struct progress *progress, const struct cli_common *common)
 {
-    *progress = (struct progress){.style = PROGRESS_NONE, .is_utf8 = terminal_is_utf8()};
-    const char *style = common->progress ? common->progress : "auto";
-    if (common->is_quiet)
-        return;
-    if (strcmp(style, "json") == 0)
-        progress->style = PROGRESS_JSON;
-    else if (strcmp(style, "bar") == 0 || (strcmp(style, "auto") == 0 && terminal_can_draw()))
-        progress->style = PROGRESS_BAR;
-    else if (strcmp(style, "none") != 0)
-        progress->style = PROGRESS_PLAIN;
+    *progress = (struct progress){.style = CLI_PROGRESS_NONE, .is_utf8 = terminal_is_utf8()};
+    if (!common->is_quiet)
+        progress->style = common->progress;
+    if (progress->style == CLI_PROGRESS_AUTO)
+        progress->style = terminal_can_draw() ? CLI_PROGRESS_BAR : CLI_PROGRESS_PLAIN;
 }
 
-/* In place of the line that is there; the last column stays free, where some terminals wrap. */
+/* Replaces the current line. The last column stays free, because some terminals wrap there. */
 static void draw_line(struct progress *progress, const char *text)
 {
     size_t columns = terminal_columns() - 1;
@@ -41,7 +36,7 @@ static void draw_line(struct progress *progress, const char *text)
         n_shown += ((unsigned char)text[i] & 0xC0) != 0x80;
     int over = (int)(progress->n_drawn > n_shown ? progress->n_drawn - n_shown : 0);
     (void)fprintf(stderr, "\r%.*s%*s", (int)size, text, over, "");
-    if (over) /* the cursor stays behind what is there */
+    if (over) /* the cursor stays after the text */
         (void)fprintf(stderr, "\r%.*s", (int)size, text);
     (void)fflush(stderr);
     progress->n_drawn = n_shown;
@@ -49,7 +44,7 @@ static void draw_line(struct progress *progress, const char *text)
 
 void progress_line(struct progress *progress, const char *text)
 {
-    if (progress->style == PROGRESS_BAR && text)
+    if (progress->style == CLI_PROGRESS_BAR && text)
         draw_line(progress, text);
 }
 
@@ -114,9 +109,9 @@ static void write_json(const struct phema_progress *state, double left_s)
 void progress_report(void *context, const struct phema_progress *state)
 {
     struct progress *progress = context;
-    if (progress->style == PROGRESS_NONE)
+    if (progress->style == CLI_PROGRESS_NONE)
         return;
-    double every_s = progress->style == PROGRESS_PLAIN ? PLAIN_EVERY_S : BAR_EVERY_S;
+    double every_s = progress->style == CLI_PROGRESS_PLAIN ? PLAIN_EVERY_S : BAR_EVERY_S;
     if (state->elapsed_s - progress->last_s < every_s)
         return;
     progress->last_s = state->elapsed_s;
@@ -124,9 +119,9 @@ void progress_report(void *context, const struct phema_progress *state)
         state->total_bytes ? (double)state->done_bytes / (double)state->total_bytes : 1.0;
     double left_s = share > 0 ? state->elapsed_s * (1 - share) / share : 0;
     struct phema_name_buffer done, total, left;
-    if (progress->style == PROGRESS_BAR)
+    if (progress->style == CLI_PROGRESS_BAR)
         draw_bar(progress, state, share, left_s);
-    else if (progress->style == PROGRESS_JSON)
+    else if (progress->style == CLI_PROGRESS_JSON)
         write_json(state, left_s);
     else
         (void)fprintf(stderr, "%3.0f %%  %s of %s read, %s left\n", 100 * share,

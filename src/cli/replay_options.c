@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* replay_options.c - see replay_options.h. */
+/* replay_options.c - the command that a provenance records, parsed again. */
 #include "replay_options.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
-
 /* ---- Words ---- */
 
-/* More than any shell passes on. */
+/* More words than any shell accepts. */
 #define MAX_WORDS 65536
 
 struct words {
-    char *text; /* of all of them, each with a NUL */
+    char *text; /* all words, each with a NUL */
     char **items;
     int n;
 };
@@ -24,7 +22,7 @@ static void words_clear(struct words *words)
     free(words->items);
 }
 
-/* One word from *at on to *to, which it is never longer than. */
+/* Copies one word from *at to *to, without its quotes. */
 static void unquote(const char **at, char **to)
 {
     bool is_quoted = false;
@@ -39,7 +37,7 @@ static void unquote(const char **at, char **to)
     *(*to)++ = '\0';
 }
 
-/* "--" and OUT stand behind the words of the command. */
+/* Appends "--" and OUT to the words of the command. */
 static enum phema_status split(struct words *words, const char *command, const char *out,
                                struct phema_error *err)
 {
@@ -68,13 +66,13 @@ static enum phema_status split(struct words *words, const char *command, const c
     return PHEMA_OK;
 }
 
-static enum phema_status parse(struct cli_synth_values *values, const char *command,
-                               const char *out, struct phema_error *err)
+static enum phema_status parse(struct cli_synth_values *values, const struct cli_verb *synth,
+                               const char *command, const char *out, struct phema_error *err)
 {
     struct words words = {0};
     enum phema_status status = split(&words, command, out, err);
     bool is_synth = !status && words.n > 3 && strcmp(words.items[0], "posthoc-ema") == 0 &&
-                    strcmp(words.items[1], cli_synth.name) == 0;
+                    strcmp(words.items[1], synth->name) == 0;
     if (!status && !is_synth)
         status = phema_fail(err, PHEMA_ERR_FILE, "its command is none of posthoc-ema synth");
     if (!status) {
@@ -83,33 +81,34 @@ static enum phema_status parse(struct cli_synth_values *values, const char *comm
             phema_arena_copy(&values->common.arena, words.text, strlen(command) + strlen(out) + 4);
         for (int i = 0; text && i < words.n; i++)
             words.items[i] = text + (words.items[i] - words.text);
-        status = text ? cli_parse(&cli_synth, values, words.n, words.items, err)
-                      : phema_fail_memory(err);
+        status =
+            text ? cli_parse(synth, values, words.n, words.items, err) : phema_fail_memory(err);
         if (status == PHEMA_ERR_USAGE)
             status = phema_fail_in(err, PHEMA_ERR_FILE, "its command");
-        if (!status && (values->common.is_help || !values->run.out || values->run.is_conversion))
+        if (!status && (values->common.is_help || !values->run.outputs.out ||
+                        values->run.plan.options.is_conversion))
             status = phema_fail(err, PHEMA_ERR_FILE, "its command makes no average");
-        values->run.target.max_error = PHEMA_UNKNOWN; /* a gate is no part of what was made */
+        values->run.plan.max_error = PHEMA_UNKNOWN; /* --max-error does not affect the bytes */
     }
     words_clear(&words);
     return status;
 }
 
-PHEMA_FALLIBLE cli_again_read(struct cli_synth_values **values, const char *command,
-                              const char *out, struct phema_error *err)
+PHEMA_FALLIBLE cli_replay_read(struct cli_synth_values **values, const struct cli_verb *synth,
+                               const char *command, const char *out, struct phema_error *err)
 {
     struct cli_synth_values *read = calloc(1, sizeof(*read));
     if (!read)
         return phema_fail_memory(err);
-    enum phema_status status = parse(read, command, out, err);
+    enum phema_status status = parse(read, synth, command, out, err);
     if (status)
-        cli_again_free(read);
+        cli_replay_free(read);
     else
         *values = read;
     return status;
 }
 
-void cli_again_free(struct cli_synth_values *values)
+void cli_replay_free(struct cli_synth_values *values)
 {
     if (values)
         phema_arena_clear(&values->common.arena);
@@ -118,36 +117,37 @@ void cli_again_free(struct cli_synth_values *values)
 
 /* ---- What shapes bytes ---- */
 
-/* unsaid: what it means where an option was not given */
-static bool is_same(const char *a, const char *b, const char *unsaid)
+static bool is_same(const char *a, const char *b)
 {
-    return strcmp(a ? a : unsaid, b ? b : unsaid) == 0;
+    return strcmp(a ? a : "", b ? b : "") == 0;
 }
 
-static bool are_same(const struct cli_texts *a, const struct cli_texts *b)
+static bool are_same(const char *const *a, size_t n_a, const char *const *b, size_t n_b)
 {
-    bool are = a->n == b->n;
-    for (size_t i = 0; are && i < a->n; i++)
-        are = strcmp(a->items[i], b->items[i]) == 0;
+    bool are = n_a == n_b;
+    for (size_t i = 0; are && i < n_a; i++)
+        are = strcmp(a[i], b[i]) == 0;
     return are;
 }
 
-const char *cli_again_differs(const struct cli_run_values *a, const struct cli_run_values *b)
+const char *cli_replay_difference(const struct cli_run_values *a, const struct cli_run_values *b)
 {
+    const struct phema_series_options *from = &a->plan.options.series,
+                                      *to = &b->plan.options.series;
     const struct {
         const char *name;
         bool is_same;
     } options[] = {
-        {"dtype", is_same(a->dtype, b->dtype, "same")},
-        {"overflow", is_same(a->overflow, b->overflow, "error")},
-        {"buffers", is_same(a->series.buffers, b->series.buffers, "newest")},
-        {"accumulate", is_same(a->accumulate, b->accumulate, "auto")},
-        {"gpu-sums", is_same(a->gpu_sums, b->gpu_sums, "exact")},
-        {"into", is_same(a->into, b->into, "")},
-        {"key", is_same(a->series.key, b->series.key, "")},
-        {"include", are_same(&a->series.include, &b->series.include)},
-        {"exclude", are_same(&a->series.exclude, &b->series.exclude)},
-        {"shard-size", a->shard_size == b->shard_size},
+        {"dtype", a->dtype == b->dtype},
+        {"overflow", a->synth.overflow == b->synth.overflow},
+        {"buffers", from->averages_buffers == to->averages_buffers},
+        {"accumulate", a->accumulate == b->accumulate},
+        {"gpu-sums", a->synth.device.uses_blas == b->synth.device.uses_blas},
+        {"into", is_same(a->outputs.into, b->outputs.into)},
+        {"key", is_same(from->key, to->key)},
+        {"include", are_same(from->includes, from->n_includes, to->includes, to->n_includes)},
+        {"exclude", are_same(from->excludes, from->n_excludes, to->excludes, to->n_excludes)},
+        {"shard-size", a->outputs.shard_bytes == b->outputs.shard_bytes},
         {"level", (a->level ? a->level : 3) == (b->level ? b->level : 3)},
     };
     for (size_t i = 0; i < ARRAY_LEN(options); i++)

@@ -1,88 +1,110 @@
 // SPDX-License-Identifier: Apache-2.0
-/* run_options.c - see run_options.h. */
+/* run_options.c - option rows of runs, and from their values the plan, the outputs and how the plan
+ * is carried out. */
 #include "run_options.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "phema/cpu.h"
 #include "phema/number.h"
 #include "print_summary.h"
 
-static bool is_choice(const char *value, const char *choice)
-{
-    return value && strcmp(value, choice) == 0;
-}
+#define FIELD(member) offsetof(struct cli_run_values, member)
+
+const struct cli_opt cli_run_rows[] = {
+    CLI_INCLUDE(cli_series_rows, FIELD(plan)),
+    CLI_INCLUDE(cli_target_rows, FIELD(plan)),
+    {"convert", TARGET, CLI_FLAG, FIELD(plan.options.is_conversion),
+     .help = "no average: SNAPSHOTS is one checkpoint, written\nas it is in the format of OUT",
+     .flags = CLI_SHAPES_BYTES},
+    {0},
+};
+
+const struct cli_opt cli_out_rows[] = {
+    {"OUT", OUTPUT, CLI_OPERAND, FIELD(outputs.out),
+     .help = "a file, whose end says what is written; a\ndirectory, which takes the form of the "
+             "newest\nsnapshot; or names like sweep/{time}-{sigma}.pt"},
+    {0},
+};
+
+const struct cli_opt cli_make_rows[] = {
+    {"into", OUTPUT, CLI_TEXT, FIELD(outputs.into), "FILE",
+     .help = "replace the tensors in a copy of FILE, any\ncheckpoint of the model (default for "
+             ".pt, .pth,\n.ckpt and .pkl: of the newest snapshot)",
+     .flags = CLI_SHAPES_BYTES},
+    {"shard-size", OUTPUT, CLI_SIZE, FIELD(outputs.shard_bytes), "SIZE",
+     .help = "write a directory of safetensors files of at most\nthis size (512M, 1.5GiB, 1e9), "
+             "and their index",
+     .flags = CLI_SHAPES_BYTES | CLI_POSITIVE},
+    {"level", OUTPUT, CLI_COUNT, FIELD(level), "N",
+     .help = "how far .safetensors.zst is compressed: 1 to 22\n(default 3)", .flags = CLI_POSITIVE},
+    {"dtype", OUTPUT, CLI_CHOICE, FIELD(dtype), "same|f32|f16|bf16",
+     .help = "dtype of the averages (default same); not for\n.pt, .pth, .ckpt, .pkl and --into",
+     .flags = CLI_SHAPES_BYTES},
+    {"overflow", OUTPUT, CLI_CHOICE, FIELD(synth.overflow), "error|saturate|inf",
+     .help = "averages too large for the dtype (default error)", .flags = CLI_SHAPES_BYTES},
+    {"buffers", OUTPUT, CLI_EITHER, FIELD(plan.options.series.averages_buffers), "newest|average",
+     .help = "buffers, where files tell them from parameters\n(default newest)",
+     .flags = CLI_SHAPES_BYTES},
+    {"input-hash", OUTPUT, CLI_EITHER, FIELD(outputs.hashes_inputs), "full|sampled",
+     .help = "by what the provenance knows snapshots again: all\ndata that were read (default), or "
+             "windows of them",
+     .flags = CLI_SHAPES_BYTES | CLI_NEGATED | CLI_INITIALLY_TRUE},
+    {"force", OUTPUT, CLI_FLAG, FIELD(synth.replaces), .help = "replace existing outputs",
+     .letter = 'f'},
+    {"no-sync", OUTPUT, CLI_FLAG, FIELD(synth.syncs),
+     .help = "do not wait until outputs are safe on disk",
+     .flags = CLI_NEGATED | CLI_INITIALLY_TRUE},
+    {"accumulate", NUMBERS, CLI_CHOICE, FIELD(accumulate), CLI_PRECISIONS,
+     .help = "precision of the sums (auto: f32 where it hides)", .flags = CLI_SHAPES_BYTES},
+    {"threads", RESOURCES, CLI_COUNT, FIELD(threads), "N",
+     .help = "default: the processors this process may use", .flags = CLI_POSITIVE, .letter = 'j'},
+    {"device", RESOURCES, CLI_TEXT, FIELD(device), "DEVICE",
+     .help = "who adds up: auto (default: a GPU where it wins),\ncpu, cuda, cuda:0,1 or cuda:all"},
+    {"gpu-memory", RESOURCES, CLI_TEXT, FIELD(gpu_memory), "SIZE",
+     .help = "of each GPU that may be taken: 8GiB, or a part\nof what is free (default 0.9)"},
+    {"gpu-sums", NUMBERS, CLI_EITHER, FIELD(synth.device.uses_blas), "exact|cublas",
+     .help = "sums on a GPU: the processor's bits (default), or\ncuBLAS for more than 8 targets",
+     .flags = CLI_SHAPES_BYTES},
+    {"io", RESOURCES, CLI_CHOICE, FIELD(synth.io), "auto|mmap|read|direct",
+     .help = "how snapshots are read (auto: read, mapped where\nthere are too many; direct: past "
+             "the page cache)"},
+    {"drop-cache", RESOURCES, CLI_FLAG, FIELD(synth.drops_cache),
+     .help = "leave nothing of snapshots and outputs in the\npage cache"},
+    {"max-ram", RESOURCES, CLI_SIZE, FIELD(synth.max_ram_bytes), "SIZE",
+     .help = "anonymous memory this process may have: tiles\nshrink to fit, then targets are made "
+             "in several\npasses; status 7 where that does not do",
+     .flags = CLI_POSITIVE},
+    {0},
+};
+
+static_assert(PHEMA_HASHES_INPUTS, "CLI_INITIALLY_TRUE of --input-hash");
+
+static const struct {
+    const char *name;
+    enum phema_sums sums;
+} precisions[] = {{"auto", PHEMA_SUMS_AUTO}, {"f64", PHEMA_SUMS_F64}, {"f32", PHEMA_SUMS_F32}};
 
 static struct phema_outputs_options outputs_options(const struct cli_common *common,
                                                     const struct cli_run_values *values,
                                                     const char *out)
 {
-    struct phema_outputs_options options = {
-        .out = out,
-        .into = values->into,
-        .key = values->series.key,
-        .shard_bytes = values->shard_size,
-        .level = (int)values->level,
-        .is_conversion = values->is_conversion,
-        .hashes_inputs =
-            values->input_hash ? is_choice(values->input_hash, "full") : PHEMA_HASHES_INPUTS,
-        .checkpoint = {.allow_globals = values->series.allow_global.items,
-                       .n_allow_globals = values->series.allow_global.n},
-        .accumulator = values->accumulate ? values->accumulate : "auto",
-        .command_options = common->repeated_options,
-    };
-    static const struct {
-        const char *name;
-        enum phema_dtype dtype;
-    } dtypes[] = {{"f32", PHEMA_F32}, {"f16", PHEMA_F16}, {"bf16", PHEMA_BF16}};
-    for (size_t i = 0; i < ARRAY_LEN(dtypes); i++)
-        if (is_choice(values->dtype, dtypes[i].name)) {
-            options.has_dtype = true;
-            options.dtype = dtypes[i].dtype;
-        }
+    static const enum phema_dtype dtypes[] = {0, PHEMA_F32, PHEMA_F16, PHEMA_BF16};
+    struct phema_outputs_options options = values->outputs;
+    options.out = out;
+    options.key = values->plan.options.series.key;
+    options.checkpoint = values->plan.options.series.checkpoint;
+    options.is_conversion = values->plan.options.is_conversion;
+    options.level = (int)values->level;
+    options.has_dtype = values->dtype > 0;
+    options.dtype = dtypes[values->dtype];
+    options.accumulator = precisions[values->accumulate].name;
+    options.command_options = common->repeated_options;
     return options;
 }
 
-static enum phema_io io_of(const struct cli_run_values *values)
-{
-    static const struct {
-        const char *name;
-        enum phema_io io;
-    } ways[] = {{"mmap", PHEMA_IO_MMAP}, {"read", PHEMA_IO_READ}, {"direct", PHEMA_IO_DIRECT}};
-    for (size_t i = 0; i < ARRAY_LEN(ways); i++)
-        if (is_choice(values->io, ways[i].name))
-            return ways[i].io;
-    return PHEMA_IO_AUTO;
-}
-
-static enum phema_sums sum_dtype_of(const struct cli_run_values *values)
-{
-    if (is_choice(values->accumulate, "f64"))
-        return PHEMA_SUMS_F64;
-    return is_choice(values->accumulate, "f32") ? PHEMA_SUMS_F32 : PHEMA_SUMS_AUTO;
-}
-
-static struct phema_synth_options synth_options(const struct cli_run_values *values,
-                                                struct phema_memory_profile *ledger)
-{
-    struct phema_synth_options options = {
-        .n_threads = values->threads ? (unsigned)values->threads : phema_cpu_threads(),
-        .sums = sum_dtype_of(values),
-        .replaces = values->is_forced,
-        .syncs = !values->skips_sync,
-        .max_ram_bytes = values->max_ram,
-        .io = io_of(values),
-        .drops_cache = values->drops_cache,
-        .ledger = ledger,
-    };
-    if (is_choice(values->overflow, "saturate"))
-        options.overflow = PHEMA_OVERFLOW_SATURATES;
-    if (is_choice(values->overflow, "inf"))
-        options.overflow = PHEMA_OVERFLOW_BECOMES_INF;
-    return options;
-}
-
-/* "8GiB"; or "0.5", of what is free: from 1 on numbers are bytes, of which no one means so few. */
+/* "8GiB", or "0.5" of the free memory: numbers above 1 are bytes. */
 static enum phema_status read_gpu_memory(struct phema_device_request *request, const char *text,
                                          struct phema_error *err)
 {
@@ -104,37 +126,34 @@ static enum phema_status read_gpu_memory(struct phema_device_request *request, c
     return PHEMA_OK;
 }
 
-static enum phema_status read_device(struct cli_prepared *prepared,
+static enum phema_status read_device(struct phema_device_request *request,
                                      const struct cli_run_values *values, struct phema_error *err)
 {
-    struct phema_device_request *request = &prepared->options.device;
     enum phema_status status = phema_device_request_parse(request, values->device, err);
     if (!status)
         status = read_gpu_memory(request, values->gpu_memory, err);
-    request->uses_blas = is_choice(values->gpu_sums, "cublas");
+    request->uses_blas = values->synth.device.uses_blas;
     if (!status && request->uses_blas && request->kind != PHEMA_DEVICE_CUDA)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "--gpu-sums cublas: results depend on who adds up; say --device cuda as "
                           "well");
-    if (values->is_conversion) /* there is nothing to add up */
+    if (values->plan.options.is_conversion) /* there is nothing to sum */
         request->kind = PHEMA_DEVICE_CPU;
     return status;
 }
 
 static enum phema_status make_plan(struct cli_prepared *prepared, const struct cli_common *common,
-                                   const struct cli_run_values *values,
-                                   struct phema_memory_profile *ledger, struct phema_error *err)
+                                   const struct cli_run_values *values, struct phema_error *err)
 {
     struct phema_plan_options options;
-    enum phema_status status =
-        cli_plan_options(&options, common, &values->series, &values->target, err);
+    enum phema_status status = cli_plan_options(&options, common, &values->plan, err);
     if (status)
         return status;
-    options.ledger = ledger;
-    options.series.max_ram_bytes = values->max_ram;
-    options.series.may_lack_key = values->into != NULL;
-    if (values->is_conversion) {
-        options.is_conversion = options.series.is_conversion = options.series.is_alone = true;
+    options.ledger = prepared->options.ledger;
+    options.series.max_ram_bytes = values->synth.max_ram_bytes;
+    options.series.may_lack_key = values->outputs.into != NULL;
+    if (options.is_conversion) {
+        options.series.is_conversion = options.series.is_alone = true;
         options.series.needs_no_profiles = true;
         options.series.may_be_sampled = false;
         if (!options.series.key)
@@ -147,24 +166,27 @@ PHEMA_FALLIBLE cli_prepare_plan(struct cli_prepared *prepared, const struct cli_
                                 const struct cli_run_values *values,
                                 struct phema_memory_profile *ledger, struct phema_error *err)
 {
-    *prepared = (struct cli_prepared){.options = synth_options(values, ledger)};
+    *prepared = (struct cli_prepared){.options = values->synth};
+    prepared->options.n_threads = values->threads ? (unsigned)values->threads : phema_cpu_threads();
+    prepared->options.sums = precisions[values->accumulate].sums;
+    prepared->options.ledger = ledger;
     if (values->threads > 1024)
         return phema_fail(err, PHEMA_ERR_USAGE, "--threads: at most 1024");
     if (values->level > 22)
         return phema_fail(err, PHEMA_ERR_USAGE, "--level: from 1 to 22");
-    enum phema_status status = read_device(prepared, values, err);
+    enum phema_status status = read_device(&prepared->options.device, values, err);
     if (!status)
-        status = make_plan(prepared, common, values, ledger, err);
+        status = make_plan(prepared, common, values, err);
     if (status)
         return status;
     struct phema_outputs_options naming = outputs_options(common, values, NULL);
-    if (values->is_conversion) {
+    if (naming.is_conversion) {
         report_conversion(common, prepared->plan->series);
     } else {
         report_series(common, prepared->plan->series);
         report_plan(common, prepared->plan, naming.dtype, naming.has_dtype);
     }
-    return cli_check_error(prepared->plan, values->target.max_error, err);
+    return cli_check_error(prepared->plan, values->plan.max_error, err);
 }
 
 PHEMA_FALLIBLE cli_prepare_outputs(struct cli_prepared *prepared, const struct cli_common *common,
@@ -174,7 +196,7 @@ PHEMA_FALLIBLE cli_prepare_outputs(struct cli_prepared *prepared, const struct c
     struct phema_outputs_options naming = outputs_options(common, values, out);
     enum phema_status status = phema_outputs_make(&prepared->outputs, prepared->plan, &naming, err);
     if (!status)
-        report_into(common, values->into, &prepared->outputs);
+        report_into(common, naming.into, &prepared->outputs);
     return status;
 }
 

@@ -1,24 +1,152 @@
 // SPDX-License-Identifier: Apache-2.0
-/* series_options.c - see series_options.h. */
+/* series_options.c - option rows that verbs share, and the plan options made of their values. */
 #include "series_options.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "phema/gpu.h"
 #include "phema/number.h"
 
-static enum phema_status check_widths(const struct cli_reals *widths, const char *option,
+/* ---- Rows ---- */
+
+#define FIELD(member) offsetof(struct cli_common, member)
+
+const struct cli_opt cli_progress_rows[] = {
+    {"progress", MESSAGES, CLI_CHOICE, FIELD(progress), "auto|bar|plain|json|none",
+     .help = "how progress is shown"},
+    {0},
+};
+
+const struct cli_opt cli_common_rows[] = {
+    {"json", MESSAGES, CLI_FLAG, FIELD(is_json), .help = "print the result as one JSON object"},
+    {"quiet", MESSAGES, CLI_FLAG, FIELD(is_quiet), .help = "say errors only", .letter = 'q'},
+    {"verbose", MESSAGES, CLI_FLAG, FIELD(is_verbose), .help = "say more", .letter = 'v'},
+    {"no-color", MESSAGES, CLI_FLAG, FIELD(has_no_color),
+     .help = "no colours (as NO_COLOR in the environment)"},
+    {"help", MESSAGES, CLI_FLAG, FIELD(is_help), .help = "print this help", .letter = 'h'},
+    {0},
+};
+
+#undef FIELD
+#define FIELD(member)   offsetof(struct cli_plan_values, member)
+#define PLAN_LIST(list) CLI_LIST(struct cli_plan_values, options.list, options.n_##list)
+#define SERIES_LIST(list)                                                                          \
+    CLI_LIST(struct cli_plan_values, options.series.list, options.series.n_##list)
+
+const struct cli_opt cli_pickle_rows[] = {
+    {"allow-global", INPUT, CLI_TEXTS,
+     CLI_LIST(struct phema_checkpoint_options, allow_globals, n_allow_globals), "NAME",
+     .help = "let one more name through in a pickle, as an\ninert object (repeatable)"},
+    {0},
+};
+
+const struct cli_opt cli_series_rows[] = {
+    {"SNAPSHOTS", INPUT, CLI_OPERAND, FIELD(options.series.snapshots),
+     .help = "directory, manifest (*.json) or @list.txt", .flags = CLI_SHAPES_BYTES},
+    {"layout", INPUT, CLI_WORD, FIELD(options.series.layout),
+     "auto|own|edm2|ema-pytorch|posthoc-ema|lightning|hf|manifest",
+     .help = "who wrote the snapshots; auto: recognised by names", .flags = CLI_SHAPES_BYTES},
+    {"name-regex", INPUT, CLI_TEXT, FIELD(options.series.name_regex), "RE",
+     .help = "what names say: groups (?<time>..), (?<sigma>..)\nor (?<index>..)",
+     .flags = CLI_SHAPES_BYTES},
+    {"input-sigma", INPUT, CLI_REALS, SERIES_LIST(input_sigmas), "LIST",
+     .help = "sigma_rel of the snapshots by index, where names\nand metadata do not say it",
+     .flags = CLI_SHAPES_BYTES},
+    {"input-profile", INPUT, CLI_TEXTS, SERIES_LIST(input_profiles), "SPEC",
+     .help = "how snapshots were averaged, where nothing says\nit: raw, ema:decay=0.9999 "
+             "(repeatable: by index)",
+     .flags = CLI_SHAPES_BYTES},
+    {"update-every", INPUT, CLI_COUNT, FIELD(options.series.update_every), "U",
+     .help = "the averages were updated every U steps only\n(ema-pytorch: 100, "
+             "pytorch-posthoc-ema: 10 unless\nset otherwise)",
+     .flags = CLI_SHAPES_BYTES | CLI_POSITIVE},
+    {"unit", INPUT, CLI_WORD, FIELD(options.series.unit), "steps|images|kimg|tokens",
+     .help = "what times count (a label: ratios matter)", .flags = CLI_SHAPES_BYTES},
+    {"from", INPUT, CLI_REAL, FIELD(options.series.from), "T",
+     .help = "use snapshots from time T on", .flags = CLI_SHAPES_BYTES},
+    {"to", INPUT, CLI_REAL, FIELD(options.series.to), "T", .help = "use snapshots up to time T",
+     .flags = CLI_SHAPES_BYTES},
+    {"every", INPUT, CLI_COUNT, FIELD(options.series.every), "N",
+     .help = "use every Nth time, counted from the newest",
+     .flags = CLI_SHAPES_BYTES | CLI_POSITIVE},
+    {"last", INPUT, CLI_COUNT, FIELD(options.series.last), "N", .help = "use the N newest times",
+     .flags = CLI_SHAPES_BYTES | CLI_POSITIVE},
+    {"include", INPUT, CLI_TEXTS, SERIES_LIST(includes), "RE",
+     .help = "only tensors whose names match (repeatable)", .flags = CLI_SHAPES_BYTES},
+    {"exclude", INPUT, CLI_TEXTS, SERIES_LIST(excludes), "RE",
+     .help = "leave out tensors whose names match (repeatable)", .flags = CLI_SHAPES_BYTES},
+    {"key", INPUT, CLI_TEXT, FIELD(options.series.key), "PATH",
+     .help = "subtree of nested checkpoints; . for all (default:\nwhat the layout or the names "
+             "tell, and is said)",
+     .flags = CLI_SHAPES_BYTES},
+    CLI_INCLUDE(cli_pickle_rows, FIELD(options.series.checkpoint)),
+    {0},
+};
+
+const struct cli_opt cli_average_rows[] = {
+    {"sigma-rel", TARGET, CLI_REALS, PLAN_LIST(sigma_rels), "LIST",
+     .help = "widths of the averages to make: 0.1 or 0.05,0.1\nor 0.01:0.25:0.005 (ends included)"},
+    {"gamma", TARGET, CLI_REALS, PLAN_LIST(gammas), "LIST",
+     .help = "the same as exponents of the power function"},
+    {"profile", TARGET, CLI_TEXTS, PLAN_LIST(profiles), "SPEC",
+     .help = "averages of other shapes: ema:half-life=2000,\nwindow:20k, raw, sma:10, 'raw - "
+             "ema:2000', ...\n(repeatable; see posthoc-ema(1))"},
+    {"at", TARGET, CLI_REALS, PLAN_LIST(ats), "TIME",
+     .help = "times of the averages, as names write them\n(default: the newest snapshot)"},
+    {0},
+};
+
+const struct cli_opt cli_rule_rows[] = {
+    {"rule", TARGET, CLI_TEXTS, PLAN_LIST(rules), "RE=SIGMA",
+     .help = "another width for tensors whose names match, or\nRE=copy: the newest snapshot's "
+             "(repeatable, the\nfirst one that matches)",
+     .flags = CLI_SHAPES_BYTES},
+    {0},
+};
+
+const struct cli_opt cli_metric_rows[] = {
+    {"metric", NUMBERS, CLI_CHOICE, FIELD(metric), "motion|walk|profile",
+     .help = "what the least squares measures (default motion:\nas parameters were seen to move, "
+             "else walk);\nprofile gives the paper's and EDM2's weights",
+     .flags = CLI_SHAPES_BYTES},
+    {"ridge", NUMBERS, CLI_TEXT, FIELD(ridge), "auto|none|VALUE",
+     .help =
+         "how much large weights cost (default auto: what\nrounding of the files makes of them)",
+     .flags = CLI_SHAPES_BYTES},
+    {"solver", NUMBERS, CLI_CHOICE, FIELD(options.solve.solver), "auto|quad|lapack|cusolver",
+     .help = "quad precision, LAPACK in float64, or a factor\nmade on a GPU and refined in quad",
+     .flags = CLI_SHAPES_BYTES},
+    {0},
+};
+
+const struct cli_opt cli_solve_rows[] = {
+    {"weights", TARGET, CLI_TEXT, FIELD(options.weights_file), "FILE",
+     .help =
+         "use these weights, exactly as given: the JSON of\nweights --json, or 'file weight' lines",
+     .flags = CLI_SHAPES_BYTES},
+    CLI_INCLUDE(cli_metric_rows, 0),
+    {0},
+};
+
+const struct cli_opt cli_target_rows[] = {
+    CLI_INCLUDE(cli_average_rows, 0),
+    CLI_INCLUDE(cli_rule_rows, 0),
+    CLI_INCLUDE(cli_solve_rows, 0),
+    {"max-error", NUMBERS, CLI_REAL, FIELD(max_error), "E",
+     .help = "end with status 1, nothing written, when the\npredicted error is above E"},
+    {0},
+};
+
+/* ---- Values ---- */
+
+static enum phema_status check_widths(const double *widths, size_t n, const char *option,
                                       struct phema_error *err)
 {
-    for (size_t i = 0; i < widths->n; i++) {
+    for (size_t i = 0; i < n; i++) {
         double gamma = 0;
-        enum phema_status status = phema_gamma_from_sigma_rel(&gamma, widths->items[i], err);
+        enum phema_status status = phema_gamma_from_sigma_rel(&gamma, widths[i], err);
         if (status)
             return phema_fail_in(err, status, "%s", option);
     }
@@ -26,35 +154,13 @@ static enum phema_status check_widths(const struct cli_reals *widths, const char
 }
 
 PHEMA_FALLIBLE cli_series_options(struct phema_series_options *out, const struct cli_common *common,
-                                  const struct cli_series_values *values, struct phema_error *err)
+                                  const struct cli_plan_values *values, struct phema_error *err)
 {
-    if (check_widths(&values->input_sigma, "--input-sigma", err))
+    *out = values->options.series;
+    if (check_widths(out->input_sigmas, out->n_input_sigmas, "--input-sigma", err))
         return PHEMA_ERR_INPUTS;
-    *out = (struct phema_series_options){
-        .snapshots = values->snapshots,
-        .layout = values->layout,
-        .name_regex = values->name_regex,
-        .unit = values->unit,
-        .input_sigmas = values->input_sigma.items,
-        .n_input_sigmas = values->input_sigma.n,
-        .input_profiles = values->input_profile.items,
-        .n_input_profiles = values->input_profile.n,
-        .update_every = values->update_every,
-        .from = isnan(values->from) ? -HUGE_VAL : values->from,
-        .to = isnan(values->to) ? HUGE_VAL : values->to,
-        .every = values->every,
-        .last = values->last,
-        .includes = values->include.items,
-        .n_includes = values->include.n,
-        .excludes = values->exclude.items,
-        .n_excludes = values->exclude.n,
-        .key = values->key,
-        .checkpoint = {.allow_globals = values->allow_global.items,
-                       .n_allow_globals = values->allow_global.n},
-        .averages_buffers = values->buffers && strcmp(values->buffers, "average") == 0,
-        .command = common->command,
-        .command_tail = common->command_tail,
-    };
+    out->command = common->command;
+    out->command_tail = common->command_tail;
     return PHEMA_OK;
 }
 
@@ -76,49 +182,31 @@ static enum phema_status read_ridge(struct phema_solve_options *out, const char 
 }
 
 PHEMA_FALLIBLE cli_plan_options(struct phema_plan_options *out, const struct cli_common *common,
-                                const struct cli_series_values *series,
-                                const struct cli_target_values *target, struct phema_error *err)
+                                const struct cli_plan_values *values, struct phema_error *err)
 {
-    *out = (struct phema_plan_options){
-        .sigma_rels = target->sigma_rel.items,
-        .n_sigma_rels = target->sigma_rel.n,
-        .gammas = target->gamma.items,
-        .n_gammas = target->gamma.n,
-        .profiles = target->profile.items,
-        .n_profiles = target->profile.n,
-        .ats = target->at.items,
-        .n_ats = target->at.n,
-        .weights_file = target->weights,
-        .rules = target->rule.items,
-        .n_rules = target->rule.n,
-    };
-    if (target->weights && (target->metric || target->ridge || target->solver))
+    static const enum phema_metric metrics[] = {
+        PHEMA_METRIC_MOTION, /* default; walk where motion is impossible, which is reported */
+        PHEMA_METRIC_WALK, PHEMA_METRIC_PROFILE};
+    *out = values->options;
+    if (out->weights_file && (cli_is_given(common, "metric") || cli_is_given(common, "ridge") ||
+                              cli_is_given(common, "solver")))
         return phema_fail(
             err, PHEMA_ERR_USAGE,
             "--weights: weights are used as given; --metric, --ridge and --solver are "
             "about solving for them");
-    out->solve.metric = PHEMA_METRIC_MOTION; /* where it cannot be: walk, and that is said */
-    if (target->metric && strcmp(target->metric, "profile") == 0)
-        out->solve.metric = PHEMA_METRIC_PROFILE;
-    if (target->metric && strcmp(target->metric, "walk") == 0)
-        out->solve.metric = PHEMA_METRIC_WALK;
-    if (target->solver)
-        out->solve.solver = strcmp(target->solver, "quad") == 0       ? PHEMA_SOLVER_QUAD
-                            : strcmp(target->solver, "lapack") == 0   ? PHEMA_SOLVER_LAPACK
-                            : strcmp(target->solver, "cusolver") == 0 ? PHEMA_SOLVER_DEVICE
-                                                                      : PHEMA_SOLVER_AUTO;
+    out->solve.metric = metrics[values->metric];
     out->solve.factorer = phema_device_factorer();
-    enum phema_status status = read_ridge(&out->solve, target->ridge, err);
+    enum phema_status status = read_ridge(&out->solve, values->ridge, err);
     if (!status)
-        status = check_widths(&target->sigma_rel, "--sigma-rel", err);
+        status = check_widths(out->sigma_rels, out->n_sigma_rels, "--sigma-rel", err);
     if (!status)
-        status = cli_series_options(&out->series, common, series, err);
-    out->series.needs_no_profiles = target->weights != NULL;
+        status = cli_series_options(&out->series, common, values, err);
+    out->series.needs_no_profiles = out->weights_file != NULL;
     out->series.may_be_sampled = true;
     return status;
 }
 
-/* Tensors that follow a rule are part of what is made. */
+/* Tensors that follow a rule are part of the result. */
 static enum phema_status check_rules(const struct phema_plan *plan,
                                      const struct phema_target *target, double max_error,
                                      struct phema_error *err)
@@ -162,68 +250,4 @@ PHEMA_FALLIBLE cli_check_error(const struct phema_plan *plan, double max_error,
             return PHEMA_NO;
     }
     return PHEMA_OK;
-}
-
-PHEMA_FALLIBLE cli_print_as_is(const struct phema_strbuf *text, struct phema_error *err)
-{
-    enum phema_status status = phema_strbuf_check(text, err);
-    if (status)
-        return status;
-    size_t written = text->size ? fwrite(text->data, 1, text->size, stdout) : 0;
-    if (written != text->size || fflush(stdout))
-        return phema_fail(err, PHEMA_ERR_OUTPUT, "standard output: %s", strerror(errno));
-    return PHEMA_OK;
-}
-
-PHEMA_FALLIBLE cli_print(const struct phema_strbuf *text, struct phema_error *err)
-{
-    struct phema_strbuf shown = {0};
-    enum phema_status status = phema_strbuf_check(text, err);
-    if (!status && text->size)
-        phema_strbuf_append_lines(&shown, text->data, text->size);
-    if (!status)
-        status = cli_print_as_is(&shown, err);
-    phema_strbuf_clear(&shown);
-    return status;
-}
-
-void cli_put_path(struct phema_strbuf *out, const char *path)
-{
-    if (isatty(STDOUT_FILENO))
-        phema_strbuf_puts_escaped(out, path);
-    else
-        phema_strbuf_puts(out, path);
-}
-
-/* Without memory every byte that may be no letter is a question mark. */
-static void PHEMA_PRINTF(1, 0) say_plainly(const char *format, va_list args)
-{
-    char line[1024];
-    int size = vsnprintf(line, sizeof(line), format, args);
-    for (char *at = line; size >= 0 && *at; at++)
-        if (*at < ' ' || *at > '~')
-            *at = '?';
-    if (size >= 0)
-        (void)fprintf(stderr, "%s\n", line);
-}
-
-void cli_say(const char *format, ...)
-{
-    char *line = NULL;
-    struct phema_strbuf shown = {0};
-    va_list args, again;
-    va_start(args, format);
-    va_copy(again, args);
-    if (vasprintf(&line, format, args) < 0)
-        line = NULL;
-    if (line)
-        phema_strbuf_puts_escaped(&shown, line);
-    if (!line || shown.is_failed)
-        say_plainly(format, again);
-    else
-        (void)fprintf(stderr, "%s\n", shown.data ? shown.data : "");
-    va_end(again);
-    va_end(args);
-    phema_strbuf_clear(&shown);
-    free(line);
 }

@@ -1,20 +1,20 @@
-/* terminal.h - what the terminal at standard error can show. */
+/* terminal.h - capabilities of the terminal at standard error. */
 #ifndef CLI_TERMINAL_H
 #define CLI_TERMINAL_H
 
 #include "phema/strbuf.h"
 
-/* One that moves its cursor: not a pipe, and TERM is neither unset nor dumb. */
+/* True for a terminal that can move its cursor: not a pipe, and TERM is set and not dumb. */
 bool terminal_can_draw(void);
 
-/* Of its lines; 80 where it does not say. */
+/* Columns of a line; 80 when unknown. */
 size_t terminal_columns(void);
 
-/* Whether texts may hold more than ASCII, as the environment's locale says; not when TERM is dumb,
- * which may be an editor's or a console's of long ago. */
+/* True when the locale of the environment is UTF-8; not when TERM is dumb, which may be an editor
+ * or an old console. */
 bool terminal_is_utf8(void);
 
-/* Bytes of the text's first characters, one column each. */
+/* Bytes of the first characters of the text, one column each. */
 size_t terminal_cut(const char *text, size_t n_columns);
 
 /* "3 s", "2 min 05 s", "1 h 20 min", "3 d 4 h" */

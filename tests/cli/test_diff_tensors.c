@@ -9,7 +9,7 @@
 
 #include "support.h"
 
-/* Two checkpoints and what compare says of them. */
+/* Two checkpoints and their comparison. */
 struct pair {
     struct phema_checkpoint *a, *b;
     struct phema_comparison comparison;
@@ -71,7 +71,7 @@ static void compare_floats(struct pair *pair, const float *a, const float *b)
             open_tensor("b.safetensors", "F32", "[4]", b, 16));
 }
 
-static void distances_are_those_by_hand(void **state)
+static void distances_match_those_computed_by_hand(void **state)
 {
     (void)state;
     static const float a[] = {1, 2, -3, 4}, b[] = {1, 2.5F, -3, 2};
@@ -88,7 +88,7 @@ static void distances_are_those_by_hand(void **state)
     clear(&pair);
 }
 
-static void nan_beside_nan_and_both_zeros_are_equal(void **state)
+static void nan_equals_nan_and_zeros_of_either_sign_are_equal(void **state)
 {
     (void)state;
     static const float a[] = {NAN, INFINITY, -0.0F, -INFINITY},
@@ -100,7 +100,7 @@ static void nan_beside_nan_and_both_zeros_are_equal(void **state)
     clear(&pair);
 }
 
-static void nan_beside_a_number_is_not_forgotten(void **state)
+static void nan_and_a_number_differ(void **state)
 {
     (void)state;
     static const float a[] = {NAN, 2, 3, 4}, b[] = {1, 1, 3, 4};
@@ -114,7 +114,7 @@ static void nan_beside_a_number_is_not_forgotten(void **state)
 }
 
 /* An infinite norm must not make other differences vanish. */
-static void a_common_infinity_hides_no_difference(void **state)
+static void a_common_infinity_does_not_hide_other_differences(void **state)
 {
     (void)state;
     static const float a[] = {INFINITY, 3, 0, 4}, b[] = {INFINITY, 3, 0, 2};
@@ -130,7 +130,7 @@ static void a_common_infinity_hides_no_difference(void **state)
     clear(&pair);
 }
 
-static void what_is_zero_only_in_b_is_infinitely_far(void **state)
+static void a_tensor_that_is_zero_only_in_b_is_infinitely_far(void **state)
 {
     (void)state;
     static const float a[] = {0, 0, 0, 1}, b[] = {0, 0, 0, 0};
@@ -144,7 +144,7 @@ static void what_is_zero_only_in_b_is_infinitely_far(void **state)
 }
 
 /* 1e-200 squared is 0. */
-static void what_differs_has_a_distance(void **state)
+static void tensors_that_differ_have_a_distance(void **state)
 {
     (void)state;
     static const double a[] = {1, 1e-200}, b[] = {1, 0};
@@ -226,7 +226,7 @@ static void tensors_are_matched_by_name(void **state)
     clear(&pair);
 }
 
-/* Five million elements: many chunks, and pages let go behind the reader. */
+/* Five million elements: many chunks, and pages that are released after reading. */
 static void every_part_of_a_large_tensor_counts(void **state)
 {
     (void)state;
@@ -276,12 +276,12 @@ static void every_fixture_equals_itself(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(distances_are_those_by_hand),
-        cmocka_unit_test(nan_beside_nan_and_both_zeros_are_equal),
-        cmocka_unit_test(nan_beside_a_number_is_not_forgotten),
-        cmocka_unit_test(a_common_infinity_hides_no_difference),
-        cmocka_unit_test(what_is_zero_only_in_b_is_infinitely_far),
-        cmocka_unit_test(what_differs_has_a_distance),
+        cmocka_unit_test(distances_match_those_computed_by_hand),
+        cmocka_unit_test(nan_equals_nan_and_zeros_of_either_sign_are_equal),
+        cmocka_unit_test(nan_and_a_number_differ),
+        cmocka_unit_test(a_common_infinity_does_not_hide_other_differences),
+        cmocka_unit_test(a_tensor_that_is_zero_only_in_b_is_infinitely_far),
+        cmocka_unit_test(tensors_that_differ_have_a_distance),
         cmocka_unit_test(floats_of_any_width_are_numbers),
         cmocka_unit_test(integers_are_bytes_and_complex_are_pairs),
         cmocka_unit_test(tensors_are_matched_by_name),

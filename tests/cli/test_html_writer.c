@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_html_writer.c - text that stays text in a page. */
+/* test_html_writer.c - escaping and tables of HTML pages. */
 #include "support.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ static void markup_is_escaped(void **state)
     assert_escaped("]]>--><!--", "]]&gt;--&gt;&lt;!--");
 }
 
-static void what_cannot_be_seen_is_shown(void **state)
+static void invisible_characters_are_shown(void **state)
 {
     (void)state;
     assert_escaped("a\nb\x1b[0m", "a\\nb\\x1b[0m");
@@ -56,7 +56,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(markup_is_escaped),
-        cmocka_unit_test(what_cannot_be_seen_is_shown),
+        cmocka_unit_test(invisible_characters_are_shown),
         cmocka_unit_test(rows_have_the_cells_of_their_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_terminal.c - what fits a terminal, and what it may be shown. */
+/* test_terminal.c - cutting of texts, durations and the locale. */
 #include "support.h"
 
 #include <math.h>
@@ -47,7 +47,7 @@ static bool is_utf8(const char *all, const char *type, const char *lang, const c
     return terminal_is_utf8();
 }
 
-static void the_first_that_is_set_says_the_locale(void **state)
+static void the_first_variable_that_is_set_decides_the_locale(void **state)
 {
     (void)state;
     assert_true(is_utf8(NULL, NULL, "de_DE.UTF-8", "xterm"));
@@ -66,7 +66,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_are_cut_between_characters),
         cmocka_unit_test(durations_have_two_units),
-        cmocka_unit_test(the_first_that_is_set_says_the_locale),
+        cmocka_unit_test(the_first_variable_that_is_set_decides_the_locale),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

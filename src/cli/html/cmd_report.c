@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cmd_report.c - a series and its averages as one page that needs nothing beside it. */
+/* cmd_report.c - writes a series and its averages as one self-contained HTML page. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
@@ -10,20 +9,19 @@
 #include "phema/writer.h"
 #include "plot_data.h"
 #include "print_summary.h"
+#include "series_options.h"
 
 struct report_values {
     struct cli_common common;
     const char *output, *title, *scores, *memory;
-    struct cli_series_values series;
-    struct cli_target_values target;
+    struct cli_plan_values plan;
     bool maximizes, is_forced;
 };
 
-/* What the page is made of, and what that is part of. */
+/* The contents of the page, and the objects that own them. */
 struct page {
     struct html_report report;
     struct phema_plan *plan, *errors_plan;
-    struct phema_tensor *tensors;
     struct inspect_summary summary;
     struct inspect_times times;
     struct phema_arena arena;
@@ -35,7 +33,6 @@ static void clear(struct page *page)
     if (page->report.summary)
         inspect_summary_clear(&page->summary);
     inspect_times_clear(&page->times);
-    free(page->tensors);
     phema_plan_free(page->plan);
     phema_plan_free(page->errors_plan);
     phema_arena_clear(&page->arena);
@@ -43,17 +40,17 @@ static void clear(struct page *page)
 
 /* ---- Plans ---- */
 
-static bool has_targets(const struct cli_target_values *target)
+static bool has_targets(const struct phema_plan_options *options)
 {
-    return target->sigma_rel.n || target->gamma.n || target->profile.n || target->weights;
+    return options->n_sigma_rels || options->n_gammas || options->n_profiles ||
+           options->weights_file;
 }
 
 static enum phema_status make_plan(struct phema_plan **out, const struct report_values *given,
-                                   const struct cli_target_values *target, struct phema_error *err)
+                                   const struct cli_plan_values *values, struct phema_error *err)
 {
     struct phema_plan_options options;
-    enum phema_status status =
-        cli_plan_options(&options, &given->common, &given->series, target, err);
+    enum phema_status status = cli_plan_options(&options, &given->common, values, err);
     options.series.needs_no_tensors = true; /* a manifest may have no files */
     return status ? status : phema_plan_make(out, &options, err);
 }
@@ -62,27 +59,28 @@ static enum phema_status make_plan(struct phema_plan **out, const struct report_
 static enum phema_status plan_errors(struct page *page, const struct report_values *given,
                                      struct phema_error *err)
 {
-    struct cli_target_values asked = given->target, target;
-    asked.weights = NULL;
-    asked.profile = asked.rule = (struct cli_texts){0};
-    asked.at.n = asked.at.n ? 1 : 0;
-    enum phema_status status = plot_error_widths(&target, &asked, &page->arena, err);
-    return status ? status : make_plan(&page->errors_plan, given, &target, err);
+    struct cli_plan_values values = given->plan;
+    struct phema_plan_options *options = &values.options;
+    options->weights_file = NULL;
+    options->n_profiles = options->n_rules = 0;
+    options->n_ats = options->n_ats ? 1 : 0;
+    enum phema_status status = plot_error_widths(options, &page->arena, err);
+    return status ? status : make_plan(&page->errors_plan, given, &values, err);
 }
 
 static enum phema_status make_plans(struct page *page, const struct report_values *given,
                                     struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
-    if (has_targets(&given->target))
-        status = make_plan(&page->plan, given, &given->target, err);
+    if (has_targets(&given->plan.options))
+        status = make_plan(&page->plan, given, &given->plan, err);
     bool is_known = !page->plan || page->plan->series->has_profiles;
     if (!status && is_known)
         status = plan_errors(page, given, err);
     return status;
 }
 
-/* The page must not replace what it is made of. */
+/* The page must not replace any of its inputs. */
 static enum phema_status claim_page(const struct page *page, const struct report_values *given,
                                     struct phema_error *err)
 {
@@ -97,8 +95,8 @@ static enum phema_status claim_page(const struct page *page, const struct report
 
 /* ---- Pictures ---- */
 
-static enum phema_status take_picture(struct phema_strbuf *out, struct phema_picture *picture,
-                                      enum phema_status status, struct phema_error *err)
+static enum phema_status write_picture(struct phema_strbuf *out, struct phema_picture *picture,
+                                       enum phema_status status, struct phema_error *err)
 {
     if (!status)
         status = phema_picture_write(out, picture, PHEMA_PICTURE_SVG, err);
@@ -124,13 +122,13 @@ static enum phema_status draw_targets(struct page *page, struct phema_error *err
     first.m = report->is_cut ? PHEMA_PLOT_MAX_TARGETS : first.m;
     if (can_draw_profiles(&first)) {
         status = plot_targets(&picture, &first, true, err);
-        status = take_picture(&report->profiles, picture, status, err);
+        status = write_picture(&report->profiles, picture, status, err);
     }
     if (status)
         return status;
     picture = NULL;
     status = plot_targets(&picture, &first, false, err);
-    return take_picture(&report->weights, picture, status, err);
+    return write_picture(&report->weights, picture, status, err);
 }
 
 static enum phema_status draw(struct page *page, const struct report_values *given,
@@ -141,41 +139,26 @@ static enum phema_status draw(struct page *page, const struct report_values *giv
     if (page->plan)
         status = draw_targets(page, err);
     if (!status && page->errors_plan) {
-        status = plot_errors(&picture, page->errors_plan, &given->target, err);
-        status = take_picture(&page->report.errors, picture, status, err);
+        status = plot_errors(&picture, page->errors_plan, &given->plan.options, err);
+        status = write_picture(&page->report.errors, picture, status, err);
         picture = NULL;
     }
     if (!status && given->scores) {
         status =
             plot_scores(&picture, given->scores, given->maximizes, given->common.is_quiet, err);
-        status = take_picture(&page->report.scores, picture, status, err);
+        status = write_picture(&page->report.scores, picture, status, err);
         picture = NULL;
     }
     if (!status && given->memory) {
         status = plot_memory(&picture, given->memory, 0, err);
-        status = take_picture(&page->report.memory, picture, status, err);
+        status = write_picture(&page->report.memory, picture, status, err);
     }
     return status;
 }
 
 /* ---- The page ---- */
 
-static enum phema_status summarise(struct page *page, const struct phema_series *series,
-                                   struct phema_error *err)
-{
-    size_t n = series->n_tensors;
-    page->tensors = calloc(n + 1, sizeof(*page->tensors));
-    if (!page->tensors)
-        return phema_fail_memory(err);
-    for (size_t i = 0; i < n; i++)
-        page->tensors[i] = series->tensors[i].tensor;
-    enum phema_status status = inspect_summarise(&page->summary, page->tensors, n, series, err);
-    if (!status)
-        page->report.summary = &page->summary;
-    return status;
-}
-
-static enum phema_status look_at_series(struct page *page, const struct report_values *given,
+static enum phema_status inspect_series(struct page *page, const struct report_values *given,
                                         struct phema_error *err)
 {
     struct phema_series *series = page->plan ? page->plan->series : page->errors_plan->series;
@@ -192,8 +175,11 @@ static enum phema_status look_at_series(struct page *page, const struct report_v
         status = phema_series_identify(series, err);
     if (!status)
         status = inspect_times_find(&page->times, series, err);
-    if (!status && series->n_tensors)
-        status = summarise(page, series, err);
+    if (status || !series->n_tensors)
+        return status;
+    status = inspect_summarise_series(&page->summary, series, err);
+    if (!status)
+        page->report.summary = &page->summary;
     return status;
 }
 
@@ -227,7 +213,7 @@ static enum phema_status print_path(const struct report_values *given, struct ph
         phema_json_out_path(&out, "file", given->output);
         phema_json_out_close(&out, '}');
     } else {
-        cli_put_path(&text, given->output);
+        cli_write_path(&text, given->output);
     }
     phema_strbuf_puts(&text, "\n");
     enum phema_status status =
@@ -259,7 +245,7 @@ static enum phema_status run(void *values, struct phema_error *err)
     if (!status)
         status = claim_page(&page, given, err);
     if (!status)
-        status = look_at_series(&page, given, err);
+        status = inspect_series(&page, given, err);
     if (!status)
         status = draw(&page, given, err);
     if (!status)
@@ -270,23 +256,26 @@ static enum phema_status run(void *values, struct phema_error *err)
     return status;
 }
 
+#define FIELD(member) offsetof(struct report_values, member)
+
 static const struct cli_opt rows[] = {
-    CLI_SERIES_ROWS(report_values, ),
-    CLI_AVERAGE_ROWS(report_values, ),
-    CLI_RULE_ROW(report_values, ),
-    CLI_SOLVE_ROWS(report_values, ),
-    {"scores", INPUT, CLI_TEXT, CLI_ROW(report_values, scores), "FILE",
-     "draw these scores of averages: the scores.csv of\nsearch, or lines of sigma_rel,score", 0, 0},
-    {"memory", INPUT, CLI_TEXT, CLI_ROW(report_values, memory), "FILE",
-     "draw what synth --profile-memory FILE wrote", 0, 0},
-    {"maximize", NUMBERS, CLI_FLAG, CLI_ROW(report_values, maximizes), NULL,
-     "the highest of the scores is the best (default: the\nlowest)", 0, 0},
-    {"output", OUTPUT, CLI_TEXT, CLI_ROW(report_values, output), "FILE", "the page: .html", 0, 'o'},
-    {"title", OUTPUT, CLI_TEXT, CLI_ROW(report_values, title), "TEXT",
-     "what stands above it (default: SNAPSHOTS)", 0, 0},
-    {"force", OUTPUT, CLI_FLAG, CLI_ROW(report_values, is_forced), NULL, "replace an existing page",
-     0, 'f'},
-    CLI_COMMON_ROWS(report_values),
+    CLI_INCLUDE(cli_series_rows, FIELD(plan)),
+    CLI_INCLUDE(cli_average_rows, FIELD(plan)),
+    CLI_INCLUDE(cli_rule_rows, FIELD(plan)),
+    CLI_INCLUDE(cli_solve_rows, FIELD(plan)),
+    {"scores", INPUT, CLI_TEXT, FIELD(scores), "FILE",
+     .help =
+         "draw these scores of averages: the scores.csv of\nsearch, or lines of sigma_rel,score"},
+    {"memory", INPUT, CLI_TEXT, FIELD(memory), "FILE",
+     .help = "draw what synth --profile-memory FILE wrote"},
+    {"maximize", NUMBERS, CLI_FLAG, FIELD(maximizes),
+     .help = "the highest of the scores is the best (default: the\nlowest)"},
+    {"output", OUTPUT, CLI_TEXT, FIELD(output), "FILE", .help = "the page: .html", .letter = 'o'},
+    {"title", OUTPUT, CLI_TEXT, FIELD(title), "TEXT",
+     .help = "what stands above it (default: SNAPSHOTS)"},
+    {"force", OUTPUT, CLI_FLAG, FIELD(is_forced), .help = "replace an existing page",
+     .letter = 'f'},
+    CLI_INCLUDE(cli_common_rows, 0),
     {0},
 };
 

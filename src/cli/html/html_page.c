@@ -1,12 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-/* html_page.c - see html_page.h. Nothing in it depends on when or where it is written. */
+/* html_page.c - the sections of the page. The bytes do not depend on the time or place of
+ * writing. */
 #include "html/html_page.h"
 
+#include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "html/html_writer.h"
 #include "print_summary.h"
+
+/* At most this many columns of weights; weights --json has all. */
+#define MOST_WEIGHTS PHEMA_PLOT_MAX_TARGETS
+
+/* Weights from here on are printed with four decimals. */
+#define LEAST_PLAIN 5e-4
+
+/* Longer lists start collapsed. */
+#define MOST_OPEN 24
+
+/* ---- The head ---- */
 
 static void write_fact(struct phema_strbuf *out, const char *value, const char *what)
 {
@@ -43,6 +57,8 @@ static void write_head(struct phema_strbuf *out, const struct html_report *repor
     phema_strbuf_puts(out, "</div>\n</header>\n");
 }
 
+/* ---- Pictures ---- */
+
 static void write_picture(struct phema_strbuf *out, const char *id, const char *title,
                           const struct phema_strbuf *picture, const char *words)
 {
@@ -70,6 +86,223 @@ static void write_pictures(struct phema_strbuf *out, const struct html_report *r
                             PHEMA_PLOT_MAX_TARGETS);
     write_picture(out, "scores", "Scores", &report->scores, "What averages were scored.");
     write_picture(out, "memory", "Memory", &report->memory, "What the run that made them held.");
+}
+
+/* ---- Targets ---- */
+
+/* Formats one number; a dash for NaN. */
+PHEMA_PRINTF(2, 3)
+static const char *number(struct phema_name_buffer *buffer, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    bool is_unknown = isnan(va_arg(again, double));
+    va_end(again);
+    (void)vsnprintf(buffer->text, sizeof(buffer->text), format, args);
+    va_end(args);
+    return is_unknown ? "-" : buffer->text;
+}
+
+static void write_target(struct phema_strbuf *out, const char *const *columns,
+                         const struct phema_target *target)
+{
+    const struct phema_solution *solution = &target->solution;
+    struct phema_name_buffer time, numbers[7], spec;
+    bool is_power = target->kind && !isnan(target->sigma_rel);
+    const char *name = "given weights";
+    if (is_power)
+        name = number(&spec, "sigma_rel %.6g", target->sigma_rel);
+    else if (target->kind)
+        name = target->spec;
+    const char *const cells[] = {
+        name,
+        phema_number_format(&time, target->named_time),
+        number(&numbers[0], "%.1e", solution->predicted.total),
+        number(&numbers[1], "%.0e", solution->predicted.profile),
+        number(&numbers[2], "%.0e", solution->predicted.rounding),
+        number(&numbers[3], "%.1e", solution->predicted.paper_weights),
+        number(&numbers[4], "%.2e", solution->profile_error),
+        number(&numbers[5], "%.2f", solution->norm2),
+        number(&numbers[6], "%.6g", solution->sum),
+    };
+    html_row(out, columns, cells);
+}
+
+static void write_warning(struct phema_strbuf *out, const char *warning)
+{
+    phema_strbuf_puts(out, "<p class=\"warning\">");
+    html_text(out, warning);
+    phema_strbuf_puts(out, "</p>\n");
+}
+
+/* Writes each non-empty line as an item of a list; clears the text. */
+static void write_lines(struct phema_strbuf *out, struct phema_strbuf *lines)
+{
+    const char *at = lines->is_failed || !lines->data ? "" : lines->data;
+    at += strspn(at, "\n ");
+    phema_strbuf_puts(out, *at ? "<ul>\n" : "");
+    bool has_any = *at != '\0';
+    while (*at) {
+        size_t size = strcspn(at, "\n");
+        phema_strbuf_puts(out, "<li>");
+        html_printf(out, "%.*s", (int)size, at);
+        phema_strbuf_puts(out, "</li>\n");
+        at += size;
+        at += strspn(at, "\n ");
+    }
+    phema_strbuf_puts(out, has_any ? "</ul>\n" : "");
+    out->is_failed = out->is_failed || lines->is_failed;
+    phema_strbuf_clear(lines);
+}
+
+static void write_targets(struct phema_strbuf *out, const struct html_report *report)
+{
+    const struct phema_plan *plan = report->plan;
+    const char *const columns[] = {"average",   ">at",      ">predicted error", ">profile",
+                                   ">rounding", ">paper's", ">profile error",   ">gain",
+                                   ">sum",      NULL};
+    html_section(out, "targets", "Averages");
+    for (size_t j = 0; j < plan->m; j++) {
+        struct phema_strbuf warning = {0};
+        if (report_write_warning(&warning, plan, &plan->targets[j]) && !warning.is_failed)
+            write_warning(out, warning.data);
+        phema_strbuf_clear(&warning);
+    }
+    if (plan->has_odd_snapshot)
+        write_warning(out, plan->unmoved);
+    if (plan->doubts)
+        write_warning(out, plan->doubts);
+    html_table(out, columns);
+    for (size_t j = 0; j < plan->m; j++)
+        write_target(out, columns, &plan->targets[j]);
+    html_table_end(out);
+    struct phema_strbuf rules = {0};
+    report_rules(&rules, plan);
+    write_lines(out, &rules);
+    phema_strbuf_puts(
+        out,
+        "<p class=\"lead\">The predicted error is that of the parameters, relative to their "
+        "norm: what the snapshots cannot reach (profile), and what the rounding of their files "
+        "adds (rounding). The paper's weights would have the error that stands behind. Noise "
+        "in the files is multiplied by the gain.</p>\n</section>\n");
+}
+
+/* ---- Snapshots ---- */
+
+static void write_runs(struct phema_strbuf *out, const struct inspect_times *times,
+                       const char *unit)
+{
+    const char *const columns[] = {unit, ">every", "averages", ">snapshots", ">size", NULL};
+    html_table(out, columns);
+    for (size_t i = 0; i < times->n_runs; i++) {
+        const struct inspect_run *run = &times->runs[i];
+        struct phema_name_buffer from, to, every, size, count;
+        struct phema_strbuf range = {0}, kinds = {0};
+        phema_strbuf_puts(&range, phema_number_format(&from, run->from));
+        if (run->to != run->from)
+            phema_strbuf_printf(&range, " to %s", phema_number_format(&to, run->to));
+        for (size_t k = 0; k < times->n_kinds; k++)
+            if (run->kinds >> k & 1)
+                phema_strbuf_printf(&kinds, "%s%s", kinds.size ? ", " : "", times->kinds[k]);
+        (void)snprintf(count.text, sizeof(count.text), "%zu", run->n_snapshots);
+        inspect_show_step(&every, run->every);
+        const char *const cells[] = {
+            range.data ? range.data : "", every.text, kinds.data ? kinds.data : "", count.text,
+            run->size_bytes ? phema_size_format(&size, run->size_bytes) : ""};
+        html_row(out, columns, cells);
+        phema_strbuf_clear(&range);
+        phema_strbuf_clear(&kinds);
+    }
+    html_table_end(out);
+    struct phema_strbuf remarks = {0};
+    inspect_write_remarks(&remarks, times);
+    write_lines(out, &remarks);
+}
+
+struct columns {
+    const char *titles[MOST_WEIGHTS + 6]; /* file, time, average, size, weights, digest, NULL */
+    struct phema_name_buffer names[MOST_WEIGHTS];
+    size_t n_weights;
+    bool has_digests;
+};
+
+static void set_columns(struct columns *columns, const struct html_report *report)
+{
+    const struct phema_series *series = report->series;
+    size_t n = 0, m = report->plan ? report->plan->m : 0;
+    columns->titles[n++] = "file";
+    columns->titles[n++] = report_named_unit(series);
+    columns->titles[n++] = "average";
+    columns->titles[n++] = ">size";
+    columns->n_weights = m < MOST_WEIGHTS ? m : MOST_WEIGHTS;
+    for (size_t j = 0; j < columns->n_weights; j++) {
+        const struct phema_target *target = &report->plan->targets[j];
+        if (isnan(target->sigma_rel))
+            (void)snprintf(columns->names[j].text, sizeof(columns->names[j].text), ">weight %zu",
+                           j + 1);
+        else
+            (void)snprintf(columns->names[j].text, sizeof(columns->names[j].text), ">w %.6g",
+                           target->sigma_rel);
+        columns->titles[n++] = columns->names[j].text;
+    }
+    columns->has_digests = series->n > 0 && *series->snapshots[0].digest;
+    if (columns->has_digests)
+        columns->titles[n++] = "xxh3";
+    columns->titles[n] = NULL;
+}
+
+static void write_snapshot(struct phema_strbuf *out, const struct columns *columns,
+                           const struct html_report *report, size_t k)
+{
+    const struct phema_snapshot *snapshot = &report->series->snapshots[k];
+    struct phema_name_buffer time, size, spec, weights[MOST_WEIGHTS];
+    const char *cells[MOST_WEIGHTS + 6];
+    size_t n = 0;
+    uint64_t bytes = phema_snapshot_bytes(snapshot);
+    cells[n++] = snapshot->label;
+    cells[n++] = phema_number_format(&time, snapshot->named_time);
+    if (!snapshot->spec)
+        cells[n++] = "unknown";
+    else if (isnan(snapshot->sigma_rel))
+        cells[n++] = snapshot->spec;
+    else
+        cells[n++] = number(&spec, "sigma_rel %.6g", snapshot->sigma_rel);
+    cells[n++] = bytes ? phema_size_format(&size, bytes) : "";
+    for (size_t j = 0; j < columns->n_weights; j++) {
+        double weight = report->plan->targets[j].solution.weights[k];
+        cells[n++] = weight == 0                  ? "0"
+                     : fabs(weight) < LEAST_PLAIN ? number(&weights[j], "%.0e", weight)
+                                                  : number(&weights[j], "%.4f", weight);
+    }
+    if (columns->has_digests)
+        cells[n++] = snapshot->digest;
+    html_row(out, columns->titles, cells);
+}
+
+static void write_snapshots(struct phema_strbuf *out, const struct html_report *report)
+{
+    const struct phema_series *series = report->series;
+    struct columns columns = {0};
+    set_columns(&columns, report);
+    html_section(out, "snapshots", "Snapshots");
+    write_runs(out, report->times, report_named_unit(series));
+    phema_strbuf_printf(out, "<details%s><summary>",
+                        series->n <= MOST_OPEN ? " open=\"open\"" : "");
+    html_printf(out, "%zu snapshot%s%s", series->n, series->n == 1 ? "" : "s",
+                columns.n_weights ? " and what they weigh" : "");
+    phema_strbuf_puts(out, "</summary>\n");
+    html_table(out, columns.titles);
+    for (size_t k = 0; k < series->n; k++)
+        write_snapshot(out, &columns, report, k);
+    html_table_end(out);
+    phema_strbuf_puts(out, "</details>\n");
+    if (report->plan && report->plan->m > columns.n_weights)
+        phema_strbuf_printf(out,
+                            "<p>Weights are those of the first %zu averages; weights --json has "
+                            "all.</p>\n",
+                            columns.n_weights);
+    phema_strbuf_puts(out, "</section>\n");
 }
 
 /* ---- Tensors ---- */
@@ -151,9 +384,9 @@ void html_report_write(struct phema_strbuf *out, const struct html_report *repor
     html_begin(out, report->title);
     write_head(out, report);
     if (report->plan)
-        html_write_targets(out, report);
+        write_targets(out, report);
     write_pictures(out, report);
-    html_write_snapshots(out, report);
+    write_snapshots(out, report);
     write_tensors(out, report->summary);
     write_provenance(out, report);
     html_end(out);

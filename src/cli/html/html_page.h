@@ -3,12 +3,12 @@
 #define CLI_HTML_HTML_PAGE_H
 
 #include "inspect/inspect.h"
+#include "messages.h"
 #include "phema/plan.h"
 #include "phema/plot.h"
 #include "phema/strbuf.h"
-#include "series_options.h"
 
-/* What the page is made of. Pictures are SVG, an empty text: none of that kind. */
+/* The contents of the page. Pictures are SVG; an empty text stands for no picture. */
 struct html_report {
     const struct cli_common *common;
     const struct phema_plan *plan; /* of the targets; NULL: none */
@@ -20,13 +20,8 @@ struct html_report {
     bool is_cut; /* pictures have the first targets only */
 };
 
-/* The same bytes for the same report. */
+/* The same report gives the same bytes. */
 void html_report_write(struct phema_strbuf *out, const struct html_report *report);
 void html_report_clear(struct html_report *report); /* the pictures */
-
-/* html_targets.c: the sections of the targets, of the snapshots with their weights, and of what
- * they were made with */
-void html_write_targets(struct phema_strbuf *out, const struct html_report *report);
-void html_write_snapshots(struct phema_strbuf *out, const struct html_report *report);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* html_writer.c - see html_writer.h. */
+/* html_writer.c - escaping, tables and the style sheet of HTML pages. */
 #include "html/html_writer.h"
 
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cmd_inspect.c - what is in a checkpoint, or in a directory of snapshots. */
+/* cmd_inspect.c - shows the contents of a checkpoint or of a directory of snapshots. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,8 +17,9 @@
 struct inspect_values {
     struct cli_common common;
     struct cli_texts paths;
-    struct cli_texts allow_global;
-    const char *tensor, *layout, *name_regex, *key;
+    struct phema_series_options series; /* how to read it: --layout, --name-regex, --key,
+                                         * --allow-global */
+    const char *tensor;
     bool is_raw;
 };
 
@@ -33,7 +34,7 @@ static enum phema_status write_raw(const struct phema_checkpoint *checkpoint, co
         return phema_fail(err, PHEMA_NO, "%s: has no tensor '%s'",
                           phema_checkpoint_path(checkpoint),
                           phema_name_escape(&name, wanted, strlen(wanted)));
-    static const uint64_t chunk = 32768; /* elements, even: of F4 two are a byte */
+    static const uint64_t chunk = 32768; /* elements; even, because two F4 elements share a byte */
     uint8_t scratch[32768 * 16];
     struct phema_reader *reader = NULL;
     enum phema_status status = phema_reader_open(&reader, checkpoint, err);
@@ -44,7 +45,8 @@ static enum phema_status write_raw(const struct phema_checkpoint *checkpoint, co
         status = phema_reader_read(&data, reader, tensor, first, n, scratch, err);
         if (status)
             break;
-        phema_cleanup_touch(data, size); /* a file that was cut is named, not standard output */
+        phema_cleanup_touch(data, size); /* reports a truncated file instead of an error of
+                                          * standard output */
         if (fwrite(data, 1, size, stdout) != size)
             status = phema_fail(err, PHEMA_ERR_OUTPUT, "standard output: %s", strerror(errno));
     }
@@ -56,7 +58,7 @@ static enum phema_status write_raw(const struct phema_checkpoint *checkpoint, co
 
 /* ---- Checkpoint or series ---- */
 
-/* A directory with an index, or one that holds no names of snapshots, is one checkpoint. */
+/* A directory with an index is one checkpoint, not a series. */
 static bool holds_index(const char *path)
 {
     static const char *const names[] = {"model.safetensors.index.json",
@@ -90,17 +92,13 @@ static bool is_series(const char *path)
 static struct phema_series_options series_options(const struct inspect_values *given,
                                                   const char *path)
 {
-    return (struct phema_series_options){.snapshots = path,
-                                         .layout = given->layout,
-                                         .name_regex = given->name_regex,
-                                         .key = given->key,
-                                         .from = -HUGE_VAL,
-                                         .to = HUGE_VAL,
-                                         .checkpoint = {.allow_globals = given->allow_global.items,
-                                                        .n_allow_globals = given->allow_global.n},
-                                         .needs_no_profiles = true,
-                                         .command = given->common.command,
-                                         .command_tail = given->common.command_tail};
+    struct phema_series_options options = given->series;
+    options.snapshots = path;
+    options.from = options.to = PHEMA_UNKNOWN;
+    options.needs_no_profiles = true;
+    options.command = given->common.command;
+    options.command_tail = given->common.command_tail;
+    return options;
 }
 
 static enum phema_status print_series(const struct inspect_values *given,
@@ -115,11 +113,7 @@ static enum phema_status print_series(const struct inspect_values *given,
         status = inspect_times_find(&times, series, err);
     if (status)
         return status;
-    struct phema_tensor *tensors = calloc(series->n_tensors + 1, sizeof(*tensors));
-    for (size_t i = 0; tensors && i < series->n_tensors; i++)
-        tensors[i] = series->tensors[i].tensor;
-    status = tensors ? inspect_summarise(&summary, tensors, series->n_tensors, series, err)
-                     : phema_fail_memory(err);
+    status = inspect_summarise_series(&summary, series, err);
     if (!status) {
         report_series(&given->common, series);
         if (given->common.is_json)
@@ -128,7 +122,6 @@ static enum phema_status print_series(const struct inspect_values *given,
             inspect_write_series(text, &summary, &times, &errors, given->common.is_verbose);
         inspect_summary_clear(&summary);
     }
-    free(tensors);
     inspect_times_clear(&times);
     return status;
 }
@@ -184,10 +177,9 @@ static enum phema_status inspect_checkpoint(const struct inspect_values *given, 
                                             struct phema_strbuf *text, struct phema_json_out *json,
                                             struct phema_error *err)
 {
-    struct phema_checkpoint_options options = {.allow_globals = given->allow_global.items,
-                                               .n_allow_globals = given->allow_global.n};
     struct phema_checkpoint *checkpoint = NULL;
-    enum phema_status status = phema_checkpoint_open(&checkpoint, path, &options, err);
+    enum phema_status status =
+        phema_checkpoint_open(&checkpoint, path, &given->series.checkpoint, err);
     if (!status)
         status = given->is_raw ? write_raw(checkpoint, given->tensor, err)
                                : print_checkpoint(given, checkpoint, text, json, err);
@@ -241,22 +233,23 @@ static enum phema_status run(void *values, struct phema_error *err)
     return status;
 }
 
+#define FIELD(member) offsetof(struct inspect_values, member)
+
 static const struct cli_opt rows[] = {
-    {"FILE|DIR", INPUT, CLI_OPERANDS, CLI_ROW(inspect_values, paths), NULL,
-     "checkpoints, or directories of snapshots", 0, 0},
-    {"layout", INPUT, CLI_CHOICE, CLI_ROW(inspect_values, layout),
+    {"FILE|DIR", INPUT, CLI_OPERANDS, FIELD(paths),
+     .help = "checkpoints, or directories of snapshots"},
+    {"layout", INPUT, CLI_WORD, FIELD(series.layout),
      "auto|own|edm2|ema-pytorch|posthoc-ema|lightning|hf|manifest",
-     "who wrote the snapshots of a directory; auto:\nrecognised by names", 0, 0},
-    {"name-regex", INPUT, CLI_TEXT, CLI_ROW(inspect_values, name_regex), "RE",
-     "what names say: groups (?<time>..), (?<sigma>..)\nor (?<index>..)", 0, 0},
-    {"key", INPUT, CLI_TEXT, CLI_ROW(inspect_values, key), "PATH",
-     "subtree that is averaged; . for all", 0, 0},
-    CLI_PICKLE_ROWS(inspect_values, allow_global),
-    {"tensor", OUTPUT, CLI_TEXT, CLI_ROW(inspect_values, tensor), "NAME",
-     "this tensor alone, with --raw", 0, 0},
-    {"raw", OUTPUT, CLI_FLAG, CLI_ROW(inspect_values, is_raw), NULL,
-     "write the tensor's bytes: C order, little-endian", 0, 0},
-    CLI_COMMON_ROWS(inspect_values),
+     .help = "who wrote the snapshots of a directory; auto:\nrecognised by names"},
+    {"name-regex", INPUT, CLI_TEXT, FIELD(series.name_regex), "RE",
+     .help = "what names say: groups (?<time>..), (?<sigma>..)\nor (?<index>..)"},
+    {"key", INPUT, CLI_TEXT, FIELD(series.key), "PATH",
+     .help = "subtree that is averaged; . for all"},
+    CLI_INCLUDE(cli_pickle_rows, FIELD(series.checkpoint)),
+    {"tensor", OUTPUT, CLI_TEXT, FIELD(tensor), "NAME", .help = "this tensor alone, with --raw"},
+    {"raw", OUTPUT, CLI_FLAG, FIELD(is_raw),
+     .help = "write the tensor's bytes: C order, little-endian"},
+    CLI_INCLUDE(cli_common_rows, 0),
     {0},
 };
 

@@ -1,5 +1,5 @@
-/* inspect.h - sums over the tensors of a checkpoint or a series: by dtype, by component, by what
- * synth would do with them, and which of them are tied. */
+/* inspect.h - sums over the tensors of a checkpoint or a series, by dtype, component and rule; tied
+ * tensors. */
 #ifndef CLI_INSPECT_INSPECT_H
 #define CLI_INSPECT_INSPECT_H
 
@@ -23,39 +23,41 @@ struct inspect_totals {
 };
 
 struct inspect_summary {
-    const struct phema_tensor *tensors; /* [n_tensors] borrowed */
+    const struct phema_tensor *tensors; /* [n_tensors] borrowed, or in the arena */
     size_t n_tensors;
-    const struct phema_series *series; /* borrowed; NULL: synth would not take it as a snapshot */
+    const struct phema_series *series; /* borrowed; NULL: synth cannot use it as a snapshot */
     const char *refusal;               /* why not; borrowed */
     struct inspect_totals dtypes;      /* from the widest */
     struct inspect_totals components;  /* in the order of the file */
     struct inspect_totals rules;
-    bool knows_kinds; /* the file tells parameters and buffers apart */
-    size_t *ties; /* [n_ties] indices of tensors that lie in one place, groups one after another */
+    bool knows_kinds; /* the file distinguishes parameters and buffers */
+    size_t *ties;     /* [n_ties] indices of tensors that share storage, group by group */
     size_t *tie_ends; /* [n_groups] where each group ends in ties */
     size_t n_ties, n_groups;
     struct phema_arena arena;
 };
 
-/* inspect_totals.c. series: what synth would do, NULL when that is not known; tensors are its own
- * unless it is of one checkpoint (series->became). */
+/* totals.c. series: NULL when the rules of synth are not known. The tensors are those of the
+ * series, unless it is of one checkpoint (series->became). */
 PHEMA_FALLIBLE inspect_summarise(struct inspect_summary *out, const struct phema_tensor *tensors,
                                  size_t n, const struct phema_series *series,
                                  struct phema_error *err);
+/* The same of the tensors of a series, which the summary then owns. */
+PHEMA_FALLIBLE inspect_summarise_series(struct inspect_summary *out,
+                                        const struct phema_series *series, struct phema_error *err);
 void inspect_summary_clear(struct inspect_summary *summary);
 
-/* What synth would do with tensor i, of a summary with a series; *reason: NULL for an average */
+/* The rule of tensor i in a summary with a series. *reason: NULL for an average. */
 enum inspect_rule inspect_rule_of(const struct inspect_summary *summary, size_t i,
                                   const char **reason);
 
-extern const char *const inspect_rule_names[]; /* as JSON has them */
+/* ---- print.c ---- */
 
-/* inspect_summary.c: tables with an empty line before each, and the same as members of an object */
+/* Tables of the sums, with an empty line before each. */
 void inspect_write_summary(struct phema_strbuf *out, const struct inspect_summary *summary);
-void inspect_write_summary_json(struct phema_json_out *out, const struct inspect_summary *summary);
 
-/* inspect_report.c. The summary is of the checkpoint's tensors, or of the series'. is_inner: one of
- * several operands */
+/* The summary is of the checkpoint's tensors, or of the series'. is_inner: one of several operands
+ */
 void inspect_write_checkpoint(struct phema_strbuf *out, const struct phema_checkpoint *checkpoint,
                               const struct inspect_summary *summary);
 void inspect_write_checkpoint_json(struct phema_json_out *out,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* print_times.c - the times of a series as a table of 80 columns and as JSON, with a line
- * of bars for the errors to expect. */
+/* print_times.c - the times of a series as a table of 80 columns and as JSON, with a bar chart of
+ * the predicted errors. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,14 +9,14 @@
 #include "print_summary.h"
 #include "terminal.h"
 
-/* What is shown of long lists; JSON has all. */
+/* Longer lists are cut; JSON has all. */
 #define MOST_RUNS    16
 #define MOST_REMARKS 6
 #define RANGE_WIDTH  21
 #define KINDS_WIDTH  26
 
-/* 0.0125, 0.0175, ... 0.2875: all widths there are on a line of 56 columns, and none that snapshots
- * have, whose errors are nothing but rounding and would make all others look alike. Thousandths. */
+/* Widths of the bar chart, in thousandths: 0.0125, 0.0175, ... 0.2875 fill 56 columns. They avoid
+ * the widths of snapshots, whose errors are rounding alone and would flatten all other bars. */
 #define FIRST_WIDTH   12.5
 #define BETWEEN_WIDTH 5.0
 #define N_LEVELS      8
@@ -102,7 +102,7 @@ struct remarks {
     size_t n;
 };
 
-/* Whether it is one of the first, which are shown. */
+/* True for the items that are shown. */
 static bool begin_remark(struct remarks *remarks)
 {
     if (remarks->n == 0)
@@ -176,7 +176,7 @@ static void write_bars(struct phema_strbuf *out, const struct inspect_errors *er
     static const char *const signs[N_LEVELS] = {"_", ".", "-", ":", "=", "+", "*", "#"};
     const char *const *shown = terminal_is_utf8() ? blocks : signs;
     double low = log(errors->values[errors->least]), high = log(errors->values[errors->most]);
-    double size = fmax(high - low, 1e-3); /* of equal errors none is high */
+    double size = fmax(high - low, 1e-3); /* with equal errors no bar is high */
     phema_strbuf_puts(out, "  ");
     for (size_t i = 0; i < INSPECT_N_WIDTHS; i++) {
         double level = (log(errors->values[i]) - low) / size * N_LEVELS;

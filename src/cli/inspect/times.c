@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* times.c - see times.h. Times are compared as names write them: that is how people
- * know them. */
+/* times.c - runs of equal steps, gaps, missing and duplicate snapshots. Times are compared as file
+ * names write them. */
 #include "inspect/times.h"
 
 #include <math.h>
@@ -101,7 +101,7 @@ static bool is_step(double difference, double step)
     return fabs(difference - step) <= slack;
 }
 
-/* The mean of what at least half of the times are apart from the next. */
+/* The mean of the steps that at least half of the times have. */
 static double find_step(double *differences, size_t n)
 {
     double step = PHEMA_UNKNOWN;
@@ -146,7 +146,7 @@ static void find_gaps(struct finding *finding)
     }
 }
 
-/* Kinds of one time as bits; a kind that is twice is one of two files too many. */
+/* The kinds at one time as bits; a kind that occurs twice is recorded as a duplicate. */
 static uint64_t kinds_at(struct finding *finding, size_t t, bool notes)
 {
     struct inspect_times *times = finding->times;
@@ -164,7 +164,7 @@ static uint64_t kinds_at(struct finding *finding, size_t t, bool notes)
     return kinds;
 }
 
-/* Only where most times have the kind: a raw snapshot now and then is no rule. */
+/* Reported only where most times have the kind; an occasional raw snapshot is no pattern. */
 static void find_missing(struct finding *finding)
 {
     struct inspect_times *times = finding->times;
@@ -190,7 +190,7 @@ static uint64_t bytes_at(const struct finding *finding, size_t t)
     return bytes;
 }
 
-/* Whether time t goes on with the run. */
+/* True when time t continues the run. */
 static bool continues(const struct finding *finding, const struct inspect_run *run, size_t t,
                       uint64_t kinds)
 {

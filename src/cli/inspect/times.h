@@ -1,5 +1,4 @@
-/* times.h - a series by its times: even stretches, gaps, what is missing and what is twice.
- */
+/* times.h - the times of a series: runs of equal steps, gaps, missing and duplicate snapshots. */
 #ifndef CLI_INSPECT_TIMES_H
 #define CLI_INSPECT_TIMES_H
 
@@ -7,7 +6,7 @@
 #include "phema/json.h"
 #include "phema/series.h"
 
-/* Times one after the other that have the same kinds of averages. */
+/* Consecutive times with the same kinds of averages. */
 struct inspect_run {
     double from, to, every; /* as named; every: 0 of uneven times, NaN of one alone */
     uint64_t kinds;         /* bit i: kind i; what lies beyond the last bit shares it */
@@ -50,7 +49,7 @@ struct inspect_times {
 
 #define INSPECT_N_WIDTHS 56
 
-/* How good averages of any width would be. */
+/* The predicted errors of averages of any width. */
 struct inspect_errors {
     double widths[INSPECT_N_WIDTHS], values[INSPECT_N_WIDTHS];
     size_t least, most, every;
@@ -62,15 +61,15 @@ PHEMA_FALLIBLE inspect_times_find(struct inspect_times *out, const struct phema_
                                   struct phema_error *err);
 void inspect_times_clear(struct inspect_times *times);
 
-/* inspect_times_report.c: PHEMA_ERR_RESOURCE alone is a failure. */
+/* Fails only with PHEMA_ERR_RESOURCE. */
 PHEMA_FALLIBLE inspect_errors_find(struct inspect_errors *out, const struct phema_series *series,
                                    struct phema_error *err);
-/* The table, what is wrong, and the errors to expect by width. */
+/* The table, the remarks, and the predicted errors by width. */
 void inspect_times_write(struct phema_strbuf *out, const struct inspect_times *times,
                          const struct inspect_errors *errors);
 void inspect_times_write_json(struct phema_json_out *out, const struct inspect_times *times,
                               const struct inspect_errors *errors);
-/* Gaps, what is missing and what is there twice: lines behind an empty one, or nothing. */
+/* Lines about gaps, missing and duplicate snapshots after an empty line; or no line. */
 void inspect_write_remarks(struct phema_strbuf *out, const struct inspect_times *times);
 /* "256", "~137" of one that names have rounded, "uneven", or "" of a time alone */
 void inspect_show_step(struct phema_name_buffer *out, double every);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* totals.c - see totals.h. */
+/* totals.c - sums over tensors by dtype, component and rule; groups of tied tensors. */
 #include "inspect/inspect.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* As many components as are taken in at a glance. */
+/* At most this many components, so that the table stays readable. */
 #define MANY_COMPONENTS 20
 /* Deeper than modules are nested before their names differ; a name of a million dots costs nothing.
  */
@@ -62,7 +62,7 @@ static bool make_dtypes(struct inspect_summary *summary)
 
 /* ---- Components ---- */
 
-/* The first n_parts parts of a name and never the last one, which is the tensor's own. */
+/* The first n_parts parts of a name, never including the last part, the tensor's own. */
 static size_t prefix_size(const struct phema_tensor *tensor, size_t n_parts)
 {
     size_t size = 0;
@@ -74,7 +74,7 @@ static size_t prefix_size(const struct phema_tensor *tensor, size_t n_parts)
     return size;
 }
 
-/* Leading parts that all names have in common: they tell nothing apart. */
+/* Counts the leading parts that all names share: they distinguish nothing. */
 static size_t common_parts(const struct phema_tensor *tensors, size_t n)
 {
     size_t n_parts = 0;
@@ -109,7 +109,8 @@ static int compare_named(const void *a, const void *b)
     return order ? order : (left->tensor > right->tensor) - (left->tensor < right->tensor);
 }
 
-/* Fills names in the order of their prefixes of that many parts; returns how many differ. */
+/* Fills names, ordered by their prefixes of n_parts parts; returns the number of distinct
+ * prefixes. */
 static size_t sort_names(struct named *names, const struct inspect_summary *summary, size_t n_parts)
 {
     size_t n = summary->n_tensors, n_distinct = 0;
@@ -128,7 +129,7 @@ static int compare_first(const void *a, const void *b)
     return (left->first > right->first) - (left->first < right->first);
 }
 
-/* One or two parts behind those that all share: two where that is not too many. */
+/* One or two parts after the shared ones: two unless there are too many components. */
 static bool make_components(struct inspect_summary *summary)
 {
     size_t n = summary->n_tensors;
@@ -244,8 +245,8 @@ static int compare_indices(const void *a, const void *b, void *table)
     return order ? order : (i > j) - (i < j);
 }
 
-/* The first tensor of the same place, for each; in a series, of the same place in every snapshot.
- */
+/* Finds for each tensor the first with the same storage; in a series, the same in every
+ * snapshot. */
 static bool find_first_ties(size_t *first, struct inspect_summary *summary)
 {
     size_t n = summary->n_tensors, n_placed = 0;
@@ -303,21 +304,42 @@ static bool make_ties(struct inspect_summary *summary)
     return true;
 }
 
+/* Takes the summary over, with its arena. */
+static enum phema_status fill(struct inspect_summary *out, struct inspect_summary *summary,
+                              struct phema_error *err)
+{
+    for (size_t i = 0; i < summary->n_tensors; i++)
+        summary->knows_kinds |= summary->tensors[i].kind == PHEMA_KIND_PARAMETER ||
+                                summary->tensors[i].kind == PHEMA_KIND_BUFFER;
+    if (!make_dtypes(summary) || !make_components(summary) || !make_rules(summary) ||
+        !make_ties(summary)) {
+        phema_arena_clear(&summary->arena);
+        return phema_fail_memory(err);
+    }
+    *out = *summary;
+    return PHEMA_OK;
+}
+
 PHEMA_FALLIBLE inspect_summarise(struct inspect_summary *out, const struct phema_tensor *tensors,
                                  size_t n, const struct phema_series *series,
                                  struct phema_error *err)
 {
     struct inspect_summary summary = {.tensors = tensors, .n_tensors = n, .series = series};
-    for (size_t i = 0; i < n; i++)
-        summary.knows_kinds |=
-            tensors[i].kind == PHEMA_KIND_PARAMETER || tensors[i].kind == PHEMA_KIND_BUFFER;
-    if (!make_dtypes(&summary) || !make_components(&summary) || !make_rules(&summary) ||
-        !make_ties(&summary)) {
-        phema_arena_clear(&summary.arena);
+    return fill(out, &summary, err);
+}
+
+PHEMA_FALLIBLE inspect_summarise_series(struct inspect_summary *out,
+                                        const struct phema_series *series, struct phema_error *err)
+{
+    struct inspect_summary summary = {.n_tensors = series->n_tensors, .series = series};
+    struct phema_tensor *tensors =
+        phema_arena_array(&summary.arena, series->n_tensors + 1, sizeof(*tensors));
+    if (!tensors)
         return phema_fail_memory(err);
-    }
-    *out = summary;
-    return PHEMA_OK;
+    for (size_t i = 0; i < series->n_tensors; i++)
+        tensors[i] = series->tensors[i].tensor;
+    summary.tensors = tensors;
+    return fill(out, &summary, err);
 }
 
 void inspect_summary_clear(struct inspect_summary *summary)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* candidate_files.c - see candidate_files.h. */
+/* candidate_files.c - the files of candidates: kept, removed, or removed by a signal. */
 #include "search/candidate_files.h"
 
 #include <dirent.h>
@@ -86,7 +86,7 @@ void candidate_clear(struct candidate *candidate)
     *candidate = (struct candidate){0};
 }
 
-/* The regular files in it, and then itself if nothing else was there. */
+/* Removes the regular files in it, and the directory if it is empty then. */
 static void remove_directory(const char *path)
 {
     DIR *stream = opendir(path);
@@ -102,7 +102,7 @@ static void remove_directory(const char *path)
     (void)rmdir(path);
 }
 
-/* A journal may come from anywhere: what it names is looked at before it is removed. */
+/* A journal may come from anywhere: each file that it names is checked before it is removed. */
 static bool is_synthesised(const char *path, const struct phema_checkpoint_options *options)
 {
     struct phema_provenance *recorded = NULL;

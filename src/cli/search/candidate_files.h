@@ -1,6 +1,5 @@
-/* candidate_files.h - the averages that a search makes: which files they are, and their removal. A
- * file is removed only where the journal has it as made by the search and it says of itself that it
- * was synthesised. */
+/* candidate_files.h - the averages that a search makes, and their removal. A file is removed only
+ * if the journal records it as made by the search and its metadata say that it was synthesised. */
 #ifndef CLI_SEARCH_CANDIDATE_FILES_H
 #define CLI_SEARCH_CANDIDATE_FILES_H
 
@@ -8,22 +7,23 @@
 #include "phema/output.h"
 #include "phema/search.h"
 
-/* One that waits for its score. */
+/* A candidate without a score yet. */
 struct candidate {
     struct phema_search_point at;
     char *path;
     double predicted_error;
     bool is_own; /* made by this search, now or before it was killed */
-    /* files that go when a signal ends the program: the checkpoint, or its files and then their
-     * directory; and the provenance beside it */
+    /* files that are removed when a signal ends the program: the checkpoint, or its files and then
+     * their directory; and its provenance file */
     struct phema_cleanup_entry **entries;
     size_t n_entries;
 };
 
-/* Of output j; entries are on the list of cleanup.h from now on where it is the search's own. */
+/* Describes output j. Its files are on the list of cleanup.h from now on if the search owns
+ * them. */
 PHEMA_FALLIBLE candidate_set(struct candidate *out, const struct phema_outputs *outputs, size_t j,
                              bool is_own, struct phema_error *err);
-/* It has its score: signals leave it alone. */
+/* Call it when the candidate has its score: signals no longer remove it. */
 void candidate_keep(struct candidate *candidate);
 void candidate_clear(struct candidate *candidate);
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/* candidates_make.c - candidates are made, and removed again. What a killed run leaves behind is
- * known to the journal, and is used or removed by the next one. */
+/* candidates_make.c - candidates are synthesised and removed. The journal knows the files of a
+ * killed run; the next run uses or removes them. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli.h"
 #include "search/search_run.h"
 #include "up_to_date.h"
 
-/* One average of what there are several of may not be called as the others are. */
+/* A name for a single average, which must match the names of the others. */
 #define CANDIDATE_NAME "phema-{time}-{sigma}"
 
 bool search_is_alike(const struct phema_search_point *a, const struct phema_search_point *b)
@@ -18,21 +19,19 @@ bool search_is_alike(const struct phema_search_point *a, const struct phema_sear
 
 static void remove_candidate(const struct searching *searching, const char *name)
 {
-    const struct cli_texts *globals = &searching->given->run.series.allow_global;
-    const struct phema_checkpoint_options options = {.allow_globals = globals->items,
-                                                     .n_allow_globals = globals->n};
-    candidate_remove(searching->directory, name, &options);
+    candidate_remove(searching->directory, name,
+                     &searching->given->run.plan.options.series.checkpoint);
 }
 
 void search_tidy(struct searching *searching, bool is_end)
 {
-    const char *keep = searching->given->keep ? searching->given->keep : "best";
     size_t n = 0, n_made = 0;
     const struct phema_search_score *scores = phema_journal_scores(searching->journal, &n);
     const struct phema_search_made *made = phema_journal_made(searching->journal, &n_made);
     struct phema_search_best best;
     bool has_best = phema_search_find_best(&best, &searching->search, scores, n);
-    bool keeps_best = strcmp(keep, "best") == 0, keeps_all = strcmp(keep, "all") == 0;
+    bool keeps_best = searching->given->keep == KEEP_BEST;
+    bool keeps_all = searching->given->keep == KEEP_ALL;
     for (size_t i = 0; i < n_made; i++) {
         bool is_scored = false;
         for (size_t k = 0; k < n && !is_scored; k++)
@@ -113,8 +112,8 @@ static enum phema_status check_same(const struct searching *searching,
 static enum phema_status synthesise(struct searching *searching, struct search_pass *pass,
                                     struct phema_error *err)
 {
-    const struct cli_synth_values values = {.common = pass->common, .run = pass->run};
-    enum phema_status status = cli_skip_existing(pass->prepared, &values, err);
+    enum phema_status status =
+        cli_skip_existing(pass->prepared, &pass->run, &cli_synth, pass->common.is_quiet, err);
     if (status || pass->prepared->outputs.m == 0)
         return status;
     struct phema_synth_result result = {0};
@@ -127,7 +126,7 @@ static enum phema_status synthesise(struct searching *searching, struct search_p
     return status;
 }
 
-/* As its options say it: of one time. */
+/* Sets the targets as options would: all at one time. */
 static void set_targets(struct search_pass *pass, const struct searching *searching,
                         const struct phema_search_point *points, size_t n)
 {
@@ -136,9 +135,12 @@ static void set_targets(struct search_pass *pass, const struct searching *search
     for (size_t i = 0; i < n; i++)
         pass->widths[i] = points[i].sigma_rel;
     pass->time = points[0].time;
-    pass->run.target.sigma_rel = (struct cli_reals){pass->widths, n};
-    pass->run.target.at = (struct cli_reals){&pass->time, 1};
-    pass->run.target.max_error = PHEMA_UNKNOWN;
+    struct phema_plan_options *options = &pass->run.plan.options;
+    options->sigma_rels = pass->widths;
+    options->n_sigma_rels = n;
+    options->ats = &pass->time;
+    options->n_ats = 1;
+    pass->run.plan.max_error = PHEMA_UNKNOWN;
 }
 
 static enum phema_status plan(struct searching *searching, struct search_pass *pass,

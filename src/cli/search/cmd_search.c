@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cmd_search.c - find the average that a command scores best. */
+/* cmd_search.c - finds the average that a command scores best. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,8 @@
 #define DEFAULT_COARSE_TIMES 5
 #define MOST_COARSE          1000
 
-/* What refining takes at most where there is a single optimum: 0.02:0.28 to the least tolerance. */
+/* The most evaluations that refining takes with a single optimum: 0.02:0.28 to the least
+ * tolerance. */
 #define DEFAULT_REFINING 17
 
 /* ---- The range ---- */
@@ -38,7 +39,7 @@ static enum phema_status check_width(double sigma_rel, struct phema_error *err)
 static size_t count_coarse(const struct searching *searching, double range)
 {
     const struct search_values *given = searching->given;
-    bool has_times = given->run.target.at.n > 1;
+    bool has_times = given->run.plan.options.n_ats > 1;
     double fitting = floor(range / searching->search.tolerance + 1e-9) + 1;
     size_t n = has_times ? DEFAULT_COARSE_TIMES : DEFAULT_COARSE;
     if (given->coarse)
@@ -47,8 +48,8 @@ static size_t count_coarse(const struct searching *searching, double range)
 }
 
 /* "0.02:0.25": even steps */
-static enum phema_status take_range(struct searching *searching, double first, double last,
-                                    struct phema_error *err)
+static enum phema_status use_range(struct searching *searching, double first, double last,
+                                   struct phema_error *err)
 {
     if (!(last - first >= PHEMA_SEARCH_RESOLUTION))
         return phema_fail(err, PHEMA_ERR_USAGE,
@@ -70,8 +71,8 @@ static enum phema_status take_range(struct searching *searching, double first, d
     return PHEMA_OK;
 }
 
-static enum phema_status take_list(struct searching *searching, const char *text,
-                                   struct phema_error *err)
+static enum phema_status use_list(struct searching *searching, const char *text,
+                                  struct phema_error *err)
 {
     struct cli_reals list = {0};
     enum phema_status status = cli_parse_reals(&list, &searching->arena, text, err);
@@ -104,7 +105,7 @@ static enum phema_status read_range(struct searching *searching, struct phema_er
                           "search: --sigma-rel is missing; give a range such as 0.02:0.25");
     bool is_range = colon && !strchr(colon + 1, ':') && !strchr(text, ',');
     if (!is_range) {
-        status = take_list(searching, text, err);
+        status = use_list(searching, text, err);
     } else {
         char *first = phema_arena_copy(&searching->arena, text, (size_t)(colon - text));
         status = first ? phema_number_parse(&ends[0], first, err) : phema_fail_memory(err);
@@ -112,7 +113,7 @@ static enum phema_status read_range(struct searching *searching, struct phema_er
             status = phema_number_parse(&ends[1], colon + 1, err);
         if (status)
             return phema_fail_in(err, status, "--sigma-rel");
-        status = take_range(searching, ends[0], ends[1], err);
+        status = use_range(searching, ends[0], ends[1], err);
     }
     for (size_t i = 0; !status && i < searching->search.n_widths; i++)
         if (check_width(searching->search.widths[i], err))
@@ -146,11 +147,11 @@ static enum phema_status check_template(const char *name, const char *out, bool 
     return PHEMA_OK;
 }
 
-/* A directory; or names, whose directory then holds the scores as well. */
+/* OUT is a directory, or names whose directory also holds the scores. */
 static enum phema_status read_out(struct searching *searching, struct phema_error *err)
 {
     const struct search_values *given = searching->given;
-    const char *out = given->run.out ? given->run.out : DEFAULT_OUT;
+    const char *out = given->run.outputs.out ? given->run.outputs.out : DEFAULT_OUT;
     static const char *const ends[] = {".safetensors", ".zst", ".pt", ".pth", ".ckpt", ".pkl"};
     const char *slash = strrchr(out, '/');
     const char *name = slash ? slash + 1 : out;
@@ -160,7 +161,7 @@ static enum phema_status read_out(struct searching *searching, struct phema_erro
     if (!size)
         return phema_fail(err, PHEMA_ERR_USAGE, "OUT is empty");
     if (strchr(out, '{')) {
-        status = check_template(name, out, given->run.target.at.n > 1, err);
+        status = check_template(name, out, given->run.plan.options.n_ats > 1, err);
         searching->directory = slash ? phema_arena_copy(&searching->arena, out,
                                                         slash > out ? (size_t)(slash - out) : 1)
                                      : ".";
@@ -225,7 +226,7 @@ static enum phema_status read_numbers(struct searching *searching, struct phema_
     enum phema_status status = read_range(searching, err);
     if (status)
         return status;
-    size_t n_times = given->run.target.at.n ? given->run.target.at.n : 1;
+    size_t n_times = given->run.plan.options.n_ats ? given->run.plan.options.n_ats : 1;
     uint64_t n_coarse = (uint64_t)searching->search.n_widths * n_times;
     searching->most = given->evaluations ? given->evaluations : n_coarse + DEFAULT_REFINING;
     if (searching->most < n_coarse)
@@ -250,7 +251,7 @@ static enum phema_status run(void *values, struct phema_error *err)
     if (!status)
         status = read_out(&searching, err);
     if (!status)
-        status = search_look(&searching, err);
+        status = search_identify(&searching, err);
     if (!status)
         status = search_open(&searching, err);
     if (!status)
@@ -266,52 +267,53 @@ static enum phema_status run(void *values, struct phema_error *err)
     return status;
 }
 
+#define FIELD(member) offsetof(struct search_values, member)
+
 static const struct cli_opt rows[] = {
-    CLI_SERIES_ROWS(search_values, run.),
-    {"sigma-rel", TARGET, CLI_TEXT, CLI_ROW(search_values, sigma_rel), "RANGE",
-     "where to search: 0.02:0.25; or the widths to begin\nwith: 0.05,0.1,0.2 or 0.02:0.26:0.03", 0,
-     0},
-    {"at", TARGET, CLI_REALS, CLI_ROW(search_values, run.target.at), "TIME",
-     "times of the averages, as names write them: of\nseveral the best is searched for as well\n"
-     "(default: the newest snapshot)",
-     0, 0},
-    {"exec", TARGET, CLI_TEXT, CLI_ROW(search_values, exec), "COMMAND",
-     "what scores an average: a program and its\narguments, {} for the path; no shell sees them", 0,
-     0},
-    {"shell", TARGET, CLI_FLAG, CLI_ROW(search_values, is_shell), NULL,
-     "give the command to sh; {} outside of quotes", 0, 0},
-    {"score-regex", TARGET, CLI_TEXT, CLI_ROW(search_values, score_regex), "RE",
-     "where its output has the score: group (?<score>..),\nthe first group or all, of the last "
-     "match (default:\nthe last line is the score)",
-     0, 0},
-    {"minimize", TARGET, CLI_FLAG, CLI_ROW(search_values, minimizes), NULL,
-     "the lowest score is the best (default)", 0, 0},
-    {"maximize", TARGET, CLI_FLAG, CLI_ROW(search_values, maximizes), NULL,
-     "the highest score is the best", 0, 0},
-    {"timeout", TARGET, CLI_REAL, CLI_ROW(search_values, timeout), "SECONDS",
-     "what the command may take for one average", 0, 0},
-    CLI_RULE_ROW(search_values, run.),
-    {"OUT", OUTPUT, CLI_OPERAND, CLI_ROW(search_values, run.out), NULL,
-     "a directory for the candidates and scores.csv\n(default: search), or names like\n"
-     "search/{time}-{sigma}.pt",
-     CLI_OPTIONAL, 0},
-    {"keep", OUTPUT, CLI_CHOICE, CLI_ROW(search_values, keep), "best|all|none",
-     "which candidates stay (default best)", 0, 0},
-    CLI_MAKE_ROWS(search_values),
-    {"evaluations", NUMBERS, CLI_COUNT, CLI_ROW(search_values, evaluations), "N",
-     "score at most so many averages, those of earlier\nruns included (default: the coarse grid "
-     "and 17)",
-     CLI_POSITIVE, 0},
-    {"coarse", NUMBERS, CLI_COUNT, CLI_ROW(search_values, coarse), "N",
-     "widths to begin with (default 8; 5 at each of\nseveral times)", CLI_POSITIVE, 0},
-    {"tolerance", NUMBERS, CLI_REAL, CLI_ROW(search_values, tolerance), "D",
-     "how near the best width shall be to the optimum\n(default 0.005)", 0, 0},
-    {"batch", NUMBERS, CLI_COUNT, CLI_ROW(search_values, batch), "N",
-     "candidates made in one pass, which lie on the disk\ntogether (default 4)", CLI_POSITIVE, 0},
-    CLI_METRIC_ROWS(search_values, run.),
-    {"progress", MESSAGES, CLI_CHOICE, CLI_ROW(search_values, common.progress),
-     "auto|bar|plain|json|none", "how progress is shown", 0, 0},
-    CLI_COMMON_ROWS(search_values),
+    CLI_INCLUDE(cli_series_rows, FIELD(run.plan)),
+    {"sigma-rel", TARGET, CLI_TEXT, FIELD(sigma_rel), "RANGE",
+     .help = "where to search: 0.02:0.25; or the widths to begin\nwith: 0.05,0.1,0.2 or "
+             "0.02:0.26:0.03"},
+    {"at", TARGET, CLI_REALS,
+     CLI_LIST(struct search_values, run.plan.options.ats, run.plan.options.n_ats), "TIME",
+     .help = "times of the averages, as names write them: of\nseveral the best is searched for as "
+             "well\n(default: the newest snapshot)"},
+    {"exec", TARGET, CLI_TEXT, FIELD(exec), "COMMAND",
+     .help = "what scores an average: a program and its\narguments, {} for the path; no shell sees "
+             "them"},
+    {"shell", TARGET, CLI_FLAG, FIELD(is_shell),
+     .help = "give the command to sh; {} outside of quotes"},
+    {"score-regex", TARGET, CLI_TEXT, FIELD(score_regex), "RE",
+     .help = "where its output has the score: group (?<score>..),\nthe first group or all, of the "
+             "last match (default:\nthe last line is the score)"},
+    {"minimize", TARGET, CLI_FLAG, FIELD(minimizes),
+     .help = "the lowest score is the best (default)"},
+    {"maximize", TARGET, CLI_FLAG, FIELD(maximizes), .help = "the highest score is the best"},
+    {"timeout", TARGET, CLI_REAL, FIELD(timeout), "SECONDS",
+     .help = "what the command may take for one average"},
+    CLI_INCLUDE(cli_rule_rows, FIELD(run.plan)),
+    {"OUT", OUTPUT, CLI_OPERAND, FIELD(run.outputs.out),
+     .help = "a directory for the candidates and scores.csv\n(default: search), or names "
+             "like\nsearch/{time}-{sigma}.pt",
+     .flags = CLI_OPTIONAL},
+    {"keep", OUTPUT, CLI_CHOICE, FIELD(keep), "best|all|none",
+     .help = "which candidates stay (default best)"},
+    CLI_INCLUDE(cli_make_rows, FIELD(run)),
+    {"evaluations", NUMBERS, CLI_COUNT, FIELD(evaluations), "N",
+     .help = "score at most so many averages, those of earlier\nruns included (default: the coarse "
+             "grid and 17)",
+     .flags = CLI_POSITIVE},
+    {"coarse", NUMBERS, CLI_COUNT, FIELD(coarse), "N",
+     .help = "widths to begin with (default 8; 5 at each of\nseveral times)",
+     .flags = CLI_POSITIVE},
+    {"tolerance", NUMBERS, CLI_REAL, FIELD(tolerance), "D",
+     .help = "how near the best width shall be to the optimum\n(default 0.005)"},
+    {"batch", NUMBERS, CLI_COUNT, FIELD(batch), "N",
+     .help = "candidates made in one pass, which lie on the disk\ntogether (default 4)",
+     .flags = CLI_POSITIVE},
+    CLI_INCLUDE(cli_metric_rows, FIELD(run.plan)),
+    CLI_INCLUDE(cli_progress_rows, 0),
+    CLI_INCLUDE(cli_common_rows, 0),
     {0},
 };
 

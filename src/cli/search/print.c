@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* print.c - what a search says while it runs, and its result. */
+/* print.c - messages of a search while it runs, and its result. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "search/search_run.h"
 #include "terminal.h"
 
-/* Of a command that failed. */
+/* Lines shown of a command that failed. */
 #define LINES_SHOWN 10
 
 static const char *score_format(struct phema_name_buffer *buffer, double score)
@@ -28,7 +28,7 @@ static bool find_best(struct phema_search_best *best, const struct phema_search_
     return true;
 }
 
-/* "sigma_rel 0.1", and at which time where there are several */
+/* "sigma_rel 0.1", with the time if there are several. */
 static void write_point(struct phema_strbuf *out, const struct searching *searching,
                         const struct phema_search_point *at)
 {
@@ -102,16 +102,16 @@ static void report_wait_json(const struct searching *searching, const struct phe
     phema_strbuf_clear(&text);
 }
 
-/* Every second as JSON, else in place of the bar. */
+/* A JSON line every second, or a replacement for the bar. */
 void search_report_wait(struct searching *searching, const struct phema_search_point *at,
                         double elapsed_s)
 {
     struct progress *progress = &searching->progress;
-    if (progress->style == PROGRESS_JSON && elapsed_s - progress->last_s >= 1) {
+    if (progress->style == CLI_PROGRESS_JSON && elapsed_s - progress->last_s >= 1) {
         progress->last_s = elapsed_s;
         report_wait_json(searching, at, elapsed_s);
     }
-    if (progress->style != PROGRESS_BAR)
+    if (progress->style != CLI_PROGRESS_BAR)
         return;
     struct phema_name_buffer took, value, width;
     struct phema_search_best best;
@@ -128,7 +128,7 @@ void search_report_wait(struct searching *searching, const struct phema_search_p
     phema_strbuf_clear(&text);
 }
 
-/* The last lines of what it said, unless they were shown as they came. */
+/* Shows the last lines of the command's output, unless they were shown already. */
 void search_report_failure(const struct searching *searching,
                            const struct phema_command_result *result)
 {
@@ -244,7 +244,7 @@ void search_write(struct phema_strbuf *out, const struct searching *searching)
                         phema_number_format(&value, score->score));
     if (searching->best_path) {
         phema_strbuf_puts(out, " ");
-        cli_put_path(out, searching->best_path);
+        cli_write_path(out, searching->best_path);
     }
     phema_strbuf_puts(out, "\n");
 }

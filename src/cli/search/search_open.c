@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* search_open.c - what a search is of: the series, and the scores that are there. */
+/* search_open.c - opens the series and the journal of a search. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -35,25 +35,25 @@ PHEMA_FALLIBLE search_digest(char digest[PHEMA_DIGEST], const struct phema_serie
 static enum phema_status set_times(struct searching *searching, const struct phema_series *series,
                                    struct phema_error *err)
 {
-    const struct cli_reals *given = &searching->given->run.target.at;
-    size_t n = given->n ? given->n : 1;
+    const struct phema_plan_options *given = &searching->given->run.plan.options;
+    size_t n = given->n_ats ? given->n_ats : 1;
     double *times = phema_arena_array(&searching->arena, n, sizeof(*times));
     if (!times)
         return phema_fail_memory(err);
-    for (size_t i = 0; i < given->n; i++)
-        times[i] = given->items[i];
-    if (!given->n)
+    for (size_t i = 0; i < given->n_ats; i++)
+        times[i] = given->ats[i];
+    if (!given->n_ats)
         times[0] = series->snapshots[series->n - 1].named_time;
     searching->search.times = times;
     searching->search.n_times = n;
     return PHEMA_OK;
 }
 
-/* The scores must not replace what is averaged, or what candidates are copies of. */
+/* The journal must not replace a snapshot or the file of --into. */
 static enum phema_status claim_scores(const struct searching *searching,
                                       struct phema_claims *claims, struct phema_error *err)
 {
-    const char *into = searching->given->run.into;
+    const char *into = searching->given->run.outputs.into;
     struct phema_strbuf path = {0};
     phema_strbuf_printf(&path, "%s/" SEARCH_JOURNAL, searching->directory);
     enum phema_status status = phema_strbuf_check(&path, err);
@@ -65,15 +65,14 @@ static enum phema_status claim_scores(const struct searching *searching,
     return status;
 }
 
-PHEMA_FALLIBLE search_look(struct searching *searching, struct phema_error *err)
+PHEMA_FALLIBLE search_identify(struct searching *searching, struct phema_error *err)
 {
     const struct search_values *given = searching->given;
     struct phema_series_options options;
     struct phema_series *series = NULL;
-    enum phema_status status =
-        cli_series_options(&options, &given->common, &given->run.series, err);
-    options.max_ram_bytes = given->run.max_ram;
-    options.may_lack_key = given->run.into != NULL;
+    enum phema_status status = cli_series_options(&options, &given->common, &given->run.plan, err);
+    options.max_ram_bytes = given->run.synth.max_ram_bytes;
+    options.may_lack_key = given->run.outputs.into != NULL;
     if (!status)
         status = phema_series_open(&series, &options, err);
     if (!status)
@@ -125,7 +124,7 @@ PHEMA_FALLIBLE search_open(struct searching *searching, struct phema_error *err)
     bool was_cut = false;
     if (!status)
         status = phema_journal_open(&searching->journal, &was_cut, path.data, &header,
-                                    given->run.is_forced, err);
+                                    given->run.synth.replaces, err);
     if (!status)
         status = phema_writer_sync_entry(path.data, err);
     if (!status)
@@ -134,22 +133,4 @@ PHEMA_FALLIBLE search_open(struct searching *searching, struct phema_error *err)
         search_report_start(searching, was_cut);
     phema_strbuf_clear(&path);
     return status;
-}
-
-bool search_has(const struct searching *searching, const struct phema_search_score *score)
-{
-    const struct phema_search *search = &searching->search;
-    for (size_t t = 0; t < search->n_times; t++)
-        if (phema_search_counts(search, score, search->times[t]))
-            return true;
-    return false;
-}
-
-size_t search_count(const struct searching *searching)
-{
-    size_t n = 0, count = 0;
-    const struct phema_search_score *scores = phema_journal_scores(searching->journal, &n);
-    for (size_t i = 0; i < n; i++)
-        count += search_has(searching, &scores[i]);
-    return count;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* search_run.c - see search_run.h. */
+/* search_run.c - the loop of a search: choose points, make candidates, score them. */
 #include "search/search_run.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@ static void report_wait(void *context, double elapsed_s)
     search_report_wait(waiting->searching, &waiting->candidate->at, elapsed_s);
 }
 
-/* A path that begins with a dash is no option of the command. */
+/* A path that begins with a dash must not be read as an option of the command. */
 static enum phema_status split(char ***words, const struct search_values *given, const char *path,
                                struct phema_error *err)
 {
@@ -102,10 +102,9 @@ static enum phema_status pass_through(struct searching *searching,
     return status;
 }
 
-/* The best one may have been scored by a run before this, and be gone. */
+/* An earlier run may have scored the best candidate and removed its file. */
 static enum phema_status keep_best(struct searching *searching, struct phema_error *err)
 {
-    const char *keep = searching->given->keep;
     size_t n = 0;
     const struct phema_search_score *scores = phema_journal_scores(searching->journal, &n);
     struct phema_search_best best;
@@ -116,7 +115,7 @@ static enum phema_status keep_best(struct searching *searching, struct phema_err
     struct stat st;
     bool is_there = searching->best_path && search_is_alike(&at, &searching->best_at) &&
                     lstat(searching->best_path, &st) == 0;
-    bool is_wanted = !keep || strcmp(keep, "none") != 0;
+    bool is_wanted = searching->given->keep != KEEP_NONE;
     if (is_there && is_wanted)
         return PHEMA_OK;
     free(searching->best_path);
@@ -136,8 +135,8 @@ static enum phema_status keep_best(struct searching *searching, struct phema_err
     return status;
 }
 
-/* What a run that was killed has made and not scored comes first, so that all goes on as it would
- * have; it is there until the next run. */
+/* Candidates that a killed run has made and not scored come first, so that the search continues as
+ * if it had not been killed. They exist until the next run. */
 static size_t find_pending(const struct searching *searching, struct phema_search_point *out,
                            size_t most)
 {
@@ -161,7 +160,7 @@ static size_t find_pending(const struct searching *searching, struct phema_searc
     return n;
 }
 
-/* Points of one time, as many as one pass makes; 0: the search is over. */
+/* Points of one time, at most as many as one pass makes; 0: the search is over. */
 static size_t find_points(const struct searching *searching, struct phema_search_point *out)
 {
     size_t n_scores = 0, n = 0, done = search_count(searching);

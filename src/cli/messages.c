@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+/* messages.c - the result on standard output, messages on standard error. */
+#include "messages.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+PHEMA_FALLIBLE cli_print_as_is(const struct phema_strbuf *text, struct phema_error *err)
+{
+    enum phema_status status = phema_strbuf_check(text, err);
+    if (status)
+        return status;
+    size_t written = text->size ? fwrite(text->data, 1, text->size, stdout) : 0;
+    if (written != text->size || fflush(stdout))
+        return phema_fail(err, PHEMA_ERR_OUTPUT, "standard output: %s", strerror(errno));
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE cli_print(const struct phema_strbuf *text, struct phema_error *err)
+{
+    struct phema_strbuf shown = {0};
+    enum phema_status status = phema_strbuf_check(text, err);
+    if (!status && text->size)
+        phema_strbuf_append_lines(&shown, text->data, text->size);
+    if (!status)
+        status = cli_print_as_is(&shown, err);
+    phema_strbuf_clear(&shown);
+    return status;
+}
+
+void cli_write_path(struct phema_strbuf *out, const char *path)
+{
+    if (isatty(STDOUT_FILENO))
+        phema_strbuf_puts_escaped(out, path);
+    else
+        phema_strbuf_puts(out, path);
+}
+
+/* Without memory every byte outside printable ASCII becomes a question mark. */
+static void PHEMA_PRINTF(1, 0) say_plainly(const char *format, va_list args)
+{
+    char line[1024];
+    int size = vsnprintf(line, sizeof(line), format, args);
+    for (char *at = line; size >= 0 && *at; at++)
+        if (*at < ' ' || *at > '~')
+            *at = '?';
+    if (size >= 0)
+        (void)fprintf(stderr, "%s\n", line);
+}
+
+void cli_say(const char *format, ...)
+{
+    char *line = NULL;
+    struct phema_strbuf shown = {0};
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    if (vasprintf(&line, format, args) < 0)
+        line = NULL;
+    if (line)
+        phema_strbuf_puts_escaped(&shown, line);
+    if (!line || shown.is_failed)
+        say_plainly(format, again);
+    else
+        (void)fprintf(stderr, "%s\n", shown.data ? shown.data : "");
+    va_end(again);
+    va_end(args);
+    phema_strbuf_clear(&shown);
+    free(line);
+}
