@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fma_peak.c - loops of fused multiply-adds on registers. The chains are as many as hide the
- * latency (4 or 5 cycles, two units) and as fit the registers. */
+/* fma_peak.c - loops of fused multiply-adds on registers. The number of chains hides the latency (4
+ * or 5 cycles, two units) and fits the registers. */
 #include "fma_peak.h"
 
 #include <string.h>
 
 #define N_ROUNDS ((size_t)2000000)
 
-/* FMA(x, factor, sum) and SET(number) work on vectors of LANES numbers; the result keeps the
- * compiler from leaving the loop out */
+/* FMA(x, factor, sum) and SET(number) work on vectors of LANES numbers. The result is used, so the
+ * compiler cannot remove the loop. */
 #define PEAK(NAME, TARGET, VECTOR, SCALAR, LANES, SET, FMA, CHAINS)                                \
     TARGET static double NAME(void)                                                                \
     {                                                                                              \

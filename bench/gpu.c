@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* gpu.c - how fast a device is fed and adds up, from memory that it reads by itself: bytes of
- * inputs in a second, copied only, and summed for 1, 8, 25 and 64 targets, by its own kernel and by
- * cuBLAS. The target bench_gpu; the module lies beside the program. One thread fills nothing, so
- * that what is measured is the device and the way to it. Usage: bench_gpu [LANES, default 4]
- * [MEBIBYTES of a tile, default 1] */
+/* gpu.c - rates of copying to a device and of summing there, from host memory that the device
+ * accesses directly. Prints bytes of inputs per second: only copied, and summed for 1, 8, 25 and 64
+ * targets, by our kernel and by cuBLAS. The target bench_gpu; the plug-in lies beside the program.
+ * Slots are filled once, so only the device and the copies are measured. Usage: bench_gpu [LANES,
+ * default 4] [MEBIBYTES of a tile, default 1] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +60,7 @@ static void prepare(struct bench *bench, uint64_t n_lanes, uint64_t tile_bytes)
         bench->weights[i] = 1.0 / (double)(i + 2);
 }
 
-/* Numbers around 0.02, in slots that hold them from then on. */
+/* Fills the slots once with numbers around 0.02. */
 static void fill(const struct bench *bench)
 {
     uint64_t state = 1;
@@ -77,7 +77,7 @@ static void fill(const struct bench *bench)
     }
 }
 
-/* What is measured: a tile of all inputs, and of so many targets; 0: copied only. */
+/* The measured work: a tile of all inputs for this many targets; 0: only copied. */
 struct work {
     uint64_t n_rows;
     bool is_f32, uses_blas;
@@ -118,8 +118,7 @@ static enum phema_status do_tile(const struct bench *bench, const struct phema_l
     return status;
 }
 
-/* Bytes in a second, of the best round: lanes in turn, so that one computes while others are fed.
- */
+/* Bytes per second in the best round. Lanes take turns, so one computes while others are fed. */
 static enum phema_status measure(double *per_s, const struct bench *bench, const struct work *work,
                                  struct phema_error *err)
 {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* kernels.c - how fast the backends add up tiles that come from memory, as they do where files are
- * mapped, and tiles in slots, as they lie where files are read; beside what one core can do: a
- * plain read of the same bytes and a loop of fmas on registers, in the same run. The target
- * bench_kernels, linked with phema_accumulate; one thread. Usage: bench_kernels [MEGABYTES of
- * input, default 512] [RUNS, default 5] [BACKEND, default all]
- */
+/* kernels.c - rates at which the backends sum tiles in memory, as with mapped files, and tiles in
+ * slots, as with files that are read. For comparison the same run measures a plain read of the same
+ * bytes and a loop of fmas on registers. The target bench_kernels, linked with phema_accumulate;
+ * one thread. Usage: bench_kernels [MEGABYTES of input, default 512] [RUNS, default 5] [BACKEND,
+ * default all] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +17,7 @@
 #define MAX_RUNS    99
 #define MAX_TARGETS 64
 
-/* Tiles as the program cuts them (src/synth/memory_budget.c). */
+/* Tile sizes of the program (src/synth/memory_budget.c). */
 #define TILE_ELEMS    ((size_t)64 << 10)
 #define SLOT_BYTES    ((size_t)128 << 10)
 #define MAX_SUM_BYTES ((size_t)2 << 20)
@@ -27,7 +26,7 @@
 
 struct bench {
     uint8_t *inputs[N_INPUTS];
-    size_t input_bytes; /* each may be read from its first or its second byte on */
+    size_t input_bytes; /* of each; it may be read from its first or its second byte on */
     size_t n_runs;
     double read_rate; /* bytes per second */
     uint8_t *slots;
@@ -109,7 +108,7 @@ static void measure_read(struct bench *bench)
     printf("memory read: %.1f GB/s\n", 1e-9 * bench->read_rate);
 }
 
-/* Gigaflop per second, the best of some: a neighbour on the machine can only take away. */
+/* Gigaflop per second, the best of several: other load on the machine can only reduce it. */
 static double measure_peak(const char *name, enum phema_accumulator accumulator)
 {
     double best = 0;
@@ -145,8 +144,8 @@ static size_t tile_elems_of(const struct row *row)
     return tile_elems;
 }
 
-/* All inputs once, tile by tile: zero, add, narrow, as the program does. Returns the seconds of the
- * adding alone. */
+/* Processes all inputs once, tile by tile: zero, add, narrow, like the program. Returns the seconds
+ * of adding alone. */
 static double add_all(const struct bench *bench, const struct row *row, const double *weights,
                       size_t tile_elems)
 {

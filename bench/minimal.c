@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* minimal.c - the least that an average can be: read, add, write. No format but the length of a
- * safetensors header, nothing checked, nothing solved, sums in float32, and at most 7 elements at
- * the end left out. What synth is measured against; the target bench_minimal. */
+/* minimal.c - the minimal work of an average: read, add, write. It knows no format but the length
+ * of a safetensors header, checks and solves nothing, sums in float32, and skips up to 7 elements
+ * at the end. The reference for the speed of synth; the target bench_minimal. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -18,15 +18,15 @@
 
 #include "minimal_kernel.h"
 
-/* Sums of a tile, half a megabyte, stay in the L2 cache. Pages are let go behind each job, of 8 MiB
- * in every file: smaller releases cost more. */
+/* Sums of a tile, half a megabyte, stay in the L2 cache. Pages are evicted after each job, 8 MiB of
+ * every file: smaller steps cost more. */
 enum { TILE_ELEMS = 128 * 1024, JOB_BYTES = 8 << 20, PIECE_BYTES = 1 << 20 };
 
 struct run {
     const uint8_t **inputs; /* the data of each file */
     size_t n_inputs, size_bytes;
     enum dtype dtype;
-    atomic_size_t next; /* the first byte that no thread has taken */
+    atomic_size_t next; /* the first byte that no thread has claimed */
     int out;            /* -1: nothing is written */
     bool has_failed;
 };
@@ -69,8 +69,8 @@ static void let_go(const struct run *run, size_t at, size_t size)
     }
 }
 
-/* Writes a piece, and has the kernel begin to store it: nothing is left for fsync. */
-static void put(struct run *run, const uint8_t *piece, size_t at, size_t size)
+/* Writes a range and starts its write-back, so that nothing is left for fsync. */
+static void write_piece(struct run *run, const uint8_t *piece, size_t at, size_t size)
 {
     if (run->out < 0 || size == 0)
         return;
@@ -94,7 +94,7 @@ static void average(struct run *run, size_t job, size_t job_end, float *sums, ui
         narrow(piece + filled, sums, n, run->dtype);
         filled += n * elem_bytes;
         if (filled == PIECE_BYTES || at + tile_bytes >= job_end) {
-            put(run, piece, piece_at, filled);
+            write_piece(run, piece, piece_at, filled);
             piece_at += filled;
             filled = 0;
         }
@@ -116,7 +116,7 @@ static void *work(void *run_of_all)
         if (run->n_inputs > 0)
             average(run, job, job_end, sums, piece);
         for (size_t at = job; run->n_inputs == 0 && at < job_end; at += PIECE_BYTES)
-            put(run, piece, at, job_end - at < PIECE_BYTES ? job_end - at : PIECE_BYTES);
+            write_piece(run, piece, at, job_end - at < PIECE_BYTES ? job_end - at : PIECE_BYTES);
         let_go(run, job, job_end - job);
     }
     free(sums);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* minimal_kernel.h - the two loops of minimal.c: with AVX2 and F16C, or as plain as can be. */
+/* minimal_kernel.h - the inner loops of minimal.c: with AVX2 and F16C, or in plain C. */
 #ifndef BENCH_MINIMAL_KERNEL_H
 #define BENCH_MINIMAL_KERNEL_H
 
@@ -99,7 +99,7 @@ static inline void store_1(uint8_t *to, float sum, enum dtype dtype)
 #endif
 
 /* sums [n] += weight * the elements of all inputs from byte `at` on; n is a multiple of 8. The
- * compiler makes one loop for each dtype and for all 8 inputs. */
+ * compiler generates one loop per dtype, for 8 inputs at a time. */
 KERNEL void add(float *sums, const uint8_t *const *inputs, size_t n_inputs, size_t at, size_t n,
                 float weight, enum dtype dtype)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* soak.c - hundreds of different runs of the library in one process, as a trainer makes them over
- * weeks: memory and descriptors have to stay as they are once every kind of run was made. What
- * bench/soak calls; the target bench_soak.
+ * weeks. Memory and descriptors must not grow once every kind of run was made. bench/soak calls it;
+ * the target bench_soak.
  *   bench_soak SEED RUNS OUT_DIR SERIES... */
 #include <dirent.h>
 #include <inttypes.h>
@@ -14,13 +14,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Wishes are few enough that each is met often: what is asked for again must come out again.
+/* There are few different requests, so each is repeated often and must give the same bytes.
  * Rows of the table; the first one is the end of the warm-up. */
 enum { N_FORMS = 3, N_WIDTHS = 5, N_DTYPES = 2, MAX_SERIES = 8, N_ROWS = 5 };
 
-/* What is free goes back to the kernel before memory is looked at; holes in the arenas of threads,
- * and stacks that are kept for the next ones, still differ by some hundred KiB. A leak of 1 KiB in
- * each of 1500 runs is more than this. */
+/* Free memory is returned to the kernel before each measurement. Holes in the arenas of threads,
+ * and cached stacks, still differ by some hundred KiB. A leak of 1 KiB in each of 1500 runs exceeds
+ * this. */
 enum { MOST_GROWTH_KIB = 512 };
 
 static const char *const forms[N_FORMS] = {"o.safetensors", "o.safetensors.zst", "shards"};
@@ -37,7 +37,7 @@ struct soak {
     size_t n_made, n_again, n_refused, n_cancelled;
 };
 
-/* What one run is asked for; only io and threads may not matter to its bytes. */
+/* Options of one run; its bytes must not depend on io and threads. */
 struct wish {
     size_t series, form, width, dtype;
     struct posthoc_ema_run_options run;
@@ -73,7 +73,7 @@ static size_t count_entries(const char *path)
     return n;
 }
 
-static struct sample take_sample(size_t n_runs)
+static struct sample sample_process(size_t n_runs)
 {
     struct sample sample = {.n_runs = n_runs, .n_fds = count_entries("/proc/self/fd") - 1};
     (void)malloc_trim(0);
@@ -100,8 +100,8 @@ static void hash_file(uint64_t *hash, const char *path) /* FNV-1a */
     (void)fclose(file);
 }
 
-/* Of an output, and removes it: what is in the directory then is what should not be. */
-static uint64_t take_output(const char *path)
+/* Hashes an output and removes it; anything left in the directory is an error. */
+static uint64_t hash_and_remove(const char *path)
 {
     uint64_t hash = UINT64_C(14695981039346656037);
     struct stat info;
@@ -150,7 +150,7 @@ static struct wish draw(struct soak *soak)
                                                 .threads = 1 + (unsigned)below(soak, 4)};
     if (wish.form == 2)
         wish.run.shard_bytes = 20000;
-    switch (below(soak, 8)) { /* failures have to give back as much as successes */
+    switch (below(soak, 8)) { /* failures must free as much as successes */
     case 0:
         wish.run.dtype = "f13";
         break;
@@ -175,7 +175,7 @@ static void check(struct soak *soak, const struct wish *wish, enum posthoc_ema_s
     } else if (status) {
         fail(path, error->message);
     } else {
-        uint64_t hash = take_output(path);
+        uint64_t hash = hash_and_remove(path);
         uint64_t *known = &soak->hashes[wish->series][wish->form][wish->width][wish->dtype];
         if (*known && *known != hash)
             fail(path, "the same wish gives other bytes");
@@ -216,7 +216,8 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Two rows at each end, for the noise: the higher ones of the first, the lower ones of the last. */
+/* Compares two rows at each end, because of noise: the larger first one with the smaller last
+ * one. */
 static bool is_flat(const struct sample *rows)
 {
     const struct sample *last = &rows[N_ROWS - 1];
@@ -250,7 +251,7 @@ int main(int argc, char **argv)
     for (size_t row = 0, done = 0; row < N_ROWS; row++) {
         for (; done < n_runs * (row + 1) / N_ROWS; done++)
             run_once(&soak);
-        rows[row] = take_sample(done);
+        rows[row] = sample_process(done);
         printf("| %zu | %zu | %zu |\n", done, rows[row].anonymous_kib, rows[row].n_fds);
     }
     printf("\n%zu outputs, %zu of them once more with the same bytes; %zu wishes refused, %zu runs "

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* solve.c - how long weights take, by the number of snapshots and their dtype, whose rounding is
- * the ridge: two widths at equally spaced times, nine targets, every metric; the comparison with
- * the paper's weights is in it, and for the motion metric the fit of motion on its own. The target
- * bench_solve, linked with phema_profile; one thread, one run each. Usage: bench_solve [SNAPSHOTS
- * ..., default 64 256 512 700 2000] */
+/* solve.c - time of solving for weights, by the number of snapshots and their dtype, whose rounding
+ * is the ridge. Two widths at equally spaced times, nine targets, every metric. The time includes
+ * the comparison with the paper's weights; for the motion metric the fit of motion is also timed
+ * alone. The target bench_solve, linked with phema_solver; one thread, one run each. Usage:
+ * bench_solve [SNAPSHOTS..., default 64 256 512 700 2000] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -67,7 +67,7 @@ static enum phema_status prepare(struct bench *bench, size_t n, enum phema_dtype
     return status;
 }
 
-/* Distances as a random walk leaves them that gets slower, with a little scatter. */
+/* Distances of a random walk that slows down, with a little scatter. */
 static enum phema_status fit(struct bench *bench, double *seconds, struct phema_error *err)
 {
     struct phema_distance *pairs = NULL;

@@ -8,7 +8,7 @@ if(PHEMA_WERROR)
     target_compile_options(phema_warnings INTERFACE $<$<COMPILE_LANGUAGE:C>:-Werror>)
 endif()
 
-# A contraction that the source does not spell out would make results depend on the compiler.
+# Implicit contraction would make results depend on the compiler.
 add_compile_options($<$<COMPILE_LANGUAGE:C>:-ffp-contract=off>)
 add_compile_definitions(_GNU_SOURCE _FILE_OFFSET_BITS=64)
 

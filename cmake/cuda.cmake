@@ -1,6 +1,6 @@
-# The CUDA module: a shared library of its own, which the program opens when a device is wanted. The
-# program itself knows nothing of CUDA but the header of the module's table.
-# AUTO builds it where a toolkit from 12.0 on with cuBLAS, cuSOLVER and a host compiler is found.
+# The CUDA plug-in: a separate shared library, which the program opens when a device is wanted. The program
+# itself uses only the header of the plug-in's table.
+# AUTO builds it if a toolkit from 12.0 on with cuBLAS, cuSOLVER and a host compiler is found.
 set(PHEMA_HAVE_CUDA OFF)
 set(reason "")
 
@@ -11,7 +11,7 @@ macro(phema_no_cuda why)
     set(reason "${why}")
 endmacro()
 
-# Files that the tests build once more, with ordinary memory in the place of a device.
+# Files that the tests also build, with ordinary memory in place of a device.
 set(PHEMA_CUDA_PORTABLE ${PROJECT_SOURCE_DIR}/src/gpu/cuda/plugin.c ${PROJECT_SOURCE_DIR}/src/gpu/cuda/streams.c)
 
 if(PHEMA_CUDA STREQUAL "OFF")
@@ -28,7 +28,7 @@ else()
         if(NOT CMAKE_CUDA_COMPILER AND CUDAToolkit_NVCC_EXECUTABLE)
             set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
         endif()
-        # Code for every generation from Ampere on, and PTX of the newest for what comes after.
+        # Code for every generation from Ampere on, and PTX of the newest for later ones.
         # sm_100 is known since 12.8.
         if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
             if(CUDAToolkit_VERSION VERSION_GREATER_EQUAL 12.8)
@@ -57,13 +57,13 @@ if(PHEMA_HAVE_CUDA)
         PHEMA_CUDA_TOOLKIT="CUDA ${CUDAToolkit_VERSION_MAJOR}.${CUDAToolkit_VERSION_MINOR}")
     target_link_libraries(phema_cuda_module PRIVATE phema_warnings
         CUDA::cublas CUDA::cusolver CUDA::cudart_static)
-    # No contraction that the source does not spell out, as in C.
+    # No implicit contraction, as in C.
     target_compile_options(phema_cuda_module PRIVATE
         $<$<COMPILE_LANGUAGE:CUDA>:--fmad=false>
         $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-fno-exceptions>
         $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${PHEMA_WERROR}>>:-Werror=all-warnings>
         $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${PHEMA_WERROR}>>:-Xcompiler=-Werror>)
-    # Only the table is seen from outside; all that it needs is found when it is linked.
+    # Exports only the table; unresolved symbols are link errors.
     target_link_options(phema_cuda_module PRIVATE -Wl,--exclude-libs,ALL -Wl,--no-undefined)
     set_target_properties(phema_cuda_module PROPERTIES
         PREFIX "" OUTPUT_NAME posthoc-ema-cuda LINKER_LANGUAGE C

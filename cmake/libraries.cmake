@@ -1,6 +1,6 @@
-# The outside libraries. Each is used by one module only, zstd by the one that reads and the one that
-# writes (the layering test looks). OpenBLAS is loaded when it is needed (src/solver/lapack.c): only
-# tests and benchmarks are linked with it, and with LAPACKE.
+# The outside libraries. One module uses each, except zstd, which has a reader and a writer (the test
+# layering checks that). OpenBLAS is loaded when it is needed (src/solver): only tests and benchmarks are
+# linked with it, and with LAPACKE.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)

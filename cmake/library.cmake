@@ -1,12 +1,12 @@
-# libposthoc-ema: the modules below include/posthoc-ema.h as one shared and one static library. All
-# symbols are hidden but those of that header, in the static one too.
+# libposthoc-ema: the modules behind include/posthoc-ema.h as one shared and one static library. Both hide
+# all symbols except those of that header.
 set(library_modules api synth output plan series gpu solver writer accumulate profile formats base)
 set(library_objects "")
 foreach(module ${library_modules})
     list(APPEND library_objects $<TARGET_OBJECTS:phema_${module}>)
 endforeach()
 
-# While the major version is 0 a minor one may change the interface.
+# While the major version is 0, a minor version may change the interface.
 set(PHEMA_SOVERSION ${PROJECT_VERSION_MAJOR})
 if(PROJECT_VERSION_MAJOR EQUAL 0)
     set(PHEMA_SOVERSION 0.${PROJECT_VERSION_MINOR})
@@ -18,7 +18,7 @@ target_link_libraries(libposthoc-ema PRIVATE PkgConfig::JANSSON PkgConfig::ZLIB 
 set_target_properties(libposthoc-ema PROPERTIES OUTPUT_NAME posthoc-ema LINKER_LANGUAGE C
     VERSION ${PROJECT_VERSION} SOVERSION ${PHEMA_SOVERSION})
 
-# One object, in which hidden symbols are local: names of the modules cannot clash with others.
+# One object with local hidden symbols, so that names of the modules cannot clash with others.
 set(archive ${PROJECT_BINARY_DIR}/libposthoc-ema.a)
 set(object ${PROJECT_BINARY_DIR}/posthoc-ema.o)
 add_custom_command(OUTPUT ${archive}

@@ -1,7 +1,7 @@
-# Packages for Debian and Ubuntu, from what is installed: cpack --config BUILD/CPackConfig.cmake
+# Packages for Debian and Ubuntu, from the installed files: cpack --config BUILD/CPackConfig.cmake
 #   posthoc-ema           the program, its manual, completions, documents and examples
-#   posthoc-ema-cuda      what runs it on NVIDIA's devices, where it was built
-#   libposthoc-ema0.1     the library;  libposthoc-ema-dev  what programs are compiled with
+#   posthoc-ema-cuda      the plug-in for NVIDIA's devices, where it was built
+#   libposthoc-ema0.1     the library;  libposthoc-ema-dev  its header and static library
 set(doc ${CMAKE_INSTALL_DATADIR}/doc)
 install(FILES README.md CHANGELOG.md DESTINATION ${doc}/posthoc-ema COMPONENT program)
 install(DIRECTORY docs DESTINATION ${doc}/posthoc-ema COMPONENT program)
@@ -31,7 +31,7 @@ set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-# Libraries that are loaded when they are needed are not seen by dpkg-shlibdeps.
+# dpkg-shlibdeps does not see libraries that are loaded when they are needed.
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS "libopenblas0, libcairo2")
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_DEPENDS "libopenblas0")
 

@@ -1,6 +1,6 @@
-# PHEMA_STATIC: a program that needs nothing of the machine it runs on but libc (with libm, libpthread
-# and the loader, which come with it), for clusters. Every other library is linked from its archive;
-# the C library stays as it is, since names, locales and threads of it are best the machine's own.
+# PHEMA_STATIC: a program for clusters that needs only libc of the machine it runs on, with libm,
+# libpthread and the loader, which belong to it. Every other library is linked from its archive. libc
+# stays shared, since its names, locales and threads should be the machine's own.
 set(PHEMA_LIBC_PARTS m pthread dl rt c)
 
 function(phema_archive_of out name)
@@ -13,7 +13,7 @@ function(phema_archive_of out name)
     set(${out} ${PHEMA_ARCHIVE_${name}} PARENT_SCOPE)
 endfunction()
 
-# What pkg-config says of static linking, as archives; more: what it does not say.
+# The libraries that pkg-config names for static linking, as archives; more: those it does not name.
 function(phema_link_archives target prefix)
     set(archives "")
     foreach(name ${${prefix}_STATIC_LIBRARIES} ${ARGN})
@@ -32,8 +32,8 @@ endforeach()
 phema_link_archives(PkgConfig::MPFR MPFR gmp)
 add_link_options(-static-libgcc)
 
-# OpenBLAS: the serial archive alone. The usual one starts a thread for every processor at the start of
-# the program. Without it the program loads the machine's OpenBLAS, as it does where it is not static.
+# OpenBLAS: only the serial archive. The usual one starts a thread for every processor when the program
+# starts. Without the archive the program loads the machine's OpenBLAS, like the shared program.
 find_library(PHEMA_OPENBLAS_SERIAL NAMES libopenblas.a NO_DEFAULT_PATH
     PATHS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/openblas-serial)
 mark_as_advanced(PHEMA_OPENBLAS_SERIAL)

@@ -8,7 +8,7 @@ need() {
     exit 1
 }
 
-# Shows nothing where standard error is no terminal, so that logs keep to what matters.
+# Shows nothing if standard error is not a terminal, to keep logs short.
 status_line() {
     if ! [ -t 2 ] || [ "${TERM:-dumb}" = dumb ]; then
         cat >/dev/null

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# No two files of src/ call each other in a loop, directly or through others, and no two modules do.
-# Read off the relocations of the code in the objects; tables of functions are data and do not count.
+# Neither files of src/ nor modules call each other in a loop, directly or through others. The calls are
+# read from the relocations of code in the objects; tables of functions are data and do not count.
 #   tests/call_loops.sh BUILD_DIR
 set -u
 # shellcheck source=support/script.sh

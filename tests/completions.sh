@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Completions, held against the program's own help in bash, zsh and fish: every verb, every option of
-# it, every word a value may be, names of files where files are meant and nothing elsewhere.
+# Checks completions in bash, zsh and fish against the program's own help: every verb, every option,
+# every word that a value may be, file names for values that are files, and nothing elsewhere.
 #   tests/completions.sh PROGRAM
-# A shell that is not installed is named and left out.
+# A shell that is not installed is named and skipped.
 set -u
 # shellcheck source=support/script.sh
 . "$(dirname "$0")/support/script.sh"
@@ -36,7 +36,7 @@ words_of() { # a placeholder: "auto none" of auto|none|VALUE, "a-file.pt" of FIL
     done | sort -u | sorted
 }
 
-# Lines, and what is to be offered for each.
+# Command lines, and the expected words for each.
 ask() { # expected words, line
     sorted <<<"$1" >>"$work/wanted"
     printf '%s\n' "$2" >>"$work/lines"
@@ -79,7 +79,7 @@ for shell in bash zsh fish; do
         fail "$shell offers something else"
 done
 
-# Readline itself: a command line is completed by TAB in an interactive bash, and run.
+# Readline: TAB completes a command line in an interactive bash, which then runs it.
 printf '#!/bin/sh\necho "$@" >"%s"\n' "$work/typed" >"$work/bin/posthoc-ema"
 chmod +x "$work/bin/posthoc-ema"
 # shellcheck disable=SC2016 # for that shell to expand

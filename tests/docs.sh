@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Runs what a document shows: the blocks marked console, in their order, in an empty directory that has
-# fixtures/ and examples/ in it, as a clone has. Lines that begin with "$ " are commands (with those
-# they go on in, behind a backslash), the others what they print, both streams. What depends on the
-# machine is masked: seconds, rates, memory, sizes on disk that depend on them.
+# Runs the console blocks of a document, in their order, in an empty directory with fixtures/ and
+# examples/, as in a clone. Lines that begin with "$ " are commands, which a backslash continues; the
+# other lines are their output, both streams. Values that depend on the machine are masked: seconds,
+# rates, memory, sizes on disk that depend on them.
 #   tests/docs.sh PROGRAM SHARED FILE.md [--bless]
-# SHARED holds fixtures/ and examples/; --bless puts what is printed now into the document.
+# SHARED contains fixtures/ and examples/; --bless writes the new output into the document.
 set -u
 # shellcheck source=support/script.sh
 . "$(dirname "$0")/support/script.sh"
@@ -24,7 +24,8 @@ mask() {
         -e 's/(peak anonymous memory|resident) [0-9.]+ ([KMG]i)?B/\1 N/g' "$1"
 }
 
-# Everything in one shell, so that directories and variables stay; the document as it would be printed.
+# Runs everything in one shell, so that directories and variables persist; prints the document with the
+# new output.
 cd "$work/in" || exit 1
 command='' is_console=''
 exec 3>"$work/found"

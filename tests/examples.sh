@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs what is in examples/: the sweep finds the width of the truth that it is scored against, and does
-# nothing twice; the array of Slurm, whose commands are stood for here, makes the bytes of one run; the
-# steps of the CI job succeed, and fail where an average is not right.
+# Runs the files of examples/. The sweep finds the width of the average that it is scored against, and
+# does nothing twice. The Slurm array, with stand-ins for Slurm's commands, makes the same bytes as one
+# run. The steps of the CI job succeed, and fail for a wrong average.
 #   tests/examples.sh PROGRAM EXAMPLES
 set -u
 # shellcheck source=support/script.sh
@@ -27,7 +27,7 @@ best=$(sweep 0.11,0.12,0.13)
 [ "$best" = sweep/phema-0004096-0.130.safetensors ] || fail "the second sweep finds '$best'"
 [ "$(cut -d , -f 1 "$work/scored")" = 0.120 ] || fail "the second sweep scores $(cat "$work/scored")"
 
-# Slurm: an array is its tasks side by side; what depends on it waits for it
+# Slurm: an array runs its tasks concurrently; jobs that depend on it wait for it
 cat >"$work/bin/sbatch" <<'END'
 #!/usr/bin/env bash
 set -u
@@ -64,7 +64,7 @@ posthoc-ema synth -q --no-sync --sigma-rel 0.06,0.12 run one/ >/dev/null
 [ "$(wc -l <"$work/jobs")" = 1 ] || fail "submit.sh prints $(cat "$work/jobs")"
 diff -r one parts >&2 || fail "the array of Slurm makes other bytes than one run"
 
-# CI: every step but the installation, in its order
+# CI: every step except the installation, in order
 steps() {
     awk '/^      - name: / { step = substr($0, 15) }
         /^          / && step != "install" { print substr($0, 11) }' "$examples/ci/posthoc-ema.yml"
@@ -75,7 +75,7 @@ mkdir ci broken
     tail -n 5 "$work/log" >&2
     fail "the CI job fails"
 }
-# another truth than that of the training
+# the expected average of another training
 (cd broken && bash -eu -o pipefail <(steps | sed '/^posthoc-ema synth/i posthoc-ema gen -qf --count 16 --dtype f16 --truth 0.03,0.15 --seed 2 other && rm -r run/truth && mv other/truth run')) >"$work/log" 2>&1 &&
     fail "the CI job succeeds where averages are wrong"
 grep -q 'tensors differ' "$work/log" || fail "the CI job fails for another reason: $(tail -n 1 "$work/log")"

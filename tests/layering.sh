@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# The includes keep to the modules and to what each of them depends on (phema_add_module in
-# CMakeLists.txt); each outside library is known to the files that are named here.
+# Includes follow the dependencies of modules (phema_add_module in CMakeLists.txt). Only the files named
+# here include an outside library.
 #   tests/layering.sh ROOT
 set -u
 # shellcheck source=support/script.sh
 . "$(dirname "$0")/support/script.sh"
 cd "$1" || exit 1
 
-# public headers that are not named like their module
+# public headers with other names than their modules
 declare -A headers=(
     [base]="arena array checksum claims cleanup clock cpu dtype error file_reader json library mapped_file memory
         memory_profile number parallel quad regex sort span strbuf"

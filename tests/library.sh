@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The library as it is installed: its symbols are those of its header and no others; the example
-# compiles against it, shared and static, as C and as C++; what it makes is what the program makes, in
-# any locale; and the program knows it again.
+# The installed library exports exactly the symbols of its header. The example compiles against it, shared
+# and static, as C and as C++. Its outputs equal those of the program, in any locale, and the program
+# accepts them.
 #   tests/library.sh BUILD_DIR SOURCE_DIR
 set -u
 # shellcheck source=support/script.sh
@@ -47,14 +47,14 @@ compile() { # output, compiler, its options and files
     }
 }
 compile shared "${CC:-cc}" -std=c99 "$example" "${flags[@]}" "-Wl,-rpath,$lib"
-# the archive alone, so that nothing is taken from the shared library
+# the archive alone, so that the shared library is not used
 compile static "${CC:-cc}" -std=c99 "$example" "${flags_static[@]/-lposthoc-ema/$lib/libposthoc-ema.a}"
 if command -v c++ >/dev/null; then
     printf '#include <posthoc-ema.h>\nint main() { return !posthoc_ema_version(); }\n' >main.cc
     compile cxx c++ main.cc "${flags[@]}" "-Wl,-rpath,$lib"
     ./cxx || fail "the program in C++ fails"
 fi
-for way in shared static; do # of OpenBLAS nothing is needed before a large solve comes
+for way in shared static; do # OpenBLAS is not needed before a large solve
     readelf -d $way "$lib/libposthoc-ema.so" | grep -iE 'blas|lapack|gfortran|cairo' && fail "$way is linked with these"
 done
 readelf -d static | grep -q 'posthoc-ema' && fail "the static program needs the shared library"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The program is linked with nothing of CUDA, OpenBLAS or cairo, and loads none of them when it starts,
-# so that it starts quickly, in little memory, and without threads of others. Two of them come when they
-# are needed. The module is linked with what it says it uses, and shows nothing but its table. None of
-# them, built or installed, looks for libraries in the current directory.
+# The program is not linked with CUDA, OpenBLAS or cairo, and loads none of them when it starts. So it
+# starts quickly, in little memory, and without threads of libraries. OpenBLAS and cairo are loaded when
+# they are needed. The CUDA plug-in is linked with its libraries, and exports only its table. Neither
+# program nor plug-in, built or installed, searches for libraries in the current directory.
 #   tests/links.sh BUILD_DIR PROGRAM [MODULE]
 set -u
 # shellcheck source=support/script.sh
@@ -25,7 +25,7 @@ if [ -n "$module" ]; then
     [ "$shown" = "posthoc_ema_cuda " ] || fail "$module shows $shown"
 fi
 
-# Built and installed, the library as well where it is built.
+# Built and installed files; also the library where it is built.
 built=("$program")
 [ -n "$module" ] && built+=("$module")
 [ -e "$build/libposthoc-ema.so" ] && built+=("$build/libposthoc-ema.so")
@@ -37,8 +37,8 @@ mapfile -t installed < <(find "$work/prefix" -type f \( -path '*/bin/*' -o -name
 [ ${#installed[@]} -ge ${#built[@]} ] || fail "not all is installed: ${installed[*]}"
 search_paths_are_absolute "${built[@]}" "${installed[@]}"
 
-# A library under the name of each that is looked for, in the current directory; not under those of
-# libc, without which the planted one does not start.
+# Plants a library under each name that is searched for, in the current directory; not under the names
+# of libc, which the planted library needs itself.
 cat >"$work/planted.c" <<'end'
 #include <fcntl.h>
 #include <unistd.h>
@@ -55,11 +55,11 @@ for name in $(for file in "${built[@]}"; do needed "$file"; done |
     cp "$work/planted.so" "$name"
 done
 unset LD_LIBRARY_PATH LD_PRELOAD
-is_not_run() { # what was done
+is_not_run() { # description of the step
     [ ! -e "$work/mark" ] || fail "$1: a library of the current directory was run"
     rm -f "$work/mark"
 }
-# that a planted one leaves its mark at all
+# check that a planted library does leave its mark
 LD_PRELOAD=$work/in/libcairo.so.2 "$(command -v readelf)" --version >/dev/null
 [ -e "$work/mark" ] || fail "the planted library leaves no mark"
 rm -f "$work/mark"
@@ -75,10 +75,10 @@ for one in "$program" "$work/prefix/bin/posthoc-ema"; do
     is_not_run "$one synth --device cuda"
 done
 
-# The libraries that are loaded, and when.
-[ -e "$build/libposthoc-ema.so" ] || exit $failed # a static program has them in itself
+# Which libraries are loaded, and when.
+[ -e "$build/libposthoc-ema.so" ] || exit $failed # a static program contains them
 mkdir "$work/loading" && cd "$work/loading" || exit 1
-loaded() { # a command: the names of the libraries that it loads
+loaded() { # the libraries that a command loads
     LD_DEBUG=files LD_DEBUG_OUTPUT=files "$program" "$@" >/dev/null 2>&1 || fail "$* fails with status $?"
     sed -nE 's/.*calling init: .*\/([^/]+)$/\1/p' files.*
     rm -f files.*

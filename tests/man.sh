@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# The manual, held against the program: every verb has a page, every option and operand of a verb's
-# --help stands in its page with the same value, and the other way round; references lead to pages;
-# the commands under EXAMPLES run, in their order, in an empty directory.
+# Checks the manual against the program. Every verb has a page. Options and operands in a verb's --help
+# and in its page are the same, with the same values. References lead to pages. The commands under
+# EXAMPLES run, in their order, in an empty directory.
 #   tests/man.sh PROGRAM MANDIR
-# Commands are the lines of literal displays that begin with "$ "; lines without it go on with the
-# command before.
+# Commands are the lines of literal displays that begin with "$ "; other lines continue the command
+# before.
 set -u
 # shellcheck source=support/script.sh
 . "$(dirname "$0")/support/script.sh"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every verb where address space or threads are short, on this machine and on one of 64 processors: it
-# ends within a minute, with status 0, or 7 and one sentence, and leaves no partial file.
+# Every verb ends within a minute when address space or threads are short, on this machine and on one of
+# 64 processors. It ends with status 0, or 7 and one sentence, and leaves no partial file.
 #   tests/never_hangs.sh PROGRAM DIRECTORY_OF_SHIMS
 set -u
 # shellcheck source=support/script.sh
@@ -26,7 +26,7 @@ mkdir -m 777 out
     done || exit 1
 printf '#!/bin/sh\necho 1.5\n' >score
 chmod 755 score
-# A name and a command a line; they run in a directory that is empty each time.
+# A name and a command per line; each runs in an empty directory.
 small_verbs=$(cat <<'END'
 version --version
 help help
@@ -58,11 +58,11 @@ large_plan plan --sigma-rel 0.1 ../large
 END
 )
 
-under=(env)   # what stands before the program
+under=(env)   # the words before the program
 address_kb=unlimited
 owner=$(id -u)
 n_runs=0
-# All verbs of a list; the statuses that are right besides 7 with a sentence: "0", or "0 only"
+# All verbs of a list; statuses allowed in addition to 7 with a sentence: "0", or "0 only"
 try_all() {
     local list=$1 statuses=$2 name line words status said
     while read -r name line; do
@@ -132,7 +132,7 @@ under=(env "LD_PRELOAD=$shims/libfaults.so $cores" FAULT_CALLS=pthread_create FA
     FAULT_STAYS=1)
 try_all "$small_verbs" "0 only"
 
-# The limit on processes is not for root: a user who has no other process.
+# The limit on processes does not apply to root, so a user without other processes is used.
 user=$((100000 + $$))
 if [ "$(id -u)" -eq 0 ] &&
     setpriv --reuid "$user" --regid "$user" --clear-groups "$program" --version >/dev/null 2>&1; then

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The packages for Debian: made, installed into a tree of its own, tried there, removed; nothing is
-# left. Packages that they depend on are looked for among those of this machine.
+# Builds the Debian packages, installs them into a separate tree, tries them there and removes them;
+# nothing is left. Packages that they depend on must be installed on this machine.
 #   tests/package.sh BUILD_DIR
 set -u
 # shellcheck source=support/script.sh
@@ -44,7 +44,7 @@ admin=$root/var/lib/dpkg
 mkdir -p "$admin/info" "$admin/updates" "$admin/triggers" "$root/etc"
 cp /var/lib/dpkg/status "$admin/status"
 : >"$admin/available"
-# The packages' scripts call ldconfig; it must look at the tree, not at this machine.
+# The packages' scripts call ldconfig, which must use the tree, not this machine.
 mkdir "$work/tools"
 printf '#!/bin/sh\nexec /sbin/ldconfig -X -C "%s" "%s"\n' "$work/ld.so.cache" "$root/usr/lib" >"$work/tools/ldconfig"
 chmod +x "$work/tools/ldconfig"
@@ -55,13 +55,13 @@ dpkg_in_root() {
         fail "dpkg $1 fails"
     }
 }
-files() { # all but what dpkg notes
+files() { # without the records of dpkg
     (cd "$root" && find . -path ./var/lib/dpkg -prune -o -print | sort)
 }
 before=$(files)
 dpkg_in_root --install "${packages[@]}"
 
-# As somebody has it who has just installed it.
+# As after a fresh installation.
 export PATH=$root/usr/bin:$PATH LC_ALL=C.UTF-8
 [ "$(command -v posthoc-ema)" = "$root/usr/bin/posthoc-ema" ] || fail "the program is not in usr/bin"
 {
@@ -83,7 +83,7 @@ done
 "$tests/examples.sh" "$root/usr/bin/posthoc-ema" "$shared/examples" || fail "the installed examples fail"
 mapfile -t binaries < <(find "$root/usr" -type f \( -path '*/bin/*' -o -name '*.so*' \))
 search_paths_are_absolute "${binaries[@]}"
-for package in "${packages[@]}"; do # what is loaded when it is needed is not among what the linker knows
+for package in "${packages[@]}"; do # libraries loaded on demand are unknown to the linker
     case $(dpkg-deb -f "$package" Package) in
     posthoc-ema) needs="libopenblas0 libcairo2 libc6 libmpfr6" ;;
     libposthoc-ema[0-9]*) needs="libopenblas0 libc6 libmpfr6" ;;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What the scripts share: a long step is one line on a terminal and nothing elsewhere, and a missing tool
-# is one line with the command that installs it.
+# Functions that the scripts share. A long step is one line on a terminal and nothing elsewhere. A missing
+# tool is one line with the command that installs it.
 #   tests/scripts.sh SOURCE_DIR
 set -u
 # shellcheck source=support/script.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The static program needs no shared library but those of libc, and does all that the other does:
-# solves, averages, compresses, draws.
+# The static program needs no shared libraries except libc's, and has all functions: it solves, averages,
+# compresses and draws.
 #   tests/static.sh PROGRAM
 set -u
 # shellcheck source=support/script.sh
@@ -12,7 +12,7 @@ if [ -n "$others" ]; then
     fail "needs $others"
 fi
 cd "$work" || exit 1
-# LAPACK comes from the program, or from the machine's OpenBLAS
+# LAPACK is part of the program, or comes from the machine's OpenBLAS
 {
     "$program" gen -q --count 360 --params 100 --truth 0.1 --no-sync run &&
         "$program" weights -q --metric profile --solver lapack --sigma-rel 0.1 run &&

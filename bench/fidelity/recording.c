@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* recording.c - see recording.h. */
+/* recording.c - records snapshots and exact averages of a movement. */
 #include "recording.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@ const double snapshot_widths[N_WIDTHS] = {0.05, 0.10};
 const double target_widths[N_TARGETS] = {0.01,  0.015, 0.02, 0.03, 0.04, 0.05,
                                          0.075, 0.10,  0.15, 0.20, 0.25, 0.28};
 
-/* One average that is being kept: EMA by the exact beta of eq. 127. */
+/* One running average: EMA by the exact beta of eq. 127. */
 struct average {
     double gamma;
     double *values;
@@ -45,7 +45,7 @@ static bool keep_snapshot(struct recording *recording, size_t k, const struct av
     return true;
 }
 
-/* averages: [N_WIDTHS + N_TARGETS], the truths among them. */
+/* averages: [N_WIDTHS + N_TARGETS], including the exact target averages. */
 static bool follow(struct recording *recording, struct movement *movement, struct average *averages)
 {
     uint64_t apart = recording->n_steps / recording->n_times;
@@ -59,7 +59,7 @@ static bool follow(struct recording *recording, struct movement *movement, struc
     return true;
 }
 
-/* The truths are the recording's from the start, the averages of the snapshots only on the way. */
+/* The recording owns the target averages; those of the snapshots are temporary. */
 static bool allocate(struct recording *recording, struct average *averages)
 {
     bool is_complete = true;

@@ -1,5 +1,5 @@
-/* recording.h - what a movement leaves: snapshots of two averages at equal distances, and the exact
- * averages that are to be reached, all in float64. */
+/* recording.h - the recording of a movement: snapshots of two averages at equal distances, and the
+ * exact target averages, all in float64. */
 #ifndef BENCH_FIDELITY_RECORDING_H
 #define BENCH_FIDELITY_RECORDING_H
 
@@ -18,7 +18,7 @@ struct recording {
     size_t n_elems, n_times;
     uint64_t n_steps;
     double gammas[N_WIDTHS], target_gammas[N_TARGETS];
-    /* [n_elems]; those of time k were made at step (k + 1) n_steps / n_times */
+    /* [n_elems]; those of time k were saved at step (k + 1) n_steps / n_times */
     double *snapshots[MAX_TIMES][N_WIDTHS];
     double *truths[N_TARGETS]; /* [n_elems], at the last step */
 };

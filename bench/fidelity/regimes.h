@@ -1,5 +1,5 @@
-/* regimes.h - ways in which parameters move, step by step in float64: simulated ones and trainings
- * of small networks. The same numbers on every run; nothing is shared between two of them. */
+/* regimes.h - ways in which parameters move, step by step in float64: simulated motion and
+ * trainings of small networks. The same numbers on every run; movements share no state. */
 #ifndef BENCH_FIDELITY_REGIMES_H
 #define BENCH_FIDELITY_REGIMES_H
 
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Parameters on their way. step moves them from step - 1 to step, from 1 on to n_steps. */
+/* Moving parameters. step moves them from step - 1 to step, for steps 1 to n_steps. */
 struct movement {
     const struct regime *regime;
     double *params; /* [n] */
@@ -43,8 +43,8 @@ static inline double random_unit(uint64_t *state)
     return (double)(random_bits(state) >> 11) * 0x1p-53;
 }
 
-/* Mean 0, variance 1, a sum of four uniform numbers: averages of many steps, which alone are looked
- * at, are as normal as can be. */
+/* Mean 0, variance 1, a sum of four uniform numbers. Only averages of many steps are used, and
+ * those are very nearly normal. */
 static inline double random_normal(uint64_t *state)
 {
     uint64_t bits = random_bits(state);

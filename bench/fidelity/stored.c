@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* stored.c - see stored.h. */
+/* stored.c - snapshots as stored in files of a dtype, and the best weights for them. */
 #include "stored.h"
 
 #include <stdlib.h>
 
 #include <lapacke.h>
 
-/* Columns of less than this, of the largest, say nothing: float64 has lost them. */
+/* Columns smaller than this, relative to the largest, are rounding noise in float64. */
 #define ORACLE_RANK 1e-14
 
 static double rounded(double x, enum phema_dtype dtype)
@@ -16,7 +16,7 @@ static double rounded(double x, enum phema_dtype dtype)
     int least = dtype == PHEMA_F16 ? -14 : -126; /* exponent of the smallest normal number */
     int exponent = ilogb(x) > least ? ilogb(x) : least;
     int unit = exponent - (int)phema_dtype_mantissa_bits(dtype);
-    return ldexp(rint(ldexp(x, -unit)), unit); /* to nearest even, as the machine rounds */
+    return ldexp(rint(ldexp(x, -unit)), unit); /* to nearest even, like the processor */
 }
 
 void stored_clear(struct stored *stored)
@@ -66,8 +66,8 @@ double stored_error(const struct stored *stored, const double *weights, size_t t
     return sqrt(apart / whole);
 }
 
-/* All but the last snapshot, and the truths, as distances to the last: its weight is what the
- * others leave of 1. Columns of n_elems, as LAPACK wants them. */
+/* All snapshots but the last, and the targets, as differences to the last, whose weight is 1 minus
+ * the sum of the others. Columns of n_elems, for LAPACK. */
 static void take_differences(double *snapshots, double *truths, const struct stored *stored)
 {
     size_t n_elems = stored->recording->n_elems;

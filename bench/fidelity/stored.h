@@ -1,4 +1,4 @@
-/* stored.h - the snapshots of a recording at some of its times, as files of a dtype hold them. */
+/* stored.h - snapshots of a recording at some of its times, as stored in files of a dtype. */
 #ifndef BENCH_FIDELITY_STORED_H
 #define BENCH_FIDELITY_STORED_H
 
@@ -21,12 +21,12 @@ PHEMA_FALLIBLE stored_make(struct stored *stored, const struct recording *record
                            enum phema_dtype dtype, struct phema_error *err);
 void stored_clear(struct stored *stored);
 
-/* How far a weighted sum of the snapshots is from a truth, relative to its norm. buffer: [n_elems]
- */
+/* Distance of a weighted sum of the snapshots from a target average, relative to its norm. buffer:
+ * [n_elems] */
 double stored_error(const struct stored *stored, const double *weights, size_t target,
                     double *buffer);
 
-/* The least such error of any weights that add up to 1, for every target. */
+/* The smallest such error of any weights that sum to 1, for every target. */
 PHEMA_FALLIBLE stored_oracle(double oracles[N_TARGETS], const struct stored *stored, double *buffer,
                              struct phema_error *err);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* synthetic.c - simulated movements: theta = walk + pull to an optimum + jitter, of which a regime
- * says how much there is of each at a step. */
+/* synthetic.c - simulated movements: theta = walk + pull to an optimum + jitter. A regime sets the
+ * amount of each at every step. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -9,17 +9,17 @@
 #define N_PARAMS 20000
 
 struct simulation {
-    double *walks;   /* [n] what the random walk has come to, beginning with the first parameters */
+    double *walks;   /* [n] state of the random walk, from the initial parameters on */
     double *optima;  /* [n] */
-    double *walking; /* [n] how fast an element walks, of the regime's speed */
-    double *shaking; /* [n] how much it jitters */
+    double *walking; /* [n] speed of an element's walk, relative to the regime's */
+    double *shaking; /* [n] amount of its jitter, likewise */
     uint64_t noise;
 };
 
-/* How parameters of size 1 move at one step. */
+/* Motion of parameters of size 1 at one step. */
 struct motion_at {
     double walk;   /* standard deviation of the step of the walk */
-    double pull;   /* share of the way to the optimum that is left before the step */
+    double pull;   /* remaining fraction of the way to the optimum, before the step */
     double jitter; /* standard deviation of the jitter, new at every step */
 };
 
@@ -92,22 +92,22 @@ static void move(struct movement *movement, struct motion_at at)
     simulation->noise = noise;
 }
 
-/* Nothing but jitter, of 5 %. */
+/* Only jitter, of 5 %. */
 static void step_white(struct movement *movement, uint64_t step)
 {
     (void)step;
     move(movement, (struct motion_at){.jitter = 0.05});
 }
 
-/* As far as parameters are large, over the whole run. */
+/* A walk as far as the size of the parameters, over the whole run. */
 static void step_walk(struct movement *movement, uint64_t step)
 {
     (void)step;
     move(movement, (struct motion_at){.walk = 1 / sqrt((double)movement->n_steps)});
 }
 
-/* All motion slows down: a walk whose variance rate falls as 1/t, the way to an optimum as
- * 1/sqrt(t), jitter with the root of a learning rate of 1/sqrt(t). */
+/* All motion slows down: the variance rate of the walk falls as 1/t, the distance to the optimum as
+ * 1/sqrt(t), and jitter as the root of a learning rate of 1/sqrt(t). */
 static void step_drift(struct movement *movement, uint64_t step)
 {
     double t = (double)step + 0.02 * (double)movement->n_steps;

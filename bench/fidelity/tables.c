@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* tables.c - see tables.h. */
+/* tables.c - tables of all outcomes, and the goals. */
 #include "tables.h"
 #include "phema/solver.h"
 
@@ -14,7 +14,7 @@
 
 const enum phema_dtype study_dtypes[N_DTYPES] = {PHEMA_F32, PHEMA_F16, PHEMA_BF16};
 
-/* Quotients of all outcomes of some cases, sorted. */
+/* Sorted ratios of all outcomes of some cases. */
 struct quotients {
     double *values; /* [n] */
     size_t n;

@@ -1,4 +1,4 @@
-/* tables.h - what all outcomes together say, in Markdown. */
+/* tables.h - tables of all outcomes, in Markdown. */
 #ifndef BENCH_FIDELITY_TABLES_H
 #define BENCH_FIDELITY_TABLES_H
 
@@ -9,7 +9,7 @@
 extern const enum phema_dtype study_dtypes[N_DTYPES];
 
 struct study_case {
-    size_t regime; /* of names */
+    size_t regime; /* index of its name */
     enum phema_dtype dtype;
     size_t n_times;
     struct outcome outcomes[N_TARGETS];
@@ -25,8 +25,9 @@ struct study {
 /* false: out of memory */
 bool tables_print(const struct study *study);
 
-/* Whether the motion metric is within 10 % of the oracle in the mean, 2.5 times at worst, and
- * predicts within a factor 2 in 90 % of the cases, with every dtype; prints what it misses. */
+/* True if, with every dtype, the motion metric is within 10 % of the oracle in the mean and within
+ * 2.5 times at worst, and predicts within a factor 2 in 90 % of the cases. Prints the goals it
+ * misses. */
 bool tables_check(const struct study *study);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* tool.c - see tool.h. */
+/* tool.c - weights of the program's solver for stored snapshots. */
 #include "tool.h"
 
 #include <stdlib.h>
@@ -7,7 +7,8 @@
 #include "phema/dtype.h"
 #include "phema/solver.h"
 
-/* The sample that says how parameters move: runs of neighbours, as a file gives them cheaply. */
+/* The sample for fitting motion: runs of neighbouring elements, which are cheap to read from
+ * files. */
 #define SAMPLE_RUNS ((size_t)128)
 #define RUN_LENGTH  16
 
@@ -23,9 +24,9 @@ static size_t sampled(const struct stored *stored, size_t sample)
     return first + sample % RUN_LENGTH;
 }
 
-/* What the sample says of the snapshots. */
+/* Statistics of the sample. */
 struct seen {
-    double rounding[MAX_SNAPSHOTS]; /* relative rms of what rounding has left: spacing / sqrt(12) */
+    double rounding[MAX_SNAPSHOTS]; /* relative rms of the rounding error: spacing / sqrt(12) */
     double mean_square;             /* of an element of the last snapshot */
     struct phema_motion motion;
     bool has_motion;
@@ -76,7 +77,7 @@ static enum phema_status find_motion(struct seen *seen, const struct stored *sto
                               n_pairs, err);
     free(pairs);
     seen->has_motion = !status;
-    return status == PHEMA_NO ? PHEMA_OK : status; /* distances say too little */
+    return status == PHEMA_NO ? PHEMA_OK : status; /* too little information in the distances */
 }
 
 static void set_targets(struct targets *targets, const struct recording *recording)
@@ -88,8 +89,8 @@ static void set_targets(struct targets *targets, const struct recording *recordi
     }
 }
 
-/* Where no motion is known its metric is the walk's, as in the program; the two others look at no
- * tensor. */
+/* Without known motion its metric is the walk's, as in the program. The two other metrics read no
+ * tensors. */
 static enum phema_status try_metric(struct outcome outcomes[N_TARGETS], const struct stored *stored,
                                     enum phema_metric metric, const struct seen *seen,
                                     double *buffer, struct phema_error *err)
@@ -123,7 +124,7 @@ static enum phema_status try_metric(struct outcome outcomes[N_TARGETS], const st
 enum phema_status tool_try(struct outcome outcomes[N_TARGETS], const struct stored *stored,
                            struct phema_error *err)
 {
-    /* the last one says what is predicted */
+    /* the last one gives the prediction */
     static const enum phema_metric order[N_METRICS] = {PHEMA_METRIC_PROFILE, PHEMA_METRIC_WALK,
                                                        PHEMA_METRIC_MOTION};
     double *buffer = malloc(stored->recording->n_elems * sizeof(double));

@@ -1,4 +1,4 @@
-/* tool.h - what the program's solver makes of stored snapshots, through its door alone. */
+/* tool.h - weights of the program's solver for stored snapshots, through its public header only. */
 #ifndef BENCH_FIDELITY_TOOL_H
 #define BENCH_FIDELITY_TOOL_H
 
@@ -6,12 +6,12 @@
 
 #define N_METRICS 3 /* of enum phema_metric */
 
-/* How one target came out. */
+/* Result for one target. */
 struct outcome {
     double oracle;
     double errors[N_METRICS]; /* by enum phema_metric */
-    double predicted;         /* of the motion metric's weights */
-    double predicted_paper;   /* of the profile metric's, where motion is known */
+    double predicted;         /* error of the motion metric's weights */
+    double predicted_paper;   /* error of the profile metric's weights, if motion is known */
 };
 
 PHEMA_FALLIBLE tool_try(struct outcome outcomes[N_TARGETS], const struct stored *stored,

@@ -17,7 +17,7 @@
 
 struct task {
     size_t n_in, n_out;
-    /* One example, what the network sees of it, and what it should say; */
+    /* One example: the network's input and the wanted output. */
     void (*draw)(double *in, double *wanted, uint64_t *random);
     bool is_softmax; /* wanted: probabilities; otherwise the loss is the square */
     /* Adam with (0.9, 0.99), or SGD with momentum 0.9 */
@@ -29,7 +29,7 @@ struct task {
 struct training {
     const struct task *task;
     size_t sizes[LAYERS + 1];
-    double *gradient, *first, *second;      /* [n] with the moments of it */
+    double *gradient, *first, *second;      /* [n] the gradient and its moments */
     double inputs[LAYERS][BATCH * WIDTH];   /* of every layer */
     double sums[LAYERS - 1][BATCH * WIDTH]; /* before SiLU */
     double out[BATCH * MAX_OUT];
@@ -90,7 +90,7 @@ static void go_forward(struct training *training, const double *params)
     }
 }
 
-/* From the gradient of the outputs, in back[0]. */
+/* Backward pass from the gradient of the outputs, in back[0]. */
 static void go_back(struct training *training, const double *params, size_t n)
 {
     double *after = training->back[0], *before = training->back[1];
@@ -110,7 +110,7 @@ static void go_back(struct training *training, const double *params, size_t n)
     }
 }
 
-/* What the loss says about one row of outputs. */
+/* Gradient of the loss for one row of outputs. */
 static void lose(double *back, const double *out, const double *wanted, const struct task *task)
 {
     double total = 0;
@@ -223,7 +223,7 @@ static void draw_denoising(double *in, double *wanted, uint64_t *random)
         in[c] = cos((double)(c - N_COORDINATES) * 2 * level);
 }
 
-/* EDM2's: constant, then falling as 1/sqrt(t). */
+/* EDM2's learning rate: constant, then falling as 1/sqrt(t). */
 static double rate_denoising(double done, uint64_t step)
 {
     double rise = step < 50 ? (double)step / 50 : 1;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is run: synth, and the yardsticks that read, add and write no more than needed."""
+"""The commands that are measured: synth, and references that read, add and write no more than needed."""
 import os
 import subprocess
 
@@ -13,7 +13,7 @@ for i in $(seq "$n"); do dd if="$1" of="$out.$i" bs=1M conv=fsync status=none; d
 
 
 class Commands:
-    """program, minimal: paths. out: the directory that outputs go to."""
+    """program, minimal: paths. out: the directory of outputs."""
 
     def __init__(self, program, minimal, data, out):
         self.program, self.minimal, self.data, self.out = program, minimal, data, out
@@ -42,13 +42,13 @@ class Commands:
         return Command([self.program, verb, "--quiet", "--json", "--sigma-rel", "0.1", self.data.path(name)])
 
     def least(self, name, threads=0, dtype="f16"):
-        """The minimal reference; it knows safetensors files only."""
+        """The minimal reference, for safetensors files only."""
         out = os.path.join(self.out, "minimal")
         threads = ["-j", threads] if threads else []
         return Command([self.minimal, *threads, "-t", dtype, "-o", out, *self.data.files(name)], [out])
 
     def write(self, name, n_targets, threads=0):
-        """Writes as many bytes as the outputs have, and does nothing else."""
+        """Only writes as many bytes as the outputs have."""
         out = os.path.join(self.out, "written")
         threads = ["-j", threads] if threads else []
         size = os.path.getsize(self.data.files(name)[0]) * n_targets

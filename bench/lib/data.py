@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sets of snapshots that are measured: made once in a directory, each when it is first asked for."""
+"""The sets of snapshots for measurements, each made in a directory when it is first needed."""
 import json
 import os
 import shutil
@@ -10,7 +10,7 @@ from lib.measure import Failed
 
 
 class Scale:
-    """How large the sets are. A file of the usual set has file_bytes, as 16-bit numbers or others."""
+    """Sizes of the sets. A file of the usual set has file_bytes, in 16-bit or other numbers."""
 
     def __init__(self, is_tiny):
         self.file_bytes = 400_000 if is_tiny else 100_000_000
@@ -28,7 +28,7 @@ class Data:
         return os.path.join(self.directory, name)
 
     def files(self, name):
-        """The snapshots of a set, sorted: no directory, nothing hidden."""
+        """The snapshots of a set, sorted, without directories and hidden files."""
         paths = [os.path.join(self.path(name), file) for file in sorted(os.listdir(self.path(name)))]
         return [path for path in paths if os.path.isfile(path)]
 
@@ -36,7 +36,7 @@ class Data:
         return sum(os.path.getsize(path) for path in self.files(name))
 
     def drop(self, name):
-        """A set that no later row needs; one in a directory of the user's stays."""
+        """Removes a set that no later row needs, unless it is in a directory of the user."""
         if not self.is_kept:
             shutil.rmtree(self.path(name), ignore_errors=True)
 
@@ -48,7 +48,7 @@ class Data:
             os.makedirs(partial)
             fill(partial)
             os.rename(partial, self.path(name))
-            os.sync()  # what is still on its way to the disk would be measured
+            os.sync()  # pending writes would be measured
         return name
 
     def run(self, *argv):
@@ -58,7 +58,7 @@ class Data:
             raise Failed("%s: %s" % (" ".join(map(str, argv[:4])), done.stderr.decode()[-800:]))
 
     def training(self, name, n_snapshots, n_params, n_tensors=64, dtype="f16"):
-        """Snapshots of two widths. As few steps as there are times: a step takes time in gen alone."""
+        """Snapshots of two widths. One step per time: more steps only take time in gen."""
         n_times = n_snapshots // 2
         return self.make(name, lambda out: self.run(
             self.program, "gen", "--quiet", "--no-sync", "--count", n_times, "--steps", n_times,
@@ -66,7 +66,7 @@ class Data:
             "--truth-dtype", "f16", "--force", out))
 
     def usual(self, dtype="f16", n_snapshots=32):
-        """3.2 GB of snapshots, whatever their number and their dtype."""
+        """3.2 GB of snapshots, for any number and dtype."""
         size = self.scale.file_bytes * 32 // n_snapshots
         name = "%s-%dx%dMB" % (dtype, n_snapshots, size // 1_000_000)
         return self.training(name, n_snapshots, size // (4 if dtype == "f32" else 2), dtype=dtype)
@@ -105,8 +105,8 @@ class Data:
             raise
 
     def linked(self, name, n_files, n_snapshots, size_bytes):
-        """n_snapshots names (hard links) for n_files files, so that a large set fits on a disk and
-        into the page cache. Every name is mapped for itself, so memory is that of n_snapshots files."""
+        """n_snapshots names (hard links) of n_files files, so that a large set fits on a disk and into the
+        page cache. Every name is mapped separately, so memory is that of n_snapshots files."""
         def fill(out):
             sources = os.path.join(out, ".sources")
             self.run(self.program, "gen", "--quiet", "--no-sync", "--count", n_files, "--steps", n_files,
@@ -124,7 +124,7 @@ class Data:
 
 
 def forget_metadata(path):
-    """Blanks the metadata of a safetensors file in place: its name alone says time and width."""
+    """Blanks the metadata of a safetensors file in place, so that only its name gives time and width."""
     with open(path, "r+b") as file:
         size, = struct.unpack("<Q", file.read(8))
         header = json.loads(file.read(size))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands run, timed and watched: medians over interleaved runs, ratios run by run, peaks of memory."""
+"""Runs and times commands: medians over interleaved runs, ratios run by run, peaks of memory."""
 import json
 import os
 import statistics
@@ -11,11 +11,11 @@ WATCH_EVERY_S = 0.002
 
 
 class Failed(Exception):
-    """A command that should have worked did not."""
+    """A command failed that should succeed."""
 
 
 class Command:
-    """What is timed: its arguments, the files it makes (removed before and after), and its output."""
+    """A timed command: its arguments, the files it makes (removed before and after), and its output."""
 
     def __init__(self, argv, outputs=()):
         self.argv = [str(word) for word in argv]
@@ -31,7 +31,7 @@ class Command:
 
 
 class Run:
-    """One run: seconds from start to end, peak of all resident memory, what it printed."""
+    """One run: seconds from start to end, peak of all resident memory, its output."""
 
     def __init__(self, seconds, max_rss_bytes, stdout, peaks=None):
         self.peaks = peaks
@@ -45,7 +45,7 @@ class Run:
 
 
 def start(argv):
-    # files, not pipes: nobody has to read along, and nobody waits for a reader
+    # files, not pipes: the command never waits for a reader
     stdout, stderr = os.memfd_create("stdout"), os.memfd_create("stderr")
     return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr), stdout, stderr
 
@@ -87,7 +87,7 @@ def look(peaks, pid, is_over):
 
 
 def watch(argv):
-    """The same, with peaks of RssAnon and RssFile. Looking takes a few percent of a processor."""
+    """The same, with peaks of RssAnon and RssFile. Sampling takes a few percent of a processor."""
     begin = time.monotonic()
     process, stdout, stderr = start(argv)
     peaks, is_over = {"RssAnon": 0, "RssFile": 0}, threading.Event()
@@ -117,7 +117,7 @@ class Times:
         return min(self.seconds(name)), max(self.seconds(name))
 
     def ratio(self, above, below, shift=None):
-        """Median of the ratios of each turn; shift = (a, b): commands whose times are taken off."""
+        """Median of the ratios of each turn; shift = (a, b): commands whose times are subtracted."""
         values = []
         for i in range(len(self.runs[above])):
             top, bottom = self.runs[above][i].seconds, self.runs[below][i].seconds
@@ -129,8 +129,8 @@ class Times:
 
 
 def interleave(commands, n_runs, before_each=None):
-    """Runs the commands of {name: Command} in turn, n_runs times, beginning with another one each
-    time, so that none always follows the same. Outputs are removed while nothing is timed."""
+    """Runs the commands of {name: Command} in turn, n_runs times. Each turn begins with another command, so
+    that none always follows the same one. Outputs are removed while nothing is timed."""
     names = list(commands)
     times = Times(names)
     for turn in range(n_runs):
@@ -145,7 +145,7 @@ def interleave(commands, n_runs, before_each=None):
 
 
 def warm(files):
-    """Reads files, so that they lie in the page cache."""
+    """Reads files into the page cache."""
     buffer = bytearray(1 << 20)
     for path in files:
         with open(path, "rb", buffering=0) as file:
@@ -154,7 +154,7 @@ def warm(files):
 
 
 def cool(files):
-    """Takes files out of the page cache."""
+    """Evicts files from the page cache."""
     for path in files:
         fd = os.open(path, os.O_RDONLY)
         os.fsync(fd) # a page that is not stored yet stays
@@ -163,7 +163,7 @@ def cool(files):
 
 
 def is_cached(path):
-    """Whether the first page of a file is in memory: what cool() did not reach would be measured warm."""
+    """True if the first page of a file is in memory: cool() failed, and a run would be warm."""
     import ctypes
     import mmap
     libc = ctypes.CDLL(None, use_errno=True)

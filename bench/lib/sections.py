@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of bench/run, one function each. A row is measured in turn with its yardsticks, and
-what the summary needs of it goes to bench.ratios."""
+"""The tables of bench/run, one function each. A row is measured in turn with its references; bench.ratios
+receives the ratios for the summary."""
 import statistics
 
 from lib.measure import Command, Failed, cool, interleave, is_cached, warm, watch
@@ -12,7 +12,7 @@ DURABLE = "One target, output on disk and durable (fsync) in all columns that wr
 
 
 def row(bench, table, label, name, commands, before_each=None):
-    """One target beside the yardsticks among: minimal, read, read+write."""
+    """One target, compared with references among minimal, read, read+write."""
     if not before_each:
         warm(bench.data.files(name))
     times = interleave(commands, bench.n_runs, before_each)
@@ -216,7 +216,7 @@ def memory(bench):
                 command.clear()
                 try:
                     run = watch(command.argv)
-                except Failed as failure:  # a limit that cannot be held is a result, too
+                except Failed as failure:  # a limit that cannot be met is also a result
                     table.row("%.1f GB" % (size / 1e9), n_snapshots, n_targets, " ".join(options),
                               str(failure)[-120:].strip(), "-", "-")
                     continue
@@ -234,7 +234,7 @@ def memory(bench):
 
 
 def startup(bench):
-    """Commands that do next to nothing, beside the least that a process takes."""
+    """Commands that do next to nothing, compared with the minimal time of a process."""
     table = Table("Start-up", ["command", "[ms]", "beyond `true` [ms]"],
                   "Median, and a tenth of the runs each was faster than; %d runs in turn." % bench.n_starts)
     program = bench.on_disk.program

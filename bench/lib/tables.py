@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables in Markdown, a row at a time as it is measured."""
+"""Tables in Markdown, printed row by row during the measurements."""
 import os
 import platform
 

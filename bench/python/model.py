@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tools have in common: a module with given parameters, and a file of the result."""
+"""Shared by the tools: a module with given parameters, and a file of the result."""
 import json
 
 import torch
@@ -7,7 +7,7 @@ from safetensors.torch import save_file
 
 
 def module_of(shapes_file):
-    """A module with these parameters, in float32, as it is when training begins."""
+    """A module with these parameters, in float32, in its initial state."""
     root = torch.nn.Module()
     with open(shapes_file, encoding="utf-8") as file:
         shapes = json.load(file)

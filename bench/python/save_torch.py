@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Snapshots of gen, PREFIX-TIME-SIGMA.safetensors, saved by torch or pickled, as others have them.
+"""Saves snapshots of gen, PREFIX-TIME-SIGMA.safetensors, by torch or as pickles, in the layouts of others.
 
   save_torch.py pt|pkl|ema-pytorch|posthoc-ema FROM TO
 """
@@ -29,7 +29,7 @@ for file in sorted(source.glob("*.safetensors")):
     if kind == "pt":
         torch.save(state, out / ("0.%d.%s.pt" % (int(time), sigma)))
     elif kind == "ema-pytorch":
-        # it converts its counters as well
+        # it also converts its counters
         clock = {key: value.half() for key, value in clock.items()}
         state = {**clock, **{"ema_model." + name: tensor for name, tensor in state.items()}}
         torch.save(state, out / ("%d.%d.pt" % (index, int(time))))

@@ -12,7 +12,7 @@ import struct
 import sys
 import threading
 
-# before NumPy is loaded: one thread of BLAS for each of ours
+# set before NumPy is loaded: one BLAS thread per thread of ours
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import numpy as np  # noqa: E402
 
@@ -40,8 +40,8 @@ def work(first, step):
         n = min(CHUNK, n_elems - at)
         for k, fd in enumerate(inputs):
             os.preadv(fd, [raw[k, :n]], starts[k] + 2 * at)
-        # Sign, exponent and mantissa to their places in float32; the other bias of the exponent is the
-        # factor 2^112. Exact for all finite numbers.
+        # Moves sign, exponent and mantissa to their places in float32; the factor 2^112 corrects the bias of
+        # the exponent. Exact for all finite numbers.
         np.left_shift(raw.view(np.int16), 13, out=bits, dtype=np.int32, casting="unsafe")
         np.bitwise_and(bits, np.int32(~0x70000000), out=bits)
         np.dot(scaled, bits.view(np.float32), out=sums)

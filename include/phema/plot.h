@@ -1,6 +1,6 @@
-/* plot.h - pictures of averages, of how good they are, and of what a run took: as SVG, PNG or PDF,
- * or the numbers that are drawn as CSV. A picture is 800 units wide. What is given is copied or
- * drawn at once: nothing is borrowed beyond the call. No globals; cairo is behind PNG and PDF. */
+/* plot.h - pictures of averages, of their errors and of a run's memory, as SVG, PNG or PDF, or the
+ * drawn numbers as CSV. A picture is 800 units wide. Functions copy or draw their arguments:
+ * nothing is borrowed beyond the call. No globals. PNG and PDF need cairo. */
 #ifndef PHEMA_PLOT_H
 #define PHEMA_PLOT_H
 
@@ -11,54 +11,54 @@
 struct phema_picture;
 
 enum phema_picture_format {
-    PHEMA_PICTURE_SVG, /* the same bytes everywhere; texts are texts */
-    PHEMA_PICTURE_PNG, /* two pixels a unit */
+    PHEMA_PICTURE_SVG, /* the same bytes on every machine; texts stay texts */
+    PHEMA_PICTURE_PNG, /* two pixels per unit */
     PHEMA_PICTURE_PDF,
-    PHEMA_PICTURE_CSV /* panel,series,x,y: all that is drawn; numbers read back the same */
+    PHEMA_PICTURE_CSV /* panel,series,x,y of everything drawn; numbers are exact */
 };
 
-/* By what the path ends in. PHEMA_ERR_USAGE names what is known. */
+/* The format for the path's extension. PHEMA_ERR_USAGE: unknown extension; names the known ones. */
 PHEMA_FALLIBLE phema_picture_format(enum phema_picture_format *out, const char *path,
                                     struct phema_error *err);
 
 /* The snapshots of one training, by time. */
 struct phema_plot_series {
     const char *title;                     /* of the picture */
-    const char *unit;                      /* what times count: "steps" */
-    const struct phema_profile *snapshots; /* [n]; where they are not known, t alone is */
-    const char *const *kinds; /* [n] "sigma_rel 0.05"; those of one text share a colour */
+    const char *unit;                      /* of times: "steps" */
+    const struct phema_profile *snapshots; /* [n]; of an unknown profile only t is set */
+    const char *const *kinds;              /* [n] "sigma_rel 0.05"; equal texts share a colour */
     size_t n;
 };
 
-/* What is made of them. */
+/* One average of the series. */
 struct phema_plot_target {
     const char *title; /* "sigma_rel 0.1 at 4096" */
-    const char *note;  /* how good it is */
+    const char *note;  /* its quality, as a sentence */
     struct phema_mix mix;
     const double *weights; /* [series->n] */
 };
 
-/* More panels than that are no picture any more. */
+/* More panels would make an unreadable picture. */
 #define PHEMA_PLOT_MAX_TARGETS 8
 
-/* What snapshots, targets and their sums weigh, over the training; and what is missing.
- * PHEMA_ERR_USAGE  too many targets
- * PHEMA_ERR_RESOURCE */
+/* Densities over the training: of snapshots, of targets and of the weighted sums; with residuals.
+ * PHEMA_ERR_USAGE     too many targets
+ * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE phema_plot_profiles(struct phema_picture **out,
                                    const struct phema_plot_series *series,
                                    const struct phema_plot_target *targets, size_t m,
                                    struct phema_error *err);
 
-/* A stem for each weight. Profiles may be unknown. Fails as above. */
+/* A stem for each weight. Profiles may be unknown. Fails like phema_plot_profiles. */
 PHEMA_FALLIBLE phema_plot_weights(struct phema_picture **out,
                                   const struct phema_plot_series *series,
                                   const struct phema_plot_target *targets, size_t m,
                                   struct phema_error *err);
 
-/* How good averages of one series are, by their width. */
+/* Errors of averages of one series, by width. */
 struct phema_plot_error {
     double sigma_rel, predicted, rounding, profile_error;
-    bool is_marked; /* one that was asked for */
+    bool is_marked; /* a target of the user */
 };
 struct phema_plot_errors {
     const char *title, *note;
@@ -73,8 +73,8 @@ PHEMA_FALLIBLE phema_plot_errors(struct phema_picture **out, const struct phema_
 #define PHEMA_PLOT_MAX_STAGES 64
 
 /* Memory by stage, from the lines of JSON that --profile-memory writes.
- *   cap_bytes  a limit to be drawn, 0 for none
- * PHEMA_ERR_FILE  they are none; names the line */
+ *   cap_bytes  a limit to draw, or 0
+ * PHEMA_ERR_FILE  a line is invalid; names the line */
 PHEMA_FALLIBLE phema_plot_memory(struct phema_picture **out, const char *title,
                                  struct phema_span lines, uint64_t cap_bytes,
                                  struct phema_error *err);
@@ -83,17 +83,18 @@ PHEMA_FALLIBLE phema_plot_memory(struct phema_picture **out, const char *title,
 
 struct phema_plot_sweep {
     const char *title;
-    struct phema_span csv; /* sigma_rel,score by name in a first line, or these two columns */
+    struct phema_span
+        csv; /* columns sigma_rel and score, named in the first line, or just the two */
     bool maximizes;
 };
 
 /* Scores by width.
- *   n_left_out  out: lines whose score is empty or not finite
- * PHEMA_ERR_FILE  it is no such CSV, has too many lines or no score; names the line */
+ *   n_left_out  out: number of lines whose score is empty or not finite
+ * PHEMA_ERR_FILE  the CSV is invalid, has too many lines or no score; names the line */
 PHEMA_FALLIBLE phema_plot_sweep(struct phema_picture **out, size_t *n_left_out,
                                 const struct phema_plot_sweep *sweep, struct phema_error *err);
 
-/* Appends the file's bytes. PHEMA_ERR_RESOURCE: no memory, or cairo says what failed */
+/* Appends the file's bytes. PHEMA_ERR_RESOURCE: no memory, or cairo failed, with its message. */
 PHEMA_FALLIBLE phema_picture_write(struct phema_strbuf *out, const struct phema_picture *picture,
                                    enum phema_picture_format format, struct phema_error *err);
 void phema_picture_free(struct phema_picture *picture); /* takes NULL */

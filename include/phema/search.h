@@ -1,6 +1,6 @@
-/* search.h - which averages to score next, how a command scores one, and where scores are kept.
- * points.c is arithmetic alone: what comes next follows from the scores that are there, so that a
- * search that was killed goes on from its journal. */
+/* search.h - the search for the best width: which averages to score next, the command that scores
+ * one, and the journal of scores. The next points follow from the scores alone, so a killed search
+ * resumes from its journal. */
 #ifndef PHEMA_SEARCH_H
 #define PHEMA_SEARCH_H
 
@@ -9,11 +9,11 @@
 #include "phema/span.h"
 #include "phema/strbuf.h"
 
-/* ---- points.c: the search ---- */
+/* ---- optimizer.c: the search ---- */
 
-/* Widths are decimals of four digits, which names of files and people can hold. */
+/* Widths are decimals of four digits: short enough for file names and readers. */
 #define PHEMA_SEARCH_RESOLUTION 1e-4
-/* Refined widths lie at least a quarter of it apart: a few steps of the resolution. */
+/* Refined widths are at least a quarter of the tolerance apart: a few steps of the resolution. */
 #define PHEMA_SEARCH_MIN_TOLERANCE 1e-3
 
 struct phema_search_point {
@@ -22,76 +22,78 @@ struct phema_search_point {
 
 struct phema_search_score {
     struct phema_search_point at;
-    double score;           /* one that is not finite is worse than all others */
-    double predicted_error; /* of the average, for people; may be unknown */
+    double score;           /* a score that is not finite is worse than all others */
+    double predicted_error; /* of the average, for display; may be unknown */
     double seconds;
 };
 
 struct phema_search {
-    const double *widths; /* [n_widths] ascending: what is scored first; the ends are the range */
+    const double
+        *widths; /* [n_widths] ascending: the first ones to score; the ends are the range */
     size_t n_widths;
-    const double *times; /* [n_times] each with widths of its own */
+    const double *times; /* [n_times] each is searched separately */
     size_t n_times;
-    double tolerance; /* of sigma_rel, from PHEMA_SEARCH_MIN_TOLERANCE on */
+    double tolerance; /* of sigma_rel, at least PHEMA_SEARCH_MIN_TOLERANCE */
     bool maximizes;
 };
 
-/* More candidates than that are not made in one pass: they lie on the disk together. */
+/* Most candidates made in one pass: they are on the disk at the same time. */
 #define PHEMA_SEARCH_MOST_BATCH 64
 
-/* n even steps from first to last, both included and the others rounded; n > 1. */
+/* n evenly spaced widths from first to last, both exact and the others rounded; n > 1. */
 void phema_search_grid(double *out, size_t n, double first, double last);
 
-/* Up to `most` points that should be scored next, none that was; 0: nothing is left to be done.
- * First all widths at all times; then, at the time that promises the best, around the best width:
- * at the vertex of the parabola through it and its neighbours, and in the golden section of the
- * gaps to them, until neither is wider than the tolerance. Of a score with a single optimum that
- * one then lies within the tolerance of the best width.
- *   scores  [n] no two of one point; those beyond the range and of other times are not looked at */
+/* Up to `most` points to score next, none scored already; 0: the search is complete.
+ * First all widths at all times. Then it refines around the best width of the most promising time:
+ * at the vertex of the parabola through that width and its neighbours, and at the golden section of
+ * the gaps to them, until neither gap is wider than the tolerance. If the score has a single
+ * optimum, that optimum is within the tolerance of the best width.
+ *   scores  [n] at distinct points; scores outside the range and of other times are ignored */
 size_t phema_search_next(struct phema_search_point *out, size_t most,
                          const struct phema_search *search, const struct phema_search_score *scores,
                          size_t n);
 
-/* Whether it is one of this time, within the range. */
+/* True if the score has this time and lies within the range. */
 bool phema_search_counts(const struct phema_search *search, const struct phema_search_score *score,
                          double time);
 
 struct phema_search_best {
     size_t index;        /* of the score */
-    double below, above; /* the next widths that were scored at its time, or NaN at an end */
-    bool is_settled;     /* neither is farther than the tolerance */
+    double below, above; /* the neighbouring scored widths at its time, or NaN at an end */
+    bool is_settled;     /* neither neighbour is farther than the tolerance */
 };
 
 /* false: no score is finite. */
 bool phema_search_find_best(struct phema_search_best *out, const struct phema_search *search,
                             const struct phema_search_score *scores, size_t n);
 
-/* ---- words.c: a command line ---- */
+/* ---- split_command.c: a command line ---- */
 
-/* As a shell would split it: blanks between words, '...' and "..." and backslashes; nothing is
- * expanded. In every word {} becomes the path, whatever is in it.
+/* Splits like a shell: blanks between words, '...' and "..." and backslashes. Nothing is expanded.
+ * In every word {} becomes the path, whatever characters the path has.
  *   out  the caller's, ends with NULL; one allocation (free)
- * PHEMA_ERR_USAGE  it is empty, a quote is not closed, {} stands nowhere, or it wants a shell; {}
- *                  stands in what a shell runs that the command starts (sh -c '... {}') */
+ * PHEMA_ERR_USAGE  the command is empty, has an open quote, lacks {} or needs a shell; or {} stands
+ *                  in the text that an interpreter runs (sh -c '... {}') */
 PHEMA_FALLIBLE phema_command_split(char ***out, const char *command, const char *path,
                                    struct phema_error *err);
-/* sh -c with the path as an argument, which the variable PHEMA_CANDIDATE has: each {} becomes
+/* sh -c with the path as an argument and as the variable PHEMA_CANDIDATE: each {} becomes
  * "$PHEMA_CANDIDATE".
- * PHEMA_ERR_USAGE  {} stands nowhere, and the variable neither; or where sh would not take it as
- * one argument: within quotes, in a comment or an expansion, behind a here-document or a backquote;
- * the message says where and what to write instead */
+ * PHEMA_ERR_USAGE  the command has neither {} nor the variable; or {} stands where sh would not
+ *                  read it as one argument: within quotes, in a comment or an expansion, after a
+ *                  here-document or a backquote; the message says where, and what to write
+ *                  instead */
 PHEMA_FALLIBLE phema_command_shell(char ***out, const char *command, const char *path,
                                    struct phema_error *err);
 
-/* ---- command.c: running it ---- */
+/* ---- command.c: running a command ---- */
 
-/* What is kept of what a command prints: its end. */
+/* Only the end of a command's output is kept. */
 #define PHEMA_COMMAND_KEPT_BYTES ((size_t)1 << 20)
 
 struct phema_command_options {
     double timeout_s;  /* 0: none */
-    bool shows_errors; /* its standard error goes on to ours, as it comes */
-    /* About ten times a second; NULL for none. */
+    bool shows_errors; /* its standard error is copied to ours at once */
+    /* Called about ten times a second; or NULL. */
     void (*report)(void *context, double elapsed_s);
     void *context;
 };
@@ -102,56 +104,56 @@ struct phema_command_result {
 };
 
 /* Runs words[0], found along PATH, with an empty standard input, in a process group of its own, and
- * waits for it; what it leaves running in the background is not waited for. Where this program is
- * ended by a signal, SIGKILL among them, the group is asked to end, too.
+ * waits for it, but not for processes that it leaves in the background. When a signal ends this
+ * program, SIGKILL included, the group is sent SIGTERM.
  *   out  cleared by phema_command_clear, after a failure as well
- * PHEMA_ERR_INPUTS    it cannot be run, fails, or takes too long: the message has its status and
- *                     the last lines of what it said
+ * PHEMA_ERR_INPUTS    the command cannot be run, fails, or takes too long; the message has its
+ *                     status and the last line of its output
  * PHEMA_ERR_RESOURCE  no processes, no descriptors, no memory */
 PHEMA_FALLIBLE phema_command_run(struct phema_command_result *out, char *const *words,
                                  const struct phema_command_options *options,
                                  struct phema_error *err);
 void phema_command_clear(struct phema_command_result *result);
 
-/* The score in what it printed: the last line that is not blank, which is one number; or, with a
- * pattern, the group `score`, else the first group, else all of the last match in a line.
- * PHEMA_ERR_INPUTS  there is none */
+/* The score in the output of a command. Without a pattern: the last line that is not blank, which
+ * must be one number. With a pattern: from the last line that matches, the group `score`, else the
+ * first group, else the whole match.
+ * PHEMA_ERR_INPUTS  there is no score */
 PHEMA_FALLIBLE phema_command_score(double *out, const struct phema_strbuf *output,
                                    struct phema_regex *pattern, struct phema_error *err);
 
 /* ---- journal.c: scores.csv ---- */
 
-/* A text of lines, each of which is on the disk when the call that writes it returns. Comments at
- * its top say what it is of; "# made" names candidates before they are made, so that a run that
- * goes on knows which files are its own. `plot sweep` reads it. */
+/* A text file of lines. Each line is synced when the call that writes it returns. Comments at the
+ * top identify the search; "# made" lines name candidates before they are made, so that a resumed
+ * search knows its own files. `plot sweep` reads the file. */
 struct phema_journal;
 
 struct phema_journal_header {
-    const char *command, *options, *snapshots; /* one that differs belongs to another search */
+    const char *command, *options, *snapshots; /* if any differs, it is another search */
 };
 
-/* Opens or makes it, and locks it. A last line that was cut short is removed.
- *   begins_anew  what is there is forgotten
- *   was_cut      out: it had such a line
- * PHEMA_ERR_FILE      it is damaged; names the line
- * PHEMA_ERR_INPUTS    it has scores of another command, other options or other snapshots; says
- *                     which
- * PHEMA_ERR_OUTPUT    it cannot be written, a live run is writing it, or it is no regular file of
- *                     this user that a search has written: then it stays as it is */
+/* Opens or creates the journal, and locks it. A truncated last line is removed.
+ *   begins_anew  discard the existing scores
+ *   was_cut      out: the last line was truncated
+ * PHEMA_ERR_FILE      the file is damaged; names the line
+ * PHEMA_ERR_INPUTS    it has scores of another command, other options or other snapshots; names the
+ *                     difference
+ * PHEMA_ERR_OUTPUT    it cannot be written, a live run is writing it, or it is not a journal in a
+ *                     regular file of this user; the file is not changed */
 PHEMA_FALLIBLE phema_journal_open(struct phema_journal **out, bool *was_cut, const char *path,
                                   const struct phema_journal_header *header, bool begins_anew,
                                   struct phema_error *err);
 void phema_journal_close(struct phema_journal *journal); /* takes NULL */
 
-/* Scores in the order in which they came; of a point with several the last one. */
+/* Scores in the order in which they came; of several scores of a point only the last one. */
 const struct phema_search_score *phema_journal_scores(const struct phema_journal *journal,
                                                       size_t *n);
 
-/* A file that this search makes: name, in the directory of the journal, and what it is the average
- * of. */
+/* A candidate file that this search makes, in the directory of the journal, and its point. */
 struct phema_search_made {
     struct phema_search_point at;
-    char *name; /* without a slash, none of "." and ".." */
+    char *name; /* without a slash, neither "." nor ".." */
 };
 const struct phema_search_made *phema_journal_made(const struct phema_journal *journal, size_t *n);
 bool phema_journal_has_made(const struct phema_journal *journal, const char *name);

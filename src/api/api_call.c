@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* api_call.c - see api_call.h. */
+/* api_call.c - entry and exit of every public call. */
 #include "api_call.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ enum posthoc_ema_status call_end(struct call *call, enum phema_status status,
                                  const struct phema_error *err, struct posthoc_ema_error *error)
 {
     if (status && error) {
-        struct phema_strbuf shown = {0}; /* programs print it */
+        struct phema_strbuf shown = {0}; /* escaped, since programs print it */
         phema_strbuf_puts_escaped(&shown, err->message);
         const char *message = shown.data && !shown.is_failed ? shown.data : "out of memory";
         int needed = snprintf(error->message, sizeof(error->message), "%s", message);
@@ -50,8 +50,8 @@ static enum phema_status fail_size(const void *given, size_t known_size, const c
                       size_of(given));
 }
 
-PHEMA_FALLIBLE call_take(void *known, size_t known_size, const void *given, const char *name,
-                         struct phema_error *err)
+PHEMA_FALLIBLE call_read_struct(void *known, size_t known_size, const void *given, const char *name,
+                                struct phema_error *err)
 {
     memset(known, 0, known_size);
     if (!given)
@@ -68,8 +68,8 @@ PHEMA_FALLIBLE call_take(void *known, size_t known_size, const void *given, cons
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE call_give(void *given, const void *known, size_t known_size, const char *name,
-                         struct phema_error *err)
+PHEMA_FALLIBLE call_fill_struct(void *given, const void *known, size_t known_size, const char *name,
+                                struct phema_error *err)
 {
     size_t size = size_of(given), head = sizeof(size);
     if (size < head || size > 4096)
@@ -80,23 +80,23 @@ PHEMA_FALLIBLE call_give(void *given, const void *known, size_t known_size, cons
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE call_choose(size_t *index, const char *word, const char *const *names,
-                           const char *option, struct phema_error *err)
+PHEMA_FALLIBLE call_find_choice(size_t *index, const char *word, const char *const *names,
+                                const char *option, struct phema_error *err)
 {
     *index = 0;
+    if (!word)
+        return PHEMA_OK;
     struct phema_strbuf known = {0};
-    for (size_t i = 0; word && names[i]; i++) {
+    for (size_t i = 0; names[i]; i++) {
         if (strcmp(word, names[i]) == 0) {
             *index = i;
-            word = NULL;
-        } else {
-            phema_strbuf_printf(&known, "%s%s", i ? "|" : "", names[i]);
+            phema_strbuf_clear(&known);
+            return PHEMA_OK;
         }
+        phema_strbuf_printf(&known, "%s%s", i ? "|" : "", names[i]);
     }
-    enum phema_status status = PHEMA_OK;
-    if (word)
-        status = phema_fail(err, PHEMA_ERR_USAGE, "%s: '%.100s' is not one of %s", option, word,
-                            known.data ? known.data : "");
+    enum phema_status status = phema_fail(err, PHEMA_ERR_USAGE, "%s: '%.100s' is not one of %s",
+                                          option, word, known.data ? known.data : "");
     phema_strbuf_clear(&known);
     return status;
 }

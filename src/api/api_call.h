@@ -1,5 +1,5 @@
-/* api_call.h - what every call of the library begins and ends with: structs whose size the caller
- * knows, errors as the caller has them, numbers written with a point whatever the locale. */
+/* api_call.h - entry and exit of every public call: structs of any version, errors converted for
+ * the caller, and numbers written with a decimal point in any locale. */
 #ifndef API_API_CALL_H
 #define API_API_CALL_H
 
@@ -9,30 +9,29 @@
 #include "phema/error.h"
 #include "phema/span.h"
 
-/* Files and messages are written as in the locale "C". Of this thread alone, until call_end. */
+/* Sets the locale "C" for this thread until call_end, for files and messages. */
 struct call {
     locale_t before, during;
 };
 struct call call_begin(void);
 
-/* The message goes to the caller, when there is one to take it; returns the status. */
+/* Copies the message to the caller's error, which may be NULL; returns the status. */
 enum posthoc_ema_status call_end(struct call *call, enum phema_status status,
                                  const struct phema_error *err, struct posthoc_ema_error *error);
 
-/* A struct of options, which may be NULL or of another version, into one that is known: known_size
- * bytes, zeroed where nothing was given. PHEMA_ERR_USAGE: it has no size, or says what is not
- * known.
- */
-PHEMA_FALLIBLE call_take(void *known, size_t known_size, const void *given, const char *name,
-                         struct phema_error *err);
+/* Copies the caller's struct of options, which may be NULL or of another version, to our struct of
+ * known_size bytes; members that are not given become zero.
+ * PHEMA_ERR_USAGE  its size is invalid, or it sets options that this version does not know */
+PHEMA_FALLIBLE call_read_struct(void *known, size_t known_size, const void *given, const char *name,
+                                struct phema_error *err);
 
-/* The other way: as much of what is known as there is room for. */
-PHEMA_FALLIBLE call_give(void *given, const void *known, size_t known_size, const char *name,
-                         struct phema_error *err);
+/* Copies our struct to the caller's, which may be of another version: the members that fit. */
+PHEMA_FALLIBLE call_fill_struct(void *given, const void *known, size_t known_size, const char *name,
+                                struct phema_error *err);
 
-/* The index of a word among names (NULL at the end); 0 for NULL. PHEMA_ERR_USAGE names the option.
- */
-PHEMA_FALLIBLE call_choose(size_t *index, const char *word, const char *const *names,
-                           const char *option, struct phema_error *err);
+/* The index of word in names, which end with NULL; 0 when word is NULL.
+ * PHEMA_ERR_USAGE  word is not among them; the message names the option */
+PHEMA_FALLIBLE call_find_choice(size_t *index, const char *word, const char *const *names,
+                                const char *option, struct phema_error *err);
 
 #endif

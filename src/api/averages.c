@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* averages.c - what a trainer needs while it trains, and weights without files. */
+/* averages.c - betas for a trainer, and weights without files. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -25,14 +25,15 @@ double posthoc_ema_beta(double gamma, uint64_t step)
     return phema_power_beta(gamma, step ? step : 1);
 }
 
-/* Profiles as the solver has them, with names for its messages; one block, or NULL. */
+/* A profile of the solver with its name for messages. */
 struct named {
     struct phema_profile profile;
     char name[32];
 };
 
-static struct named *named_profiles(const struct posthoc_ema_profile *given, size_t n,
-                                    const char *what)
+/* Allocates n; NULL: out of memory. */
+static struct named *name_profiles(const struct posthoc_ema_profile *given, size_t n,
+                                   const char *what)
 {
     struct named *named = calloc(n + 1, sizeof(*named));
     for (size_t i = 0; named && i < n; i++) {
@@ -50,8 +51,8 @@ static enum phema_status solve(double *weights, const struct posthoc_ema_profile
                                size_t n, const struct posthoc_ema_profile *targets, size_t m,
                                const struct phema_solve_options *options, struct phema_error *err)
 {
-    struct named *wanted = named_profiles(targets, m, "target");
-    struct named *stored = named_profiles(snapshots, n, "snapshot");
+    struct named *wanted = name_profiles(targets, m, "target");
+    struct named *stored = name_profiles(snapshots, n, "snapshot");
     struct phema_profile *profiles = calloc(n + 1, sizeof(*profiles));
     struct phema_mix *mixes = calloc(m + 1, sizeof(*mixes));
     struct phema_solution *solutions = calloc(m + 1, sizeof(*solutions));
@@ -88,7 +89,7 @@ enum posthoc_ema_status posthoc_ema_weights(double *weights,
     struct call call = call_begin();
     struct phema_error err = {""};
     size_t chosen = 0;
-    enum phema_status status = call_choose(&chosen, metric, names, "metric", &err);
+    enum phema_status status = call_find_choice(&chosen, metric, names, "metric", &err);
     struct phema_solve_options options = {.metric = metrics[chosen]};
     if (!status && (n > 8192 || m > 8192)) /* before anything is allocated for them */
         status = phema_fail(&err, PHEMA_ERR_RESOURCE,

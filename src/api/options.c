@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* options.c - see options.h. */
+/* options.c - copies the options of a series and writes them as options of the command. */
 #include "options.h"
 
 #include <math.h>
@@ -8,28 +8,27 @@
 
 /* ---- Copies ---- */
 
-static bool keep_text(struct phema_arena *arena, const char **text)
+bool api_keep_text(struct phema_arena *arena, const char **text)
 {
-    if (*text)
-        *text = phema_arena_copy(arena, *text, strlen(*text));
-    else
+    if (!*text)
         return true;
+    *text = phema_arena_copy(arena, *text, strlen(*text));
     return *text != NULL;
 }
 
-static bool keep_texts(struct phema_arena *arena, const char *const **texts, size_t n)
+bool api_keep_texts(struct phema_arena *arena, const char *const **texts, size_t n)
 {
     const char **copy = phema_arena_array(arena, n + 1, sizeof(*copy));
     bool is_kept = copy != NULL;
     for (size_t i = 0; is_kept && i < n; i++) {
         copy[i] = (*texts)[i];
-        is_kept = keep_text(arena, &copy[i]);
+        is_kept = api_keep_text(arena, &copy[i]);
     }
     *texts = copy;
     return is_kept;
 }
 
-static bool keep_numbers(struct phema_arena *arena, const double **numbers, size_t n)
+static bool copy_numbers(struct phema_arena *arena, const double **numbers, size_t n)
 {
     double *copy = phema_arena_array(arena, n + 1, sizeof(*copy));
     if (copy && n)
@@ -38,25 +37,25 @@ static bool keep_numbers(struct phema_arena *arena, const double **numbers, size
     return copy != NULL;
 }
 
-static enum phema_status keep(struct api_options *wishes, struct phema_error *err)
+static enum phema_status copy_to_arena(struct api_options *kept, struct phema_error *err)
 {
-    struct phema_arena *arena = &wishes->arena;
-    struct phema_series_options *o = &wishes->options;
-    bool is_kept = keep_text(arena, &o->snapshots) && keep_text(arena, &o->layout) &&
-                   keep_text(arena, &o->name_regex) && keep_text(arena, &o->unit) &&
-                   keep_text(arena, &o->key) &&
-                   keep_numbers(arena, &o->input_sigmas, o->n_input_sigmas) &&
-                   keep_texts(arena, &o->input_profiles, o->n_input_profiles) &&
-                   keep_texts(arena, &o->includes, o->n_includes) &&
-                   keep_texts(arena, &o->excludes, o->n_excludes) &&
-                   keep_texts(arena, &o->checkpoint.allow_globals, o->checkpoint.n_allow_globals) &&
-                   keep_text(arena, &wishes->command) && keep_text(arena, &o->command_tail);
+    struct phema_arena *arena = &kept->arena;
+    struct phema_series_options *o = &kept->options;
+    bool is_kept =
+        api_keep_text(arena, &o->snapshots) && api_keep_text(arena, &o->layout) &&
+        api_keep_text(arena, &o->name_regex) && api_keep_text(arena, &o->unit) &&
+        api_keep_text(arena, &o->key) && copy_numbers(arena, &o->input_sigmas, o->n_input_sigmas) &&
+        api_keep_texts(arena, &o->input_profiles, o->n_input_profiles) &&
+        api_keep_texts(arena, &o->includes, o->n_includes) &&
+        api_keep_texts(arena, &o->excludes, o->n_excludes) &&
+        api_keep_texts(arena, &o->checkpoint.allow_globals, o->checkpoint.n_allow_globals) &&
+        api_keep_text(arena, &kept->command) && api_keep_text(arena, &o->command_tail);
     return is_kept ? PHEMA_OK : phema_fail_memory(err);
 }
 
-/* ---- The command that wishes the same ---- */
+/* ---- The same options on the command line ---- */
 
-static void put_quoted(struct phema_strbuf *out, const char *word)
+static void append_quoted(struct phema_strbuf *out, const char *word)
 {
     phema_strbuf_puts(out, "'");
     for (; *word; word++)
@@ -69,7 +68,7 @@ void api_options_add(struct phema_strbuf *command, const char *name, const char 
     if (!value)
         return;
     phema_strbuf_printf(command, " %s ", name);
-    put_quoted(command, value);
+    append_quoted(command, value);
 }
 
 static void add_number(struct phema_strbuf *command, const char *name, double value)
@@ -109,24 +108,27 @@ static void write_command(struct phema_strbuf *out, const struct phema_series_op
     add_texts(out, "--include", o->includes, o->n_includes);
     add_texts(out, "--exclude", o->excludes, o->n_excludes);
     add_texts(out, "--allow-global", o->checkpoint.allow_globals, o->checkpoint.n_allow_globals);
-    phema_strbuf_puts(out, *o->snapshots == '-' ? " ./" : " "); /* which is no option */
-    put_quoted(out, o->snapshots);
+    phema_strbuf_puts(out, *o->snapshots == '-' ? " ./" : " "); /* must not look like an option */
+    append_quoted(out, o->snapshots);
 }
 
 /* ---- Options ---- */
 
-static enum phema_status take(struct phema_series_options *out, const char *snapshots,
-                              const struct posthoc_ema_series_options *given,
-                              struct phema_error *err)
+static enum phema_status convert(struct phema_series_options *out, const char *snapshots,
+                                 const struct posthoc_ema_series_options *given,
+                                 struct phema_error *err)
 {
     struct posthoc_ema_series_options o;
-    enum phema_status status = call_take(&o, sizeof(o), given, "posthoc_ema_series_options", err);
-    if (!status && !snapshots)
-        status = phema_fail(err, PHEMA_ERR_USAGE, "snapshots: expected a path, found NULL");
-    for (size_t i = 0; !status && i < o.n_input_sigmas; i++) {
+    enum phema_status status =
+        call_read_struct(&o, sizeof(o), given, "posthoc_ema_series_options", err);
+    if (status)
+        return status;
+    if (!snapshots)
+        return phema_fail(err, PHEMA_ERR_USAGE, "snapshots: expected a path, found NULL");
+    for (size_t i = 0; i < o.n_input_sigmas; i++) {
         double unused = 0;
         if (phema_gamma_from_sigma_rel(&unused, o.input_sigmas[i], err))
-            status = phema_fail_in(err, PHEMA_ERR_INPUTS, "--input-sigma");
+            return phema_fail_in(err, PHEMA_ERR_INPUTS, "--input-sigma");
     }
     *out = (struct phema_series_options){
         .snapshots = snapshots,
@@ -150,35 +152,35 @@ static enum phema_status take(struct phema_series_options *out, const char *snap
         .checkpoint = {.allow_globals = o.allow_globals, .n_allow_globals = o.n_allow_globals},
         .command = "posthoc-ema synth",
     };
-    return status;
+    return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE api_options_keep(struct api_options *wishes, const char *snapshots,
+PHEMA_FALLIBLE api_options_keep(struct api_options *kept, const char *snapshots,
                                 const struct posthoc_ema_series_options *given,
                                 struct phema_error *err)
 {
-    enum phema_status status = take(&wishes->options, snapshots, given, err);
+    enum phema_status status = convert(&kept->options, snapshots, given, err);
     if (status)
         return status;
     struct phema_strbuf command = {0};
-    write_command(&command, &wishes->options);
+    write_command(&command, &kept->options);
     status = phema_strbuf_check(&command, err);
-    wishes->command = wishes->options.command_tail = command.data;
+    kept->command = kept->options.command_tail = command.data;
     if (!status)
-        status = keep(wishes, err);
+        status = copy_to_arena(kept, err);
     phema_strbuf_clear(&command);
     return status;
 }
 
-PHEMA_FALLIBLE api_options_copy(struct api_options *copy, const struct api_options *wishes,
+PHEMA_FALLIBLE api_options_copy(struct api_options *copy, const struct api_options *kept,
                                 struct phema_error *err)
 {
-    copy->options = wishes->options;
-    copy->command = wishes->command;
-    return keep(copy, err);
+    copy->options = kept->options;
+    copy->command = kept->command;
+    return copy_to_arena(copy, err);
 }
 
-void api_options_clear(struct api_options *wishes)
+void api_options_clear(struct api_options *kept)
 {
-    phema_arena_clear(&wishes->arena);
+    phema_arena_clear(&kept->arena);
 }

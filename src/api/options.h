@@ -1,4 +1,4 @@
-/* options.h - options of a series as they were given, kept: plans open the series again. */
+/* options.h - a copy of the options of a series, since plans open the series again. */
 #ifndef API_OPTIONS_H
 #define API_OPTIONS_H
 
@@ -8,20 +8,24 @@
 #include "phema/strbuf.h"
 
 struct api_options {
-    struct phema_arena arena; /* all texts and numbers */
+    struct phema_arena arena; /* holds all texts and numbers */
     struct phema_series_options options;
-    const char *command; /* the same as options of the command, for the provenance */
+    const char *command; /* the same options on a command line, for the provenance */
 };
 
-/* Of a zeroed struct; to be cleared after a failure as well. */
-PHEMA_FALLIBLE api_options_keep(struct api_options *wishes, const char *snapshots,
+/* Fills a zeroed struct, to be cleared after a failure as well. */
+PHEMA_FALLIBLE api_options_keep(struct api_options *kept, const char *snapshots,
                                 const struct posthoc_ema_series_options *given,
                                 struct phema_error *err);
-PHEMA_FALLIBLE api_options_copy(struct api_options *copy, const struct api_options *wishes,
+PHEMA_FALLIBLE api_options_copy(struct api_options *copy, const struct api_options *kept,
                                 struct phema_error *err);
-void api_options_clear(struct api_options *wishes);
+void api_options_clear(struct api_options *kept);
 
-/* " --name VALUE", quoted for a shell; nothing for NULL. */
+/* Replace *text, which may be NULL, or the n texts by copies in the arena. false: no memory. */
+bool api_keep_text(struct phema_arena *arena, const char **text);
+bool api_keep_texts(struct phema_arena *arena, const char *const **texts, size_t n);
+
+/* Appends " --name VALUE", quoted for a shell; nothing when value is NULL. */
 void api_options_add(struct phema_strbuf *command, const char *name, const char *value);
 
 #endif

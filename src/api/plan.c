@@ -1,31 +1,125 @@
 // SPDX-License-Identifier: Apache-2.0
-/* plan.c - targets and their weights. */
+/* plan.c - handles of series and plans: snapshots, targets and their weights. */
 #include "plan.h"
 
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "series.h"
+struct posthoc_ema_series {
+    struct api_options series_options;
+    struct phema_series *series;
+    size_t n_averaged;
+};
 
-/* What the provenance says again is kept, the rest is borrowed for the call. */
-static enum phema_status keep(struct posthoc_ema_plan *plan,
-                              const struct posthoc_ema_plan_options *o, struct phema_error *err)
+/* ---- Series ---- */
+
+static enum phema_status open_series(struct posthoc_ema_series *series, const char *snapshots,
+                                     const struct posthoc_ema_series_options *options,
+                                     struct phema_error *err)
 {
-    struct phema_arena *arena = &plan->wishes.arena;
-    const char **rules = phema_arena_array(arena, o->n_rules + 1, sizeof(*rules));
-    bool is_kept = rules != NULL;
-    for (size_t i = 0; is_kept && i < o->n_rules; i++) {
-        rules[i] = phema_arena_copy(arena, o->rules[i], strlen(o->rules[i]));
-        is_kept = rules[i] != NULL;
-    }
-    if (is_kept && o->metric) {
-        plan->metric = phema_arena_copy(arena, o->metric, strlen(o->metric));
-        is_kept = plan->metric != NULL;
-    }
-    plan->rules = rules;
+    struct api_options *kept = &series->series_options;
+    enum phema_status status = api_options_keep(kept, snapshots, options, err);
+    if (status)
+        return status;
+    status = phema_series_open(&series->series, &kept->options, err);
+    if (status)
+        return status;
+    for (size_t i = 0; i < series->series->n_tensors; i++)
+        series->n_averaged += series->series->tensors[i].rule == PHEMA_RULE_AVERAGE;
+    return PHEMA_OK;
+}
+
+enum posthoc_ema_status posthoc_ema_series_open(struct posthoc_ema_series **out,
+                                                const char *snapshots,
+                                                const struct posthoc_ema_series_options *options,
+                                                struct posthoc_ema_error *error)
+{
+    struct call call = call_begin();
+    struct phema_error err = {""};
+    struct posthoc_ema_series *series = calloc(1, sizeof(*series));
+    enum phema_status status =
+        series ? open_series(series, snapshots, options, &err) : phema_fail_memory(&err);
+    if (status)
+        posthoc_ema_series_close(series);
+    else
+        *out = series;
+    return call_end(&call, status, &err, error);
+}
+
+void posthoc_ema_series_close(struct posthoc_ema_series *series)
+{
+    if (!series)
+        return;
+    phema_series_close(series->series);
+    api_options_clear(&series->series_options);
+    free(series);
+}
+
+enum posthoc_ema_status posthoc_ema_series_info(const struct posthoc_ema_series *series,
+                                                struct posthoc_ema_series_info *info,
+                                                struct posthoc_ema_error *error)
+{
+    struct call call = call_begin();
+    struct phema_error err = {""};
+    const struct phema_series *s = series->series;
+    struct posthoc_ema_series_info known = {
+        .layout = s->layout,
+        .unit = s->unit,
+        .n_snapshots = s->n,
+        .n_tensors = s->n_tensors,
+        .n_averaged = series->n_averaged,
+        .n_notes = s->n_notes,
+        .notes = (const char *const *)s->notes,
+    };
+    enum phema_status status =
+        call_fill_struct(info, &known, sizeof(known), "posthoc_ema_series_info", &err);
+    return call_end(&call, status, &err, error);
+}
+
+/* Snapshot k of a series, as the caller's struct. */
+static enum phema_status describe_snapshot(struct posthoc_ema_snapshot *out,
+                                           const struct phema_series *series, size_t k,
+                                           struct phema_error *err)
+{
+    if (k >= series->n)
+        return phema_fail(err, PHEMA_ERR_USAGE, "snapshot %zu: there are %zu, from 0", k,
+                          series->n);
+    const struct phema_snapshot *s = &series->snapshots[k];
+    struct posthoc_ema_snapshot known = {
+        .file = s->label,
+        .named_time = s->named_time,
+        .time = s->time,
+        .sigma_rel = s->sigma_rel,
+        .gamma = s->gamma,
+        .profile = s->spec,
+        .bytes = phema_snapshot_bytes(s),
+    };
+    return call_fill_struct(out, &known, sizeof(known), "posthoc_ema_snapshot", err);
+}
+
+enum posthoc_ema_status posthoc_ema_series_snapshot(const struct posthoc_ema_series *series,
+                                                    size_t k, struct posthoc_ema_snapshot *snapshot,
+                                                    struct posthoc_ema_error *error)
+{
+    struct call call = call_begin();
+    struct phema_error err = {""};
+    enum phema_status status = describe_snapshot(snapshot, series->series, k, &err);
+    return call_end(&call, status, &err, error);
+}
+
+/* ---- Plans ---- */
+
+/* Copies the options that provenance records; borrows the others. */
+static enum phema_status copy_options(struct posthoc_ema_plan *plan,
+                                      const struct posthoc_ema_plan_options *o,
+                                      struct phema_error *err)
+{
+    struct phema_arena *arena = &plan->series_options.arena;
+    plan->metric = o->metric;
+    plan->rules = o->rules;
     plan->n_rules = o->n_rules;
     plan->max_ram_bytes = o->max_ram_bytes;
+    bool is_kept =
+        api_keep_text(arena, &plan->metric) && api_keep_texts(arena, &plan->rules, plan->n_rules);
     return is_kept ? PHEMA_OK : phema_fail_memory(err);
 }
 
@@ -44,7 +138,7 @@ static enum phema_status check_error(const struct phema_plan *plan, double max_e
     for (size_t j = 0; max_error > 0 && j < plan->m; j++) {
         const struct phema_target *target = &plan->targets[j];
         double predicted = target->solution.predicted.total;
-        if (!(predicted <= max_error)) /* what cannot be predicted is no better */
+        if (!(predicted <= max_error)) /* an unknown error counts as too large */
             return fail_above(target, NULL, predicted, max_error, err);
         for (size_t r = 0; r < plan->n_rules; r++)
             if (!plan->rules[r].is_copy && !(target->ruled[r].predicted.total <= max_error))
@@ -54,21 +148,26 @@ static enum phema_status check_error(const struct phema_plan *plan, double max_e
     return PHEMA_OK;
 }
 
-static enum phema_status make(struct posthoc_ema_plan *plan,
-                              const struct posthoc_ema_series *series,
-                              const struct posthoc_ema_plan_options *o, struct phema_error *err)
+static enum phema_status make_plan(struct posthoc_ema_plan *plan,
+                                   const struct posthoc_ema_series *series,
+                                   const struct posthoc_ema_plan_options *o,
+                                   struct phema_error *err)
 {
     static const char *const names[] = {"motion", "walk", "profile", NULL};
     static const enum phema_metric metrics[] = {PHEMA_METRIC_MOTION, PHEMA_METRIC_WALK,
                                                 PHEMA_METRIC_PROFILE};
     size_t metric = 0;
-    enum phema_status status = call_choose(&metric, o->metric, names, "metric", err);
-    if (!status)
-        status = api_options_copy(&plan->wishes, &series->wishes, err);
-    if (!status)
-        status = keep(plan, o, err);
+    enum phema_status status = call_find_choice(&metric, o->metric, names, "metric", err);
+    if (status)
+        return status;
+    status = api_options_copy(&plan->series_options, &series->series_options, err);
+    if (status)
+        return status;
+    status = copy_options(plan, o, err);
+    if (status)
+        return status;
     struct phema_plan_options options = {
-        .series = plan->wishes.options,
+        .series = plan->series_options.options,
         .sigma_rels = o->sigma_rels,
         .n_sigma_rels = o->n_sigma_rels,
         .profiles = o->profiles,
@@ -81,8 +180,7 @@ static enum phema_status make(struct posthoc_ema_plan *plan,
     };
     options.series.may_be_sampled = true;
     options.series.max_ram_bytes = o->max_ram_bytes;
-    if (!status)
-        status = phema_plan_make(&plan->plan, &options, err);
+    status = phema_plan_make(&plan->plan, &options, err);
     return status ? status : check_error(plan->plan, o->max_error, err);
 }
 
@@ -95,11 +193,12 @@ enum posthoc_ema_status posthoc_ema_plan_make(struct posthoc_ema_plan **out,
     struct phema_error err = {""};
     struct posthoc_ema_plan_options o;
     struct posthoc_ema_plan *plan = calloc(1, sizeof(*plan));
-    enum phema_status status = call_take(&o, sizeof(o), options, "posthoc_ema_plan_options", &err);
+    enum phema_status status =
+        call_read_struct(&o, sizeof(o), options, "posthoc_ema_plan_options", &err);
     if (!status && !plan)
         status = phema_fail_memory(&err);
     if (!status)
-        status = make(plan, series, &o, &err);
+        status = make_plan(plan, series, &o, &err);
     if (status)
         posthoc_ema_plan_free(plan);
     else
@@ -113,7 +212,7 @@ void posthoc_ema_plan_free(struct posthoc_ema_plan *plan)
         return;
     phema_outputs_clear(&plan->outputs);
     phema_plan_free(plan->plan);
-    api_options_clear(&plan->wishes);
+    api_options_clear(&plan->series_options);
     free(plan);
 }
 
@@ -129,7 +228,7 @@ enum posthoc_ema_status posthoc_ema_plan_info(const struct posthoc_ema_plan *pla
                                           .n_snapshots = plan->plan->series->n,
                                           .n_targets = plan->plan->m};
     enum phema_status status =
-        call_give(info, &known, sizeof(known), "posthoc_ema_plan_info", &err);
+        call_fill_struct(info, &known, sizeof(known), "posthoc_ema_plan_info", &err);
     return call_end(&call, status, &err, error);
 }
 
@@ -139,7 +238,7 @@ enum posthoc_ema_status posthoc_ema_plan_snapshot(const struct posthoc_ema_plan 
 {
     struct call call = call_begin();
     struct phema_error err = {""};
-    enum phema_status status = series_give_snapshot(snapshot, plan->plan->series, k, &err);
+    enum phema_status status = describe_snapshot(snapshot, plan->plan->series, k, &err);
     return call_end(&call, status, &err, error);
 }
 
@@ -167,7 +266,7 @@ enum posthoc_ema_status posthoc_ema_plan_target(const struct posthoc_ema_plan *p
             .norm1 = t->solution.norm1,
             .norm2 = t->solution.norm2,
         };
-        status = call_give(target, &known, sizeof(known), "posthoc_ema_target", &err);
+        status = call_fill_struct(target, &known, sizeof(known), "posthoc_ema_target", &err);
     }
     return call_end(&call, status, &err, error);
 }

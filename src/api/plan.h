@@ -1,4 +1,4 @@
-/* plan.h - a plan, and what its last run has made. */
+/* plan.h - a plan and the outputs of its last run. */
 #ifndef API_PLAN_H
 #define API_PLAN_H
 
@@ -6,9 +6,9 @@
 #include "phema/output.h"
 
 struct posthoc_ema_plan {
-    struct api_options wishes;
+    struct api_options series_options;
     struct phema_plan *plan;
-    const char *metric, *const *rules; /* [n_rules] as given, for the provenance */
+    const char *metric, *const *rules; /* [n_rules] the caller's texts, for the provenance */
     size_t n_rules;
     uint64_t max_ram_bytes;
     struct phema_outputs outputs; /* of the last run that succeeded */

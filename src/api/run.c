@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* run.c - a plan carried out. */
+/* run.c - runs a plan. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,10 +7,10 @@
 #include "phema/synth.h"
 #include "plan.h"
 
-/* What a run is watched with. */
+/* Progress and cancellation of a run. */
 struct watch {
     const struct posthoc_ema_run_options *options;
-    locale_t callers; /* what callbacks run in */
+    locale_t callers; /* callbacks run in it */
     bool is_stopped;
 };
 
@@ -47,11 +47,11 @@ static const enum phema_overflow_rule overflows[] = {
 static const char *const io_names[] = {"auto", "mmap", "read", "direct", NULL};
 static const enum phema_io ios[] = {PHEMA_IO_AUTO, PHEMA_IO_MMAP, PHEMA_IO_READ, PHEMA_IO_DIRECT};
 
-/* the first is what it is by default */
+/* the first one is the default */
 static const char *const hash_names[] = {PHEMA_HASHES_INPUTS ? "full" : "sampled",
                                          PHEMA_HASHES_INPUTS ? "sampled" : "full", NULL};
 
-/* Indices into the above. */
+/* Indices into these tables. */
 struct choices {
     size_t dtype, overflow, io, hash;
 };
@@ -59,25 +59,31 @@ struct choices {
 static enum phema_status choose(struct choices *choices, const struct posthoc_ema_run_options *o,
                                 struct phema_error *err)
 {
-    enum phema_status status = call_choose(&choices->dtype, o->dtype, dtype_names, "dtype", err);
-    if (!status)
-        status = call_choose(&choices->overflow, o->overflow, overflow_names, "overflow", err);
-    if (!status)
-        status = call_choose(&choices->io, o->io, io_names, "io", err);
-    if (!status)
-        status = call_choose(&choices->hash, o->input_hash, hash_names, "input_hash", err);
-    if (!status && o->threads > 1024)
-        status = phema_fail(err, PHEMA_ERR_USAGE, "threads: at most 1024, found %u", o->threads);
-    if (!status && (o->level < 0 || o->level > 22))
-        status = phema_fail(err, PHEMA_ERR_USAGE, "level: from 1 to 22, found %d", o->level);
-    return status;
+    const struct {
+        size_t *index;
+        const char *word, *const *names, *option;
+    } options[] = {{&choices->dtype, o->dtype, dtype_names, "dtype"},
+                   {&choices->overflow, o->overflow, overflow_names, "overflow"},
+                   {&choices->io, o->io, io_names, "io"},
+                   {&choices->hash, o->input_hash, hash_names, "input_hash"}};
+    for (size_t i = 0; i < ARRAY_LEN(options); i++) {
+        enum phema_status status = call_find_choice(options[i].index, options[i].word,
+                                                    options[i].names, options[i].option, err);
+        if (status)
+            return status;
+    }
+    if (o->threads > 1024)
+        return phema_fail(err, PHEMA_ERR_USAGE, "threads: at most 1024, found %u", o->threads);
+    if (o->level < 0 || o->level > 22)
+        return phema_fail(err, PHEMA_ERR_USAGE, "level: from 1 to 22, found %d", o->level);
+    return PHEMA_OK;
 }
 
-/* The command that makes these bytes again, but for its target. */
+/* The command that makes the same bytes, without its target. */
 static void write_command(struct phema_strbuf *out, const struct posthoc_ema_plan *plan,
                           const struct posthoc_ema_run_options *o)
 {
-    phema_strbuf_puts(out, plan->wishes.command + 1); /* which begins with a space */
+    phema_strbuf_puts(out, plan->series_options.command + 1); /* skips the leading space */
     api_options_add(out, "--metric", plan->metric);
     for (size_t i = 0; i < plan->n_rules; i++)
         api_options_add(out, "--rule", plan->rules[i]);
@@ -99,10 +105,10 @@ static enum phema_status make_outputs(struct phema_outputs *outputs,
     struct phema_outputs_options options = {
         .out = out,
         .into = o->into,
-        .key = plan->wishes.options.key,
+        .key = plan->series_options.options.key,
         .shard_bytes = o->shard_bytes,
         .level = o->level,
-        .checkpoint = plan->wishes.options.checkpoint,
+        .checkpoint = plan->series_options.options.checkpoint,
         .has_dtype = choices->dtype > 0,
         .dtype = dtypes[choices->dtype],
         .accumulator = "auto",
@@ -116,7 +122,7 @@ static enum phema_status make_outputs(struct phema_outputs *outputs,
     return status;
 }
 
-/* ---- Together ---- */
+/* ---- Running ---- */
 
 static enum phema_status execute(struct posthoc_ema_plan *plan, struct phema_outputs *outputs,
                                  const struct posthoc_ema_run_options *o,
@@ -141,7 +147,7 @@ static enum phema_status execute(struct posthoc_ema_plan *plan, struct phema_out
     return phema_synth_run(result, plan->plan, outputs, &options, err);
 }
 
-static enum phema_status give_result(struct posthoc_ema_result *out,
+static enum phema_status fill_result(struct posthoc_ema_result *out,
                                      const struct phema_synth_result *r, struct phema_error *err)
 {
     struct posthoc_ema_result known = {
@@ -156,7 +162,7 @@ static enum phema_status give_result(struct posthoc_ema_result *out,
         .n_constant = r->n_constant,
         .peak_anonymous_bytes = r->peak_anonymous_bytes,
     };
-    return out ? call_give(out, &known, sizeof(known), "posthoc_ema_result", err) : PHEMA_OK;
+    return out ? call_fill_struct(out, &known, sizeof(known), "posthoc_ema_result", err) : PHEMA_OK;
 }
 
 static enum phema_status run(struct posthoc_ema_plan *plan, const char *out,
@@ -167,14 +173,17 @@ static enum phema_status run(struct posthoc_ema_plan *plan, const char *out,
     struct phema_outputs outputs = {0};
     struct phema_synth_result counts = {0};
     enum phema_status status = choose(&choices, o, err);
-    if (!status && !out)
-        status = phema_fail(err, PHEMA_ERR_USAGE, "out: expected a path, found NULL");
-    if (!status) /* a size that is none is found before anything is written */
-        status = give_result(result, &counts, err);
-    if (!status)
-        status = phema_series_identify(plan->plan->series, err);
-    if (!status)
-        status = make_outputs(&outputs, plan, out, o, &choices, err);
+    if (status)
+        return status;
+    if (!out)
+        return phema_fail(err, PHEMA_ERR_USAGE, "out: expected a path, found NULL");
+    status = fill_result(result, &counts, err); /* refuses an invalid size before the run */
+    if (status)
+        return status;
+    status = phema_series_identify(plan->plan->series, err);
+    if (status)
+        return status;
+    status = make_outputs(&outputs, plan, out, o, &choices, err);
     if (!status)
         status = execute(plan, &outputs, o, &choices, watch, &counts, err);
     if (status) {
@@ -183,7 +192,7 @@ static enum phema_status run(struct posthoc_ema_plan *plan, const char *out,
     }
     phema_outputs_clear(&plan->outputs);
     plan->outputs = outputs;
-    return give_result(result, &counts, err);
+    return fill_result(result, &counts, err);
 }
 
 enum posthoc_ema_status posthoc_ema_run(struct posthoc_ema_plan *plan, const char *out,
@@ -195,7 +204,8 @@ enum posthoc_ema_status posthoc_ema_run(struct posthoc_ema_plan *plan, const cha
     struct phema_error err = {""};
     struct posthoc_ema_run_options o;
     struct watch watch = {.options = &o, .callers = call.before};
-    enum phema_status status = call_take(&o, sizeof(o), options, "posthoc_ema_run_options", &err);
+    enum phema_status status =
+        call_read_struct(&o, sizeof(o), options, "posthoc_ema_run_options", &err);
     if (!status)
         status = run(plan, out, &o, &watch, result, &err);
     enum posthoc_ema_status given = call_end(&call, status, &err, error);

@@ -129,7 +129,7 @@ static enum phema_status read_gpu_memory(struct phema_device_request *request, c
 static enum phema_status read_device(struct phema_device_request *request,
                                      const struct cli_run_values *values, struct phema_error *err)
 {
-    enum phema_status status = phema_device_request_parse(request, values->device, err);
+    enum phema_status status = phema_device_list_parse(request, values->device, err);
     if (!status)
         status = read_gpu_memory(request, values->gpu_memory, err);
     request->uses_blas = values->synth.device.uses_blas;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* choose_device.c - whether a device is worth its while. All bytes come from files, through the
- * processor's memory: with few targets adding them up there costs no more than reading them, and
- * the way to the device is longer. With many the processor computes for most of the time, which a
- * device does beside the reading. */
+/* choose_device.c - GPU or CPU: the rule and its reason. All bytes come from files, through the
+ * processor's memory. With few targets the CPU sums as fast as it reads, and copying to the device
+ * only adds time. With many targets the CPU spends most of its time on arithmetic, which a device
+ * does while the files are read. */
 #include "phema/gpu.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 
 #include "phema/strbuf.h"
 
-/* Below this a device is not worth the trouble, nor the power. */
+/* Smaller gains do not justify the power and complexity of a device. */
 #define LEAST_GAIN 1.3
 
 bool phema_device_wins(char *why, size_t why_size, const struct phema_device_rates *rates)

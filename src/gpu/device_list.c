@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* device_list.c - what users write of devices. */
+/* device_list.c - parses the value of --device. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,8 +39,8 @@ static bool read_indices(struct phema_device_request *request, const char *at)
     return *at == '\0' && at[-1] != ',';
 }
 
-PHEMA_FALLIBLE phema_device_request_parse(struct phema_device_request *request, const char *text,
-                                          struct phema_error *err)
+PHEMA_FALLIBLE phema_device_list_parse(struct phema_device_request *request, const char *text,
+                                       struct phema_error *err)
 {
     static const char cuda[] = "cuda";
     struct phema_device_request read = *request;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* devices.c - the devices of a run, opened through the module, and their lanes. */
+/* devices.c - the devices of a run and their lanes, through the plug-in. */
 #include "phema/gpu.h"
 
 #include <stdio.h>
@@ -12,21 +12,21 @@
 
 struct device {
     int32_t index;
-    struct phema_cuda_info info;       /* when it was found */
+    struct phema_cuda_info info;       /* at opening */
     struct phema_cuda_device *started; /* with its lanes, or NULL */
 };
 
 struct phema_devices {
-    const struct phema_cuda_module *module;
+    const struct phema_cuda_plugin *plugin;
     struct device items[PHEMA_MAX_DEVICES];
     unsigned n;
     uint64_t limit;           /* of each */
     uint64_t allocated_bytes; /* of all, by lanes */
-    char shown[320];
+    char description[320];
 };
 
-static const char *shown_text(struct phema_name_buffer *buffer,
-                              const struct phema_cuda_message *message)
+static const char *escape_message(struct phema_name_buffer *buffer,
+                                  const struct phema_cuda_message *message)
 {
     return phema_name_escape(buffer, message->text, strnlen(message->text, sizeof(message->text)));
 }
@@ -36,12 +36,13 @@ static enum phema_status fail_device(const struct device *device, enum phema_sta
                                      struct phema_error *err)
 {
     struct phema_name_buffer shown;
-    return phema_fail(err, status, "cuda:%d: %s", (int)device->index, shown_text(&shown, message));
+    return phema_fail(err, status, "cuda:%d: %s", (int)device->index,
+                      escape_message(&shown, message));
 }
 
 bool phema_device_may_exist(void)
 {
-    /* what drivers make: NVIDIA's, that of Windows below Linux, that of Jetson */
+    /* device files of the drivers: NVIDIA's on Linux, on WSL, on Jetson */
     static const char *const files[] = {"/dev/nvidiactl", "/dev/dxg", "/dev/nvhost-gpu"};
     for (size_t i = 0; i < ARRAY_LEN(files); i++)
         if (access(files[i], F_OK) == 0)
@@ -49,17 +50,18 @@ bool phema_device_may_exist(void)
     return false;
 }
 
-/* ---- Finding ---- */
+/* ---- Opening ---- */
 
-static enum phema_status choose(struct phema_devices *devices,
-                                const struct phema_device_request *request, struct phema_error *err)
+static enum phema_status resolve_indices(struct phema_devices *devices,
+                                         const struct phema_device_request *request,
+                                         struct phema_error *err)
 {
     int32_t n_found = 0;
     struct phema_cuda_message message = {""};
-    enum phema_cuda_result result = devices->module->count(&n_found, &message);
+    enum phema_cuda_result result = devices->plugin->count(&n_found, &message);
     if (result) {
         struct phema_name_buffer shown;
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "%s", shown_text(&shown, &message));
+        return phema_fail(err, PHEMA_ERR_RESOURCE, "%s", escape_message(&shown, &message));
     }
     bool takes_all = request->takes_all;
     size_t n = takes_all ? (size_t)n_found : request->n ? request->n : 1;
@@ -74,11 +76,11 @@ static enum phema_status choose(struct phema_devices *devices,
     return PHEMA_OK;
 }
 
-static enum phema_status look(struct phema_devices *devices, struct device *device,
-                              struct phema_error *err)
+static enum phema_status describe(struct phema_devices *devices, struct device *device,
+                                  struct phema_error *err)
 {
     struct phema_cuda_message message = {""};
-    if (devices->module->describe(&device->info, device->index, &message))
+    if (devices->plugin->describe(&device->info, device->index, &message))
         return fail_device(device, PHEMA_ERR_RESOURCE, &message, err);
     device->info.name[sizeof(device->info.name) - 1] = '\0';
     if (device->info.major < PHEMA_CUDA_LEAST_MAJOR)
@@ -89,7 +91,7 @@ static enum phema_status look(struct phema_devices *devices, struct device *devi
     return PHEMA_OK;
 }
 
-/* The same of each device: what the one with the least free memory may give. */
+/* One limit for all devices: that of the one with the least free memory. */
 static void set_limit(struct phema_devices *devices, const struct phema_device_request *request)
 {
     double fraction =
@@ -101,7 +103,7 @@ static void set_limit(struct phema_devices *devices, const struct phema_device_r
     }
 }
 
-static void set_format(struct phema_devices *devices)
+static void set_description(struct phema_devices *devices)
 {
     struct phema_strbuf text = {0};
     for (unsigned i = 0; i < devices->n; i++)
@@ -111,7 +113,7 @@ static void set_format(struct phema_devices *devices)
         phema_strbuf_printf(&text, "%u x ", devices->n);
     phema_strbuf_puts_escaped(&text, devices->items[0].info.name);
     phema_strbuf_puts(&text, ")");
-    (void)snprintf(devices->shown, sizeof(devices->shown), "%s",
+    (void)snprintf(devices->description, sizeof(devices->description), "%s",
                    text.data && !text.is_failed ? text.data : "cuda");
     phema_strbuf_clear(&text);
 }
@@ -123,17 +125,17 @@ PHEMA_FALLIBLE phema_devices_open(struct phema_devices **out,
     struct phema_devices *devices = calloc(1, sizeof(*devices));
     if (!devices)
         return phema_fail_memory(err);
-    enum phema_status status = module_load(&devices->module, err);
+    enum phema_status status = plugin_load(&devices->plugin, err);
     if (!status)
-        status = choose(devices, request, err);
+        status = resolve_indices(devices, request, err);
     for (unsigned i = 0; i < devices->n && !status; i++)
-        status = look(devices, &devices->items[i], err);
+        status = describe(devices, &devices->items[i], err);
     if (status) {
         phema_devices_close(devices);
         return status;
     }
     set_limit(devices, request);
-    set_format(devices);
+    set_description(devices);
     *out = devices;
     return PHEMA_OK;
 }
@@ -153,7 +155,7 @@ unsigned phema_devices_n(const struct phema_devices *devices)
 
 const char *phema_devices_format(const struct phema_devices *devices)
 {
-    return devices->shown;
+    return devices->description;
 }
 
 uint64_t phema_devices_limit(const struct phema_devices *devices)
@@ -170,13 +172,13 @@ PHEMA_FALLIBLE phema_devices_start(struct phema_devices *devices,
         struct device *device = &devices->items[i];
         struct phema_cuda_message message = {""};
         enum phema_cuda_result result =
-            devices->module->open(&device->started, device->index, layout, &message);
+            devices->plugin->open(&device->started, device->index, layout, &message);
         if (result) {
             phema_devices_stop(devices);
             return fail_device(device, result == PHEMA_CUDA_MEMORY ? PHEMA_NO : PHEMA_ERR_RESOURCE,
                                &message, err);
         }
-        devices->allocated_bytes += layout->n_lanes * phema_cuda_places(layout).bytes;
+        devices->allocated_bytes += layout->n_lanes * phema_cuda_offsets(layout).bytes;
     }
     return PHEMA_OK;
 }
@@ -184,7 +186,7 @@ PHEMA_FALLIBLE phema_devices_start(struct phema_devices *devices,
 void phema_devices_stop(struct phema_devices *devices)
 {
     for (unsigned i = 0; i < devices->n; i++) {
-        devices->module->close(devices->items[i].started);
+        devices->plugin->close(devices->items[i].started);
         devices->items[i].started = NULL;
     }
     devices->allocated_bytes = 0;
@@ -197,8 +199,8 @@ struct phema_device_usage phema_devices_usage(const struct phema_devices *device
         const struct device *device = &devices->items[i];
         struct phema_cuda_message message;
         uint64_t n_free = device->info.free_bytes;
-        if (device->started && devices->module->free_bytes(&n_free, device->started, &message))
-            continue; /* it is broken, and that is told by what is done with it */
+        if (device->started && devices->plugin->free_bytes(&n_free, device->started, &message))
+            continue; /* the device is broken; its next use reports that */
         if (n_free < device->info.free_bytes)
             usage.reserved_bytes += device->info.free_bytes - n_free;
     }
@@ -226,19 +228,19 @@ static enum phema_status status_of(const struct phema_lane *lane, enum phema_cud
 
 uint8_t *phema_lane_slots(const struct phema_lane *lane)
 {
-    return lane->devices->module->slots(device_of(lane)->started, lane->index);
+    return lane->devices->plugin->slots(device_of(lane)->started, lane->index);
 }
 
 const struct phema_cuda_counts *phema_lane_counts(const struct phema_lane *lane)
 {
-    return lane->devices->module->counts(device_of(lane)->started, lane->index);
+    return lane->devices->plugin->counts(device_of(lane)->started, lane->index);
 }
 
 PHEMA_FALLIBLE phema_lane_feed(const struct phema_lane *lane, uint64_t slot, const uint8_t *from,
                                uint64_t bytes, uint64_t input, struct phema_error *err)
 {
     struct phema_cuda_message message = {""};
-    enum phema_cuda_result result = lane->devices->module->feed(
+    enum phema_cuda_result result = lane->devices->plugin->feed(
         device_of(lane)->started, lane->index, slot, from, bytes, input, &message);
     return status_of(lane, result, &message, err);
 }
@@ -248,7 +250,7 @@ PHEMA_FALLIBLE phema_lane_average(const struct phema_lane *lane, const struct ph
 {
     struct phema_cuda_message message = {""};
     enum phema_cuda_result result =
-        lane->devices->module->average(device_of(lane)->started, lane->index, job, &message);
+        lane->devices->plugin->average(device_of(lane)->started, lane->index, job, &message);
     return status_of(lane, result, &message, err);
 }
 
@@ -256,7 +258,7 @@ PHEMA_FALLIBLE phema_lane_fetch(const struct phema_lane *lane, uint64_t row, uin
                                 uint64_t slot, struct phema_error *err)
 {
     struct phema_cuda_message message = {""};
-    enum phema_cuda_result result = lane->devices->module->fetch(
+    enum phema_cuda_result result = lane->devices->plugin->fetch(
         device_of(lane)->started, lane->index, row, bytes, slot, &message);
     return status_of(lane, result, &message, err);
 }
@@ -266,6 +268,6 @@ PHEMA_FALLIBLE phema_lane_wait(const struct phema_lane *lane, uint64_t slot,
 {
     struct phema_cuda_message message = {""};
     enum phema_cuda_result result =
-        lane->devices->module->wait(device_of(lane)->started, lane->index, slot, &message);
+        lane->devices->plugin->wait(device_of(lane)->started, lane->index, slot, &message);
     return status_of(lane, result, &message, err);
 }

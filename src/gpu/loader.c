@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* loader.c - see loader.h. Loaded, it stays: CUDA does not like to go. */
+/* loader.c - finds and loads the CUDA plug-in, and checks its version. The plug-in is never
+ * unloaded: CUDA does not support that well. */
 #include "loader.h"
 
 #include <errno.h>
@@ -10,11 +11,12 @@
 #include <unistd.h>
 
 #include "phema/library.h"
+#include "phema/span.h"
 
 #define FILE_NAME "posthoc-ema-cuda.so"
 #define MAX_PATH  4096
 
-PHEMA_FALLIBLE module_paths_find(struct module_paths *out, struct phema_error *err)
+PHEMA_FALLIBLE plugin_paths_find(struct plugin_paths *out, struct phema_error *err)
 {
     char program[MAX_PATH];
     ssize_t size = readlink("/proc/self/exe", program, sizeof(program));
@@ -25,50 +27,50 @@ PHEMA_FALLIBLE module_paths_find(struct module_paths *out, struct phema_error *e
                           strerror(size < 0 ? errno : ENAMETOOLONG));
     while (size && program[size - 1] != '/')
         size--;
-    struct module_paths places = {.n = 0};
+    struct plugin_paths paths = {.n = 0};
     static const char *const directories[] = {"", PHEMA_MODULE_DIRECTORY "/"};
-    for (size_t i = 0; i < sizeof(directories) / sizeof(*directories); i++) {
-        if (asprintf(&places.paths[places.n], "%.*s%s" FILE_NAME, (int)size, program,
+    for (size_t i = 0; i < ARRAY_LEN(directories); i++) {
+        if (asprintf(&paths.items[paths.n], "%.*s%s" FILE_NAME, (int)size, program,
                      directories[i]) < 0) {
-            module_paths_clear(&places);
+            plugin_paths_clear(&paths);
             return phema_fail_memory(err);
         }
-        places.n++;
+        paths.n++;
     }
-    *out = places;
+    *out = paths;
     return PHEMA_OK;
 }
 
-void module_paths_clear(struct module_paths *places)
+void plugin_paths_clear(struct plugin_paths *paths)
 {
-    for (size_t i = 0; i < places->n; i++)
-        free(places->paths[i]);
-    places->n = 0;
+    for (size_t i = 0; i < paths->n; i++)
+        free(paths->items[i]);
+    paths->n = 0;
 }
 
-static enum phema_status check(const struct phema_cuda_module *module, const char *path,
+static enum phema_status check(const struct phema_cuda_plugin *plugin, const char *path,
                                struct phema_error *err)
 {
-    if (!module)
+    if (!plugin)
         return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: is no CUDA module of posthoc-ema", path);
-    if (module->version != PHEMA_CUDA_VERSION)
+    if (plugin->version != PHEMA_CUDA_VERSION)
         return phema_fail(err, PHEMA_ERR_RESOURCE,
                           "%s: expected version %u of the CUDA module, found %u; install the one "
                           "that came with this program",
-                          path, PHEMA_CUDA_VERSION, module->version);
-    if (module->table_bytes != sizeof(*module) ||
-        module->layout_bytes != sizeof(struct phema_cuda_layout) ||
-        module->job_bytes != sizeof(struct phema_cuda_job))
+                          path, PHEMA_CUDA_VERSION, plugin->version);
+    if (plugin->table_bytes != sizeof(*plugin) ||
+        plugin->layout_bytes != sizeof(struct phema_cuda_layout) ||
+        plugin->job_bytes != sizeof(struct phema_cuda_job))
         return phema_fail(err, PHEMA_ERR_RESOURCE,
                           "%s: expected structs of %zu, %zu and %zu bytes, found %u, %u and %u; "
                           "install the CUDA module that came with this program",
-                          path, sizeof(*module), sizeof(struct phema_cuda_layout),
-                          sizeof(struct phema_cuda_job), module->table_bytes, module->layout_bytes,
-                          module->job_bytes);
+                          path, sizeof(*plugin), sizeof(struct phema_cuda_layout),
+                          sizeof(struct phema_cuda_job), plugin->table_bytes, plugin->layout_bytes,
+                          plugin->job_bytes);
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE module_load_file(const struct phema_cuda_module **out, const char *path,
+PHEMA_FALLIBLE plugin_load_file(const struct phema_cuda_plugin **out, const char *path,
                                 struct phema_error *err)
 {
     struct stat status;
@@ -78,26 +80,26 @@ PHEMA_FALLIBLE module_load_file(const struct phema_cuda_module **out, const char
     enum phema_status result = phema_library_load(&library, path, err);
     if (result)
         return result;
-    const struct phema_cuda_module *module = phema_library_symbol(library, PHEMA_CUDA_SYMBOL);
-    result = check(module, path, err);
+    const struct phema_cuda_plugin *plugin = phema_library_symbol(library, PHEMA_CUDA_SYMBOL);
+    result = check(plugin, path, err);
     if (!result)
-        *out = module;
+        *out = plugin;
     return result;
 }
 
-PHEMA_FALLIBLE module_load(const struct phema_cuda_module **out, struct phema_error *err)
+PHEMA_FALLIBLE plugin_load(const struct phema_cuda_plugin **out, struct phema_error *err)
 {
-    struct module_paths places;
-    enum phema_status status = module_paths_find(&places, err);
+    struct plugin_paths paths;
+    enum phema_status status = plugin_paths_find(&paths, err);
     if (status)
         return status;
     status = PHEMA_NO;
-    for (size_t i = 0; i < places.n && status == PHEMA_NO; i++)
-        status = module_load_file(out, places.paths[i], err);
+    for (size_t i = 0; i < paths.n && status == PHEMA_NO; i++)
+        status = plugin_load_file(out, paths.items[i], err);
     if (status == PHEMA_NO)
         status = phema_fail(err, PHEMA_ERR_RESOURCE,
                             "the CUDA module is not installed: neither %s nor %s is there",
-                            places.paths[0], places.paths[1]);
-    module_paths_clear(&places);
+                            paths.items[0], paths.items[1]);
+    plugin_paths_clear(&paths);
     return status;
 }

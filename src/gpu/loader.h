@@ -1,25 +1,25 @@
-/* loader.h - the shared library that knows CUDA: where it may be, and whether it is ours. */
+/* loader.h - finds and loads the CUDA plug-in, and checks its version. */
 #ifndef GPU_LOADER_H
 #define GPU_LOADER_H
 
 #include "phema/cuda_plugin.h"
 #include "phema/error.h"
 
-/* Where modules are looked for: beside the program, and where an installation has them. Nothing
- * else, such as the environment or the current directory, has a say. Both are absolute. */
-#define MODULE_MAX_PLACES 2
-struct module_paths {
-    char *paths[MODULE_MAX_PLACES]; /* allocated */
+/* Where the plug-in may be: beside the program, and where an installation puts it. Both paths are
+ * absolute. The environment and the current directory have no influence. */
+#define PLUGIN_MAX_PATHS 2
+struct plugin_paths {
+    char *items[PLUGIN_MAX_PATHS]; /* allocated */
     size_t n;
 };
-PHEMA_FALLIBLE module_paths_find(struct module_paths *out, struct phema_error *err);
-void module_paths_clear(struct module_paths *places);
+PHEMA_FALLIBLE plugin_paths_find(struct plugin_paths *out, struct phema_error *err);
+void plugin_paths_clear(struct plugin_paths *paths);
 
-/* The first that is there, loaded; it stays loaded. PHEMA_ERR_RESOURCE */
-PHEMA_FALLIBLE module_load(const struct phema_cuda_module **out, struct phema_error *err);
+/* Loads the first one that exists; it stays loaded. PHEMA_ERR_RESOURCE */
+PHEMA_FALLIBLE plugin_load(const struct phema_cuda_plugin **out, struct phema_error *err);
 
-/* One file. PHEMA_NO, without a message, when it is not there */
-PHEMA_FALLIBLE module_load_file(const struct phema_cuda_module **out, const char *path,
+/* Loads one file. PHEMA_NO, without a message: the file does not exist. */
+PHEMA_FALLIBLE plugin_load_file(const struct phema_cuda_plugin **out, const char *path,
                                 struct phema_error *err);
 
 #endif

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* memory_fit.c - how much memory a run takes of a device. Sums are made in registers, so that what
- * grows with the number of targets are the rows of results alone, and those go out a few at a time;
- * what counts are the tiles of all inputs of every thread. */
+/* memory_fit.c - the largest tile and row count that fit --gpu-memory. Sums live in registers, so
+ * only the rows of results grow with the number of targets, and a few rows at a time are copied
+ * back. Most of the memory holds the input tiles of every thread. */
 #include "phema/gpu.h"
 #include "phema/strbuf.h"
 
-/* Rows of results that a lane has: enough to go out while nothing else waits for them. */
+/* Rows of results per lane: enough to copy back without stalling the next sums. */
 #define MAX_ROWS ((uint64_t)64)
-/* As far as tiles shrink while threads stay, and threads before tiles shrink on: a few are enough
- * to keep a device busy. */
+/* Tiles shrink to this size before threads are dropped, and threads are dropped to this number
+ * before tiles shrink further: a few threads keep a device busy. */
 #define GOOD_TILE_ELEMS ((uint64_t)128 << 10)
 #define GOOD_THREADS    4
-/* Inputs that cuBLAS has side by side. */
+/* Inputs per cuBLAS panel. */
 #define PANEL_INPUTS ((uint64_t)32)
 
 bool phema_device_takes(enum phema_dtype dtype)
@@ -28,68 +28,69 @@ enum phema_cuda_dtype phema_device_dtype(enum phema_dtype dtype)
                                  : PHEMA_CUDA_F32;
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t smaller(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
 
-static uint64_t whole(uint64_t bytes, uint64_t unit)
+static uint64_t round_up(uint64_t bytes, uint64_t unit)
 {
     return (bytes + unit - 1) / unit * unit;
 }
 
-/* The most that a tile of any dtype has: one of a dtype that is rare is never full. */
-static uint64_t tile_bytes(const uint64_t *n_elems, uint64_t tile_elems)
+/* Bytes of the largest tile of any dtype. A dtype with few elements never fills a tile. */
+static uint64_t max_tile_bytes(const uint64_t *n_elems, uint64_t tile_elems)
 {
     uint64_t most = 1;
     for (int d = 0; d < PHEMA_N_DTYPES; d++) {
-        uint64_t n = least(n_elems[d], tile_elems);
+        uint64_t n = smaller(n_elems[d], tile_elems);
         uint64_t bytes = phema_dtype_bytes((enum phema_dtype)d, n + n % 2); /* F4: whole bytes */
         most = bytes > most ? bytes : most;
     }
     return most;
 }
 
-/* Lanes of each device. */
-static uint64_t lanes_of(const struct phema_device_demand *demand, unsigned n_threads)
+/* Lanes per device. */
+static uint64_t count_lanes(const struct phema_device_demand *demand, unsigned n_threads)
 {
     return (n_threads + demand->n_devices - 1) / demand->n_devices;
 }
 
-static void lay_out(struct phema_device_fit *fit, const struct phema_device_demand *demand)
+static void set_layout(struct phema_device_fit *fit, const struct phema_device_demand *demand)
 {
     uint64_t n = fit->tile_elems;
     uint64_t scalar = demand->is_f64 ? sizeof(double) : sizeof(float);
     uint64_t n_rows = fit->layout.n_rows;
     bool has_blas = demand->uses_blas && demand->n_rows > PHEMA_CUDA_GROUP;
     fit->layout = (struct phema_cuda_layout){
-        .n_lanes = lanes_of(demand, fit->n_threads),
+        .n_lanes = count_lanes(demand, fit->n_threads),
         .n_slots = demand->n_slots,
-        .slot_bytes = whole(tile_bytes(demand->n_through, n) + demand->slot_room, PHEMA_CUDA_PAGE),
+        .slot_bytes =
+            round_up(max_tile_bytes(demand->n_through, n) + demand->slot_room, PHEMA_CUDA_PAGE),
         .n_inputs = demand->n_inputs,
-        .input_bytes = whole(tile_bytes(demand->n_in, n), PHEMA_CUDA_ALIGNMENT),
+        .input_bytes = round_up(max_tile_bytes(demand->n_in, n), PHEMA_CUDA_ALIGNMENT),
         .n_rows = n_rows,
-        .row_bytes = whole(tile_bytes(demand->n_out, n), PHEMA_CUDA_ALIGNMENT),
+        .row_bytes = round_up(max_tile_bytes(demand->n_out, n), PHEMA_CUDA_ALIGNMENT),
         .n_blocks = (n + demand->block_elems - 1) / demand->block_elems + demand->n_more_blocks,
-        .panel_inputs = has_blas ? least(PANEL_INPUTS, demand->n_inputs) : 0,
+        .panel_inputs = has_blas ? smaller(PANEL_INPUTS, demand->n_inputs) : 0,
         .sum_bytes =
-            has_blas ? whole(n * demand->numbers_per_elem * scalar, PHEMA_CUDA_ALIGNMENT) : 0,
+            has_blas ? round_up(n * demand->numbers_per_elem * scalar, PHEMA_CUDA_ALIGNMENT) : 0,
     };
     fit->n_tile_passes = n_rows ? (demand->n_rows + n_rows - 1) / n_rows : 1;
-    fit->device_bytes = fit->layout.n_lanes * phema_cuda_places(&fit->layout).bytes;
+    fit->device_bytes = fit->layout.n_lanes * phema_cuda_offsets(&fit->layout).bytes;
     fit->host_bytes = demand->n_devices * fit->layout.n_lanes * phema_cuda_host_bytes(&fit->layout);
 }
 
-static bool has_fewer_rows(struct phema_device_fit *fit)
+static bool reduce_rows(struct phema_device_fit *fit)
 {
     if (fit->layout.n_rows <= PHEMA_CUDA_GROUP)
         return false;
-    uint64_t half = whole(fit->layout.n_rows / 2, PHEMA_CUDA_GROUP);
+    uint64_t half = round_up(fit->layout.n_rows / 2, PHEMA_CUDA_GROUP);
     fit->layout.n_rows = half < fit->layout.n_rows ? half : PHEMA_CUDA_GROUP;
     return true;
 }
 
-static bool has_smaller_tiles(struct phema_device_fit *fit, uint64_t limit)
+static bool shrink_tiles(struct phema_device_fit *fit, uint64_t limit)
 {
     if (fit->tile_elems <= limit)
         return false;
@@ -97,8 +98,8 @@ static bool has_smaller_tiles(struct phema_device_fit *fit, uint64_t limit)
     return true;
 }
 
-static bool has_fewer_threads(struct phema_device_fit *fit,
-                              const struct phema_device_demand *demand, unsigned per_device)
+static bool reduce_threads(struct phema_device_fit *fit, const struct phema_device_demand *demand,
+                           unsigned per_device)
 {
     if (fit->n_threads <= per_device * demand->n_devices || fit->n_threads < 2)
         return false;
@@ -112,20 +113,19 @@ PHEMA_FALLIBLE phema_device_fit(struct phema_device_fit *out,
 {
     struct phema_device_fit fit = {.n_threads = demand->n_threads,
                                    .tile_elems = demand->max_tile_elems,
-                                   .layout = {.n_rows = least(demand->n_rows, MAX_ROWS)}};
+                                   .layout = {.n_rows = smaller(demand->n_rows, MAX_ROWS)}};
     while (fit.tile_elems > GOOD_TILE_ELEMS &&
-           (tile_bytes(demand->n_through, fit.tile_elems) > PHEMA_DEVICE_TILE_BYTES))
+           (max_tile_bytes(demand->n_through, fit.tile_elems) > PHEMA_DEVICE_TILE_BYTES))
         fit.tile_elems /= 2;
     for (;;) {
-        lay_out(&fit, demand);
+        set_layout(&fit, demand);
         if (fit.device_bytes <= limit_bytes) {
             *out = fit;
             return PHEMA_OK;
         }
-        if (!has_fewer_rows(&fit) && !has_smaller_tiles(&fit, GOOD_TILE_ELEMS) &&
-            !has_fewer_threads(&fit, demand, GOOD_THREADS) &&
-            !has_smaller_tiles(&fit, PHEMA_DEVICE_LEAST_TILE_ELEMS) &&
-            !has_fewer_threads(&fit, demand, 1))
+        if (!reduce_rows(&fit) && !shrink_tiles(&fit, GOOD_TILE_ELEMS) &&
+            !reduce_threads(&fit, demand, GOOD_THREADS) &&
+            !shrink_tiles(&fit, PHEMA_DEVICE_LEAST_TILE_ELEMS) && !reduce_threads(&fit, demand, 1))
             break;
     }
     struct phema_name_buffer given, wanted;

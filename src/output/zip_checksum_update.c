@@ -9,6 +9,7 @@
 
 #include "phema/checksum.h"
 #include "phema/parallel.h"
+#include "phema/sink.h"
 
 struct checksum_update {
     struct phema_writer *writer;

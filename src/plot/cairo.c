@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cairo.c - pictures as PNG and PDF. The only file that knows cairo, which is loaded for the first
- * picture: with the libraries of the X Window System and of fonts it takes longer to load than all
+/* cairo.c - pictures as PNG and PDF; the only file that uses cairo. cairo is loaded for the first
+ * picture: with the libraries for X11 and fonts, loading it takes longer than loading everything
  * else that the program needs. */
 #include <cairo-pdf.h>
 #include <cairo.h>
@@ -9,8 +9,8 @@
 #include "figure.h"
 #include "phema/library.h"
 
-#define PNG_SCALE 2.0  /* pixels a unit: letters stay clear on dense screens, and on paper */
-#define PDF_SCALE 0.75 /* points a unit, as browsers have it: 600 points are 21 cm */
+#define PNG_SCALE 2.0  /* pixels per unit: letters stay sharp on dense screens and on paper */
+#define PDF_SCALE 0.75 /* points per unit, as in browsers: 600 points are 21 cm */
 
 static struct {
 #define FUNCTION(name) __typeof__(cairo_##name) *name;
@@ -61,7 +61,7 @@ static void set_color(cairo_t *cairo, uint32_t color, double opacity)
 
 static void add_path(cairo_t *cairo, const struct point *points, size_t n)
 {
-    api.new_path(cairo); /* a text leaves a point behind */
+    api.new_path(cairo); /* drawing text leaves a current point */
     for (size_t i = 0; i < n; i++)
         api.line_to(cairo, points[i].x, points[i].y);
 }
@@ -88,7 +88,7 @@ static void draw_fill(struct canvas *canvas, struct box box, uint32_t color, dou
 static void draw_mark(struct canvas *canvas, enum marker marker, struct point at, double radius,
                       const struct pen *pen)
 {
-    struct point corners[MARKER_MOST_CORNERS];
+    struct point corners[MARKER_MAX_CORNERS];
     size_t n = marker_corners(corners, marker, at, radius);
     set_color(of(canvas), pen->color, pen->opacity);
     if (n) {
@@ -148,7 +148,7 @@ static cairo_status_t draw(cairo_surface_t *surface, const struct phema_picture 
         .canvas = {draw_line, draw_fill, draw_mark, draw_text, clip, unclip},
         .cairo = api.create(surface),
     };
-    /* glyphs at their places, not at whole pixels: widths are then the same at every scale */
+    /* unhinted glyph positions, so that widths are the same at every scale */
     cairo_font_options_t *options = api.font_options_create();
     api.font_options_set_antialias(options, CAIRO_ANTIALIAS_GRAY);
     api.font_options_set_hint_metrics(options, CAIRO_HINT_METRICS_OFF);
@@ -195,7 +195,7 @@ PHEMA_FALLIBLE cairo_write_pdf(struct phema_strbuf *out, const struct phema_pict
     cairo_surface_t *surface = api.pdf_surface_create_for_stream(
         append, out, PICTURE_WIDTH * PDF_SCALE, picture_height(picture) * PDF_SCALE);
     api.pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_TITLE, picture->title);
-    /* no date: the same picture, the same bytes */
+    /* no date, so that equal pictures have equal bytes */
     api.pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_CREATE_DATE, "");
     cairo_status_t status = draw(surface, picture, PDF_SCALE);
     api.surface_finish(surface);

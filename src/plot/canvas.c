@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* canvas.c - what all canvases have in common: markers, and the widths of texts. */
+/* canvas.c - shared by all canvases: shapes of markers and widths of texts. */
 #include "canvas.h"
 
 #include <stdio.h>
 #include <string.h>
 
-size_t marker_corners(struct point corners[MARKER_MOST_CORNERS], enum marker marker,
-                      struct point at, double radius)
+size_t marker_corners(struct point corners[MARKER_MAX_CORNERS], enum marker marker, struct point at,
+                      double radius)
 {
-    static const double shapes[N_MARKERS][MARKER_MOST_CORNERS][2] = {
+    static const double shapes[N_MARKERS][MARKER_MAX_CORNERS][2] = {
         [MARKER_SQUARE] = {{-0.9, -0.9}, {0.9, -0.9}, {0.9, 0.9}, {-0.9, 0.9}},
         [MARKER_DIAMOND] = {{0, -1.3}, {1.3, 0}, {0, 1.3}, {-1.3, 0}},
         [MARKER_TRIANGLE] = {{0, -1.3}, {1.15, 0.8}, {-1.15, 0.8}},
@@ -20,7 +20,7 @@ size_t marker_corners(struct point corners[MARKER_MOST_CORNERS], enum marker mar
     return n;
 }
 
-/* Thousandths of an em, of the characters from ' ' to '~' in DejaVu Sans 2.37. */
+/* Widths in thousandths of an em of the characters from ' ' to '~' in DejaVu Sans 2.37. */
 static const uint16_t widths[] = {
     318, 401, 460, 838, 636, 950, 780, 275, 390, 390, 500, 838, 318, 361,  318, 337, 636, 636, 636,
     636, 636, 636, 636, 636, 636, 636, 337, 337, 838, 838, 838, 531, 1000, 684, 686, 698, 770, 632,
@@ -31,7 +31,7 @@ static const uint16_t widths[] = {
 #define WIDTH_OF_OTHERS 700
 #define BOLD            1.13
 
-/* Bytes of a character that are not its first have none. */
+/* Continuation bytes of UTF-8 have no width. */
 static double width_of(char c)
 {
     unsigned char byte = (unsigned char)c;
@@ -48,8 +48,8 @@ double text_width(const char *text, double size, bool is_bold)
     return sum / 1000 * size * (is_bold ? BOLD : 1);
 }
 
-const char *text_fitted(char fitted[FITTED_SIZE], const char *text, double size, bool is_bold,
-                        double width)
+const char *text_fit(char fitted[FITTED_SIZE], const char *text, double size, bool is_bold,
+                     double width)
 {
     size_t length = strlen(text);
     if (length < FITTED_SIZE && text_width(text, size, is_bold) <= width) {

@@ -1,4 +1,4 @@
-/* canvas.h - the few things a picture is drawn with, in units of which a picture is 800 wide, from
+/* canvas.h - the drawing operations of a picture. Units: a picture is 800 wide, with the origin at
  * the upper left. svg.c writes them as text, cairo.c draws them. */
 #ifndef PLOT_CANVAS_H
 #define PLOT_CANVAS_H
@@ -11,7 +11,7 @@ struct pen {
     uint32_t color; /* 0xRRGGBB */
     double width;
     double opacity;
-    double dash, gap; /* dash 0: a whole line */
+    double dash, gap; /* dash 0: a solid line */
 };
 
 enum marker { MARKER_CIRCLE, MARKER_SQUARE, MARKER_DIAMOND, MARKER_TRIANGLE, N_MARKERS };
@@ -23,7 +23,7 @@ struct type {
     uint32_t color;
     bool is_bold;
     enum anchor anchor;
-    bool is_upward; /* turned by a quarter: read from below */
+    bool is_upward; /* turned by 90 degrees: reads from bottom to top */
 };
 
 struct box {
@@ -42,22 +42,22 @@ struct canvas {
                  const struct pen *pen); /* filled with the pen's colour */
     void (*text)(struct canvas *canvas, struct point at, const struct type *type,
                  const char *text);                      /* at: the baseline */
-    void (*clip)(struct canvas *canvas, struct box box); /* until unclip; not within another */
+    void (*clip)(struct canvas *canvas, struct box box); /* until unclip; clips do not nest */
     void (*unclip)(struct canvas *canvas);
 };
 
-/* Corners of markers that are polygons: n, 0 for a circle. */
-#define MARKER_MOST_CORNERS 4
-size_t marker_corners(struct point corners[MARKER_MOST_CORNERS], enum marker marker,
-                      struct point at, double radius);
+/* Corners of a marker that is a polygon. Returns their number, 0 for a circle. */
+#define MARKER_MAX_CORNERS 4
+size_t marker_corners(struct point corners[MARKER_MAX_CORNERS], enum marker marker, struct point at,
+                      double radius);
 
-/* How wide a text is in DejaVu Sans, wider than most that may stand in for it: layouts do not
- * depend on the fonts of a machine. */
+/* Width of a text in DejaVu Sans, which is wider than most fonts that may replace it. So layouts do
+ * not depend on the fonts of a machine. */
 double text_width(const char *text, double size, bool is_bold);
-/* As much of a text as is not wider, with "..." where some is missing; of at most 255 bytes. */
+/* The text, truncated with "..." to this width and to at most 255 bytes. */
 #define FITTED_SIZE 256
-const char *text_fitted(char fitted[FITTED_SIZE], const char *text, double size, bool is_bold,
-                        double width);
+const char *text_fit(char fitted[FITTED_SIZE], const char *text, double size, bool is_bold,
+                     double width);
 
 struct phema_picture;
 
@@ -67,7 +67,6 @@ PHEMA_FALLIBLE cairo_write_png(struct phema_strbuf *out, const struct phema_pict
                                struct phema_error *err);
 PHEMA_FALLIBLE cairo_write_pdf(struct phema_strbuf *out, const struct phema_picture *picture,
                                struct phema_error *err);
-void csv_write(struct phema_strbuf *out, const struct phema_picture *picture);
 
 /* draw.c */
 double picture_height(const struct phema_picture *picture);

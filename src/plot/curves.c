@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-/* curves.c - see curves.h. */
+/* curves.c - draws the series of a panel, and their samples in the legend. */
 #include "curves.h"
 
 #include <stdio.h>
 
-/* What is out of the box is clipped; numbers in files stay short. */
-static double place_y(const struct panel *panel, const struct box *box, double y)
+/* Positions far outside the box are clamped, so that numbers in files stay short. */
+static double y_at(const struct panel *panel, const struct box *box, double y)
 {
     double share = axis_share(&panel->y, y);
     return box->y + box->height * (1 - fmin(fmax(share, -20), 20));
 }
 
-static struct point place_of(const struct panel *panel, const struct box *box, double x, double y)
+static struct point point_at(const struct panel *panel, const struct box *box, double x, double y)
 {
-    return (struct point){box->x + box->width * axis_share(&panel->x, x), place_y(panel, box, y)};
+    return (struct point){box->x + box->width * axis_share(&panel->x, x), y_at(panel, box, y)};
 }
 
 /* ---- Lines ---- */
 
-#define FLAT       0.02 /* units that nobody sees */
-#define FLAT_STEPS 16   /* so that what is seen of it stays below FLAT_STEPS / 4 of that */
+#define FLAT       0.02 /* an invisible deviation, in units */
+#define FLAT_STEPS 16   /* in a row; the total deviation stays below FLAT * FLAT_STEPS / 4 */
 
 static double distance(struct point from, struct point at, struct point to)
 {
@@ -31,8 +31,8 @@ static double distance(struct point from, struct point at, struct point to)
     return fabs(dx * (at.y - from.y) - dy * (at.x - from.x)) / length;
 }
 
-/* Points that lie on the line between their neighbours are left out, in place; returns how many
- * there are. */
+/* Removes points that lie on the line between their neighbours, in place. Returns the number of
+ * points left. */
 static size_t straighten(struct point *points, size_t n)
 {
     size_t kept = 0;
@@ -59,7 +59,7 @@ static void draw_line(struct canvas *canvas, const struct panel *panel, const st
         bool is_there =
             i < series->n && isfinite(series->y[i]) && (!panel->y.is_log || series->y[i] > 0);
         if (is_there) {
-            points[n++] = place_of(panel, box, series->x[i], series->y[i]);
+            points[n++] = point_at(panel, box, series->x[i], series->y[i]);
             continue;
         }
         n = straighten(points, n);
@@ -71,7 +71,7 @@ static void draw_line(struct canvas *canvas, const struct panel *panel, const st
 
 /* ---- Stems and points ---- */
 
-/* The least distance on paper between two of a series. */
+/* The smallest horizontal distance between two neighbouring points, in units. */
 static double spacing(const struct panel *panel, const struct series *series, const struct box *box)
 {
     double least = box->width;
@@ -95,12 +95,12 @@ static double column_shift(const struct series *series, double column)
 static void draw_stems(struct canvas *canvas, const struct panel *panel,
                        const struct series *series, const struct box *box)
 {
-    double room = spacing(panel, series, box) / (double)(series->n_columns + 1);
-    double radius = fmin(fmax(room * 0.45, 1.3), series->radius);
-    double shift = column_shift(series, fmin(room, 5));
-    double zero = place_y(panel, box, 0);
+    double column = spacing(panel, series, box) / (double)(series->n_columns + 1);
+    double radius = fmin(fmax(column * 0.45, 1.3), series->radius);
+    double shift = column_shift(series, fmin(column, 5));
+    double zero = y_at(panel, box, 0);
     for (size_t i = 0; i < series->n; i++) {
-        struct point at = place_of(panel, box, series->x[i], series->y[i]);
+        struct point at = point_at(panel, box, series->x[i], series->y[i]);
         at.x += shift;
         const struct point stem[] = {{at.x, zero}, at};
         canvas->line(canvas, stem, ARRAY_LEN(stem), &series->pen);
@@ -113,7 +113,7 @@ static void draw_points(struct canvas *canvas, const struct panel *panel,
 {
     for (size_t i = 0; i < series->n; i++)
         if (isfinite(series->y[i]) && (!panel->y.is_log || series->y[i] > 0))
-            canvas->mark(canvas, series->marker, place_of(panel, box, series->x[i], series->y[i]),
+            canvas->mark(canvas, series->marker, point_at(panel, box, series->x[i], series->y[i]),
                          series->radius, &series->pen);
 }
 
@@ -124,12 +124,12 @@ static void draw_bars(struct canvas *canvas, const struct panel *panel, const st
 {
     double category = box->width / (double)panel->x.n_categories;
     double width = fmin(category * 0.78 / (double)series->n_columns, 60);
-    double zero = place_y(panel, box, 0);
+    double zero = y_at(panel, box, 0);
     for (size_t i = 0; i < series->n; i++) {
         if (!isfinite(series->y[i]))
             continue;
         double middle = box->x + category * (series->x[i] + 0.5) + column_shift(series, width);
-        double top = place_y(panel, box, series->y[i]);
+        double top = y_at(panel, box, series->y[i]);
         if (series->kind == SERIES_ENDS) {
             const struct point ends[] = {{middle - width / 2, top}, {middle + width / 2, top}};
             canvas->line(canvas, ends, ARRAY_LEN(ends), &series->pen);
@@ -169,7 +169,7 @@ void curves_draw_sample(struct canvas *canvas, const struct series *series, stru
     const struct point ends[] = {{at.x, y}, {at.x + LEGEND_SAMPLE, y}};
     struct point middle = {at.x + LEGEND_SAMPLE / 2, y};
     struct pen pen = series->pen;
-    pen.opacity = fmax(pen.opacity, 0.7); /* one line alone is fainter than many */
+    pen.opacity = fmax(pen.opacity, 0.7); /* a single line looks fainter than many */
     switch (series->kind) {
     case SERIES_LINE:
     case SERIES_ENDS:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* draw.c - a picture, from its frame to its legend; curves.c draws what is in the boxes. */
+/* draw.c - draws titles, axes, marks and the legend; curves.c draws the contents of the boxes. */
 #include "curves.h"
 
 static void draw_text(struct canvas *canvas, double x, double y, double size, uint32_t color,
@@ -15,7 +15,7 @@ static void draw_bold(struct canvas *canvas, double x, double y, double size, do
     char fitted[FITTED_SIZE];
     canvas->text(canvas, (struct point){x, y},
                  &(struct type){size, COLOR_TEXT, true, ANCHOR_START, false},
-                 text_fitted(fitted, text, size, true, width));
+                 text_fit(fitted, text, size, true, width));
 }
 
 static void draw_segment(struct canvas *canvas, double x1, double y1, double x2, double y2,
@@ -30,9 +30,10 @@ static void draw_segment(struct canvas *canvas, double x1, double y1, double x2,
 static const struct pen grid = {.color = COLOR_GRID, .width = 1, .opacity = 1};
 static const struct pen frame = {.color = 0x888888, .width = 1, .opacity = 1};
 
-static void draw_y_axis(struct canvas *canvas, const struct panel *panel, const struct place *place)
+static void draw_y_axis(struct canvas *canvas, const struct panel *panel,
+                        const struct panel_layout *where)
 {
-    const struct box *box = &place->box;
+    const struct box *box = &where->box;
     struct ticks ticks = layout_ticks_y(panel);
     for (size_t i = 0; i < ticks.n; i++) {
         double y = box->y + box->height * (1 - axis_share(&panel->y, ticks.values[i]));
@@ -50,27 +51,28 @@ static void draw_y_axis(struct canvas *canvas, const struct panel *panel, const 
 }
 
 static void draw_categories(struct canvas *canvas, const struct panel *panel,
-                            const struct place *place)
+                            const struct panel_layout *where)
 {
     const struct axis *axis = &panel->x;
-    double width = place->box.width / (double)axis->n_categories;
+    double width = where->box.width / (double)axis->n_categories;
     for (size_t i = 0; i < axis->n_categories; i++) {
         char fitted[FITTED_SIZE];
-        double x = place->box.x + width * ((double)i + 0.5);
-        draw_text(canvas, x, place->numbers, SIZE_LABEL, COLOR_TEXT, ANCHOR_MIDDLE,
-                  text_fitted(fitted, axis->categories[i], SIZE_LABEL, false, width - 4));
+        double x = where->box.x + width * ((double)i + 0.5);
+        draw_text(canvas, x, where->numbers, SIZE_LABEL, COLOR_TEXT, ANCHOR_MIDDLE,
+                  text_fit(fitted, axis->categories[i], SIZE_LABEL, false, width - 4));
         if (axis->notes)
-            draw_text(canvas, x, place->notes, SIZE_SMALL, COLOR_FAINT, ANCHOR_MIDDLE,
-                      text_fitted(fitted, axis->notes[i], SIZE_SMALL, false, width - 4));
+            draw_text(canvas, x, where->notes, SIZE_SMALL, COLOR_FAINT, ANCHOR_MIDDLE,
+                      text_fit(fitted, axis->notes[i], SIZE_SMALL, false, width - 4));
     }
 }
 
-static void draw_x_axis(struct canvas *canvas, const struct panel *panel, const struct place *place)
+static void draw_x_axis(struct canvas *canvas, const struct panel *panel,
+                        const struct panel_layout *where)
 {
-    const struct box *box = &place->box;
+    const struct box *box = &where->box;
     double bottom = box->y + box->height;
     if (panel->x.n_categories) {
-        draw_categories(canvas, panel, place);
+        draw_categories(canvas, panel, where);
     } else {
         struct ticks ticks = layout_ticks_x(panel);
         for (size_t i = 0; i < ticks.n; i++) {
@@ -79,11 +81,11 @@ static void draw_x_axis(struct canvas *canvas, const struct panel *panel, const 
             ticks_label(label, &ticks, i, panel->x.has_suffixes);
             draw_segment(canvas, x, bottom, x, bottom + 4, &frame);
             if (panel->x.label)
-                draw_text(canvas, x, place->numbers, SIZE_SMALL, COLOR_TEXT, ANCHOR_MIDDLE, label);
+                draw_text(canvas, x, where->numbers, SIZE_SMALL, COLOR_TEXT, ANCHOR_MIDDLE, label);
         }
     }
     if (panel->x.label && *panel->x.label)
-        draw_text(canvas, box->x + box->width / 2, place->label, SIZE_LABEL, COLOR_TEXT,
+        draw_text(canvas, box->x + box->width / 2, where->label, SIZE_LABEL, COLOR_TEXT,
                   ANCHOR_MIDDLE, panel->x.label);
 }
 
@@ -97,10 +99,10 @@ static void draw_frame(struct canvas *canvas, const struct box *box)
 
 /* ---- Marks ---- */
 
-static void draw_marks(struct canvas *canvas, const struct panel *panel, const struct place *place,
-                       const struct layout *layout)
+static void draw_marks(struct canvas *canvas, const struct panel *panel,
+                       const struct panel_layout *where, const struct layout *layout)
 {
-    const struct box *box = &place->box;
+    const struct box *box = &where->box;
     for (const struct mark *mark = panel->marks; mark; mark = mark->next) {
         double share = axis_share(mark->is_vertical ? &panel->x : &panel->y, mark->at);
         if (!(share >= 0 && share <= 1))
@@ -111,7 +113,7 @@ static void draw_marks(struct canvas *canvas, const struct panel *panel, const s
             if (!mark->label)
                 continue;
             double row = (double)layout_mark_row(panel, mark, layout);
-            draw_text(canvas, layout_mark_x(panel, mark, layout), place->marks - row * 12,
+            draw_text(canvas, layout_mark_x(panel, mark, layout), where->marks - row * 12,
                       SIZE_SMALL, COLOR_FAINT, ANCHOR_MIDDLE, mark->label);
         } else {
             double y = box->y + box->height * (1 - share);
@@ -122,24 +124,24 @@ static void draw_marks(struct canvas *canvas, const struct panel *panel, const s
     }
 }
 
-/* ---- Together ---- */
+/* ---- Panels and the picture ---- */
 
-static void draw_panel(struct canvas *canvas, const struct panel *panel, const struct place *place,
-                       const struct layout *layout)
+static void draw_panel(struct canvas *canvas, const struct panel *panel,
+                       const struct panel_layout *where, const struct layout *layout)
 {
     double width = layout->right - layout->left;
     if (panel->heading)
-        draw_bold(canvas, layout->left, place->heading, SIZE_HEADING, width, panel->heading);
+        draw_bold(canvas, layout->left, where->heading, SIZE_HEADING, width, panel->heading);
     const char *rest = panel->note;
     char line[FITTED_SIZE];
-    for (int i = 0; rest && i < MOST_NOTES && layout_line(line, &rest, width); i++)
-        draw_text(canvas, layout->left, place->note + i * LINE_HEIGHT, SIZE_SMALL, COLOR_FAINT,
+    for (int i = 0; rest && i < MAX_NOTE_LINES && layout_line(line, &rest, width); i++)
+        draw_text(canvas, layout->left, where->note + i * LINE_HEIGHT, SIZE_SMALL, COLOR_FAINT,
                   ANCHOR_START, line);
-    draw_y_axis(canvas, panel, place);
-    draw_x_axis(canvas, panel, place);
-    draw_marks(canvas, panel, place, layout);
-    curves_draw(canvas, panel, &place->box);
-    draw_frame(canvas, &place->box);
+    draw_y_axis(canvas, panel, where);
+    draw_x_axis(canvas, panel, where);
+    draw_marks(canvas, panel, where, layout);
+    curves_draw(canvas, panel, &where->box);
+    draw_frame(canvas, &where->box);
 }
 
 static void draw_legend(struct canvas *canvas, const struct phema_picture *picture)
@@ -162,7 +164,7 @@ void picture_draw(const struct phema_picture *picture, struct canvas *canvas)
               picture->title);
     draw_legend(canvas, picture);
     for (const struct panel *panel = picture->panels; panel; panel = panel->next) {
-        struct place place = layout_next(&layout, panel);
-        draw_panel(canvas, panel, &place, &layout);
+        struct panel_layout where = layout_next(&layout, panel);
+        draw_panel(canvas, panel, &where, &layout);
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* errors.c - how good averages of one series are, by their width. */
+/* errors.c - predicted errors of averages of one series, by width. */
 #include "figure.h"
 
 #define ERRORS_BOX 360
@@ -40,7 +40,7 @@ static void add_curve(struct phema_picture *picture, struct panel *panel,
     curve->legend = is_anywhere ? curves[which].legend : NULL;
 }
 
-/* What was asked for, on the curves. */
+/* The targets, as points on the curves. */
 static void add_marked(struct phema_picture *picture, struct panel *panel,
                        const struct phema_plot_errors *errors)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* figure.c - pictures, panels and series as they grow. */
+/* figure.c - builds pictures from panels, series and marks. */
 #include "figure.h"
 
 #include <stdarg.h>
@@ -49,12 +49,12 @@ void phema_picture_free(struct phema_picture *picture)
 
 char *picture_text(struct phema_picture *picture, const char *format, ...)
 {
-    char text[1024]; /* what is longer does not fit into a picture either */
+    char text[1024]; /* longer texts do not fit into a picture either */
     va_list args;
     va_start(args, format);
     int length = vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    struct phema_strbuf shown = {0}; /* names of files are in it */
+    struct phema_strbuf shown = {0}; /* it may contain names of files */
     if (length >= 0)
         phema_strbuf_puts_escaped(&shown, text);
     bool is_made = length >= 0 && !shown.is_failed;
@@ -114,10 +114,11 @@ void panel_mark(struct phema_picture *picture, struct panel *panel, const struct
     panel->last_mark = copy;
 }
 
-/* What is beyond lies out of the picture: so that no difference overflows. */
+/* Larger values are left out of the range, so that no difference overflows. */
 #define FARTHEST 1e150
 
-/* Of the largest: what is less is nothing, such as the error of a target that is a snapshot. */
+/* The lowest value of a logarithmic axis, relative to the largest. Smaller values count as zero,
+ * such as the error of a target that is a snapshot. */
 #define LOWEST 1e-10
 
 void panel_fit_y(struct panel *panel)
@@ -135,7 +136,7 @@ void panel_fit_y(struct panel *panel)
     for (const struct mark *mark = panel->marks; mark; mark = mark->next)
         if (!mark->is_vertical)
             max = fmax(max, mark->at);
-    if (!(max >= min)) /* nothing at all */
+    if (!(max >= min)) /* no values */
         min = max = panel->y.is_log ? 1 : 0;
     if (panel->y.is_log) {
         min = fmax(min, max * LOWEST);

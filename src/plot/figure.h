@@ -1,4 +1,4 @@
-/* figure.h - what a picture shows, before it is drawn: panels below each other, each with its axes
+/* figure.h - the contents of a picture before it is drawn: a column of panels, each with its axes
  * and series of points. Everything lives in the picture's arena. */
 #ifndef PLOT_FIGURE_H
 #define PLOT_FIGURE_H
@@ -19,21 +19,21 @@ enum series_kind {
 };
 
 struct series {
-    const char *name;   /* in the CSV; NULL: not in it */
-    const char *legend; /* NULL: not in it; of several with one text the first one is shown */
+    const char *name;   /* in the CSV; NULL: not in the CSV */
+    const char *legend; /* NULL: not in the legend; equal texts appear once */
     enum series_kind kind;
     struct pen pen;
     enum marker marker;
     double radius;            /* of markers */
-    size_t column, n_columns; /* of what stands beside each other at one x; 0: it stands alone */
-    bool has_values;          /* written above bars */
+    size_t column, n_columns; /* position among series side by side at one x; n_columns 0: alone */
+    bool has_values;          /* values are written above bars */
     double *x, *y;            /* [n]; a y that is not finite interrupts a line */
     size_t n;
-    struct point *drawn; /* [n] room for what is drawn of a line */
+    struct point *drawn; /* [n] scratch for drawing a line */
     struct series *next;
 };
 
-/* A line across the panel, with words. */
+/* A line across the panel, with a label. */
 struct mark {
     bool is_vertical;
     double at;
@@ -43,11 +43,11 @@ struct mark {
 };
 
 struct axis {
-    const char *label; /* "": numbers alone; NULL: not even those, the panel below has them */
+    const char *label; /* "": numbers only; NULL: neither, the panel below has them */
     double min, max;
     bool is_log, has_suffixes;
     const char **categories; /* [n_categories] at 0, 1, ... instead of numbers */
-    const char **notes;      /* [n_categories] below them, or NULL */
+    const char **notes;      /* [n_categories] below the categories, or NULL */
     size_t n_categories;
 };
 
@@ -63,12 +63,13 @@ struct panel {
 
 struct phema_picture {
     struct phema_arena arena;
-    bool is_failed; /* no memory: looked at once, at the end */
+    bool is_failed; /* no memory: checked once, at the end */
     const char *title;
     struct panel *panels, *last_panel;
 };
 
-/* NULL and is_failed where there is no memory; figure_* take what is NULL and do nothing. */
+/* Without memory these return NULL and set is_failed. A NULL panel is allowed, and nothing is
+ * added. */
 struct phema_picture *picture_new(const char *title);
 PHEMA_FALLIBLE picture_finish(struct phema_picture **out, struct phema_picture *picture,
                               enum phema_status status, struct phema_error *err);
@@ -79,11 +80,11 @@ struct series *panel_series(struct phema_picture *picture, struct panel *panel,
                             enum series_kind kind, const char *name, size_t n);
 void panel_mark(struct phema_picture *picture, struct panel *panel, const struct mark *mark);
 
-/* Takes in what the series of a panel have along y, and 0 where it is not logarithmic; then moves
- * the ends to round numbers. */
+/* Sets the range of the y axis: all values of the panel's series, with 0 on a linear axis, widened
+ * to round numbers. */
 void panel_fit_y(struct panel *panel);
 
-/* ---- palette.c: Okabe and Ito's colours, which all kinds of eyes tell apart ---- */
+/* ---- style.c: Okabe and Ito's colours, which remain distinct in colour blindness ---- */
 
 #define COLOR_BLACK  0x000000u
 #define COLOR_TEXT   0x222222u
@@ -96,21 +97,22 @@ void panel_fit_y(struct panel *panel);
 #define COLOR_SKY    0x56B4E9u
 #define COLOR_ORANGE 0xE69F00u
 
-/* Of the i-th of n kinds: up to five hues, else from dark blue to yellow (cividis). Never the red
- * of results. */
+/* The colour of the i-th of n kinds: up to five hues, else from dark blue to yellow (cividis).
+ * Never the red of results. */
 uint32_t palette_color(size_t i, size_t n);
 
-/* ---- kinds.c: the different texts of a series' kinds ---- */
+/* ---- style.c: the kinds of snapshot in a series, and units ---- */
 
 struct kinds {
     const char **names; /* [n] in the order of their first snapshot */
     size_t n;
-    size_t *of; /* [series->n] */
+    size_t *of; /* [series->n] index of each snapshot's kind */
 };
+/* false: no memory */
 bool kinds_find(struct kinds *out, struct phema_arena *arena,
                 const struct phema_plot_series *series);
 
-/* "step" of "steps": as in "weight per step" */
+/* "step" for "steps", as in "weight per step" */
 const char *unit_of_one(struct phema_picture *picture, const char *unit);
 /* "training time [steps]" */
 const char *unit_label(struct phema_picture *picture, const char *unit);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* layout.c - see layout.h. Widths of texts are estimates that suit all fonts (canvas.h), so that a
- * picture is laid out alike in every format and on every machine. */
+/* layout.c - positions of everything in a picture. Widths of texts are estimates for all fonts
+ * (canvas.h), so a picture has the same layout in every format and on every machine. */
 #include "layout.h"
 
 #include <string.h>
 
-#define ROW 12.0 /* of words at marks */
+#define ROW 12.0 /* height of a row of labels at marks */
 
 double axis_share(const struct axis *axis, double value)
 {
@@ -45,7 +45,7 @@ struct layout layout_begin(const struct phema_picture *picture)
     for (const struct panel *panel = picture->panels; panel; panel = panel->next)
         widest = fmax(widest, widest_number(panel));
     struct legend legend = legend_begin(picture);
-    double below = legend.y - LINE_HEIGHT; /* of the title, where there is no legend */
+    double below = legend.y - LINE_HEIGHT; /* below the title, if there is no legend */
     const struct series *series;
     struct point at;
     while (legend_next(&legend, &series, &at))
@@ -66,37 +66,37 @@ static size_t mark_rows(const struct panel *panel, const struct layout *layout)
     return rows;
 }
 
-struct place layout_next(struct layout *layout, const struct panel *panel)
+struct panel_layout layout_next(struct layout *layout, const struct panel *panel)
 {
-    struct place place = {0};
+    struct panel_layout where = {0};
     double width = layout->right - layout->left;
     double y = layout->below + (panel->heading ? 14 : 8);
     if (panel->heading) {
         y += LINE_HEIGHT;
-        place.heading = y;
+        where.heading = y;
     }
     const char *rest = panel->note;
     char line[FITTED_SIZE];
-    place.note = y + LINE_HEIGHT;
-    for (int i = 0; rest && i < MOST_NOTES && layout_line(line, &rest, width); i++)
+    where.note = y + LINE_HEIGHT;
+    for (int i = 0; rest && i < MAX_NOTE_LINES && layout_line(line, &rest, width); i++)
         y += LINE_HEIGHT;
     y += ROW * (double)mark_rows(panel, layout);
-    place.marks = y + 4;
+    where.marks = y + 4;
     y += 8;
-    place.box = (struct box){layout->left, y, width, panel->height};
+    where.box = (struct box){layout->left, y, width, panel->height};
     y += panel->height;
     if (panel->x.label) {
         y += LINE_HEIGHT;
-        place.numbers = y;
+        where.numbers = y;
         if (panel->x.notes) {
             y += LINE_HEIGHT - 2;
-            place.notes = y;
+            where.notes = y;
         }
         y += *panel->x.label ? LINE_HEIGHT + 3 : 0;
-        place.label = y;
+        where.label = y;
     }
     layout->below = y + 4;
-    return place;
+    return where;
 }
 
 double picture_height(const struct phema_picture *picture)
@@ -113,7 +113,7 @@ bool layout_line(char line[FITTED_SIZE], const char **rest, double width)
     size_t used = 0;
     if (!*text)
         return false;
-    for (size_t i = 1; i < FITTED_SIZE; i++) { /* up to the last space before it gets too wide */
+    for (size_t i = 1; i < FITTED_SIZE; i++) { /* up to the last space that fits the width */
         bool is_end = !text[i - 1];
         if (!is_end && text[i] != ' ' && text[i])
             continue;
@@ -125,8 +125,8 @@ bool layout_line(char line[FITTED_SIZE], const char **rest, double width)
         if (!text[i])
             break;
     }
-    if (used == 0) { /* one word that does not fit */
-        (void)text_fitted(line, text, SIZE_SMALL, false, width);
+    if (used == 0) { /* a single word that is too wide */
+        (void)text_fit(line, text, SIZE_SMALL, false, width);
         *rest = text + strlen(text);
         return true;
     }
@@ -196,11 +196,11 @@ double layout_mark_x(const struct panel *panel, const struct mark *mark,
     return fmin(fmax(x, layout->left + half), PICTURE_WIDTH - 4 - half);
 }
 
-/* The lowest row in which none of the marks before is in the way. */
+/* The lowest row in which the label overlaps none of the earlier labels. */
 size_t layout_mark_row(const struct panel *panel, const struct mark *mark,
                        const struct layout *layout)
 {
-    double edges[MARK_ROWS]; /* where the row's last word ends */
+    double edges[MARK_ROWS]; /* right end of the row's last label */
     for (size_t row = 0; row < MARK_ROWS; row++)
         edges[row] = -HUGE_VAL;
     for (const struct mark *other = panel->marks;; other = other->next) {

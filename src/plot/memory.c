@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* memory.c - what a run held, stage by stage: from the lines of --profile-memory. */
+/* memory.c - memory of a run by stage, from the lines that --profile-memory writes. */
 #include <string.h>
 
 #include "figure.h"
@@ -7,7 +7,7 @@
 
 #define MEMORY_BOX 320
 
-/* Kinds of memory as the lines name them; those that no stage has are not drawn. */
+/* Kinds of memory, by their keys in the lines; a kind that no stage has is not drawn. */
 static const struct {
     const char *key, *legend;
     uint32_t color;
@@ -108,7 +108,7 @@ static bool is_level_known(const struct reading *reading, size_t level)
     return false;
 }
 
-/* The unit in which the largest number is some tens or hundreds. */
+/* The unit in which the largest number is below 4096. */
 static double choose_unit(const char **name, const struct reading *reading, uint64_t cap_bytes)
 {
     static const char *const names[] = {"memory [KiB]", "memory [MiB]", "memory [GiB]",
@@ -125,7 +125,7 @@ static double choose_unit(const char **name, const struct reading *reading, uint
     return unit;
 }
 
-/* Bars stand beside each other in each stage. */
+/* Side-by-side bars of a stage. */
 struct columns {
     size_t next, n;
 };

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* picture.c - pictures as files. */
+/* picture.c - writes pictures as SVG, PNG, PDF or CSV. */
+#include <string.h>
+
 #include "figure.h"
 
 static const struct {
-    const char *end;
+    const char *extension;
     enum phema_picture_format format;
 } known[] = {{".svg", PHEMA_PICTURE_SVG},
              {".png", PHEMA_PICTURE_PNG},
@@ -14,7 +16,7 @@ PHEMA_FALLIBLE phema_picture_format(enum phema_picture_format *out, const char *
                                     struct phema_error *err)
 {
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
-        if (phema_ends_with(path, known[i].end)) {
+        if (phema_ends_with(path, known[i].extension)) {
             *out = known[i].format;
             return PHEMA_OK;
         }
@@ -23,6 +25,57 @@ PHEMA_FALLIBLE phema_picture_format(enum phema_picture_format *out, const char *
                       ".pdf or .csv",
                       path);
 }
+
+/* ---- CSV ---- */
+
+static void append_csv_field(struct phema_strbuf *out, const char *text)
+{
+    if (!strpbrk(text, ",\"\r\n")) {
+        phema_strbuf_puts(out, text);
+        return;
+    }
+    phema_strbuf_puts(out, "\"");
+    for (; *text; text++)
+        phema_strbuf_append(out, *text == '"' ? "\"\"" : text, *text == '"' ? 2 : 1);
+    phema_strbuf_puts(out, "\"");
+}
+
+/* NaN and infinities become empty fields. */
+static void append_csv_number(struct phema_strbuf *out, double value)
+{
+    struct phema_name_buffer shown;
+    if (isfinite(value))
+        phema_strbuf_puts(out, phema_number_format(&shown, value));
+}
+
+static void append_csv_series(struct phema_strbuf *out, const struct panel *panel,
+                              const struct series *series)
+{
+    for (size_t i = 0; i < series->n; i++) {
+        append_csv_field(out, panel->name);
+        phema_strbuf_puts(out, ",");
+        append_csv_field(out, series->name);
+        phema_strbuf_puts(out, ",");
+        if (panel->x.n_categories)
+            append_csv_field(out, panel->x.categories[(size_t)series->x[i]]);
+        else
+            append_csv_number(out, series->x[i]);
+        phema_strbuf_puts(out, ",");
+        append_csv_number(out, series->y[i]);
+        phema_strbuf_puts(out, "\n");
+    }
+}
+
+static void write_csv(struct phema_strbuf *out, const struct phema_picture *picture)
+{
+    phema_strbuf_puts(out, "panel,series,x,y\n");
+    for (const struct panel *panel = picture->panels; panel; panel = panel->next)
+        for (const struct series *series = panel->series; series; series = series->next)
+            if (series->name)
+                append_csv_series(out, panel, series);
+}
+
+/* ---- All formats ---- */
 
 PHEMA_FALLIBLE phema_picture_write(struct phema_strbuf *out, const struct phema_picture *picture,
                                    enum phema_picture_format format, struct phema_error *err)
@@ -38,7 +91,7 @@ PHEMA_FALLIBLE phema_picture_write(struct phema_strbuf *out, const struct phema_
         status = cairo_write_pdf(out, picture, err);
         break;
     case PHEMA_PICTURE_CSV:
-        csv_write(out, picture);
+        write_csv(out, picture);
         break;
     }
     return status ? status : phema_strbuf_check(out, err);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* profiles.c - densities over the training: of snapshots, of what is wanted, of what the weights
- * make of the snapshots; and ten times what is missing. A point of a curve is the mean density over
- * one of CELLS equal stretches, which every profile has. */
+/* profiles.c - densities over the training: of the snapshots, of the target and of the weighted sum
+ * of the snapshots; and ten times the residual. A point of a curve is the mean density over one of
+ * CELLS equal intervals, which is finite for every profile. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "figure.h"
 
-#define CELLS        720 /* about one a unit of the picture */
-#define MOST_INPUTS  96  /* curves of snapshots; of more, every so many of each kind */
+#define CELLS        720 /* about one per unit of the picture */
+#define MAX_INPUTS   96  /* curves of snapshots; of more snapshots, every n-th of each kind */
 #define TENFOLD      10
 #define DENSITY_BOX  260
 #define RESIDUAL_BOX 96
@@ -18,7 +18,7 @@ struct work {
     struct phema_picture *picture;
     struct kinds kinds;
     double end;         /* the last time that is drawn */
-    double factor;      /* densities are weights per so many steps */
+    double factor;      /* densities are weights per this many steps */
     double *edges;      /* [CELLS + 1] */
     double *cumulative; /* [CELLS + 1] scratch */
     double *densities;  /* [series->n x CELLS] */
@@ -67,7 +67,7 @@ static struct series *add_curve(struct work *work, struct panel *panel, const ch
     return series;
 }
 
-/* Up to its end, and not beyond: a curve that falls to 0 there would cross all others. */
+/* A curve that ends at the profile's end: one that fell to 0 there would cross all others. */
 static struct series *add_input(struct work *work, struct panel *panel, size_t k)
 {
     const struct phema_profile *profile = &work->series->snapshots[k];
@@ -79,7 +79,7 @@ static struct series *add_input(struct work *work, struct panel *panel, size_t k
         curve->n--;
     if (!curve || profile->shape == PHEMA_SHAPE_RAW)
         return curve;
-    size_t last = curve->n - 1; /* of this stretch it may fill a part only */
+    size_t last = curve->n - 1; /* the profile may end within this interval */
     double part = profile->t - work->edges[last];
     double whole = work->edges[last + 1] - work->edges[last];
     if (part < whole) {
@@ -89,11 +89,11 @@ static struct series *add_input(struct work *work, struct panel *panel, size_t k
     return curve;
 }
 
-/* Of every kind the newest snapshot, and every so many before it. */
+/* The newest snapshot of a kind, and every n-th one before it. */
 static void add_inputs(struct work *work, struct panel *panel, size_t kind)
 {
     const struct phema_plot_series *series = work->series;
-    size_t every = (series->n + MOST_INPUTS - 1) / MOST_INPUTS;
+    size_t every = (series->n + MAX_INPUTS - 1) / MAX_INPUTS;
     size_t seen = 0;
     for (size_t k = series->n; k-- > 0;) {
         if (work->kinds.of[k] != kind || seen++ % every != 0 || series->snapshots[k].t > work->end)
@@ -123,8 +123,8 @@ static struct range range_of(const double *densities)
     return range;
 }
 
-/* All of the target, and of what is made as much again on either side: where averages begin they
- * may be many times as high, as snapshots of early times are. */
+/* The range shows all of the target, and of the weighted sum as much again on either side. Early
+ * snapshots may make that sum many times as high at the start. */
 static void fit_panel(struct panel *panel, const double *wanted, const double *made, double factor)
 {
     struct range target = range_of(wanted);
@@ -143,8 +143,8 @@ static void fit_panel(struct panel *panel, const double *wanted, const double *m
     panel->series = all;
 }
 
-/* The same units of weight to a unit of the picture as above, where ten times the difference has
- * room for that; else as much as it takes for what is in the picture above. */
+/* The same scale as the panel above, where ten times the residual fits. Otherwise the range is
+ * extended for the part that the panel above shows. */
 static void fit_residual(struct panel *panel, const struct panel *above, const double *made)
 {
     double half = (above->y.max - above->y.min) / above->height * panel->height / 2;
@@ -156,7 +156,7 @@ static void fit_residual(struct panel *panel, const struct panel *above, const d
     panel->y.min = -half;
 }
 
-/* [CELLS] each: what is wanted, and what the weights make. */
+/* [CELLS] each: of the target, and of the weighted sum of snapshots. */
 struct densities {
     double *wanted, *made;
 };
@@ -178,7 +178,7 @@ static bool find_densities(struct densities *out, struct work *work,
     return true;
 }
 
-/* Weights per 1, 1000, 1000000, ... units of time: so that numbers begin before the point. */
+/* Weights per 1, 1000, 1000000, ... units of time, so that numbers are not much below 1. */
 static const char *choose_factor(struct work *work, const struct densities *densities)
 {
     double most = 0;
@@ -195,7 +195,7 @@ static const char *choose_factor(struct work *work, const struct densities *dens
                         work->series->unit);
 }
 
-/* Solid below dashed: where they agree both are seen. */
+/* The solid curve lies below the dashed one, so both are visible where they agree. */
 static bool add_result(struct work *work, struct panel *panel, struct panel *below,
                        const struct densities *densities)
 {
@@ -239,7 +239,7 @@ static enum phema_status add_target(struct work *work, const struct phema_plot_t
     return add_result(work, panel, below, &densities) ? PHEMA_OK : phema_fail_memory(err);
 }
 
-/* The last snapshot that is used, or the end of a target that lies behind it. */
+/* The last snapshot with a weight, or the end of a target if that is later. */
 static double last_time(const struct phema_plot_series *series,
                         const struct phema_plot_target *targets, size_t m)
 {

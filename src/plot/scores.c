@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* scores.c - see scores.h. */
+/* scores.c - reads a CSV of scores by width. */
 #include "scores.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "phema/array.h"
 #include "phema/plot.h"
 #include "phema/strbuf.h"
 
-#define LARGEST_SCORE 1e100 /* differences of what is drawn must be numbers */
-#define FIELD_SIZE    64    /* of a number with room to spare; longer ones are none */
+#define LARGEST_SCORE 1e100 /* differences of scores must be finite */
+#define FIELD_SIZE    64    /* longer fields are not numbers */
 
 struct reading {
     struct scores *scores;
@@ -23,7 +24,7 @@ static bool is_blank(uint8_t byte)
     return byte == ' ' || byte == '\t' || byte == '\r';
 }
 
-/* The field at the front of a line; quotes around it are taken off, blanks as well. */
+/* Removes the first field from a line; without the quotes and blanks around it. */
 static struct phema_span cut_field(struct phema_span *line)
 {
     struct phema_span field = {line->data, 0};
@@ -58,7 +59,7 @@ static struct phema_span field_at(struct phema_span line, size_t column)
     return field;
 }
 
-/* strtod takes hexadecimal and blanks as well: what is none of a decimal is none. */
+/* Decimal numbers only: strtod also accepts hexadecimal numbers and leading blanks. */
 static bool read_number(double *out, struct phema_span field)
 {
     char text[FIELD_SIZE];
@@ -110,14 +111,8 @@ static enum phema_status add(struct reading *reading, struct score score, struct
     struct scores *scores = reading->scores;
     if (scores->n == PHEMA_PLOT_MAX_SCORES)
         return phema_fail(err, PHEMA_ERR_FILE, "has more than %d scores", PHEMA_PLOT_MAX_SCORES);
-    if (scores->n == reading->capacity) {
-        size_t capacity = reading->capacity ? 2 * reading->capacity : 64;
-        struct score *items = realloc(scores->items, capacity * sizeof(*items));
-        if (!items)
-            return phema_fail_memory(err);
-        scores->items = items;
-        reading->capacity = capacity;
-    }
+    if (!phema_array_grow(&scores->items, &reading->capacity, scores->n, sizeof(*scores->items)))
+        return phema_fail_memory(err);
     scores->items[scores->n++] = score;
     return PHEMA_OK;
 }
@@ -148,7 +143,7 @@ static enum phema_status read_line(struct reading *reading, struct phema_span li
     return PHEMA_OK;
 }
 
-/* By score as well, so that nothing depends on how qsort orders what is equal. */
+/* Compares scores as well, so that the result does not depend on how qsort orders equal items. */
 static int by_width(const void *a, const void *b)
 {
     const struct score *first = a, *second = b;

@@ -15,9 +15,10 @@ struct scores {
     size_t n_left_out; /* lines without a finite score */
 };
 
-/* Columns sigma_rel and score by the names in the first line, others are skipped; or, when that has
- * numbers, the first two. Empty lines and those that begin with # are skipped.
- * PHEMA_ERR_FILE  names the line */
+/* The first line names the columns: sigma_rel and score are read, others are skipped. If it has
+ * numbers instead, the first two columns are read. Empty lines and lines that begin with # are
+ * skipped.
+ * PHEMA_ERR_FILE  the CSV is invalid; names the line */
 PHEMA_FALLIBLE scores_read(struct scores *out, struct phema_span csv, struct phema_error *err);
 void scores_clear(struct scores *scores);
 

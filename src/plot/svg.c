@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* svg.c - pictures as SVG 1.1, written as text: cairo would turn letters into shapes, so that
- * nobody could search or edit them, and its bytes change with fonts and versions. No ids, scripts
- * or references: it can stand inside an HTML file as it is. */
+/* svg.c - pictures as SVG 1.1, written as text. cairo would turn letters into shapes, which cannot
+ * be searched or edited, and its bytes change with fonts and versions. The SVG has no ids, scripts
+ * or references, so it can be embedded in an HTML file. */
 #include "canvas.h"
 #include "figure.h"
 
@@ -10,8 +10,8 @@ struct svg {
     struct phema_strbuf *out;
 };
 
-/* Up to two digits behind the point, none that are 0. */
-static void put_number(struct phema_strbuf *out, double value)
+/* Up to two decimals, without trailing zeros. */
+static void append_number(struct phema_strbuf *out, double value)
 {
     double hundredths = floor(value * 100 + 0.5);
     long long whole = (long long)fmax(-1e9, fmin(1e9, hundredths));
@@ -22,15 +22,15 @@ static void put_number(struct phema_strbuf *out, double value)
                             size % 10 ? size % 100 : size % 100 / 10);
 }
 
-static void put_attribute(struct phema_strbuf *out, const char *name, double value)
+static void append_attribute(struct phema_strbuf *out, const char *name, double value)
 {
     phema_strbuf_printf(out, " %s=\"", name);
-    put_number(out, value);
+    append_number(out, value);
     phema_strbuf_puts(out, "\"");
 }
 
-/* Control characters are no XML, whatever stands for them. */
-static void put_escaped(struct phema_strbuf *out, const char *text)
+/* XML forbids control characters, even as references. */
+static void append_escaped(struct phema_strbuf *out, const char *text)
 {
     for (; *text; text++) {
         if (*text == '<')
@@ -48,15 +48,15 @@ static void put_escaped(struct phema_strbuf *out, const char *text)
     }
 }
 
-static void put_points(struct phema_strbuf *out, const struct point *points, size_t n)
+static void append_points(struct phema_strbuf *out, const struct point *points, size_t n)
 {
     phema_strbuf_puts(out, " points=\"");
     for (size_t i = 0; i < n; i++) {
         if (i)
             phema_strbuf_puts(out, " ");
-        put_number(out, points[i].x);
+        append_number(out, points[i].x);
         phema_strbuf_puts(out, ",");
-        put_number(out, points[i].y);
+        append_number(out, points[i].y);
     }
     phema_strbuf_puts(out, "\"");
 }
@@ -66,37 +66,37 @@ static void svg_line(struct canvas *canvas, const struct point *points, size_t n
 {
     struct phema_strbuf *out = ((struct svg *)canvas)->out;
     phema_strbuf_puts(out, "<polyline");
-    put_points(out, points, n);
+    append_points(out, points, n);
     phema_strbuf_printf(out, " fill=\"none\" stroke=\"#%06X\"", (unsigned)pen->color);
-    put_attribute(out, "stroke-width", pen->width);
+    append_attribute(out, "stroke-width", pen->width);
     if (pen->opacity < 1)
-        put_attribute(out, "stroke-opacity", pen->opacity);
+        append_attribute(out, "stroke-opacity", pen->opacity);
     if (pen->dash > 0) {
         phema_strbuf_puts(out, " stroke-dasharray=\"");
-        put_number(out, pen->dash);
+        append_number(out, pen->dash);
         phema_strbuf_puts(out, " ");
-        put_number(out, pen->gap);
+        append_number(out, pen->gap);
         phema_strbuf_puts(out, "\"");
     }
     phema_strbuf_puts(out, "/>\n");
 }
 
-static void put_box(struct phema_strbuf *out, struct box box)
+static void append_box(struct phema_strbuf *out, struct box box)
 {
-    put_attribute(out, "x", box.x);
-    put_attribute(out, "y", box.y);
-    put_attribute(out, "width", box.width);
-    put_attribute(out, "height", box.height);
+    append_attribute(out, "x", box.x);
+    append_attribute(out, "y", box.y);
+    append_attribute(out, "width", box.width);
+    append_attribute(out, "height", box.height);
 }
 
 static void svg_fill(struct canvas *canvas, struct box box, uint32_t color, double opacity)
 {
     struct phema_strbuf *out = ((struct svg *)canvas)->out;
     phema_strbuf_puts(out, "<rect");
-    put_box(out, box);
+    append_box(out, box);
     phema_strbuf_printf(out, " fill=\"#%06X\"", (unsigned)color);
     if (opacity < 1)
-        put_attribute(out, "fill-opacity", opacity);
+        append_attribute(out, "fill-opacity", opacity);
     phema_strbuf_puts(out, "/>\n");
 }
 
@@ -104,20 +104,20 @@ static void svg_mark(struct canvas *canvas, enum marker marker, struct point at,
                      const struct pen *pen)
 {
     struct phema_strbuf *out = ((struct svg *)canvas)->out;
-    struct point corners[MARKER_MOST_CORNERS];
+    struct point corners[MARKER_MAX_CORNERS];
     size_t n = marker_corners(corners, marker, at, radius);
     if (n) {
         phema_strbuf_puts(out, "<polygon");
-        put_points(out, corners, n);
+        append_points(out, corners, n);
     } else {
         phema_strbuf_puts(out, "<circle");
-        put_attribute(out, "cx", at.x);
-        put_attribute(out, "cy", at.y);
-        put_attribute(out, "r", radius);
+        append_attribute(out, "cx", at.x);
+        append_attribute(out, "cy", at.y);
+        append_attribute(out, "r", radius);
     }
     phema_strbuf_printf(out, " fill=\"#%06X\"", (unsigned)pen->color);
     if (pen->opacity < 1)
-        put_attribute(out, "fill-opacity", pen->opacity);
+        append_attribute(out, "fill-opacity", pen->opacity);
     phema_strbuf_puts(out, "/>\n");
 }
 
@@ -128,9 +128,9 @@ static void svg_text(struct canvas *canvas, struct point at, const struct type *
         [ANCHOR_MIDDLE] = "middle", [ANCHOR_END] = "end", [ANCHOR_START] = "start"};
     struct phema_strbuf *out = ((struct svg *)canvas)->out;
     phema_strbuf_puts(out, "<text");
-    put_attribute(out, "x", at.x);
-    put_attribute(out, "y", at.y);
-    put_attribute(out, "font-size", type->size);
+    append_attribute(out, "x", at.x);
+    append_attribute(out, "y", at.y);
+    append_attribute(out, "font-size", type->size);
     phema_strbuf_printf(out, " fill=\"#%06X\"", (unsigned)type->color);
     if (type->anchor != ANCHOR_START)
         phema_strbuf_printf(out, " text-anchor=\"%s\"", anchors[type->anchor]);
@@ -138,30 +138,30 @@ static void svg_text(struct canvas *canvas, struct point at, const struct type *
         phema_strbuf_puts(out, " font-weight=\"bold\"");
     if (type->is_upward) {
         phema_strbuf_puts(out, " transform=\"rotate(-90 ");
-        put_number(out, at.x);
+        append_number(out, at.x);
         phema_strbuf_puts(out, " ");
-        put_number(out, at.y);
+        append_number(out, at.y);
         phema_strbuf_puts(out, ")\"");
     }
     phema_strbuf_puts(out, ">");
-    put_escaped(out, text);
+    append_escaped(out, text);
     phema_strbuf_puts(out, "</text>\n");
 }
 
-/* A picture in the picture shows nothing beyond its frame; a clip path would need an id. */
+/* A nested svg element clips its contents; a clip path would need an id. */
 static void svg_clip(struct canvas *canvas, struct box box)
 {
     struct phema_strbuf *out = ((struct svg *)canvas)->out;
     phema_strbuf_puts(out, "<svg");
-    put_box(out, box);
+    append_box(out, box);
     phema_strbuf_puts(out, " viewBox=\"");
-    put_number(out, box.x);
+    append_number(out, box.x);
     phema_strbuf_puts(out, " ");
-    put_number(out, box.y);
+    append_number(out, box.y);
     phema_strbuf_puts(out, " ");
-    put_number(out, box.width);
+    append_number(out, box.width);
     phema_strbuf_puts(out, " ");
-    put_number(out, box.height);
+    append_number(out, box.height);
     phema_strbuf_puts(out, "\">\n");
 }
 
@@ -183,7 +183,7 @@ PHEMA_FALLIBLE svg_write(struct phema_strbuf *out, const struct phema_picture *p
                         "viewBox=\"0 0 800 %d\" role=\"img\" font-family=\"'DejaVu Sans', Verdana, "
                         "Helvetica, Arial, sans-serif\">\n<title>",
                         height, height);
-    put_escaped(out, picture->title);
+    append_escaped(out, picture->title);
     phema_strbuf_puts(out, "</title>\n");
     picture_draw(picture, &svg.canvas);
     phema_strbuf_puts(out, "</svg>\n");

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* sweep.c - scores of averages by their width, and the best of them. */
+/* sweep.c - scores of averages by width, with the best one marked. */
 #include "figure.h"
 #include "scores.h"
 
 #define SWEEP_BOX 320
 
-/* The first of the best. */
+/* The first one of equal best scores. */
 static size_t find_best(const struct scores *scores, bool maximizes)
 {
     size_t best = 0;
@@ -18,7 +18,7 @@ static size_t find_best(const struct scores *scores, bool maximizes)
     return best;
 }
 
-/* A tenth of their spread around the scores; never 0 for its own sake. */
+/* Adds a tenth of the spread around the scores; the range need not include 0. */
 static void fit(struct panel *panel, const struct scores *scores)
 {
     double min = HUGE_VAL, max = -HUGE_VAL;
@@ -27,10 +27,10 @@ static void fit(struct panel *panel, const struct scores *scores)
         max = fmax(max, scores->items[i].score);
     }
     double size = fmax(fabs(min), fabs(max));
-    double room = max > min ? (max - min) / 10 : size > 1e-280 ? size / 10 : 1;
-    room = fmax(room, size * 1e-9); /* where doubles still tell one from the next */
-    panel->y.min = min - room;
-    panel->y.max = max + room;
+    double border = max > min ? (max - min) / 10 : size > 1e-280 ? size / 10 : 1;
+    border = fmax(border, size * 1e-9); /* ticks must stay distinct as doubles */
+    panel->y.min = min - border;
+    panel->y.max = max + border;
     double first = scores->items[0].sigma_rel;
     double last = scores->items[scores->n - 1].sigma_rel;
     double margin = fmax(last > first ? (last - first) / 20 : last / 10, 1e-280);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* ticks.c - see ticks.h. */
+/* ticks.c - round numbers along an axis, and their labels. */
 #include "ticks.h"
 
 #include <stdio.h>
 
-/* Powers of ten by multiplication and division, which are exact up to 10^22: pow may differ in its
- * last bit from one libm to the next, and pictures must not. */
+/* Powers of ten by multiplication and division, which are exact up to 10^22. Results of pow differ
+ * in the last bit between libms, and pictures must not differ. */
 static double power_of_ten(int exponent)
 {
     double power = 1;
@@ -14,7 +14,7 @@ static double power_of_ten(int exponent)
     return exponent < 0 ? 1 / power : power;
 }
 
-/* Powers of ten beyond are no doubles, or have lost digits. */
+/* Powers of ten beyond these are not representable, or have lost digits. */
 #define LEAST 1e-300
 #define MOST  1e300
 
@@ -29,7 +29,8 @@ static int decade_below(double value)
     return exponent;
 }
 
-/* A step as an integer over or under a power of ten, so that multiples are the nearest doubles. */
+/* A step as an integer times or divided by a power of ten, so that multiples are the nearest
+ * doubles. */
 struct step {
     int mantissa, exponent;
 };
@@ -41,7 +42,7 @@ static double multiple(struct step step, double count)
     return step.exponent < 0 ? whole / power : whole * power;
 }
 
-/* Rounding in what lies at an end must not lose the tick there. */
+/* The tolerance keeps a tick at an end in spite of rounding. */
 static double first_count(double min, struct step step)
 {
     return ceil(min / multiple(step, 1) - 1e-9);
@@ -70,14 +71,14 @@ struct ticks ticks_linear(double min, double max, size_t most)
     struct ticks ticks = {.step = multiple(step, 1)};
     double first = first_count(min, step);
     double last = last_count(max, step);
-    while (first + (double)ticks.n <= last && ticks.n < TICKS_MOST) {
+    while (first + (double)ticks.n <= last && ticks.n < TICKS_MAX) {
         double count = first + (double)ticks.n;
         ticks.values[ticks.n++] = count == 0 ? 0 : multiple(step, count); /* no -0 */
     }
     return ticks;
 }
 
-/* A wider range may take a wider step, and that be widened once more: two or three times. */
+/* A wider range may need a wider step, which widens the range again: two or three times. */
 void ticks_widen(double *min, double *max, size_t most)
 {
     struct step step = find_step(*min, *max, most);
@@ -93,7 +94,7 @@ void ticks_widen(double *min, double *max, size_t most)
 
 static void add(struct ticks *ticks, double value, double min, double max)
 {
-    if (value >= min * (1 - 1e-9) && value <= max * (1 + 1e-9) && ticks->n < TICKS_MOST)
+    if (value >= min * (1 - 1e-9) && value <= max * (1 + 1e-9) && ticks->n < TICKS_MAX)
         ticks->values[ticks->n++] = value;
 }
 

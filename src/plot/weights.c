@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* weights.c - a stem for every weight, at the time of its snapshot. */
+/* weights.c - a stem for each weight, at the time of its snapshot. */
 #include "figure.h"
 
 #define WEIGHTS_BOX 230
@@ -29,7 +29,7 @@ static struct series *add_kind(struct phema_picture *picture, struct panel *pane
     return stems;
 }
 
-/* From 0, unless all times are late: then with some room around them. */
+/* From 0, unless all times are late; then with a margin around them. */
 static void fit_x(struct axis *axis, const struct phema_plot_series *series)
 {
     double first = HUGE_VAL, last = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* command.c - a command is run, and what it prints is kept. It has a process group of its own, so
- * that all of it can be ended; the signals of a terminal then reach it through this program alone.
- * A watcher in that group ends it when this program is killed. */
+/* command.c - runs the scoring command and keeps its output. The command has a process group of its
+ * own, so that all its processes can be ended. Signals of the terminal then reach it only through
+ * this program. A watcher in that group ends it when this program is killed. */
 #include "phema/clock.h"
 #include "phema/search.h"
 
@@ -22,16 +22,16 @@
 
 extern char **environ;
 
-/* Between two looks at a command that prints nothing, and at one that has closed what it prints
- * into, which will be over soon. */
-#define LOOK_EVERY_MS 100
-#define END_EVERY_MS  10
+/* Time between two checks of a command, and of a command that has closed its output and will end
+ * soon. */
+#define POLL_MS     100
+#define END_POLL_MS 10
 
-/* What has been asked to end is killed when it has not within this time. */
+/* Time between SIGTERM and SIGKILL. */
 #define GRACE_S 5.0
 
-/* Of the line that a message quotes. */
-#define MOST_SAID ((size_t)300)
+/* Longest line that a message quotes. */
+#define MAX_QUOTED ((size_t)300)
 
 struct running {
     const struct phema_command_options *options;
@@ -39,10 +39,10 @@ struct running {
     pid_t pid;
     struct phema_cleanup_entry *group;
     pid_t watcher; /* 0: none */
-    int watched;   /* what the watcher reads from ends with this program; -1: none */
-    int pipes[2];  /* standard output, standard error; -1: at its end */
+    int watched;   /* our end of the watcher's pipe, which closes with this program; -1: none */
+    int pipes[2];  /* standard output, standard error; -1: closed */
     double start_s;
-    double asked_s; /* when it was asked to end; 0: never */
+    double asked_s; /* time of SIGTERM; 0: not sent */
     bool is_killed;
 };
 
@@ -62,13 +62,14 @@ static enum phema_status fail_errno(struct phema_error *err, const char *what, i
 
 /* ---- Starting ---- */
 
-/* Signals as a program finds them that a shell has started. */
+/* Signal state as for a program that a shell starts. */
 static int set_attributes(posix_spawnattr_t *attributes, pid_t group)
 {
     sigset_t none, all;
     (void)sigemptyset(&none);
     (void)sigfillset(&all);
-    static const int kept[] = {SIGHUP, SIGINT, SIGQUIT}; /* nohup's and the like stay ignored */
+    static const int kept[] = {SIGHUP, SIGINT,
+                               SIGQUIT}; /* ignored ones stay ignored, as under nohup */
     for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
         struct sigaction action;
         if (sigaction(kept[i], NULL, &action) == 0 && action.sa_handler == SIG_IGN)
@@ -85,7 +86,8 @@ static int set_attributes(posix_spawnattr_t *attributes, pid_t group)
                                                              POSIX_SPAWN_SETPGROUP);
 }
 
-/* group 0: a new one, which it leads. streams: standard input, output and error; -1: nothing. */
+/* group 0: the process leads a new group. streams: standard input, output and error; -1:
+ * /dev/null. */
 static int spawn(pid_t *pid, pid_t group, char *const *words, const int streams[3])
 {
     posix_spawn_file_actions_t actions;
@@ -111,12 +113,12 @@ static int spawn(pid_t *pid, pid_t group, char *const *words, const int streams[
     return failed;
 }
 
-/* Nothing can be done any more by a program that gets SIGKILL, and a command that hears of nothing
- * would go on for hours, at times with a GPU. So a shell in the command's group waits for the end
- * of a pipe that nobody writes to, which comes with the end of this program, and asks the group to
- * end. (PR_SET_PDEATHSIG would reach the command itself, and not what a script has started.) The
- * group is there as long as the shell is in it: its number belongs to nobody else by then. Without
- * the shell all goes on as well, but for that. */
+/* A program cannot act on SIGKILL, and its command would continue for hours, perhaps on a GPU. So a
+ * shell in the command's group waits for the end of a pipe that nobody writes to. The pipe closes
+ * when this program ends, and the shell then sends SIGTERM to the group. PR_SET_PDEATHSIG would
+ * reach only the command itself, not the processes that a script has started. The group exists as
+ * long as the shell is in it, so its number cannot be reused. If the shell does not start, the
+ * command runs without this protection. */
 static void start_watcher(struct running *running)
 {
     char sh[] = "/bin/sh", c[] = "-c", script[] = "read -r line; kill -s TERM -- \"-$1\"";
@@ -137,7 +139,7 @@ static void start_watcher(struct running *running)
     running->watcher = 0;
 }
 
-/* Before the pipe is closed, so that it asks nobody to end. */
+/* Kills the watcher before its pipe closes, so that it signals nobody. */
 static void end_watcher(struct running *running)
 {
     if (!running->watcher)
@@ -192,7 +194,7 @@ static void keep_end(struct phema_strbuf *text)
     text->data[text->size] = '\0';
 }
 
-/* All that is there now. */
+/* Reads everything that is available now. */
 static void read_pipe(struct running *running, size_t which)
 {
     struct phema_strbuf *text = which ? &running->result->errors : &running->result->output;
@@ -212,12 +214,12 @@ static void read_pipe(struct running *running, size_t which)
         keep_end(text);
         if (which && running->options->shows_errors) {
             ssize_t shown = write(STDERR_FILENO, buffer, (size_t)size);
-            (void)shown; /* messages are not worth a failure */
+            (void)shown; /* a failure to show messages is ignored */
         }
     }
 }
 
-static void ask_to_end(struct running *running)
+static void end_group(struct running *running)
 {
     double now = elapsed(running);
     if (!(running->asked_s > 0)) {
@@ -229,47 +231,48 @@ static void ask_to_end(struct running *running)
     }
 }
 
-static bool is_over(const struct running *running)
+static bool has_ended(const struct running *running)
 {
     siginfo_t info = {0};
     return waitid(P_PID, (id_t)running->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
            info.si_pid == running->pid;
 }
 
-static void listen_until_over(struct running *running)
+static void read_until_end(struct running *running)
 {
     const struct phema_command_options *options = running->options;
     for (bool over = false; !over;) {
         struct pollfd polled[2] = {{.fd = running->pipes[0], .events = POLLIN},
                                    {.fd = running->pipes[1], .events = POLLIN}};
-        bool is_silent = running->pipes[0] < 0 && running->pipes[1] < 0;
-        (void)poll(polled, 2, is_silent ? END_EVERY_MS : LOOK_EVERY_MS);
-        over = is_over(running); /* before what it printed last is read */
+        bool is_closed = running->pipes[0] < 0 && running->pipes[1] < 0;
+        (void)poll(polled, 2, is_closed ? END_POLL_MS : POLL_MS);
+        over = has_ended(running); /* before its last output is read */
         read_pipe(running, 0);
         read_pipe(running, 1);
         double now = elapsed(running);
         if (!over && options->timeout_s > 0 && now > options->timeout_s)
-            ask_to_end(running);
+            end_group(running);
         if (!over && options->report)
             options->report(options->context, now);
     }
 }
 
-/* ---- What became of it ---- */
+/* ---- Result ---- */
 
-static enum phema_status judge(const struct running *running, int state, struct phema_error *err)
+static enum phema_status check_result(const struct running *running, int state,
+                                      struct phema_error *err)
 {
     const struct phema_command_result *result = running->result;
     if (phema_strbuf_check(&result->output, err) || phema_strbuf_check(&result->errors, err))
         return PHEMA_ERR_RESOURCE;
     if (WIFEXITED(state) && WEXITSTATUS(state) == 0)
         return PHEMA_OK;
-    const struct phema_strbuf *said = result->errors.size ? &result->errors : &result->output;
-    size_t end = said->size;
+    const struct phema_strbuf *printed = result->errors.size ? &result->errors : &result->output;
+    size_t end = printed->size;
     struct phema_span line = {0};
     if (end)
-        line = csv_line_last(said, &end);
-    int size = (int)(line.size < MOST_SAID ? line.size : MOST_SAID);
+        line = csv_line_last(printed, &end);
+    int size = (int)(line.size < MAX_QUOTED ? line.size : MAX_QUOTED);
     const char *text = size ? (const char *)line.data : "and said nothing";
     const char *between = size ? ": " : ", ";
     size = size ? size : (int)strlen(text);
@@ -292,14 +295,14 @@ PHEMA_FALLIBLE phema_command_run(struct phema_command_result *out, char *const *
     running.start_s = phema_clock_s();
     enum phema_status status = start(&running, words, err);
     if (!status) {
-        listen_until_over(&running);
+        read_until_end(&running);
         end_watcher(&running);
         int state = 0;
         phema_cleanup_remove(running.group);
         while (waitpid(running.pid, &state, 0) < 0 && errno == EINTR)
             continue;
         out->elapsed_s = elapsed(&running);
-        status = judge(&running, state, err);
+        status = check_result(&running, state, err);
     }
     for (size_t i = 0; i < ARRAY_LEN(running.pipes); i++)
         if (running.pipes[i] >= 0)

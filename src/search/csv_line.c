@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* csv_line.c - see csv_line.h. */
+/* csv_line.c - lines and decimal numbers of texts that programs print and people edit. */
 #include "csv_line.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define NUMBER_SIZE 64 /* of a double with room to spare; longer ones are none */
+#define NUMBER_SIZE 64 /* longer texts are not numbers */
 
 static bool is_end(char c)
 {
@@ -32,7 +32,8 @@ struct phema_span csv_line_last(const struct phema_strbuf *text, size_t *end)
     return (struct phema_span){(const uint8_t *)data + first, size - first};
 }
 
-/* strtod takes hexadecimal and blanks as well: what is none of a decimal is none. */
+/* strtod also accepts hexadecimal numbers and leading blanks, so other characters are refused
+ * first. */
 bool csv_line_number(double *out, struct phema_span text)
 {
     char copy[NUMBER_SIZE];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* journal.c - scores.csv: every line is appended in one write and on the disk before the next step,
- * so that a run that is killed loses nothing but what it was doing. */
+/* journal.c - scores.csv: appends scores and recovers them. Every line is appended in one write and
+ * synced before the next step, so a killed run loses only its current candidate. */
 #include "phema/search.h"
 
 #include <errno.h>
@@ -19,8 +19,8 @@
 #define OPTIONS "# options "
 #define SERIES  "# snapshots "
 
-/* Some thousand scores; what is larger is something else. */
-#define MOST_BYTES ((off_t)16 << 20)
+/* Thousands of scores; larger files are not journals. */
+#define MAX_BYTES ((off_t)16 << 20)
 
 static enum phema_status fail_errno(const struct phema_journal *journal, const char *what,
                                     struct phema_error *err)
@@ -30,7 +30,7 @@ static enum phema_status fail_errno(const struct phema_journal *journal, const c
 
 /* ---- Writing ---- */
 
-/* In one write; a part of it that found room does not stay. */
+/* Appends in one write; a partial write is removed. */
 static enum phema_status append(struct phema_journal *journal, const struct phema_strbuf *text,
                                 struct phema_error *err)
 {
@@ -43,7 +43,7 @@ static enum phema_status append(struct phema_journal *journal, const struct phem
             errno = ENOSPC;
         status = fail_errno(journal, "cannot be written", err);
         if (written > 0 && ftruncate(journal->file, journal->size))
-            return status; /* the next run finds a line that was cut */
+            return status; /* the next run finds a truncated line */
         return status;
     }
     journal->size += written;
@@ -71,8 +71,9 @@ static void write_made(struct phema_strbuf *out, struct phema_search_point at, c
     phema_strbuf_puts(out, "]\n");
 }
 
-static enum phema_status begin(struct phema_journal *journal, const struct phema_strbuf *header,
-                               struct phema_error *err)
+/* Empties the file and writes the header and the "# made" lines. */
+static enum phema_status restart(struct phema_journal *journal, const struct phema_strbuf *header,
+                                 struct phema_error *err)
 {
     struct phema_strbuf text = {0};
     phema_strbuf_append(&text, header->data, header->size);
@@ -101,7 +102,7 @@ PHEMA_FALLIBLE phema_journal_add(struct phema_journal *journal,
         isnan(score->predicted_error) ? "" : phema_number_format(&error, score->predicted_error));
     enum phema_status status = append(journal, &line, err);
     phema_strbuf_clear(&line);
-    return status ? status : journal_keep_score(journal, score, err);
+    return status ? status : journal_add_score(journal, score, err);
 }
 
 PHEMA_FALLIBLE phema_journal_add_made(struct phema_journal *journal, struct phema_search_point at,
@@ -113,13 +114,13 @@ PHEMA_FALLIBLE phema_journal_add_made(struct phema_journal *journal, struct phem
     write_made(&line, at, name);
     enum phema_status status = append(journal, &line, err);
     phema_strbuf_clear(&line);
-    return status ? status : journal_keep_made(journal, at, name, strlen(name), err);
+    return status ? status : journal_add_made(journal, at, name, strlen(name), err);
 }
 
-/* ---- Together ---- */
+/* ---- Opening ---- */
 
-/* The scores of another user are not continued. A link would lead to another file, and opening a
- * device may have effects. */
+/* Refuses links, devices and the files of other users. A link would lead to another file, and
+ * opening a device may have effects. */
 static enum phema_status check_own(const struct phema_journal *journal, const struct stat *st,
                                    struct phema_error *err)
 {
@@ -152,12 +153,12 @@ static enum phema_status open_locked(struct phema_journal *journal, struct phema
         return status;
     if (flock(journal->file, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
         return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: another search is writing it", journal->path);
-    if (fstat(journal->file, &st)) /* its size, now that nobody else writes it */
+    if (fstat(journal->file, &st)) /* its size, now that it is locked */
         return fail_errno(journal, "cannot be examined", err);
-    if (st.st_size > MOST_BYTES)
+    if (st.st_size > MAX_BYTES)
         return phema_fail(err, PHEMA_ERR_FILE,
                           "%s: expected a file of scores of at most %lld bytes", journal->path,
-                          (long long)MOST_BYTES);
+                          (long long)MAX_BYTES);
     journal->size = st.st_size;
     return PHEMA_OK;
 }
@@ -185,14 +186,14 @@ static size_t count_whole_lines(const struct phema_strbuf *text)
     return end ? (size_t)(end - text->data) + 1 : 0;
 }
 
-/* A file that holds a part of this header and nothing else was being begun. */
-static bool is_begun(const struct phema_strbuf *text, const struct phema_strbuf *header)
+/* True for a file with only a part of this header: its first run was interrupted. */
+static bool is_partial_header(const struct phema_strbuf *text, const struct phema_strbuf *header)
 {
     return text->size < header->size &&
            (!text->size || memcmp(text->data, header->data, text->size) == 0);
 }
 
-/* What was made before stays known, so that it can be removed; its scores do not. */
+/* Discards the scores, but keeps the list of candidates made, so that they can be removed. */
 static enum phema_status begin_anew(struct phema_journal *journal,
                                     const struct phema_strbuf *header, struct phema_error *err)
 {
@@ -208,17 +209,17 @@ static enum phema_status begin_anew(struct phema_journal *journal,
     if (!status)
         status = journal_read_made(journal, lines, err);
     phema_strbuf_clear(&text);
-    return status ? status : begin(journal, header, err);
+    return status ? status : restart(journal, header, err);
 }
 
-static enum phema_status take_up(struct phema_journal *journal, bool *was_cut,
+static enum phema_status recover(struct phema_journal *journal, bool *was_cut,
                                  const struct phema_strbuf *header, struct phema_error *err)
 {
     struct phema_strbuf text = {0};
     enum phema_status status = read_whole(&text, journal, err);
-    if (!status && is_begun(&text, header)) {
+    if (!status && is_partial_header(&text, header)) {
         phema_strbuf_clear(&text);
-        return begin(journal, header, err);
+        return restart(journal, header, err);
     }
     size_t whole = count_whole_lines(&text);
     struct phema_span lines = {(const uint8_t *)text.data, whole};
@@ -227,7 +228,7 @@ static enum phema_status take_up(struct phema_journal *journal, bool *was_cut,
         status = journal_check_header(&lines, wanted, err);
     if (status == PHEMA_ERR_INPUTS &&
         journal_has_no_scores((struct phema_span){(const uint8_t *)text.data, whole})) {
-        phema_strbuf_clear(&text); /* a command with a mistake in it, say: nothing is lost */
+        phema_strbuf_clear(&text); /* for example after a mistake in the command: nothing is lost */
         return begin_anew(journal, header, err);
     }
     if (!status)
@@ -262,7 +263,7 @@ PHEMA_FALLIBLE phema_journal_open(struct phema_journal **out, bool *was_cut, con
         status = open_locked(journal, err);
     if (!status)
         status =
-            begins_anew ? begin_anew(journal, &text, err) : take_up(journal, was_cut, &text, err);
+            begins_anew ? begin_anew(journal, &text, err) : recover(journal, was_cut, &text, err);
     phema_strbuf_clear(&text);
     if (status) {
         phema_journal_close(journal);

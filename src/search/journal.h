@@ -1,4 +1,4 @@
-/* journal.h - a journal as it is in memory, and the reading of its lines. */
+/* journal.h - a journal in memory, and the parsing of its lines. */
 #ifndef SEARCH_JOURNAL_H
 #define SEARCH_JOURNAL_H
 
@@ -19,24 +19,25 @@ struct phema_journal {
     size_t n_made, made_capacity;
 };
 
-/* Of a point with several scores the last one stays. */
-PHEMA_FALLIBLE journal_keep_score(struct phema_journal *journal,
-                                  const struct phema_search_score *score, struct phema_error *err);
-PHEMA_FALLIBLE journal_keep_made(struct phema_journal *journal, struct phema_search_point at,
-                                 const char *name, size_t size, struct phema_error *err);
+/* Adds a score, which replaces an earlier score of the same point. */
+PHEMA_FALLIBLE journal_add_score(struct phema_journal *journal,
+                                 const struct phema_search_score *score, struct phema_error *err);
+PHEMA_FALLIBLE journal_add_made(struct phema_journal *journal, struct phema_search_point at,
+                                const char *name, size_t size, struct phema_error *err);
 
-/* The next line without its end; text is moved behind it. */
-struct phema_span journal_cut_line(struct phema_span *text);
+/* Splits the first line off the text, without its end. */
+struct phema_span journal_split_line(struct phema_span *text);
 
-/* Takes the lines of the header off the text; which of them differs is what is wrong. */
+/* Removes the header from the text and compares it line by line; the message names the first
+ * difference. */
 PHEMA_FALLIBLE journal_check_header(struct phema_span *text, struct phema_span header,
                                     struct phema_error *err);
-/* Of a whole file: nothing but comments and the columns. */
+/* True for a file of comments and column names only. */
 bool journal_has_no_scores(struct phema_span text);
-/* All others, the first of which has this number. */
+/* Reads the lines after the header; first: number of the first one, for messages. */
 PHEMA_FALLIBLE journal_read_lines(struct phema_journal *journal, struct phema_span text,
                                   size_t first, struct phema_error *err);
-/* Those alone that say what was made, as far as they can be read. */
+/* Reads only the valid "# made" lines. */
 PHEMA_FALLIBLE journal_read_made(struct phema_journal *journal, struct phema_span text,
                                  struct phema_error *err);
 

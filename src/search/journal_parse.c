@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* journal_parse.c - what the lines of a journal say. */
-#include <stdlib.h>
+/* journal_parse.c - parses the lines of a journal. */
 #include <string.h>
 
 #include "csv_line.h"
 #include "journal.h"
+#include "phema/array.h"
 #include "phema/json.h"
 
-/* ---- Lists ---- */
+/* ---- Lists in memory ---- */
 
-PHEMA_FALLIBLE journal_keep_score(struct phema_journal *journal,
-                                  const struct phema_search_score *score, struct phema_error *err)
+PHEMA_FALLIBLE journal_add_score(struct phema_journal *journal,
+                                 const struct phema_search_score *score, struct phema_error *err)
 {
     for (size_t i = 0; i < journal->n; i++)
         if (journal->scores[i].at.sigma_rel == score->at.sigma_rel &&
@@ -18,29 +18,19 @@ PHEMA_FALLIBLE journal_keep_score(struct phema_journal *journal,
             journal->scores[i] = *score;
             return PHEMA_OK;
         }
-    if (journal->n == journal->capacity) {
-        size_t capacity = journal->capacity ? 2 * journal->capacity : 64;
-        void *grown = realloc(journal->scores, capacity * sizeof(*journal->scores));
-        if (!grown)
-            return phema_fail_memory(err);
-        journal->scores = grown;
-        journal->capacity = capacity;
-    }
+    if (!phema_array_grow(&journal->scores, &journal->capacity, journal->n,
+                          sizeof(*journal->scores)))
+        return phema_fail_memory(err);
     journal->scores[journal->n++] = *score;
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE journal_keep_made(struct phema_journal *journal, struct phema_search_point at,
-                                 const char *name, size_t size, struct phema_error *err)
+PHEMA_FALLIBLE journal_add_made(struct phema_journal *journal, struct phema_search_point at,
+                                const char *name, size_t size, struct phema_error *err)
 {
-    if (journal->n_made == journal->made_capacity) {
-        size_t capacity = journal->made_capacity ? 2 * journal->made_capacity : 64;
-        void *grown = realloc(journal->made, capacity * sizeof(*journal->made));
-        if (!grown)
-            return phema_fail_memory(err);
-        journal->made = grown;
-        journal->made_capacity = capacity;
-    }
+    if (!phema_array_grow(&journal->made, &journal->made_capacity, journal->n_made,
+                          sizeof(*journal->made)))
+        return phema_fail_memory(err);
     char *copy = strndup(name, size);
     if (!copy)
         return phema_fail_memory(err);
@@ -50,25 +40,25 @@ PHEMA_FALLIBLE journal_keep_made(struct phema_journal *journal, struct phema_sea
 
 /* ---- Reading ---- */
 
-static struct phema_span cut_field(struct phema_span *line)
+static struct phema_span split_field(struct phema_span *line)
 {
     const uint8_t *comma = line->size ? memchr(line->data, ',', line->size) : NULL;
     struct phema_span field = {line->data, comma ? (size_t)(comma - line->data) : line->size};
-    size_t taken = field.size + (comma != NULL);
-    line->data += taken;
-    line->size -= taken;
+    size_t skipped = field.size + (comma != NULL);
+    line->data += skipped;
+    line->size -= skipped;
     return field;
 }
 
-/* What stands behind the score may be missing. */
+/* The columns after the score may be missing. */
 static bool read_score(struct phema_search_score *out, struct phema_span line)
 {
     *out = (struct phema_search_score){.predicted_error = PHEMA_UNKNOWN};
-    if (!csv_line_number(&out->at.sigma_rel, cut_field(&line)) ||
-        !csv_line_number(&out->at.time, cut_field(&line)) ||
-        !csv_line_number(&out->score, cut_field(&line)))
+    if (!csv_line_number(&out->at.sigma_rel, split_field(&line)) ||
+        !csv_line_number(&out->at.time, split_field(&line)) ||
+        !csv_line_number(&out->score, split_field(&line)))
         return false;
-    struct phema_span seconds = cut_field(&line), error = cut_field(&line);
+    struct phema_span seconds = split_field(&line), error = split_field(&line);
     return (!seconds.size || csv_line_number(&out->seconds, seconds)) &&
            (!error.size || csv_line_number(&out->predicted_error, error)) && !line.size &&
            isfinite(out->at.sigma_rel) && isfinite(out->at.time);
@@ -96,7 +86,7 @@ static enum phema_status read_made(struct phema_journal *journal, struct phema_s
         !phema_json_number(&at.time, phema_json_at(parsed, 1)))
         status = phema_fail(err, PHEMA_ERR_FILE, "expected [sigma_rel, time, \"name of a file\"]");
     else
-        status = journal_keep_made(journal, at, name, size, err);
+        status = journal_add_made(journal, at, name, size, err);
     phema_json_free(parsed);
     return status;
 }
@@ -123,20 +113,19 @@ static enum phema_status read_line(struct phema_journal *journal, struct phema_s
     if (!read_score(&score, line))
         return phema_fail(err, PHEMA_ERR_FILE, "expected " JOURNAL_COLUMNS ", found '%s'",
                           phema_name_escape(&shown, (const char *)line.data, line.size));
-    return journal_keep_score(journal, &score, err);
+    return journal_add_score(journal, &score, err);
 }
 
-struct phema_span journal_cut_line(struct phema_span *text)
+struct phema_span journal_split_line(struct phema_span *text)
 {
     const uint8_t *end = memchr(text->data, '\n', text->size);
     struct phema_span line = {text->data, end ? (size_t)(end - text->data) : text->size};
-    size_t taken = line.size + (end != NULL);
-    text->data += taken;
-    text->size -= taken;
+    size_t skipped = line.size + (end != NULL);
+    text->data += skipped;
+    text->size -= skipped;
     return line;
 }
 
-/* The lines of the header, one after the other: which of them differs is what is wrong. */
 PHEMA_FALLIBLE journal_check_header(struct phema_span *text, struct phema_span header,
                                     struct phema_error *err)
 {
@@ -148,12 +137,12 @@ PHEMA_FALLIBLE journal_check_header(struct phema_span *text, struct phema_span h
         NULL,
     };
     for (size_t i = 0; i < ARRAY_LEN(differs); i++) {
-        struct phema_span wanted = journal_cut_line(&header);
-        struct phema_span found = text->size ? journal_cut_line(text) : (struct phema_span){0};
+        struct phema_span wanted = journal_split_line(&header);
+        struct phema_span found = text->size ? journal_split_line(text) : (struct phema_span){0};
         if (found.data && found.size == wanted.size &&
             memcmp(found.data, wanted.data, wanted.size) == 0)
             continue;
-        if (!differs[i]) /* a file of somebody else, or one of ours that is damaged */
+        if (!differs[i]) /* a file of another program, or a damaged journal */
             return phema_fail(err, i ? PHEMA_ERR_FILE : PHEMA_ERR_OUTPUT,
                               "line %zu: expected '%.*s'; it is none that a search has written",
                               i + 1, (int)wanted.size, (const char *)wanted.data);
@@ -167,7 +156,7 @@ PHEMA_FALLIBLE journal_read_lines(struct phema_journal *journal, struct phema_sp
                                   size_t first, struct phema_error *err)
 {
     for (size_t number = first; text.size; number++) {
-        enum phema_status status = read_line(journal, journal_cut_line(&text), err);
+        enum phema_status status = read_line(journal, journal_split_line(&text), err);
         if (status)
             return phema_fail_in(err, status, "line %zu", number);
     }
@@ -178,7 +167,7 @@ PHEMA_FALLIBLE journal_read_made(struct phema_journal *journal, struct phema_spa
                                  struct phema_error *err)
 {
     while (text.size) {
-        struct phema_span line = journal_cut_line(&text);
+        struct phema_span line = journal_split_line(&text);
         struct phema_error unused;
         if (begins_with(line, JOURNAL_MADE) &&
             read_line(journal, line, &unused) == PHEMA_ERR_RESOURCE)
@@ -190,7 +179,7 @@ PHEMA_FALLIBLE journal_read_made(struct phema_journal *journal, struct phema_spa
 bool journal_has_no_scores(struct phema_span text)
 {
     while (text.size) {
-        struct phema_span line = journal_cut_line(&text);
+        struct phema_span line = journal_split_line(&text);
         if (line.size && line.data[0] != '#' && !begins_with(line, JOURNAL_COLUMNS))
             return false;
     }

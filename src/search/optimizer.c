@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* optimizer.c - which widths to score next. No state but the scores: the same scores, the same
- * points. */
+/* optimizer.c - chooses the next widths to score. The scores are its only state: equal scores give
+ * equal points. */
 #include "phema/search.h"
 
 #include <math.h>
 
-/* 2 - golden ratio: what is asked in a gap, as a share of it from the best on */
+/* 2 - golden ratio: position of the next point in a gap, as a fraction from the best width on */
 #define GOLDEN 0.3819660112501051
 
-/* Of sums and differences of decimals; and of rounded widths a tolerance apart. */
+/* Rounding of sums and differences of decimals, and of rounded widths a tolerance apart. */
 #define SLACK          1e-9
 #define ROUNDING_SLACK (0.51 * PHEMA_SEARCH_RESOLUTION)
 
@@ -44,7 +44,7 @@ bool phema_search_counts(const struct phema_search *search, const struct phema_s
            score->at.sigma_rel <= search->widths[search->n_widths - 1] + SLACK;
 }
 
-/* The best width at a time, of several the narrowest, and its neighbours. */
+/* The best width at a time, the narrowest of equal ones, and its neighbours. */
 static struct best find_best(const struct phema_search *search,
                              const struct phema_search_score *scores, size_t n, double time)
 {
@@ -85,8 +85,8 @@ static bool is_settled(const struct phema_search *search, const struct phema_sea
            gap(scores, best->index, best->above) <= most;
 }
 
-/* Where the parabola through the best and its neighbours has its vertex, and how low it is there;
- * false where there are not three. */
+/* Vertex of the parabola through the best width and its neighbours, and its value there. false:
+ * there are fewer than three points, or no minimum. */
 static bool find_vertex(double *at, double *value, const struct phema_search *search,
                         const struct phema_search_score *scores, const struct best *best)
 {
@@ -107,9 +107,9 @@ static bool find_vertex(double *at, double *value, const struct phema_search *se
     return isfinite(*at) && isfinite(*value);
 }
 
-/* ---- Asking ---- */
+/* ---- Choosing points ---- */
 
-struct asked {
+struct chosen {
     struct phema_search_point *out;
     size_t n, most;
 };
@@ -132,24 +132,25 @@ static bool is_scored(const struct phema_search_score *scores, size_t n, double 
     return false;
 }
 
-static void ask(struct asked *asked, const struct phema_search_score *scores, size_t n,
-                struct phema_search_point point, double distance)
+static void choose(struct chosen *chosen, const struct phema_search_score *scores, size_t n,
+                   struct phema_search_point point, double distance)
 {
-    if (asked->n < asked->most && !is_scored(scores, n, point.time, point.sigma_rel, distance) &&
-        !is_near(asked->out, asked->n, point.time, point.sigma_rel, distance))
-        asked->out[asked->n++] = point;
+    if (chosen->n < chosen->most && !is_scored(scores, n, point.time, point.sigma_rel, distance) &&
+        !is_near(chosen->out, chosen->n, point.time, point.sigma_rel, distance))
+        chosen->out[chosen->n++] = point;
 }
 
-/* How far from the best a gap is cut: at the tolerance where the parabola says that the best is the
- * best, which then takes two more scores to be sure of; in the golden section where it does not, or
- * was wrong before and has left one side closed and the other open. */
-static double cut(const struct phema_search *search, double width, bool is_confident)
+/* Distance of the next point in a gap from the best width. Where the parabola confirms the best
+ * width, the distance is the tolerance, and two more scores settle the search. Otherwise it is the
+ * golden section of the gap, also where the parabola was wrong before and one side is closed and
+ * the other open. */
+static double step_into_gap(const struct phema_search *search, double width, bool is_confident)
 {
     double at = is_confident ? search->tolerance : GOLDEN * width;
     return at <= search->tolerance ? fmin(search->tolerance, width / 2) : at;
 }
 
-static void refine(struct asked *asked, const struct phema_search *search,
+static void refine(struct chosen *chosen, const struct phema_search *search,
                    const struct phema_search_score *scores, size_t n, const struct best *best)
 {
     double x = scores[best->index].at.sigma_rel, time = scores[best->index].at.time;
@@ -160,20 +161,20 @@ static void refine(struct asked *asked, const struct phema_search *search,
     bool has_vertex = find_vertex(&vertex, &value, search, scores, best);
     bool is_there = has_vertex && fabs(vertex - x) < search->tolerance;
     if (has_vertex && !is_there)
-        ask(asked, scores, n, (struct phema_search_point){rounded(vertex), time}, apart);
+        choose(chosen, scores, n, (struct phema_search_point){rounded(vertex), time}, apart);
     bool is_confident = is_there && below > most && above > most;
     double sides[2] = {above >= below ? above : -below, above >= below ? -below : above};
     for (size_t i = 0; i < 2; i++) {
         double width = fabs(sides[i]);
         if (width <= most)
             continue;
-        double at = x + copysign(cut(search, width, is_confident), sides[i]);
-        ask(asked, scores, n, (struct phema_search_point){rounded(at), time}, apart);
+        double at = x + copysign(step_into_gap(search, width, is_confident), sides[i]);
+        choose(chosen, scores, n, (struct phema_search_point){rounded(at), time}, apart);
     }
 }
 
-/* The time whose best width, as scored or as the parabola promises it, is the best of all; false
- * where no score is finite. */
+/* The time whose best width has the best score, as measured or as predicted by the parabola. false:
+ * no score is finite. */
 static bool choose_time(struct best *out, const struct phema_search *search,
                         const struct phema_search_score *scores, size_t n)
 {
@@ -182,12 +183,12 @@ static bool choose_time(struct best *out, const struct phema_search *search,
         struct best best = find_best(search, scores, n, search->times[t]);
         if (best.index == SIZE_MAX)
             continue;
-        double promised = cost(search, scores[best.index].score), vertex = 0, value = 0;
+        double predicted = cost(search, scores[best.index].score), vertex = 0, value = 0;
         if (!is_settled(search, scores, &best) &&
             find_vertex(&vertex, &value, search, scores, &best))
-            promised = fmin(promised, value);
-        if (promised < least) {
-            least = promised;
+            predicted = fmin(predicted, value);
+        if (predicted < least) {
+            least = predicted;
             *out = best;
         }
     }
@@ -198,17 +199,17 @@ size_t phema_search_next(struct phema_search_point *out, size_t most,
                          const struct phema_search *search, const struct phema_search_score *scores,
                          size_t n)
 {
-    struct asked asked = {.out = out, .most = most};
+    struct chosen chosen = {.out = out, .most = most};
     for (size_t t = 0; t < search->n_times; t++)
         for (size_t i = 0; i < search->n_widths; i++)
-            ask(&asked, scores, n, (struct phema_search_point){search->widths[i], search->times[t]},
-                SLACK);
+            choose(&chosen, scores, n,
+                   (struct phema_search_point){search->widths[i], search->times[t]}, SLACK);
     struct best best = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
-    if (asked.n || !choose_time(&best, search, scores, n))
-        return asked.n;
+    if (chosen.n || !choose_time(&best, search, scores, n))
+        return chosen.n;
     if (!is_settled(search, scores, &best))
-        refine(&asked, search, scores, n, &best);
-    return asked.n;
+        refine(&chosen, search, scores, n, &best);
+    return chosen.n;
 }
 
 bool phema_search_find_best(struct phema_search_best *out, const struct phema_search *search,

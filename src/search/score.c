@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* score.c - the number in what a command printed. */
+/* score.c - finds the score in the output of a command. */
 #include "phema/search.h"
 
 #include <math.h>
 
 #include "csv_line.h"
 
-#define LARGEST_SCORE 1e100 /* differences of scores must be numbers */
+#define LARGEST_SCORE 1e100 /* differences of scores must be finite */
 
 static enum phema_status match_line(struct phema_span *out, struct phema_regex *pattern,
                                     struct phema_span line, struct phema_error *err)
@@ -25,7 +25,7 @@ static enum phema_status match_line(struct phema_span *out, struct phema_regex *
     return PHEMA_OK;
 }
 
-/* The text that should be the score; {NULL, 0}: none */
+/* The text that should be the score; {NULL, 0} if there is none. */
 static enum phema_status find_text(struct phema_span *out, const struct phema_strbuf *output,
                                    struct phema_regex *pattern, struct phema_error *err)
 {

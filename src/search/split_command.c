@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* split_command.c - a command line as the words of a program, or as what a shell runs: no name of a
- * file can become anything but a part of one argument. */
+/* split_command.c - splits a command line into the words of a program, or prepares it for a shell.
+ * A file name always stays part of one argument. */
 #include "phema/search.h"
 
 #include <stdio.h>
@@ -14,12 +14,12 @@ struct splitting {
     struct phema_strbuf words;
     size_t n, n_places;
     const char *path;
-    const struct interpreter *interpreter; /* whose options the next words may be, or NULL */
+    const struct interpreter *interpreter; /* the next words may be its options; or NULL */
     bool is_value;                         /* the next word belongs to the option before it */
-    bool is_program;                       /* the next word is what the interpreter runs */
+    bool is_program;                       /* the next word is the interpreter's program text */
 };
 
-/* What only a shell understands, where it is a word of its own. */
+/* True for a word that only a shell understands, such as "|". */
 static bool wants_shell(const char *start, size_t size)
 {
     static const char *const known[] = {"|",  "||", "&",    "&&", ";", "<", ">",
@@ -30,20 +30,20 @@ static bool wants_shell(const char *start, size_t size)
     return false;
 }
 
-static void put_path(struct splitting *splitting)
+static void append_path(struct splitting *splitting)
 {
     phema_strbuf_puts(&splitting->words, splitting->path);
     splitting->n_places++;
 }
 
-/* From behind the opening quote to behind the closing one; NULL where there is none. */
-static const char *put_quoted(struct splitting *splitting, const char *at, char quote)
+/* Copies from after the opening quote; returns the position after the closing one, or NULL. */
+static const char *append_quoted(struct splitting *splitting, const char *at, char quote)
 {
     for (; *at && *at != quote; at++) {
         if (quote == '"' && *at == '\\' && (at[1] == '"' || at[1] == '\\')) {
             phema_strbuf_append(&splitting->words, ++at, 1);
         } else if (strncmp(at, PLACE, 2) == 0) {
-            put_path(splitting);
+            append_path(splitting);
             at++;
         } else {
             phema_strbuf_append(&splitting->words, at, 1);
@@ -57,7 +57,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\n';
 }
 
-/* Programs that run a text which is given as an argument, behind an option of these letters. */
+/* Programs that run a text given as an argument after an option with one of these letters. */
 static const struct interpreter {
     const char *name, *letters;
 } interpreters[] = {
@@ -77,7 +77,7 @@ static const struct interpreter *find_interpreter(const char *word)
     return NULL;
 }
 
-/* Of an interpreter. */
+/* Reads an option of an interpreter. */
 static void read_option(struct splitting *splitting, const char *text)
 {
     bool is_long = text[1] == '-';
@@ -87,7 +87,8 @@ static void read_option(struct splitting *splitting, const char *text)
     splitting->is_value = !is_long && strchr("oOWX", text[strlen(text) - 1]); /* -o pipefail */
 }
 
-/* Such a program would read the path as code. word: its start among the words */
+/* Ends the word that starts at `word`. Refuses a path in an interpreter's program text, where it
+ * would be read as code. */
 static enum phema_status end_word(struct splitting *splitting, size_t word, bool has_place,
                                   struct phema_error *err)
 {
@@ -113,22 +114,22 @@ static enum phema_status end_word(struct splitting *splitting, size_t word, bool
     return PHEMA_OK;
 }
 
-/* One word; *at is moved behind it. */
-static enum phema_status put_word(struct splitting *splitting, const char **at,
-                                  struct phema_error *err)
+/* Reads one word; *at moves after it. */
+static enum phema_status append_word(struct splitting *splitting, const char **at,
+                                     struct phema_error *err)
 {
     const char *start = *at, *next = start;
     size_t word = splitting->words.size, n_places = splitting->n_places;
     while (*next && !is_blank(*next)) {
         if (*next == '\'' || *next == '"') {
-            next = put_quoted(splitting, next + 1, *next);
+            next = append_quoted(splitting, next + 1, *next);
             if (!next)
                 return phema_fail(err, PHEMA_ERR_USAGE, "'%s': a quote is not closed", start);
         } else if (*next == '\\' && next[1]) {
             phema_strbuf_append(&splitting->words, next + 1, 1);
             next += 2;
         } else if (strncmp(next, PLACE, 2) == 0) {
-            put_path(splitting);
+            append_path(splitting);
             next += 2;
         } else {
             phema_strbuf_append(&splitting->words, next++, 1);
@@ -143,25 +144,25 @@ static enum phema_status put_word(struct splitting *splitting, const char **at,
     return end_word(splitting, word, splitting->n_places > n_places, err);
 }
 
-/* The texts become an array of pointers with the texts behind it. */
-static enum phema_status take_words(char ***out, const struct phema_strbuf *words, size_t n,
+/* Allocates an array of pointers, followed by the texts. */
+static enum phema_status build_argv(char ***out, const struct phema_strbuf *words, size_t n,
                                     struct phema_error *err)
 {
     enum phema_status status = phema_strbuf_check(words, err);
     if (status)
         return status;
     size_t table = (n + 1) * sizeof(char *);
-    char **taken = malloc(table + words->size);
-    if (!taken)
+    char **argv = malloc(table + words->size);
+    if (!argv)
         return phema_fail_memory(err);
-    char *texts = (char *)taken + table;
+    char *texts = (char *)argv + table;
     memcpy(texts, words->data, words->size);
     for (size_t i = 0; i < n; i++) {
-        taken[i] = texts;
+        argv[i] = texts;
         texts += strlen(texts) + 1;
     }
-    taken[n] = NULL;
-    *out = taken;
+    argv[n] = NULL;
+    *out = argv;
     return PHEMA_OK;
 }
 
@@ -184,34 +185,34 @@ PHEMA_FALLIBLE phema_command_split(char ***out, const char *command, const char 
             at++;
         if (!*at || status)
             break;
-        status = put_word(&splitting, &at, err);
+        status = append_word(&splitting, &at, err);
     }
     if (!status && splitting.n == 0)
         status = phema_fail(err, PHEMA_ERR_USAGE, "the command is empty");
     if (!status)
         status = check_places(splitting.n_places, err);
     if (!status)
-        status = take_words(out, &splitting.words, splitting.n, err);
+        status = build_argv(out, &splitting.words, splitting.n, err);
     phema_strbuf_clear(&splitting.words);
     return status;
 }
 
-/* ---- For a shell ---- */
+/* ---- Commands for a shell ---- */
 
-/* The path is an argument of the shell and this variable, which functions and programs see as well;
- * each {} becomes the variable. Nothing of the path is ever read as shell. */
+/* The path is an argument of the shell and the value of this variable, which functions and programs
+ * see as well. Each {} becomes the variable. The shell never parses the path. */
 #define VARIABLE "PHEMA_CANDIDATE"
 #define BEFORE   "export " VARIABLE "=\"$1\"; "
 #define QUOTED   "\"$" VARIABLE "\""
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 
-/* A command as far as it was read. It is read for quotes and comments alone: {} must stand outside
- * of them. What would take a whole shell to read is not read on behind, and {} is refused there. */
+/* A command that is being read. Only quotes and comments are recognised: {} must be outside of
+ * them. Reading stops at syntax that needs a full shell parser, and {} is refused after it. */
 struct script {
     struct phema_strbuf text;
     const char *command, *at;
-    const char *unread; /* the reason; NULL: all was read until here */
+    const char *unread; /* why reading stopped; NULL: everything was read so far */
     bool is_in_word;
     size_t n_places;
 };
@@ -230,7 +231,7 @@ static enum phema_status fail_place(const char *where, const char *instead, stru
                       where, instead);
 }
 
-/* The next characters, which hold no {}. */
+/* Copies the next characters; refuses {} in them. */
 static enum phema_status copy_without_place(struct script *script, size_t size, const char *where,
                                             const char *instead, struct phema_error *err)
 {
@@ -240,7 +241,7 @@ static enum phema_status copy_without_place(struct script *script, size_t size, 
     return PHEMA_OK;
 }
 
-/* Of an expansion of plain characters, up to its end; 0: it has others. */
+/* Size of an expansion that consists of plain characters; 0: it has other characters. */
 static size_t plain_size(const char *at, const char *start, const char *plain, const char *end)
 {
     size_t size = strlen(start);
@@ -250,15 +251,15 @@ static size_t plain_size(const char *at, const char *start, const char *plain, c
     return strncmp(at + size, end, strlen(end)) == 0 ? size + strlen(end) : 0;
 }
 
-/* A command of plain characters within double quotes: without quotes, comments, here-documents, and
- * without the lone parentheses of a case. */
+/* Size of a command substitution of plain characters within double quotes: without quotes,
+ * comments, here-documents and the unbalanced parentheses of a case; else 0. */
 static size_t plain_command_size(const char *at)
 {
     size_t size = plain_size(at, "$(", LETTERS " \t\n$-./+%:=,@|&;*?<>~^[]!", ")");
     return memmem(at, size, "<<", 2) || memmem(at, size, "case", 4) ? 0 : size;
 }
 
-/* At a '$': an expansion whose end is found without a shell; 0: none. */
+/* Size of an expansion at a '$' whose end is found without a shell; else 0. */
 static size_t expansion_size(const char *at)
 {
     size_t size = plain_size(at, "$((", LETTERS " \t+-*/%<>=!&|^~?:,$", "))");
@@ -274,19 +275,19 @@ static enum phema_status copy_single_quoted(struct script *script, struct phema_
                               "it outside of quotes", err);
 }
 
-/* A line that goes on in the next one, not at a blank: it may hide an operator or an expansion. */
-static bool cuts_a_word(const struct script *script)
+/* True at a line continuation within a word, which may hide an operator or an expansion. */
+static bool continues_word(const struct script *script)
 {
     bool is_continued = script->at[0] == '\\' && script->at[1] == '\n';
     return is_continued && script->at > script->command && !is_blank(script->at[-1]);
 }
 
-/* The next one within double quotes; 0: it cannot be read. */
+/* Size of the next element within double quotes; 0: it cannot be read. */
 static size_t quoted_size(const struct script *script)
 {
     const char *at = script->at;
     if (*at == '\\')
-        return cuts_a_word(script) ? 0 : 1 + (at[1] != '\0');
+        return continues_word(script) ? 0 : 1 + (at[1] != '\0');
     if (*at == '`')
         return 0;
     if (*at != '$' || (at[1] != '(' && at[1] != '{'))
@@ -321,7 +322,7 @@ static enum phema_status copy_double_quoted(struct script *script, struct phema_
 
 static const char arithmetic[] = "arithmetic";
 
-/* What cannot be read; NULL where it can. */
+/* The syntax at this position that stops reading; NULL if it can be read. */
 static const char *find_unread(const struct script *script)
 {
     const char *at = script->at;
@@ -332,7 +333,7 @@ static const char *find_unread(const struct script *script)
     if (strncmp(at, "((", 2) == 0)
         return arithmetic;
     bool is_continued = at[0] == '\\' && at[1] == '\n';
-    if (cuts_a_word(script) || (is_continued && script->is_in_word))
+    if (continues_word(script) || (is_continued && script->is_in_word))
         return "a word that goes on in the next line";
     if (*at != '$')
         return NULL;
@@ -343,16 +344,16 @@ static const char *find_unread(const struct script *script)
     return strncmp(at, "$((", 3) == 0 ? arithmetic : at[1] == '{' ? "an expansion" : NULL;
 }
 
-static enum phema_status put_place(struct script *script, struct phema_error *err)
+static enum phema_status replace_place(struct script *script, struct phema_error *err)
 {
     bool is_index = script->at > script->command && script->at[-1] == '[';
     if (script->unread) {
         struct phema_name_buffer where;
         (void)snprintf(where.text, sizeof(where.text), "in or behind %s", script->unread);
-        bool is_computed = script->unread == arithmetic; /* whatever stands there, in some shells */
+        bool is_computed = script->unread == arithmetic; /* some shells evaluate it */
         return fail_place(where.text, is_computed ? "it before that" : QUOTED " in its place", err);
     }
-    if (is_index) /* of an array, whose index some shells compute */
+    if (is_index) /* some shells evaluate the index of an array */
         return fail_place("behind '['", "it as a word of its own", err);
     phema_strbuf_puts(&script->text, QUOTED);
     script->at += 2;
@@ -365,7 +366,7 @@ static enum phema_status copy_next(struct script *script, struct phema_error *er
 {
     const char *at = script->at;
     if (strncmp(at, PLACE, 2) == 0)
-        return put_place(script, err);
+        return replace_place(script, err);
     if (!script->unread)
         script->unread = find_unread(script);
     if (script->unread) {
@@ -409,7 +410,7 @@ PHEMA_FALLIBLE phema_command_shell(char ***out, const char *command, const char 
     if (!status && !strstr(command, VARIABLE))
         status = check_places(script.n_places, err);
     if (!status)
-        status = take_words(out, &script.text, 5, err);
+        status = build_argv(out, &script.text, 5, err);
     phema_strbuf_clear(&script.text);
     return status;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The installed interface as its callers see it: EDM2's files from the fixtures in, averages out.
- * What averages are right is tested where they are made; here: that wishes arrive, that failures
- * are statuses and sentences, and that the process stays the caller's. */
+/* test_api.c - the installed interface, with EDM2's files from the fixtures as inputs. Other tests check
+ * the averages themselves. This one checks that options have an effect, that failures have a status
+ * and a message, and that the library leaves the process alone. */
 #include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
@@ -55,7 +55,7 @@ static bool is_there(const char *path)
 /* ---- Numbers ---- */
 
 /* arXiv:2312.02696, sec. 3.2: 0.05 and 0.10 are 16.97 and 6.94; eq. 127: beta = (1 - 1/t)^(g+1). */
-static void trainers_find_their_betas(void **state)
+static void gammas_and_betas_match_the_paper(void **state)
 {
     (void)state;
     struct posthoc_ema_error error = {""};
@@ -68,11 +68,11 @@ static void trainers_find_their_betas(void **state)
     assert_near(posthoc_ema_beta(1, 4), 0.5625, 1e-16);
     assert_int_equal(posthoc_ema_gamma(&gamma, 0.4, &error), POSTHOC_EMA_ERR_TARGET);
     assert_non_null(strstr(error.message, "0.4"));
-    assert_near(gamma, 16.97, 0.005); /* only success changes it */
+    assert_near(gamma, 16.97, 0.005); /* a failure does not change it */
     assert_int_equal(posthoc_ema_gamma(&gamma, 0.4, NULL), POSTHOC_EMA_ERR_TARGET);
 }
 
-static void weights_without_files_add_up(void **state)
+static void weights_without_files_sum_to_one(void **state)
 {
     (void)state;
     struct posthoc_ema_error error = {""};
@@ -101,7 +101,7 @@ static void weights_without_files_add_up(void **state)
 
 /* ---- Series and plan ---- */
 
-static void a_series_says_what_it_holds(void **state)
+static void a_series_describes_its_snapshots(void **state)
 {
     (void)state;
     struct posthoc_ema_series *series = open_fixture();
@@ -126,7 +126,7 @@ static void a_series_says_what_it_holds(void **state)
     posthoc_ema_series_close(NULL);
 }
 
-static void options_of_a_series_arrive(void **state)
+static void options_of_a_series_are_used(void **state)
 {
     (void)state;
     struct posthoc_ema_series *series = NULL;
@@ -148,7 +148,7 @@ static void options_of_a_series_arrive(void **state)
 
     struct posthoc_ema_series *unopened = NULL;
     assert_int_equal(posthoc_ema_series_open(&unopened, ema_pytorch, NULL, &error),
-                     POSTHOC_EMA_ERR_INPUTS); /* whose settings are in no file */
+                     POSTHOC_EMA_ERR_INPUTS); /* no file has their settings */
     assert_null(unopened);
     assert_non_null(strstr(error.message, "update_every"));
     static const double sigmas[] = {0.05, 0.28};
@@ -168,12 +168,12 @@ static void options_of_a_series_arrive(void **state)
     free(ema_pytorch);
 }
 
-static void a_plan_has_weights_and_what_they_are_worth(void **state)
+static void a_plan_has_weights_and_their_errors(void **state)
 {
     (void)state;
     struct posthoc_ema_series *series = open_fixture();
     struct posthoc_ema_plan *plan = plan_for(series, 0.1, "profile");
-    posthoc_ema_series_close(series); /* which a plan does not need any longer */
+    posthoc_ema_series_close(series); /* the plan does not need it */
     struct posthoc_ema_error error = {""};
     struct posthoc_ema_plan_info info = {.size = sizeof(info)};
     struct posthoc_ema_target target = {.size = sizeof(target)};
@@ -183,7 +183,7 @@ static void a_plan_has_weights_and_what_they_are_worth(void **state)
     assert_int_equal(info.n_targets, 1);
     assert_int_equal(posthoc_ema_plan_target(plan, 0, &target, &error), POSTHOC_EMA_OK);
     assert_int_equal(posthoc_ema_plan_snapshot(plan, 7, &snapshot, &error), POSTHOC_EMA_OK);
-    for (size_t k = 0; k < info.n_snapshots; k++) /* it is snapshot 7 itself */
+    for (size_t k = 0; k < info.n_snapshots; k++) /* the target is snapshot 7 */
         assert_near(target.weights[k], k == 7, 1e-9);
     assert_near(target.profile_error, 0, 1e-9);
     assert_true(target.predicted_error >= 0);
@@ -193,7 +193,7 @@ static void a_plan_has_weights_and_what_they_are_worth(void **state)
     posthoc_ema_plan_free(NULL);
 }
 
-static void a_plan_above_its_error_is_none(void **state)
+static void a_plan_above_its_error_is_refused(void **state)
 {
     (void)state;
     struct posthoc_ema_series *series = open_fixture();
@@ -217,7 +217,7 @@ static void a_plan_above_its_error_is_none(void **state)
 
 /* ---- Versions ---- */
 
-static void structs_of_other_versions(void **state)
+static void unknown_options_are_refused_and_shorter_structs_accepted(void **state)
 {
     (void)state;
     struct posthoc_ema_series *series = NULL;
@@ -240,7 +240,7 @@ static void structs_of_other_versions(void **state)
                      POSTHOC_EMA_OK);
     struct posthoc_ema_series_info info;
     memset(&info, 0x5a, sizeof(info));
-    info.size = offsetof(struct posthoc_ema_series_info, n_snapshots); /* an older one */
+    info.size = offsetof(struct posthoc_ema_series_info, n_snapshots); /* an older version */
     assert_int_equal(posthoc_ema_series_info(series, &info, &error), POSTHOC_EMA_OK);
     assert_string_equal(info.layout, "edm2");
     assert_int_equal(info.n_snapshots, (size_t)0x5a5a5a5a5a5a5a5a);
@@ -263,7 +263,7 @@ static int note(void *context, const struct posthoc_ema_progress *progress)
     return ++seen->n_reports == seen->stops_at;
 }
 
-static void a_run_writes_once_unless_told_otherwise(void **state)
+static void a_run_replaces_outputs_only_on_request(void **state)
 {
     (void)state;
     struct posthoc_ema_series *series = open_fixture();
@@ -345,7 +345,7 @@ static void nothing_is_printed_and_no_signal_is_handled(void **state)
 {
     (void)state;
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGBUS, SIGXFSZ, SIGUSR1};
-    struct sigaction before[ARRAY_LEN(signals)]; /* cmocka has some of its own */
+    struct sigaction before[ARRAY_LEN(signals)]; /* cmocka handles some itself */
     for (size_t i = 0; i < ARRAY_LEN(signals); i++)
         assert_int_equal(sigaction(signals[i], NULL, &before[i]), 0);
     char *log = support_tmp_path("streams");
@@ -388,7 +388,7 @@ static void *execute(void *argument)
     return NULL;
 }
 
-static void runs_side_by_side(void **state)
+static void runs_in_threads_are_independent(void **state)
 {
     (void)state;
     struct task tasks[4];
@@ -408,8 +408,7 @@ static void runs_side_by_side(void **state)
     }
 }
 
-/* 704 snapshots are solved by OpenBLAS: a host's threads, processors and environment are its own.
- */
+/* OpenBLAS solves for 704 snapshots; the threads, processors and environment of the process stay. */
 static void a_large_solve_leaves_the_process_as_it_was(void **state)
 {
     (void)state;
@@ -437,7 +436,7 @@ static void a_large_solve_leaves_the_process_as_it_was(void **state)
     assert_null(variables[n_variables]);
 }
 
-static void the_version_is_that_of_the_header(void **state)
+static void the_version_equals_that_of_the_header(void **state)
 {
     (void)state;
     char wanted[32];
@@ -449,19 +448,19 @@ static void the_version_is_that_of_the_header(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(trainers_find_their_betas),
-        cmocka_unit_test(weights_without_files_add_up),
-        cmocka_unit_test(a_series_says_what_it_holds),
-        cmocka_unit_test(options_of_a_series_arrive),
-        cmocka_unit_test(a_plan_has_weights_and_what_they_are_worth),
-        cmocka_unit_test(a_plan_above_its_error_is_none),
-        cmocka_unit_test(structs_of_other_versions),
-        cmocka_unit_test(a_run_writes_once_unless_told_otherwise),
+        cmocka_unit_test(gammas_and_betas_match_the_paper),
+        cmocka_unit_test(weights_without_files_sum_to_one),
+        cmocka_unit_test(a_series_describes_its_snapshots),
+        cmocka_unit_test(options_of_a_series_are_used),
+        cmocka_unit_test(a_plan_has_weights_and_their_errors),
+        cmocka_unit_test(a_plan_above_its_error_is_refused),
+        cmocka_unit_test(unknown_options_are_refused_and_shorter_structs_accepted),
+        cmocka_unit_test(a_run_replaces_outputs_only_on_request),
         cmocka_unit_test(a_run_that_is_cancelled_leaves_nothing),
         cmocka_unit_test(nothing_is_printed_and_no_signal_is_handled),
-        cmocka_unit_test(runs_side_by_side),
+        cmocka_unit_test(runs_in_threads_are_independent),
         cmocka_unit_test(a_large_solve_leaves_the_process_as_it_was),
-        cmocka_unit_test(the_version_is_that_of_the_header),
+        cmocka_unit_test(the_version_equals_that_of_the_header),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

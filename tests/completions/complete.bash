@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What bash offers for command lines: the function that the script has installed is called as readline
-# would, words parted as it parts them.
+# Prints the completions of bash for command lines: calls the function that the script installs as
+# readline does, with words split as readline splits them.
 #   tests/completions/complete.bash SCRIPT <LINES     a line of words, sorted, for each
 set -u
 # shellcheck source=/dev/null

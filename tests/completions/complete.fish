@@ -1,5 +1,5 @@
 #!/usr/bin/env fish
-# What fish offers for command lines: its own answer, without descriptions.
+# Prints the completions of fish for command lines, without descriptions.
 #   fish tests/completions/complete.fish SCRIPT <LINES     a line of words, sorted, for each
 source $argv[1]
 while read -l line

@@ -1,6 +1,6 @@
 #!/usr/bin/env zsh
-# What zsh offers for command lines: an interactive zsh is given each of them and a TAB; compadd, which
-# all completion ends in, notes what it adds.
+# Prints the completions of zsh for command lines: types each line and a TAB into an interactive zsh.
+# compadd, which every completion calls, records the words.
 #   zsh -f tests/completions/complete.zsh SCRIPT <LINES     a line of words, sorted, for each
 zmodload zsh/zpty
 typeset dump=${TMPDIR:-/tmp}/zcompdump.$$ answer

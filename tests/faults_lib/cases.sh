@@ -1,11 +1,11 @@
-# The commands that faults happen to. Each is run in a directory of its own, in which `in` leads to the
-# inputs and outputs go to `out`; what is in case/NAME/old is there before, case/NAME/new is what an
-# undisturbed run leaves.
+# The commands into which faults are injected. Each runs in its own directory: `in` leads to the inputs,
+# and outputs go to `out`. case/NAME/old is the state before; case/NAME/new is the result of a run without
+# faults.
 #   args     the command
-#   form     file: any file of out may be new or old by itself; directory: out is all old or all new;
-#            part: parts of one output, which are completed and joined by finish; answer: on stdout
-#   begun    what is there before is what the command leaves that is killed at its N-th slow write
-#   pace     faults that slow it down, so that moments between its writes are met
+#   form     file: each file of out may be new or old; directory: out is all old or all new;
+#            part: parts of one output, which finish completes and joins; answer: on stdout
+#   begun    the state before is left by the command, killed at its N-th slow write
+#   pace     faults that slow it down, so that random kills fall between its writes
 describe_case() { # NAME; sets args, form, also sets old_from (a case whose output is there before)
     form=file old_from='' begun='' pace=()
     local slow=("LD_PRELOAD=$shim" FAULT_CALLS=pwrite FAULT_PATH=.partial FAULT_PAUSE=25)
@@ -97,7 +97,7 @@ make_reference() { # NAME: what it leaves, and what it says
     fi
 }
 
-# Killed when some of it is in the journal and some is not.
+# Killed when only a part of it is in the journal.
 begin_case() { # NAME
     mkdir "case/$name/run/out"
     {

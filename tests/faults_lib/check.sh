@@ -1,10 +1,10 @@
-# What an attempt may leave. A finding is a line of results/UNIT.wrong.
+# Checks the files that an attempt leaves. A finding is a line of results/UNIT.wrong.
 wrong() { # UNIT, what
     printf '%s: %s\n' "$1" "$2" >>"results/${1//\//_}.wrong"
 }
 
-# One attempt, in the current directory: `out` is made as it was before, the command run with the
-# environment given. Sets status; its stdout is in answer, its stderr in err.
+# One attempt in the current directory: restores `out` and runs the command with the given environment.
+# Sets status; its stdout is in answer, its stderr in err.
 attempt() { # VARIABLE=VALUE...
     put_old
     run_now "$@"
@@ -25,13 +25,13 @@ run_now() {
     } 2>/dev/null # the shell's own word on who was killed
 }
 
-# Whether what is done stays for another run, which goes on with it.
+# True if finished work remains for another run to resume.
 resumes() { [[ " ${args[*]} " = *' --resume '* ]]; }
 
-# What may be left of a run that was killed, or resumes.
+# Files that a killed or resumable run may leave.
 left_over='@(*.partial*|*.journal)'
 
-# One line on stderr where it failed, none where it did not.
+# One line on stderr after a failure, none after success.
 said() {
     local lines
     mapfile -t lines <err
@@ -41,7 +41,7 @@ said() {
     esac
 }
 
-# Every file of out is the one that was there before or the whole new one, and none that was there is gone.
+# Every file of out is the old one or the complete new one, and no old file is missing.
 each_is_whole() { # [pattern of names that may be left]
     local path
     while read -r path; do
@@ -59,7 +59,7 @@ each_is_whole() { # [pattern of names that may be left]
     done < <(cd out && find . -type d | sed 's|^\./||')
 }
 
-# What was replaced may be left where that is said.
+# A replaced file may be left if the message says so.
 all_old_or_all_new() {
     if grep -q ': is in place, but what it replaced is left' err && diff -rq "$case_dir/old/o" out/o.partial >/dev/null; then
         rm -r out/o.partial
@@ -67,7 +67,7 @@ all_old_or_all_new() {
     diff -rq "$case_dir/old" out >/dev/null || diff -rq "$case_dir/new" out >/dev/null || echo "neither old nor new: $(cd out && find . -type f -exec ls -l --time-style=+ {} + | tr '\n' ' ')"
 }
 
-# A part that failed is run again, the parts are joined.
+# Runs a failed part again and joins the parts.
 parts_come_right() {
     local found
     [[ ${args[0]} = join ]] || "$phema" "${args[@]}" >again 2>&1 || echo "run again: $(cat again)"
@@ -80,7 +80,7 @@ parts_come_right() {
     diff -rq "$work/case/$whole/new" out || true
 }
 
-# After a failure that the program has seen.
+# Checks after a failure that the program has reported.
 out_is_right() { # may_litter
     local litter=
     [ "${1:-}" ] && litter=$left_over
@@ -101,8 +101,8 @@ out_is_right() { # may_litter
     esac
 }
 
-# After a kill: whole files under the names of outputs, leftovers under their own; the same command makes
-# all of it, and takes the leftovers away.
+# Checks after a kill: outputs are complete, leftovers have their own names. The same command then makes
+# everything and removes the leftovers.
 comes_right_after_kill() {
     if [ "$form" = part ]; then
         parts_come_right
@@ -114,7 +114,7 @@ comes_right_after_kill() {
         local others=(-x '*.partial' -x '*.journal')
         { diff -rq "${others[@]}" "$case_dir/old" out >/dev/null || diff -rq "${others[@]}" "$case_dir/new" out >/dev/null || echo "torn"; }
     fi
-    # what was published before the kill is not replaced without being asked to
+    # outputs published before the kill are not replaced without --force
     local again=("${args[@]}") path
     case $form in
         *answer) ;;

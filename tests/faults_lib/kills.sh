@@ -1,5 +1,5 @@
-# kill -9 at random moments; the same command then makes all of it. Seeds are fixed, moments differ with
-# the machine.
+# kill -9 at random moments; the same command then makes everything. Seeds are fixed; moments depend on the
+# machine.
 list_kills() {
     local case
     for case in $kill_cases; do echo "kill/$case/random/KILL"; done
@@ -11,7 +11,7 @@ seconds_of() { # what an undisturbed run takes; sets duration [us]
     duration=$((${EPOCHREALTIME/./} - start))
 }
 
-# In the background, and killed after a moment; sets status.
+# Runs in the background and is killed after a moment; sets status.
 kill_after() { # microseconds
     {
         env "${pace[@]}" "$phema" "${args[@]}" >answer 2>err &

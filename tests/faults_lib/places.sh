@@ -1,5 +1,5 @@
-# What happens around the program: streams that take nothing, directories and files that change while they
-# are used, two runs at once, limits. Each finds its statuses among those given, and looks at out.
+# Faults outside the program: streams that accept nothing, directories and files that change during use,
+# two runs at once, limits. Each checks the status against the allowed ones, and checks out.
 places="full_stdout closed_stdout left_pipe directory_removed directory_read_only descriptors small_disk two_at_once"
 changes="cut replaced deleted"
 
@@ -30,7 +30,7 @@ run_place() { # UNIT
     [ $tried -gt 0 ] && row "$unit" place "$place" $tried
 }
 
-# status is one of those given, and all is as it must be
+# checks that status is one of those given, and the state of the files
 expect() { # "statuses", what was done
     local found
     tried=$((tried + 1))
@@ -87,7 +87,7 @@ try_left_pipe() {
 
 # ---- While it runs ----
 
-# Starts the command, which stops before its N-th pwrite to out; false where there are not so many.
+# Starts the command, which stops before its N-th pwrite to out; false if there are fewer.
 start_stopped() { # N
     put_old
     rm -f told
@@ -111,7 +111,7 @@ go_on() {
     status=$?
 }
 
-# At a few of the calls that write.
+# At some of the writing calls.
 stops() { if [ "$quick" ]; then echo 1 3; else seq 12; fi; }
 
 try_directory_removed() {
@@ -141,7 +141,7 @@ try_two_at_once() {
     done
 }
 
-# The series is a copy, since it is changed.
+# Uses a copy of the series, since it is changed.
 try_change() { # function
     local n pid given=("${args[@]}")
     args=("${args[@]/#in\//mine/}")
@@ -153,7 +153,7 @@ try_change() { # function
         [[ $name = pt ]] && files=(mine/ema_pytorch/*.pt)
         "$1" "${files[0]}"
         go_on
-        # a copy is mended, and its provenance written, behind the last look at the snapshots
+        # checksums of a copy and its provenance are written after the last check of the snapshots
         if [ $status = 0 ] && [ "$name" = pt ] && cmp -s out/o.pt "$case_dir/new/o.pt"; then
             tried=$((tried + 1))
             statuses[0]=$((${statuses[0]:-0} + 1))
@@ -171,7 +171,7 @@ try_snapshot_cut() { try_change cut_short; }
 try_snapshot_replaced() { try_change replace; }
 try_snapshot_deleted() { try_change rm; }
 
-# ---- What is gone on with ----
+# ---- Resuming ----
 
 # Each byte, or some of them.
 places_in() { # FILE, about how many
@@ -192,7 +192,7 @@ go_on_with() { # FILE that is changed, about how many places, what is done
         put_old
         "$3" "$1" "$at"
         run_now
-        # what does not begin as a journal is refused, and not removed
+        # a file that does not begin like a journal is refused, and not removed
         if [ $status = 6 ] && [[ $(cat err) = *'expected a journal'* ]]; then
             rm out/*.journal
             run_now
@@ -244,7 +244,7 @@ try_directory_read_only() {
     expect 6 "out is read-only"
 }
 
-# A real full disk, where this user may mount one: files in memory are not set aside before they are written.
+# A real full disk, if this user may mount one: tmpfs does not reserve space before writes.
 try_small_disk() {
     local kib
     unshare -m true 2>/dev/null || { skip "small_disk: this user may not mount one"; return; }

@@ -1,4 +1,4 @@
-# What is tried, and what came of it.
+# The table of faults and outcomes.
 list_units() { list_walks; list_kills; list_places; }
 
 run_unit() { # UNIT, in a directory of its own

@@ -1,6 +1,6 @@
 # Every call in turn.
-#   group | calls | what happens, "+" behind it: to all later ones too | statuses | how the table says it
-# Statuses: what an undisturbed run gives is always allowed, where a failure does no harm.
+#   group | calls | fault, with "+" also for all later calls | statuses | description in the table
+# Statuses: that of a run without faults is always allowed, since some failures do no harm.
 memory=malloc,calloc,realloc,reallocarray,aligned_alloc,posix_memalign
 opens=open,openat,fopen,opendir,fdopendir
 faults="
@@ -25,9 +25,9 @@ writes|pwrite,write|EIO|6|a write fails
 writes|pwrite,write|EINTR||a write is interrupted
 writes|pwrite,write|short||a write takes half of what it was given
 writes|pwrite,write|short+||all writes from one on take half
-room|fallocate,ftruncate|ENOSPC|6|no room for the whole file
-room|fallocate|EOPNOTSUPP+||a filesystem that sets no room aside
-room|fallocate,ftruncate|EINTR||setting room aside is interrupted
+space|fallocate,ftruncate|ENOSPC|6|no space for the whole file
+space|fallocate|EOPNOTSUPP+||a filesystem that cannot reserve space
+space|fallocate,ftruncate|EINTR||reserving space is interrupted
 copying|copy_file_range|ENOSPC|6|the disk is full while a checkpoint is copied
 copying|copy_file_range|EIO||copying inside the kernel fails
 copying|copy_file_range|EXDEV+||a filesystem that does not copy
@@ -41,12 +41,12 @@ closes|close|EIO|6|close reports an I/O error
 closes|close|ENOSPC|6|close reports a full disk
 closes|close|EDQUOT|6|close reports a quota
 closes|close|EINTR||close is interrupted
-renames|rename,renameat2,link|ENOSPC|6|no room for a name
+renames|rename,renameat2,link|ENOSPC|6|no space for a name
 renames|rename,renameat2,link|EACCES|6|a name may not be changed
 renames|rename,renameat2,link|EIO|6|a rename fails
 renames|renameat2|EINVAL+||a filesystem without renames that never replace
 removals|unlink,unlinkat,rmdir|EACCES|6|a file may not be removed
-directories|mkdir|ENOSPC|6|no room for a directory
+directories|mkdir|ENOSPC|6|no space for a directory
 directories|mkdir|EACCES|6|a directory may not be made
 stats|stat,lstat,fstat,fstatat,statx,faccessat|EIO|3 6|a file cannot be examined
 locks|flock|ENOLCK+||a filesystem without locks
@@ -65,13 +65,13 @@ list_walks() {
     while IFS='|' read -r group calls with rest; do
         [ "$group" ] || continue
         for case in $cases; do
-            # past the page cache no read ends inside a block but at the end of the file
+            # direct reads end inside a block only at the end of the file
             [[ $case/$with = direct/short* ]] || echo "walk/$case/$group/$with"
         done
     done <<<"$faults"
 }
 
-# The numbers of the calls to try: all, or so many of them spread evenly, the first and the last among them.
+# The numbers of the calls to try: all, or some spread evenly with the first and the last.
 numbers() { # how many calls there are
     if [ "$1" -le "$most" ]; then
         seq "$1"
@@ -80,7 +80,7 @@ numbers() { # how many calls there are
     fi
 }
 
-# How many there are in an undisturbed run; counted once for each set of calls.
+# The number of calls in a run without faults; counted once for each set of calls.
 count_calls() { # calls, FAULT_...
     # shellcheck disable=SC2155
     local counted=$case_dir/calls.${1//,/_}.$([[ $* = *FAULT_PATH* ]] && echo out) n
@@ -96,7 +96,7 @@ judge() { # UNIT, number, allowed statuses
     local found environment="${fault[*]#FAULT_}" group
     IFS=/ read -r _ _ group _ <<<"$1"
     found=$(
-        # plan measures with files in memory: what fails there is a want of memory
+        # plan measures with files in memory, so a failure there is a lack of memory
         [[ " $(cat "$case_dir/status") $3 $([[ $form = changing_answer && $3 ]] && echo 7) " = *" $status "* ]] || echo "status $status"
         said
         if [ "$status" = 137 ]; then

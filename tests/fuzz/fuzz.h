@@ -1,6 +1,6 @@
-/* fuzz.h - what fuzz targets share: inputs as files, and the promises of the doors. An input that
- * is a checkpoint is opened, and whatever was listed is touched where it is said to lie. A promise
- * that is broken aborts. */
+/* fuzz.h - what fuzz targets share: inputs as files, and the promises of public headers. An input
+ * that is a checkpoint is opened, and whatever was listed is touched where it is said to lie. A
+ * promise that is broken aborts. */
 #ifndef TESTS_FUZZ_FUZZ_H
 #define TESTS_FUZZ_FUZZ_H
 

@@ -67,7 +67,7 @@ static void check_next(const struct phema_search_score *scores, size_t n)
                                         .maximizes = n % 2};
     struct phema_search_point asked[MOST_ASKED];
     size_t n_asked = phema_search_next(asked, MOST_ASKED, &search, scores, n);
-    fuzz_require(n_asked <= MOST_ASKED, "no more points than there is room for");
+    fuzz_require(n_asked <= MOST_ASKED, "no more points than were asked for");
     for (size_t i = 0; i < n_asked; i++) {
         fuzz_require(asked[i].time == time && asked[i].sigma_rel >= widths[0] &&
                          asked[i].sigma_rel <= widths[N_WIDTHS - 1],

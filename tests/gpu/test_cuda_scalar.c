@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_cuda_scalar.c - the text that the device's code is made of, compiled for the host, against
- * the conversions and sums that define right, bit by bit. */
+/* test_cuda_scalar.c - the device's scalar code, compiled for the host, compared bit by bit with
+ * the reference conversions and sums of accumulate/. */
 #include "scalar.h"
 
 #include <math.h>
@@ -24,8 +24,8 @@ static bool is_same(double a, double b)
     return (isnan(a) && isnan(b)) || memcmp(&a, &b, sizeof(a)) == 0;
 }
 
-/* Every code of 16 bits, and any bits of the wider ones. */
-static void elements_mean_what_they_mean_to_the_processor(void **state)
+/* Every 16-bit code, and random bits of the wider dtypes. */
+static void elements_decode_as_on_the_cpu(void **state)
 {
     (void)state;
     for (size_t d = 0; d < ARRAY_LEN(dtypes); d++) {
@@ -37,13 +37,13 @@ static void elements_mean_what_they_mean_to_the_processor(void **state)
             memcpy(data, &bits, sizeof(bits));
             double wanted;
             phema_widen(&wanted, dtypes[d], data, 1);
-            assert_true(is_same(number_load(cuda_dtypes[d], data, 0), wanted));
-            assert_int_equal(number_bytes(cuda_dtypes[d]), phema_dtype_bits(dtypes[d]) / 8);
+            assert_true(is_same(scalar_load(cuda_dtypes[d], data, 0), wanted));
+            assert_int_equal(scalar_bytes(cuda_dtypes[d]), phema_dtype_bits(dtypes[d]) / 8);
         }
     }
 }
 
-/* Numbers near all that matters: limits, ties, subnormal numbers, specials; or any bits. */
+/* Numbers near limits, ties, subnormal numbers and special values; or random bits. */
 static double random_sum(void)
 {
     static const double specials[] = {0.0,
@@ -81,7 +81,7 @@ static double random_sum(void)
         return ldexp((double)(int)(random_u64() % 8192) - 4096, (int)(random_u64() % 40) - 30);
     case 2: /* subnormal numbers of BF16 and F32 */
         return ldexp((double)(int64_t)random_u64() * 0x1p-63, -118 - (int)(random_u64() % 44));
-    case 3: /* of F16, and what is too large for it */
+    case 3: /* subnormal numbers of F16, and numbers too large for it */
         return ldexp((double)(int64_t)random_u64() * 0x1p-63, (int)(random_u64() % 44) - 26);
     default:
         bits = random_u64();
@@ -97,15 +97,15 @@ static void check_store(size_t d, double sum, bool saturates)
     _Alignas(64) double sums[1] = {sum};
     phema_narrow(phema_backend_named("ref"), wanted, dtypes[d], PHEMA_ACCUMULATE_F64, sums, 1,
                  saturates ? PHEMA_OVERFLOW_SATURATE : PHEMA_OVERFLOW_INF, &counts);
-    enum number_fate fate = number_store(cuda_dtypes[d], got, 0, sum, saturates);
+    enum scalar_rounding rounding = scalar_store(cuda_dtypes[d], got, 0, sum, saturates);
     if (memcmp(wanted, got, sizeof(got)) != 0)
         fail_msg("%s of %a: other bits", phema_dtype_name(dtypes[d]), sum);
-    assert_int_equal(fate == NUMBER_OVERFLOWS, counts.n_overflow);
-    assert_int_equal(fate == NUMBER_IS_NAN, counts.n_nan);
-    assert_int_equal(fate == NUMBER_IS_INFINITE, counts.n_inf);
+    assert_int_equal(rounding == SCALAR_OVERFLOWS, counts.n_overflow);
+    assert_int_equal(rounding == SCALAR_IS_NAN, counts.n_nan);
+    assert_int_equal(rounding == SCALAR_IS_INFINITE, counts.n_inf);
 }
 
-static void sums_are_rounded_and_counted_as_by_the_processor(void **state)
+static void sums_are_rounded_and_counted_as_on_the_cpu(void **state)
 {
     (void)state;
     for (size_t d = 0; d < ARRAY_LEN(dtypes); d++)
@@ -120,8 +120,8 @@ static void every_tie_goes_to_the_even_neighbour(void **state)
     for (size_t d = 0; d < 2; d++) {
         for (uint32_t code = 0; code + 1 < 0x8000; code++) {
             const uint64_t low = code, high = code + 1;
-            double between = (number_load(cuda_dtypes[d], (const uint8_t *)&low, 0) +
-                              number_load(cuda_dtypes[d], (const uint8_t *)&high, 0)) /
+            double between = (scalar_load(cuda_dtypes[d], (const uint8_t *)&low, 0) +
+                              scalar_load(cuda_dtypes[d], (const uint8_t *)&high, 0)) /
                              2;
             if (!isfinite(between))
                 continue;
@@ -133,7 +133,6 @@ static void every_tie_goes_to_the_even_neighbour(void **state)
     }
 }
 
-/* The chain of one sum. */
 static void sums_have_the_bits_of_the_plain_loop(void **state)
 {
     (void)state;
@@ -160,9 +159,9 @@ static void sums_have_the_bits_of_the_plain_loop(void **state)
             double wide = 0;
             float single = 0;
             for (size_t k = 0; k < N_INPUTS; k++) {
-                double x = number_load(cuda_dtypes[dtype], data[k], i);
-                wide = number_add_f64(weights[k], x, wide);
-                single = number_add_f32((float)weights[k], (float)x, single);
+                double x = scalar_load(cuda_dtypes[dtype], data[k], i);
+                wide = scalar_add_f64(weights[k], x, wide);
+                single = scalar_add_f32((float)weights[k], (float)x, single);
             }
             const float *singles = (const void *)sums;
             if (accumulator == PHEMA_ACCUMULATE_F64)
@@ -176,8 +175,8 @@ static void sums_have_the_bits_of_the_plain_loop(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(elements_mean_what_they_mean_to_the_processor),
-        cmocka_unit_test(sums_are_rounded_and_counted_as_by_the_processor),
+        cmocka_unit_test(elements_decode_as_on_the_cpu),
+        cmocka_unit_test(sums_are_rounded_and_counted_as_on_the_cpu),
         cmocka_unit_test(every_tie_goes_to_the_even_neighbour),
         cmocka_unit_test(sums_have_the_bits_of_the_plain_loop),
     };

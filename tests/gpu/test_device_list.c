@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What users write of devices. */
+/* test_device_list.c - parsing of --device. */
 #include "phema/gpu.h"
 
 #include "support.h"
 
-static void devices_are_named_as_they_are_written(void **state)
+static void every_form_of_device_is_parsed(void **state)
 {
     (void)state;
     struct phema_error err = {""};
     struct phema_device_request request = {.memory_bytes = 7};
-    assert_ok(phema_device_request_parse(&request, NULL, &err), &err);
+    assert_ok(phema_device_list_parse(&request, NULL, &err), &err);
     assert_int_equal(request.kind, PHEMA_DEVICE_AUTO);
-    assert_ok(phema_device_request_parse(&request, "auto", &err), &err);
+    assert_ok(phema_device_list_parse(&request, "auto", &err), &err);
     assert_int_equal(request.kind, PHEMA_DEVICE_AUTO);
-    assert_ok(phema_device_request_parse(&request, "cpu", &err), &err);
+    assert_ok(phema_device_list_parse(&request, "cpu", &err), &err);
     assert_int_equal(request.kind, PHEMA_DEVICE_CPU);
-    assert_ok(phema_device_request_parse(&request, "cuda", &err), &err);
+    assert_ok(phema_device_list_parse(&request, "cuda", &err), &err);
     assert_int_equal(request.kind, PHEMA_DEVICE_CUDA);
     assert_int_equal(request.n, 1);
     assert_int_equal(request.indices[0], 0);
-    assert_ok(phema_device_request_parse(&request, "cuda:3,0,12", &err), &err);
+    assert_ok(phema_device_list_parse(&request, "cuda:3,0,12", &err), &err);
     assert_int_equal(request.n, 3);
     assert_int_equal(request.indices[0], 3);
     assert_int_equal(request.indices[1], 0);
     assert_int_equal(request.indices[2], 12);
     assert_false(request.takes_all);
-    assert_ok(phema_device_request_parse(&request, "cuda:all", &err), &err);
+    assert_ok(phema_device_list_parse(&request, "cuda:all", &err), &err);
     assert_true(request.takes_all);
-    assert_int_equal(request.memory_bytes, 7); /* as it was */
+    assert_int_equal(request.memory_bytes, 7); /* unchanged */
 }
 
-static void what_is_no_device_is_refused_and_changes_nothing(void **state)
+static void invalid_devices_are_refused_and_change_nothing(void **state)
 {
     (void)state;
     static const char *const wrong[] = {"",
@@ -55,7 +55,7 @@ static void what_is_no_device_is_refused_and_changes_nothing(void **state)
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
         struct phema_error err = {""};
         struct phema_device_request request = {.kind = PHEMA_DEVICE_CUDA, .n = 1, .indices = {5}};
-        assert_fails(phema_device_request_parse(&request, wrong[i], &err), PHEMA_ERR_USAGE, &err,
+        assert_fails(phema_device_list_parse(&request, wrong[i], &err), PHEMA_ERR_USAGE, &err,
                      "cuda:0,1");
         assert_int_equal(request.kind, PHEMA_DEVICE_CUDA);
         assert_int_equal(request.n, 1);
@@ -66,8 +66,8 @@ static void what_is_no_device_is_refused_and_changes_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(devices_are_named_as_they_are_written),
-        cmocka_unit_test(what_is_no_device_is_refused_and_changes_nothing),
+        cmocka_unit_test(every_form_of_device_is_parsed),
+        cmocka_unit_test(invalid_devices_are_refused_and_change_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

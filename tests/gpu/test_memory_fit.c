@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* How much memory a run takes of a device: bounds that follow from the layout, for any demand. */
+/* test_memory_fit.c - device memory of a run: bounds that follow from the layout, for any
+ * demand. */
 #include "phema/gpu.h"
 
 #include <string.h>
@@ -26,7 +27,7 @@ static struct phema_device_demand demand_of(enum phema_dtype dtype, uint64_t n_i
     return demand;
 }
 
-static void with_room_tiles_are_as_large_as_it_pays(void **state)
+static void with_enough_memory_tiles_are_as_large_as_useful(void **state)
 {
     (void)state;
     struct phema_error err = {""};
@@ -47,7 +48,7 @@ static void with_room_tiles_are_as_large_as_it_pays(void **state)
     assert_true(fit.host_bytes < 16 * (uint64_t)5 << 20);
 }
 
-/* First fewer targets at a time, which costs nothing, then tiles and threads in turn. */
+/* First fewer targets at a time, which costs nothing, then smaller tiles and fewer threads. */
 static void tight_limits_are_kept_to_the_byte(void **state)
 {
     (void)state;
@@ -64,10 +65,10 @@ static void tight_limits_are_kept_to_the_byte(void **state)
             has_failed = true;
             continue;
         }
-        assert_false(has_failed); /* where less is enough, more is too */
+        assert_false(has_failed); /* if a smaller limit is enough, a larger one is too */
         assert_true(fit.device_bytes <= limit);
         assert_int_equal(fit.device_bytes,
-                         fit.layout.n_lanes * phema_cuda_places(&fit.layout).bytes);
+                         fit.layout.n_lanes * phema_cuda_offsets(&fit.layout).bytes);
         assert_true(fit.tile_elems <= tile_before && fit.device_bytes <= bytes_before);
         assert_true(fit.tile_elems >= PHEMA_DEVICE_LEAST_TILE_ELEMS);
         assert_true(fit.layout.n_rows >= PHEMA_CUDA_GROUP);
@@ -80,7 +81,7 @@ static void tight_limits_are_kept_to_the_byte(void **state)
     assert_true(has_failed);
 }
 
-static void the_sentence_names_an_amount_that_is_enough(void **state)
+static void the_message_names_an_amount_that_is_enough(void **state)
 {
     (void)state;
     struct phema_error err = {""};
@@ -93,7 +94,7 @@ static void the_sentence_names_an_amount_that_is_enough(void **state)
     assert_int_equal(fit.tile_elems, PHEMA_DEVICE_LEAST_TILE_ELEMS);
 }
 
-/* A dtype of which there is little does not make tiles larger, nor smaller. */
+/* A dtype with few elements makes tiles neither larger nor smaller. */
 static void rare_dtypes_cost_what_they_have(void **state)
 {
     (void)state;
@@ -119,7 +120,7 @@ static void devices_share_the_threads(void **state)
     assert_int_equal(fit.n_threads, 16);
 }
 
-static void cublas_takes_sums_and_panels_as_well(void **state)
+static void cublas_needs_memory_for_sums_and_panels(void **state)
 {
     (void)state;
     struct phema_error err = {""};
@@ -130,13 +131,13 @@ static void cublas_takes_sums_and_panels_as_well(void **state)
     assert_ok(phema_device_fit(&blas, &demand, 80 * GIB, &err), &err);
     uint64_t sums = (uint64_t)(25 + 32) * blas.tile_elems * 8;
     assert_int_equal(blas.device_bytes - plain.device_bytes, 16 * (sums + PHEMA_CUDA_BLAS_BYTES));
-    demand.n_rows = 8; /* as many as registers hold: cuBLAS is not asked */
+    demand.n_rows = 8; /* as many as registers hold: cuBLAS is not used */
     assert_ok(phema_device_fit(&blas, &demand, 80 * GIB, &err), &err);
     assert_int_equal(blas.layout.panel_inputs, 0);
 }
 
-/* Whatever the layout, nothing lies on anything else, and all is aligned. */
-static void places_of_a_lane_are_apart(void **state)
+/* In any layout all regions are aligned, and none overlap. */
+static void regions_of_a_lane_are_disjoint(void **state)
 {
     (void)state;
     uint64_t random = 7;
@@ -151,7 +152,7 @@ static void places_of_a_lane_are_apart(void **state)
             .panel_inputs = support_random(&random) % 2 * 9,
             .sum_bytes = 512,
         };
-        struct phema_cuda_places at = phema_cuda_places(&layout);
+        struct phema_cuda_offsets at = phema_cuda_offsets(&layout);
         const uint64_t starts[] = {at.inputs, at.rows,  at.weights, at.indices, at.blocks,
                                    at.counts, at.panel, at.sums,    at.blas,    at.bytes};
         const uint64_t sizes[] = {layout.n_inputs * layout.input_bytes,
@@ -178,29 +179,29 @@ static bool wins(double processor, double reading, double device, unsigned n, ch
     return phema_device_wins(why, 512, &rates);
 }
 
-static void a_device_wins_where_the_processor_computes(void **state)
+static void a_device_wins_where_the_cpu_is_slower_than_reading(void **state)
 {
     (void)state;
     char why[512];
-    assert_false(wins(20e9, 20e9, 50e9, 1, why)); /* one target: reading is all there is */
+    assert_false(wins(20e9, 20e9, 50e9, 1, why)); /* one target: reading takes all the time */
     assert_true(wins(2e9, 20e9, 50e9, 1, why));   /* many: the processor is slower than reading */
-    assert_false(wins(2e9, 20e9, 2.2e9, 1, why)); /* nor is it for a slow device */
-    assert_true(wins(2e9, 20e9, 2.2e9, 2, why));  /* but for two of them */
-    assert_false(wins(18e9, 20e9, 50e9, 8, why)); /* however many there are */
+    assert_false(wins(2e9, 20e9, 2.2e9, 1, why)); /* the device is slow as well */
+    assert_true(wins(2e9, 20e9, 2.2e9, 2, why));  /* two devices are fast enough */
+    assert_false(wins(18e9, 20e9, 50e9, 8, why)); /* more devices do not help */
     assert_non_null(strstr(why, "18.6 GiB/s of snapshots on the device, 16.8 GiB/s"));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(with_room_tiles_are_as_large_as_it_pays),
+        cmocka_unit_test(with_enough_memory_tiles_are_as_large_as_useful),
         cmocka_unit_test(tight_limits_are_kept_to_the_byte),
-        cmocka_unit_test(the_sentence_names_an_amount_that_is_enough),
+        cmocka_unit_test(the_message_names_an_amount_that_is_enough),
         cmocka_unit_test(rare_dtypes_cost_what_they_have),
         cmocka_unit_test(devices_share_the_threads),
-        cmocka_unit_test(cublas_takes_sums_and_panels_as_well),
-        cmocka_unit_test(places_of_a_lane_are_apart),
-        cmocka_unit_test(a_device_wins_where_the_processor_computes),
+        cmocka_unit_test(cublas_needs_memory_for_sums_and_panels),
+        cmocka_unit_test(regions_of_a_lane_are_disjoint),
+        cmocka_unit_test(a_device_wins_where_the_cpu_is_slower_than_reading),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_sums.c - what a device makes of tiles, against the plain loop. Beside the test programs lies
- * a module that needs no device; scripts/test-gpu runs this same program beside the real one. */
+/* test_sums.c - sums of a device, compared with the CPU's. The test programs load a plug-in that
+ * needs no device; scripts/test-gpu runs the same program with the real plug-in. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,8 +85,8 @@ static int close_bench(void **state)
     return 0;
 }
 
-/* As tiles of small tensors have them: of any size up to the largest, without a gap. */
-static void cut_blocks(struct bench *bench, size_t n_elems)
+/* Blocks of random sizes up to the largest, without gaps, as in tiles of small tensors. */
+static void make_blocks(struct bench *bench, size_t n_elems)
 {
     bench->n_blocks = 0;
     for (size_t at = 0; at < n_elems;) {
@@ -114,10 +114,10 @@ static void make_inputs(struct bench *bench, const struct shape *shape)
     }
     for (size_t i = 0; i < shape->n_inputs * shape->n_rows; i++)
         bench->weights[i] = (double)(int64_t)random_u64() * 0x1p-63;
-    cut_blocks(bench, shape->n_elems);
+    make_blocks(bench, shape->n_elems);
 }
 
-static void add_up(struct bench *bench, const struct shape *shape)
+static void sum_on_cpu(struct bench *bench, const struct shape *shape)
 {
     const uint8_t *inputs[MAX_INPUTS];
     for (size_t k = 0; k < shape->n_inputs; k++)
@@ -156,7 +156,7 @@ static void run_job(struct bench *bench, const struct shape *shape)
     assert_ok(phema_lane_average(&bench->lane, &job, &err), &err);
 }
 
-/* Row m, as it came back. */
+/* Row m, copied back from the device. */
 static const uint8_t *fetch(struct bench *bench, const struct shape *shape, size_t m)
 {
     struct phema_error err = {""};
@@ -172,7 +172,7 @@ static const uint8_t *fetch(struct bench *bench, const struct shape *shape, size
 static void check_shape(struct bench *bench, const struct shape *shape)
 {
     make_inputs(bench, shape);
-    add_up(bench, shape);
+    sum_on_cpu(bench, shape);
     run_job(bench, shape);
     size_t scalar = shape->accumulator == PHEMA_ACCUMULATE_F64 ? 8 : 4;
     for (size_t m = 0; m < shape->n_rows; m++) {
@@ -202,8 +202,8 @@ static void check_shape(struct bench *bench, const struct shape *shape)
 
 static const size_t row_counts[] = {1, 2, 7, 8, 9, 25, 64};
 
-/* Every dtype to every dtype, any bits and plain numbers, odd numbers of everything. */
-static void sums_are_those_of_the_processor(void **state)
+/* Every dtype to every dtype, random bits and ordinary numbers, odd sizes. */
+static void sums_equal_those_of_the_cpu(void **state)
 {
     for (size_t i = 0; i < 16 * 2 * ARRAY_LEN(row_counts); i++) {
         struct shape shape = {.input = dtypes[i % 4],
@@ -236,8 +236,8 @@ static void whole_tiles_and_single_elements_are_summed_alike(void **state)
     }
 }
 
-/* The same job, again and again: the same bytes. */
-static void runs_do_not_differ(void **state)
+/* Repeating the same job gives the same bytes. */
+static void repeated_runs_are_equal(void **state)
 {
     struct bench *bench = *state;
     struct shape shape = {.input = PHEMA_BF16,
@@ -265,11 +265,11 @@ static void runs_do_not_differ(void **state)
     free(before);
 }
 
-/* cuBLAS sums in an order of its own. A term of a sum of n products goes through at most n
- * roundings in any order: one of the product, n - 1 of additions, none of them more than u = half
- * an epsilon. So each of two sums is within n u / (1 - n u) sum |w x| of the exact one, and they
- * are within twice that of each other. The weights are the same: rounded to the type of the sums
- * before. To F64 the result is not rounded again. */
+/* cuBLAS sums in its own order. In any order a term of a sum of n products is rounded at most n
+ * times: once as a product, n - 1 times in additions, each time by at most u = half an epsilon. So
+ * each of the two sums is within n u / (1 - n u) sum |w x| of the exact sum, and they differ by at
+ * most twice that. Both use the same weights, rounded to the type of the sums before. The result in
+ * F64 is not rounded again. */
 static void cublas_sums_are_within_the_bound(void **state)
 {
     struct bench *bench = *state;
@@ -289,7 +289,7 @@ static void cublas_sums_are_within_the_bound(void **state)
         bool is_f64 = shape.accumulator == PHEMA_ACCUMULATE_F64;
         double unit = (is_f64 ? 0x1p-53 : 0x1p-24) * (double)shape.n_inputs;
         make_inputs(bench, &shape);
-        add_up(bench, &shape);
+        sum_on_cpu(bench, &shape);
         run_job(bench, &shape);
         for (size_t m = 0; m < shape.n_rows; m++) {
             const uint8_t *row = fetch(bench, &shape, m);
@@ -316,7 +316,7 @@ static void cublas_sums_are_within_the_bound(void **state)
     }
 }
 
-static void the_factor_is_that_of_the_matrix(void **state)
+static void the_factor_reproduces_the_matrix(void **state)
 {
     (void)state;
     enum { N = 300 };
@@ -326,7 +326,7 @@ static void the_factor_is_that_of_the_matrix(void **state)
     assert_non_null(matrix);
     assert_non_null(factor);
     for (size_t i = 0; i < N; i++)
-        for (size_t j = 0; j < N; j++) /* of correlations that fall with the distance */
+        for (size_t j = 0; j < N; j++) /* correlations that fall with the distance */
             matrix[i * N + j] = exp2(-fabs((double)i - (double)j) / 16);
     memcpy(factor, matrix, (size_t)N * N * sizeof(double));
     assert_ok(phema_device_factorer()->factor(factor, N, &err), &err);
@@ -347,7 +347,7 @@ static void the_factor_is_that_of_the_matrix(void **state)
     free(factor);
 }
 
-static void memory_is_counted_and_given_back(void **state)
+static void memory_is_counted_and_freed(void **state)
 {
     (void)state;
     struct phema_error err = {""};
@@ -367,18 +367,19 @@ static void memory_is_counted_and_given_back(void **state)
     assert_int_equal(phema_devices_usage(devices).allocated_bytes, 0);
     assert_ok(phema_devices_start(devices, &layout, &err), &err);
     struct phema_device_usage usage = phema_devices_usage(devices);
-    assert_int_equal(usage.allocated_bytes, 3 * phema_cuda_places(&layout).bytes);
+    assert_int_equal(usage.allocated_bytes, 3 * phema_cuda_offsets(&layout).bytes);
     assert_true(usage.reserved_bytes >= usage.allocated_bytes);
     phema_devices_stop(devices);
     layout.n_inputs = (uint64_t)1 << 30; /* 3 PiB */
     assert_int_equal(phema_devices_start(devices, &layout, &err), PHEMA_NO);
     assert_int_equal(phema_devices_usage(devices).allocated_bytes, 0);
     layout.n_inputs = 4;
-    assert_ok(phema_devices_start(devices, &layout, &err), &err); /* as if nothing had been */
+    assert_ok(phema_devices_start(devices, &layout, &err),
+              &err); /* the failure left nothing behind */
     phema_devices_close(devices);
 }
 
-static void devices_that_are_not_there_are_named(void **state)
+static void missing_devices_are_named(void **state)
 {
     (void)state;
     struct phema_error err = {""};
@@ -392,13 +393,13 @@ static void devices_that_are_not_there_are_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_are_those_of_the_processor),
+        cmocka_unit_test(sums_equal_those_of_the_cpu),
         cmocka_unit_test(whole_tiles_and_single_elements_are_summed_alike),
-        cmocka_unit_test(runs_do_not_differ),
+        cmocka_unit_test(repeated_runs_are_equal),
         cmocka_unit_test(cublas_sums_are_within_the_bound),
-        cmocka_unit_test(the_factor_is_that_of_the_matrix),
-        cmocka_unit_test(memory_is_counted_and_given_back),
-        cmocka_unit_test(devices_that_are_not_there_are_named),
+        cmocka_unit_test(the_factor_reproduces_the_matrix),
+        cmocka_unit_test(memory_is_counted_and_freed),
+        cmocka_unit_test(missing_devices_are_named),
     };
     return cmocka_run_group_tests(tests, open_bench, close_bench);
 }

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_layout.c - texts that are cut and wrapped, words at marks, and the legend: nothing overlaps
- * and nothing leaves the picture. */
+/* test_layout.c - truncated and wrapped texts, labels of marks, and the legend: nothing overlaps or
+ * leaves the picture. */
 #include "support.h"
 
 #include <string.h>
 
 #include "layout.h"
 
-static void texts_are_cut_between_characters(void **state)
+static void texts_are_truncated_between_characters(void **state)
 {
     (void)state;
     char fitted[FITTED_SIZE];
-    assert_string_equal(text_fitted(fitted, "short", 12, false, 100), "short");
+    assert_string_equal(text_fit(fitted, "short", 12, false, 100), "short");
     double width = text_width("a long te...", 12, false);
-    assert_string_equal(text_fitted(fitted, "a long text", 12, false, width - 20), "a lon...");
-    /* two bytes each: never half of one */
+    assert_string_equal(text_fit(fitted, "a long text", 12, false, width - 20), "a lon...");
+    /* characters of two bytes are never split */
     assert_string_equal(
-        text_fitted(fitted, "\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4", 10, false, 40),
+        text_fit(fitted, "\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4", 10, false, 40),
         "\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4...");
     char text[2000];
     memset(text, 'i', sizeof(text) - 1);
     text[sizeof(text) - 1] = '\0';
-    assert_int_equal(strlen(text_fitted(fitted, text, 1, false, 1e6)), FITTED_SIZE - 1);
-    assert_string_equal(text_fitted(fitted, text, 12, false, 0), "...");
+    assert_int_equal(strlen(text_fit(fitted, text, 1, false, 1e6)), FITTED_SIZE - 1);
+    assert_string_equal(text_fit(fitted, text, 12, false, 0), "...");
 }
 
 static void notes_are_wrapped_between_words(void **state)
@@ -53,7 +53,7 @@ static struct phema_picture *new_picture(void)
     return picture;
 }
 
-static void words_at_marks_do_not_overlap(void **state)
+static void labels_of_marks_do_not_overlap(void **state)
 {
     (void)state;
     struct phema_picture *picture = new_picture();
@@ -104,7 +104,7 @@ static void the_legend_flows_into_rows(void **state)
     }
     assert_int_equal(n, 6); /* each text once */
     struct layout layout = layout_begin(picture);
-    struct place place = layout_next(&layout, picture->panels);
+    struct panel_layout place = layout_next(&layout, picture->panels);
     assert_true(place.box.y > before.y);
     assert_true(picture_height(picture) > place.label);
     phema_picture_free(picture);
@@ -113,9 +113,9 @@ static void the_legend_flows_into_rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_are_cut_between_characters),
+        cmocka_unit_test(texts_are_truncated_between_characters),
         cmocka_unit_test(notes_are_wrapped_between_words),
-        cmocka_unit_test(words_at_marks_do_not_overlap),
+        cmocka_unit_test(labels_of_marks_do_not_overlap),
         cmocka_unit_test(the_legend_flows_into_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

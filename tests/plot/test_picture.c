@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_picture.c - pictures of what is hard to draw: every format takes them, and no number in them
- * is none. */
+/* test_picture.c - extreme inputs in every format: no picture contains NaN or infinity. */
 #include "support.h"
 
 #include <math.h>
@@ -54,7 +53,7 @@ static void draw_targets(const struct phema_profile *snapshots, const double *we
     assert_drawn(picture);
 }
 
-static void weights_of_any_size(void **state)
+static void weights_of_any_size_are_drawn(void **state)
 {
     (void)state;
     const struct phema_profile snapshots[] = {{.gamma = 7, .t = 10},
@@ -71,7 +70,7 @@ static void weights_of_any_size(void **state)
             draw_targets(snapshots, weights[i], n, &snapshots[0]);
 }
 
-static void as_many_kinds_as_snapshots(void **state)
+static void as_many_kinds_as_snapshots_are_drawn(void **state)
 {
     (void)state;
     struct phema_profile snapshots[8];
@@ -83,7 +82,7 @@ static void as_many_kinds_as_snapshots(void **state)
     draw_targets(snapshots, weights, 8, &snapshots[7]);
 }
 
-static void errors_of_any_size(void **state)
+static void errors_of_any_size_are_drawn(void **state)
 {
     (void)state;
     static const struct phema_plot_error widths[] = {{0.05, 0, 0, (double)NAN, true},
@@ -110,7 +109,7 @@ static void draw_sweep(const char *csv)
     assert_drawn(picture);
 }
 
-static void scores_of_any_size(void **state)
+static void scores_of_any_size_are_drawn(void **state)
 {
     (void)state;
     draw_sweep("0.1,0\n");
@@ -121,12 +120,12 @@ static void scores_of_any_size(void **state)
     draw_sweep("0.1,-5e-324\n");
 }
 
-static void stages_of_any_size(void **state)
+static void stages_of_any_size_are_drawn(void **state)
 {
     (void)state;
     static const char lines[] =
         "{\"stage\":\"\",\"elapsed_seconds\":1e308,\"rss_anon\":{\"peak\":0,\"now\":0}}\n"
-        "{\"stage\":\"a stage with a name that is much longer than there is room below a bar\","
+        "{\"stage\":\"a stage with a name that is much longer than the space below its bar\","
         "\"elapsed_seconds\":-1,\"device\":{\"peak\":9223372036854775807,\"now\":1}}\n"
         "{\"stage\":\"\\u0007\\u00e4<\",\"elapsed_seconds\":0}\n";
     static const uint64_t caps[] = {0, 1, UINT64_MAX};
@@ -139,7 +138,7 @@ static void stages_of_any_size(void **state)
     }
 }
 
-static void formats_are_told_by_the_end(void **state)
+static void the_extension_selects_the_format(void **state)
 {
     (void)state;
     struct phema_error err = {""};
@@ -155,9 +154,12 @@ static void formats_are_told_by_the_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(weights_of_any_size), cmocka_unit_test(as_many_kinds_as_snapshots),
-        cmocka_unit_test(errors_of_any_size),  cmocka_unit_test(scores_of_any_size),
-        cmocka_unit_test(stages_of_any_size),  cmocka_unit_test(formats_are_told_by_the_end),
+        cmocka_unit_test(weights_of_any_size_are_drawn),
+        cmocka_unit_test(as_many_kinds_as_snapshots_are_drawn),
+        cmocka_unit_test(errors_of_any_size_are_drawn),
+        cmocka_unit_test(scores_of_any_size_are_drawn),
+        cmocka_unit_test(stages_of_any_size_are_drawn),
+        cmocka_unit_test(the_extension_selects_the_format),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_scores.c - CSV files of scores, as programs and people write them, and others. */
+/* test_scores.c - CSV files of scores as programs and people write them, and invalid ones. */
 #include "support.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 static enum phema_status read_text(struct scores *out, const char *text, struct phema_error *err)
 {
     size_t size = strlen(text);
-    const uint8_t *data = support_guarded(text, size); /* not a byte more is read */
+    const uint8_t *data = support_guarded(text, size); /* reading beyond it faults */
     return scores_read(out, (struct phema_span){data, size}, err);
 }
 
@@ -60,7 +60,7 @@ static void lines_without_a_finite_score_are_counted(void **state)
     assert_scores("sigma_rel,score\n0.05,nan\n0.06,\n0.07\n0.08,-inf\n0.1,1\n", wanted, 1, 4);
 }
 
-static void what_is_none_names_the_line(void **state)
+static void an_invalid_line_is_named(void **state)
 {
     (void)state;
     static const struct {
@@ -90,7 +90,7 @@ static void what_is_none_names_the_line(void **state)
     }
 }
 
-static void numbers_have_a_length(void **state)
+static void overlong_numbers_are_refused(void **state)
 {
     (void)state;
     char text[200] = "0.1,";
@@ -128,8 +128,8 @@ int main(void)
         cmocka_unit_test(numbers_alone_are_two_columns),
         cmocka_unit_test(scores_of_one_width_are_in_order),
         cmocka_unit_test(lines_without_a_finite_score_are_counted),
-        cmocka_unit_test(what_is_none_names_the_line),
-        cmocka_unit_test(numbers_have_a_length),
+        cmocka_unit_test(an_invalid_line_is_named),
+        cmocka_unit_test(overlong_numbers_are_refused),
         cmocka_unit_test(too_many_scores_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_ticks.c - round numbers along axes, and how they read. */
+/* test_ticks.c - round numbers along axes, and their labels. */
 #include "support.h"
 
 #include <math.h>
@@ -85,7 +85,7 @@ static void widened_ends_are_round_and_stay(void **state)
     assert_near(max, 0.01, 1e-17);
 }
 
-/* Whatever the range, there are some, not too many, all inside, ascending. */
+/* Any range has some ticks, not too many, all inside it, ascending. */
 static void any_range_has_ticks(void **state)
 {
     (void)state;
@@ -97,9 +97,9 @@ static void any_range_has_ticks(void **state)
         size_t most = 2 + support_random(&seed) % 10;
         struct ticks ticks = ticks_linear(min, max, most);
         assert_true(ticks.n <= most);
-        double room = (max - min) * 1e-6;
+        double slack = (max - min) * 1e-6;
         for (size_t k = 0; k < ticks.n; k++) {
-            assert_true(ticks.values[k] >= min - room && ticks.values[k] <= max + room);
+            assert_true(ticks.values[k] >= min - slack && ticks.values[k] <= max + slack);
             assert_true(k == 0 || ticks.values[k] > ticks.values[k - 1]);
             char label[TICKS_LABEL_SIZE];
             ticks_label(label, &ticks, k, i % 2 == 0);
@@ -107,7 +107,7 @@ static void any_range_has_ticks(void **state)
         }
         double low = min, high = max;
         ticks_widen(&low, &high, most);
-        assert_true(low <= min + room && high >= max - room);
+        assert_true(low <= min + slack && high >= max - slack);
     }
 }
 

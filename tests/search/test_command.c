@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_command.c - commands that are run, and what is read in what they print. */
+/* test_command.c - running commands, and finding the score in their output. */
 #include "support.h"
 
 #include <errno.h>
@@ -24,12 +24,13 @@ static enum phema_status run(struct phema_command_result *out, const char *scrip
     return phema_command_run(out, words, &options, err);
 }
 
-static void output_and_errors_are_apart(void **state)
+static void output_and_errors_are_separate(void **state)
 {
     (void)state;
     struct phema_command_result result;
     struct phema_error err = {""};
-    assert_ok(run(&result, "echo one; echo two >&2; cat", 0, &err), &err); /* no input */
+    assert_ok(run(&result, "echo one; echo two >&2; cat", 0, &err),
+              &err); /* standard input is empty */
     assert_string_equal(result.output.data, "one\n");
     assert_string_equal(result.errors.data, "two\n");
     phema_command_clear(&result);
@@ -55,7 +56,7 @@ static void a_failure_has_its_status_and_last_line(void **state)
     }
 }
 
-static void what_is_no_program_is_said(void **state)
+static void a_missing_program_is_reported(void **state)
 {
     (void)state;
     char name[] = "/nowhere/program";
@@ -68,8 +69,8 @@ static void what_is_no_program_is_said(void **state)
     phema_command_clear(&result);
 }
 
-/* Its end alone: what is printed before a score may be gigabytes. */
-static void of_much_output_the_end_is_kept(void **state)
+/* A command may print gigabytes before its score. */
+static void only_the_end_of_long_output_is_kept(void **state)
 {
     (void)state;
     struct phema_command_result result;
@@ -83,14 +84,14 @@ static void of_much_output_the_end_is_kept(void **state)
     phema_command_clear(&result);
 }
 
-static void what_it_leaves_in_the_background_is_not_waited_for(void **state)
+static void background_processes_are_not_waited_for(void **state)
 {
     (void)state;
     struct phema_command_result result;
     struct phema_error err = {""};
     assert_ok(run(&result, "sleep 600 & echo $!; echo 2", 0, &err), &err);
     assert_true(result.elapsed_s < 300);
-    /* nor is it ended with the command, and of what watched over that nothing is left */
+    /* they outlive the command, and the watcher leaves nothing behind */
     char path[64], line[256] = "";
     long pid = strtol(result.output.data, NULL, 10);
     (void)snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
@@ -105,7 +106,7 @@ static void what_it_leaves_in_the_background_is_not_waited_for(void **state)
     phema_command_clear(&result);
 }
 
-static void it_may_take_so_long(void **state)
+static void a_slow_command_is_ended(void **state)
 {
     (void)state;
     struct phema_command_result result;
@@ -134,7 +135,7 @@ static enum phema_status score_of(double *out, const char *text, const char *exp
     return status;
 }
 
-static void the_score_is_in_the_last_line_or_where_it_matches(void **state)
+static void the_score_is_in_the_last_line_or_matches_the_pattern(void **state)
 {
     (void)state;
     static const struct {
@@ -161,7 +162,7 @@ static void the_score_is_in_the_last_line_or_where_it_matches(void **state)
     }
 }
 
-static void what_is_no_score_is_said(void **state)
+static void an_invalid_score_is_reported(void **state)
 {
     (void)state;
     static const struct {
@@ -188,14 +189,14 @@ static void what_is_no_score_is_said(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(output_and_errors_are_apart),
+        cmocka_unit_test(output_and_errors_are_separate),
         cmocka_unit_test(a_failure_has_its_status_and_last_line),
-        cmocka_unit_test(what_is_no_program_is_said),
-        cmocka_unit_test(of_much_output_the_end_is_kept),
-        cmocka_unit_test(what_it_leaves_in_the_background_is_not_waited_for),
-        cmocka_unit_test(it_may_take_so_long),
-        cmocka_unit_test(the_score_is_in_the_last_line_or_where_it_matches),
-        cmocka_unit_test(what_is_no_score_is_said),
+        cmocka_unit_test(a_missing_program_is_reported),
+        cmocka_unit_test(only_the_end_of_long_output_is_kept),
+        cmocka_unit_test(background_processes_are_not_waited_for),
+        cmocka_unit_test(a_slow_command_is_ended),
+        cmocka_unit_test(the_score_is_in_the_last_line_or_matches_the_pattern),
+        cmocka_unit_test(an_invalid_score_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_journal.c - scores.csv: written line by line, cut anywhere, read again. */
+/* test_journal.c - scores.csv: written line by line, truncated anywhere, read back. */
 #include "support.h"
 
 #include <math.h>
@@ -31,7 +31,7 @@ static void fill(const char *path)
         {{0.1, 4096}, 2.5, 1e-3, 1.25},
         {{0.12345, 12.5}, (double)NAN, PHEMA_UNKNOWN, 0},
         {{0.2, 4096}, -HUGE_VAL, 0.5, 3},
-        {{0.1, 4096}, 2.75, 1e-3, 1.5}, /* again */
+        {{0.1, 4096}, 2.75, 1e-3, 1.5}, /* the same point again */
     };
     assert_ok(phema_journal_add_made(journal, scores[0].at, "a \"b\".pt", &err), &err);
     for (size_t i = 0; i < ARRAY_LEN(scores); i++)
@@ -40,7 +40,7 @@ static void fill(const char *path)
     phema_journal_close(journal);
 }
 
-static void what_is_written_is_read(void **state)
+static void written_scores_are_read_back(void **state)
 {
     (void)state;
     char *path = support_tmp_path("scores.csv");
@@ -68,8 +68,8 @@ static void what_is_written_is_read(void **state)
     free(path);
 }
 
-/* Wherever a kill cuts the file: what is whole is there, and nothing else. */
-static void it_may_be_cut_anywhere(void **state)
+/* After a kill at any byte, exactly the complete lines are recovered. */
+static void a_journal_truncated_anywhere_is_recovered(void **state)
 {
     (void)state;
     char *path = support_tmp_path("cut.csv");
@@ -96,7 +96,7 @@ static void it_may_be_cut_anywhere(void **state)
         phema_journal_close(journal);
         journal = NULL;
         assert_ok(open_journal(&journal, &was_cut, path, &err), &err);
-        assert_false(was_cut); /* nothing is glued to what was cut */
+        assert_false(was_cut); /* nothing is appended to the truncated line */
         size_t n_after = 0;
         const struct phema_search_score *scores = phema_journal_scores(journal, &n_after);
         assert_int_equal(n_after, n + 1);
@@ -132,7 +132,7 @@ static void another_search_is_refused(void **state)
     free(path);
 }
 
-static void begun_anew_it_knows_what_was_made(void **state)
+static void a_restarted_journal_keeps_the_candidates_made(void **state)
 {
     (void)state;
     char *path = support_tmp_path("anew.csv");
@@ -155,7 +155,7 @@ static void begun_anew_it_knows_what_was_made(void **state)
     free(path);
 }
 
-static void two_at_once_are_refused(void **state)
+static void a_second_writer_is_refused(void **state)
 {
     (void)state;
     char *path = support_tmp_path("locked.csv");
@@ -173,7 +173,7 @@ static void two_at_once_are_refused(void **state)
 }
 
 /* HEAD stands for the header. */
-static void what_is_none_names_the_line(void **state)
+static void an_invalid_line_is_named(void **state)
 {
     (void)state;
     static const struct {
@@ -212,7 +212,7 @@ static void what_is_none_names_the_line(void **state)
         assert_fails(open_journal(&journal, &was_cut, path, &err),
                      has_head ? PHEMA_ERR_FILE : PHEMA_ERR_OUTPUT, &err, cases[i].part);
     }
-    /* what people add: blank lines, comments, scores without what stands behind them */
+    /* additions by hand: blank lines, comments, scores without the optional columns */
     support_write(path, head, head_size);
     FILE *file = fopen(path, "a");
     assert_non_null(file);
@@ -230,12 +230,12 @@ static void what_is_none_names_the_line(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_written_is_read),
-        cmocka_unit_test(it_may_be_cut_anywhere),
+        cmocka_unit_test(written_scores_are_read_back),
+        cmocka_unit_test(a_journal_truncated_anywhere_is_recovered),
         cmocka_unit_test(another_search_is_refused),
-        cmocka_unit_test(begun_anew_it_knows_what_was_made),
-        cmocka_unit_test(two_at_once_are_refused),
-        cmocka_unit_test(what_is_none_names_the_line),
+        cmocka_unit_test(a_restarted_journal_keeps_the_candidates_made),
+        cmocka_unit_test(a_second_writer_is_refused),
+        cmocka_unit_test(an_invalid_line_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

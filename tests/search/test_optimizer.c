@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_optimizer.c - searches of functions whose optimum is known, and what is asked on the way. */
+/* test_optimizer.c - searches of functions with a known optimum, and the points they choose. */
 #include "support.h"
 
 #include <math.h>
@@ -28,7 +28,7 @@ static double distance(double x, double time, double optimum)
     return hypot(x - optimum, 1e-3);
 }
 
-/* Steep on one side, nearly flat on the other: parabolas are of no use. */
+/* Steep on one side, nearly flat on the other: parabolas do not help. */
 static double cliff(double x, double time, double optimum)
 {
     (void)time;
@@ -41,7 +41,7 @@ static double valley(double x, double time, double optimum)
     return parabola(x, time, shifted) + (time - 2) * (time - 2);
 }
 
-/* Scores what is asked for, `batch` at a time, until nothing is; checks what is asked. */
+/* Scores the chosen points, `batch` at a time, until the search is complete; checks the points. */
 static void search_all(struct run *run, size_t batch, function score, double optimum)
 {
     run->n = 0;
@@ -57,7 +57,7 @@ static void search_all(struct run *run, size_t batch, function score, double opt
             double x = points[i].sigma_rel;
             assert_true(x >= run->search.widths[0]);
             assert_true(x <= run->search.widths[run->search.n_widths - 1]);
-            for (size_t k = 0; k < run->n; k++) /* never twice */
+            for (size_t k = 0; k < run->n; k++) /* no point twice */
                 assert_false(run->scores[k].at.sigma_rel == x &&
                              run->scores[k].at.time == points[i].time);
             run->scores[run->n++] = (struct phema_search_score){
@@ -85,16 +85,16 @@ static void assert_found(const struct run *run, double optimum)
     assert_near(run->scores[best.index].at.sigma_rel, optimum, run->search.tolerance + 1e-4);
 }
 
-static void the_grid_is_even_and_of_four_digits(void **state)
+static void the_grid_is_even_and_has_four_digits(void **state)
 {
     (void)state;
     double widths[8];
     phema_search_grid(widths, 8, 0.02, 0.25);
     static const double wanted[] = {0.02, 0.0529, 0.0857, 0.1186, 0.1514, 0.1843, 0.2171, 0.25};
     for (size_t i = 0; i < 8; i++)
-        assert_near(widths[i], wanted[i], 0); /* the doubles that the decimals are */
+        assert_near(widths[i], wanted[i], 0); /* the doubles nearest to the decimals */
     phema_search_grid(widths, 2, 0.123456, 0.2);
-    assert_near(widths[0], 0.123456, 0); /* the ends are those that were given */
+    assert_near(widths[0], 0.123456, 0); /* the ends are exact */
 }
 
 static void a_single_optimum_is_found_in_few_evaluations(void **state)
@@ -116,7 +116,7 @@ static void a_single_optimum_is_found_in_few_evaluations(void **state)
             }
 }
 
-static void tolerances_are_kept(void **state)
+static void the_optimum_is_within_the_tolerance(void **state)
 {
     (void)state;
     static const double tolerances[] = {0.001, 0.0015, 0.01, 0.05, 0.5};
@@ -134,7 +134,7 @@ static double negated(double x, double time, double optimum)
     return -parabola(x, time, optimum);
 }
 
-static void the_highest_is_the_lowest_of_the_negated(void **state)
+static void maximising_equals_minimising_the_negated_score(void **state)
 {
     (void)state;
     double widths[8];
@@ -155,7 +155,7 @@ static double broken(double x, double time, double optimum)
     return parabola(x, time, optimum);
 }
 
-static void what_is_not_finite_is_the_worst(void **state)
+static void scores_that_are_not_finite_are_the_worst(void **state)
 {
     (void)state;
     double widths[8];
@@ -183,7 +183,7 @@ static void without_a_finite_score_nothing_is_best(void **state)
     double widths[4];
     struct run run = {.search = range(widths, 4, 0.02, 0.25, 0.005)};
     search_all(&run, 4, nothing, 0);
-    assert_int_equal(run.n, 4); /* the grid, and no more */
+    assert_int_equal(run.n, 4); /* only the grid */
     struct phema_search_best best;
     assert_false(phema_search_find_best(&best, &run.search, run.scores, run.n));
 }
@@ -196,7 +196,7 @@ static double flat(double x, double time, double optimum)
     return 7;
 }
 
-static void of_equal_scores_the_narrowest_is_best(void **state)
+static void the_narrowest_of_equal_scores_is_best(void **state)
 {
     (void)state;
     double widths[8];
@@ -209,7 +209,7 @@ static void of_equal_scores_the_narrowest_is_best(void **state)
     assert_true(best.is_settled);
 }
 
-static void of_several_times_the_best_is_refined(void **state)
+static void the_best_of_several_times_is_refined(void **state)
 {
     (void)state;
     static const double times[] = {1, 2, 3};
@@ -225,13 +225,13 @@ static void of_several_times_the_best_is_refined(void **state)
     assert_true(run.n <= 15 + 10);
 }
 
-static void what_comes_next_follows_from_the_scores_alone(void **state)
+static void next_points_depend_on_the_scores_alone(void **state)
 {
     (void)state;
     double widths[8];
     struct run run = {.search = range(widths, 8, 0.02, 0.25, 0.005)};
     search_all(&run, 4, distance, 0.1);
-    /* the same scores in another order: as many are left to be asked, and the same ones */
+    /* the same scores in another order give the same points */
     for (size_t n = 0; n < run.n; n++) {
         struct phema_search_score turned[MOST];
         for (size_t i = 0; i < n; i++)
@@ -245,7 +245,7 @@ static void what_comes_next_follows_from_the_scores_alone(void **state)
     }
 }
 
-static void scores_beyond_the_range_are_not_looked_at(void **state)
+static void scores_outside_the_range_are_ignored(void **state)
 {
     (void)state;
     double widths[3];
@@ -263,16 +263,16 @@ static void scores_beyond_the_range_are_not_looked_at(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_grid_is_even_and_of_four_digits),
+        cmocka_unit_test(the_grid_is_even_and_has_four_digits),
         cmocka_unit_test(a_single_optimum_is_found_in_few_evaluations),
-        cmocka_unit_test(tolerances_are_kept),
-        cmocka_unit_test(the_highest_is_the_lowest_of_the_negated),
-        cmocka_unit_test(what_is_not_finite_is_the_worst),
+        cmocka_unit_test(the_optimum_is_within_the_tolerance),
+        cmocka_unit_test(maximising_equals_minimising_the_negated_score),
+        cmocka_unit_test(scores_that_are_not_finite_are_the_worst),
         cmocka_unit_test(without_a_finite_score_nothing_is_best),
-        cmocka_unit_test(of_equal_scores_the_narrowest_is_best),
-        cmocka_unit_test(of_several_times_the_best_is_refined),
-        cmocka_unit_test(what_comes_next_follows_from_the_scores_alone),
-        cmocka_unit_test(scores_beyond_the_range_are_not_looked_at),
+        cmocka_unit_test(the_narrowest_of_equal_scores_is_best),
+        cmocka_unit_test(the_best_of_several_times_is_refined),
+        cmocka_unit_test(next_points_depend_on_the_scores_alone),
+        cmocka_unit_test(scores_outside_the_range_are_ignored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

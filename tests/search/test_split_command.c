@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_split_command.c - command lines as the words that a program gets. */
+/* test_split_command.c - splitting of command lines into the words of a program. */
 #include "support.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ static void assert_words(const char *command, const char *path, const char *cons
     free(words);
 }
 
-static void words_are_those_of_a_shell(void **state)
+static void words_are_split_as_by_a_shell(void **state)
 {
     (void)state;
     assert_words("./e.sh {}", "a", (const char *const[]){"./e.sh", "a", NULL});
@@ -37,8 +37,8 @@ static void words_are_those_of_a_shell(void **state)
                  (const char *const[]){"--ckpt=p", "p", "p.txt", NULL});
 }
 
-/* Whatever a path holds, it stays one word, and nothing in it is replaced again. */
-static void a_path_is_a_part_of_one_word(void **state)
+/* A path of any characters stays one word, and nothing in it is replaced again. */
+static void a_path_stays_part_of_one_word(void **state)
 {
     (void)state;
     static const char hostile[] = "a b'c\"d\\e;$(rm -rf x)`y`|{}\n*";
@@ -54,7 +54,7 @@ static void nothing_is_expanded(void **state)
     assert_words("e '|' \\; {}", "p", (const char *const[]){"e", "|", ";", "p", NULL});
 }
 
-static void what_is_no_command_is_said(void **state)
+static void invalid_commands_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -78,7 +78,7 @@ static void what_is_no_command_is_said(void **state)
     }
 }
 
-/* Programs that run a text would read the path as code in it; as an argument it is none. */
+/* Interpreters would read a path in their program text as code, but not in an argument. */
 static void a_path_stays_out_of_program_texts(void **state)
 {
     (void)state;
@@ -109,7 +109,7 @@ static void a_path_stays_out_of_program_texts(void **state)
 
 /* ---- With a real shell ---- */
 
-/* What `printf '<%s>'` printed, run by this shell in an empty directory. */
+/* The output of `printf '<%s>'`, run by this shell in an empty directory. */
 static void run_shell(char out[4096], const char *shell, char *const *words)
 {
     int ends[2];
@@ -140,8 +140,8 @@ static bool has_program(const char *name)
     return system(command) == 0; /* NOLINT(cert-env33-c): a constant */
 }
 
-/* In each command {} becomes one argument, or a part of one, whatever the path is: no word is
- * split, no name is matched, nothing is run. `%` stands for the path in what is expected. */
+/* In each command {} becomes one argument, or a part of one, for any path: no word is split, no
+ * pattern is expanded, nothing is run. `%` stands for the path in the expected output. */
 static void a_shell_gets_the_path_as_one_argument(void **state)
 {
     (void)state;
@@ -231,9 +231,9 @@ static void a_shell_gets_the_path_as_one_argument(void **state)
     assert_int_equal(rmdir(directory), 0);
 }
 
-/* Where sh would not take the path as one argument, the message says where that is, and what to
- * write instead. */
-static void other_places_are_refused(void **state)
+/* Where sh would not read the path as one argument, the message names the position and a
+ * replacement. */
+static void a_path_elsewhere_is_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -288,13 +288,13 @@ static void other_places_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_are_those_of_a_shell),
-        cmocka_unit_test(a_path_is_a_part_of_one_word),
+        cmocka_unit_test(words_are_split_as_by_a_shell),
+        cmocka_unit_test(a_path_stays_part_of_one_word),
         cmocka_unit_test(nothing_is_expanded),
-        cmocka_unit_test(what_is_no_command_is_said),
+        cmocka_unit_test(invalid_commands_are_refused),
         cmocka_unit_test(a_path_stays_out_of_program_texts),
         cmocka_unit_test(a_shell_gets_the_path_as_one_argument),
-        cmocka_unit_test(other_places_are_refused),
+        cmocka_unit_test(a_path_elsewhere_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

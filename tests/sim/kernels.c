@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* kernels.c - see kernels.h. */
+/* kernels.c - the simulated device's kernels as plain loops over the functions of scalar.h. */
 #include "kernels.h"
 
 #include "scalar.h"
@@ -9,7 +9,7 @@ static double get(const void *row, bool is_f64, uint64_t i)
     return is_f64 ? ((const double *)row)[i] : (double)((const float *)row)[i];
 }
 
-static void put(void *row, bool is_f64, uint64_t i, double value)
+static void set(void *row, bool is_f64, uint64_t i, double value)
 {
     if (is_f64)
         ((double *)row)[i] = value;
@@ -19,8 +19,8 @@ static void put(void *row, bool is_f64, uint64_t i, double value)
 
 static double add(bool is_f64, double weight, double x, double sum)
 {
-    return is_f64 ? number_add_f64(weight, x, sum)
-                  : (double)number_add_f32((float)weight, (float)x, (float)sum);
+    return is_f64 ? scalar_add_f64(weight, x, sum)
+                  : (double)scalar_add_f32((float)weight, (float)x, (float)sum);
 }
 
 static const uint8_t *input_of(const struct runtime_job *job, uint64_t k)
@@ -30,24 +30,24 @@ static const uint8_t *input_of(const struct runtime_job *job, uint64_t k)
 
 static double sum_of(const struct runtime_job *job, uint64_t m, uint64_t i)
 {
-    uint64_t group = m / job->n_grouped;
+    uint64_t group = m / job->group_size;
     double sum = 0;
     for (uint64_t k = 0; k < job->n_inputs; k++) {
-        uint64_t at = (group * job->n_inputs + k) * job->n_grouped + m % job->n_grouped;
+        uint64_t at = (group * job->n_inputs + k) * job->group_size + m % job->group_size;
         sum = add(job->is_f64, get(job->weights, job->is_f64, at),
-                  number_load(job->input, input_of(job, k), i), sum);
+                  scalar_load(job->input, input_of(job, k), i), sum);
     }
     return sum;
 }
 
-static void count(struct phema_cuda_counts *counts, enum number_fate fate)
+static void count(struct phema_cuda_counts *counts, enum scalar_rounding rounding)
 {
-    counts->n_overflow = (uint16_t)(counts->n_overflow + (fate == NUMBER_OVERFLOWS));
-    counts->n_nan = (uint16_t)(counts->n_nan + (fate == NUMBER_IS_NAN));
-    counts->n_inf = (uint16_t)(counts->n_inf + (fate == NUMBER_IS_INFINITE));
+    counts->n_overflow = (uint16_t)(counts->n_overflow + (rounding == SCALAR_OVERFLOWS));
+    counts->n_nan = (uint16_t)(counts->n_nan + (rounding == SCALAR_IS_NAN));
+    counts->n_inf = (uint16_t)(counts->n_inf + (rounding == SCALAR_IS_INFINITE));
 }
 
-/* All blocks of all rows, of sums that are made here or are there. */
+/* Rounds all blocks of all rows. is_summed: the sums exist already; else they are computed here. */
 static void finish(const struct runtime_job *job, bool is_summed, bool is_wrong)
 {
     for (uint64_t m = 0; m < job->n_rows; m++) {
@@ -60,7 +60,7 @@ static void finish(const struct runtime_job *job, bool is_summed, bool is_wrong)
                 double sum = is_summed ? get(sums, job->is_f64, i) : sum_of(job, m, i);
                 if (is_wrong)
                     sum *= 1 + 0x1p-7;
-                count(&found, number_store(job->output, row, i, sum, job->saturates));
+                count(&found, scalar_store(job->output, row, i, sum, job->saturates));
             }
             job->counts[m * job->n_blocks + b] = found;
         }
@@ -82,8 +82,8 @@ void sim_widen(uint8_t *panel, const struct runtime_job *job, uint64_t first, ui
 {
     for (uint64_t k = 0; k < n; k++)
         for (uint64_t i = 0; i < n_numbers; i++)
-            put(panel + k * job->sum_bytes, job->is_f64, i,
-                number_load(job->input, input_of(job, first + k), i));
+            set(panel + k * job->sum_bytes, job->is_f64, i,
+                scalar_load(job->input, input_of(job, first + k), i));
 }
 
 void sim_multiply(const struct runtime_product *product)
@@ -96,7 +96,7 @@ void sim_multiply(const struct runtime_product *product)
                 sum = add(product->is_f64,
                           get(product->weights, product->is_f64, k * product->n_rows + m),
                           get(product->panel + k * product->row_bytes, product->is_f64, i), sum);
-            put(row, product->is_f64, i, product->adds ? get(row, product->is_f64, i) + sum : sum);
+            set(row, product->is_f64, i, product->adds ? get(row, product->is_f64, i) + sum : sum);
         }
     }
 }

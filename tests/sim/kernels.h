@@ -1,11 +1,11 @@
-/* kernels.h - what a device does, as plain loops over the numbers that the device's own code is
- * made of (src/gpu/cuda/scalar.h). */
+/* kernels.h - the simulated device's kernels: plain loops over the functions of
+ * src/gpu/cuda/scalar.h, which the real kernels use as well. */
 #ifndef TESTS_SIM_KERNELS_H
 #define TESTS_SIM_KERNELS_H
 
 #include "runtime.h"
 
-/* is_wrong: in the last bit of what is not zero, to be found out */
+/* is_wrong: makes nonzero sums slightly wrong, so that the self-test must detect it */
 void sim_average(const struct runtime_job *job, bool is_wrong);
 void sim_round(const struct runtime_job *job);
 void sim_widen(uint8_t *panel, const struct runtime_job *job, uint64_t first, uint64_t n,

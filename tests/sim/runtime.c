@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* runtime.c - the things of CUDA that the module needs (src/gpu/cuda/runtime.h), in the host's
- * memory: a device that every machine has. What is queued is done as late as a real device may do
- * it, when it is waited for, so that who does not wait finds memory that nothing was written to;
- * memory comes filled with what no number is. What the tests want otherwise they say in the
- * environment, which is looked at where the module is opened. */
+/* runtime.c - the CUDA operations that the plug-in uses (src/gpu/cuda/runtime.h) on host memory, so
+ * that every machine has a device. Queued work runs as late as a real device may run it: when it is
+ * waited for. Code that does not wait finds unwritten memory, and new memory is filled with a
+ * poison value. Tests change this behaviour by variables of the environment. */
 #include "runtime.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,17 @@
 
 #define POISON 0xA5
 
-/* A number from the environment, or what stands for none. */
+enum phema_cuda_result runtime_fail(struct phema_cuda_message *message,
+                                    enum phema_cuda_result result, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(message->text, sizeof(message->text), format, args);
+    va_end(args);
+    return result;
+}
+
+/* A number from the environment, or unset where the variable is absent or empty. */
 static uint64_t setting(const char *name, uint64_t unset)
 {
     const char *text = getenv(name);
@@ -31,7 +41,7 @@ static bool is_set(const char *name, const char *value)
 
 /* ---- Devices ---- */
 
-static _Atomic uint64_t taken_bytes, n_waits;
+static _Atomic uint64_t allocated_bytes, n_waits;
 
 static uint64_t total_bytes(void)
 {
@@ -49,7 +59,7 @@ enum phema_cuda_result runtime_count(int32_t *n, struct phema_cuda_message *mess
 enum phema_cuda_result runtime_describe(struct phema_cuda_info *out, int32_t index,
                                         struct phema_cuda_message *message)
 {
-    enum phema_cuda_result result = runtime_use(index, message);
+    enum phema_cuda_result result = runtime_select_device(index, message);
     *out = (struct phema_cuda_info){.name = "memory of the host",
                                     .total_bytes = total_bytes(),
                                     .free_bytes = total_bytes(),
@@ -57,7 +67,7 @@ enum phema_cuda_result runtime_describe(struct phema_cuda_info *out, int32_t ind
     return result;
 }
 
-enum phema_cuda_result runtime_use(int32_t index, struct phema_cuda_message *message)
+enum phema_cuda_result runtime_select_device(int32_t index, struct phema_cuda_message *message)
 {
     if (index < 0 || index >= (int32_t)setting("SIM_DEVICES", 1))
         return runtime_fail(message, PHEMA_CUDA_FAILED, "no device %d", (int)index);
@@ -67,16 +77,16 @@ enum phema_cuda_result runtime_use(int32_t index, struct phema_cuda_message *mes
 enum phema_cuda_result runtime_free_bytes(uint64_t *bytes, struct phema_cuda_message *message)
 {
     (void)message;
-    uint64_t taken = atomic_load(&taken_bytes);
-    *bytes = taken < total_bytes() ? total_bytes() - taken : 0;
+    uint64_t allocated = atomic_load(&allocated_bytes);
+    *bytes = allocated < total_bytes() ? total_bytes() - allocated : 0;
     return PHEMA_CUDA_OK;
 }
 
-/* ---- Memory; its size stands before it ---- */
+/* ---- Memory, preceded by its size ---- */
 
 #define HEADER_BYTES ((size_t)PHEMA_CUDA_PAGE)
 
-static uint8_t *take(uint64_t bytes)
+static uint8_t *allocate(uint64_t bytes)
 {
     uint64_t whole = HEADER_BYTES + (bytes + HEADER_BYTES - 1) / HEADER_BYTES * HEADER_BYTES;
     uint8_t *memory = aligned_alloc(HEADER_BYTES, whole);
@@ -87,49 +97,49 @@ static uint8_t *take(uint64_t bytes)
     return memory + HEADER_BYTES;
 }
 
-enum phema_cuda_result runtime_take(uint8_t **out, uint64_t bytes,
-                                    struct phema_cuda_message *message)
+enum phema_cuda_result runtime_alloc(uint8_t **out, uint64_t bytes,
+                                     struct phema_cuda_message *message)
 {
     *out = NULL;
     if (bytes > setting("SIM_LARGEST", UINT64_MAX) ||
-        atomic_load(&taken_bytes) + bytes > total_bytes() * setting("SIM_DEVICES", 1) ||
-        !(*out = take(bytes)))
+        atomic_load(&allocated_bytes) + bytes > total_bytes() * setting("SIM_DEVICES", 1) ||
+        !(*out = allocate(bytes)))
         return runtime_fail(message, PHEMA_CUDA_MEMORY, "memory of the device: out of memory");
-    atomic_fetch_add(&taken_bytes, bytes);
-    atomic_store(&n_waits, 0); /* a run begins with this */
+    atomic_fetch_add(&allocated_bytes, bytes);
+    atomic_store(&n_waits, 0); /* every run begins with an allocation */
     return PHEMA_CUDA_OK;
 }
 
-void runtime_give(uint8_t *memory)
+void runtime_free(uint8_t *memory)
 {
     if (!memory)
         return;
     uint64_t bytes;
     memcpy(&bytes, memory - HEADER_BYTES, sizeof(bytes));
-    atomic_fetch_sub(&taken_bytes, bytes);
+    atomic_fetch_sub(&allocated_bytes, bytes);
     free(memory - HEADER_BYTES);
 }
 
-enum phema_cuda_result runtime_take_host(uint8_t **out, uint64_t bytes,
-                                         struct phema_cuda_message *message)
+enum phema_cuda_result runtime_alloc_host(uint8_t **out, uint64_t bytes,
+                                          struct phema_cuda_message *message)
 {
-    *out = take(bytes);
+    *out = allocate(bytes);
     return *out ? PHEMA_CUDA_OK : runtime_fail(message, PHEMA_CUDA_MEMORY, "out of memory");
 }
 
-void runtime_give_host(uint8_t *memory)
+void runtime_free_host(uint8_t *memory)
 {
     if (memory)
         free(memory - HEADER_BYTES);
 }
 
-/* ---- Streams: what is to be done, in order ---- */
+/* ---- Streams: queues of steps ---- */
 
-enum deed { COPY, AVERAGE, ROUND, WIDEN, MULTIPLY };
+enum action { COPY, AVERAGE, ROUND, WIDEN, MULTIPLY };
 
 struct step {
     struct step *next;
-    enum deed deed;
+    enum action action;
     uint8_t *to; /* COPY, WIDEN */
     const uint8_t *from;
     uint64_t bytes;
@@ -150,7 +160,7 @@ struct runtime_event {
 
 static void execute(const struct step *step)
 {
-    switch (step->deed) {
+    switch (step->action) {
     case COPY:
         memcpy(step->to, step->from, step->bytes);
         break;
@@ -246,32 +256,32 @@ enum phema_cuda_result runtime_wait(struct runtime_event *event, struct phema_cu
     return PHEMA_CUDA_OK;
 }
 
-enum phema_cuda_result runtime_send(uint8_t *device, const uint8_t *host, uint64_t bytes,
-                                    struct runtime_stream *stream,
-                                    struct phema_cuda_message *message)
+enum phema_cuda_result runtime_copy_to_device(uint8_t *device, const uint8_t *host, uint64_t bytes,
+                                              struct runtime_stream *stream,
+                                              struct phema_cuda_message *message)
 {
-    return queue(stream, &(struct step){.deed = COPY, .to = device, .from = host, .bytes = bytes},
+    return queue(stream, &(struct step){.action = COPY, .to = device, .from = host, .bytes = bytes},
                  message);
 }
 
-enum phema_cuda_result runtime_receive(uint8_t *host, const uint8_t *device, uint64_t bytes,
-                                       struct runtime_stream *stream,
-                                       struct phema_cuda_message *message)
+enum phema_cuda_result runtime_copy_to_host(uint8_t *host, const uint8_t *device, uint64_t bytes,
+                                            struct runtime_stream *stream,
+                                            struct phema_cuda_message *message)
 {
-    return queue(stream, &(struct step){.deed = COPY, .to = host, .from = device, .bytes = bytes},
+    return queue(stream, &(struct step){.action = COPY, .to = host, .from = device, .bytes = bytes},
                  message);
 }
 
 enum phema_cuda_result runtime_average(const struct runtime_job *job, struct runtime_stream *stream,
                                        struct phema_cuda_message *message)
 {
-    return queue(stream, &(struct step){.deed = AVERAGE, .job = *job}, message);
+    return queue(stream, &(struct step){.action = AVERAGE, .job = *job}, message);
 }
 
 enum phema_cuda_result runtime_round(const struct runtime_job *job, struct runtime_stream *stream,
                                      struct phema_cuda_message *message)
 {
-    return queue(stream, &(struct step){.deed = ROUND, .job = *job}, message);
+    return queue(stream, &(struct step){.action = ROUND, .job = *job}, message);
 }
 
 enum phema_cuda_result runtime_widen(uint8_t *panel, const struct runtime_job *job, uint64_t first,
@@ -279,7 +289,7 @@ enum phema_cuda_result runtime_widen(uint8_t *panel, const struct runtime_job *j
                                      struct phema_cuda_message *message)
 {
     struct step step = {
-        .deed = WIDEN, .to = panel, .job = *job, .first = first, .n = n, .n_numbers = n_numbers};
+        .action = WIDEN, .to = panel, .job = *job, .first = first, .n = n, .n_numbers = n_numbers};
     return queue(stream, &step, message);
 }
 
@@ -292,7 +302,7 @@ struct runtime_blas {
 enum phema_cuda_result runtime_blas_open(struct runtime_blas **out, struct runtime_stream *stream,
                                          uint8_t *work, struct phema_cuda_message *message)
 {
-    memset(work, POISON, PHEMA_CUDA_BLAS_BYTES); /* it is there */
+    memset(work, POISON, PHEMA_CUDA_BLAS_BYTES); /* faults if the workspace is smaller */
     *out = calloc(1, sizeof(**out));
     if (!*out)
         return runtime_fail(message, PHEMA_CUDA_MEMORY, "out of memory");
@@ -309,7 +319,7 @@ enum phema_cuda_result runtime_multiply(struct runtime_blas *blas,
                                         const struct runtime_product *product,
                                         struct phema_cuda_message *message)
 {
-    return queue(blas->stream, &(struct step){.deed = MULTIPLY, .product = *product}, message);
+    return queue(blas->stream, &(struct step){.action = MULTIPLY, .product = *product}, message);
 }
 
 enum phema_cuda_result runtime_factor(double *matrix, uint64_t n,

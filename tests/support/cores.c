@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Preloaded into a program (LD_PRELOAD): it runs on a machine of CORES processors, 64 where that is
- * not set, as far as libraries ask. A thread that binds itself has the processors that it asked
- * for. */
+/* cores.c - for LD_PRELOAD: libraries see a machine of CORES processors, by default 64. A thread
+ * that binds itself gets the processors that it asked for. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -26,7 +25,7 @@ static int n_cores(void)
     return n > 0 && n <= CPU_SETSIZE ? n : 64;
 }
 
-/* As the call of the kernel: what it has set is at most so long; the rest is 0. */
+/* Like the kernel's call: fills the set and clears the rest. */
 static int answer(size_t size, cpu_set_t *set)
 {
     if (size < sizeof(bound.set))

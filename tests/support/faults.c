@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Preloaded into a program (LD_PRELOAD): one of its calls, or all from that one on, fails. Calls
- * are counted over all threads, from main on, in whatever library they are made. From the
- * environment:
+/* faults.c - for LD_PRELOAD: one call of a program fails, or all calls from that one on. Calls are
+ * counted over all threads and libraries, from main on. Variables of the environment:
  *
- * - FAULT_CALLS: which functions, separated by commas, as the manual names them: "pwrite,write"
- * - FAULT_AT: the call of this number, from 1, is the one; 0 or absent: none, they are counted
- * - FAULT_WITH: an errno, "ENOSPC"; a signal, "KILL"; or "short": half of what was asked for is
+ * - FAULT_CALLS: functions, separated by commas, by their names in the manual: "pwrite,write"
+ * - FAULT_AT: number of the call that fails, from 1; 0 or absent: none fails, calls are counted
+ * - FAULT_WITH: an errno, "ENOSPC"; a signal, "KILL"; or "short": half of the requested bytes are
  *   read or written
- * - FAULT_STAYS: set: so do all later ones
- * - FAULT_PATH: only calls whose path, or the path of whose descriptor, has this in it
- * - FAULT_PAUSE: each of these calls waits so many milliseconds first
- * - FAULT_TOLD: a file to which the first failing call is written when it fails, and to which, at
- *   the end of main, the number of calls is written where none has failed */
+ * - FAULT_STAYS: if set, all later calls fail as well
+ * - FAULT_PATH: only calls whose path, or whose descriptor's path, contains this text
+ * - FAULT_PAUSE: each of these calls first waits this many milliseconds
+ * - FAULT_TOLD: a file that receives the first failing call; if none failed, it receives the number
+ *   of calls at the end of main */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -58,7 +57,7 @@ static struct {
 static _Atomic bool is_armed, has_struck;
 static _Atomic long n_calls;
 
-/* Past all that is replaced here. */
+/* Writes FAULT_TOLD by system calls, without the functions replaced here. */
 static void tell(const char *call, long n)
 {
     char text[128];
@@ -94,7 +93,7 @@ static bool is_on_path(int descriptor, const char *path)
     return strstr(found, fault.path) != NULL;
 }
 
-/* Whether this call is to fail; errno is set then. */
+/* True if this call fails; then errno is set. */
 static bool strikes(const char *call, int descriptor, const char *path)
 {
     if (!atomic_load(&is_armed) || !is_chosen(call) || !is_on_path(descriptor, path))
@@ -122,8 +121,8 @@ static void find(void *function, const char *name)
     memcpy(function, &found, sizeof(found));
 }
 
-/* A call that gives -1 when it fails. With offsets of 64 bits the names here and in the program
- * stand for those of the library that end in 64, which symbol is. */
+/* Replaces a call, which returns `failed` when it fails. With 64-bit offsets the names in sources
+ * stand for the library's functions whose names end in 64: that is `symbol`. */
 #define REPLACE(type, call, symbol, parameters, arguments, descriptor, path, failed)               \
     type call parameters                                                                           \
     {                                                                                              \
@@ -138,7 +137,7 @@ static void find(void *function, const char *name)
         return next arguments;                                                                     \
     }
 
-/* The same where a call may do less than it was asked for. */
+/* Replaces a call that may transfer fewer bytes than requested. */
 #define REPLACE_SHORT(call, symbol, parameters, arguments)                                         \
     ssize_t call parameters                                                                        \
     {                                                                                              \
@@ -241,7 +240,7 @@ REPLACE(int, posix_memalign, "posix_memalign", (void **out, size_t alignment, si
         (out, alignment, size), -1, NULL, errno)
 /* clang-format on */
 
-/* ---- What the macros cannot say ---- */
+/* ---- Functions with variable arguments ---- */
 
 static mode_t mode_of(int flags, va_list arguments)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* forbid_threads.c - see forbid_threads.h: a filter of system calls (seccomp). */
+/* forbid_threads.c - forbids new threads by a filter of system calls (seccomp). */
 #include "forbid_threads.h"
 
 #include <errno.h>
@@ -12,8 +12,8 @@
 
 bool forbid_threads(void)
 {
-    /* libc asks clone3 first, whose flags a filter cannot see, and then clone. Flags are the first
-     * argument of clone, whose lower half is where it begins. */
+    /* libc tries clone3 first, whose flags a filter cannot read, and then clone. The flags are in
+     * the lower half of clone's first argument. */
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),

@@ -1,11 +1,11 @@
-/* forbid_threads.h - no thread can be started any more, as where `ulimit -u` or pids.max leave
- * none; root is no exception. Processes can. */
+/* forbid_threads.h - forbids new threads, as under `ulimit -u` or pids.max, also for root. New
+ * processes remain possible. */
 #ifndef TESTS_SUPPORT_FORBID_THREADS_H
 #define TESTS_SUPPORT_FORBID_THREADS_H
 
 #include <stdbool.h>
 
-/* For this thread and the processes that come of it, for good. false: the kernel does not do it. */
+/* Applies to this thread and its child processes, permanently. false: the kernel cannot do it. */
 bool forbid_threads(void);
 
 #endif

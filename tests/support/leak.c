@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* leak.c - for LD_PRELOAD: every pwrite loses a block of memory, so that a real program leaks. */
+/* leak.c - for LD_PRELOAD: every pwrite leaks a block of memory. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <sys/types.h>

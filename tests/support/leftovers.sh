@@ -1,13 +1,13 @@
-# Leftovers of every kind, sourced by cases of the command line: each is spoiled, and then no command may
-# use it.
-#   try_leftovers SPOIL...   SPOIL PATH makes a leftover one that is not to be used
-# Prints a line for each: what it was, the status and the message. Says so where it was changed, or
-# something was published. "try", a command that runs the program, may be defined before.
+# Leftovers of every kind; cases of the command line source this file. Each leftover is made unusable, and
+# then no command may use it.
+#   try_leftovers SPOIL...   SPOIL PATH makes a leftover unusable
+# Prints a line for each: its kind, the status and the message. Reports leftovers that were changed and
+# outputs that were published. The caller may define "try", a command that runs the program.
 declare -F try >/dev/null || try() { "$phema" "$@"; }
 umask 022 # messages show modes
 snapshot=$(find run -name 'snapshot-*-0.100.safetensors' | sort | tail -n 1)
 state() { find "$@" -exec stat -c '%n %F %u %a %s' {} + 2>/dev/null | sort; }
-refuses() { # what it is, the leftover, the published name, arguments
+refuses() { # its kind, the leftover, the published name, arguments
     local what=$1 left=$2 out=$3 before status
     shift 3
     before=$(state "$left")
@@ -18,7 +18,7 @@ refuses() { # what it is, the leftover, the published name, arguments
     [ ! -e "$out" ] || echo "$what: $out is there, of user $(stat -c %u "$out")"
     rm -rf out out.*
 }
-# what a run leaves that is killed when it has written something
+# the leftovers of a run that is killed after it has written something
 leave() {
     { env LD_PRELOAD="$(dirname "$phema")/tests/libfaults.so" FAULT_CALLS=pwrite FAULT_PATH=.partial \
         FAULT_PAUSE=50 FAULT_WITH=KILL FAULT_AT=22 "$phema" synth -q -j2 --no-sync --resume "$@"; } 2>/dev/null

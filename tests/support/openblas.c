@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* openblas.c - see openblas.h. */
+/* openblas.c - sums of tiles by OpenBLAS, as a reference for tests and benchmarks. */
 #include "openblas.h"
 
 #include <cblas.h>
 
-/* A panel of inputs converted to the accumulator's type, and weights for it. */
+/* A panel of inputs in the accumulator's type, and their weights. */
 #define PANEL_INPUTS  ((size_t)32)
 #define PANEL_ELEMS   ((size_t)512)
 #define PANEL_TARGETS ((size_t)64)
@@ -19,7 +19,7 @@ static size_t min_size(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Elements [first, first + n) of inputs [k, k + n_inputs). */
+/* Converts elements [first, first + n) of inputs [k, k + n_inputs). */
 static void fill_panel(struct panel *panel, enum phema_accumulator accumulator,
                        const struct phema_tile *tile, size_t k, size_t n_inputs, size_t first,
                        size_t n)
@@ -38,7 +38,7 @@ static void fill_panel(struct panel *panel, enum phema_accumulator accumulator,
     }
 }
 
-/* The panel into the sums of targets [m, m + n_targets). */
+/* Adds the panel to the sums of targets [m, m + n_targets). */
 static void add_panel(struct panel *panel, enum phema_accumulator accumulator, uint8_t *sums,
                       size_t row_bytes, const struct phema_tile *tile, size_t k, size_t n_inputs,
                       size_t m, size_t n_targets, size_t n_elems)
@@ -65,7 +65,7 @@ static void add_panel(struct panel *panel, enum phema_accumulator accumulator, u
                     1, (float *)(void *)sums, apart);
 }
 
-/* OpenBLAS has one number of threads for the whole process: it is put back afterwards. */
+/* OpenBLAS has one number of threads for the whole process; it is restored afterwards. */
 static void accumulate(enum phema_accumulator accumulator, void *sums, size_t row_bytes,
                        const struct phema_tile *tile)
 {

@@ -1,4 +1,4 @@
-/* paths.h - what a test of files asks of paths. */
+/* paths.h - helpers for paths in tests of files. */
 #ifndef TESTS_SUPPORT_PATHS_H
 #define TESTS_SUPPORT_PATHS_H
 
@@ -13,7 +13,7 @@ static inline bool exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
-/* The path with something behind it, as ".partial"; the caller's (free). */
+/* The path with an ending such as ".partial"; the caller's (free). */
 static inline char *with_end(const char *path, const char *end)
 {
     char *joined = NULL;

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Preloaded into the program (LD_PRELOAD): reads that end early, are interrupted or fail, and a
- * filesystem that says it is another one. From the environment:
+/* reading_shim.c - for LD_PRELOAD: reads that are short, interrupted or fail, and a filesystem that
+ * reports another type. Variables of the environment:
  *   SHIM_COUNT       a file to which the number of preads is written at the end
- *   SHIM_SHORT       no pread gives more bytes than this, and every second one is interrupted first
+ *   SHIM_SHORT       most bytes per pread; every second pread is interrupted first
  *   SHIM_FAIL_AT     the pread of this number, from 1, fails (EIO)
- *   SHIM_END_AT      from the pread of this number on the file has ended
- *   SHIM_GROW_AT     before the pread of this number a byte is put behind the file SHIM_GROW
- *   SHIM_WRONG_AT    the pread of this number gives another first byte than the file has
- *   SHIM_FILESYSTEM  what statfs gives as f_type, hexadecimal
- *   SHIM_CGROUPS     a directory that stands for /: what is opened as /proc/self/cgroup and below
- *                    /sys/fs/cgroup is looked for there */
+ *   SHIM_END_AT      from the pread of this number on, the file has ended
+ *   SHIM_GROW_AT     before the pread of this number, a byte is appended to the file SHIM_GROW
+ *   SHIM_WRONG_AT    the pread of this number returns a wrong first byte
+ *   SHIM_FILESYSTEM  f_type in the result of statfs, hexadecimal
+ *   SHIM_CGROUPS     a directory in place of / for /proc/self/cgroup and /sys/fs/cgroup */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,8 +22,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* With offsets of 64 bits the names pread and statfs stand for the library's pread64 and statfs64,
- * here as in the program. */
+/* With 64-bit offsets the names pread and statfs stand for the library's pread64 and statfs64, here
+ * and in the program. */
 static _Atomic long n_reads;
 
 static long number(const char *name)

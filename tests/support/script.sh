@@ -1,10 +1,10 @@
-# What tests that are scripts begin with; sourced, before they change the directory. Gives them
-#   fail WHAT...      says "TEST: WHAT" on stderr; the test goes on, and has failed
-#   failed            0, or 1 since fail was called; what the test exits with
+# Shared by tests that are scripts. They source it before they change the directory. It defines
+#   fail MESSAGE...   prints "TEST: MESSAGE" on stderr; the test continues, and has failed
+#   failed            0, or 1 after a call of fail; the test's exit status
 #   work              an empty directory, removed when the test ends
-#   search_paths_are_absolute FILE...  fails for each in which the loader is told to look for libraries
-#                     in the current directory, or in one that depends on it
-#   call_it PROGRAM   the commands that follow find PROGRAM as posthoc-ema, whatever its name and place
+#   search_paths_are_absolute FILE...  fails for each file with a library search path that depends on the
+#                     current directory
+#   call_it PROGRAM   later commands find PROGRAM as posthoc-ema, whatever its name and place
 failed=0
 test_name=$(basename "$0" .sh)
 fail() {
@@ -22,7 +22,7 @@ search_paths_are_absolute() {
     local file path element
     for file in "$@"; do
         path=$(readelf -d "$file" | sed -nE 's/.*\((RPATH|RUNPATH)\).*\[(.*)\]/\2:/p')
-        while [ -n "$path" ]; do # what is behind the last colon is an element as well
+        while [ -n "$path" ]; do # an element follows the last colon as well
             element=${path%%:*} path=${path#*:}
             case $element in
             /* | \$ORIGIN | \$ORIGIN/*) ;;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* support.c - see support.h. */
+/* support.c - assertions, files and random elements for unit tests. */
 #include "support.h"
 
 #include <dirent.h>
@@ -115,12 +115,12 @@ uint8_t *support_read(const char *path, size_t *size)
 uint8_t *support_guarded(const void *data, size_t size)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    size_t room = (size + page - 1) / page * page;
+    size_t whole = (size + page - 1) / page * page;
     uint8_t *map =
-        mmap(NULL, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        mmap(NULL, whole + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(map != MAP_FAILED);
-    assert_int_equal(mprotect(map + room, page, PROT_NONE), 0);
-    uint8_t *start = map + room - size;
+    assert_int_equal(mprotect(map + whole, page, PROT_NONE), 0);
+    uint8_t *start = map + whole - size;
     if (data)
         memcpy(start, data, size);
     return start;
@@ -135,8 +135,8 @@ uint64_t support_random(uint64_t *state)
     return z ^ z >> 31;
 }
 
-/* An element in [-2, 2], or, where bits are cleared, one whose exponent is below its dtype's
- * largest. */
+/* Makes an element finite: one in [-2, 2], or, for dtypes whose bits are cleared, one whose
+ * exponent is below the largest. */
 static void tame(uint8_t *data, enum phema_dtype dtype, size_t i, uint64_t *state)
 {
     double value = (double)(int64_t)support_random(state) * 0x1p-62;

@@ -1,5 +1,5 @@
-/* support.h - what every unit test needs: cmocka, assertions that show the error's sentence, files.
- */
+/* support.h - for unit tests: cmocka, assertions that show the error message, files, random
+ * elements. */
 #ifndef TESTS_SUPPORT_SUPPORT_H
 #define TESTS_SUPPORT_SUPPORT_H
 
@@ -17,7 +17,7 @@
 #include "phema/span.h"
 
 #define assert_ok(status, err) support_assert_ok(status, err, __FILE__, __LINE__)
-/* the status, and a message that holds part */
+/* the status, and a message that contains part */
 #define assert_fails(status, wanted, err, part)                                                    \
     support_assert_fails(status, wanted, err, part, __FILE__, __LINE__)
 #define assert_near(got, wanted, tolerance)                                                        \
@@ -30,34 +30,34 @@ void support_assert_fails(enum phema_status status, enum phema_status wanted,
                           int line);
 void support_assert_near(double got, double wanted, double tolerance, const char *file, int line);
 
-/* The next number of a sequence that its first state decides (splitmix64). */
+/* The next number of the sequence that the initial state determines (splitmix64). */
 uint64_t support_random(uint64_t *state);
-/* n elements from that sequence: any bits, so NaN, infinities and subnormals among them, or
- * ordinary numbers, so that their sums are more than NaN. */
+/* n elements from that sequence: random bits, which include NaN, infinities and subnormals; or
+ * ordinary numbers, whose sums are not NaN. */
 void support_fill_numbers(void *out, enum phema_dtype dtype, size_t n, bool is_any_bits,
                           uint64_t *state);
 
-/* An empty directory of this process, the same at each call; removed with all in it at exit. */
+/* An empty directory of this process, the same at each call; removed with its contents at exit. */
 const char *support_tmp(void);
 /* "TMP/name"; the caller's (free) */
 char *support_tmp_path(const char *name);
 /* "FIXTURES/name"; the caller's (free) */
 char *support_fixture(const char *name);
 void support_write(const char *path, const void *data, size_t size);
-/* whole file; the caller's (free); fails the test when it cannot be read */
+/* The whole file; the caller's (free). Fails the test when it cannot be read. */
 uint8_t *support_read(const char *path, size_t *size);
 
-/* size bytes that end exactly at an inaccessible page, so that reading one too many is a fault; not
- * freed before exit */
+/* size bytes that end exactly at an inaccessible page, so that reading one byte more faults; never
+ * freed. */
 uint8_t *support_guarded(const void *data, size_t size);
 
-/* Threads of this process; and that they become so many: one that was joined may be in the list for
- * another moment. */
+/* The number of threads of this process. The assertion waits until it is at most n: a joined thread
+ * may stay in the list for a moment. */
 size_t support_count_threads(void);
 void support_assert_threads_become(size_t n);
 
-/* The address space that is in use and so many bytes more are the limit (`ulimit -v`), until the
- * limit before is restored. In between the test may have no memory to fail in. */
+/* Limits the address space (`ulimit -v`) to its current size plus more_bytes, until the returned
+ * limit is restored. In between, a failing assertion may lack memory. */
 struct rlimit support_limit_address_space(size_t more_bytes);
 void support_restore_address_space(const struct rlimit *before);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* without_threads COMMAND [ARGUMENT...]: runs the command where no thread can be started. Status
- * 77: the kernel does not forbid them. */
+/* without_threads COMMAND [ARGUMENT...]: runs the command and forbids it to start threads. Status
+ * 77: the kernel cannot forbid them. */
 #include <stdio.h>
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cublas.c - see cublas.h: sums by cuBLAS. Factors keep all their bits (pedantic mode: no TF32, no
- * sums in less than their type) and its memory is ours, so that the same call gives the same bits
- * every time; in which order it sums is its own affair. */
+/* cublas.c - sums by cuBLAS. In pedantic mode factors keep all their bits: no TF32, no sums in a
+ * smaller type. The workspace is ours, so the same call gives the same bits every time. cuBLAS
+ * chooses the order of summation. */
 #include "runtime.h"
 
 #include <cublas_v2.h>
@@ -23,9 +23,9 @@ enum phema_cuda_result runtime_blas_open(struct runtime_blas **out, struct runti
     enum phema_cuda_result result = check(cublasCreate(&handle), "it does not start", message);
     if (result)
         return result;
-    *out = (struct runtime_blas *)handle; /* closed with the lane, whatever follows */
+    *out = (struct runtime_blas *)handle; /* closed with the lane, even after a failure below */
     result = check(cublasSetStream(handle, (cudaStream_t)(void *)stream), "its stream", message);
-    if (!result) /* after the stream, which takes it back */
+    if (!result) /* after the stream, which resets it */
         result =
             check(cublasSetWorkspace(handle, work, PHEMA_CUDA_BLAS_BYTES), "its memory", message);
     if (!result)
@@ -42,8 +42,8 @@ void runtime_blas_close(struct runtime_blas *blas)
         (void)cublasDestroy((cublasHandle_t)blas);
 }
 
-/* Column by column, as cuBLAS has it, a row-major matrix is its transpose: sums^T [numbers x rows]
- * = panel^T [numbers x inputs] * weights [inputs x rows], whose transpose is what lies there. */
+/* cuBLAS is column-major, so it sees each of our row-major matrices as its transpose:
+ * sums^T [numbers x rows] = panel^T [numbers x inputs] * weights [inputs x rows]. */
 enum phema_cuda_result runtime_multiply(struct runtime_blas *blas,
                                         const struct runtime_product *product,
                                         struct phema_cuda_message *message)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cusolver.c - see cusolver.h: the float64 Cholesky factor by cuSOLVER. */
+/* cusolver.c - the float64 Cholesky factorisation by cuSOLVER. */
 #include "runtime.h"
 
 #include <cuda_runtime_api.h>
@@ -24,72 +24,72 @@ static enum phema_cuda_result check_copy(cudaError_t error, struct phema_cuda_me
                         cudaGetErrorString(error));
 }
 
-/* What lies on the device: the matrix, what the factorisation works in, how it went. */
-struct factoring {
+/* Memory on the device: the matrix, the workspace, the status. */
+struct factorisation {
     cusolverDnHandle_t handle;
-    uint8_t *matrix, *work, *outcome;
+    uint8_t *matrix, *work, *info;
     int n_work; /* doubles */
 };
 
-/* Row-major lower is column-major upper, and that needs no transposed copy. */
-static enum phema_cuda_result prepare(struct factoring *factoring, int n,
+/* Row-major lower is column-major upper, so no transposed copy is needed. */
+static enum phema_cuda_result prepare(struct factorisation *factorisation, int n,
                                       struct phema_cuda_message *message)
 {
     enum phema_cuda_result result =
-        check(cusolverDnCreate(&factoring->handle), "it does not start", message);
+        check(cusolverDnCreate(&factorisation->handle), "it does not start", message);
     if (!result)
-        result =
-            runtime_take(&factoring->matrix, (uint64_t)n * (uint64_t)n * sizeof(double), message);
+        result = runtime_alloc(&factorisation->matrix, (uint64_t)n * (uint64_t)n * sizeof(double),
+                               message);
     if (!result)
-        result =
-            check(cusolverDnDpotrf_bufferSize(factoring->handle, CUBLAS_FILL_MODE_UPPER, n,
-                                              (void *)factoring->matrix, n, &factoring->n_work),
-                  "its memory", message);
+        result = check(cusolverDnDpotrf_bufferSize(factorisation->handle, CUBLAS_FILL_MODE_UPPER, n,
+                                                   (void *)factorisation->matrix, n,
+                                                   &factorisation->n_work),
+                       "its memory", message);
     if (!result)
-        result =
-            runtime_take(&factoring->work, (uint64_t)factoring->n_work * sizeof(double), message);
+        result = runtime_alloc(&factorisation->work,
+                               (uint64_t)factorisation->n_work * sizeof(double), message);
     if (!result)
-        result = runtime_take(&factoring->outcome, sizeof(int), message);
+        result = runtime_alloc(&factorisation->info, sizeof(int), message);
     return result;
 }
 
-static enum phema_cuda_result execute(const struct factoring *factoring, double *matrix, int n,
-                                      struct phema_cuda_message *message)
+static enum phema_cuda_result execute(const struct factorisation *factorisation, double *matrix,
+                                      int n, struct phema_cuda_message *message)
 {
     size_t bytes = (size_t)n * (size_t)n * sizeof(double);
-    int outcome = 0;
-    enum phema_cuda_result result =
-        check_copy(cudaMemcpy(factoring->matrix, matrix, bytes, cudaMemcpyHostToDevice), message);
+    int info = 0;
+    enum phema_cuda_result result = check_copy(
+        cudaMemcpy(factorisation->matrix, matrix, bytes, cudaMemcpyHostToDevice), message);
     if (!result)
-        result = check(cusolverDnDpotrf(factoring->handle, CUBLAS_FILL_MODE_UPPER, n,
-                                        (void *)factoring->matrix, n, (void *)factoring->work,
-                                        factoring->n_work, (void *)factoring->outcome),
-                       "DPOTRF", message);
-    if (!result) /* waits */
+        result =
+            check(cusolverDnDpotrf(factorisation->handle, CUBLAS_FILL_MODE_UPPER, n,
+                                   (void *)factorisation->matrix, n, (void *)factorisation->work,
+                                   factorisation->n_work, (void *)factorisation->info),
+                  "DPOTRF", message);
+    if (!result) /* synchronous: waits for DPOTRF */
         result = check_copy(
-            cudaMemcpy(&outcome, factoring->outcome, sizeof(outcome), cudaMemcpyDeviceToHost),
-            message);
-    if (!result && outcome > 0)
-        return runtime_fail(message, PHEMA_CUDA_NO, "pivot %d is not positive", outcome);
-    if (!result && outcome < 0)
-        return runtime_fail(message, PHEMA_CUDA_FAILED, "cuSOLVER: DPOTRF: argument %d", -outcome);
+            cudaMemcpy(&info, factorisation->info, sizeof(info), cudaMemcpyDeviceToHost), message);
+    if (!result && info > 0)
+        return runtime_fail(message, PHEMA_CUDA_NO, "pivot %d is not positive", info);
+    if (!result && info < 0)
+        return runtime_fail(message, PHEMA_CUDA_FAILED, "cuSOLVER: DPOTRF: argument %d", -info);
     if (!result)
-        result = check_copy(cudaMemcpy(matrix, factoring->matrix, bytes, cudaMemcpyDeviceToHost),
-                            message);
+        result = check_copy(
+            cudaMemcpy(matrix, factorisation->matrix, bytes, cudaMemcpyDeviceToHost), message);
     return result;
 }
 
 enum phema_cuda_result runtime_factor(double *matrix, uint64_t n,
                                       struct phema_cuda_message *message)
 {
-    struct factoring factoring = {0};
-    enum phema_cuda_result result = prepare(&factoring, (int)n, message);
+    struct factorisation factorisation = {0};
+    enum phema_cuda_result result = prepare(&factorisation, (int)n, message);
     if (!result)
-        result = execute(&factoring, matrix, (int)n, message);
-    runtime_give(factoring.matrix);
-    runtime_give(factoring.work);
-    runtime_give(factoring.outcome);
-    if (factoring.handle)
-        (void)cusolverDnDestroy(factoring.handle);
+        result = execute(&factorisation, matrix, (int)n, message);
+    runtime_free(factorisation.matrix);
+    runtime_free(factorisation.work);
+    runtime_free(factorisation.info);
+    if (factorisation.handle)
+        (void)cusolverDnDestroy(factorisation.handle);
     return result;
 }

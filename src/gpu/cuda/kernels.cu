@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* kernels.cu - sums and their rounding on the device. A thread block takes one block of a tile and
- * a group of targets; a thread keeps the sums of a few numbers for all targets of the group in
- * registers while it goes over the inputs in their order, so that every sum has the bits that the
- * processor gives it. Inputs are read again for each group: that is what the device has most of,
- * compared with the way from the host. Counts are kept for each block, since blocks that are equal
- * in all inputs are not summed in the end. */
+/* kernels.cu - sums, rounding and counting on the device. A thread block handles one block of a
+ * tile and one group of targets. Each thread keeps the sums of a few numbers for all targets of the
+ * group in registers and adds the inputs in their order, so every sum has the same bits as on the
+ * CPU. Inputs are read again for each group: device memory is fast compared with the copy from the
+ * host. Counts are per block, because the caller discards sums of blocks that are equal in all
+ * inputs. */
 #include <cuda_runtime_api.h>
 
 #include "runtime.h"
@@ -14,30 +14,30 @@ namespace
 {
 
 constexpr unsigned N_THREADS = 256;
-constexpr unsigned PER_THREAD = 4; /* numbers at a time */
+constexpr unsigned PER_THREAD = 4; /* numbers per step */
 constexpr unsigned STEP = N_THREADS * PER_THREAD;
-/* Inputs whose weights are in shared memory at a time: 4 KiB of doubles for a group. */
+/* Inputs whose weights fit in shared memory together: 4 KiB of doubles per group. */
 constexpr unsigned N_SHARED_INPUTS = 64;
 
 __device__ __forceinline__ double add(double weight, double x, double sum)
 {
-    return number_add_f64(weight, x, sum);
+    return scalar_add_f64(weight, x, sum);
 }
 
 __device__ __forceinline__ float add(float weight, float x, float sum)
 {
-    return number_add_f32(weight, x, sum);
+    return scalar_add_f32(weight, x, sum);
 }
 
-/* What was counted in a thread block; additions of whole numbers, in whatever order. */
+/* Counts of one thread block; integer additions, so their order does not matter. */
 template <unsigned N> struct tally {
-    unsigned fates[N][4];
+    unsigned n_found[N][4];
 };
 
 template <unsigned N> __device__ void tally_clear(tally<N> &counts)
 {
     for (unsigned i = threadIdx.x; i < N * 4; i += N_THREADS)
-        counts.fates[i / 4][i % 4] = 0;
+        counts.n_found[i / 4][i % 4] = 0;
 }
 
 template <unsigned N>
@@ -48,9 +48,9 @@ __device__ void tally_write(const runtime_job &job, const tally<N> &counts, uint
     if (m >= N || first_row + m >= job.n_rows)
         return;
     phema_cuda_counts found = {};
-    found.n_overflow = static_cast<uint16_t>(counts.fates[m][NUMBER_OVERFLOWS]);
-    found.n_nan = static_cast<uint16_t>(counts.fates[m][NUMBER_IS_NAN]);
-    found.n_inf = static_cast<uint16_t>(counts.fates[m][NUMBER_IS_INFINITE]);
+    found.n_overflow = static_cast<uint16_t>(counts.n_found[m][SCALAR_OVERFLOWS]);
+    found.n_nan = static_cast<uint16_t>(counts.n_found[m][SCALAR_IS_NAN]);
+    found.n_inf = static_cast<uint16_t>(counts.n_found[m][SCALAR_IS_INFINITE]);
     job.counts[(first_row + m) * job.n_blocks + block] = found;
 }
 
@@ -58,7 +58,7 @@ template <typename Sum, phema_cuda_dtype In, unsigned N>
 __global__ void __launch_bounds__(N_THREADS) average_kernel(runtime_job job)
 {
     __shared__ Sum weights[N_SHARED_INPUTS * N];
-    __shared__ uint32_t places[N_SHARED_INPUTS];
+    __shared__ uint32_t indices[N_SHARED_INPUTS];
     __shared__ tally<N> counts;
     const phema_cuda_block block = job.blocks[blockIdx.x];
     const uint64_t first_row = static_cast<uint64_t>(blockIdx.y) * N;
@@ -77,28 +77,28 @@ __global__ void __launch_bounds__(N_THREADS) average_kernel(runtime_job job)
             const uint64_t left = job.n_inputs - first;
             const unsigned n =
                 left < N_SHARED_INPUTS ? static_cast<unsigned>(left) : N_SHARED_INPUTS;
-            __syncthreads(); /* what was there has been used, counts are clear */
+            __syncthreads(); /* the old weights are used, counts are clear */
             for (unsigned i = threadIdx.x; i < n * N; i += N_THREADS)
                 weights[i] = group[first * N + i];
             for (unsigned i = threadIdx.x; i < n; i += N_THREADS)
-                places[i] = job.indices[first + i];
+                indices[i] = job.indices[first + i];
             __syncthreads();
 #pragma unroll 2
             for (unsigned k = 0; k < n; k++) {
-                const uint8_t *input = job.inputs + places[k] * job.input_bytes;
+                const uint8_t *input = job.inputs + indices[k] * job.input_bytes;
 #pragma unroll
                 for (unsigned e = 0; e < PER_THREAD; e++) {
                     const unsigned i = base + e * N_THREADS + threadIdx.x;
                     if (i >= block.n)
                         continue;
-                    const Sum x = static_cast<Sum>(number_load(In, input, block.first + i));
+                    const Sum x = static_cast<Sum>(scalar_load(In, input, block.first + i));
 #pragma unroll
                     for (unsigned m = 0; m < N; m++)
                         sums[m][e] = add(weights[k * N + m], x, sums[m][e]);
                 }
             }
         }
-        __syncthreads(); /* counts are clear, also where there are no inputs */
+        __syncthreads(); /* counts are clear, also without inputs */
 
 #pragma unroll
         for (unsigned m = 0; m < N; m++) {
@@ -110,11 +110,11 @@ __global__ void __launch_bounds__(N_THREADS) average_kernel(runtime_job job)
                 const unsigned i = base + e * N_THREADS + threadIdx.x;
                 if (i >= block.n)
                     continue;
-                const number_fate fate =
-                    number_store(job.output, row, block.first + i, static_cast<double>(sums[m][e]),
+                const scalar_rounding rounding =
+                    scalar_store(job.output, row, block.first + i, static_cast<double>(sums[m][e]),
                                  job.saturates);
-                if (fate != NUMBER_FITS)
-                    atomicAdd(&counts.fates[m][fate], 1u);
+                if (rounding != SCALAR_FITS)
+                    atomicAdd(&counts.n_found[m][rounding], 1u);
             }
         }
     }
@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(N_THREADS) average_kernel(runtime_job job)
     tally_write(job, counts, first_row, blockIdx.x);
 }
 
-/* Of sums that are there: a thread block for a block of a tile and one target. */
+/* Rounds existing sums: one thread block per block of a tile and target. */
 template <typename Sum> __global__ void __launch_bounds__(N_THREADS) round_kernel(runtime_job job)
 {
     __shared__ tally<1> counts;
@@ -132,11 +132,11 @@ template <typename Sum> __global__ void __launch_bounds__(N_THREADS) round_kerne
     tally_clear(counts);
     __syncthreads();
     for (unsigned i = threadIdx.x; i < block.n; i += N_THREADS) {
-        const number_fate fate =
-            number_store(job.output, job.rows + m * job.row_bytes, block.first + i,
+        const scalar_rounding rounding =
+            scalar_store(job.output, job.rows + m * job.row_bytes, block.first + i,
                          static_cast<double>(sums[block.first + i]), job.saturates);
-        if (fate != NUMBER_FITS)
-            atomicAdd(&counts.fates[0][fate], 1u);
+        if (rounding != SCALAR_FITS)
+            atomicAdd(&counts.n_found[0][rounding], 1u);
     }
     __syncthreads();
     tally_write(job, counts, m, blockIdx.x);
@@ -146,16 +146,16 @@ template <typename Sum>
 __global__ void __launch_bounds__(N_THREADS)
     widen_kernel(uint8_t *panel, runtime_job job, uint64_t first, uint64_t n_numbers)
 {
-    const uint32_t place = job.indices[first + blockIdx.y];
-    const uint8_t *input = job.inputs + place * job.input_bytes;
+    const uint32_t index = job.indices[first + blockIdx.y];
+    const uint8_t *input = job.inputs + index * job.input_bytes;
     Sum *row = reinterpret_cast<Sum *>(panel + blockIdx.y * job.sum_bytes);
     const uint64_t stride = static_cast<uint64_t>(gridDim.x) * N_THREADS;
     for (uint64_t i = static_cast<uint64_t>(blockIdx.x) * N_THREADS + threadIdx.x; i < n_numbers;
          i += stride)
-        row[i] = static_cast<Sum>(number_load(job.input, input, i));
+        row[i] = static_cast<Sum>(scalar_load(job.input, input, i));
 }
 
-enum phema_cuda_result launched(struct phema_cuda_message *message)
+enum phema_cuda_result check_launch(struct phema_cuda_message *message)
 {
     const cudaError_t error = cudaGetLastError();
     if (error == cudaSuccess)
@@ -164,7 +164,7 @@ enum phema_cuda_result launched(struct phema_cuda_message *message)
                         cudaGetErrorString(error));
 }
 
-/* The grid has as many groups as its second dimension can: 65535, of at most 8192 targets. */
+/* Groups are the grid's second dimension, at most 65535; there are at most 8192 targets. */
 template <typename Sum, phema_cuda_dtype In, unsigned N>
 void launch(const runtime_job &job, cudaStream_t stream)
 {
@@ -176,13 +176,13 @@ void launch(const runtime_job &job, cudaStream_t stream)
 template <typename Sum, phema_cuda_dtype In>
 void launch_group(const runtime_job &job, cudaStream_t stream)
 {
-    if (job.n_grouped == 1)
+    if (job.group_size == 1)
         launch<Sum, In, 1>(job, stream);
     else
         launch<Sum, In, PHEMA_CUDA_GROUP>(job, stream);
 }
 
-/* F64 is added up in doubles alone: false for floats. */
+/* Returns false for F64 inputs with float sums: F64 is summed in doubles only. */
 template <typename Sum> bool launch_input(const runtime_job &job, cudaStream_t stream)
 {
     switch (job.input) {
@@ -215,7 +215,7 @@ extern "C" enum phema_cuda_result runtime_average(const struct runtime_job *aver
                                           : launch_input<float>(*average, queue);
     if (!is_known)
         return runtime_fail(message, PHEMA_CUDA_FAILED, "F64 is added up in doubles only");
-    return launched(message);
+    return check_launch(message);
 }
 
 extern "C" enum phema_cuda_result runtime_round(const struct runtime_job *average,
@@ -232,7 +232,7 @@ extern "C" enum phema_cuda_result runtime_round(const struct runtime_job *averag
     else
         round_kernel<float>
             <<<grid, N_THREADS, 0, reinterpret_cast<cudaStream_t>(stream)>>>(*average);
-    return launched(message);
+    return check_launch(message);
 }
 
 extern "C" enum phema_cuda_result runtime_widen(uint8_t *panel, const struct runtime_job *average,
@@ -251,5 +251,5 @@ extern "C" enum phema_cuda_result runtime_widen(uint8_t *panel, const struct run
     else
         widen_kernel<float><<<grid, N_THREADS, 0, reinterpret_cast<cudaStream_t>(stream)>>>(
             panel, *average, first, n_numbers);
-    return launched(message);
+    return check_launch(message);
 }

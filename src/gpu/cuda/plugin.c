@@ -1,36 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-/* plugin.c - the table, and what of it is not about lanes. */
+/* plugin.c - the plug-in's function table. */
 #include "phema/cuda_plugin.h"
-
-#include <stdarg.h>
-#include <stdio.h>
 
 #include "runtime.h"
 #include "streams.h"
 
-enum phema_cuda_result runtime_fail(struct phema_cuda_message *message,
-                                    enum phema_cuda_result result, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(message->text, sizeof(message->text), format, args);
-    va_end(args);
-    return result;
-}
-
 static enum phema_cuda_result factor(int32_t index, double *matrix, uint64_t n,
                                      struct phema_cuda_message *message)
 {
-    enum phema_cuda_result result = runtime_use(index, message);
+    enum phema_cuda_result result = runtime_select_device(index, message);
     return result ? result : runtime_factor(matrix, n, message);
 }
 
-/* All else is hidden by the linker's default. */
-__attribute__((visibility("default"))) extern const struct phema_cuda_module posthoc_ema_cuda;
+/* The only visible symbol: the compiler hides all others by default. */
+__attribute__((visibility("default"))) extern const struct phema_cuda_plugin posthoc_ema_cuda;
 
-const struct phema_cuda_module posthoc_ema_cuda = {
+const struct phema_cuda_plugin posthoc_ema_cuda = {
     .version = PHEMA_CUDA_VERSION,
-    .table_bytes = sizeof(struct phema_cuda_module),
+    .table_bytes = sizeof(struct phema_cuda_plugin),
     .layout_bytes = sizeof(struct phema_cuda_layout),
     .job_bytes = sizeof(struct phema_cuda_job),
     .toolkit = PHEMA_CUDA_TOOLKIT,

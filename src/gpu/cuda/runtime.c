@@ -1,16 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-/* runtime.c - see runtime.h: the CUDA runtime. Kernels are in kernels.cu. */
+/* runtime.c - calls of the CUDA runtime, with messages. Kernels are in kernels.cu. */
 #include "runtime.h"
 
 #include <cuda_runtime_api.h>
+#include <stdarg.h>
+#include <stdio.h>
 
-/* What cannot be had is told from what is broken: the first is answered with less. */
+enum phema_cuda_result runtime_fail(struct phema_cuda_message *message,
+                                    enum phema_cuda_result result, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(message->text, sizeof(message->text), format, args);
+    va_end(args);
+    return result;
+}
+
+/* Out of memory has a result of its own: the caller then tries a smaller layout. */
 static enum phema_cuda_result check(cudaError_t error, const char *doing,
                                     struct phema_cuda_message *message)
 {
     if (error == cudaSuccess)
         return PHEMA_CUDA_OK;
-    (void)cudaGetLastError(); /* else it would be told again, of the next call */
+    (void)cudaGetLastError(); /* else the next call would report it again */
     return runtime_fail(message,
                         error == cudaErrorMemoryAllocation ? PHEMA_CUDA_MEMORY : PHEMA_CUDA_FAILED,
                         "%s: %s", doing, cudaGetErrorString(error));
@@ -43,7 +55,7 @@ enum phema_cuda_result runtime_describe(struct phema_cuda_info *out, int32_t ind
                                         struct phema_cuda_message *message)
 {
     struct cudaDeviceProp properties;
-    enum phema_cuda_result result = runtime_use(index, message);
+    enum phema_cuda_result result = runtime_select_device(index, message);
     if (!result)
         result = check(cudaGetDeviceProperties(&properties, index), "the device does not answer",
                        message);
@@ -63,7 +75,7 @@ enum phema_cuda_result runtime_describe(struct phema_cuda_info *out, int32_t ind
     return PHEMA_CUDA_OK;
 }
 
-enum phema_cuda_result runtime_use(int32_t index, struct phema_cuda_message *message)
+enum phema_cuda_result runtime_select_device(int32_t index, struct phema_cuda_message *message)
 {
     return check(cudaSetDevice(index), "the device cannot be used", message);
 }
@@ -79,8 +91,8 @@ enum phema_cuda_result runtime_free_bytes(uint64_t *bytes, struct phema_cuda_mes
 
 /* ---- Memory ---- */
 
-enum phema_cuda_result runtime_take(uint8_t **out, uint64_t bytes,
-                                    struct phema_cuda_message *message)
+enum phema_cuda_result runtime_alloc(uint8_t **out, uint64_t bytes,
+                                     struct phema_cuda_message *message)
 {
     void *memory = NULL;
     enum phema_cuda_result result =
@@ -89,23 +101,23 @@ enum phema_cuda_result runtime_take(uint8_t **out, uint64_t bytes,
     return result;
 }
 
-void runtime_give(uint8_t *memory)
+void runtime_free(uint8_t *memory)
 {
     (void)cudaFree(memory);
 }
 
-enum phema_cuda_result runtime_take_host(uint8_t **out, uint64_t bytes,
-                                         struct phema_cuda_message *message)
+enum phema_cuda_result runtime_alloc_host(uint8_t **out, uint64_t bytes,
+                                          struct phema_cuda_message *message)
 {
     void *memory = NULL;
-    /* portable: a lane may be used by any thread, whatever device that has used before */
+    /* portable: any thread may use a lane, whatever device the thread used before */
     enum phema_cuda_result result = check(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable),
                                           "memory that the device can read", message);
     *out = result ? NULL : memory;
     return result;
 }
 
-void runtime_give_host(uint8_t *memory)
+void runtime_free_host(uint8_t *memory)
 {
     if (memory)
         (void)cudaFreeHost(memory);
@@ -135,7 +147,7 @@ enum phema_cuda_result runtime_event_open(struct runtime_event **out,
                                           struct phema_cuda_message *message)
 {
     cudaEvent_t event = NULL;
-    /* whoever waits sleeps: threads that spin would be missed where files are read */
+    /* waiting threads sleep: spinning ones would take processor time from reading files */
     enum phema_cuda_result result =
         check(cudaEventCreateWithFlags(&event, cudaEventBlockingSync | cudaEventDisableTiming),
               "an event", message);
@@ -149,17 +161,17 @@ void runtime_event_close(struct runtime_event *event)
         (void)cudaEventDestroy((cudaEvent_t)event);
 }
 
-enum phema_cuda_result runtime_send(uint8_t *device, const uint8_t *host, uint64_t bytes,
-                                    struct runtime_stream *stream,
-                                    struct phema_cuda_message *message)
+enum phema_cuda_result runtime_copy_to_device(uint8_t *device, const uint8_t *host, uint64_t bytes,
+                                              struct runtime_stream *stream,
+                                              struct phema_cuda_message *message)
 {
     return check(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, (cudaStream_t)stream),
                  "copying to the device", message);
 }
 
-enum phema_cuda_result runtime_receive(uint8_t *host, const uint8_t *device, uint64_t bytes,
-                                       struct runtime_stream *stream,
-                                       struct phema_cuda_message *message)
+enum phema_cuda_result runtime_copy_to_host(uint8_t *host, const uint8_t *device, uint64_t bytes,
+                                            struct runtime_stream *stream,
+                                            struct phema_cuda_message *message)
 {
     return check(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, (cudaStream_t)stream),
                  "copying from the device", message);
@@ -172,7 +184,7 @@ enum phema_cuda_result runtime_record(struct runtime_event *event, struct runtim
                  message);
 }
 
-/* Errors of kernels and copies that were queued are told here. */
+/* Reports errors of kernels and copies that were queued earlier. */
 enum phema_cuda_result runtime_wait(struct runtime_event *event, struct phema_cuda_message *message)
 {
     return check(cudaEventSynchronize((cudaEvent_t)event), "adding up on the device", message);

@@ -1,5 +1,5 @@
-/* streams.h - a device that is open: its memory, dealt out to lanes once and for all, and what
- * lanes do. The contracts are those of the table in phema/cuda.h. */
+/* streams.h - an open device: its memory, divided among its lanes, and the jobs of each lane. The
+ * contracts are those of the table in phema/cuda_plugin.h. */
 #ifndef GPU_CUDA_STREAMS_H
 #define GPU_CUDA_STREAMS_H
 
