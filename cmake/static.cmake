@@ -26,11 +26,22 @@ function(phema_link_archives target prefix)
     set_target_properties(${target} PROPERTIES INTERFACE_LINK_LIBRARIES "${archives}")
 endfunction()
 
-foreach(prefix ZLIB JANSSON PCRE2 ZSTD XXHASH CAIRO)
+foreach(prefix ZLIB JANSSON PCRE2 ZSTD XXHASH)
     phema_link_archives(PkgConfig::${prefix} ${prefix})
 endforeach()
 phema_link_archives(PkgConfig::MPFR MPFR gmp)
 add_link_options(-static-libgcc)
+
+# cairo: from its archive where there is one, which Debian 13 and later lack. Otherwise the program loads
+# the machine's cairo for the first picture, as it does where it is not static.
+find_library(PHEMA_CAIRO_ARCHIVE NAMES libcairo.a)
+mark_as_advanced(PHEMA_CAIRO_ARCHIVE)
+if(PHEMA_CAIRO_ARCHIVE)
+    phema_link_archives(PkgConfig::CAIRO CAIRO)
+    message(STATUS "cairo: ${PHEMA_CAIRO_ARCHIVE}")
+else()
+    message(STATUS "cairo: the library of the machine that the program runs on, for PNG and PDF")
+endif()
 
 # OpenBLAS: only the serial archive. The usual one starts a thread for every processor when the program
 # starts. Without the archive the program loads the machine's OpenBLAS, like the shared program.

@@ -18,7 +18,7 @@ static struct {
 #undef FUNCTION
 } api;
 
-#ifdef PHEMA_STATIC /* cairo is part of the program */
+#ifdef PHEMA_CAIRO_LINKED /* cairo is part of the program */
 
 static enum phema_status load(struct phema_error *err)
 {
