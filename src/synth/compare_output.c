@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* compare_output.c - see compare_output.h. New files are looked into by name, whatever else their
- * headers say; a copy has the places of its template, and the rest of its bytes. */
+/* compare_output.c - compares tiles with an existing output. In new files tensors are found by
+ * name. In a copy they lie as in its template, and all other bytes must be the template's. */
 #include "compare_output.h"
 
 #include <stdatomic.h>
@@ -15,17 +15,17 @@ struct compare_output {
     const struct phema_outputs *outputs;
     const struct phema_checkpoint *checkpoint;
     struct phema_reader *reader;
-    struct phema_tensor *tensors;  /* [n_tensors] where they lie in the output */
+    struct phema_tensor *tensors;  /* [n_tensors] their locations in the output */
     _Atomic uint64_t *n_different; /* [n_tensors] */
     _Atomic uint64_t n_compared;
     uint64_t n_other_bytes;
 };
 
-/* ---- Where tensors lie ---- */
+/* ---- Tensor locations ---- */
 
-static bool is_copy(const struct compare_output *against)
+static bool is_copy(const struct compare_output *comparison)
 {
-    return phema_output_traits(against->outputs)->is_copy;
+    return phema_output_traits(comparison->outputs)->is_copy;
 }
 
 static bool is_alike(const struct phema_tensor *a, const struct phema_tensor *b,
@@ -37,41 +37,41 @@ static bool is_alike(const struct phema_tensor *a, const struct phema_tensor *b,
     return is_same;
 }
 
-static enum phema_status find_tensors(struct compare_output *against, struct phema_error *err)
+static enum phema_status find_tensors(struct compare_output *comparison, struct phema_error *err)
 {
-    const struct phema_series *series = against->plan->series;
+    const struct phema_series *series = comparison->plan->series;
     for (size_t i = 0; i < series->n_tensors; i++) {
         const struct phema_tensor *tensor = &series->tensors[i].tensor;
         const struct phema_tensor *found =
-            phema_checkpoint_find(against->checkpoint, tensor->name, tensor->name_size);
+            phema_checkpoint_find(comparison->checkpoint, tensor->name, tensor->name_size);
         struct phema_name_buffer shown;
         (void)phema_name_escape(&shown, tensor->name, tensor->name_size);
         if (!found)
             return phema_fail(err, PHEMA_NO, "tensor '%s' is missing", shown.text);
-        if (!is_alike(found, tensor, against->outputs->dtypes[i]))
+        if (!is_alike(found, tensor, comparison->outputs->dtypes[i]))
             return phema_fail(err, PHEMA_NO,
                               "tensor '%s' has another dtype or shape than it should", shown.text);
-        against->tensors[i] = *found;
+        comparison->tensors[i] = *found;
     }
-    size_t n = phema_checkpoint_n_tensors(against->checkpoint);
+    size_t n = phema_checkpoint_n_tensors(comparison->checkpoint);
     if (n != series->n_tensors)
         return phema_fail(err, PHEMA_NO, "holds %zu tensors, expected %zu", n, series->n_tensors);
     return PHEMA_OK;
 }
 
-/* All places lie in the template, and the copy is as large. */
-static enum phema_status place_tensors(struct compare_output *against, struct phema_error *err)
+/* A copy has the locations and the size of its template. */
+static enum phema_status place_tensors(struct compare_output *comparison, struct phema_error *err)
 {
-    const struct phema_series *series = against->plan->series;
-    const struct phema_output *output = &against->outputs->items[0];
-    uint64_t size = phema_file_span(phema_checkpoint_file(against->checkpoint, 0)).size;
+    const struct phema_series *series = comparison->plan->series;
+    const struct phema_output *output = &comparison->outputs->items[0];
+    uint64_t size = phema_file_span(phema_checkpoint_file(comparison->checkpoint, 0)).size;
     if (size != output->size_bytes)
         return phema_fail(err, PHEMA_NO, "has %llu bytes, expected %llu as the file that it copies",
                           (unsigned long long)size, (unsigned long long)output->size_bytes);
     for (size_t i = 0; i < series->n_tensors; i++) {
-        struct phema_tensor *tensor = &against->tensors[i];
+        struct phema_tensor *tensor = &comparison->tensors[i];
         *tensor = series->tensors[i].tensor;
-        tensor->dtype = against->outputs->dtypes[i];
+        tensor->dtype = comparison->outputs->dtypes[i];
         tensor->size_bytes = phema_dtype_bytes(tensor->dtype, tensor->n_elems);
         tensor->stride = output->places[i].stride;
         tensor->offset = output->places[i].offset + output->shift;
@@ -88,40 +88,42 @@ PHEMA_FALLIBLE compare_output_open(struct compare_output **out, const struct phe
                                    const struct phema_checkpoint *checkpoint,
                                    struct phema_error *err)
 {
-    struct compare_output *against = calloc(1, sizeof(*against));
-    if (!against)
+    struct compare_output *comparison = calloc(1, sizeof(*comparison));
+    if (!comparison)
         return phema_fail_memory(err);
-    *against = (struct compare_output){.plan = plan, .outputs = outputs, .checkpoint = checkpoint};
+    *comparison =
+        (struct compare_output){.plan = plan, .outputs = outputs, .checkpoint = checkpoint};
     size_t n = plan->series->n_tensors;
-    against->tensors = calloc(n + 1, sizeof(*against->tensors));
-    against->n_different = calloc(n + 1, sizeof(*against->n_different));
+    comparison->tensors = calloc(n + 1, sizeof(*comparison->tensors));
+    comparison->n_different = calloc(n + 1, sizeof(*comparison->n_different));
     enum phema_status status =
-        against->tensors && against->n_different ? PHEMA_OK : phema_fail_memory(err);
+        comparison->tensors && comparison->n_different ? PHEMA_OK : phema_fail_memory(err);
     if (!status)
-        status = phema_reader_open(&against->reader, checkpoint, err);
+        status = phema_reader_open(&comparison->reader, checkpoint, err);
     if (!status)
-        status = is_copy(against) ? place_tensors(against, err) : find_tensors(against, err);
+        status =
+            is_copy(comparison) ? place_tensors(comparison, err) : find_tensors(comparison, err);
     if (status) {
-        compare_output_close(against);
+        compare_output_close(comparison);
         return status;
     }
-    *out = against;
+    *out = comparison;
     return PHEMA_OK;
 }
 
-void compare_output_close(struct compare_output *against)
+void compare_output_close(struct compare_output *comparison)
 {
-    if (!against)
+    if (!comparison)
         return;
-    phema_reader_close(against->reader);
-    free(against->tensors);
-    free(against->n_different);
-    free(against);
+    phema_reader_close(comparison->reader);
+    free(comparison->tensors);
+    free(comparison->n_different);
+    free(comparison);
 }
 
 /* ---- Tensors ---- */
 
-/* Elements of less than a byte are counted by bytes. */
+/* Of elements smaller than a byte, differing bytes are counted. */
 static uint64_t count_different(const uint8_t *a, const uint8_t *b, size_t size, size_t elem)
 {
     uint64_t n = 0;
@@ -130,12 +132,12 @@ static uint64_t count_different(const uint8_t *a, const uint8_t *b, size_t size,
     return n;
 }
 
-PHEMA_FALLIBLE compare_output_compare(struct compare_output *against, size_t i, uint64_t first,
+PHEMA_FALLIBLE compare_output_compare(struct compare_output *comparison, size_t i, uint64_t first,
                                       uint64_t n, const void *data, struct phema_error *err)
 {
-    if (against->outputs->is_replaced && !against->outputs->is_replaced[i])
-        return PHEMA_OK; /* among the other bytes */
-    const struct phema_tensor *tensor = &against->tensors[i];
+    if (comparison->outputs->is_replaced && !comparison->outputs->is_replaced[i])
+        return PHEMA_OK; /* compared with the other bytes */
+    const struct phema_tensor *tensor = &comparison->tensors[i];
     size_t size = (size_t)phema_dtype_bytes(tensor->dtype, n);
     bool is_view = !tensor->is_compressed && !tensor->stride && !tensor->parts;
     uint8_t *scratch = is_view ? NULL : malloc(size);
@@ -143,42 +145,42 @@ PHEMA_FALLIBLE compare_output_compare(struct compare_output *against, size_t i, 
         return phema_fail_memory(err);
     const uint8_t *there = NULL;
     enum phema_status status =
-        phema_reader_read(&there, against->reader, tensor, first, n, scratch, err);
+        phema_reader_read(&there, comparison->reader, tensor, first, n, scratch, err);
     if (!status && memcmp(there, data, size) != 0) {
         uint64_t elem = phema_dtype_bytes(tensor->dtype, 1);
-        atomic_fetch_add(&against->n_different[i],
+        atomic_fetch_add(&comparison->n_different[i],
                          count_different(there, data, size, elem ? (size_t)elem : 1));
     }
     if (!status)
-        atomic_fetch_add_explicit(&against->n_compared, n, memory_order_relaxed);
+        atomic_fetch_add_explicit(&comparison->n_compared, n, memory_order_relaxed);
     if (!status && is_view)
-        phema_tensor_release(against->checkpoint, tensor, first, n);
+        phema_tensor_release(comparison->checkpoint, tensor, first, n);
     free(scratch);
     return status;
 }
 
-PHEMA_FALLIBLE compare_output_run(struct compare_output *against, const size_t *tensors,
+PHEMA_FALLIBLE compare_output_run(struct compare_output *comparison, const size_t *tensors,
                                   size_t n_tensors, uint64_t first, uint64_t n, const void *data,
                                   struct phema_error *err)
 {
     const uint8_t *bytes = data;
     enum phema_status status = PHEMA_OK;
     for (size_t t = 0; t < n_tensors && n && !status; t++) {
-        uint64_t n_elems = against->plan->series->tensors[tensors[t]].tensor.n_elems;
+        uint64_t n_elems = comparison->plan->series->tensors[tensors[t]].tensor.n_elems;
         if (first >= n_elems) { /* in other tiles */
             first -= n_elems;
             continue;
         }
         uint64_t n_here = n < n_elems - first ? n : n_elems - first;
-        status = compare_output_compare(against, tensors[t], first, n_here, bytes, err);
-        bytes += phema_dtype_bytes(against->outputs->dtypes[tensors[t]], n_here);
+        status = compare_output_compare(comparison, tensors[t], first, n_here, bytes, err);
+        bytes += phema_dtype_bytes(comparison->outputs->dtypes[tensors[t]], n_here);
         n -= n_here;
         first = 0;
     }
     return status;
 }
 
-/* ---- What is no replaced tensor's, in a copy ---- */
+/* ---- Other bytes of a copy ---- */
 
 struct extent {
     uint64_t start, end;
@@ -190,7 +192,7 @@ static int compare_extents(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* From the first byte to the last: of a tensor with strides also what lies between. */
+/* From the first byte to the last, with the gaps of a strided tensor. */
 static struct extent extent_of(const struct phema_tensor *tensor)
 {
     uint64_t n = tensor->n_elems;
@@ -210,7 +212,7 @@ static uint64_t count_bytes(const uint8_t *a, const uint8_t *b, uint64_t start, 
     return n;
 }
 
-/* A record whose tensors were replaced has a checksum of its own: of what is there. */
+/* Counts the wrong checksum bytes of a record whose tensors were replaced. */
 static uint64_t check_record(const struct phema_record *record, const struct phema_record *before,
                              struct phema_span content, struct phema_span template)
 {
@@ -221,7 +223,7 @@ static uint64_t check_record(const struct phema_record *record, const struct phe
 }
 
 struct others {
-    struct compare_output *against;
+    struct compare_output *comparison;
     struct extent *items;
     size_t n;
     struct phema_span content, template;
@@ -239,11 +241,11 @@ static bool holds_replaced(const struct others *others, size_t n_tensors,
 
 static enum phema_status add_checksums(struct others *others, struct phema_error *err)
 {
-    struct compare_output *against = others->against;
-    const struct phema_checkpoint *template = against->outputs->items[0].template;
+    struct compare_output *comparison = others->comparison;
+    const struct phema_checkpoint *template = comparison->outputs->items[0].template;
     struct phema_record *records = NULL, *before = NULL;
     size_t n = 0, n_before = 0, n_tensors = others->n;
-    enum phema_status status = phema_checkpoint_records(&records, &n, against->checkpoint, err);
+    enum phema_status status = phema_checkpoint_records(&records, &n, comparison->checkpoint, err);
     if (!status)
         status = phema_checkpoint_records(&before, &n_before, template, err);
     struct extent *items = NULL;
@@ -264,7 +266,7 @@ static enum phema_status add_checksums(struct others *others, struct phema_error
         for (unsigned c = 0; c < records[r].n_crc; c++)
             others->items[others->n++] =
                 (struct extent){before[r].crc_at[c], before[r].crc_at[c] + 4};
-        against->n_other_bytes +=
+        comparison->n_other_bytes +=
             check_record(&records[r], &before[r], others->content, others->template);
     }
     free(records);
@@ -272,51 +274,52 @@ static enum phema_status add_checksums(struct others *others, struct phema_error
     return status;
 }
 
-static enum phema_status compare_others(struct compare_output *against, struct phema_error *err)
+static enum phema_status compare_others(struct compare_output *comparison, struct phema_error *err)
 {
-    size_t n_tensors = against->plan->series->n_tensors;
+    size_t n_tensors = comparison->plan->series->n_tensors;
     struct others others = {
-        .against = against,
-        .content = phema_file_span(phema_checkpoint_file(against->checkpoint, 0)),
-        .template = phema_file_span(phema_checkpoint_file(against->outputs->items[0].template, 0))};
+        .comparison = comparison,
+        .content = phema_file_span(phema_checkpoint_file(comparison->checkpoint, 0)),
+        .template =
+            phema_file_span(phema_checkpoint_file(comparison->outputs->items[0].template, 0))};
     others.items = calloc(n_tensors + 1, sizeof(*others.items));
     if (!others.items)
         return phema_fail_memory(err);
     for (size_t i = 0; i < n_tensors; i++)
-        if (against->outputs->is_replaced[i])
-            others.items[others.n++] = extent_of(&against->tensors[i]);
+        if (comparison->outputs->is_replaced[i])
+            others.items[others.n++] = extent_of(&comparison->tensors[i]);
     enum phema_status status = add_checksums(&others, err);
     qsort(others.items, others.n, sizeof(*others.items), compare_extents);
     uint64_t at = 0;
     for (size_t x = 0; x < others.n && !status; x++) {
-        against->n_other_bytes +=
+        comparison->n_other_bytes +=
             count_bytes(others.content.data, others.template.data, at, others.items[x].start);
         at = others.items[x].end > at ? others.items[x].end : at;
     }
     if (!status)
-        against->n_other_bytes +=
+        comparison->n_other_bytes +=
             count_bytes(others.content.data, others.template.data, at, others.content.size);
     free(others.items);
     return status;
 }
 
-PHEMA_FALLIBLE compare_output_finish(struct compare_output *against, struct phema_error *err)
+PHEMA_FALLIBLE compare_output_finish(struct compare_output *comparison, struct phema_error *err)
 {
-    return is_copy(against) ? compare_others(against, err)
-                            : phema_reader_finish(against->reader, err);
+    return is_copy(comparison) ? compare_others(comparison, err)
+                               : phema_reader_finish(comparison->reader, err);
 }
 
-uint64_t compare_output_n_different(const struct compare_output *against, size_t i)
+uint64_t compare_output_n_different(const struct compare_output *comparison, size_t i)
 {
-    return atomic_load(&against->n_different[i]);
+    return atomic_load(&comparison->n_different[i]);
 }
 
-uint64_t compare_output_n_compared(const struct compare_output *against)
+uint64_t compare_output_n_compared(const struct compare_output *comparison)
 {
-    return atomic_load(&against->n_compared);
+    return atomic_load(&comparison->n_compared);
 }
 
-uint64_t compare_output_n_other_bytes(const struct compare_output *against)
+uint64_t compare_output_n_other_bytes(const struct compare_output *comparison)
 {
-    return against->n_other_bytes;
+    return comparison->n_other_bytes;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* decode_order.c - see decode_order.h. */
+/* decode_order.c - compressed snapshots are read tile by tile, in order. */
 #include "decode_order.h"
 
 #include <pthread.h>
@@ -8,7 +8,7 @@
 struct turn {
     pthread_mutex_t lock;
     pthread_cond_t has_passed;
-    uint64_t next; /* tile */
+    uint64_t next; /* tile whose turn it is */
     bool is_stopped;
 };
 
@@ -20,30 +20,30 @@ struct decode_order {
 PHEMA_FALLIBLE decode_order_new(struct decode_order **out, const struct phema_series *series,
                                 struct phema_error *err)
 {
-    struct decode_order *turns = calloc(1, sizeof(*turns) + series->n * sizeof(turns->at[0]));
-    if (!turns)
+    struct decode_order *order = calloc(1, sizeof(*order) + series->n * sizeof(order->at[0]));
+    if (!order)
         return phema_fail_memory(err);
-    turns->n = series->n;
-    for (size_t k = 0; k < turns->n; k++) {
-        (void)pthread_mutex_init(&turns->at[k].lock, NULL);
-        (void)pthread_cond_init(&turns->at[k].has_passed, NULL);
+    order->n = series->n;
+    for (size_t k = 0; k < order->n; k++) {
+        (void)pthread_mutex_init(&order->at[k].lock, NULL);
+        (void)pthread_cond_init(&order->at[k].has_passed, NULL);
     }
-    *out = turns;
+    *out = order;
     return PHEMA_OK;
 }
 
-void decode_order_free(struct decode_order *turns)
+void decode_order_free(struct decode_order *order)
 {
-    for (size_t k = 0; turns && k < turns->n; k++) {
-        (void)pthread_cond_destroy(&turns->at[k].has_passed);
-        (void)pthread_mutex_destroy(&turns->at[k].lock);
+    for (size_t k = 0; order && k < order->n; k++) {
+        (void)pthread_cond_destroy(&order->at[k].has_passed);
+        (void)pthread_mutex_destroy(&order->at[k].lock);
     }
-    free(turns);
+    free(order);
 }
 
-bool decode_order_acquire(struct decode_order *turns, size_t k, uint64_t tile)
+bool decode_order_acquire(struct decode_order *order, size_t k, uint64_t tile)
 {
-    struct turn *turn = &turns->at[k];
+    struct turn *turn = &order->at[k];
     (void)pthread_mutex_lock(&turn->lock);
     while (turn->next != tile && !turn->is_stopped)
         (void)pthread_cond_wait(&turn->has_passed, &turn->lock);
@@ -52,19 +52,19 @@ bool decode_order_acquire(struct decode_order *turns, size_t k, uint64_t tile)
     return may_read;
 }
 
-void decode_order_release(struct decode_order *turns, size_t k, uint64_t tile)
+void decode_order_release(struct decode_order *order, size_t k, uint64_t tile)
 {
-    struct turn *turn = &turns->at[k];
+    struct turn *turn = &order->at[k];
     (void)pthread_mutex_lock(&turn->lock);
     turn->next = tile + 1;
     (void)pthread_cond_broadcast(&turn->has_passed);
     (void)pthread_mutex_unlock(&turn->lock);
 }
 
-void decode_order_stop(struct decode_order *turns)
+void decode_order_stop(struct decode_order *order)
 {
-    for (size_t k = 0; k < turns->n; k++) {
-        struct turn *turn = &turns->at[k];
+    for (size_t k = 0; k < order->n; k++) {
+        struct turn *turn = &order->at[k];
         (void)pthread_mutex_lock(&turn->lock);
         turn->is_stopped = true;
         (void)pthread_cond_broadcast(&turn->has_passed);

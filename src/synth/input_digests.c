@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* input_digests.c - see input_digests.h. */
+/* input_digests.c - digest of all data read, for each snapshot. */
 #include "input_digests.h"
 
 #include <stdlib.h>
@@ -24,13 +24,13 @@ static size_t n_kinds(const struct run *run)
 uint64_t input_digests_bytes(const struct run *run)
 {
     size_t line = CACHE_LINE / sizeof(struct phema_hash_sum);
-    size_t n = n_kinds(run) * run->plan->series->n; /* bounded where outputs are laid out */
+    size_t n = n_kinds(run) * run->plan->series->n; /* bounded by the layout of outputs */
     return input_digests_are_wanted(run) ? (n + line - 1) / line * CACHE_LINE : 0;
 }
 
 size_t input_digests_n_sums(const struct run *run)
 {
-    return run->digests ? run->digests->n_kinds * run->digests->n_snapshots : 0;
+    return run->input_digests ? run->input_digests->n_kinds * run->input_digests->n_snapshots : 0;
 }
 
 uint64_t input_digests_shared_bytes(const struct run *run)
@@ -94,25 +94,25 @@ size_t input_digests_kind(const struct run *run, size_t tensor)
     return is_copy ? n_kinds(run) - 1 : run->plan->rule_of[tensor];
 }
 
-/* Blocks are those of each tensor, and counted from its start. */
-void input_digests_add(struct worker *worker, size_t k, const struct tile_range *piece,
+/* Blocks are counted from the start of each tensor. */
+void input_digests_add(struct worker *worker, size_t k, const struct tile_range *range,
                        const uint8_t *data)
 {
     if (!worker->digests)
         return;
     const struct run *run = worker->run;
-    const struct input_digests *digests = run->digests;
-    enum phema_dtype dtype = run->plan->series->tensors[piece->tensor].tensor.dtype;
-    size_t kind = input_digests_kind(run, piece->tensor);
+    const struct input_digests *digests = run->input_digests;
+    enum phema_dtype dtype = run->plan->series->tensors[range->tensor].tensor.dtype;
+    size_t kind = input_digests_kind(run, range->tensor);
     struct phema_hash_sum *sum = &worker->digests[kind * digests->n_snapshots + k];
     for (size_t b = 0; b < worker->n_blocks;) {
-        struct block part = tile_blocks_next_part(worker, &b);
+        struct block slice = tile_blocks_next_tensor(worker, &b);
         const struct phema_hash_blocks blocks = {
-            .data = data + phema_dtype_bytes(dtype, part.first),
-            .size = (size_t)phema_dtype_bytes(dtype, part.n_elems),
+            .data = data + phema_dtype_bytes(dtype, slice.first),
+            .size = (size_t)phema_dtype_bytes(dtype, slice.n_elems),
             .block_size = (size_t)phema_dtype_bytes(dtype, BLOCK_ELEMS),
-            .name = digests->names[part.tensor],
-            .first = part.tensor == piece->tensor ? piece->first / BLOCK_ELEMS : 0,
+            .name = digests->names[slice.tensor],
+            .first = slice.tensor == range->tensor ? range->first / BLOCK_ELEMS : 0,
         };
         digests->add(sum, &blocks);
     }
@@ -139,15 +139,15 @@ void input_digests_move(const struct input_digests *digests, struct phema_hash_s
 bool input_digests_is_input(const struct run *run, size_t output, size_t kind, size_t k)
 {
     const struct phema_target *target = &run->plan->targets[output];
-    if (kind == run->digests->n_kinds - 1)
+    if (kind == run->input_digests->n_kinds - 1)
         return k == target->newest;
     const struct phema_solution *solution = kind ? &target->ruled[kind - 1] : &target->solution;
-    return run->ruled[kind].is_needed && solution->weights[k] != 0;
+    return run->rule_states[kind].is_needed && solution->weights[k] != 0;
 }
 
 void input_digests_of_output(struct phema_hash_sum *out, const struct run *run, size_t output)
 {
-    const struct input_digests *digests = run->digests;
+    const struct input_digests *digests = run->input_digests;
     size_t n = run->outputs->items[output].n_digests;
     memset(out, 0, n * sizeof(*out));
     for (size_t kind = 0; kind < digests->n_kinds; kind++)

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/* input_io.c - see input_io.h. */
+/* input_io.c - mmap, read or direct; prefetch ahead and release after the workers. */
 #include "input_io.h"
 
 #include <stdlib.h>
 
-/* From Linux 6.18 on a fault maps all of the piece that the page cache has there, of up to 2 MiB:
- * what was let go of behind the reader comes back with what lies ahead, and goes again. */
+/* From Linux 6.18 on a fault maps the whole cached folio around it, up to 2 MiB. Pages that were
+ * released come back with later ones, and have to be released again. */
 #define FOLIO_BYTES ((uint64_t)2 << 20)
-/* Neighbours in a file that are no further apart are one extent. */
+/* Data in a file that are no further apart form one extent. */
 #define MAX_GAP_BYTES 4096
-/* What else the process keeps open: standard streams, a directory now and then. */
+/* Other open files of the process: standard streams, a directory now and then. */
 #define OTHER_DESCRIPTORS 32
 
 /* ---- Opening ---- */
@@ -32,7 +32,7 @@ static enum phema_io choose(struct run *run, const struct phema_snapshot *snapsh
     return run->maps_local && !network ? PHEMA_IO_MMAP : PHEMA_IO_READ;
 }
 
-/* Descriptors that reading needs. */
+/* Chooses for all files. Returns the number of descriptors that reading needs. */
 static uint64_t choose_all(struct run *run)
 {
     const struct phema_series *series = run->plan->series;
@@ -60,7 +60,7 @@ PHEMA_FALLIBLE input_io_choose(struct run *run, struct phema_error *err)
     uint64_t n = choose_all(run), limit = 0;
     bool is_allowed = n == 0 || phema_raise_fd_limit(n + others, &limit);
     if (!is_allowed && run->options.io == PHEMA_IO_AUTO) {
-        run->maps_local = true; /* which needs none */
+        run->maps_local = true; /* mapping needs no descriptors */
         n = choose_all(run);
         is_allowed = n == 0 || phema_raise_fd_limit(n + others, &limit);
     }
@@ -83,7 +83,7 @@ static enum phema_status open_reader(struct run *run, size_t k, struct phema_err
         status = phema_reader_use(run->readers[k], &reading, err);
     if (status)
         return status;
-    for (size_t f = 0; f < n_files_of(snapshot); f++) { /* headers have been read */
+    for (size_t f = 0; f < n_files_of(snapshot); f++) { /* release the pages of the headers */
         const struct phema_file *file = phema_checkpoint_file(snapshot->checkpoint, f);
         phema_file_evict(file, 0, phema_file_span(file).size);
     }
@@ -103,7 +103,7 @@ PHEMA_FALLIBLE input_io_open(struct run *run, struct phema_error *err)
         is_compressed = is_compressed || series->snapshots[k].is_compressed;
     }
     if (!status && is_compressed)
-        status = decode_order_new(&run->turns, series, err);
+        status = decode_order_new(&run->decode_order, series, err);
     return status;
 }
 
@@ -113,8 +113,8 @@ void input_io_close(struct run *run)
         phema_reader_close(run->readers[k]);
     free(run->readers);
     run->readers = NULL;
-    decode_order_free(run->turns);
-    run->turns = NULL;
+    decode_order_free(run->decode_order);
+    run->decode_order = NULL;
 }
 
 /* ---- Extents of files ---- */
@@ -124,24 +124,26 @@ struct extent {
     uint64_t start, end; /* end 0: none yet */
 };
 
-/* The next extent of snapshot k's files from tile *t on; false when there is none before
- * end_tile. Tensors that do not lie in one run are skipped. */
+/* The next extent of snapshot k's files from tile *t on. Tensors that do not lie in one run are
+ * skipped. false: there is none before end_tile. */
 static bool next_extent(struct extent *out, const struct run *run, uint64_t *t, uint64_t end_tile,
                         size_t k, size_t *hint)
 {
+    const struct phema_snapshot *snapshot = &run->plan->series->snapshots[k];
     *out = (struct extent){0, 0, 0};
     for (; *t < end_tile; (*t)++) {
-        struct tile_range piece = tiling_tile(&run->cut, *t, hint);
-        struct phema_tensor tensor = phema_series_tensor_in(run->plan->series, k, piece.tensor);
-        if (tensor.stride || tensor.parts)
+        struct tile_range range = tiling_tile(&run->tiling, *t, hint);
+        const struct phema_tensor_location *place = &snapshot->places[range.tensor];
+        if (place->stride || place->parts)
             continue;
-        uint64_t at = tensor.offset + phema_dtype_bytes(tensor.dtype, piece.first);
-        bool follows = tensor.file == out->file && at >= out->end && at - out->end <= MAX_GAP_BYTES;
+        enum phema_dtype dtype = run->plan->series->tensors[range.tensor].tensor.dtype;
+        uint64_t at = place->offset + snapshot->shift + phema_dtype_bytes(dtype, range.first);
+        bool follows = place->file == out->file && at >= out->end && at - out->end <= MAX_GAP_BYTES;
         if (out->end && !follows)
             return true;
         if (!out->end)
-            *out = (struct extent){tensor.file, at, at};
-        out->end = at + phema_dtype_bytes(tensor.dtype, piece.n_elems);
+            *out = (struct extent){place->file, at, at};
+        out->end = at + phema_dtype_bytes(dtype, range.n_elems);
     }
     return out->end != 0;
 }
@@ -149,8 +151,8 @@ static bool next_extent(struct extent *out, const struct run *run, uint64_t *t, 
 void input_io_prefetch(const struct run *run, uint64_t first_tile, uint64_t end_tile, bool is_cold)
 {
     const struct phema_series *series = run->plan->series;
-    if (end_tile > tiling_n_tiles(&run->cut))
-        end_tile = tiling_n_tiles(&run->cut);
+    if (end_tile > tiling_n_tiles(&run->tiling))
+        end_tile = tiling_n_tiles(&run->tiling);
     uint64_t share = run->max_prefetch_bytes / run->budget.n_threads / series->n;
     for (size_t k = 0; k < series->n; k++) {
         if (series->snapshots[k].is_compressed)
@@ -174,7 +176,7 @@ static void release_extent(const struct run *run, size_t k, const struct extent 
     const struct phema_checkpoint *checkpoint = run->plan->series->snapshots[k].checkpoint;
     uint64_t size = phema_file_span(phema_checkpoint_file(checkpoint, extent->file)).size;
     uint64_t start = extent->start > FOLIO_BYTES ? extent->start - FOLIO_BYTES : 0;
-    /* what is mapped beyond the end is read next, by this worker, or else let go of as well */
+    /* pages beyond the end are read next by this worker; after a job they are released as well */
     uint64_t end = extent->end + (is_last ? FAULT_AROUND_BYTES : 0);
     phema_reader_release(run->readers[k], extent->file, start, (end < size ? end : size) - start);
 }
@@ -190,11 +192,13 @@ void input_io_evict(const struct run *run, uint64_t first_tile, uint64_t end_til
         for (uint64_t t = first_tile; next_extent(&extent, run, &t, end_tile, k, &hint);)
             release_extent(run, k, &extent, is_last);
         for (uint64_t t = first_tile; t < end_tile; t++) {
-            struct tile_range piece = tiling_tile(&run->cut, t, &hint);
-            struct phema_tensor tensor = phema_series_tensor_in(series, k, piece.tensor);
-            if (tensor.stride || tensor.parts)
-                phema_tensor_release(series->snapshots[k].checkpoint, &tensor, piece.first,
-                                     piece.n_elems);
+            struct tile_range range = tiling_tile(&run->tiling, t, &hint);
+            const struct phema_tensor_location *place = &series->snapshots[k].places[range.tensor];
+            if (!place->stride && !place->parts)
+                continue;
+            struct phema_tensor tensor = phema_series_tensor_in(series, k, range.tensor);
+            phema_tensor_release(series->snapshots[k].checkpoint, &tensor, range.first,
+                                 range.n_elems);
         }
     }
 }

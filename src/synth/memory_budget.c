@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* memory_budget.c - see memory_budget.h. */
+/* memory_budget.c - tile size, passes and buffers under --max-ram. */
 #include "memory_budget.h"
 
 #include <string.h>
@@ -10,25 +10,25 @@
 #include "phema/strbuf.h"
 #include "resume/journal_write.h"
 
-/* A tile of 64 Ki sums in float64 is half a megabyte: it stays in the L2 cache while eight inputs
- * at a time stream past, and each input is read in runs of 128 KiB and more (docs/speed.md): no
- * more where they go through buffers. */
+/* A tile of 64 Ki sums in float64 is half a megabyte. It stays in the L2 cache while eight inputs
+ * at a time stream past. Each input is read in runs of 128 KiB and more (docs/speed.md); tiles that
+ * go through buffers are no larger than that. */
 #define TILE_ELEMS     ((size_t)64 << 10)
 #define SLOT_BYTES     ((size_t)128 << 10)
 #define MIN_TILE_ELEMS BLOCK_ELEMS
 
-/* Sums of a worker, which should not leave the L2 cache: many targets make smaller tiles. */
+/* Sums of a worker, which should stay in the L2 cache: many targets make smaller tiles. */
 #define MAX_SUM_BYTES ((size_t)2 << 20)
 
 #define CACHE_LINE ((size_t)64)
 
-/* Of a lane: while the device copies some, others are read into; and results come back in them. */
+/* Of a lane. Some are read into while the device copies others; results come back in them. */
 #define DEVICE_SLOTS ((size_t)4)
 
-/* For writers, messages and what libc keeps beside all that is counted. */
+/* For writers, messages and uncounted memory of libc. */
 #define SMALL_BYTES ((uint64_t)192 << 10)
 
-/* ---- What the tensors ask for ---- */
+/* ---- Demands of the tensors ---- */
 
 struct demands {
     uint64_t n_in[PHEMA_N_DTYPES], n_out[PHEMA_N_DTYPES]; /* elements, by dtype */
@@ -37,7 +37,7 @@ struct demands {
     bool is_any_converted; /* some tensors are copied to another dtype */
 };
 
-/* The most that a tile of any dtype has: one of a dtype that is rare is never full. */
+/* The largest tile of any dtype. A tile of a rare dtype is never full. */
 static size_t bytes_of_tile(const uint64_t *n_elems, size_t tile_elems)
 {
     size_t most = 1;
@@ -80,8 +80,8 @@ static size_t rounded_up(size_t bytes)
     return (bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
 }
 
-/* Of a tile, begun and ended on blocks where it is read past the page cache. Other slots begin at
- * different places in their pages, so that they do not compete for the same ones in the cache. */
+/* Bytes of a slot for one tile. Direct reads begin and end at blocks. Other slots begin at
+ * different offsets in their pages, so that they do not compete for the same cache sets. */
 static size_t slot_bytes(const struct run *run, size_t tile_bytes)
 {
     size_t page = PHEMA_INPUT_ALIGNMENT;
@@ -89,29 +89,29 @@ static size_t slot_bytes(const struct run *run, size_t tile_bytes)
     return whole + (run->n_direct ? PHEMA_INPUT_ROOM : CACHE_LINE);
 }
 
-/* The most that a pass of n targets needs. */
+/* The largest needs of any pass of n targets. */
 struct pass_needs {
     struct target_groups_needs
-        tile;       /* for the tensors of one rule, or of none: a tile is of one kind */
+        tile;       /* for the tensors of one rule, or without one: a tile has one kind */
     uint64_t bytes; /* of the groups of all of them */
 };
 
-static enum phema_status add_up_pass(struct pass_needs *needs, const struct run *run,
-                                     const struct demands *demands, size_t first, size_t n_targets,
-                                     struct phema_error *err)
+static enum phema_status measure_pass(struct pass_needs *needs, const struct run *run,
+                                      const struct demands *demands, size_t first, size_t n_targets,
+                                      struct phema_error *err)
 {
     uint64_t bytes = 0;
-    for (size_t r = 0; r < run->n_ruled; r++) {
+    for (size_t r = 0; r < run->n_rule_states; r++) {
         struct group *groups = NULL;
         size_t n_groups = 0;
-        if (!run->ruled[r].is_needed)
+        if (!run->rule_states[r].is_needed)
             continue;
         enum phema_status status = target_groups_make(&groups, &n_groups, run->plan,
                                                       run->options.sums, r, first, n_targets, err);
         if (status)
             return status;
         struct target_groups_needs more = target_groups_count(
-            groups, n_groups, demands->is_any_copied, run->ruled[r].needs_float64);
+            groups, n_groups, demands->is_any_copied, run->rule_states[r].needs_float64);
         struct target_groups_needs *most = &needs->tile;
         most->n_rows = larger(more.n_rows, most->n_rows);
         most->n_references = larger(more.n_references, most->n_references);
@@ -123,21 +123,22 @@ static enum phema_status add_up_pass(struct pass_needs *needs, const struct run 
     return PHEMA_OK;
 }
 
-/* Of a worker, for passes of n targets. */
+/* The buffers of a worker, for passes of n targets. */
 static enum phema_status size_buffers(struct memory_budget *budget, const struct run *run,
                                       const struct demands *demands, size_t n_targets,
                                       size_t tile_elems, struct phema_error *err)
 {
-    /* doubles hold what is copied to another dtype */
+    /* tensors that are copied to another dtype pass through doubles */
     struct pass_needs needs = {.tile = {1, 0, demands->is_any_converted ? sizeof(double) : 1}};
     for (size_t first = 0; first < run->plan->m; first += n_targets) {
-        enum phema_status status = add_up_pass(&needs, run, demands, first, n_targets, err);
+        enum phema_status status = measure_pass(&needs, run, demands, first, n_targets, err);
         if (status)
             return status;
     }
     size_t tile_bytes = rounded_up(bytes_of_tile(demands->n_in, tile_elems));
-    size_t n_slots =
-        needs.tile.n_rows > FEW_TARGETS ? MAX_SLOTS : FEW_SLOTS; /* as many as kernels take */
+    size_t n_slots = needs.tile.n_rows > FEW_TARGETS
+                         ? MAX_SLOTS
+                         : FEW_SLOTS; /* as many as the kernels read at once */
     if (n_slots > run->plan->series->n)
         n_slots = run->plan->series->n;
     if (!demands->is_any_copied)
@@ -165,13 +166,13 @@ static uint64_t bytes_of_buffers(const struct worker_buffers *buffers)
 
 uint64_t memory_budget_accumulate_bytes(const struct memory_budget *budget)
 {
-    return budget->present + budget->weights + budget->decoders + budget->lanes +
+    return budget->baseline + budget->weights + budget->decoders + budget->lanes +
            budget->n_threads * (bytes_of_buffers(&budget->buffers) + BUDGET_THREAD_BYTES);
 }
 
 uint64_t memory_budget_write_bytes(const struct memory_budget *budget)
 {
-    return budget->present + budget->n_finishers * (budget->finisher + BUDGET_THREAD_BYTES);
+    return budget->baseline + budget->n_finishers * (budget->finisher + BUDGET_THREAD_BYTES);
 }
 
 /* ---- The limit ---- */
@@ -188,7 +189,7 @@ static enum phema_status fail_floor(const struct memory_budget *budget, uint64_t
                       n_threads == 1 ? "" : "s");
 }
 
-/* The largest tiles that the limit has room for, and as many targets at a time. */
+/* The largest tiles, then the most targets per pass, that fit into the limit. */
 static enum phema_status fit_workers(struct memory_budget *budget, const struct run *run,
                                      const struct demands *demands, struct phema_error *err)
 {
@@ -220,9 +221,9 @@ static enum phema_status fit_workers(struct memory_budget *budget, const struct 
 
 /* ---- Devices ---- */
 
-/* Sums are the device's: what is left are slots, in its own memory, tiles to compare with, and a
- * tile that is copied to another dtype. Where the processor has averages to make as well it has its
- * tiles, which are smaller. */
+/* The device holds the sums. The host keeps slots, which the device allocates, reference tiles, and
+ * a tile that is copied to another dtype. If the CPU makes some averages too, its smaller tiles are
+ * used. */
 static enum phema_status size_device_buffers(struct memory_budget *budget, const struct run *run,
                                              const struct demands *demands, struct phema_error *err)
 {
@@ -280,7 +281,7 @@ static enum phema_status fit_device(struct memory_budget *budget, const struct r
     }
 }
 
-/* What is done to outputs when all tensors are written. */
+/* Threads that finish outputs after all tensors are written, and their memory. */
 static void size_finishers(struct memory_budget *budget, const struct run *run)
 {
     uint64_t n_tasks = 0;
@@ -309,10 +310,10 @@ PHEMA_FALLIBLE memory_budget_make(struct memory_budget *budget, const struct run
     const struct phema_series *series = run->plan->series;
     *budget = (struct memory_budget){.limit = run->options.max_ram_bytes,
                                      .n_threads = run->options.n_threads,
-                                     .present = phema_memory_now().anonymous_bytes + SMALL_BYTES};
-    budget->present += input_digests_shared_bytes(run);
+                                     .baseline = phema_memory_now().anonymous_bytes + SMALL_BYTES};
+    budget->baseline += input_digests_shared_bytes(run);
     if (run->options.resumes)
-        budget->present +=
+        budget->baseline +=
             journal_writer_bytes(run->outputs->m, run->options.n_threads, input_digests_bytes(run));
     uint64_t allowed = phema_memory_limit();
     if (allowed && (!budget->limit || allowed < budget->limit)) {
@@ -339,7 +340,7 @@ PHEMA_FALLIBLE memory_budget_trim(struct memory_budget *budget, const struct run
     if (n_jobs < budget->n_threads)
         budget->n_threads = n_jobs ? (unsigned)n_jobs : 1;
     size_t needed = (size_t)((n_elems + BLOCK_ELEMS - 1) / BLOCK_ELEMS * BLOCK_ELEMS);
-    bool has_device = run->gpu_run != NULL; /* where fewer lanes take less */
+    bool has_device = run->gpu_run != NULL; /* fewer lanes need less memory */
     if (needed > budget->tile_elems || needed == 0)
         needed = budget->tile_elems;
     if (needed == budget->tile_elems && !has_device)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* synth.c - the run: open the outputs, start the workers, watch them, publish. */
+/* synth.c - runs a plan: opens the outputs, runs the passes, publishes. */
 #include "phema/synth.h"
-#include "phema/clock.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,238 +12,16 @@
 
 #include "input_digests.h"
 #include "phema/cleanup.h"
+#include "phema/clock.h"
 #include "phema/memory.h"
 #include "phema/writer.h"
-#include "read_back.h"
 #include "resume/journal_write.h"
 #include "run_digest.h"
+#include "run_prepare.h"
 #include "run_threads.h"
+#include "tile_write.h"
 
-/* What crews have not seen: opening and solving, and what was over quickly. */
-static void note_peaks(struct phema_synth_result *result, struct phema_memory_profile *ledger)
-{
-    for (int i = 0; i < PHEMA_N_STAGES && ledger; i++) {
-        uint64_t bytes = phema_memory_profile_stage(ledger, (enum phema_stage)i).anonymous.peak;
-        if (bytes > result->peak_anonymous_bytes)
-            result->peak_anonymous_bytes = bytes;
-    }
-}
-
-/* ---- Outputs ---- */
-
-static enum phema_status make_directory(const struct phema_outputs *outputs, uint64_t n_parts,
-                                        struct phema_cleanup_entry **made, struct phema_error *err)
-{
-    if (!outputs->made_directory)
-        return PHEMA_OK;
-    phema_cleanup_hold();
-    enum phema_status status = PHEMA_OK;
-    bool is_shared = n_parts > 0; /* with other parts: not ours to remove */
-    if (mkdir(outputs->made_directory, 0777) == 0)
-        status = is_shared ? PHEMA_OK
-                           : phema_cleanup_add_partial(made, outputs->made_directory, true, err);
-    else if (errno != EEXIST)
-        status = phema_fail(err, PHEMA_ERR_OUTPUT, "%s: cannot be made: %s",
-                            outputs->made_directory, strerror(errno));
-    phema_cleanup_resume();
-    return status;
-}
-
-/* What the outputs' journals begin with, or parts have in common. */
-static enum phema_status open_sinks(struct run *run, const struct sink_options *options,
-                                    struct phema_synth_result *result, struct phema_error *err)
-{
-    struct identity inputs = {0};
-    enum phema_status status = PHEMA_OK;
-    if (options->n_parts || options->resumes)
-        status = run_digest_of_inputs(&inputs, run->plan, &run->options, err);
-    for (size_t j = 0; !status && j < run->outputs->m; j++) {
-        struct identity identity = {0};
-        if (options->n_parts || options->resumes)
-            identity = run_digest_of_output(&inputs, run->plan, run->outputs, j);
-        struct sink_options own = *options;
-        own.digest = identity.digest;
-        status = sink_open(&run->sinks[j], run->plan, run->outputs, j, &own, err);
-        if (status)
-            break;
-        enum sink_start_state begun = sink_start_state(run->sinks[j]);
-        result->n_resumed += begun == SINK_RESUMED;
-        result->n_stale_journals += begun == SINK_STALE;
-        result->n_not_resumable += options->resumes && !sink_journal(run->sinks[j]);
-        run->n_stale_partials += begun == SINK_NEW && sink_took_over(run->sinks[j]);
-    }
-    return status;
-}
-
-static enum phema_status open_outputs(struct run *run, struct phema_synth_result *result,
-                                      struct phema_error *err)
-{
-    struct sink_options options = {.replaces = run->options.replaces,
-                                   .syncs = run->options.syncs,
-                                   .n_threads =
-                                       run->budget.n_finishers ? run->budget.n_finishers : 1,
-                                   .part = run->options.part,
-                                   .n_parts = run->options.n_parts,
-                                   .drops_cache = run->options.drops_cache,
-                                   .verifies = run->options.verifies,
-                                   .resumes = run->options.resumes};
-    enum phema_status status = phema_writer_reserve_descriptors(
-        run->outputs->m * sink_n_files(run->outputs, options.resumes), err);
-    for (size_t j = 0; !status && j < run->outputs->m; j++)
-        status = sink_check(run->plan, run->outputs, j, &options, err);
-    if (!status)
-        status = open_sinks(run, &options, result, err);
-    if (!status && result->n_not_resumable < run->outputs->m && options.resumes)
-        status = journal_writer_open(&run->progress, run, err);
-    return status;
-}
-
-/* ---- Publishing ---- */
-
-/* What is not what it should be is not gone on with. */
-static void discard(struct run *run)
-{
-    for (size_t j = 0; j < run->outputs->m; j++)
-        if (run->sinks[j])
-            sink_keep(run->sinks[j], false);
-}
-
-/* What of the provenance is known when all was read. Of a part they are a share of it, and go into
- * its marker. */
-static enum phema_status put_digests(struct run *run, size_t j, struct phema_error *err)
-{
-    struct phema_output *output = &run->outputs->items[j];
-    if (!run->digests)
-        return PHEMA_OK;
-    struct phema_hash_sum *sums = calloc(output->n_digests + 1, sizeof(*sums));
-    if (!sums)
-        return phema_fail_memory(err);
-    input_digests_of_output(sums, run, j);
-    if (!run->options.n_parts)
-        phema_output_set_digests(output, sums);
-    enum phema_status status = sink_write_digests(run->sinks[j], sums, err);
-    free(sums);
-    return status;
-}
-
-static enum phema_status publish_output(struct run *run, size_t j,
-                                        struct phema_synth_result *result, double start_s,
-                                        struct phema_error *err)
-{
-    phema_memory_profile_begin_stage(run->options.ledger, PHEMA_STAGE_WRITE);
-    enum phema_status status = put_digests(run, j, err);
-    if (!status)
-        status = run_finish_outputs(run, j, result, start_s, err);
-    if (status)
-        return status;
-    status = output_reread(run, j, err);
-    if (status) {
-        discard(run);
-        return status;
-    }
-    phema_memory_profile_begin_stage(run->options.ledger, PHEMA_STAGE_PUBLISH);
-    run->outputs->items[j].size_bytes = sink_size_bytes(run->sinks[j]);
-    struct sink *sink = run->sinks[j];
-    run->sinks[j] = NULL;
-    status = sink_commit(sink, err);
-    run->n_published += !status;
-    return status;
-}
-
-/* Each as soon as it is whole. */
-static enum phema_status publish(struct run *run, size_t pass, bool is_directory_made,
-                                 struct phema_synth_result *result, double start_s,
-                                 struct phema_error *err)
-{
-    size_t first = 0, end = 0;
-    run_outputs_of(run, pass, &first, &end);
-    enum phema_status status = run_check_inputs_unchanged(run, err);
-    if (status)
-        discard(run);
-    for (size_t j = first; !status && j < end; j++)
-        status = publish_output(run, j, result, start_s, err);
-    bool may_be_new = is_directory_made || (run->options.n_parts && run->outputs->made_directory);
-    if (!status && may_be_new && run->options.syncs)
-        status = phema_writer_sync_entry(run->outputs->made_directory, err);
-    return status;
-}
-
-static enum phema_status make_outputs(struct run *run, bool is_directory_made,
-                                      struct phema_synth_result *result, double start_s,
-                                      struct phema_error *err)
-{
-    enum phema_status status = PHEMA_OK;
-    for (size_t pass = 0; pass < run->budget.n_passes && !status; pass++) {
-        if (pass)
-            phema_memory_profile_begin_stage(run->options.ledger, PHEMA_STAGE_ACCUMULATE);
-        status = run_pass(run, pass, result, start_s, err);
-        if (!status)
-            status = publish(run, pass, is_directory_made, result, start_s, err);
-    }
-    return status;
-}
-
-static void count_tensor(const struct run *run, size_t i, struct phema_synth_result *result)
-{
-    const struct phema_series *series = run->plan->series;
-    if (series->tensors[i].rule == PHEMA_RULE_COPY)
-        result->n_copied++;
-    else if (series->tensors[i].tensor.n_elems &&
-             !atomic_load(&run->varies[series->tensors[i].same_as]))
-        result->n_constant++;
-    else
-        result->n_averaged++;
-}
-
-/* Tensors of which the part has something, aliases included, and what it has written of them. */
-static void count_part(const struct run *run, struct phema_synth_result *result)
-{
-    uint64_t bytes = 0;
-    for (size_t x = 0; x < run->cut.n; x++)
-        for (size_t i = run->cut.order[x]; i != SIZE_MAX; i = run->next_alias[i]) {
-            count_tensor(run, i, result);
-            bytes += phema_dtype_bytes(run->outputs->dtypes[i], tiling_n_elems(&run->cut, x));
-        }
-    result->written_bytes = bytes * run->outputs->m;
-}
-
-static void count_tensors(const struct run *run, struct phema_synth_result *result)
-{
-    const struct phema_series *series = run->plan->series;
-    if (run->options.n_parts) {
-        count_part(run, result);
-    } else {
-        for (size_t i = 0; i < series->n_tensors; i++)
-            count_tensor(run, i, result);
-        for (size_t j = 0; j < run->outputs->m; j++)
-            result->written_bytes += run->outputs->items[j].size_bytes;
-    }
-    result->n_stale_partials = run->n_stale_partials;
-    result->n_mapped = run->n_mapped;
-    result->n_read = run->n_read;
-    result->n_direct = run->n_direct;
-    result->filesystem = run->filesystem;
-    result->read_bytes = atomic_load(&run->done_bytes);
-    result->peak_resident_bytes = phema_memory_peak_resident();
-}
-
-static enum phema_status watch_files(const struct run *run, struct phema_error *err)
-{
-    struct phema_memory_profile *ledger = run->options.ledger;
-    const struct phema_series *series = run->plan->series;
-    enum phema_status status = PHEMA_OK;
-    for (size_t k = 0; k < series->n && ledger && !status; k++) {
-        const struct phema_checkpoint *checkpoint = series->snapshots[k].checkpoint;
-        size_t n_files =
-            series->snapshots[k].is_checkpoint_shared ? 0 : phema_checkpoint_n_files(checkpoint);
-        for (size_t f = 0; f < n_files && !status; f++)
-            status = phema_memory_profile_watch_file(
-                ledger, phema_file_path(phema_checkpoint_file(checkpoint, f)), err);
-    }
-    for (size_t j = 0; j < run->outputs->m && ledger && !status; j++)
-        status = sink_watch_files(run->outputs, j, ledger, err);
-    return status;
-}
+/* ---- Opening ---- */
 
 static enum phema_status check_form(const struct phema_outputs *outputs,
                                     const struct phema_synth_options *options,
@@ -263,13 +40,246 @@ static enum phema_status check_form(const struct phema_outputs *outputs,
     return PHEMA_OK;
 }
 
-static void add_to_message(struct phema_error *err, const char *text)
+/* Snapshots and outputs, whose mapped pages the memory profile counts. */
+static enum phema_status watch_files(const struct run *run, struct phema_error *err)
+{
+    struct phema_memory_profile *ledger = run->options.ledger;
+    const struct phema_series *series = run->plan->series;
+    enum phema_status status = PHEMA_OK;
+    if (!ledger)
+        return PHEMA_OK;
+    for (size_t k = 0; k < series->n && !status; k++) {
+        const struct phema_checkpoint *checkpoint = series->snapshots[k].checkpoint;
+        if (series->snapshots[k].is_checkpoint_shared)
+            continue;
+        for (size_t f = 0; f < phema_checkpoint_n_files(checkpoint) && !status; f++)
+            status = phema_memory_profile_watch_file(
+                ledger, phema_file_path(phema_checkpoint_file(checkpoint, f)), err);
+    }
+    for (size_t j = 0; j < run->outputs->m && !status; j++)
+        status = sink_watch_files(run->outputs, j, ledger, err);
+    return status;
+}
+
+/* *made: removes the directory unless it is cancelled; NULL where the directory stays. */
+static enum phema_status make_directory(const struct phema_outputs *outputs, uint64_t n_parts,
+                                        struct phema_cleanup_entry **made, struct phema_error *err)
+{
+    if (!outputs->made_directory)
+        return PHEMA_OK;
+    phema_cleanup_hold();
+    enum phema_status status = PHEMA_OK;
+    bool is_shared = n_parts > 0; /* other parts may use it: not ours to remove */
+    if (mkdir(outputs->made_directory, 0777) == 0)
+        status = is_shared ? PHEMA_OK
+                           : phema_cleanup_add_partial(made, outputs->made_directory, true, err);
+    else if (errno != EEXIST)
+        status = phema_fail(err, PHEMA_ERR_OUTPUT, "%s: cannot be made: %s",
+                            outputs->made_directory, strerror(errno));
+    phema_cleanup_resume();
+    return status;
+}
+
+/* Journals, and the markers of parts, begin with the digest of the run. */
+static enum phema_status open_sinks(struct run *run, const struct sink_options *options,
+                                    struct phema_error *err)
+{
+    struct run_digest inputs = {0};
+    bool needs_digest = options->n_parts || options->resumes;
+    enum phema_status status =
+        needs_digest ? run_digest_of_inputs(&inputs, run->plan, &run->options, err) : PHEMA_OK;
+    for (size_t j = 0; !status && j < run->outputs->m; j++) {
+        struct run_digest digest = {0};
+        if (needs_digest)
+            digest = run_digest_of_output(&inputs, run->plan, run->outputs, j);
+        struct sink_options own = *options;
+        own.digest = digest.text;
+        status = sink_open(&run->sinks[j], run->plan, run->outputs, j, &own, err);
+        if (status)
+            return status;
+        enum sink_start_state begun = sink_start_state(run->sinks[j]);
+        run->result->n_resumed += begun == SINK_RESUMED;
+        run->result->n_stale_journals += begun == SINK_STALE;
+        run->result->n_not_resumable += options->resumes && !sink_journal(run->sinks[j]);
+        run->n_stale_partials += begun == SINK_NEW && sink_took_over(run->sinks[j]);
+    }
+    return status;
+}
+
+static enum phema_status open_outputs(struct run *run, struct phema_error *err)
+{
+    const struct phema_synth_options *options = &run->options;
+    unsigned n_finishers = run->budget.n_finishers;
+    struct sink_options sink_options = {.replaces = options->replaces,
+                                        .syncs = options->syncs,
+                                        .n_threads = n_finishers ? n_finishers : 1,
+                                        .part = options->part,
+                                        .n_parts = options->n_parts,
+                                        .drops_cache = options->drops_cache,
+                                        .verifies = options->verifies,
+                                        .resumes = options->resumes};
+    enum phema_status status = phema_writer_reserve_descriptors(
+        run->outputs->m * sink_n_files(run->outputs, options->resumes), err);
+    for (size_t j = 0; !status && j < run->outputs->m; j++)
+        status = sink_check(run->plan, run->outputs, j, &sink_options, err);
+    if (!status)
+        status = open_sinks(run, &sink_options, err);
+    if (status)
+        return status;
+    bool is_resumable = options->resumes && run->result->n_not_resumable < run->outputs->m;
+    return is_resumable ? journal_writer_open(&run->journal, run, err) : PHEMA_OK;
+}
+
+/* ---- Publishing ---- */
+
+/* An output that failed verification must not be resumed. */
+static void discard(struct run *run)
+{
+    for (size_t j = 0; j < run->outputs->m; j++)
+        if (run->sinks[j])
+            sink_keep(run->sinks[j], false);
+}
+
+/* Completes the provenance: digests are known after all data were read. Those of a part cover only
+ * its share of the data, and go into its marker. */
+static enum phema_status write_digests(struct run *run, size_t j, struct phema_error *err)
+{
+    struct phema_output *output = &run->outputs->items[j];
+    if (!run->input_digests)
+        return PHEMA_OK;
+    struct phema_hash_sum *sums = calloc(output->n_digests + 1, sizeof(*sums));
+    if (!sums)
+        return phema_fail_memory(err);
+    input_digests_of_output(sums, run, j);
+    if (!run->options.n_parts)
+        phema_output_set_digests(output, sums);
+    enum phema_status status = sink_write_digests(run->sinks[j], sums, err);
+    free(sums);
+    return status;
+}
+
+static enum phema_status publish_output(struct run *run, size_t j, struct phema_error *err)
+{
+    phema_memory_profile_begin_stage(run->options.ledger, PHEMA_STAGE_WRITE);
+    enum phema_status status = write_digests(run, j, err);
+    if (!status)
+        status = run_finish_output(run, j, err);
+    if (status)
+        return status;
+    status = output_reread(run, j, err);
+    if (status) {
+        discard(run);
+        return status;
+    }
+    phema_memory_profile_begin_stage(run->options.ledger, PHEMA_STAGE_PUBLISH);
+    run->outputs->items[j].size_bytes = sink_size_bytes(run->sinks[j]);
+    struct sink *sink = run->sinks[j];
+    run->sinks[j] = NULL;
+    status = sink_commit(sink, err);
+    run->n_published += !status;
+    return status;
+}
+
+/* Publishes the outputs of a pass, each as soon as it is complete. */
+static enum phema_status publish(struct run *run, size_t pass, bool is_directory_made,
+                                 struct phema_error *err)
+{
+    size_t first = 0, end = 0;
+    run_outputs_of(run, pass, &first, &end);
+    enum phema_status status = run_check_inputs_unchanged(run, err);
+    if (status)
+        discard(run);
+    for (size_t j = first; !status && j < end; j++)
+        status = publish_output(run, j, err);
+    bool may_be_new = is_directory_made || (run->options.n_parts && run->outputs->made_directory);
+    if (!status && may_be_new && run->options.syncs)
+        status = phema_writer_sync_entry(run->outputs->made_directory, err);
+    return status;
+}
+
+static enum phema_status make_outputs(struct run *run, bool is_directory_made,
+                                      struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    for (size_t pass = 0; pass < run->budget.n_passes && !status; pass++) {
+        if (pass)
+            phema_memory_profile_begin_stage(run->options.ledger, PHEMA_STAGE_ACCUMULATE);
+        status = run_pass(run, pass, err);
+        if (!status)
+            status = publish(run, pass, is_directory_made, err);
+    }
+    return status;
+}
+
+/* ---- Result ---- */
+
+static void count_tensor(const struct run *run, size_t i)
+{
+    const struct phema_series *series = run->plan->series;
+    if (series->tensors[i].rule == PHEMA_RULE_COPY)
+        run->result->n_copied++;
+    else if (series->tensors[i].tensor.n_elems &&
+             !atomic_load(&run->varies[series->tensors[i].same_as]))
+        run->result->n_constant++;
+    else
+        run->result->n_averaged++;
+}
+
+/* Counts the tensors of which the part holds elements, aliases included, and their written bytes.
+ */
+static void count_part(const struct run *run)
+{
+    uint64_t bytes = 0;
+    for (size_t x = 0; x < run->tiling.n; x++)
+        for (size_t i = run->tiling.order[x]; i != SIZE_MAX; i = run->next_alias[i]) {
+            count_tensor(run, i);
+            bytes += phema_dtype_bytes(run->outputs->dtypes[i], tiling_n_elems(&run->tiling, x));
+        }
+    run->result->written_bytes = bytes * run->outputs->m;
+}
+
+static void count_all(const struct run *run)
+{
+    for (size_t i = 0; i < run->plan->series->n_tensors; i++)
+        count_tensor(run, i);
+    for (size_t j = 0; j < run->outputs->m; j++)
+        run->result->written_bytes += run->outputs->items[j].size_bytes;
+}
+
+static void fill_result(const struct run *run)
+{
+    struct phema_synth_result *result = run->result;
+    if (run->options.n_parts)
+        count_part(run);
+    else
+        count_all(run);
+    result->n_stale_partials = run->n_stale_partials;
+    result->n_mapped = run->n_mapped;
+    result->n_read = run->n_read;
+    result->n_direct = run->n_direct;
+    result->filesystem = run->filesystem;
+    result->read_bytes = atomic_load(&run->done_bytes);
+    result->peak_resident_bytes = phema_memory_peak_resident();
+}
+
+/* Peaks that the watching thread has missed: those of opening and solving, and short ones. */
+static void add_recorded_peaks(struct phema_synth_result *result,
+                               struct phema_memory_profile *ledger)
+{
+    for (int i = 0; i < PHEMA_N_STAGES && ledger; i++) {
+        uint64_t bytes = phema_memory_profile_stage(ledger, (enum phema_stage)i).anonymous.peak;
+        if (bytes > result->peak_anonymous_bytes)
+            result->peak_anonymous_bytes = bytes;
+    }
+}
+
+static void append_to_message(struct phema_error *err, const char *text)
 {
     size_t used = strlen(err->message);
     (void)snprintf(err->message + used, sizeof(err->message) - used, "%s", text);
 }
 
-/* What a failure means for other parts, other outputs, and another run. */
+/* Tells what the failure means for other parts, other outputs and a later run. */
 static void append_recovery_hint(const struct run *run, struct phema_error *err)
 {
     const struct phema_synth_options *options = &run->options;
@@ -284,53 +294,68 @@ static void append_recovery_hint(const struct run *run, struct phema_error *err)
     else if (run->n_published)
         (void)snprintf(text, sizeof(text), "; %zu of %zu outputs were published before",
                        run->n_published, run->outputs->m);
-    add_to_message(err, text);
+    append_to_message(err, text);
     if (is_kept)
-        add_to_message(err, "; --resume goes on with what is done");
+        append_to_message(err, "; --resume goes on with what is done");
+}
+
+/* ---- The run ---- */
+
+/* The steps of a run, in order. */
+static enum phema_status execute(struct run *run, struct phema_cleanup_entry **made_directory,
+                                 struct phema_error *err)
+{
+    enum phema_status status = check_form(run->outputs, &run->options, err);
+    if (status)
+        return status;
+    status = run_prepare(run, err);
+    if (status)
+        return status;
+    status = run_start_devices(run, err);
+    if (status)
+        return status;
+    status = watch_files(run, err);
+    if (status)
+        return status;
+    status = make_directory(run->outputs, run->options.n_parts, made_directory, err);
+    if (status)
+        return status;
+    status = open_outputs(run, err);
+    if (status)
+        return status;
+    status = make_outputs(run, *made_directory != NULL, err);
+    if (status) {
+        append_recovery_hint(run, err);
+        return status;
+    }
+    fill_result(run);
+    return PHEMA_OK;
 }
 
 PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct phema_plan *plan,
                                struct phema_outputs *outputs,
                                const struct phema_synth_options *options, struct phema_error *err)
 {
-    double start_s = phema_clock_s();
     *result =
         (struct phema_synth_result){.nan_tensor = SIZE_MAX,
                                     .part = options->part,
                                     .n_parts = options->n_parts,
                                     .peak_anonymous_bytes = phema_memory_now().anonymous_bytes};
     struct run run;
-    run_init(&run, plan, outputs, options);
-    result->backend = phema_backend_name(run.backend);
-    struct phema_cleanup_entry *made = NULL;
+    run_init(&run, plan, outputs, options, result);
+    struct phema_cleanup_entry *made_directory = NULL;
     phema_memory_profile_begin_stage(options->ledger, PHEMA_STAGE_ACCUMULATE);
-    enum phema_status status = check_form(outputs, options, err);
-    if (!status)
-        status = run_prepare(&run, err);
-    if (!status)
-        status = run_start_devices(&run, err);
-    if (!status)
-        status = watch_files(&run, err);
-    if (!status)
-        status = make_directory(outputs, options->n_parts, &made, err);
-    if (!status)
-        status = open_outputs(&run, result, err);
-    bool is_begun = !status;
-    if (!status)
-        status = make_outputs(&run, made != NULL, result, start_s, err);
-    if (!status)
-        count_tensors(&run, result);
-    else if (is_begun)
-        append_recovery_hint(&run, err);
+    enum phema_status status = execute(&run, &made_directory, err);
+    result->backend = phema_backend_name(run.backend);
     result->n_threads = run.budget.n_threads;
     result->n_passes = run.budget.n_passes;
     result->device = run.device;
 
     run_clear(&run);
-    phema_cleanup_remove(made);
-    if (status && made)
+    phema_cleanup_remove(made_directory);
+    if (status && made_directory)
         (void)rmdir(outputs->made_directory);
-    note_peaks(result, options->ledger);
-    result->elapsed_s = phema_clock_s() - start_s;
+    add_recorded_peaks(result, options->ledger);
+    result->elapsed_s = phema_clock_s() - run.start_s;
     return status;
 }

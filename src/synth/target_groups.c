@@ -1,15 +1,80 @@
 // SPDX-License-Identifier: Apache-2.0
-/* target_groups.c - see target_groups.h. */
+/* target_groups.c - targets with the same inputs share a weight matrix; float32 or float64 sums. */
 #include "target_groups.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "sum_dtypes.h"
+#include "run_state.h"
 
 /* Weights made by the solver sum to 1 within rounding; libraries that do not normalise are off by
  * 1e-4 and more, and a sum that is off scales equal tensors, too. */
 #define SUM_TOLERANCE 1e-9
+
+/* ---- Precision of sums ----
+ * A float32 sum of n products w x is off by at most u times the sum of (n - i + 2) |w_i x_i|, i
+ * from 1, to first order in u = 2^-24: w_i is rounded once, and each addition from the i-th on
+ * rounds the partial sum (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1).
+ * Snapshots of one training are nearly equal, and so are the x. */
+
+/* Rounding to F16 is off by up to 2^-11 of a number; narrower types and BF16 are off by more. If
+ * the error of the sums stays below 2^-18, which is 2^-24 times this, at most one in a hundred
+ * roundings changes, in the last bit. Narrow targets have large weights and need more. */
+#define MAX_ROUNDINGS 64.0
+
+/* At most 16 bits, and numbers up to 65504: their sums stay well inside the range of float32. BF16
+ * has the range of float32, so sums of large numbers could overflow though the average would not.
+ */
+static bool is_of_small_range(enum phema_dtype dtype)
+{
+    switch (dtype) {
+    case PHEMA_F16:
+    case PHEMA_F8_E4M3:
+    case PHEMA_F8_E5M2:
+    case PHEMA_F8_E4M3FNUZ:
+    case PHEMA_F8_E5M2FNUZ:
+    case PHEMA_F4:
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool sums_need_float64(const struct run *run, size_t tensor)
+{
+    enum phema_dtype dtype = run->plan->series->tensors[tensor].tensor.dtype;
+    switch (run->options.sums) {
+    case PHEMA_SUMS_F32: /* float32 would overflow earlier and lose digits */
+        return dtype == PHEMA_F64;
+    case PHEMA_SUMS_AUTO:
+        return !is_of_small_range(dtype) || phema_dtype_bits(run->outputs->dtypes[tensor]) > 16;
+    case PHEMA_SUMS_F64:
+        break;
+    }
+    return true;
+}
+
+bool sums_fit_float32(enum phema_sums sums, const double *weights, size_t n)
+{
+    if (sums != PHEMA_SUMS_AUTO)
+        return sums == PHEMA_SUMS_F32;
+    double roundings = 0, per_term = 2;
+    for (size_t k = n; k-- > 0;) {
+        if (weights[k] == 0) /* not added */
+            continue;
+        roundings += per_term * fabs(weights[k]);
+        per_term++;
+    }
+    return roundings <= MAX_ROUNDINGS;
+}
+
+enum phema_accumulator sum_dtype_of(const struct run *run, const struct group *group, size_t tensor)
+{
+    return group->fits_float32 && !sums_need_float64(run, tensor) ? PHEMA_ACCUMULATE_F32
+                                                                  : PHEMA_ACCUMULATE_F64;
+}
+
+/* ---- Groups ---- */
 
 static const struct phema_solution *solution_of(const struct phema_plan *plan, size_t j,
                                                 size_t rule)
@@ -28,8 +93,8 @@ static bool fits_float32(const struct phema_plan *plan, enum phema_sums sums,
     return sums_fit_float32(sums, solution->weights, plan->series->n);
 }
 
-static bool draws_alike(const struct phema_plan *plan, enum phema_sums sums, size_t rule, size_t a,
-                        size_t b)
+static bool have_same_inputs(const struct phema_plan *plan, enum phema_sums sums, size_t rule,
+                             size_t a, size_t b)
 {
     const struct phema_solution *left = solution_of(plan, a, rule);
     const struct phema_solution *right = solution_of(plan, b, rule);
@@ -42,7 +107,7 @@ static bool draws_alike(const struct phema_plan *plan, enum phema_sums sums, siz
            fits_float32(plan, sums, left) == fits_float32(plan, sums, right);
 }
 
-/* Its row is that of a target before it with the very same weights, or a new one. */
+/* A target shares the row of the one before it if their weights are the same object. */
 static void add_target(struct group *group, const struct phema_plan *plan, size_t rule, size_t j)
 {
     size_t x = group->n_targets;
@@ -57,7 +122,7 @@ static void add_target(struct group *group, const struct phema_plan *plan, size_
 }
 
 static bool fill_group(struct group *group, const struct phema_plan *plan, enum phema_sums sums,
-                       size_t rule, size_t first, size_t end, bool *is_taken)
+                       size_t rule, size_t first, size_t end, bool *is_grouped)
 {
     const struct phema_series *series = plan->series;
     const struct phema_solution *solution = solution_of(plan, first, rule);
@@ -67,9 +132,9 @@ static bool fill_group(struct group *group, const struct phema_plan *plan, enum 
     if (!group->targets || !group->rows || !group->inputs)
         return false;
     for (size_t j = first; j < end; j++) {
-        if (is_taken[j] || !draws_alike(plan, sums, rule, first, j))
+        if (is_grouped[j] || !have_same_inputs(plan, sums, rule, first, j))
             continue;
-        is_taken[j] = true;
+        is_grouped[j] = true;
         add_target(group, plan, rule, j);
     }
     for (size_t k = 0; k < series->n; k++)
@@ -94,13 +159,13 @@ PHEMA_FALLIBLE target_groups_make(struct group **out, size_t *n, const struct ph
 {
     size_t end = n_targets < plan->m - first_target ? first_target + n_targets : plan->m;
     struct group *groups = calloc(n_targets ? n_targets : 1, sizeof(*groups));
-    bool *is_taken = calloc(end ? end : 1, sizeof(*is_taken));
-    bool is_done = groups && is_taken;
+    bool *is_grouped = calloc(end ? end : 1, sizeof(*is_grouped));
+    bool is_done = groups && is_grouped;
     size_t n_groups = 0;
     for (size_t j = first_target; is_done && j < end; j++)
-        if (!is_taken[j])
-            is_done = fill_group(&groups[n_groups++], plan, sums, rule, j, end, is_taken);
-    free(is_taken);
+        if (!is_grouped[j])
+            is_done = fill_group(&groups[n_groups++], plan, sums, rule, j, end, is_grouped);
+    free(is_grouped);
     if (!is_done) {
         target_groups_free(groups, n_groups);
         return phema_fail_memory(err);

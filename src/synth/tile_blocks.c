@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* tile_blocks.c - see tile_blocks.h. */
+/* tile_blocks.c - blocks equal in all inputs are copied instead of summed. */
 #include "tile_blocks.h"
 
 #include <string.h>
 
-void tile_blocks_list(struct worker *worker, const struct tile_range *piece)
+void tile_blocks_list(struct worker *worker, const struct tile_range *range)
 {
     const struct phema_series *series = worker->run->plan->series;
-    uint64_t skipped = piece->first; /* elements of the stretch before the tile */
+    uint64_t skipped = range->first; /* elements of the tensor run before the tile */
     size_t at = 0;
     worker->n_blocks = 0;
-    for (size_t t = 0; at < piece->n_elems; t++) {
-        size_t tensor = piece->tensors[t];
+    for (size_t t = 0; at < range->n_elems; t++) {
+        size_t tensor = range->tensors[t];
         uint64_t left = series->tensors[tensor].tensor.n_elems;
         if (skipped >= left) {
             skipped -= left;
@@ -19,8 +19,8 @@ void tile_blocks_list(struct worker *worker, const struct tile_range *piece)
         }
         left -= skipped;
         skipped = 0;
-        while (left && at < piece->n_elems) {
-            struct block block = {tensor, at, (size_t)piece->n_elems - at};
+        while (left && at < range->n_elems) {
+            struct block block = {tensor, at, (size_t)range->n_elems - at};
             block.n_elems = block.n_elems < left ? block.n_elems : (size_t)left;
             block.n_elems = block.n_elems < BLOCK_ELEMS ? block.n_elems : BLOCK_ELEMS;
             worker->blocks[worker->n_blocks++] = block;
@@ -30,12 +30,12 @@ void tile_blocks_list(struct worker *worker, const struct tile_range *piece)
     }
 }
 
-struct block tile_blocks_next_part(const struct worker *worker, size_t *b)
+struct block tile_blocks_next_tensor(const struct worker *worker, size_t *b)
 {
-    struct block part = worker->blocks[(*b)++];
-    for (; *b < worker->n_blocks && worker->blocks[*b].tensor == part.tensor; ++*b)
-        part.n_elems += worker->blocks[*b].n_elems;
-    return part;
+    struct block slice = worker->blocks[(*b)++];
+    for (; *b < worker->n_blocks && worker->blocks[*b].tensor == slice.tensor; ++*b)
+        slice.n_elems += worker->blocks[*b].n_elems;
+    return slice;
 }
 
 void tile_blocks_compare(const struct worker *worker, uint8_t *equals, enum phema_dtype dtype,
@@ -46,7 +46,7 @@ void tile_blocks_compare(const struct worker *worker, uint8_t *equals, enum phem
     for (size_t x = 0; x < worker->n_blocks; x++) {
         if (!equals[x])
             continue;
-        /* most differ in their first bytes, and cost one look */
+        /* most differ in their first bytes: one short comparison */
         const struct block *block = &worker->blocks[x];
         uint64_t at = phema_dtype_bytes(dtype, block->first);
         equals[x] = memcmp(a + at, b + at, (size_t)phema_dtype_bytes(dtype, block->n_elems)) == 0;
@@ -66,9 +66,9 @@ void block_restore(void *row, enum phema_accumulator accumulator, enum phema_dty
                    const struct block *block, const uint8_t *data)
 {
     double values[2 * BLOCK_ELEMS];
-    size_t n = block->n_elems * parts_of(dtype);
-    size_t at = block->first * parts_of(dtype);
-    phema_widen(values, part_dtype(dtype), data + phema_dtype_bytes(dtype, block->first), n);
+    size_t n = block->n_elems * components_of(dtype);
+    size_t at = block->first * components_of(dtype);
+    phema_widen(values, component_dtype(dtype), data + phema_dtype_bytes(dtype, block->first), n);
     if (accumulator == PHEMA_ACCUMULATE_F64) {
         memcpy((double *)row + at, values, n * sizeof(*values));
         return;

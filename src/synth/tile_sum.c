@@ -1,34 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-/* tile_sum.c - n inputs of a tile in, a sum for every target out. Where all inputs are views of
- * mapped files they are added up together; where one has to be copied first (strided, in parts,
- * decompressed, read) they are taken a few at a time, each once for all targets. Both give
- * the same bits. Blocks that are equal in all inputs are copied instead, provided that the weights
- * sum to 1: masks, frozen layers and infinities stay what they are. */
+/* tile_sum.c - weighted sums of a tile on the CPU. If all inputs are views of mapped files they are
+ * summed together. If one has to be copied first (strided, in chunks, compressed, read), a few
+ * inputs at a time are read, each once for all targets. Both ways give the same bits. Blocks that
+ * are equal in all inputs are copied instead, provided that the weights sum to 1: so masks, frozen
+ * layers and infinities do not change. */
+#include "tile.h"
+
 #include <string.h>
 
 #include "input_digests.h"
-#include "sum_dtypes.h"
-#include "tile.h"
 #include "tile_blocks.h"
+#include "tile_read.h"
+#include "tile_write.h"
 
-/* Views that are hashed when they have been added up, for which they came from memory with their
- * lines asked for ahead: so few that tile and sums are still in the second-level cache. */
+/* Views are hashed after they were summed, since the kernels prefetch their cache lines. They are
+ * so few at a time that tile and sums are still in the L2 cache. */
 #define FEW_VIEWS ((size_t)4)
 
-/* A row of sums to its output; blocks that are equal keep even the bits of their NaNs. */
-static enum phema_status put_row(struct worker *worker, size_t output,
-                                 const struct tile_range *piece, void *row,
-                                 const struct group_state *state, struct phema_error *err)
+/* Writes a row of sums to its output. Equal blocks keep even the bits of their NaNs. */
+static enum phema_status write_row(struct worker *worker, size_t output,
+                                   const struct tile_range *range, void *row,
+                                   const struct group_state *state, struct phema_error *err)
 {
     const struct run *run = worker->run;
-    enum phema_dtype dtype = run->plan->series->tensors[piece->tensor].tensor.dtype;
+    enum phema_dtype dtype = run->plan->series->tensors[range->tensor].tensor.dtype;
     for (size_t b = 0; b < worker->n_blocks && state->data; b++)
         if (state->equals[b])
             block_restore(row, state->accumulator, dtype, &worker->blocks[b], state->data);
-    enum phema_status status = tile_narrow(worker, output, piece, row, state->accumulator, err);
+    enum phema_status status = tile_narrow(worker, output, range, row, state->accumulator, err);
     if (status)
         return status;
-    bool is_same_dtype = run->outputs->dtypes[piece->tensor] == dtype;
+    bool is_same_dtype = run->outputs->dtypes[range->tensor] == dtype;
     for (size_t b = 0; b < worker->n_blocks && state->data && is_same_dtype; b++) {
         const struct block *block = &worker->blocks[b];
         uint64_t at = phema_dtype_bytes(dtype, block->first);
@@ -36,60 +38,60 @@ static enum phema_status put_row(struct worker *worker, size_t output,
             memcpy(worker->written + at, state->data + at,
                    (size_t)phema_dtype_bytes(dtype, block->n_elems));
     }
-    return tile_write(worker, output, piece, worker->written, err);
+    return tile_write(worker, output, range, worker->written, err);
 }
 
-static void start_group(struct worker *worker, size_t g, const struct tile_range *piece, void *sums)
+static void start_group(struct worker *worker, size_t g, const struct tile_range *range, void *sums)
 {
-    const struct group *group = &worker->ruled->groups[g];
+    const struct group *group = &worker->rule->groups[g];
     struct group_state *state = &worker->states[g];
-    state->accumulator = sum_dtype_of(worker->run, group, piece->tensor);
+    state->accumulator = sum_dtype_of(worker->run, group, range->tensor);
     state->row_bytes =
         worker->run->budget.sum_elems *
         (state->accumulator == PHEMA_ACCUMULATE_F64 ? sizeof(double) : sizeof(float));
     state->sums = sums;
     memset(state->sums, 0, group->n_rows * state->row_bytes);
     memset(state->equals, group->sums_to_one && group->n_inputs > 0, worker->n_blocks);
-    state->n_taken = state->n_added = 0;
+    state->n_claimed = state->n_added = 0;
     state->data = NULL;
 }
 
 static enum phema_status finish_group(struct worker *worker, size_t g,
-                                      const struct tile_range *piece, struct phema_error *err)
+                                      const struct tile_range *range, struct phema_error *err)
 {
-    const struct group *group = &worker->ruled->groups[g];
+    const struct group *group = &worker->rule->groups[g];
     const struct group_state *state = &worker->states[g];
     tile_blocks_mark_varying(worker, state->equals);
     enum phema_status status = PHEMA_OK;
     for (size_t j = 0; j < group->n_targets && !status; j++)
-        status = put_row(worker, group->targets[j], piece,
-                         (char *)state->sums + group->rows[j] * state->row_bytes, state, err);
+        status = write_row(worker, group->targets[j], range,
+                           (char *)state->sums + group->rows[j] * state->row_bytes, state, err);
     return status;
 }
 
-/* Adds n inputs, which follow those that the group has. */
-static void add(struct worker *worker, size_t g, const struct tile_range *piece,
-                const uint8_t *const *inputs, size_t n)
+/* Adds the next n inputs of a group to its sums. */
+static void add_inputs(struct worker *worker, size_t g, const struct tile_range *range,
+                       const uint8_t *const *inputs, size_t n)
 {
     const struct run *run = worker->run;
-    const struct group *group = &worker->ruled->groups[g];
+    const struct group *group = &worker->rule->groups[g];
     struct group_state *state = &worker->states[g];
-    enum phema_dtype dtype = run->plan->series->tensors[piece->tensor].tensor.dtype;
+    enum phema_dtype dtype = run->plan->series->tensors[range->tensor].tensor.dtype;
     struct phema_tile tile = {.inputs = inputs,
                               .weights = group->weights + state->n_added * group->n_rows,
                               .n_inputs = n,
                               .n_targets = group->n_rows,
-                              .n_elems = (size_t)piece->n_elems * parts_of(dtype),
-                              .dtype = part_dtype(dtype)};
+                              .n_elems = (size_t)range->n_elems * components_of(dtype),
+                              .dtype = component_dtype(dtype)};
     phema_accumulate(run->backend, state->accumulator, state->sums, state->row_bytes, &tile);
     state->n_added += n;
 }
 
-/* Views are hashed once, for the first group that takes them. */
-static bool is_taken_before(const struct worker *worker, size_t g, size_t k)
+/* Views are hashed once, for the first group that they are inputs of. */
+static bool is_input_of_earlier_group(const struct worker *worker, size_t g, size_t k)
 {
     for (size_t h = 0; h < g; h++) {
-        const struct group *group = &worker->ruled->groups[h];
+        const struct group *group = &worker->rule->groups[h];
         size_t low = 0, high = group->n_inputs; /* the first that is not below k */
         while (low < high) {
             size_t middle = low + (high - low) / 2;
@@ -104,16 +106,16 @@ static bool is_taken_before(const struct worker *worker, size_t g, size_t k)
     return false;
 }
 
-/* Inputs [first, end) of a group. */
-static enum phema_status take_views(struct worker *worker, size_t g, const struct tile_range *piece,
+/* Reads inputs [first, end) of a group. */
+static enum phema_status read_views(struct worker *worker, size_t g, const struct tile_range *range,
                                     size_t first, size_t end, struct phema_error *err)
 {
-    const struct group *group = &worker->ruled->groups[g];
-    enum phema_dtype dtype = worker->run->plan->series->tensors[piece->tensor].tensor.dtype;
+    const struct group *group = &worker->rule->groups[g];
+    enum phema_dtype dtype = worker->run->plan->series->tensors[range->tensor].tensor.dtype;
     enum phema_status status = PHEMA_OK;
     for (size_t x = first; x < end && !status; x++) {
         size_t k = group->inputs[x];
-        status = tile_read(&worker->inputs[x], worker, k, piece, 0, err);
+        status = tile_read(&worker->inputs[x], worker, k, range, 0, err);
         if (!status)
             tile_blocks_compare(worker, worker->states[g].equals, dtype, worker->inputs[0],
                                 worker->inputs[x]);
@@ -122,58 +124,58 @@ static enum phema_status take_views(struct worker *worker, size_t g, const struc
 }
 
 /* All inputs are views. */
-static enum phema_status average_together(struct worker *worker, const struct tile_range *piece,
-                                          struct phema_error *err)
+static enum phema_status sum_views(struct worker *worker, const struct tile_range *range,
+                                   struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
-    for (size_t g = 0; g < worker->ruled->n_groups && !status; g++) {
-        const struct group *group = &worker->ruled->groups[g];
+    for (size_t g = 0; g < worker->rule->n_groups && !status; g++) {
+        const struct group *group = &worker->rule->groups[g];
         size_t most = group->n_rows > FEW_TARGETS ? MAX_SLOTS : FEW_VIEWS;
         size_t n_at_once = worker->digests && most < group->n_inputs ? most : group->n_inputs;
-        start_group(worker, g, piece, worker->sums); /* one group after another */
+        start_group(worker, g, range, worker->sums); /* one group after another */
         for (size_t x = 0; x < group->n_inputs && !status; x += n_at_once) {
             size_t n = group->n_inputs - x < n_at_once ? group->n_inputs - x : n_at_once;
-            status = take_views(worker, g, piece, x, x + n, err);
+            status = read_views(worker, g, range, x, x + n, err);
             if (!status)
-                add(worker, g, piece, worker->inputs + x, n);
+                add_inputs(worker, g, range, worker->inputs + x, n);
             for (size_t i = x; i < x + n && worker->digests && !status; i++)
-                if (!is_taken_before(worker, g, group->inputs[i]))
-                    input_digests_add(worker, group->inputs[i], piece, worker->inputs[i]);
+                if (!is_input_of_earlier_group(worker, g, group->inputs[i]))
+                    input_digests_add(worker, group->inputs[i], range, worker->inputs[i]);
         }
         if (status)
             return status;
         worker->states[g].data = worker->inputs[0];
-        status = finish_group(worker, g, piece, err);
+        status = finish_group(worker, g, range, err);
     }
     return status;
 }
 
-/* Inputs that wait to be added together. */
+/* Inputs that are added together. */
 struct batch {
     size_t snapshots[MAX_SLOTS];
     const uint8_t *data[MAX_SLOTS];
     size_t n;
 };
 
-/* The group's first input is kept, to compare the others with. */
-static void keep_first(struct worker *worker, size_t g, const struct tile_range *piece,
-                       const uint8_t *data)
+/* Copies the group's first input; the others are compared with it. */
+static void keep_reference(struct worker *worker, size_t g, const struct tile_range *range,
+                           const uint8_t *data)
 {
     const struct run *run = worker->run;
-    enum phema_dtype dtype = run->plan->series->tensors[piece->tensor].tensor.dtype;
+    enum phema_dtype dtype = run->plan->series->tensors[range->tensor].tensor.dtype;
     uint8_t *reference =
-        worker->references + worker->ruled->reference_of[g] * run->budget.buffers.reference;
-    memcpy(reference, data, (size_t)phema_dtype_bytes(dtype, piece->n_elems));
+        worker->references + worker->rule->reference_of[g] * run->budget.buffers.reference;
+    memcpy(reference, data, (size_t)phema_dtype_bytes(dtype, range->n_elems));
     worker->states[g].data = reference;
 }
 
-/* To each group those of the batch that are its next inputs; in the order of the series. */
-static void add_batch(struct worker *worker, const struct tile_range *piece, struct batch *batch)
+/* Adds to each group its inputs among the batch, in the order of the series. */
+static void add_batch(struct worker *worker, const struct tile_range *range, struct batch *batch)
 {
     struct run *run = worker->run;
-    enum phema_dtype dtype = run->plan->series->tensors[piece->tensor].tensor.dtype;
-    for (size_t g = 0; g < worker->ruled->n_groups; g++) {
-        const struct group *group = &worker->ruled->groups[g];
+    enum phema_dtype dtype = run->plan->series->tensors[range->tensor].tensor.dtype;
+    for (size_t g = 0; g < worker->rule->n_groups; g++) {
+        const struct group *group = &worker->rule->groups[g];
         struct group_state *state = &worker->states[g];
         const uint8_t *inputs[MAX_SLOTS];
         size_t n = 0;
@@ -182,47 +184,47 @@ static void add_batch(struct worker *worker, const struct tile_range *piece, str
             if (at == group->n_inputs || group->inputs[at] != batch->snapshots[x])
                 continue;
             if (at == 0)
-                keep_first(worker, g, piece, batch->data[x]);
+                keep_reference(worker, g, range, batch->data[x]);
             else
                 tile_blocks_compare(worker, state->equals, dtype, state->data, batch->data[x]);
             inputs[n++] = batch->data[x];
         }
         if (n)
-            add(worker, g, piece, inputs, n);
+            add_inputs(worker, g, range, inputs, n);
     }
     batch->n = 0;
 }
 
-/* Whether snapshot k is the next input of a group; it is taken then. */
-static bool take_turn(struct worker *worker, size_t k)
+/* Whether snapshot k is the next input of some group. The groups count it as read. */
+static bool claim_input(struct worker *worker, size_t k)
 {
     bool is_needed = false;
-    for (size_t g = 0; g < worker->ruled->n_groups; g++) {
-        const struct group *group = &worker->ruled->groups[g];
+    for (size_t g = 0; g < worker->rule->n_groups; g++) {
+        const struct group *group = &worker->rule->groups[g];
         struct group_state *state = &worker->states[g];
-        if (state->n_taken < group->n_inputs && group->inputs[state->n_taken] == k) {
-            state->n_taken++;
+        if (state->n_claimed < group->n_inputs && group->inputs[state->n_claimed] == k) {
+            state->n_claimed++;
             is_needed = true;
         }
     }
     return is_needed;
 }
 
-/* Some inputs have to be copied: as many at a time as there are slots for. */
-static enum phema_status average_in_turn(struct worker *worker, uint64_t tile,
-                                         const struct tile_range *piece, struct phema_error *err)
+/* Some inputs have to be copied: as many at a time as there are slots. */
+static enum phema_status sum_in_order(struct worker *worker, uint64_t tile,
+                                      const struct tile_range *range, struct phema_error *err)
 {
     const struct run *run = worker->run;
     struct batch batch = {.n = 0};
-    uint8_t *sums = worker->sums; /* all groups are under way at once */
-    for (size_t g = 0; g < worker->ruled->n_groups; g++) {
-        start_group(worker, g, piece, sums);
-        sums += worker->ruled->groups[g].n_rows * worker->states[g].row_bytes;
+    uint8_t *sums = worker->sums; /* all groups are summed at once */
+    for (size_t g = 0; g < worker->rule->n_groups; g++) {
+        start_group(worker, g, range, sums);
+        sums += worker->rule->groups[g].n_rows * worker->states[g].row_bytes;
     }
     for (size_t k = 0; k < run->plan->series->n; k++) {
         const uint8_t *data = NULL;
         enum phema_status status =
-            tile_read_in_order(&data, worker, k, tile, take_turn(worker, k), piece, batch.n, err);
+            tile_read_in_order(&data, worker, k, tile, claim_input(worker, k), range, batch.n, err);
         if (status || worker->is_abandoned)
             return status;
         if (!data)
@@ -230,12 +232,12 @@ static enum phema_status average_in_turn(struct worker *worker, uint64_t tile,
         batch.snapshots[batch.n] = k;
         batch.data[batch.n++] = data;
         if (batch.n == run->budget.buffers.n_slots)
-            add_batch(worker, piece, &batch);
+            add_batch(worker, range, &batch);
     }
-    add_batch(worker, piece, &batch);
+    add_batch(worker, range, &batch);
     enum phema_status status = PHEMA_OK;
-    for (size_t g = 0; g < worker->ruled->n_groups && !status; g++)
-        status = finish_group(worker, g, piece, err);
+    for (size_t g = 0; g < worker->rule->n_groups && !status; g++)
+        status = finish_group(worker, g, range, err);
     return status;
 }
 
@@ -252,9 +254,9 @@ static bool are_views(const struct run *run, size_t i)
     return true;
 }
 
-PHEMA_FALLIBLE tile_average(struct worker *worker, uint64_t tile, const struct tile_range *piece,
-                            struct phema_error *err)
+PHEMA_FALLIBLE tile_sum(struct worker *worker, uint64_t tile, const struct tile_range *range,
+                        struct phema_error *err)
 {
-    return are_views(worker->run, piece->tensor) ? average_together(worker, piece, err)
-                                                 : average_in_turn(worker, tile, piece, err);
+    return are_views(worker->run, range->tensor) ? sum_views(worker, range, err)
+                                                 : sum_in_order(worker, tile, range, err);
 }

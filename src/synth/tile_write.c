@@ -1,38 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
-/* tile_write.c - a tile of an output: narrowed, judged, and put to its place, or compared with what
- * is there. */
+/* tile_write.c - rounds a tile, checks it for NaN and overflow, writes or compares it. */
+#include "tile_write.h"
+
 #include "compare_output.h"
 #include "phema/strbuf.h"
-#include "tile.h"
 #include "tile_blocks.h"
 
-static enum phema_status compare(const struct worker *worker, const struct tile_range *piece,
+static enum phema_status compare(const struct worker *worker, const struct tile_range *range,
                                  const void *data, struct phema_error *err)
 {
     const struct run *run = worker->run;
-    if (piece->n_tensors > 1)
-        return compare_output_run(run->against, piece->tensors, piece->n_tensors, piece->first,
-                                  piece->n_elems, data, err);
+    if (range->n_tensors > 1)
+        return compare_output_run(run->comparison, range->tensors, range->n_tensors, range->first,
+                                  range->n_elems, data, err);
     enum phema_status status = PHEMA_OK;
-    for (size_t i = piece->tensor; i != SIZE_MAX && !status; i = run->next_alias[i])
-        status = compare_output_compare(run->against, i, piece->first, piece->n_elems, data, err);
+    for (size_t i = range->tensor; i != SIZE_MAX && !status; i = run->next_alias[i])
+        status =
+            compare_output_compare(run->comparison, i, range->first, range->n_elems, data, err);
+    return status;
+}
+
+/* Without data the tile is reread instead. */
+static enum phema_status write_to_sink(const struct run *run, size_t output,
+                                       const struct tile_range *range, const void *data,
+                                       uint64_t *sum, struct phema_error *err)
+{
+    if (range->n_tensors > 1)
+        return sink_write_run(run->sinks[output], range->tensors, range->n_tensors, range->first,
+                            range->n_elems, data, sum, err);
+    enum phema_status status = PHEMA_OK;
+    for (size_t i = range->tensor; i != SIZE_MAX && !status; i = run->next_alias[i])
+        status = sink_write(run->sinks[output], i, range->first, range->n_elems, data, sum, err);
     return status;
 }
 
 PHEMA_FALLIBLE tile_write(const struct worker *worker, size_t output,
-                          const struct tile_range *piece, const void *data, struct phema_error *err)
+                          const struct tile_range *range, const void *data, struct phema_error *err)
 {
     const struct run *run = worker->run;
-    if (run->against)
-        return compare(worker, piece, data, err);
+    if (run->comparison)
+        return compare(worker, range, data, err);
     uint64_t *sum = worker->accounts ? &worker->accounts[output].sum : NULL;
-    if (piece->n_tensors > 1)
-        return sink_write_run(run->sinks[output], piece->tensors, piece->n_tensors, piece->first,
-                              piece->n_elems, data, sum, err);
-    enum phema_status status = PHEMA_OK;
-    for (size_t i = piece->tensor; i != SIZE_MAX && !status; i = run->next_alias[i])
-        status = sink_write(run->sinks[output], i, piece->first, piece->n_elems, data, sum, err);
-    return status;
+    return write_to_sink(run, output, range, data, sum, err);
+}
+
+PHEMA_FALLIBLE tile_reread(const struct run *run, size_t output, const struct tile_range *range,
+                           uint64_t *sum, struct phema_error *err)
+{
+    return write_to_sink(run, output, range, NULL, sum, err);
+}
+
+PHEMA_FALLIBLE output_reread(struct run *run, size_t output, struct phema_error *err)
+{
+    if (!run->options.verifies)
+        return PHEMA_OK;
+    size_t hint = 0;
+    enum phema_status status = sink_begin_verify(run->sinks[output], err);
+    for (uint64_t t = 0; t < tiling_n_tiles(&run->tiling) && !status; t++) {
+        struct tile_range range = tiling_tile(&run->tiling, t, &hint);
+        status = tile_reread(run, output, &range, NULL, err);
+    }
+    return status ? status : sink_end_verify(run->sinks[output], err);
 }
 
 static enum phema_status fail_overflow(const struct worker *worker, size_t output, size_t i,
@@ -41,7 +69,7 @@ static enum phema_status fail_overflow(const struct worker *worker, size_t outpu
     const struct run *run = worker->run;
     const struct phema_tensor *tensor = &run->plan->series->tensors[i].tensor;
     enum phema_dtype dtype = run->outputs->dtypes[i];
-    bool is_widened_by_f32 = phema_dtype_bits(part_dtype(dtype)) < 32;
+    bool is_widened_by_f32 = phema_dtype_bits(component_dtype(dtype)) < 32;
     struct phema_name_buffer shown;
     return phema_fail(err, PHEMA_ERR_OUTPUT,
                       "%s: tensor '%s': %llu averages are too large for %s; %sallow --overflow "
@@ -66,7 +94,7 @@ static enum phema_status fail_nan(const struct worker *worker, size_t output, si
                       (unsigned long long)counts->n_nan, (unsigned long long)counts->n_inf);
 }
 
-/* Elements [first, first + n) of a row, to their places in worker->written. */
+/* Rounds elements [first, first + n) of a row into worker->written. */
 static struct phema_narrow_counts narrow_elems(struct worker *worker, enum phema_dtype dtype,
                                                enum phema_accumulator accumulator, const void *row,
                                                size_t first, size_t n)
@@ -74,9 +102,10 @@ static struct phema_narrow_counts narrow_elems(struct worker *worker, enum phema
     const struct run *run = worker->run;
     size_t sum_bytes = accumulator == PHEMA_ACCUMULATE_F64 ? sizeof(double) : sizeof(float);
     struct phema_narrow_counts counts = {0, 0, 0};
-    phema_narrow(run->backend, worker->written + phema_dtype_bytes(dtype, first), part_dtype(dtype),
-                 accumulator, (const char *)row + first * parts_of(dtype) * sum_bytes,
-                 n * parts_of(dtype),
+    phema_narrow(run->backend, worker->written + phema_dtype_bytes(dtype, first),
+                 component_dtype(dtype), accumulator,
+                 (const char *)row + first * components_of(dtype) * sum_bytes,
+                 n * components_of(dtype),
                  run->options.overflow == PHEMA_OVERFLOW_SATURATES ? PHEMA_OVERFLOW_SATURATE
                                                                    : PHEMA_OVERFLOW_INF,
                  &counts);
@@ -96,38 +125,39 @@ PHEMA_FALLIBLE tile_check_values(struct worker *worker, size_t output, size_t te
     return PHEMA_OK;
 }
 
-/* Which tensor of the tile it is that holds NaN, infinities, or what the dtype cannot: rare, so
- * that only then is each narrowed again by itself, to the same bytes. */
-static enum phema_status blame(struct worker *worker, size_t output, const struct tile_range *piece,
-                               const struct phema_narrow_counts *found,
-                               enum phema_accumulator accumulator, const void *row,
-                               struct phema_error *err)
+/* Finds the tensors of the tile with NaN, infinity or overflow. This is rare, so each tensor is
+ * rounded again by itself, to the same bytes. */
+static enum phema_status check_each_tensor(struct worker *worker, size_t output,
+                                           const struct tile_range *range,
+                                           const struct phema_narrow_counts *found,
+                                           enum phema_accumulator accumulator, const void *row,
+                                           struct phema_error *err)
 {
     const struct run *run = worker->run;
     for (size_t b = 0; b < worker->n_blocks;) {
-        struct block part = tile_blocks_next_part(worker, &b);
-        enum phema_dtype dtype = run->outputs->dtypes[part.tensor];
+        struct block slice = tile_blocks_next_tensor(worker, &b);
+        enum phema_dtype dtype = run->outputs->dtypes[slice.tensor];
         struct phema_narrow_counts counts = *found;
-        if (part.n_elems < piece->n_elems)
-            counts = narrow_elems(worker, dtype, accumulator, row, part.first, part.n_elems);
-        enum phema_status status = tile_check_values(worker, output, part.tensor, &counts, err);
+        if (slice.n_elems < range->n_elems)
+            counts = narrow_elems(worker, dtype, accumulator, row, slice.first, slice.n_elems);
+        enum phema_status status = tile_check_values(worker, output, slice.tensor, &counts, err);
         if (status)
             return status;
     }
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE tile_narrow(struct worker *worker, size_t output, const struct tile_range *piece,
+PHEMA_FALLIBLE tile_narrow(struct worker *worker, size_t output, const struct tile_range *range,
                            const void *row, enum phema_accumulator accumulator,
                            struct phema_error *err)
 {
-    enum phema_dtype dtype = worker->run->outputs->dtypes[piece->tensor];
+    enum phema_dtype dtype = worker->run->outputs->dtypes[range->tensor];
     struct phema_narrow_counts counts =
-        narrow_elems(worker, dtype, accumulator, row, 0, (size_t)piece->n_elems);
-    if (!counts.n_overflow && !counts.n_nan && !counts.n_inf)
+        narrow_elems(worker, dtype, accumulator, row, 0, (size_t)range->n_elems);
+    if (!counts_any(&counts))
         return PHEMA_OK;
     counts_add(&worker->counts, &counts);
     if (worker->accounts)
         counts_add(&worker->accounts[output].counts, &counts);
-    return blame(worker, output, piece, &counts, accumulator, row, err);
+    return check_each_tensor(worker, output, range, &counts, accumulator, row, err);
 }

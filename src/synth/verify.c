@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* verify.c - a plan carried out without writing: every tile is held against the output. */
+/* verify.c - recomputes a plan and compares every tile with an existing output. */
 #include <stdlib.h>
 
 #include "compare_output.h"
 #include "input_digests.h"
 #include "phema/clock.h"
 #include "phema/synth.h"
+#include "run_prepare.h"
 #include "run_threads.h"
 
 static enum phema_status check_unchanged(const struct run *run,
@@ -24,24 +25,48 @@ static enum phema_status count(struct phema_verification *out, const struct run 
     if (!out->differences)
         return phema_fail_memory(err);
     for (size_t i = 0; i < n; i++) {
-        uint64_t n_elems = compare_output_n_different(run->against, i);
+        uint64_t n_elems = compare_output_n_different(run->comparison, i);
         if (n_elems)
             out->differences[out->n++] = (struct phema_unequal){i, n_elems};
     }
-    if (run->digests) {
+    if (run->input_digests) {
         out->n_sums = run->outputs->items[0].n_digests;
         out->sums = calloc(out->n_sums + 1, sizeof(*out->sums));
         if (!out->sums)
             return phema_fail_memory(err);
         input_digests_of_output(out->sums, run, 0);
     }
-    out->n_elems = compare_output_n_compared(run->against);
-    out->n_other_bytes = compare_output_n_other_bytes(run->against);
-    out->n_tiles = tiling_n_tiles(&run->cut);
+    out->n_elems = compare_output_n_compared(run->comparison);
+    out->n_other_bytes = compare_output_n_other_bytes(run->comparison);
+    out->n_tiles = tiling_n_tiles(&run->tiling);
     out->n_taken = run->options.sample && run->options.sample < out->n_tiles ? run->options.sample
                                                                              : out->n_tiles;
     out->read_bytes = atomic_load(&run->done_bytes);
     return PHEMA_OK;
+}
+
+/* The steps of a verification, in order. */
+static enum phema_status execute(struct phema_verification *out, struct run *run,
+                                 const struct phema_checkpoint *checkpoint, struct phema_error *err)
+{
+    enum phema_status status = run_prepare(run, err);
+    if (status)
+        return status;
+    status = run_start_devices(run, err);
+    if (status)
+        return status;
+    status = compare_output_open(&run->comparison, run->plan, run->outputs, checkpoint, err);
+    if (status)
+        return status;
+    status = run_pass(run, 0, err); /* one target needs one pass */
+    if (status)
+        return status;
+    status = check_unchanged(run, checkpoint, err);
+    if (status)
+        return status;
+    if (!run->options.sample)
+        status = compare_output_finish(run->comparison, err);
+    return status ? status : count(out, run, err);
 }
 
 PHEMA_FALLIBLE phema_synth_verify(struct phema_verification *out, const struct phema_plan *plan,
@@ -50,33 +75,20 @@ PHEMA_FALLIBLE phema_synth_verify(struct phema_verification *out, const struct p
                                   const struct phema_checkpoint *checkpoint,
                                   struct phema_error *err)
 {
-    double start_s = phema_clock_s();
     struct phema_verification found = {0};
     struct phema_synth_result result = {.nan_tensor = SIZE_MAX};
     struct run run;
-    run_init(&run, plan, outputs, options);
-    if (phema_checkpoint_is_decoded(checkpoint)) /* read by one thread at a time */
+    run_init(&run, plan, outputs, options, &result);
+    if (phema_checkpoint_is_decoded(checkpoint)) /* one thread at a time may read it */
         run.options.n_threads = 1;
-    enum phema_status status = run_prepare(&run, err);
-    if (!status)
-        status = run_start_devices(&run, err);
-    if (!status)
-        status = compare_output_open(&run.against, plan, outputs, checkpoint, err);
-    if (!status)
-        status = run_pass(&run, 0, &result, start_s, err); /* of one target */
-    if (!status)
-        status = check_unchanged(&run, checkpoint, err);
-    if (!status && !run.options.sample)
-        status = compare_output_finish(run.against, err);
-    if (!status)
-        status = count(&found, &run, err);
-    compare_output_close(run.against);
+    enum phema_status status = execute(&found, &run, checkpoint, err);
+    compare_output_close(run.comparison);
     run_clear(&run);
     if (status) {
         phema_verification_clear(&found);
         return status;
     }
-    found.elapsed_s = phema_clock_s() - start_s;
+    found.elapsed_s = phema_clock_s() - run.start_s;
     *out = found;
     return PHEMA_OK;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* worker.c - jobs: runs of tiles, and letting go of what they have read. */
+/* worker.c - one thread: claims jobs, processes their tiles, releases pages. */
 #include "worker.h"
 
 #include <stdlib.h>
@@ -8,13 +8,15 @@
 #include "gpu/gpu_worker.h"
 #include "input_digests.h"
 #include "input_io.h"
+#include "resume/journal_write.h"
 #include "tile.h"
+#include "tile_read.h"
 
 static bool alloc_states(struct worker *worker)
 {
     const struct run *run = worker->run;
-    /* each tensor of a stretch may end with a block that is not full */
-    size_t n_blocks = run->cut.tile_elems / BLOCK_ELEMS + MAX_STRETCH_TENSORS;
+    /* each tensor of a run may end with a partial block */
+    size_t n_blocks = run->tiling.tile_elems / BLOCK_ELEMS + MAX_RUN_TENSORS;
     worker->blocks = calloc(n_blocks, sizeof(*worker->blocks));
     worker->states = calloc(run->max_groups + 1, sizeof(*worker->states));
     worker->equals = calloc(run->max_groups + 1, n_blocks);
@@ -33,19 +35,20 @@ PHEMA_FALLIBLE worker_init(struct worker *worker, struct run *run, unsigned inde
     worker->sums = aligned_alloc(64, sizes->sums);
     worker->written = aligned_alloc(64, sizes->written);
     if (run->gpu_run)
-        worker->feed = gpu_worker_open(run, index);
-    /* whole units, as C17 wants them; at least one, so that it is never NULL */
+        worker->gpu = gpu_worker_open(run, index);
+    /* a multiple of the alignment, as C17 requires; never 0, so that NULL means failure */
     size_t n_units = sizes->copied / PHEMA_INPUT_ALIGNMENT + 1;
     worker->slots = run->gpu_run
-                        ? gpu_worker_slots(worker->feed)
+                        ? gpu_worker_slots(worker->gpu)
                         : aligned_alloc(PHEMA_INPUT_ALIGNMENT, n_units * PHEMA_INPUT_ALIGNMENT);
     worker->references = aligned_alloc(64, sizes->references + 64);
     worker->inputs = calloc(run->plan->series->n, sizeof(*worker->inputs));
-    if (run->progress)
+    if (run->journal)
         worker->accounts = calloc(run->outputs->m + 1, sizeof(*worker->accounts));
-    if (run->digests)
+    if (run->input_digests)
         worker->digests = input_digests_new_sums(run);
-    bool has_accounts = (worker->accounts || !run->progress) && (worker->digests || !run->digests);
+    bool has_accounts =
+        (worker->accounts || !run->journal) && (worker->digests || !run->input_digests);
     if (has_accounts && worker->sums && worker->slots && worker->written && worker->references &&
         worker->inputs && alloc_states(worker))
         return PHEMA_OK;
@@ -58,8 +61,8 @@ void worker_clear(struct worker *worker)
     free(worker->sums);
     if (!worker->run || !worker->run->gpu_run)
         free(worker->slots);
-    gpu_worker_close(worker->feed);
-    worker->feed = NULL;
+    gpu_worker_close(worker->gpu);
+    worker->gpu = NULL;
     free(worker->written);
     free(worker->references);
     free(worker->inputs);
@@ -78,8 +81,8 @@ void worker_clear(struct worker *worker)
     worker->digests = NULL;
 }
 
-/* Whether anything came from the disk since the last look: by a fault, or because it was asked for.
- * Asking costs a look at every page, which files that are in the page cache need not pay. */
+/* Whether this thread has caused disk reads since the last call, by page faults or prefetch.
+ * Prefetching checks every page, a cost that cached files avoid. */
 static bool is_cold(struct worker *worker)
 {
     struct rusage usage;
@@ -90,66 +93,66 @@ static bool is_cold(struct worker *worker)
     return before != worker->n_from_disk;
 }
 
-/* Whether none of these tiles is left to do, by an ended run. */
+/* Whether an earlier run has done all of these tiles. */
 static bool is_done(const struct run *run, uint64_t first, uint64_t end)
 {
     size_t hint = 0;
-    for (uint64_t t = first; t < end && t < tiling_n_tiles(&run->cut) && run->progress; t++) {
-        struct tile_range piece = tiling_tile(&run->cut, t, &hint);
-        if (!journal_writer_has(run->progress, &piece))
+    for (uint64_t t = first; t < end && t < tiling_n_tiles(&run->tiling) && run->journal; t++) {
+        struct tile_range range = tiling_tile(&run->tiling, t, &hint);
+        if (!journal_writer_has(run->journal, &range))
             return false;
     }
-    return run->progress != NULL;
+    return run->journal != NULL;
 }
 
-/* At the start of a job: the job that comes when all that are being done now are done. */
-static void ask_ahead(struct worker *worker, uint64_t job)
+/* At the start of a job: prefetches the job that follows all those in progress. */
+static void prefetch_next(struct worker *worker, uint64_t job)
 {
     const struct run *run = worker->run;
-    uint64_t n = run->cut.tiles_per_job;
-    bool asks = is_cold(worker) || !worker->has_asked;
-    if (!worker->has_asked)
+    uint64_t n = run->tiling.tiles_per_job;
+    bool asks = is_cold(worker) || !worker->has_prefetched;
+    if (!worker->has_prefetched)
         input_io_prefetch(run, job * n, (job + 1) * n, asks);
     uint64_t next = job + run->budget.n_threads;
-    if (next < run->cut.n_jobs && !is_done(run, next * n, (next + 1) * n))
+    if (next < run->tiling.n_jobs && !is_done(run, next * n, (next + 1) * n))
         input_io_prefetch(run, next * n, (next + 1) * n, asks);
-    worker->has_asked = true;
+    worker->has_prefetched = true;
 }
 
-static enum phema_status do_job(struct worker *worker, uint64_t job, struct phema_error *err)
+static enum phema_status run_job(struct worker *worker, uint64_t job, struct phema_error *err)
 {
     struct run *run = worker->run;
     const struct phema_series *series = run->plan->series;
-    uint64_t first = job * run->cut.tiles_per_job;
-    uint64_t end = first + run->cut.tiles_per_job;
-    if (end > tiling_n_tiles(&run->cut))
-        end = tiling_n_tiles(&run->cut);
-    uint64_t read_bytes = 0;               /* of all snapshots */
-    uint64_t held = first, held_bytes = 0; /* of one: since this tile */
+    uint64_t first = job * run->tiling.tiles_per_job;
+    uint64_t end = first + run->tiling.tiles_per_job;
+    if (end > tiling_n_tiles(&run->tiling))
+        end = tiling_n_tiles(&run->tiling);
+    uint64_t read_bytes = 0;                         /* of all snapshots */
+    uint64_t mapped_since = first, mapped_bytes = 0; /* of one snapshot, since that tile */
     size_t hint = 0;
-    /* of a sample little would be used */
+    /* a sample would use little of a prefetched job */
     if (!run->options.sample && !is_done(run, first, end))
-        ask_ahead(worker, job);
+        prefetch_next(worker, job);
     for (uint64_t t = first; t < end && !worker->is_abandoned; t++) {
-        struct tile_range piece = tiling_tile(&run->cut, t, &hint);
-        bool is_taken = run_includes_tile(run, t, &piece);
+        struct tile_range range = tiling_tile(&run->tiling, t, &hint);
+        bool is_included = run_includes_tile(run, t, &range);
         enum phema_status status =
-            is_taken ? tile_process(worker, t, &piece, err) : tile_skip(worker, t, err);
-        if (!status && is_taken && run->progress && !worker->is_abandoned)
-            status = journal_writer_note(run->progress, &piece, worker, err);
+            is_included ? tile_process(worker, t, &range, err) : tile_skip(worker, t, err);
+        if (!status && is_included && run->journal && !worker->is_abandoned)
+            status = journal_writer_note(run->journal, &range, worker, err);
         if (status)
             return status;
-        enum phema_dtype dtype = series->tensors[piece.tensor].tensor.dtype;
-        uint64_t size = is_taken ? phema_dtype_bytes(dtype, piece.n_elems) : 0;
-        read_bytes += is_taken ? run_read_bytes(run, &piece) : 0;
-        held_bytes += size;
-        if (t + 1 == end || held_bytes + size > run->max_mapped_bytes) {
-            input_io_evict(run, held, t + 1, t + 1 == end);
-            held = t + 1;
-            held_bytes = 0;
+        enum phema_dtype dtype = series->tensors[range.tensor].tensor.dtype;
+        uint64_t size = is_included ? phema_dtype_bytes(dtype, range.n_elems) : 0;
+        read_bytes += is_included ? run_read_bytes(run, &range) : 0;
+        mapped_bytes += size;
+        if (t + 1 == end || mapped_bytes + size > run->max_mapped_bytes) {
+            input_io_evict(run, mapped_since, t + 1, t + 1 == end);
+            mapped_since = t + 1;
+            mapped_bytes = 0;
         }
         if (t == first)
-            atomic_store_explicit(&run->tensor, piece.tensor, memory_order_relaxed);
+            atomic_store_explicit(&run->tensor, range.tensor, memory_order_relaxed);
     }
     uint64_t before = atomic_fetch_add_explicit(&run->done_bytes, read_bytes, memory_order_relaxed);
     phema_memory_profile_mark(run->options.ledger, before + read_bytes, run->total_bytes);
@@ -161,9 +164,9 @@ void worker_run(struct worker *worker)
     struct run *run = worker->run;
     while (!worker->status && !atomic_load_explicit(&run->is_stopped, memory_order_relaxed)) {
         uint64_t job = atomic_fetch_add_explicit(&run->next_job, 1, memory_order_relaxed);
-        if (job >= run->cut.n_jobs)
+        if (job >= run->tiling.n_jobs)
             return;
-        worker->status = do_job(worker, job, &worker->err);
+        worker->status = run_job(worker, job, &worker->err);
     }
     if (worker->status)
         run_stop(run);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is equal in all snapshots is that in the average as well, to the last bit, as long as
- * weights sum to 1: with weights whose sum in floating point is beside 1, negative ones, in every
- * dtype, sum, processor and way of reading. And what is written in another dtype is that number.
- * Zeros stay zeros whatever the sum, and subnormal numbers are averaged like others. */
+/* Elements that are equal in all snapshots keep every bit in the average, as long as weights sum to
+ * 1: with weights whose floating-point sum is not exactly 1, with negative ones, in every dtype,
+ * precision, instruction set and way of reading. Written in another dtype they keep their value.
+ * Zeros stay zeros for any sum of weights, and subnormal numbers are averaged like others. */
 #include "phema/dtype.h"
 #include "runs.h"
 
@@ -13,7 +13,7 @@ static const enum phema_dtype dtypes[] = {PHEMA_F64, PHEMA_F32,     PHEMA_F16,  
                                           PHEMA_C64, PHEMA_F8_E4M3, PHEMA_F8_E5M2, PHEMA_F8_E8M0,
                                           PHEMA_F4,  PHEMA_I64,     PHEMA_U8,      PHEMA_BOOL};
 
-/* Each is 1 in the numbers that were meant; what doubles make of them is not. */
+/* Each sums to 1 in decimal; the sums of doubles do not. */
 static const double weights[][N_FILES] = {
     {1 / 7.0, 1 / 7.0, 1 / 7.0, 1 / 7.0, 1 / 7.0, 1 / 7.0, 1 / 7.0}, /* 1 - 2^-52 */
     {0.1, 0.1, 0.1, 0.1, 0.2, 0.2, 0.2},
@@ -38,7 +38,7 @@ static char *weights_text(const double *of_files)
     return text.data;
 }
 
-/* Any bits, NaN, infinities and subnormals among them; of a bool 0 and 1. */
+/* Random bits, with NaN, infinities and subnormals; 0 and 1 for a bool. */
 static uint8_t *any_bits(enum phema_dtype dtype, uint64_t seed)
 {
     size_t size = (size_t)phema_dtype_bytes(dtype, N_ELEMS);
@@ -112,7 +112,7 @@ static void assert_stays(const char *name, enum phema_dtype dtype, const uint8_t
     free(directory);
 }
 
-static void what_is_equal_in_all_snapshots_stays_to_the_last_bit(void **state)
+static void constants_keep_every_bit(void **state)
 {
     (void)state;
     for (size_t d = 0; d < ARRAY_LEN(dtypes); d++) {
@@ -127,8 +127,8 @@ static void what_is_equal_in_all_snapshots_stays_to_the_last_bit(void **state)
     }
 }
 
-/* From a dtype to a wider one the number is the same. */
-static void one_that_is_written_wider_is_the_same_number(void **state)
+/* A wider dtype holds the same number. */
+static void a_constant_written_wider_is_the_same_number(void **state)
 {
     (void)state;
     static const enum phema_dtype from[] = {PHEMA_F16, PHEMA_BF16, PHEMA_F8_E4M3, PHEMA_F8_E5M2,
@@ -225,8 +225,8 @@ static void subnormal_numbers_are_averaged_like_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_equal_in_all_snapshots_stays_to_the_last_bit),
-        cmocka_unit_test(one_that_is_written_wider_is_the_same_number),
+        cmocka_unit_test(constants_keep_every_bit),
+        cmocka_unit_test(a_constant_written_wider_is_the_same_number),
         cmocka_unit_test(zeros_stay_zeros_whatever_the_weights_sum_to),
         cmocka_unit_test(subnormal_numbers_are_averaged_like_others),
     };

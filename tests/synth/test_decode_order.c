@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Tiles at decompressed snapshots: in order whoever works on them, and nobody waits for ever. */
+/* Tiles of compressed snapshots are read in order by any worker, without deadlock. */
 #include "decode_order.h"
 
 #include <pthread.h>
@@ -77,8 +77,8 @@ static void tiles_pass_every_snapshot_in_their_order(void **state)
     }
 }
 
-/* One thread, so that whoever waits would wait for ever. */
-static void whose_turn_it_is_never_waits(void **state)
+/* One thread: any wait would be a deadlock. */
+static void the_next_tile_never_waits(void **state)
 {
     (void)state;
     struct decode_order *turns = make(2);
@@ -107,7 +107,7 @@ static void *wait_in_vain(void *argument)
     return NULL;
 }
 
-static void a_stop_wakes_all_who_wait(void **state)
+static void a_stop_wakes_all_waiting_workers(void **state)
 {
     (void)state;
     struct decode_order *turns = make(2);
@@ -130,8 +130,8 @@ static void a_stop_wakes_all_who_wait(void **state)
     decode_order_free(turns);
 }
 
-/* A worker that fails stops the others wherever they are; they all come back. */
-static void a_stop_on_the_way_ends_the_train(void **state)
+/* A failing worker stops the others anywhere; all of them return. */
+static void a_failing_worker_stops_all_others(void **state)
 {
     (void)state;
     struct train *train = calloc(1, sizeof(*train));
@@ -155,9 +155,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tiles_pass_every_snapshot_in_their_order),
-        cmocka_unit_test(whose_turn_it_is_never_waits),
-        cmocka_unit_test(a_stop_wakes_all_who_wait),
-        cmocka_unit_test(a_stop_on_the_way_ends_the_train),
+        cmocka_unit_test(the_next_tile_never_waits),
+        cmocka_unit_test(a_stop_wakes_all_waiting_workers),
+        cmocka_unit_test(a_failing_worker_stops_all_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

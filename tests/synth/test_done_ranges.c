@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Ranges of what is done, against a plain list of which numbers are in. */
+/* Finished ranges, compared with a plain list of the numbers in them. */
 #include "resume/done_ranges.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@ static bool are_all(const bool *wanted, uint64_t first, uint64_t end)
     return true;
 }
 
-static void ranges_are_what_a_list_is(void **state)
+static void ranges_match_a_plain_list(void **state)
 {
     (void)state;
     struct phema_error err = {""};
@@ -75,7 +75,7 @@ static void ranges_are_what_a_list_is(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranges_are_what_a_list_is),
+        cmocka_unit_test(ranges_match_a_plain_list),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

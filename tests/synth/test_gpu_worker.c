@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Whole runs on a device: the bytes are those of the processor, whatever there is in the snapshots,
- * however little memory the device has, and what goes wrong is said. Beside the test programs lies
- * a module whose device is the host's memory; scripts/test-gpu runs this beside the real one, where
- * what only that can do (SIM_... in the environment) is left out. */
+/* Whole runs on a device: the bytes are those of the CPU for any snapshots and any device memory,
+ * and failures are reported. The build has a plug-in whose device is host memory. scripts/test-gpu
+ * runs these tests with the real plug-in, without the cases that need the simulated one (SIM_...).
+ */
 #include "phema/synth.h"
 
 #include <dirent.h>
@@ -14,7 +14,7 @@ enum { N_BIG = 50011, N_SNAPSHOTS = 7 };
 
 static uint64_t random_state = 5;
 
-/* What a directory of snapshots is made of. */
+/* The contents of a directory of snapshots. */
 struct made {
     char *directory;
     char *out[2]; /* by the processor, by the device */
@@ -78,7 +78,7 @@ static void assert_same_file(const char *a, const char *b)
     free(data[1]);
 }
 
-/* Both runs, with the device as it is asked for. */
+/* Runs on the CPU and on the requested device. */
 static void compare_runs(const struct made *made, struct request request,
                          struct phema_synth_result results[2])
 {
@@ -190,7 +190,7 @@ static void little_memory_makes_smaller_tiles_not_other_bytes(void **state)
     clear(&made);
 }
 
-static void max_ram_holds_for_what_devices_read(void **state)
+static void max_ram_bounds_the_host_memory_of_devices(void **state)
 {
     (void)state;
     struct made made;
@@ -209,8 +209,8 @@ static void max_ram_holds_for_what_devices_read(void **state)
     clear(&made);
 }
 
-/* What does not fit is an error that names the tensor, and leaves nothing. */
-static void what_does_not_fit_is_said_in_the_same_words(void **state)
+/* Overflow is an error that names the tensor, and leaves no output. */
+static void overflow_gives_the_same_message(void **state)
 {
     (void)state;
     struct phema_error errs[2] = {{""}, {""}};
@@ -265,7 +265,7 @@ static void devices_are_in_the_ledger(void **state)
     clear(&made);
 }
 
-/* ---- What only memory of the host does when it is told to ---- */
+/* ---- Failures of the simulated device ---- */
 
 static bool is_simulated(void)
 {
@@ -297,7 +297,7 @@ static void all_devices_make_the_same_bytes(void **state)
     clear(&made);
 }
 
-static void devices_that_do_all_at_once_make_them_too(void **state)
+static void synchronous_devices_make_the_same_bytes(void **state)
 {
     (void)state;
     if (!is_simulated())
@@ -313,7 +313,7 @@ static void devices_that_do_all_at_once_make_them_too(void **state)
     clear(&made);
 }
 
-static void a_device_with_less_than_it_said_gets_smaller_tiles(void **state)
+static void a_device_with_less_memory_than_reported_gets_smaller_tiles(void **state)
 {
     (void)state;
     if (!is_simulated())
@@ -380,8 +380,8 @@ static void a_device_that_breaks_leaves_nothing(void **state)
     clear(&made);
 }
 
-/* What the device gives is looked at before it is trusted with anything. */
-static void a_device_that_adds_up_wrongly_is_not_used(void **state)
+/* A device's sums are checked before it is used. */
+static void a_device_with_wrong_sums_is_not_used(void **state)
 {
     (void)state;
     if (!is_simulated())
@@ -399,7 +399,7 @@ static void a_device_that_adds_up_wrongly_is_not_used(void **state)
     clear(&made);
 }
 
-static void what_cannot_be_had_is_said(void **state)
+static void an_unavailable_device_is_reported(void **state)
 {
     (void)state;
     if (!is_simulated())
@@ -446,15 +446,15 @@ int main(void)
         cmocka_unit_test(bytes_are_those_of_the_processor),
         cmocka_unit_test(several_targets_share_the_inputs),
         cmocka_unit_test(little_memory_makes_smaller_tiles_not_other_bytes),
-        cmocka_unit_test(max_ram_holds_for_what_devices_read),
-        cmocka_unit_test(what_does_not_fit_is_said_in_the_same_words),
+        cmocka_unit_test(max_ram_bounds_the_host_memory_of_devices),
+        cmocka_unit_test(overflow_gives_the_same_message),
         cmocka_unit_test(devices_are_in_the_ledger),
         cmocka_unit_test(all_devices_make_the_same_bytes),
-        cmocka_unit_test(devices_that_do_all_at_once_make_them_too),
-        cmocka_unit_test(a_device_with_less_than_it_said_gets_smaller_tiles),
+        cmocka_unit_test(synchronous_devices_make_the_same_bytes),
+        cmocka_unit_test(a_device_with_less_memory_than_reported_gets_smaller_tiles),
         cmocka_unit_test(a_device_that_breaks_leaves_nothing),
-        cmocka_unit_test(a_device_that_adds_up_wrongly_is_not_used),
-        cmocka_unit_test(what_cannot_be_had_is_said),
+        cmocka_unit_test(a_device_with_wrong_sums_is_not_used),
+        cmocka_unit_test(an_unavailable_device_is_reported),
         cmocka_unit_test(little_work_stays_on_the_processor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What provenances say of the data of snapshots, against sums over each tensor by itself. */
+/* Digests in provenances, compared with sums over each tensor separately. */
 #include "runs.h"
 
 enum { N_SNAPSHOTS = 3, N_TENSORS = 5 };
 
-/* More than a tile, blocks that are not full, tensors that share a tile, integers. */
+/* More than a tile, partial blocks, tensors that share a tile, integers. */
 static float large[N_SNAPSHOTS][70001];
 static uint16_t small[N_SNAPSHOTS][3], medium[N_SNAPSHOTS][2000];
 static int64_t counts[N_SNAPSHOTS][1500];
@@ -84,8 +84,8 @@ static struct phema_provenance *run(const char *directory, struct request reques
     return recorded;
 }
 
-/* Of the first and the newest all that is averaged, of the newest what is copied as well. */
-static void sums_are_over_all_that_was_read(void **state)
+/* All averaged tensors of the first and the newest snapshot; copied ones of the newest. */
+static void digests_cover_all_data_read(void **state)
 {
     (void)state;
     static const char weights[] = "snapshot-0000100-0.050.safetensors 0.25\n"
@@ -108,7 +108,7 @@ static void sums_are_over_all_that_was_read(void **state)
     free(directory);
 }
 
-static void tensors_that_take_no_part_are_none(void **state)
+static void unused_tensors_have_no_digest(void **state)
 {
     (void)state;
     char *directory = make_snapshots("digests_of_some");
@@ -124,8 +124,8 @@ static void tensors_that_take_no_part_are_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_are_over_all_that_was_read),
-        cmocka_unit_test(tensors_that_take_no_part_are_none),
+        cmocka_unit_test(digests_cover_all_data_read),
+        cmocka_unit_test(unused_tensors_have_no_digest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

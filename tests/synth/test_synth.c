@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Whole runs over small snapshots made here: every dtype, what is copied, what must not be
- * averaged, what does not fit. Expected values are computed by plain loops in this file. */
+/* Whole runs over small snapshots made here: every dtype, copied tensors, zero weights, overflow.
+ * Expected values are computed by plain loops in this file. */
 #include "phema/synth.h"
 
 #include <fcntl.h>
@@ -74,7 +74,7 @@ static void given_weights_are_used_as_they_are_whatever_their_sum(void **state)
 }
 
 /* 0 times infinity must not reach the sums. */
-static void a_snapshot_without_weight_takes_no_part(void **state)
+static void a_snapshot_without_weight_is_not_used(void **state)
 {
     (void)state;
     struct phema_error err = {""};
@@ -103,7 +103,7 @@ static void a_snapshot_without_weight_takes_no_part(void **state)
     free(directory);
 }
 
-static void what_does_not_fit_the_dtype_is_an_error_that_leaves_nothing(void **state)
+static void overflow_is_an_error_that_leaves_no_output(void **state)
 {
     (void)state;
     struct phema_error err = {""};
@@ -191,7 +191,7 @@ static void big_tensors_are_right_element_by_element(void **state)
     free(directory);
 }
 
-static void complex_numbers_are_averaged_part_by_part(void **state)
+static void complex_numbers_are_averaged_by_components(void **state)
 {
     (void)state;
     struct phema_error err = {""};
@@ -268,10 +268,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(floats_are_averaged_and_the_rest_comes_from_the_newest),
         cmocka_unit_test(given_weights_are_used_as_they_are_whatever_their_sum),
-        cmocka_unit_test(a_snapshot_without_weight_takes_no_part),
-        cmocka_unit_test(what_does_not_fit_the_dtype_is_an_error_that_leaves_nothing),
+        cmocka_unit_test(a_snapshot_without_weight_is_not_used),
+        cmocka_unit_test(overflow_is_an_error_that_leaves_no_output),
         cmocka_unit_test(big_tensors_are_right_element_by_element),
-        cmocka_unit_test(complex_numbers_are_averaged_part_by_part),
+        cmocka_unit_test(complex_numbers_are_averaged_by_components),
         cmocka_unit_test(a_file_that_changes_meanwhile_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

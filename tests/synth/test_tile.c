@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Blocks that are equal in all snapshots are copied bit for bit, those beside them averaged; tiles,
- * targets and threads change nothing, nor whether data are views or have to be gathered first. */
+/* Blocks that are equal in all snapshots are copied bit for bit, and their neighbours averaged. The
+ * bytes do not depend on tiles, targets or threads, or on whether data are views or gathered. */
 #include "../formats/build.h"
 #include "runs.h"
-#include "worker.h"
+#include "worker_state.h"
 
 #define N_ELEMS (4 * BLOCK_ELEMS + 904) /* the last block is no whole one */
 
@@ -375,7 +375,7 @@ static void average_mix(const char *name, unsigned mask, float *out, enum phema_
     free(made);
 }
 
-static void gathered_tensors_add_up_to_the_bytes_of_plain_ones(void **state)
+static void gathered_tensors_give_the_bytes_of_plain_ones(void **state)
 {
     (void)state;
     static float plain[N_ROWS * N_COLUMNS], mixed[N_ROWS * N_COLUMNS];
@@ -424,7 +424,7 @@ static void write_overlapping(const char *directory, const char *name, const dou
 
 /* Stretches are equal in all snapshots: in 'a' another block is copied there than in 'b', and what
  * is copied differs in the last bit from what is added up. */
-static void the_last_of_two_names_stays_whoever_writes(void **state)
+static void the_last_of_two_aliases_stays_for_any_threads(void **state)
 {
     (void)state;
     struct phema_error err = {""};
@@ -477,8 +477,8 @@ int main(void)
         cmocka_unit_test(equal_blocks_are_converted),
         cmocka_unit_test(complex_blocks_have_two_numbers_an_element),
         cmocka_unit_test(bytes_do_not_depend_on_tiles_targets_and_threads),
-        cmocka_unit_test(the_last_of_two_names_stays_whoever_writes),
-        cmocka_unit_test(gathered_tensors_add_up_to_the_bytes_of_plain_ones),
+        cmocka_unit_test(the_last_of_two_aliases_stays_for_any_threads),
+        cmocka_unit_test(gathered_tensors_give_the_bytes_of_plain_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

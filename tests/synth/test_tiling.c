@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* How work is cut: which tensors share tiles, that tiles hold every element once, and that sharing
- * them changes nothing of what comes out. */
+/* Tiling: which tensors share tiles, that tiles and parts hold every element once, and that sharing
+ * tiles does not change the outputs. */
 #include "../formats/build.h"
 #include "runs.h"
 #include "tiling.h"
-#include "worker.h"
+#include "worker_state.h"
 
 #define TILE ((size_t)64 << 10)
 
@@ -18,7 +18,7 @@ static uint32_t next_random(uint32_t *seed)
 
 enum { MAX_DRAFTS = 3000 };
 
-/* A series of two snapshots that exists in numbers alone. */
+/* A series of two snapshots without files. */
 struct draft {
     struct phema_series series;
     struct phema_series_tensor tensors[MAX_DRAFTS];
@@ -28,7 +28,7 @@ struct draft {
     size_t rule_of[MAX_DRAFTS];
 };
 
-/* F32 tensors of these sizes, one behind the other in both. */
+/* F32 tensors of these sizes, one after the other in both. */
 static struct draft *draft_new(const size_t *sizes, size_t n)
 {
     struct draft *draft = calloc(1, sizeof(*draft));
@@ -50,28 +50,28 @@ static struct draft *draft_new(const size_t *sizes, size_t n)
     return draft;
 }
 
-static void cut_draft(struct tiling *cut, const struct draft *draft)
+static void tile_draft(struct tiling *tiling, const struct draft *draft)
 {
     struct phema_error err = {""};
     struct tiling_kinds kinds = {draft->dtypes, draft->rule_of};
-    assert_ok(tiling_make(cut, &draft->series, &kinds, (struct part_range){0, 0}, TILE,
+    assert_ok(tiling_make(tiling, &draft->series, &kinds, (struct part_range){0, 0}, TILE,
                           (uint64_t)8 << 20, 1, &err),
               &err);
 }
 
-/* The stretches as text: "0 1|2|". */
-static void assert_stretches(const struct draft *draft, const char *wanted)
+/* The tensor runs as text: "0 1|2|". */
+static void assert_tensor_runs(const struct draft *draft, const char *wanted)
 {
-    struct tiling cut;
-    cut_draft(&cut, draft);
+    struct tiling tiling;
+    tile_draft(&tiling, draft);
     struct phema_strbuf text = {0};
-    for (size_t s = 0; s < cut.n_stretches; s++)
-        for (size_t i = cut.stretches[s].first; i < cut.stretches[s + 1].first; i++)
-            phema_strbuf_printf(&text, "%zu%s", cut.order[i],
-                                i + 1 < cut.stretches[s + 1].first ? " " : "|");
+    for (size_t s = 0; s < tiling.n_tensor_runs; s++)
+        for (size_t i = tiling.tensor_runs[s].first; i < tiling.tensor_runs[s + 1].first; i++)
+            phema_strbuf_printf(&text, "%zu%s", tiling.order[i],
+                                i + 1 < tiling.tensor_runs[s + 1].first ? " " : "|");
     assert_string_equal(text.data, wanted);
     phema_strbuf_clear(&text);
-    tiling_clear(&cut);
+    tiling_clear(&tiling);
 }
 
 static void tensors_that_are_alike_and_adjacent_share_tiles(void **state)
@@ -81,53 +81,53 @@ static void tensors_that_are_alike_and_adjacent_share_tiles(void **state)
     static const uint64_t stride[] = {2};
     static const struct phema_chunk part = {.file = 0};
     struct draft *draft = draft_new(sizes, ARRAY_LEN(sizes));
-    assert_stretches(draft, "0 1 2 3|");
+    assert_tensor_runs(draft, "0 1 2 3|");
     struct draft kept = *draft;
 
     draft->tensors[2].tensor.dtype = PHEMA_I32;
-    assert_stretches(draft, "0 1|2|3|");
+    assert_tensor_runs(draft, "0 1|2|3|");
     draft->tensors[2].tensor.dtype = PHEMA_F32;
     draft->tensors[2].rule = PHEMA_RULE_COPY;
-    assert_stretches(draft, "0 1|2|3|");
+    assert_tensor_runs(draft, "0 1|2|3|");
     draft->tensors[2].rule = PHEMA_RULE_AVERAGE;
     draft->rule_of[1] = draft->rule_of[2] = 1;
-    assert_stretches(draft, "0|1 2|3|");
+    assert_tensor_runs(draft, "0|1 2|3|");
     draft->rule_of[2] = 2;
-    assert_stretches(draft, "0|1|2|3|");
+    assert_tensor_runs(draft, "0|1|2|3|");
     draft->rule_of[1] = draft->rule_of[2] = 0;
     draft->dtypes[1] = PHEMA_BF16;
-    assert_stretches(draft, "0|1|2 3|");
+    assert_tensor_runs(draft, "0|1|2 3|");
     draft->dtypes[1] = PHEMA_F32;
     draft->places[1][3].offset += 4; /* a gap in one of the snapshots */
-    assert_stretches(draft, "0 1 2|3|");
+    assert_tensor_runs(draft, "0 1 2|3|");
     draft->places[1][3] = kept.places[1][3];
     draft->places[1][1].stride = stride;
-    assert_stretches(draft, "0|1|2 3|");
+    assert_tensor_runs(draft, "0|1|2 3|");
     draft->places[1][1].stride = NULL;
     draft->places[0][0].parts = &part;
-    assert_stretches(draft, "0|1 2 3|");
+    assert_tensor_runs(draft, "0|1 2 3|");
     draft->places[0][0].parts = NULL;
     draft->places[1][1].file = draft->places[1][2].file = draft->places[1][3].file = 1;
-    assert_stretches(draft, "0|1 2 3|");
+    assert_tensor_runs(draft, "0|1 2 3|");
     for (size_t i = 0; i < 4; i++)
         draft->places[1][i].file = 0;
     draft->tensors[3].same_as = 1; /* read once, and put twice */
-    assert_stretches(draft, "0|1|2|");
+    assert_tensor_runs(draft, "0|1|2|");
     draft->tensors[3].same_as = 3;
-    assert_stretches(draft, "0 1 2 3|");
+    assert_tensor_runs(draft, "0 1 2 3|");
     free(draft);
 }
 
-static void a_stretch_ends_where_its_last_tile_does(void **state)
+static void a_tensor_run_ends_with_its_last_tile(void **state)
 {
     (void)state;
     static const size_t sizes[] = {TILE + 10, TILE - 11, 1, 1, TILE, 2, TILE - 2, 3 * TILE};
     struct draft *draft = draft_new(sizes, ARRAY_LEN(sizes));
-    assert_stretches(draft, "0 1 2|3|4|5 6|7|");
+    assert_tensor_runs(draft, "0 1 2|3|4|5 6|7|");
     free(draft);
 }
 
-/* Every element of every tensor in one tile, whatever the order in which tiles are asked for. */
+/* Every element of every tensor is in one tile, for any order of the calls. */
 static void tiles_hold_every_element_once(void **state)
 {
     (void)state;
@@ -138,26 +138,26 @@ static void tiles_hold_every_element_once(void **state)
                    : i % 10 == 3 ? next_random(&seed) % 9000
                                  : next_random(&seed) % 3; /* some have none */
     struct draft *draft = draft_new(sizes, MAX_DRAFTS);
-    struct tiling cut;
-    cut_draft(&cut, draft);
+    struct tiling tiling;
+    tile_draft(&tiling, draft);
     uint64_t *seen = calloc(MAX_DRAFTS, sizeof(*seen));
     size_t hint = 0, other = 0;
-    for (uint64_t t = 0; t < tiling_n_tiles(&cut); t++) {
-        struct tile_range piece = tiling_tile(&cut, t, &hint);
-        uint64_t jumped = next_random(&seed) % tiling_n_tiles(&cut);
-        (void)tiling_tile(&cut, jumped, &other);
-        struct tile_range again = tiling_tile(&cut, t, &other);
-        assert_memory_equal(&again, &piece, sizeof(piece));
-        assert_true(piece.n_elems > 0 && piece.n_elems <= TILE);
-        assert_true(piece.n_tensors <= MAX_STRETCH_TENSORS);
-        assert_int_equal(piece.first % BLOCK_ELEMS, 0);
-        uint64_t start = 0; /* of the tensor in the stretch */
-        for (size_t x = 0; x < piece.n_tensors; x++) {
-            size_t i = piece.tensors[x];
-            uint64_t from = start > piece.first ? start : piece.first;
+    for (uint64_t t = 0; t < tiling_n_tiles(&tiling); t++) {
+        struct tile_range range = tiling_tile(&tiling, t, &hint);
+        uint64_t jumped = next_random(&seed) % tiling_n_tiles(&tiling);
+        (void)tiling_tile(&tiling, jumped, &other);
+        struct tile_range again = tiling_tile(&tiling, t, &other);
+        assert_memory_equal(&again, &range, sizeof(range));
+        assert_true(range.n_elems > 0 && range.n_elems <= TILE);
+        assert_true(range.n_tensors <= MAX_RUN_TENSORS);
+        assert_int_equal(range.first % BLOCK_ELEMS, 0);
+        uint64_t start = 0; /* of the tensor in its run */
+        for (size_t x = 0; x < range.n_tensors; x++) {
+            size_t i = range.tensors[x];
+            uint64_t from = start > range.first ? start : range.first;
             uint64_t end = start + sizes[i];
-            if (end > piece.first + piece.n_elems)
-                end = piece.first + piece.n_elems;
+            if (end > range.first + range.n_elems)
+                end = range.first + range.n_elems;
             if (from < end) {
                 assert_int_equal(seen[i], from - start); /* in order, and none left out */
                 seen[i] += end - from;
@@ -167,9 +167,9 @@ static void tiles_hold_every_element_once(void **state)
     }
     for (size_t i = 0; i < MAX_DRAFTS; i++)
         assert_int_equal(seen[i], sizes[i]);
-    assert_true(tiling_n_tiles(&cut) < MAX_DRAFTS / 10);
+    assert_true(tiling_n_tiles(&tiling) < MAX_DRAFTS / 10);
     free(seen);
-    tiling_clear(&cut);
+    tiling_clear(&tiling);
     free(draft);
 }
 
@@ -357,7 +357,7 @@ static void sharing_tiles_changes_nothing_for_many_targets(void **state)
     free(other_out);
 }
 
-/* ... and what is wrong with a tensor is said of that one. */
+/* ... and an error in a tensor names that tensor. */
 static void the_tensor_within_a_tile_is_named(void **state)
 {
     (void)state;
@@ -378,15 +378,147 @@ static void the_tensor_within_a_tile_is_named(void **state)
     free(out);
 }
 
+/* ---- Parts ---- */
+
+/* Sizes around the block and the tile, empty ones and scalars, dtypes of 4 to 128 bits. */
+static const struct {
+    uint64_t n_elems;
+    enum phema_dtype dtype;
+} shapes[] = {{1, PHEMA_F32},      {1024, PHEMA_F16}, {1023, PHEMA_F64},   {0, PHEMA_F32},
+              {300000, PHEMA_F16}, {2, PHEMA_F4},     {4098, PHEMA_F4},    {1025, PHEMA_C128},
+              {65536, PHEMA_BF16}, {65537, PHEMA_I8}, {100000, PHEMA_C64}, {7, PHEMA_U8}};
+#define N_SHAPES ARRAY_LEN(shapes)
+
+struct fake {
+    struct phema_series series;
+    struct phema_series_tensor tensors[N_SHAPES];
+    struct phema_tensor_location places[N_SHAPES];
+    struct phema_snapshot snapshot;
+};
+
+/* Tensor 9 shares its storage with another one, and is not read separately. */
+static void make_fake(struct fake *fake)
+{
+    uint64_t offset = 0;
+    memset(fake, 0, sizeof(*fake));
+    for (size_t i = 0; i < N_SHAPES; i++) {
+        fake->tensors[i].tensor = (struct phema_tensor){
+            .dtype = shapes[i].dtype,
+            .n_elems = shapes[i].n_elems,
+            .size_bytes = phema_dtype_bytes(shapes[i].dtype, shapes[i].n_elems)};
+        fake->tensors[i].same_as = i;
+        /* the last in the list is the first in the file */
+        fake->places[N_SHAPES - 1 - i].offset = offset++;
+    }
+    fake->tensors[9].same_as = 5;
+    fake->snapshot.places = fake->places;
+    fake->series = (struct phema_series){
+        .snapshots = &fake->snapshot, .n = 1, .tensors = fake->tensors, .n_tensors = N_SHAPES};
+}
+
+/* seen: [N_SHAPES] arrays of counts, one for each element */
+static uint64_t count_part(uint8_t **seen, const struct fake *fake, struct part_range part,
+                           size_t tile_elems, unsigned n_threads)
+{
+    struct phema_error err = {""};
+    struct tiling tiling;
+    enum phema_dtype dtypes[N_SHAPES];
+    for (size_t i = 0; i < fake->series.n_tensors; i++)
+        dtypes[i] = fake->series.tensors[i].tensor.dtype;
+    struct tiling_kinds kinds = {.dtypes = dtypes};
+    assert_ok(
+        tiling_make(&tiling, &fake->series, &kinds, part, tile_elems, 1 << 16, n_threads, &err),
+        &err);
+    size_t hint = 0;
+    uint64_t bytes = 0;
+    for (uint64_t t = 0; t < tiling_n_tiles(&tiling); t++) {
+        struct tile_range range = tiling_tile(&tiling, t, &hint);
+        const struct phema_tensor *tensor = &fake->tensors[range.tensor].tensor;
+        assert_int_equal(range.first % BLOCK_ELEMS, 0);
+        assert_true(range.n_elems > 0 && range.n_elems <= tiling.tile_elems);
+        assert_true(range.first + range.n_elems <= tensor->n_elems);
+        assert_true(range.n_elems % BLOCK_ELEMS == 0 ||
+                    range.first + range.n_elems == tensor->n_elems);
+        bytes += phema_dtype_bytes(tensor->dtype, range.n_elems);
+        for (uint64_t e = 0; e < range.n_elems; e++)
+            seen[range.tensor][range.first + e]++;
+    }
+    assert_int_equal(bytes, tiling.read_bytes);
+    tiling_clear(&tiling);
+    return bytes;
+}
+
+static void parts_hold_every_element_once(void **state)
+{
+    (void)state;
+    static const uint64_t divisions[] = {1, 2, 3, 7, 64, 1000};
+    struct fake fake;
+    make_fake(&fake);
+    uint64_t total = 0;
+    for (size_t i = 0; i < N_SHAPES; i++)
+        if (i != 9)
+            total += fake.tensors[i].tensor.size_bytes;
+    for (size_t d = 0; d < ARRAY_LEN(divisions); d++) {
+        uint8_t *seen[N_SHAPES];
+        for (size_t i = 0; i < N_SHAPES; i++)
+            assert_non_null(seen[i] = calloc(shapes[i].n_elems + 1, 1));
+        for (uint64_t p = 1; p <= divisions[d]; p++) {
+            struct part_range part = {p, divisions[d]};
+            /* processes may differ: memory and targets change the tiles, threads the jobs */
+            uint64_t bytes =
+                count_part(seen, &fake, part, BLOCK_ELEMS << p % 7, 1 + (unsigned)p % 5);
+            /* no more than its part and a block at either end */
+            assert_true(bytes <= total / divisions[d] + 2 * BLOCK_ELEMS * 16);
+        }
+        for (size_t i = 0; i < N_SHAPES; i++) {
+            for (uint64_t e = 0; e < shapes[i].n_elems; e++)
+                assert_int_equal(seen[i][e], i != 9);
+            free(seen[i]);
+        }
+    }
+}
+
+static void without_parts_all_elements_are_tiled(void **state)
+{
+    (void)state;
+    struct fake fake;
+    make_fake(&fake);
+    uint8_t *seen[N_SHAPES];
+    for (size_t i = 0; i < N_SHAPES; i++)
+        assert_non_null(seen[i] = calloc(shapes[i].n_elems + 1, 1));
+    (void)count_part(seen, &fake, (struct part_range){0, 0}, 4096, 2);
+    for (size_t i = 0; i < N_SHAPES; i++) {
+        for (uint64_t e = 0; e < shapes[i].n_elems; e++)
+            assert_int_equal(seen[i][e], i != 9);
+        free(seen[i]);
+    }
+}
+
+static void a_series_without_elements_has_no_tiles(void **state)
+{
+    (void)state;
+    struct fake fake;
+    make_fake(&fake);
+    fake.series.tensors = &fake.tensors[3];
+    fake.tensors[3].same_as = 0;
+    fake.series.n_tensors = 1; /* of no elements */
+    uint8_t *seen[1] = {NULL};
+    assert_int_equal(count_part(seen, &fake, (struct part_range){0, 0}, 1024, 1), 0);
+    assert_int_equal(count_part(seen, &fake, (struct part_range){2, 3}, 1024, 1), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tensors_that_are_alike_and_adjacent_share_tiles),
-        cmocka_unit_test(a_stretch_ends_where_its_last_tile_does),
+        cmocka_unit_test(a_tensor_run_ends_with_its_last_tile),
         cmocka_unit_test(tiles_hold_every_element_once),
         cmocka_unit_test(sharing_tiles_changes_nothing),
         cmocka_unit_test(sharing_tiles_changes_nothing_for_many_targets),
         cmocka_unit_test(the_tensor_within_a_tile_is_named),
+        cmocka_unit_test(parts_hold_every_element_once),
+        cmocka_unit_test(without_parts_all_elements_are_tiled),
+        cmocka_unit_test(a_series_without_elements_has_no_tiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

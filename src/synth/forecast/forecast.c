@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* forecast.c - what a run will read, write, hold and take: from the same budget and cut that the
- * run itself is made of, and from rates measured here and now. */
+/* forecast.c - predicts the bytes, memory, passes and seconds of a run, from the same budget and
+ * tiling as the run itself, and from rates measured now. */
 #include <math.h>
 
 #include "forecast/measure_rates.h"
 #include "gpu/gpu_setup.h"
 #include "phema/memory.h"
-#include "run_state.h"
+#include "run_prepare.h"
 
 /* ---- Memory ---- */
 
@@ -20,12 +20,12 @@ static void add_part(struct phema_forecast *out, const char *name, const char *l
     out->parts[out->n_parts++].bytes = bytes;
 }
 
-static void tell_memory(struct phema_forecast *out, const struct run *run)
+static void fill_memory(struct phema_forecast *out, const struct run *run)
 {
     const struct memory_budget *budget = &run->budget;
     const struct worker_buffers *buffers = &budget->buffers;
     uint64_t n = budget->n_threads;
-    add_part(out, "baseline", "program, tensors, headers", budget->present + budget->weights);
+    add_part(out, "baseline", "program, tensors, headers", budget->baseline + budget->weights);
     add_part(out, "sums", "sums", n * (buffers->sums + buffers->digests));
     add_part(out, "tiles_out", "tiles to write", n * buffers->written);
     add_part(out, "tiles_in", "copied tiles", n * (buffers->copied + buffers->references));
@@ -34,18 +34,18 @@ static void tell_memory(struct phema_forecast *out, const struct run *run)
     add_part(out, "threads", "threads", n * BUDGET_THREAD_BYTES);
     out->stage_bytes[PHEMA_STAGE_ACCUMULATE] = memory_budget_accumulate_bytes(budget);
     out->stage_bytes[PHEMA_STAGE_WRITE] = memory_budget_write_bytes(budget);
-    out->stage_bytes[PHEMA_STAGE_PUBLISH] = budget->present;
+    out->stage_bytes[PHEMA_STAGE_PUBLISH] = budget->baseline;
     for (int i = 0; i < PHEMA_STAGE_ACCUMULATE; i++)
         out->stage_bytes[i] = run->options.ledger ? phema_memory_profile_stage(run->options.ledger,
                                                                                (enum phema_stage)i)
                                                         .anonymous.peak
-                                                  : budget->present;
+                                                  : budget->baseline;
     for (int i = 0; i < PHEMA_N_STAGES; i++)
         if (out->stage_bytes[i] > out->peak_ram_bytes)
             out->peak_ram_bytes = out->stage_bytes[i];
 }
 
-static void tell_device(struct phema_forecast *out, const struct run *run)
+static void fill_device(struct phema_forecast *out, const struct run *run)
 {
     out->device = run->device;
     if (!run->gpu_run)
@@ -56,7 +56,7 @@ static void tell_device(struct phema_forecast *out, const struct run *run)
 
 /* ---- Bytes ---- */
 
-static void tell_bytes(struct phema_forecast *out, const struct run *run)
+static void fill_bytes(struct phema_forecast *out, const struct run *run)
 {
     const struct phema_series *series = run->plan->series;
     out->read_bytes = run->total_bytes;
@@ -68,7 +68,7 @@ static void tell_bytes(struct phema_forecast *out, const struct run *run)
         *(series->tensors[i].rule == PHEMA_RULE_COPY ? &out->n_copied : &out->n_averaged) += 1;
 }
 
-/* Of the files of all snapshots; *path: one that is mostly not in memory, or NULL. */
+/* Uncached bytes of all snapshot files. *path: a file that is mostly uncached, or NULL. */
 static uint64_t count_cold(const struct run *run, const char **path)
 {
     const struct phema_series *series = run->plan->series;
@@ -95,11 +95,11 @@ static uint64_t count_cold(const struct run *run, const char **path)
 
 static double seconds_for(double bytes, double per_s)
 {
-    return per_s > 0 ? bytes / per_s : 0; /* none for an infinite rate */
+    return per_s > 0 ? bytes / per_s : 0; /* 0 for an infinite rate */
 }
 
-/* Reading, adding and putting keep the processors busy; what was put is stored meanwhile, and what
- * is not in memory is fetched. Copies of a template, and finishing, come before and after. */
+/* Reading, summing and writing keep the CPUs busy. Meanwhile outputs are synced and uncached inputs
+ * fetched. Copies of a template come before that, and finishing after it. */
 static double run_seconds(const struct phema_forecast *forecast, const struct run *run,
                           const struct rates *rates)
 {
@@ -109,13 +109,13 @@ static double run_seconds(const struct phema_forecast *forecast, const struct ru
     double store = seconds_for(write, rates->store);
     double busy = fmax(fmax(work, cold), store);
     if (phema_output_traits(run->outputs)->is_copy)
-        busy += seconds_for(write, rates->put); /* the copy that is changed then */
+        busy += seconds_for(write, rates->write); /* the copy whose tensors are replaced */
     if (phema_output_traits(run->outputs)->has_finish)
-        busy += seconds_for(write, rates->finish) + seconds_for(write, rates->put);
+        busy += seconds_for(write, rates->finish) + seconds_for(write, rates->write);
     return busy;
 }
 
-/* All devices, and the threads that feed them. */
+/* All devices, with the threads that copy inputs to them. */
 static enum phema_status measure_devices(struct phema_forecast *out, struct rates *rates,
                                          struct run *run, struct phema_error *err)
 {
@@ -124,7 +124,7 @@ static enum phema_status measure_devices(struct phema_forecast *out, struct rate
     return status;
 }
 
-static enum phema_status tell_seconds(struct phema_forecast *out, struct run *run,
+static enum phema_status fill_seconds(struct phema_forecast *out, struct run *run,
                                       const struct phema_forecast_options *timing,
                                       struct phema_error *err)
 {
@@ -157,7 +157,7 @@ PHEMA_FALLIBLE phema_synth_forecast(struct phema_forecast *out, const struct phe
 {
     *out = (struct phema_forecast){0};
     struct run run;
-    run_init(&run, plan, outputs, options);
+    run_init(&run, plan, outputs, options, NULL);
     run.is_dry_run = true;
     enum phema_status status = run_prepare(&run, err);
     if (!status) {
@@ -166,10 +166,10 @@ PHEMA_FALLIBLE phema_synth_forecast(struct phema_forecast *out, const struct phe
         out->tile_elems = run.budget.tile_elems;
         out->n_threads = run.budget.n_threads;
         out->limit_bytes = run.budget.limit;
-        tell_device(out, &run);
-        tell_memory(out, &run);
-        tell_bytes(out, &run);
-        status = tell_seconds(out, &run, timing, err);
+        fill_device(out, &run);
+        fill_memory(out, &run);
+        fill_bytes(out, &run);
+        status = fill_seconds(out, &run, timing, err);
     }
     run_clear(&run);
     return status;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* measure_rates.c - see measure_rates.h. */
+/* measure_rates.c - rates of reading, decoding, writing and syncing here. */
 #include "forecast/measure_rates.h"
 
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include "forecast/measure_sum_rate.h"
 #include "phema/clock.h"
 #include "phema/memory.h"
-#include "run_threads.h"
+#include "phema/writer.h"
 
 #define CHUNK_BYTES  ((size_t)4 << 20)
 #define STORE_BYTES  ((uint64_t)64 << 20)
@@ -22,12 +22,12 @@
 
 /* ---- Outputs ---- */
 
-/* A file without a name, where the outputs will be. */
+/* Opens a nameless file in the directory of the outputs. */
 static int open_nameless(const char *output, const char *made_directory)
 {
     const char *path = made_directory ? made_directory : output;
     const char *slash = strrchr(path, '/');
-    while (slash && slash > path && !slash[1]) /* one at the end */
+    while (slash && slash > path && !slash[1]) /* a trailing slash */
         slash = memrchr(path, '/', (size_t)(slash - path));
     char *directory = slash == path ? strdup("/")
                       : slash       ? strndup(path, (size_t)(slash - path))
@@ -37,7 +37,7 @@ static int open_nameless(const char *output, const char *made_directory)
     return descriptor;
 }
 
-/* With the writeback started early, as the writer has it. */
+/* Starts write-back early, as the writer does. */
 static double store_rate(int descriptor, const uint8_t *chunk, uint64_t wanted)
 {
     double start = phema_clock_s();
@@ -62,7 +62,7 @@ static void measure_outputs(struct rates *rates, const struct run *run, const ui
         uint64_t bytes = 0;
         while (bytes < STORE_BYTES / 4 && write(descriptor, chunk, CHUNK_BYTES) > 0)
             bytes += CHUNK_BYTES;
-        rates->put = (double)bytes / (phema_clock_s() - start);
+        rates->write = (double)bytes / (phema_clock_s() - start);
         (void)close(descriptor);
     }
     if (!run->options.syncs)
@@ -77,8 +77,7 @@ static void measure_outputs(struct rates *rates, const struct run *run, const ui
     (void)close(descriptor);
 }
 
-/* Numbers around 0.02 in float16, as parameters are: what compresses well in them is the exponent.
- */
+/* Numbers around 0.02 in float16, as parameters are: their exponents compress well. */
 static void fill_chunk(uint8_t *chunk)
 {
     uint64_t state = 0x9E3779B97F4A7C15u;
@@ -107,8 +106,8 @@ static enum phema_status measure_finishing(struct rates *rates, const struct run
 
 /* ---- Inputs ---- */
 
-static enum phema_status read_decoded(double *per_s, const struct run *run, size_t k,
-                                      uint8_t *scratch, struct phema_error *err)
+static enum phema_status measure_decoder(double *per_s, const struct run *run, size_t k,
+                                         uint8_t *scratch, struct phema_error *err)
 {
     const struct phema_series *series = run->plan->series;
     struct phema_reader *reader = NULL;
@@ -116,13 +115,13 @@ static enum phema_status read_decoded(double *per_s, const struct run *run, size
     double start = phema_clock_s();
     uint64_t bytes = 0;
     size_t hint = 0;
-    for (uint64_t t = 0; t < tiling_n_tiles(&run->cut) && !status; t++) {
-        struct tile_range piece = tiling_tile(&run->cut, t, &hint);
-        struct phema_tensor tensor = phema_series_tensor_in(series, k, piece.tensor);
+    for (uint64_t t = 0; t < tiling_n_tiles(&run->tiling) && !status; t++) {
+        struct tile_range range = tiling_tile(&run->tiling, t, &hint);
+        struct phema_tensor tensor = phema_series_tensor_in(series, k, range.tensor);
         const uint8_t *data = NULL;
         status =
-            phema_reader_read(&data, reader, &tensor, piece.first, piece.n_elems, scratch, err);
-        bytes += phema_dtype_bytes(tensor.dtype, piece.n_elems);
+            phema_reader_read(&data, reader, &tensor, range.first, range.n_elems, scratch, err);
+        bytes += phema_dtype_bytes(tensor.dtype, range.n_elems);
         if (phema_clock_s() - start > MAX_SECONDS)
             break;
     }
@@ -141,19 +140,19 @@ static enum phema_status measure_decoding(struct rates *rates, const struct run 
             n_decoded++;
             first = k;
         }
-    if (!n_decoded || tiling_n_tiles(&run->cut) == 0)
+    if (!n_decoded || tiling_n_tiles(&run->tiling) == 0)
         return PHEMA_OK;
     uint8_t *scratch = malloc(run->budget.buffers.copied + 64);
     if (!scratch)
         return phema_fail_memory(err);
-    enum phema_status status = read_decoded(&rates->decode, run, first, scratch, err);
+    enum phema_status status = measure_decoder(&rates->decode, run, first, scratch, err);
     free(scratch);
-    unsigned n_threads = run->budget.n_threads; /* one for each snapshot */
+    unsigned n_threads = run->budget.n_threads; /* at most one for each snapshot */
     rates->decode *= n_decoded < n_threads ? (double)n_decoded : n_threads;
     return status;
 }
 
-/* Past the page cache, which shall not be changed by looking. */
+/* Bypasses the page cache, so that measuring does not change it. */
 static double fetch_rate(const char *path)
 {
     int descriptor = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC | O_NONBLOCK);
@@ -182,7 +181,7 @@ PHEMA_FALLIBLE measure_rates(struct rates *out, const struct run *run, const cha
         return phema_fail_memory(err);
     fill_chunk(chunk);
     enum phema_status status = PHEMA_OK;
-    if (!run->gpu_run) /* devices are measured elsewhere */
+    if (!run->gpu_run) /* gpu_run_rate measures devices */
         status = measure_sum_rate(&out->add, run, err);
     if (!status) {
         measure_outputs(out, run, chunk);

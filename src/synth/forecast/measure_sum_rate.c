@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* measure_sum_rate.c - see measure_sum_rate.h. The inputs lie in one file in memory, which is read,
- * or mapped and let go of, tile by tile as snapshots in the page cache are; the outputs go to
- * another one. */
+/* measure_sum_rate.c - rate of summing on synthetic tiles. The inputs are one file in memory. It is
+ * read, or mapped and released, tile by tile, like snapshots in the page cache. The outputs go to
+ * another such file. */
 #include "forecast/measure_sum_rate.h"
 
 #include <errno.h>
@@ -16,12 +16,11 @@
 #include "phema/clock.h"
 #include "phema/memory.h"
 #include "phema/parallel.h"
-#include "run_threads.h"
-#include "sum_dtypes.h"
-#include "worker.h"
+#include "target_groups.h"
+#include "worker_state.h"
 
-/* More than caches hold, and made in less than a tenth of a second; outputs go to pages that are
- * new, as those of a run do. */
+/* Larger than caches, and filled in less than a tenth of a second. Outputs go to new pages, as
+ * those of a run do. */
 #define INPUT_BYTES  ((uint64_t)128 << 20)
 #define OUTPUT_BYTES ((uint64_t)256 << 20)
 #define MIN_BYTES    ((uint64_t)1 << 20)
@@ -38,7 +37,7 @@ struct trial {
     size_t tile_elems, tile_bytes;
     size_t n_tiles; /* of each input */
     uint64_t output_bytes;
-    phema_block_hasher hash; /* of what was read; NULL: it is not hashed */
+    phema_block_hasher hash; /* of the inputs; NULL: they are not hashed */
     double *weights;
     double until_s;
     _Atomic uint64_t next;
@@ -46,7 +45,7 @@ struct trial {
     _Atomic bool has_failed;
 };
 
-/* What most of the bytes of the tensors are. */
+/* The dtype of most bytes of averaged tensors. */
 static enum phema_dtype main_dtype(const struct phema_series *series)
 {
     uint64_t bytes[PHEMA_N_DTYPES] = {0};
@@ -63,7 +62,7 @@ static enum phema_dtype main_dtype(const struct phema_series *series)
     return phema_can_accumulate(most) ? most : PHEMA_F16;
 }
 
-/* That of most targets, for a tensor of the dtype. */
+/* The precision of most targets, for a tensor of the dtype. */
 static enum phema_accumulator main_accumulator(const struct run *run, enum phema_dtype dtype)
 {
     const struct phema_series *series = run->plan->series;
@@ -73,7 +72,7 @@ static enum phema_accumulator main_accumulator(const struct run *run, enum phema
             sums_fit_float32(run->options.sums, run->plan->targets[j].solution.weights, series->n);
     for (size_t i = 0; i < series->n_tensors; i++)
         if (series->tensors[i].rule == PHEMA_RULE_AVERAGE &&
-            part_dtype(series->tensors[i].tensor.dtype) == dtype)
+            component_dtype(series->tensors[i].tensor.dtype) == dtype)
             return sums_need_float64(run, i) || n_fit * 2 < run->plan->m ? PHEMA_ACCUMULATE_F64
                                                                          : PHEMA_ACCUMULATE_F32;
     return PHEMA_ACCUMULATE_F64;
@@ -90,8 +89,7 @@ static void clear(struct trial *trial)
     free(trial->weights);
 }
 
-/* All of it. */
-static bool store(int descriptor, const uint8_t *data, size_t size, uint64_t at)
+static bool write_all(int descriptor, const uint8_t *data, size_t size, uint64_t at)
 {
     for (size_t done = 0; done < size;) {
         ssize_t n = pwrite(descriptor, data + done, size - done, (off_t)(at + done));
@@ -102,7 +100,7 @@ static bool store(int descriptor, const uint8_t *data, size_t size, uint64_t at)
     return true;
 }
 
-static bool load(int descriptor, uint8_t *data, size_t size, uint64_t at)
+static bool read_all(int descriptor, uint8_t *data, size_t size, uint64_t at)
 {
     for (size_t done = 0; done < size;) {
         ssize_t n = pread(descriptor, data + done, size - done, (off_t)(at + done));
@@ -113,7 +111,7 @@ static bool load(int descriptor, uint8_t *data, size_t size, uint64_t at)
     return true;
 }
 
-/* Small numbers in every dtype, and inputs that differ from one another. */
+/* Bytes that are small numbers in every dtype. Inputs differ from one another. */
 static bool fill(const struct trial *trial)
 {
     uint8_t *tile = malloc(trial->tile_bytes);
@@ -121,15 +119,15 @@ static bool fill(const struct trial *trial)
     for (size_t k = 0; k < trial->n_inputs && is_filled; k++) {
         memset(tile, (int)(0x20 + k % 8), trial->tile_bytes);
         for (size_t t = 0; t < trial->n_tiles && is_filled; t++)
-            is_filled = store(trial->input, tile, trial->tile_bytes,
-                              (k * trial->n_tiles + t) * trial->tile_bytes);
+            is_filled = write_all(trial->input, tile, trial->tile_bytes,
+                                  (k * trial->n_tiles + t) * trial->tile_bytes);
     }
     free(tile);
     return is_filled;
 }
 
-/* Both files count against the control group's memory, and the mapped one against the address space
- * of the process. */
+/* Both files count against the memory of the control group; the mapped one also against the address
+ * space of the process. */
 static uint64_t within_limit(uint64_t bytes)
 {
     uint64_t limit = phema_memory_limit();
@@ -172,83 +170,85 @@ static enum phema_status make(struct trial *trial, const struct run *run, struct
     return PHEMA_OK;
 }
 
-/* What a thread owns. */
-struct hand {
+/* Buffers of one thread. */
+struct trial_thread {
     uint8_t *sums, *written;
-    uint8_t *slots;         /* tiles that were read; NULL when they are views */
+    uint8_t *slots;         /* tiles that are read; NULL: inputs are views */
     const uint8_t **inputs; /* [n_inputs] */
     size_t n_slots;
     struct phema_hash_sum digest;
 };
 
-static bool hand_init(struct hand *hand, const struct trial *trial)
+static bool trial_thread_init(struct trial_thread *thread, const struct trial *trial)
 {
     const struct run *run = trial->run;
     bool reads = run->n_read + run->n_direct > 0;
-    hand->n_slots =
+    thread->n_slots =
         reads && run->budget.buffers.n_slots ? run->budget.buffers.n_slots : trial->n_inputs;
-    hand->sums = aligned_alloc(64, trial->n_targets * trial->tile_elems * sizeof(double));
-    hand->written = aligned_alloc(64, trial->tile_elems * sizeof(double));
-    hand->inputs = calloc(trial->n_inputs, sizeof(*hand->inputs));
-    hand->slots = reads ? malloc(hand->n_slots * trial->tile_bytes) : NULL;
-    return hand->sums && hand->written && hand->inputs && (hand->slots || !reads);
+    thread->sums = aligned_alloc(64, trial->n_targets * trial->tile_elems * sizeof(double));
+    thread->written = aligned_alloc(64, trial->tile_elems * sizeof(double));
+    thread->inputs = calloc(trial->n_inputs, sizeof(*thread->inputs));
+    thread->slots = reads ? malloc(thread->n_slots * trial->tile_bytes) : NULL;
+    return thread->sums && thread->written && thread->inputs && (thread->slots || !reads);
 }
 
-static void hand_clear(struct hand *hand)
+static void trial_thread_clear(struct trial_thread *thread)
 {
-    free(hand->sums);
-    free(hand->written);
-    free(hand->inputs);
-    free(hand->slots);
+    free(thread->sums);
+    free(thread->written);
+    free(thread->inputs);
+    free(thread->slots);
 }
 
-/* Tile t of inputs [first, first + n), into the sums. */
-static bool add_some(const struct trial *trial, struct hand *hand, size_t t, size_t first, size_t n,
-                     size_t row)
+/* Adds tile t of inputs [first, first + n) to the sums. */
+static bool add_inputs(const struct trial *trial, struct trial_thread *thread, size_t t,
+                       size_t first, size_t n, size_t row)
 {
     for (size_t x = 0; x < n; x++) {
         size_t at = ((first + x) * trial->n_tiles + t) * trial->tile_bytes;
-        hand->inputs[x] = hand->slots ? hand->slots + x * trial->tile_bytes : trial->data + at;
-        if (hand->slots &&
-            !load(trial->input, hand->slots + x * trial->tile_bytes, trial->tile_bytes, at))
+        thread->inputs[x] =
+            thread->slots ? thread->slots + x * trial->tile_bytes : trial->data + at;
+        if (thread->slots &&
+            !read_all(trial->input, thread->slots + x * trial->tile_bytes, trial->tile_bytes, at))
             return false;
         const struct phema_hash_blocks blocks = {
-            hand->inputs[x], trial->tile_bytes,
+            thread->inputs[x], trial->tile_bytes,
             (size_t)phema_dtype_bytes(trial->dtype, BLOCK_ELEMS), t, 0};
         if (trial->hash)
-            trial->hash(&hand->digest, &blocks);
+            trial->hash(&thread->digest, &blocks);
     }
-    struct phema_tile tile = {.inputs = hand->inputs,
+    struct phema_tile tile = {.inputs = thread->inputs,
                               .weights = trial->weights + first * trial->n_targets,
                               .n_inputs = n,
                               .n_targets = trial->n_targets,
                               .n_elems = trial->tile_elems,
                               .dtype = trial->dtype};
-    phema_accumulate(trial->run->backend, trial->accumulator, hand->sums, row, &tile);
-    for (size_t x = 0; x < n && !hand->slots; x++) {
+    phema_accumulate(trial->run->backend, trial->accumulator, thread->sums, row, &tile);
+    for (size_t x = 0; x < n && !thread->slots; x++) {
         size_t at = ((first + x) * trial->n_tiles + t) * trial->tile_bytes;
         (void)madvise(trial->data + at / PAGE_BYTES * PAGE_BYTES, trial->tile_bytes, MADV_DONTNEED);
     }
     return true;
 }
 
-/* One tile of all targets; place: where the outputs go. */
-static bool do_tile(const struct trial *trial, struct hand *hand, size_t t, uint64_t place)
+/* Sums and writes one tile of all targets. place: index of the tile in the output file */
+static bool process_tile(const struct trial *trial, struct trial_thread *thread, size_t t,
+                         uint64_t place)
 {
     size_t row = trial->tile_elems *
                  (trial->accumulator == PHEMA_ACCUMULATE_F64 ? sizeof(double) : sizeof(float));
-    memset(hand->sums, 0, trial->n_targets * row);
-    for (size_t k = 0; k < trial->n_inputs; k += hand->n_slots) {
-        size_t n = trial->n_inputs - k < hand->n_slots ? trial->n_inputs - k : hand->n_slots;
-        if (!add_some(trial, hand, t, k, n, row))
+    memset(thread->sums, 0, trial->n_targets * row);
+    for (size_t k = 0; k < trial->n_inputs; k += thread->n_slots) {
+        size_t n = trial->n_inputs - k < thread->n_slots ? trial->n_inputs - k : thread->n_slots;
+        if (!add_inputs(trial, thread, t, k, n, row))
             return false;
     }
     struct phema_narrow_counts counts = {0, 0, 0};
     for (size_t m = 0; m < trial->n_targets; m++) {
-        phema_narrow(trial->run->backend, hand->written, trial->dtype, trial->accumulator,
-                     hand->sums + m * row, trial->tile_elems, PHEMA_OVERFLOW_INF, &counts);
+        phema_narrow(trial->run->backend, thread->written, trial->dtype, trial->accumulator,
+                     thread->sums + m * row, trial->tile_elems, PHEMA_OVERFLOW_INF, &counts);
         uint64_t at = (place * trial->n_targets + m) * trial->tile_bytes % trial->output_bytes;
-        if (!store(trial->output, hand->written, trial->tile_bytes, at))
+        if (!write_all(trial->output, thread->written, trial->tile_bytes, at))
             return false;
     }
     return true;
@@ -257,19 +257,20 @@ static bool do_tile(const struct trial *trial, struct hand *hand, size_t t, uint
 static void *work(void *argument)
 {
     struct trial *trial = argument;
-    struct hand hand = {0};
-    bool is_fine = hand_init(&hand, trial);
+    struct trial_thread thread = {0};
+    bool is_fine = trial_thread_init(&thread, trial);
     while (is_fine && phema_clock_s() < trial->until_s) {
         uint64_t n = atomic_fetch_add(&trial->next, 1);
-        is_fine = do_tile(trial, &hand, n % trial->n_tiles, n);
+        is_fine = process_tile(trial, &thread, n % trial->n_tiles, n);
         atomic_fetch_add(&trial->n_done, 1);
     }
     if (!is_fine)
         atomic_store(&trial->has_failed, true);
-    hand_clear(&hand);
+    trial_thread_clear(&thread);
     return NULL;
 }
 
+/* Not phema_parallel: a run may have more than PHEMA_PARALLEL_MOST threads. */
 static double measure(struct trial *trial)
 {
     unsigned n = trial->run->budget.n_threads, n_started = 0;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* gpu_selftest.c - see gpu_selftest.h. */
+/* gpu_selftest.c - compares a device's bits with the CPU's, and measures its speed. */
 #include "gpu/gpu_selftest.h"
-#include "phema/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "run_threads.h"
+#include "phema/clock.h"
 
 /* ---- The same bits ---- */
 
@@ -33,7 +32,7 @@ static uint64_t next_random(uint64_t *state)
     return *state ^ *state >> 29;
 }
 
-/* Any bits: subnormal numbers, NaN and infinities are among them. */
+/* Random bits: subnormal numbers, NaN and infinities are among them. */
 static void fill(struct check *check)
 {
     uint64_t state = 0x9E3779B97F4A7C15u + (uint64_t)check->dtype;
@@ -46,7 +45,7 @@ static void fill(struct check *check)
         check->weights[i] = (double)(int64_t)next_random(&state) * 0x1p-63;
 }
 
-static void add_up(struct check *check, const struct phema_backend *backend)
+static void sum_on_cpu(struct check *check, const struct phema_backend *backend)
 {
     const uint8_t *inputs[CHECK_INPUTS];
     for (size_t k = 0; k < check->n_inputs; k++)
@@ -122,12 +121,12 @@ static enum phema_status check_lane(struct check *check, const struct phema_back
     for (size_t i = 0; i < 2 * ARRAY_LEN(dtypes) - 1 && !status; i++) {
         check->dtype = dtypes[i / 2];
         check->accumulator = i % 2 ? PHEMA_ACCUMULATE_F32 : PHEMA_ACCUMULATE_F64;
-        uint64_t room =
+        uint64_t capacity =
             layout->input_bytes < layout->row_bytes ? layout->input_bytes : layout->row_bytes;
-        room = room * 8 / phema_dtype_bits(check->dtype);
-        check->n_elems = room < CHECK_ELEMS ? (size_t)room : CHECK_ELEMS;
+        capacity = capacity * 8 / phema_dtype_bits(check->dtype);
+        check->n_elems = capacity < CHECK_ELEMS ? (size_t)capacity : CHECK_ELEMS;
         fill(check);
-        add_up(check, backend);
+        sum_on_cpu(check, backend);
         status = run_job(check, err);
         if (!status)
             status = compare(check, backend, err);
@@ -158,10 +157,11 @@ PHEMA_FALLIBLE gpu_run_check(const struct gpu_run *gpu_run, const struct phema_b
 
 #define TRIAL_SECONDS 0.1
 
-/* One tile: all its inputs, all targets. */
-static enum phema_status do_tile(const struct phema_lane *lane,
-                                 const struct phema_cuda_layout *layout, struct phema_cuda_job *job,
-                                 size_t n_targets, struct phema_error *err)
+/* Sums one tile: all its inputs, all targets. */
+static enum phema_status sum_tile(const struct phema_lane *lane,
+                                  const struct phema_cuda_layout *layout,
+                                  struct phema_cuda_job *job, size_t n_targets,
+                                  struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
     uint64_t bytes =
@@ -221,11 +221,12 @@ PHEMA_FALLIBLE gpu_selftest(double *per_s, const struct gpu_run *gpu_run, size_t
                                  .n_blocks = n_blocks,
                                  .n_numbers = n_numbers};
     if (!status)
-        status = do_tile(&lane, layout, &job, n_targets, err); /* the first one takes longer */
+        status =
+            sum_tile(&lane, layout, &job, n_targets, err); /* untimed: the first one takes longer */
     double start = phema_clock_s(), elapsed = 0;
     uint64_t n_bytes = 0;
     while (!status && elapsed < TRIAL_SECONDS) {
-        status = do_tile(&lane, layout, &job, n_targets, err);
+        status = sum_tile(&lane, layout, &job, n_targets, err);
         n_bytes += layout->n_inputs * layout->input_bytes;
         elapsed = phema_clock_s() - start;
     }

@@ -1,15 +1,15 @@
-/* gpu_selftest.h - a device tried out before it is trusted, and how fast it is. */
+/* gpu_selftest.h - compares a device's bits with the CPU's, and measures its speed. */
 #ifndef SYNTH_GPU_GPU_SELFTEST_H
 #define SYNTH_GPU_GPU_SELFTEST_H
 
-#include "gpu/gpu_setup.h"
+#include "gpu/gpu_fit.h"
 
-/* Whether every device that was started gives the bits of the processor for a small tile of each
- * dtype. PHEMA_ERR_RESOURCE names the device and the dtype where it does not. */
+/* Checks that every started device gives the CPU's bits for a small tile of each dtype.
+ * PHEMA_ERR_RESOURCE  names a device that does not, and the dtype */
 PHEMA_FALLIBLE gpu_run_check(const struct gpu_run *gpu_run, const struct phema_backend *backend,
                              struct phema_error *err);
 
-/* Bytes of inputs in a second, from the slots of one lane to sums of n targets and back. */
+/* Input bytes per second, from the slots of one lane to sums of n targets and back. */
 PHEMA_FALLIBLE gpu_selftest(double *per_s, const struct gpu_run *gpu_run, size_t n_targets,
                             struct phema_error *err);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* gpu_setup.c - see gpu_setup.h. */
+/* gpu_setup.c - chooses and starts the devices of a run. */
 #include "gpu/gpu_setup.h"
 
 #include <math.h>
@@ -10,121 +10,17 @@
 #include "forecast/measure_sum_rate.h"
 #include "gpu/gpu_selftest.h"
 #include "phema/strbuf.h"
-#include "sum_dtypes.h"
 
-/* A device takes a second to start: below this, as long as the processor needs for all of it. */
+/* A device takes a second to start. The CPU sums fewer bytes than this in that time. */
 #define LEAST_AUTO_BYTES ((uint64_t)8 << 30)
-/* From the host to a device, where none can be asked: PCI Express 4.0 with 16 lanes, as it is
- * mostly seen. */
-#define USUAL_RATE 24e9
+/* Host to device, where no device can be measured: PCI Express 4.0 with 16 lanes, as commonly
+ * observed. */
+#define TYPICAL_RATE 24e9
 
-/* ---- What is there to do ---- */
+/* ---- Choice ---- */
 
-static bool is_averaged(const struct run *run, size_t i)
-{
-    return run->plan->series->tensors[i].rule == PHEMA_RULE_AVERAGE;
-}
-
-static bool can_take(const struct run *run, size_t i)
-{
-    return phema_device_takes(run->plan->series->tensors[i].tensor.dtype) &&
-           phema_device_takes(run->outputs->dtypes[i]);
-}
-
-bool gpu_can_sum(const struct run *run, size_t tensor)
-{
-    return run->gpu_run && can_take(run, tensor);
-}
-
-bool gpu_leaves_tensors_to_cpu(const struct run *run)
-{
-    for (size_t i = 0; i < run->plan->series->n_tensors; i++)
-        if (is_averaged(run, i) && !can_take(run, i))
-            return true;
-    return false;
-}
-
-/* Of all snapshots, that a device would add up. */
-static uint64_t work_bytes(const struct run *run)
-{
-    const struct phema_series *series = run->plan->series;
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < series->n_tensors; i++)
-        if (is_averaged(run, i) && can_take(run, i) && series->tensors[i].same_as == i)
-            bytes += series->tensors[i].tensor.size_bytes;
-    return bytes * series->n;
-}
-
-/* Inputs and rows of sums, at most: a tile follows one rule. */
-static enum phema_status count_groups(struct phema_device_demand *demand, const struct run *run,
+static enum phema_status make_gpu_run(struct run *run, struct phema_devices *devices,
                                       struct phema_error *err)
-{
-    size_t n = run->plan->series->n;
-    demand->n_inputs = demand->n_rows = 1;
-    for (size_t r = 0; r < run->n_ruled; r++) {
-        struct group *groups = NULL;
-        size_t n_groups = 0, n_used = 0, n_newest = 0;
-        if (!run->ruled[r].is_needed)
-            continue;
-        enum phema_status status = target_groups_make(&groups, &n_groups, run->plan,
-                                                      run->options.sums, r, 0, run->plan->m, err);
-        if (!status)
-            status = target_groups_count_inputs(&n_used, &n_newest, groups, n_groups, n, err);
-        for (size_t g = 0; g < n_groups; g++) {
-            if (groups[g].n_rows > demand->n_rows)
-                demand->n_rows = groups[g].n_rows;
-            demand->is_f64 = demand->is_f64 || !groups[g].fits_float32;
-        }
-        if (n_used > demand->n_inputs)
-            demand->n_inputs = n_used;
-        target_groups_free(groups, n_groups);
-        if (status)
-            return status;
-    }
-    return PHEMA_OK;
-}
-
-static void count_elems(struct phema_device_demand *demand, const struct run *run)
-{
-    const struct phema_series *series = run->plan->series;
-    demand->numbers_per_elem = 1;
-    for (size_t i = 0; i < series->n_tensors; i++) {
-        enum phema_dtype from = series->tensors[i].tensor.dtype, to = run->outputs->dtypes[i];
-        uint64_t n = series->tensors[i].tensor.n_elems;
-        demand->n_through[from] += n;
-        demand->n_through[to] += n;
-        if (!is_averaged(run, i) || !can_take(run, i))
-            continue;
-        demand->n_in[from] += n;
-        demand->n_out[to] += n;
-        demand->is_f64 = demand->is_f64 || sums_need_float64(run, i);
-        if (from == PHEMA_C64)
-            demand->numbers_per_elem = 2;
-    }
-}
-
-PHEMA_FALLIBLE gpu_fit(struct gpu_run *gpu_run, const struct run *run, uint64_t max_tile_elems,
-                       unsigned n_threads, uint64_t n_slots, struct phema_error *err)
-{
-    struct phema_device_demand demand = {
-        .slot_room = run->n_direct ? PHEMA_INPUT_ROOM : 0,
-        .block_elems = BLOCK_ELEMS,
-        .n_more_blocks = MAX_STRETCH_TENSORS,
-        .n_slots = n_slots,
-        .max_tile_elems = max_tile_elems,
-        .n_threads = n_threads,
-        .n_devices = gpu_run->n_devices,
-        .uses_blas = run->options.device.uses_blas,
-    };
-    count_elems(&demand, run);
-    enum phema_status status = count_groups(&demand, run, err);
-    return status ? status : phema_device_fit(&gpu_run->fit, &demand, gpu_run->limit, err);
-}
-
-/* ---- Which it is to be ---- */
-
-static enum phema_status make_feeder(struct run *run, struct phema_devices *devices,
-                                     struct phema_error *err)
 {
     const struct phema_device_request *request = &run->options.device;
     struct gpu_run *gpu_run = calloc(1, sizeof(*gpu_run));
@@ -142,9 +38,9 @@ static enum phema_status make_feeder(struct run *run, struct phema_devices *devi
     return PHEMA_OK;
 }
 
-/* For devices that need not be there: what they are called. */
-static void show_request(struct phema_device_choice *choice,
-                         const struct phema_device_request *request)
+/* Names the requested devices, which may be absent. */
+static void format_request(struct phema_device_choice *choice,
+                           const struct phema_device_request *request)
 {
     struct phema_strbuf text = {0};
     for (size_t i = 0; i < request->n; i++)
@@ -154,14 +50,14 @@ static void show_request(struct phema_device_choice *choice,
     phema_strbuf_clear(&text);
 }
 
-static enum phema_status open_asked(struct run *run, struct phema_error *err)
+static enum phema_status open_requested(struct run *run, struct phema_error *err)
 {
     const struct phema_device_request *request = &run->options.device;
     struct phema_devices *devices = NULL;
-    bool is_known = request->memory_bytes && !request->takes_all; /* without looking */
+    bool is_known = request->memory_bytes && !request->takes_all; /* without opening the devices */
     if (run->is_dry_run && is_known) {
-        show_request(&run->device, request);
-        return make_feeder(run, NULL, err);
+        format_request(&run->device, request);
+        return make_gpu_run(run, NULL, err);
     }
     enum phema_status status = phema_devices_open(&devices, request, err);
     if (status && run->is_dry_run && !request->takes_all)
@@ -172,12 +68,12 @@ static enum phema_status open_asked(struct run *run, struct phema_error *err)
         return phema_fail_in(err, status, "--device cuda");
     (void)snprintf(run->device.shown, sizeof(run->device.shown), "%s",
                    phema_devices_format(devices));
-    return make_feeder(run, devices, err);
+    return make_gpu_run(run, devices, err);
 }
 
-/* The processor, with all targets and with one, which costs no more than reading. */
-static enum phema_status measure_processor(struct phema_device_rates *rates, struct run *run,
-                                           struct phema_error *err)
+/* The CPU with all targets, and with one target, which costs no more than reading. */
+static enum phema_status measure_cpu(struct phema_device_rates *rates, struct run *run,
+                                     struct phema_error *err)
 {
     struct gpu_run *gpu_run = run->gpu_run;
     run->gpu_run = NULL;
@@ -195,18 +91,18 @@ static enum phema_status measure(struct phema_device_rates *rates, struct run *r
                                  struct phema_error *err)
 {
     bool is_assumed;
-    enum phema_status status = measure_processor(rates, run, err);
+    enum phema_status status = measure_cpu(rates, run, err);
     rates->n_devices = run->gpu_run->n_devices;
     if (!status)
         status = memory_budget_make(&run->budget, run, err);
     return status ? status : gpu_run_rate(&rates->device, &is_assumed, run, err);
 }
 
-/* Nothing that fails here is a failure of the run: the processor does it, and that is said. */
-static enum phema_status choose_freely(struct run *run, struct phema_error *err)
+/* A failure here is not one of the run: the CPU sums, and the reason is reported. */
+static enum phema_status choose_automatically(struct run *run, struct phema_error *err)
 {
     struct phema_device_choice *choice = &run->device;
-    uint64_t bytes = work_bytes(run);
+    uint64_t bytes = gpu_work_bytes(run);
     struct phema_name_buffer size;
     if (!phema_device_may_exist()) {
         (void)snprintf(choice->why, sizeof(choice->why), "no NVIDIA driver on this machine");
@@ -223,7 +119,7 @@ static enum phema_status choose_freely(struct run *run, struct phema_error *err)
     struct phema_devices *devices = NULL;
     struct phema_device_rates rates = {0};
     enum phema_status status = phema_devices_open(&devices, &run->options.device, &own);
-    if (!status && make_feeder(run, devices, err))
+    if (!status && make_gpu_run(run, devices, err))
         return PHEMA_ERR_RESOURCE;
     if (!status)
         status = measure(&rates, run, &own);
@@ -248,13 +144,13 @@ PHEMA_FALLIBLE gpu_run_choose(struct run *run, struct phema_error *err)
     if (kind == PHEMA_DEVICE_CPU)
         return PHEMA_OK;
     if (kind == PHEMA_DEVICE_AUTO)
-        return choose_freely(run, err);
-    if (work_bytes(run) == 0) {
+        return choose_automatically(run, err);
+    if (gpu_work_bytes(run) == 0) {
         (void)snprintf(choice->why, sizeof(choice->why),
                        "no tensor is of a dtype that the device adds up");
         return PHEMA_OK;
     }
-    return open_asked(run, err);
+    return open_requested(run, err);
 }
 
 void gpu_run_close(struct run *run)
@@ -308,7 +204,7 @@ PHEMA_FALLIBLE gpu_run_rate(double *per_s, bool *is_assumed, struct run *run,
 {
     struct gpu_run *gpu_run = run->gpu_run;
     *is_assumed = gpu_run->devices == NULL;
-    *per_s = USUAL_RATE;
+    *per_s = TYPICAL_RATE;
     if (*is_assumed)
         return PHEMA_OK;
     enum phema_status status = phema_devices_start(gpu_run->devices, &gpu_run->fit.layout, err);

@@ -1,18 +1,18 @@
-/* gpu_worker.h - a worker whose tiles are added up on a device: it reads them into slots that the
- * device copies by itself, and puts what comes back. The other kind is in tile_average.c. */
+/* gpu_worker.h - a worker whose tiles are summed on a GPU. It reads inputs into slots that the
+ * device copies by itself, and writes the results. Tiles of the CPU are in tile_sum.c. */
 #ifndef SYNTH_GPU_GPU_WORKER_H
 #define SYNTH_GPU_GPU_WORKER_H
 
-#include "worker.h"
+#include "worker_state.h"
 
-struct feed;
-struct feed *gpu_worker_open(const struct run *run, unsigned index); /* NULL: no memory */
-void gpu_worker_close(struct feed *feed);
-/* [n_slots] of the budget's size, on pages; the device's */
-uint8_t *gpu_worker_slots(const struct feed *feed);
+struct gpu_worker;
+struct gpu_worker *gpu_worker_open(const struct run *run, unsigned index); /* NULL: no memory */
+void gpu_worker_close(struct gpu_worker *gpu);                             /* takes NULL */
+/* [n_slots] of the budget's slot size, page-aligned; borrowed from the device */
+uint8_t *gpu_worker_slots(const struct gpu_worker *gpu);
 
-/* As tile_process. */
+/* As tile_process, for a tensor that the device can sum. */
 PHEMA_FALLIBLE gpu_worker_sum_tile(struct worker *worker, uint64_t tile,
-                                   const struct tile_range *piece, struct phema_error *err);
+                                   const struct tile_range *range, struct phema_error *err);
 
 #endif

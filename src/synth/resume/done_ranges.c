@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* done_ranges.c - see done_ranges.h. */
+/* done_ranges.c - set of finished ranges. */
 #include "resume/done_ranges.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The first range that ends at or behind a position. */
+#include "phema/array.h"
+
+/* The first range that ends at or after a position. */
 static size_t find(const struct done_ranges *done, uint64_t position)
 {
     size_t low = 0, high = done->n;
@@ -25,22 +27,15 @@ bool done_ranges_has(const struct done_ranges *done, uint64_t first, uint64_t en
     return x < done->n && done->items[x].first <= first && done->items[x].end >= end;
 }
 
-static enum phema_status make_room(struct done_ranges *done, struct phema_error *err)
+static enum phema_status reserve_one(struct done_ranges *done, struct phema_error *err)
 {
-    if (done->n < done->capacity)
-        return PHEMA_OK;
-    size_t capacity = done->capacity ? 2 * done->capacity : 16;
-    struct done_ranges_range *items = realloc(done->items, capacity * sizeof(*items));
-    if (!items)
-        return phema_fail_memory(err);
-    done->items = items;
-    done->capacity = capacity;
-    return PHEMA_OK;
+    bool has_room = phema_array_grow(&done->items, &done->capacity, done->n, sizeof(*done->items));
+    return has_room ? PHEMA_OK : phema_fail_memory(err);
 }
 
-/* n ranges from x on become that many others. */
-static void replace(struct done_ranges *done, size_t x, size_t n,
-                    const struct done_ranges_range *with, size_t n_with)
+/* Replaces n ranges from x on. */
+static void replace(struct done_ranges *done, size_t x, size_t n, const struct done_range *with,
+                    size_t n_with)
 {
     memmove(done->items + x + n_with, done->items + x + n,
             (done->n - x - n) * sizeof(*done->items));
@@ -51,13 +46,13 @@ static void replace(struct done_ranges *done, size_t x, size_t n,
 PHEMA_FALLIBLE done_ranges_add(struct done_ranges *done, uint64_t first, uint64_t end,
                                struct phema_error *err)
 {
-    enum phema_status status = make_room(done, err);
+    enum phema_status status = reserve_one(done, err);
     if (status || first >= end)
         return status;
-    struct done_ranges_range range = {first, end};
+    struct done_range range = {first, end};
     size_t x = find(done, first), n = 0;
     for (; x + n < done->n && done->items[x + n].first <= end; n++) {
-        const struct done_ranges_range *met = &done->items[x + n];
+        const struct done_range *met = &done->items[x + n];
         range.first = met->first < range.first ? met->first : range.first;
         range.end = met->end > range.end ? met->end : range.end;
     }
@@ -68,18 +63,17 @@ PHEMA_FALLIBLE done_ranges_add(struct done_ranges *done, uint64_t first, uint64_
 PHEMA_FALLIBLE done_ranges_remove(struct done_ranges *done, uint64_t first, uint64_t end,
                                   struct phema_error *err)
 {
-    enum phema_status status = make_room(done, err);
+    enum phema_status status = reserve_one(done, err);
     if (status || first >= end)
         return status;
-    struct done_ranges_range left[2];
+    struct done_range left[2];
     size_t x = find(done, first), n = 0, n_left = 0;
     for (; x + n < done->n && done->items[x + n].first < end; n++) {
-        const struct done_ranges_range *met = &done->items[x + n];
-        if (met->first < first) /* of the first one met alone */
-            left[n_left++] =
-                (struct done_ranges_range){met->first, met->end < first ? met->end : first};
-        if (met->end > end) /* of the last one */
-            left[n_left++] = (struct done_ranges_range){end, met->end};
+        const struct done_range *met = &done->items[x + n];
+        if (met->first < first) /* true for the first one only */
+            left[n_left++] = (struct done_range){met->first, met->end < first ? met->end : first};
+        if (met->end > end) /* true for the last one only */
+            left[n_left++] = (struct done_range){end, met->end};
     }
     replace(done, x, n, left, n_left);
     return PHEMA_OK;

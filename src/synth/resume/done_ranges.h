@@ -1,5 +1,5 @@
-/* done_ranges.h - which elements of a cut are done, by their positions (job.h): few ranges, since
- * tiles are done nearly in order. */
+/* done_ranges.h - the set of finished ranges of a tiling, by position (tiling.h). There are few,
+ * since tiles are finished nearly in order. */
 #ifndef SYNTH_RESUME_DONE_RANGES_H
 #define SYNTH_RESUME_DONE_RANGES_H
 
@@ -9,24 +9,24 @@
 
 #include "phema/error.h"
 
-struct done_ranges_range {
+struct done_range {
     uint64_t first, end;
 };
 
-/* Starts as {0}. Ranges are sorted, none is empty and no two touch. */
+/* Starts as {0}. Ranges are sorted, not empty, and no two touch. */
 struct done_ranges {
-    struct done_ranges_range *items; /* [n] */
+    struct done_range *items; /* [n] */
     size_t n, capacity;
 };
 
-/* All of [first, end). */
+/* Whether all of [first, end) is in the set. */
 bool done_ranges_has(const struct done_ranges *done, uint64_t first, uint64_t end);
-/* PHEMA_ERR_RESOURCE, and nothing has changed */
+/* PHEMA_ERR_RESOURCE: nothing has changed */
 PHEMA_FALLIBLE done_ranges_add(struct done_ranges *done, uint64_t first, uint64_t end,
                                struct phema_error *err);
 PHEMA_FALLIBLE done_ranges_remove(struct done_ranges *done, uint64_t first, uint64_t end,
                                   struct phema_error *err);
-/* What the other has not goes. */
+/* Removes all that the other set does not have. */
 PHEMA_FALLIBLE done_ranges_intersect(struct done_ranges *done, const struct done_ranges *other,
                                      struct phema_error *err);
 void done_ranges_clear(struct done_ranges *done);

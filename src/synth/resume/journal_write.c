@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* journal_write.c - see journal_write.h. Tiles that follow one another become one segment, as long
- * as nothing was counted in them or something in each: what was counted in a part of a segment is
- * not known, so that such a segment is used as a whole or not at all. */
+/* journal_write.c - records finished tiles. Adjacent tiles become one segment, as long as nothing
+ * was counted in any of them or something in each. Counts are known for a whole segment only, so
+ * that a segment with counts is used entirely or not at all. */
 #include "resume/journal_write.h"
 
 #include <pthread.h>
@@ -12,16 +12,14 @@
 #include "phema/clock.h"
 #include "phema/strbuf.h"
 #include "phema/writer.h"
-#include "run_threads.h"
-#include "worker.h"
 
-/* What a kill loses is a hundredth of what was done, as far as these bounds allow: so journals of
- * long runs stay small. */
+/* A kill loses about a hundredth of the run, within these bounds. So journals of long runs stay
+ * small. */
 #define LEAST_PAUSE_S 0.1
 #define MOST_PAUSE_S  10.0
 #define LOST_FRACTION 0.01
 
-/* In a record: so that it stays below what a journal takes. */
+/* Per record, so that it stays below the size that a journal accepts. */
 #define MAX_SEGMENTS ((size_t)1 << 17)
 #define MAX_VARYING  ((size_t)1 << 20)
 
@@ -29,40 +27,40 @@
 #define SEGMENT_NUMBERS ((size_t)6)
 #define DIGEST_NUMBERS  ((size_t)2)
 
-/* Digests have a record of their own, which PHEMA_MAX_DIGESTS of them fit into. */
+/* Digests have a record of their own, into which PHEMA_MAX_DIGESTS of them fit. */
 _Static_assert(PHEMA_MAX_DIGESTS <= (PHEMA_MAX_JOURNAL_RECORD / 8 - HEAD_NUMBERS) / DIGEST_NUMBERS,
-               "a journal takes the largest record");
+               "a journal accepts the largest record");
 
 struct noted {
     uint64_t first, end;
-    bool is_counted; /* something, in each tile */
+    bool is_counted; /* something was counted in each tile */
 };
 
-/* Segments that are not written yet, and what each output says of them. */
+/* Segments that are not written yet, with their accounts in each output. */
 struct pending {
     struct noted *items;           /* [n] */
     struct tile_account *accounts; /* [capacity * m] */
     size_t n, capacity;
-    struct phema_hash_sum *digests; /* of what was read for all of them; NULL: none yet */
+    struct phema_hash_sum *digests; /* of the data read for all of them; NULL: none yet */
 };
 
 struct journal_writer {
     const struct run *run;
     size_t first, end, m; /* outputs of the pass; m: how many */
     struct done_ranges done;
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* of the next two members */
     struct pending pending;
     size_t nan_tensor;
-    /* the watching thread's */
-    uint8_t *is_said; /* [n_tensors] that it varies, in this pass */
+    /* used by the watching thread only */
+    uint8_t *is_recorded; /* [n_tensors] as varying, in this pass */
     double start_s, next_s;
     bool is_kept;
 };
 
 uint64_t journal_writer_bytes(size_t m, unsigned n_threads, uint64_t input_digests_bytes)
 {
-    /* an account for each thread, and segments that are not adjacent, twice while they are written;
-     * so digests, which become a text of up to twice their size, and are kept by each journal */
+    /* An account for each thread, and one for each segment, twice while segments are written.
+     * Likewise digests, whose text is up to twice their size and is kept by each journal. */
     return (5 * (uint64_t)n_threads + 4) * m * sizeof(struct tile_account) +
            (m + 4) * input_digests_bytes;
 }
@@ -70,18 +68,18 @@ uint64_t journal_writer_bytes(size_t m, unsigned n_threads, uint64_t input_diges
 PHEMA_FALLIBLE journal_writer_open(struct journal_writer **out, const struct run *run,
                                    struct phema_error *err)
 {
-    struct journal_writer *progress = calloc(1, sizeof(*progress));
-    if (!progress)
+    struct journal_writer *writer = calloc(1, sizeof(*writer));
+    if (!writer)
         return phema_fail_memory(err);
-    progress->run = run;
-    progress->is_said = calloc(run->plan->series->n_tensors + 1, 1);
-    progress->start_s = phema_clock_s();
-    (void)pthread_mutex_init(&progress->lock, NULL);
-    if (!progress->is_said) {
-        journal_writer_close(progress);
+    writer->run = run;
+    writer->is_recorded = calloc(run->plan->series->n_tensors + 1, 1);
+    writer->start_s = phema_clock_s();
+    (void)pthread_mutex_init(&writer->lock, NULL);
+    if (!writer->is_recorded) {
+        journal_writer_close(writer);
         return phema_fail_memory(err);
     }
-    *out = progress;
+    *out = writer;
     return PHEMA_OK;
 }
 
@@ -93,42 +91,43 @@ static void clear_pending(struct pending *pending)
     *pending = (struct pending){0};
 }
 
-void journal_writer_close(struct journal_writer *progress)
+void journal_writer_close(struct journal_writer *writer)
 {
-    if (!progress)
+    if (!writer)
         return;
-    (void)pthread_mutex_destroy(&progress->lock);
-    clear_pending(&progress->pending);
-    done_ranges_clear(&progress->done);
-    free(progress->is_said);
-    free(progress);
+    (void)pthread_mutex_destroy(&writer->lock);
+    clear_pending(&writer->pending);
+    done_ranges_clear(&writer->done);
+    free(writer->is_recorded);
+    free(writer);
 }
 
-void journal_writer_begin_pass(struct journal_writer *progress, size_t first, size_t end,
+void journal_writer_begin_pass(struct journal_writer *writer, size_t first, size_t end,
                                struct done_ranges *done)
 {
-    clear_pending(&progress->pending);
-    done_ranges_clear(&progress->done);
-    progress->done = *done;
+    clear_pending(&writer->pending);
+    done_ranges_clear(&writer->done);
+    writer->done = *done;
     *done = (struct done_ranges){0};
-    progress->first = first;
-    progress->end = end;
-    progress->m = end - first;
-    progress->nan_tensor = SIZE_MAX;
-    progress->is_kept = false;
-    memset(progress->is_said, 0, progress->run->plan->series->n_tensors);
+    writer->first = first;
+    writer->end = end;
+    writer->m = end - first;
+    writer->nan_tensor = SIZE_MAX;
+    writer->is_kept = false;
+    memset(writer->is_recorded, 0, writer->run->plan->series->n_tensors);
 }
 
-bool journal_writer_has(const struct journal_writer *progress, const struct tile_range *piece)
+bool journal_writer_has(const struct journal_writer *writer, const struct tile_range *range)
 {
-    return done_ranges_has(&progress->done, piece->position, piece->position + piece->n_elems);
+    return done_ranges_has(&writer->done, range->position, range->position + range->n_elems);
 }
 
 /* ---- Noting ---- */
 
-static enum phema_status make_room(struct journal_writer *progress, struct phema_error *err)
+/* Starts with 4 segments: journal_writer_bytes counts on it. */
+static enum phema_status reserve_segment(struct journal_writer *writer, struct phema_error *err)
 {
-    struct pending *pending = &progress->pending;
+    struct pending *pending = &writer->pending;
     if (pending->n < pending->capacity)
         return PHEMA_OK;
     size_t capacity = pending->capacity ? 2 * pending->capacity : 4;
@@ -136,22 +135,22 @@ static enum phema_status make_room(struct journal_writer *progress, struct phema
     if (items)
         pending->items = items;
     struct tile_account *accounts =
-        realloc(pending->accounts, capacity * progress->m * sizeof(*accounts));
+        realloc(pending->accounts, capacity * writer->m * sizeof(*accounts));
     if (accounts)
         pending->accounts = accounts;
-    if (progress->run->digests && !pending->digests)
-        pending->digests = input_digests_new_sums(progress->run);
-    if (!items || !accounts || (progress->run->digests && !pending->digests))
+    if (writer->run->input_digests && !pending->digests)
+        pending->digests = input_digests_new_sums(writer->run);
+    if (!items || !accounts || (writer->run->input_digests && !pending->digests))
         return phema_fail_memory(err);
     pending->capacity = capacity;
     return PHEMA_OK;
 }
 
-/* The segment that the tile goes on from, or a new one. */
-static enum phema_status find_segment(size_t *out, struct journal_writer *progress,
+/* The segment that the tile extends, or a new one. */
+static enum phema_status find_segment(size_t *out, struct journal_writer *writer,
                                       const struct noted *tile, struct phema_error *err)
 {
-    struct pending *pending = &progress->pending;
+    struct pending *pending = &writer->pending;
     for (size_t x = pending->n; x-- > 0;) {
         struct noted *noted = &pending->items[x];
         if (noted->is_counted != tile->is_counted || noted->end != tile->first)
@@ -160,45 +159,44 @@ static enum phema_status find_segment(size_t *out, struct journal_writer *progre
         *out = x;
         return PHEMA_OK;
     }
-    enum phema_status status = make_room(progress, err);
+    enum phema_status status = reserve_segment(writer, err);
     if (status)
         return status;
     *out = pending->n;
     pending->items[pending->n] = *tile;
-    memset(pending->accounts + pending->n++ * progress->m, 0,
-           progress->m * sizeof(*pending->accounts));
+    memset(pending->accounts + pending->n++ * writer->m, 0, writer->m * sizeof(*pending->accounts));
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE journal_writer_note(struct journal_writer *progress, const struct tile_range *piece,
+PHEMA_FALLIBLE journal_writer_note(struct journal_writer *writer, const struct tile_range *range,
                                    struct worker *worker, struct phema_error *err)
 {
-    const struct run *run = progress->run;
+    const struct run *run = writer->run;
     struct tile_account *accounts = worker->accounts;
-    struct noted tile = {piece->position, piece->position + piece->n_elems, false};
-    for (size_t j = progress->first; j < progress->end; j++)
+    struct noted tile = {range->position, range->position + range->n_elems, false};
+    for (size_t j = writer->first; j < writer->end; j++)
         tile.is_counted = tile.is_counted || counts_any(&accounts[j].counts);
     size_t x = 0;
-    (void)pthread_mutex_lock(&progress->lock);
-    enum phema_status status = find_segment(&x, progress, &tile, err);
-    for (size_t j = 0; j < progress->m && !status; j++) {
-        struct tile_account *account = &progress->pending.accounts[x * progress->m + j];
-        account->sum += accounts[progress->first + j].sum;
-        counts_add(&account->counts, &accounts[progress->first + j].counts);
+    (void)pthread_mutex_lock(&writer->lock);
+    enum phema_status status = find_segment(&x, writer, &tile, err);
+    for (size_t j = 0; j < writer->m && !status; j++) {
+        struct tile_account *account = &writer->pending.accounts[x * writer->m + j];
+        account->sum += accounts[writer->first + j].sum;
+        counts_add(&account->counts, &accounts[writer->first + j].counts);
     }
-    if (worker->digests && !status) /* of the tile alone: the one before moved what there was */
-        input_digests_move_kind(run->digests, input_digests_kind(run, piece->tensor),
-                                progress->pending.digests, worker->digests);
-    if (worker->nan_tensor < progress->nan_tensor)
-        progress->nan_tensor = worker->nan_tensor;
-    (void)pthread_mutex_unlock(&progress->lock);
-    memset(accounts + progress->first, 0, progress->m * sizeof(*accounts));
+    if (worker->digests && !status) /* of this tile only: earlier ones were moved */
+        input_digests_move_kind(run->input_digests, input_digests_kind(run, range->tensor),
+                                writer->pending.digests, worker->digests);
+    if (worker->nan_tensor < writer->nan_tensor)
+        writer->nan_tensor = worker->nan_tensor;
+    (void)pthread_mutex_unlock(&writer->lock);
+    memset(accounts + writer->first, 0, writer->m * sizeof(*accounts));
     return status;
 }
 
 /* ---- Writing ---- */
 
-static void put_number(struct phema_strbuf *out, uint64_t number)
+static void append_number(struct phema_strbuf *out, uint64_t number)
 {
     char bytes[8];
     for (unsigned i = 0; i < sizeof(bytes); i++)
@@ -206,18 +204,18 @@ static void put_number(struct phema_strbuf *out, uint64_t number)
     phema_strbuf_append(out, bytes, sizeof(bytes));
 }
 
-static void put_segment(struct phema_strbuf *out, const struct noted *noted,
-                        const struct tile_account *account)
+static void append_segment(struct phema_strbuf *out, const struct noted *noted,
+                           const struct tile_account *account)
 {
-    put_number(out, noted->first);
-    put_number(out, noted->end);
-    put_number(out, account->sum);
-    put_number(out, account->counts.n_nan);
-    put_number(out, account->counts.n_inf);
-    put_number(out, account->counts.n_overflow);
+    append_number(out, noted->first);
+    append_number(out, noted->end);
+    append_number(out, account->sum);
+    append_number(out, account->counts.n_nan);
+    append_number(out, account->counts.n_inf);
+    append_number(out, account->counts.n_overflow);
 }
 
-/* What goes into one record, of all outputs alike. */
+/* The contents of one record, the same for all outputs but the accounts. */
 struct portion {
     const struct pending *pending;
     size_t first, n; /* of its segments */
@@ -227,94 +225,92 @@ struct portion {
     size_t n_digests;
 };
 
-static enum phema_status write_record(const struct journal_writer *progress, size_t j,
+static enum phema_status write_record(const struct journal_writer *writer, size_t j,
                                       const struct portion *portion, struct phema_error *err)
 {
     struct phema_strbuf text = {0};
-    put_number(&text, progress->run->cut.tile_elems);
-    put_number(&text, portion->n);
-    put_number(&text, portion->n_varying);
-    put_number(&text, portion->nan_tensor);
-    put_number(&text, portion->n_digests);
-    put_number(&text, portion->n_digests ? portion->pending->n : 0);
+    append_number(&text, writer->run->tiling.tile_elems);
+    append_number(&text, portion->n);
+    append_number(&text, portion->n_varying);
+    append_number(&text, portion->nan_tensor);
+    append_number(&text, portion->n_digests);
+    append_number(&text, portion->n_digests ? portion->pending->n : 0);
     for (size_t x = portion->first; x < portion->first + portion->n; x++)
-        put_segment(&text, &portion->pending->items[x],
-                    &portion->pending->accounts[x * progress->m + j]);
+        append_segment(&text, &portion->pending->items[x],
+                       &portion->pending->accounts[x * writer->m + j]);
     for (size_t i = 0; i < portion->n_varying; i++)
-        put_number(&text, portion->varying[i]);
+        append_number(&text, portion->varying[i]);
     for (size_t i = 0; i < portion->n_digests; i++) {
-        put_number(&text, portion->digests[i].low);
-        put_number(&text, portion->digests[i].high);
+        append_number(&text, portion->digests[i].low);
+        append_number(&text, portion->digests[i].high);
     }
     enum phema_status status = phema_strbuf_check(&text, err);
     if (!status)
         status = phema_writer_journal_append(
-            sink_journal(progress->run->sinks[progress->first + j]),
+            sink_journal(writer->run->sinks[writer->first + j]),
             (struct phema_span){(const uint8_t *)text.data, text.size}, err);
     phema_strbuf_clear(&text);
     return status;
 }
 
-static enum phema_status write_portion(struct journal_writer *progress,
-                                       const struct portion *portion, struct phema_error *err)
+static enum phema_status write_portion(struct journal_writer *writer, const struct portion *portion,
+                                       struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
-    for (size_t j = 0; j < progress->m && !status; j++)
-        if (sink_journal(progress->run->sinks[progress->first + j]))
-            status = write_record(progress, j, portion, err);
+    for (size_t j = 0; j < writer->m && !status; j++)
+        if (sink_journal(writer->run->sinks[writer->first + j]))
+            status = write_record(writer, j, portion, err);
     return status;
 }
 
-/* The tensors that are known to vary by now and were not said to. */
-static size_t list_varying(struct journal_writer *progress, size_t *varying, size_t most)
+/* Lists tensors that vary and are not recorded as such yet. */
+static size_t list_varying(struct journal_writer *writer, size_t *varying, size_t most)
 {
-    const struct run *run = progress->run;
+    const struct run *run = writer->run;
     size_t n = 0;
     for (size_t i = 0; i < run->plan->series->n_tensors && n < most; i++) {
-        if (progress->is_said[i] || !atomic_load_explicit(&run->varies[i], memory_order_relaxed))
+        if (writer->is_recorded[i] || !atomic_load_explicit(&run->varies[i], memory_order_relaxed))
             continue;
-        progress->is_said[i] = true;
+        writer->is_recorded[i] = true;
         varying[n++] = i;
     }
     return n;
 }
 
-/* Before the segments that they are of, which are of no use without them, nor they without all of
- * those. */
-static enum phema_status write_digests(struct journal_writer *progress,
-                                       const struct pending *pending, size_t nan_tensor,
-                                       struct phema_error *err)
+/* Written before their segments. Segments are useless without their digests, and digests without
+ * all of their segments. */
+static enum phema_status write_digests(struct journal_writer *writer, const struct pending *pending,
+                                       size_t nan_tensor, struct phema_error *err)
 {
-    const struct input_digests *digests = progress->run->digests;
+    const struct input_digests *digests = writer->run->input_digests;
     if (!pending->digests)
         return PHEMA_OK;
     const struct portion portion = {.pending = pending,
                                     .nan_tensor = nan_tensor,
                                     .digests = pending->digests,
-                                    .n_digests = input_digests_n_sums(progress->run)};
-    enum phema_status status = write_portion(progress, &portion, err);
+                                    .n_digests = input_digests_n_sums(writer->run)};
+    enum phema_status status = write_portion(writer, &portion, err);
     input_digests_move(digests, digests->sums, pending->digests);
     return status;
 }
 
-/* Which tensors vary comes first: of what is torn too much may be known, but not too little. */
-static enum phema_status write_pending(struct journal_writer *progress,
-                                       const struct pending *pending, size_t nan_tensor,
-                                       struct phema_error *err)
+/* Varying tensors come first: a torn journal may mark too many, but not too few. */
+static enum phema_status write_pending(struct journal_writer *writer, const struct pending *pending,
+                                       size_t nan_tensor, struct phema_error *err)
 {
-    size_t n_tensors = progress->run->plan->series->n_tensors;
+    size_t n_tensors = writer->run->plan->series->n_tensors;
     size_t most = n_tensors < MAX_VARYING ? n_tensors : MAX_VARYING;
     size_t *varying = calloc(most + 1, sizeof(*varying));
     if (!varying)
         return phema_fail_memory(err);
     struct portion portion = {.pending = pending, .varying = varying, .nan_tensor = nan_tensor};
-    enum phema_status status = write_digests(progress, pending, nan_tensor, err);
-    while (!status && (portion.n_varying = list_varying(progress, varying, most)) == most && most)
-        status = write_portion(progress, &portion, err);
+    enum phema_status status = write_digests(writer, pending, nan_tensor, err);
+    while (!status && (portion.n_varying = list_varying(writer, varying, most)) == most && most)
+        status = write_portion(writer, &portion, err);
     while (!status && portion.first < pending->n) {
         size_t left = pending->n - portion.first;
         portion.n = left < MAX_SEGMENTS ? left : MAX_SEGMENTS;
-        status = write_portion(progress, &portion, err);
+        status = write_portion(writer, &portion, err);
         portion.first += portion.n;
         portion.n_varying = 0;
     }
@@ -322,34 +318,34 @@ static enum phema_status write_pending(struct journal_writer *progress,
     return status;
 }
 
-static void keep_outputs(struct journal_writer *progress)
+static void keep_outputs(struct journal_writer *writer)
 {
-    for (size_t j = progress->first; j < progress->end && !progress->is_kept; j++)
-        sink_keep(progress->run->sinks[j], true);
-    progress->is_kept = true;
+    for (size_t j = writer->first; j < writer->end && !writer->is_kept; j++)
+        sink_keep(writer->run->sinks[j], true);
+    writer->is_kept = true;
 }
 
-PHEMA_FALLIBLE journal_writer_write(struct journal_writer *progress, bool is_last,
+PHEMA_FALLIBLE journal_writer_write(struct journal_writer *writer, bool is_last,
                                     struct phema_error *err)
 {
     double now_s = phema_clock_s();
-    if (!is_last && now_s < progress->next_s)
+    if (!is_last && now_s < writer->next_s)
         return PHEMA_OK;
-    (void)pthread_mutex_lock(&progress->lock);
-    struct pending pending = progress->pending;
-    size_t nan_tensor = progress->nan_tensor;
-    progress->pending = (struct pending){0};
-    (void)pthread_mutex_unlock(&progress->lock);
+    (void)pthread_mutex_lock(&writer->lock);
+    struct pending pending = writer->pending;
+    size_t nan_tensor = writer->nan_tensor;
+    writer->pending = (struct pending){0};
+    (void)pthread_mutex_unlock(&writer->lock);
     enum phema_status status = PHEMA_OK;
     if (pending.n) {
-        status = write_pending(progress, &pending, nan_tensor, err);
+        status = write_pending(writer, &pending, nan_tensor, err);
         if (!status)
-            keep_outputs(progress);
+            keep_outputs(writer);
     }
     clear_pending(&pending);
-    double pause_s = (now_s - progress->start_s) * LOST_FRACTION;
+    double pause_s = (now_s - writer->start_s) * LOST_FRACTION;
     pause_s = pause_s < LEAST_PAUSE_S ? LEAST_PAUSE_S : pause_s;
-    progress->next_s = now_s + (pause_s > MOST_PAUSE_S ? MOST_PAUSE_S : pause_s);
+    writer->next_s = now_s + (pause_s > MOST_PAUSE_S ? MOST_PAUSE_S : pause_s);
     return status;
 }
 
@@ -382,11 +378,10 @@ bool journal_record_open(struct journal_record *record, struct phema_span bytes)
                n;
 }
 
-struct journal_writer_segment journal_record_segment(const struct journal_record *record,
-                                                     uint64_t i)
+struct journal_segment journal_record_segment(const struct journal_record *record, uint64_t i)
 {
     uint64_t at = HEAD_NUMBERS + i * SEGMENT_NUMBERS;
-    return (struct journal_writer_segment){
+    return (struct journal_segment){
         .first = number_at(record->bytes, at),
         .end = number_at(record->bytes, at + 1),
         .account = {.sum = number_at(record->bytes, at + 2),

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/* resume.c - see resume.h. */
+/* resume.c - checks recorded tiles against the files, and skips them. */
 #include "resume/resume.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "input_digests.h"
-#include "read_back.h"
+#include "phema/array.h"
 #include "resume/journal_read.h"
+#include "tile_write.h"
 
-/* Something was counted or hashed in a segment: it is used as a whole or not at all, and so are all
- * of its unit. */
-struct whole {
+/* A segment in which something was counted or hashed. It is used entirely or not at all, and so is
+ * its unit. */
+struct unit_range {
     uint64_t first, end;
     struct phema_narrow_counts counts;
     size_t unit; /* of all outputs */
@@ -19,230 +20,238 @@ struct whole {
 
 struct resuming {
     struct run *run;
-    struct tiling other; /* of another size of tiles than the run's; tile_elems 0: none yet */
-    struct whole *wholes;
-    size_t n_wholes, wholes_capacity;
+    struct tiling other; /* with other tiles than the run's; tile_elems 0: not made yet */
+    struct unit_range *unit_ranges;
+    size_t n_unit_ranges, unit_ranges_capacity;
     bool *is_dropped; /* [n_units] of all outputs so far */
     size_t n_units;
-    size_t *ends; /* [outputs->m] of the units of each output of the pass */
+    size_t *ends; /* [outputs->m] end of the units of each output of the pass */
 };
 
-/* ---- Seeing whether it is so ---- */
+/* ---- Checking the files ---- */
 
-static enum phema_status cut_of(const struct tiling **out, struct resuming *resuming,
-                                uint64_t tile_elems, struct phema_error *err)
+static enum phema_status tiling_of(const struct tiling **out, struct resuming *resuming,
+                                   uint64_t tile_elems, struct phema_error *err)
 {
     const struct run *run = resuming->run;
-    *out = &run->cut;
-    if (run->cut.tile_elems == tile_elems)
+    *out = &run->tiling;
+    if (run->tiling.tile_elems == tile_elems)
         return PHEMA_OK;
     *out = &resuming->other;
     if (resuming->other.tile_elems == tile_elems)
         return PHEMA_OK;
-    struct part_range share = {run->options.part, run->options.n_parts};
+    struct part_range part = {run->options.part, run->options.n_parts};
     struct tiling_kinds kinds = {run->outputs->dtypes, run->plan->rule_of};
     tiling_clear(&resuming->other);
-    return tiling_make(&resuming->other, run->plan->series, &kinds, share, (size_t)tile_elems, 1, 1,
+    return tiling_make(&resuming->other, run->plan->series, &kinds, part, (size_t)tile_elems, 1, 1,
                        err);
 }
 
-/* What cannot be read is made again; without memory there is no going on. */
-static enum phema_status check_segment(bool *is_so, struct resuming *resuming, size_t output,
+/* Unreadable segments are recomputed. Only a lack of memory is an error. */
+static enum phema_status check_segment(bool *is_intact, struct resuming *resuming, size_t output,
                                        const struct segment *segment, struct phema_error *err)
 {
-    const struct tiling *cut = NULL;
-    enum phema_status status = cut_of(&cut, resuming, segment->tile_elems, err);
+    const struct tiling *tiling = NULL;
+    enum phema_status status = tiling_of(&tiling, resuming, segment->tile_elems, err);
     if (status)
         return status;
-    uint64_t at = segment->said.first, sum = 0;
+    uint64_t at = segment->recorded.first, sum = 0;
     size_t hint = 0;
-    for (uint64_t t = tiling_tile_at(cut, at); at < segment->said.end && !status; t++) {
-        struct tile_range piece = tiling_tile(cut, t, &hint);
-        if (piece.position != at)
+    for (uint64_t t = tiling_tile_at(tiling, at); at < segment->recorded.end && !status; t++) {
+        struct tile_range range = tiling_tile(tiling, t, &hint);
+        if (range.position != at)
             break;
-        status = tile_reread(resuming->run, output, &piece, &sum, err);
-        at += piece.n_elems;
+        status = tile_reread(resuming->run, output, &range, &sum, err);
+        at += range.n_elems;
     }
-    *is_so = !status && at == segment->said.end && sum == segment->said.account.sum;
+    *is_intact = !status && at == segment->recorded.end && sum == segment->recorded.account.sum;
     return status == PHEMA_ERR_RESOURCE ? status : PHEMA_OK;
 }
 
-static enum phema_status keep_whole(struct resuming *resuming, const struct whole *whole,
-                                    struct phema_error *err)
+static enum phema_status add_unit_range(struct resuming *resuming, const struct unit_range *range,
+                                        struct phema_error *err)
 {
-    if (resuming->n_wholes == resuming->wholes_capacity) {
-        size_t capacity = resuming->wholes_capacity ? 2 * resuming->wholes_capacity : 16;
-        struct whole *wholes = realloc(resuming->wholes, capacity * sizeof(*wholes));
-        if (!wholes)
-            return phema_fail_memory(err);
-        resuming->wholes = wholes;
-        resuming->wholes_capacity = capacity;
-    }
-    resuming->wholes[resuming->n_wholes++] = *whole;
+    if (!phema_array_grow(&resuming->unit_ranges, &resuming->unit_ranges_capacity,
+                          resuming->n_unit_ranges, sizeof(*resuming->unit_ranges)))
+        return phema_fail_memory(err);
+    resuming->unit_ranges[resuming->n_unit_ranges++] = *range;
     return PHEMA_OK;
 }
 
-static bool is_end_of_tile(const struct tiling *cut, uint64_t position)
+static bool is_end_of_tile(const struct tiling *tiling, uint64_t position)
 {
     size_t hint = 0;
-    return position == tiling_total(cut) ||
-           tiling_tile(cut, tiling_tile_at(cut, position), &hint).position == position;
+    return position == tiling_total(tiling) ||
+           tiling_tile(tiling, tiling_tile_at(tiling, position), &hint).position == position;
 }
 
-/* Of one in which something was counted the tiles must be the run's own, and of one that was hashed
- * none may go beyond it: what is done again would count twice. Where NaN is refused now, and was
- * not, it is met again. */
+/* A segment with counts needs the run's own tiles, and a hashed one must begin and end at tiles of
+ * the run: elements that are recomputed would count twice. If NaN is refused now, and was not
+ * before, segments with NaN are recomputed to report it. */
 static bool is_usable(const struct run *run, const struct segment *segment)
 {
-    const struct phema_narrow_counts *counts = &segment->said.account.counts;
-    if (run->digests && !(is_end_of_tile(&run->cut, segment->said.first) &&
-                          is_end_of_tile(&run->cut, segment->said.end)))
+    const struct phema_narrow_counts *counts = &segment->recorded.account.counts;
+    if (run->input_digests && !(is_end_of_tile(&run->tiling, segment->recorded.first) &&
+                                is_end_of_tile(&run->tiling, segment->recorded.end)))
         return false;
     if (!counts_any(counts))
         return true;
-    return segment->tile_elems == run->cut.tile_elems &&
+    return segment->tile_elems == run->tiling.tile_elems &&
            !(run->options.refuses_nan && counts->n_nan + counts->n_inf);
 }
 
-/* Without digests each segment is a unit by itself. */
+/* Without digests each segment is its own unit. */
 static enum phema_status add_units(struct resuming *resuming, size_t output,
-                                   const struct journal_contents *left, struct phema_error *err)
+                                   const struct journal_contents *contents, struct phema_error *err)
 {
-    size_t n = resuming->run->digests ? left->n_units : left->n;
+    size_t n = resuming->run->input_digests ? contents->n_units : contents->n;
     bool *is_dropped = realloc(resuming->is_dropped, resuming->n_units + n + 1);
     if (!is_dropped)
         return phema_fail_memory(err);
     resuming->is_dropped = is_dropped;
     for (size_t u = 0; u < n; u++)
-        is_dropped[resuming->n_units + u] = resuming->run->digests && left->is_torn[u];
+        is_dropped[resuming->n_units + u] = resuming->run->input_digests && contents->is_torn[u];
     resuming->n_units += n;
     resuming->ends[output] = resuming->n_units;
     return PHEMA_OK;
 }
 
-/* What is there and whole is done; first: of the output's units. */
+/* Intact units are done. first: of the output's units */
 static enum phema_status add_done(struct done_ranges *done, struct resuming *resuming,
-                                  const struct journal_contents *left, size_t first,
+                                  const struct journal_contents *contents, size_t first,
                                   struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
-    for (size_t x = 0; x < left->n && !status; x++) {
-        const struct journal_writer_segment *said = &left->items[x].said;
-        size_t unit = first + (resuming->run->digests ? left->items[x].unit : x);
+    for (size_t x = 0; x < contents->n && !status; x++) {
+        const struct journal_segment *recorded = &contents->items[x].recorded;
+        size_t unit = first + (resuming->run->input_digests ? contents->items[x].unit : x);
         if (resuming->is_dropped[unit])
             continue;
-        status = done_ranges_add(done, said->first, said->end, err);
-        const struct whole whole = {said->first, said->end, said->account.counts, unit};
-        if (!status && (resuming->run->digests || counts_any(&whole.counts)))
-            status = keep_whole(resuming, &whole, err);
+        status = done_ranges_add(done, recorded->first, recorded->end, err);
+        const struct unit_range range = {recorded->first, recorded->end, recorded->account.counts,
+                                         unit};
+        if (!status && (resuming->run->input_digests || counts_any(&range.counts)))
+            status = add_unit_range(resuming, &range, err);
     }
     return status;
 }
 
 static enum phema_status check_output(struct done_ranges *done, struct resuming *resuming,
-                                      size_t output, const struct journal_contents *left,
+                                      size_t output, const struct journal_contents *contents,
                                       struct phema_error *err)
 {
     size_t first = resuming->n_units;
-    enum phema_status status = add_units(resuming, output, left, err);
-    for (size_t x = 0; x < left->n && !status; x++) {
-        const struct segment *segment = &left->items[x];
+    enum phema_status status = add_units(resuming, output, contents, err);
+    for (size_t x = 0; x < contents->n && !status; x++) {
+        const struct segment *segment = &contents->items[x];
         bool *is_dropped =
-            &resuming->is_dropped[first + (resuming->run->digests ? segment->unit : x)];
-        bool is_so = false;
+            &resuming->is_dropped[first + (resuming->run->input_digests ? segment->unit : x)];
+        bool is_intact = false;
         if (!*is_dropped && is_usable(resuming->run, segment))
-            status = check_segment(&is_so, resuming, output, segment, err);
-        *is_dropped |= !is_so;
+            status = check_segment(&is_intact, resuming, output, segment, err);
+        *is_dropped |= !is_intact;
     }
-    return status ? status : add_done(done, resuming, left, first, err);
+    return status ? status : add_done(done, resuming, contents, first, err);
 }
 
 /* ---- A pass ---- */
 
-/* What goes takes others with it, where they overlap. */
+/* A dropped unit takes overlapping units with it. */
 static enum phema_status drop_torn(struct done_ranges *done, struct resuming *resuming,
                                    struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
     for (bool has_dropped = true; has_dropped && !status;) {
         has_dropped = false;
-        for (size_t x = 0; x < resuming->n_wholes; x++) {
-            const struct whole *whole = &resuming->wholes[x];
-            if (!resuming->is_dropped[whole->unit] &&
-                !done_ranges_has(done, whole->first, whole->end))
-                has_dropped = resuming->is_dropped[whole->unit] = true;
+        for (size_t x = 0; x < resuming->n_unit_ranges; x++) {
+            const struct unit_range *range = &resuming->unit_ranges[x];
+            if (!resuming->is_dropped[range->unit] &&
+                !done_ranges_has(done, range->first, range->end))
+                has_dropped = resuming->is_dropped[range->unit] = true;
         }
-        for (size_t x = 0; x < resuming->n_wholes && has_dropped && !status; x++) {
-            const struct whole *whole = &resuming->wholes[x];
-            if (resuming->is_dropped[whole->unit])
-                status = done_ranges_remove(done, whole->first, whole->end, err);
+        for (size_t x = 0; x < resuming->n_unit_ranges && has_dropped && !status; x++) {
+            const struct unit_range *range = &resuming->unit_ranges[x];
+            if (resuming->is_dropped[range->unit])
+                status = done_ranges_remove(done, range->first, range->end, err);
         }
     }
     return status;
 }
 
-static void take_over(struct run *run, const struct journal_contents *left,
-                      struct phema_synth_result *result)
+static void merge_flags(struct run *run, const struct journal_contents *contents)
 {
     for (size_t i = 0; i < run->plan->series->n_tensors; i++)
-        if (left->varies[i])
+        if (contents->varies[i])
             atomic_store_explicit(&run->varies[i], true, memory_order_relaxed);
-    if (left->nan_tensor < result->nan_tensor && left->nan_tensor < run->plan->series->n_tensors)
-        result->nan_tensor = (size_t)left->nan_tensor;
+    if (contents->nan_tensor < run->result->nan_tensor &&
+        contents->nan_tensor < run->plan->series->n_tensors)
+        run->result->nan_tensor = (size_t)contents->nan_tensor;
 }
 
-/* done: of the outputs before it, and then of this one as well */
+/* own: the finished tiles of the output */
+static enum phema_status intersect_output(struct done_ranges *done, struct done_ranges *own,
+                                          struct journal_contents *contents,
+                                          struct resuming *resuming, size_t output, bool is_first,
+                                          struct phema_error *err)
+{
+    enum phema_status status = check_output(own, resuming, output, contents, err);
+    if (status)
+        return status;
+    if (own->n)
+        merge_flags(resuming->run, contents);
+    if (!is_first)
+        return done_ranges_intersect(done, own, err);
+    *done = *own;
+    *own = (struct done_ranges){0};
+    return PHEMA_OK;
+}
+
+/* Reads the journal to its end, even if it is not used.
+ *   done  the finished tiles of all outputs before this one; then of this one as well */
 static enum phema_status resume_output(struct done_ranges *done, struct resuming *resuming,
                                        size_t output, bool is_first, bool is_used,
-                                       struct phema_synth_result *result, struct phema_error *err)
+                                       struct phema_error *err)
 {
     struct run *run = resuming->run;
-    struct journal_contents left = {0};
+    struct journal_contents contents = {0};
     struct done_ranges own = {0};
-    enum phema_status status = journal_read(&left, run, sink_journal(run->sinks[output]), err);
+    enum phema_status status = journal_read(&contents, run, sink_journal(run->sinks[output]), err);
     if (!status && is_used)
-        status = check_output(&own, resuming, output, &left, err);
-    if (!status && is_used && own.n)
-        take_over(run, &left, result);
-    if (!status && is_used && is_first) {
-        *done = own;
-        own = (struct done_ranges){0};
-    } else if (!status && is_used) {
-        status = done_ranges_intersect(done, &own, err);
-    }
+        status = intersect_output(done, &own, &contents, resuming, output, is_first, err);
     done_ranges_clear(&own);
-    journal_contents_clear(&left);
+    journal_contents_clear(&contents);
     return status;
 }
 
-static void add_counts(const struct resuming *resuming, struct phema_synth_result *result)
+static void add_counts(const struct resuming *resuming)
 {
-    for (size_t x = 0; x < resuming->n_wholes; x++) {
-        const struct whole *whole = &resuming->wholes[x];
-        if (resuming->is_dropped[whole->unit])
+    struct phema_synth_result *result = resuming->run->result;
+    for (size_t x = 0; x < resuming->n_unit_ranges; x++) {
+        const struct unit_range *range = &resuming->unit_ranges[x];
+        if (resuming->is_dropped[range->unit])
             continue;
-        result->n_nan += whole->counts.n_nan;
-        result->n_inf += whole->counts.n_inf;
-        result->n_overflow += whole->counts.n_overflow;
+        result->n_nan += range->counts.n_nan;
+        result->n_inf += range->counts.n_inf;
+        result->n_overflow += range->counts.n_overflow;
     }
 }
 
-/* ---- What was read for it ---- */
+/* ---- Digests ---- */
 
-/* Sums that an output before did not have; has: [input_digests_n_sums] whether they are there. */
+/* Adds the sums that earlier outputs lacked. has: [input_digests_n_sums] sums that are present */
 static void add_digests(struct run *run, size_t output, const bool *has,
                         const struct journal_record *record)
 {
-    size_t n = run->digests->n_snapshots;
+    size_t n = run->input_digests->n_snapshots;
     for (size_t x = 0; x < input_digests_n_sums(run); x++) {
         struct phema_hash_sum sum = journal_record_digest(record, x);
         if (!has[x] && input_digests_is_input(run, output, x / n, x % n))
-            phema_hash_sum_add(&run->digests->sums[x], &sum);
+            phema_hash_sum_add(&run->input_digests->sums[x], &sum);
     }
 }
 
-/* Of the units of an output that are used, which begin at *unit and become those of the next. The
- * first one has none. */
+/* Adds the digests of an output's usable units. *unit: its first unit, which has no digests; then
+ * the first of the next output. */
 static enum phema_status read_digests(struct resuming *resuming, size_t output, size_t *unit,
                                       bool *has, struct phema_error *err)
 {
@@ -262,18 +271,18 @@ static enum phema_status read_digests(struct resuming *resuming, size_t output, 
         status = phema_fail(err, PHEMA_ERR_OUTPUT, "%s: its journal could be read once only",
                             run->outputs->items[output].path);
     for (size_t x = 0; x < input_digests_n_sums(run); x++)
-        has[x] = has[x] || input_digests_is_input(run, output, x / run->digests->n_snapshots,
-                                                  x % run->digests->n_snapshots);
+        has[x] = has[x] || input_digests_is_input(run, output, x / run->input_digests->n_snapshots,
+                                                  x % run->input_digests->n_snapshots);
     return status;
 }
 
-/* Each output was made of some of what a run has read, of the same tiles in all of them. */
-static enum phema_status take_digests(struct resuming *resuming, size_t first, size_t end,
-                                      struct phema_error *err)
+/* Each output was made from some of the data that a run has read, of the same tiles in all. */
+static enum phema_status add_journal_digests(struct resuming *resuming, size_t first, size_t end,
+                                             struct phema_error *err)
 {
     struct run *run = resuming->run;
     size_t unit = 0;
-    if (!resuming->is_dropped) /* no output is gone on with */
+    if (!resuming->is_dropped) /* no output is resumed */
         return PHEMA_OK;
     bool *has = calloc(input_digests_n_sums(run) + 1, sizeof(*has));
     if (!has)
@@ -286,49 +295,60 @@ static enum phema_status take_digests(struct resuming *resuming, size_t first, s
     return status;
 }
 
-/* What is not put again is read back in the end nevertheless. */
-static enum phema_status take_for_given(const struct done_ranges *done, struct run *run,
-                                        size_t first, size_t end, struct phema_error *err)
+/* Tiles that are not written again are still verified at the end: the sinks note their data. */
+static enum phema_status accept_done_tiles(const struct done_ranges *done, struct run *run,
+                                           size_t first, size_t end, struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
     size_t hint = 0;
-    for (uint64_t t = 0; t < tiling_n_tiles(&run->cut) && run->options.verifies && !status; t++) {
-        struct tile_range piece = tiling_tile(&run->cut, t, &hint);
-        if (!done_ranges_has(done, piece.position, piece.position + piece.n_elems))
+    for (uint64_t t = 0; t < tiling_n_tiles(&run->tiling) && run->options.verifies && !status;
+         t++) {
+        struct tile_range range = tiling_tile(&run->tiling, t, &hint);
+        if (!done_ranges_has(done, range.position, range.position + range.n_elems))
             continue;
         for (size_t j = first; j < end && !status; j++)
-            status = tile_reread(run, j, &piece, NULL, err);
+            status = tile_reread(run, j, &range, NULL, err);
     }
     return status;
 }
 
+static enum phema_status find_done(struct done_ranges *done, struct resuming *resuming,
+                                   size_t first, size_t end, struct phema_error *err)
+{
+    struct run *run = resuming->run;
+    bool are_all = true;
+    for (size_t j = first; j < end; j++)
+        are_all = are_all && sink_start_state(run->sinks[j]) == SINK_RESUMED;
+    enum phema_status status = PHEMA_OK;
+    for (size_t j = first; j < end && !status; j++)
+        if (sink_journal(run->sinks[j]))
+            status = resume_output(done, resuming, j, j == first, are_all, err);
+    if (status)
+        return status;
+    status = drop_torn(done, resuming, err);
+    if (status)
+        return status;
+    if (are_all && run->input_digests)
+        status = add_journal_digests(resuming, first, end, err);
+    return status ? status : accept_done_tiles(done, run, first, end, err);
+}
+
 PHEMA_FALLIBLE resume_pass(struct done_ranges *done, struct run *run, size_t first, size_t end,
-                           struct phema_synth_result *result, struct phema_error *err)
+                           struct phema_error *err)
 {
     struct resuming resuming = {.run = run,
                                 .ends = calloc(run->outputs->m + 1, sizeof(*resuming.ends))};
     struct done_ranges found = {0};
-    bool are_all = true;
-    for (size_t j = first; j < end; j++)
-        are_all = are_all && sink_start_state(run->sinks[j]) == SINK_RESUMED;
-    enum phema_status status = resuming.ends ? PHEMA_OK : phema_fail_memory(err);
-    for (size_t j = first; j < end && !status; j++)
-        if (sink_journal(run->sinks[j]))
-            status = resume_output(&found, &resuming, j, j == first, are_all, result, err);
-    if (!status)
-        status = drop_torn(&found, &resuming, err);
-    if (!status && are_all && run->digests)
-        status = take_digests(&resuming, first, end, err);
-    if (!status)
-        status = take_for_given(&found, run, first, end, err);
-    if (!status) {
-        add_counts(&resuming, result);
-        *done = found;
-    } else {
+    enum phema_status status =
+        resuming.ends ? find_done(&found, &resuming, first, end, err) : phema_fail_memory(err);
+    if (status) {
         done_ranges_clear(&found);
+    } else {
+        add_counts(&resuming);
+        *done = found;
     }
     tiling_clear(&resuming.other);
-    free(resuming.wholes);
+    free(resuming.unit_ranges);
     free(resuming.is_dropped);
     free(resuming.ends);
     return status;

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+/* run_prepare.c - builds what all workers share: groups, tiling, inputs, devices. */
+#include "run_prepare.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/gpu_setup.h"
+#include "input_digests.h"
+#include "input_io.h"
+#include "phema/clock.h"
+#include "resume/journal_write.h"
+
+/* Mapped input of a worker, of one snapshot and of all. */
+#define MAX_JOB_BYTES    ((uint64_t)8 << 20)
+#define MAX_MAPPED_BYTES ((uint64_t)40 << 20)
+/* Prefetched by all workers together. */
+#define MAX_PREFETCH_BYTES ((uint64_t)64 << 20)
+
+void run_init(struct run *run, const struct phema_plan *plan, struct phema_outputs *outputs,
+              const struct phema_synth_options *options, struct phema_synth_result *result)
+{
+    *run = (struct run){.plan = plan,
+                        .outputs = outputs,
+                        .options = *options,
+                        .result = result,
+                        .start_s = phema_clock_s(),
+                        .backend = phema_backend_for_cpu()};
+    if (outputs->is_in_order) /* elements share places: the last one written stays */
+        run->options.n_threads = 1;
+}
+
+static void link_aliases(struct run *run)
+{
+    const struct phema_series *series = run->plan->series;
+    for (size_t i = 0; i < series->n_tensors; i++)
+        run->next_alias[i] = SIZE_MAX;
+    for (size_t i = 0; i < series->n_tensors; i++) {
+        size_t first = series->tensors[i].same_as;
+        if (first == i)
+            continue;
+        run->next_alias[i] = run->next_alias[first];
+        run->next_alias[first] = i;
+    }
+}
+
+/* Copied inputs of a group are compared with its first one, which is kept. Most groups begin with
+ * the same input, and share its reference. */
+static enum phema_status find_references(struct run *run, struct phema_error *err)
+{
+    for (size_t r = 0; r < run->n_rule_states; r++) {
+        struct rule_state *rule = &run->rule_states[r];
+        rule->reference_of = calloc(rule->n_groups + 1, sizeof(*rule->reference_of));
+        if (!rule->reference_of)
+            return phema_fail_memory(err);
+        size_t n = 0;
+        for (size_t g = 0; g < rule->n_groups; g++) {
+            size_t same = target_groups_alike(rule->groups, g);
+            rule->reference_of[g] = same < g ? rule->reference_of[same] : n++;
+        }
+    }
+    return PHEMA_OK;
+}
+
+static enum phema_status make_rule_states(struct run *run, struct phema_error *err)
+{
+    const struct phema_plan *plan = run->plan;
+    run->rule_states = calloc(plan->n_rules + 1, sizeof(*run->rule_states));
+    if (!run->rule_states)
+        return phema_fail_memory(err);
+    run->n_rule_states = plan->n_rules + 1;
+    bool all_need_float64 = true;
+    for (size_t i = 0; i < plan->series->n_tensors; i++) {
+        if (plan->series->tensors[i].rule != PHEMA_RULE_AVERAGE)
+            continue;
+        struct rule_state *rule = &run->rule_states[plan->rule_of[i]];
+        bool needs_float64 = sums_need_float64(run, i);
+        rule->is_needed = true;
+        rule->needs_float64 = rule->needs_float64 || needs_float64;
+        all_need_float64 = all_need_float64 && needs_float64;
+    }
+    if (all_need_float64) /* so targets are not split by precision */
+        run->options.sums = PHEMA_SUMS_F64;
+    return PHEMA_OK;
+}
+
+/* Sets the bytes of one snapshot's averaged tensors for each rule. Returns those of its copied
+ * tensors. */
+static uint64_t count_rule_bytes(struct run *run)
+{
+    const struct phema_series *series = run->plan->series;
+    uint64_t copied = 0;
+    for (size_t r = 0; r < run->n_rule_states; r++)
+        run->rule_states[r].bytes = 0;
+    for (size_t x = 0; x < run->tiling.n; x++) {
+        size_t i = run->tiling.order[x];
+        const struct phema_series_tensor *entry = &series->tensors[i];
+        *(entry->rule == PHEMA_RULE_COPY ? &copied
+                                         : &run->rule_states[run->plan->rule_of[i]].bytes) +=
+            phema_dtype_bytes(entry->tensor.dtype, tiling_n_elems(&run->tiling, x));
+    }
+    return copied;
+}
+
+static enum phema_status make_groups(struct run *run, size_t pass, struct phema_error *err)
+{
+    size_t n = run->budget.targets_per_pass;
+    enum phema_status status = PHEMA_OK;
+    run->max_groups = 0;
+    for (size_t r = 0; r < run->n_rule_states && !status; r++) {
+        struct rule_state *rule = &run->rule_states[r];
+        if (r && !rule->is_needed) /* the first one is also the source of copies */
+            continue;
+        size_t n_newest = 0;
+        status = target_groups_make(&rule->groups, &rule->n_groups, run->plan, run->options.sums, r,
+                                    pass * n, n, err);
+        if (!status)
+            status = target_groups_count_inputs(&rule->n_used, &n_newest, rule->groups,
+                                                rule->n_groups, run->plan->series->n, err);
+        run->n_newest = n_newest; /* the same for all */
+        run->max_groups = rule->n_groups > run->max_groups ? rule->n_groups : run->max_groups;
+    }
+    return status;
+}
+
+static void clear_groups(struct run *run)
+{
+    for (size_t r = 0; r < run->n_rule_states; r++) {
+        struct rule_state *rule = &run->rule_states[r];
+        target_groups_free(rule->groups, rule->n_groups);
+        free(rule->reference_of);
+        rule->groups = NULL;
+        rule->reference_of = NULL;
+        rule->n_groups = 0;
+    }
+}
+
+static enum phema_status count_read_bytes(struct run *run, struct phema_error *err)
+{
+    uint64_t copied = count_rule_bytes(run);
+    run->total_bytes = 0;
+    enum phema_status status = PHEMA_OK;
+    for (size_t pass = 0; pass < run->budget.n_passes && !status; pass++) {
+        status = make_groups(run, pass, err);
+        run->total_bytes += copied * run->n_newest;
+        for (size_t r = 0; r < run->n_rule_states; r++)
+            run->total_bytes += run->rule_states[r].bytes * run->rule_states[r].n_used;
+        clear_groups(run);
+    }
+    return status;
+}
+
+/* Chooses the memory budget, the tiling and the jobs. */
+static enum phema_status divide_work(struct run *run, struct phema_error *err)
+{
+    const struct phema_series *series = run->plan->series;
+    enum phema_status status = memory_budget_make(&run->budget, run, err);
+    if (status)
+        return status;
+    unsigned n_threads = run->options.n_threads;
+    uint64_t job_bytes = MAX_MAPPED_BYTES / series->n;
+    run->max_mapped_bytes = job_bytes > FAULT_AROUND_BYTES ? job_bytes - FAULT_AROUND_BYTES : 0;
+    run->max_prefetch_bytes = MAX_PREFETCH_BYTES;
+    struct part_range part = {run->options.part, run->options.n_parts};
+    struct tiling_kinds kinds = {run->outputs->dtypes, run->plan->rule_of};
+    status = tiling_make(&run->tiling, series, &kinds, part, run->budget.tile_elems,
+                         job_bytes < MAX_JOB_BYTES ? job_bytes : MAX_JOB_BYTES, n_threads, err);
+    if (!status)
+        status = memory_budget_trim(&run->budget, run, tiling_largest(&run->tiling),
+                                    run->tiling.n_jobs, err);
+    return status ? status : count_read_bytes(run, err);
+}
+
+PHEMA_FALLIBLE run_prepare(struct run *run, struct phema_error *err)
+{
+    const struct phema_series *series = run->plan->series;
+    enum phema_status status = input_io_choose(run, err);
+    if (status)
+        return status;
+    status = make_rule_states(run, err);
+    if (status)
+        return status;
+    status = gpu_run_choose(run, err);
+    if (status)
+        return status;
+    status = divide_work(run, err);
+    if (status)
+        return status;
+    if (!run->is_dry_run)
+        status = input_digests_open(&run->input_digests, run, err);
+    if (status)
+        return status;
+    run->next_alias = calloc(series->n_tensors + 1, sizeof(*run->next_alias));
+    run->varies = calloc(series->n_tensors + 1, sizeof(*run->varies));
+    run->sinks = calloc(run->outputs->m + 1, sizeof(struct sink *));
+    if (!run->next_alias || !run->varies || !run->sinks)
+        return phema_fail_memory(err);
+    link_aliases(run);
+    return PHEMA_OK;
+}
+
+PHEMA_FALLIBLE run_start_devices(struct run *run, struct phema_error *err)
+{
+    if (!run->gpu_run)
+        return PHEMA_OK;
+    enum phema_status status = gpu_run_start(run, err);
+    while (status == PHEMA_NO && gpu_run_may_shrink(run)) {
+        gpu_run_shrink(run);
+        tiling_clear(&run->tiling);
+        status = divide_work(run, err);
+        if (!status)
+            status = gpu_run_start(run, err);
+    }
+    return status == PHEMA_NO
+               ? phema_fail_in(err, PHEMA_ERR_RESOURCE, "even the smallest tiles do not fit")
+               : status;
+}
+
+PHEMA_FALLIBLE run_begin_pass(struct run *run, size_t pass, struct phema_error *err)
+{
+    clear_groups(run);
+    atomic_store(&run->next_job, 0);
+    if (run->input_digests)
+        memset(run->input_digests->sums, 0, (size_t)input_digests_bytes(run));
+    enum phema_status status = make_groups(run, pass, err);
+    if (status)
+        return status;
+    status = find_references(run, err);
+    return status ? status : input_io_open(run, err);
+}
+
+PHEMA_FALLIBLE run_end_pass(struct run *run, struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    for (size_t k = 0; k < run->plan->series->n && !status; k++)
+        status = phema_reader_finish(run->readers[k], err);
+    input_io_close(run);
+    return status;
+}
+
+void run_clear(struct run *run)
+{
+    for (size_t j = 0; run->sinks && j < run->outputs->m; j++)
+        sink_abandon(run->sinks[j]);
+    journal_writer_close(run->journal);
+    input_digests_close(run->input_digests);
+    input_io_close(run);
+    gpu_run_close(run);
+    tiling_clear(&run->tiling);
+    clear_groups(run);
+    free(run->rule_states);
+    free(run->next_alias);
+    free(run->varies);
+    free(run->sinks);
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+/* tile_read.c - one tile of one snapshot. */
+#include "tile_read.h"
+
+#include "input_digests.h"
+#include "tile_blocks.h"
+
+/* Decodes tensor by tensor, so that an error names the damaged one. */
+static enum phema_status read_compressed(const struct worker *worker, size_t k,
+                                         const struct tile_range *range, uint8_t *slot,
+                                         struct phema_error *err)
+{
+    const struct run *run = worker->run;
+    enum phema_status status = PHEMA_OK;
+    for (size_t b = 0; b < worker->n_blocks && !status;) {
+        struct block slice = tile_blocks_next_tensor(worker, &b);
+        struct phema_tensor tensor = phema_series_tensor_in(run->plan->series, k, slice.tensor);
+        const uint8_t *copy = NULL; /* in the slot */
+        status = phema_reader_read(&copy, run->readers[k], &tensor,
+                                   slice.tensor == range->tensor ? range->first : 0, slice.n_elems,
+                                   slot + phema_dtype_bytes(tensor.dtype, slice.first), err);
+    }
+    return status;
+}
+
+PHEMA_FALLIBLE tile_read(const uint8_t **data, const struct worker *worker, size_t k,
+                         const struct tile_range *range, size_t slot, struct phema_error *err)
+{
+    const struct run *run = worker->run;
+    struct phema_tensor tensor = phema_series_tensor_in(run->plan->series, k, range->tensor);
+    uint8_t *copy = worker->slots + slot * run->budget.buffers.slot;
+    if (tensor.is_compressed) {
+        *data = copy;
+        return read_compressed(worker, k, range, copy, err);
+    }
+    if (range->n_tensors >
+        1) { /* the tensors of the run are read as one, up to the end of the tile */
+        tensor.n_elems = range->first + range->n_elems;
+        tensor.size_bytes = phema_dtype_bytes(tensor.dtype, tensor.n_elems);
+    }
+    return phema_reader_read(data, run->readers[k], &tensor, range->first, range->n_elems, copy,
+                             err);
+}
+
+PHEMA_FALLIBLE tile_read_in_order(const uint8_t **data, struct worker *worker, size_t k,
+                                  uint64_t tile, bool is_needed, const struct tile_range *range,
+                                  size_t slot, struct phema_error *err)
+{
+    struct run *run = worker->run;
+    bool is_compressed = run->plan->series->snapshots[k].is_compressed;
+    if (is_compressed && !decode_order_acquire(run->decode_order, k, tile)) {
+        worker->is_abandoned = true;
+        return PHEMA_OK;
+    }
+    enum phema_status status = is_needed ? tile_read(data, worker, k, range, slot, err) : PHEMA_OK;
+    if (is_compressed && !status)
+        decode_order_release(run->decode_order, k, tile);
+    if (is_needed && !status) /* a copy is still in the CPU cache */
+        input_digests_add(worker, k, range, *data);
+    return status;
+}
+
+PHEMA_FALLIBLE tile_skip(struct worker *worker, uint64_t tile, struct phema_error *err)
+{
+    const struct phema_series *series = worker->run->plan->series;
+    enum phema_status status = PHEMA_OK;
+    const uint8_t *data = NULL;
+    for (size_t k = 0; k < series->n && !status && !worker->is_abandoned; k++)
+        if (series->snapshots[k].is_compressed)
+            status = tile_read_in_order(&data, worker, k, tile, false, NULL, 0, err);
+    return status;
+}
