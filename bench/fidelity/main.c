@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* main.c - compares the weights with the best ones that the stored snapshots allow, and the
- * predicted error with the true one. Parameters move in several ways, and exact averages are kept
- * with the snapshots. All in memory, one thread, the same figures on every run.
+/* main.c - compares the weights with the best that the stored snapshots allow, and the predicted
+ * error with the true one. Parameters move in several ways; their exact averages are kept next to
+ * the snapshots. All in memory, one thread, the same figures on every run.
  * Usage: bench_fidelity [--quick]
- * Exit status 1 when the goals in tables.h are missed. */
+ * Exit status 1: the goals in tables.h are missed. */
 #include <cblas.h>
 #include <stdio.h>
 #include <stdlib.h>

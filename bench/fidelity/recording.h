@@ -1,4 +1,4 @@
-/* recording.h - the recording of a movement: snapshots of two averages at equal distances, and the
+/* recording.h - the record of a movement: snapshots of two averages at equal distances, and the
  * exact target averages, all in float64. */
 #ifndef BENCH_FIDELITY_RECORDING_H
 #define BENCH_FIDELITY_RECORDING_H

@@ -1,5 +1,5 @@
-/* regimes.h - ways in which parameters move, step by step in float64: simulated motion and
- * trainings of small networks. The same numbers on every run; movements share no state. */
+/* regimes.h - ways in which parameters move, step by step in float64: simulated ones and trainings
+ * of small networks. Every run gives the same numbers; runs share no state. */
 #ifndef BENCH_FIDELITY_REGIMES_H
 #define BENCH_FIDELITY_REGIMES_H
 

@@ -6,7 +6,7 @@
 
 #include <lapacke.h>
 
-/* Columns smaller than this, relative to the largest, are rounding noise in float64. */
+/* Columns below this fraction of the largest are rounding errors of float64. */
 #define ORACLE_RANK 1e-14
 
 static double rounded(double x, enum phema_dtype dtype)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* synthetic.c - simulated movements: theta = walk + pull to an optimum + jitter. A regime sets the
- * amount of each at every step. */
+/* synthetic.c - simulated movements: theta = walk + pull to an optimum + jitter. A regime gives the
+ * amount of each at a step. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 #define N_PARAMS 20000
 
 struct simulation {
-    double *walks;   /* [n] state of the random walk, from the initial parameters on */
+    double *walks;   /* [n] the random walk, starting at the first parameters */
     double *optima;  /* [n] */
     double *walking; /* [n] speed of an element's walk, relative to the regime's */
     double *shaking; /* [n] amount of its jitter, likewise */

@@ -7,8 +7,7 @@
 #include "phema/dtype.h"
 #include "phema/solver.h"
 
-/* The sample for fitting motion: runs of neighbouring elements, which are cheap to read from
- * files. */
+/* The sample that motion is fitted to: runs of neighbours, which are cheap to read from a file. */
 #define SAMPLE_RUNS ((size_t)128)
 #define RUN_LENGTH  16
 

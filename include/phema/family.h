@@ -1,8 +1,8 @@
-/* family.h - what averages of one kind have in common, and integrals of their profiles.
+/* family.h - profiles that differ by their end alone, and integrals of products of two profiles.
  * (N1), (N2): F(t; T) is the weight of an average that ends at T on the parameters before t.
- * Averages of one kind differ by their end alone: F(t; T) = F(t; u) F(u; T) for t <= u <= T, so
- * that everything can be told for u, the end of an interval, and scaled by the decay F(u; T) later
- * on. */
+ * Averages of one family differ by their end alone: F(t; T) = F(t; u) F(u; T) for t <= u <= T.
+ * So integrals are computed for u, the end of an interval, and scaled by the decay F(u; T) later.
+ */
 #ifndef PHEMA_FAMILY_H
 #define PHEMA_FAMILY_H
 
@@ -30,27 +30,27 @@ struct phema_family {
     phema_quad ramp;                 /* ramped: of the profile */
     uint64_t every;                  /* power: update_every, at least 1 */
     const struct phema_betas *betas; /* table: borrowed */
-    bool is_snapshots;               /* some snapshot is of this kind */
-    size_t last_time;                /* index of the last end of an average of this kind */
+    bool is_snapshots;               /* some snapshot is of this family */
+    size_t last_time;                /* index of the last end of an average of this family */
 };
 
-/* gamma, half_life, ... as they are: check_profile of set.c has been there */
+/* The profile must be valid: its numbers are not checked here (solver/validate.c checks them). */
 struct phema_family phema_family_of(const struct phema_profile *profile);
 bool phema_family_equals(const struct phema_family *a, const struct phema_family *b);
 
-/* It can be followed step by step only. */
-bool phema_family_is_stepwise(const struct phema_family *kind);
-/* Where its form changes within (0, last): n <= 1 of breaks */
-size_t phema_family_breaks(const struct phema_family *kind, phema_quad *found);
+/* The family has no continuous form: it is followed step by step. */
+bool phema_family_is_stepwise(const struct phema_family *family);
+/* Finds the time after 0 at which the form of the family changes; returns how many, 0 or 1. */
+size_t phema_family_breaks(const struct phema_family *family, phema_quad *found);
 
 /* F(from; to), from <= to. Not for tables. */
-phema_quad phema_family_decay(const struct phema_family *kind, phema_quad from, phema_quad to);
+phema_quad phema_family_decay(const struct phema_family *family, phema_quad from, phema_quad to);
 
 /* log of the product of Gamma(j + 1 + 1/U) / Gamma(j + 1 + 2/U): differences of it are the logs of
  * products of (1 + j U) / (2 + j U), the ratio in beta at step c = 1 + j U. t >= 1. */
 phema_quad phema_log_updates(uint64_t every, phema_quad t);
 
-/* A kind within an interval (l, u] that holds none of its breaks, normalised at u. */
+/* A family within an interval (l, u] that contains none of its breaks, normalised at u. */
 struct phema_local {
     enum phema_family_form form;
     bool is_zero; /* F = p = 0 in the interval (raw: p is a peak at u) */
@@ -60,11 +60,12 @@ struct phema_local {
     phema_quad length;   /* of the interval */
     phema_quad decay;    /* F(l; u) */
 };
-struct phema_local phema_family_local(const struct phema_family *kind, phema_quad l, phema_quad u);
+struct phema_local phema_family_local(const struct phema_family *family, phema_quad l,
+                                      phema_quad u);
 
-/* Integrals over the interval (docs/numerics.md, section 4); p is the density, dF/dt. A raw
- * profile's is one unit of time wide, and one that begins like a square root is even within the
- * first one. */
+/* Integrals over the interval (docs/numerics.md, section 4); p is the density, dF/dt. The density
+ * of a raw profile is one unit of time wide. A density that begins like a square root is constant
+ * within the first unit. */
 phema_quad phema_local_single(const struct phema_local *a, struct phema_quadrature *rule);
 phema_quad phema_local_both(const struct phema_local *a, const struct phema_local *b,
                             struct phema_quadrature *rule);

@@ -1,6 +1,6 @@
-/* solver.h - the weights that combine the profiles of snapshots into wanted ones.
- * No files, no tensors; safe from any thread. From 256 snapshots on, threads help as long as a call
- * lasts. Above 700 snapshots OpenBLAS is loaded, where there is room for it, and used in one
+/* solver.h - weights that combine the profiles of snapshots into target profiles.
+ * No files, no tensors; safe from any thread. From 256 snapshots on, a call uses several threads.
+ * Above 700 snapshots the solver loads OpenBLAS, if there is room for it, and uses it in one
  * thread. Inner products and solve are in quad precision (113 bits). Eq. and Alg. are of
  * arXiv:2312.02696, (N1) ... of docs/numerics.md. */
 #ifndef PHEMA_SOLVER_H
@@ -12,7 +12,7 @@
 enum phema_metric {
     PHEMA_METRIC_WALK,    /* parameters wander: integral of (cumulative difference)^2, sum w = 1 */
     PHEMA_METRIC_PROFILE, /* the paper's and EDM2's: integral of (difference)^2, then w / sum w */
-    PHEMA_METRIC_MOTION   /* both, as much as the parameters were seen to move, sum w = 1 */
+    PHEMA_METRIC_MOTION   /* both, weighted by the measured motion of the parameters, sum w = 1 */
 };
 enum phema_ridge {
     PHEMA_RIDGE_AUTO, /* walk, motion: from the rounding of the snapshots; profile: none */
@@ -28,9 +28,9 @@ enum phema_solver {
     PHEMA_SOLVER_DEVICE  /* float64 by the factorer, with quad refinement */
 };
 
-/* Another one who makes float64 factors: of a graphics processor. */
+/* Another source of float64 factors: a GPU. */
 struct phema_factorer {
-    const char *name; /* what solutions say */
+    const char *name; /* of the solver, in solutions */
     /* L of L L^T = matrix [n x n], symmetric, row-major; below the diagonal and on it.
      * PHEMA_NO, without a message: a pivot is not positive. PHEMA_ERR_RESOURCE */
     enum phema_status (*factor)(double *matrix, size_t n, struct phema_error *err);
@@ -42,68 +42,71 @@ struct phema_solve_options {
     double ridge_value;
     enum phema_solver solver;
     const struct phema_factorer *factorer; /* of PHEMA_SOLVER_DEVICE */
-    bool keeps_sum; /* profile metric: leave out the division by the sum (eq. 151 as it stands) */
+    bool keeps_sum; /* profile metric: no division by the sum (eq. 151 without the last step) */
 };
 
 /* How the parameters of one training move, in units of the mean square of a parameter: a random
  * walk of variance rate wander(t) with white jitter on top, whose variance times its correlation
  * time is jitter(t). Both are constant within an interval; interval k is (ends[k-1], ends[k]], the
- * first one from 0. With d the difference of two profiles and D its tail integral, the averages are
- * integral wander D^2 + integral jitter d^2 apart (N8). */
+ * first one from 0. With d the difference of two profiles and D its tail integral, the
+ * squared distance of two averages is integral wander D^2 + integral jitter d^2 (N8). */
 struct phema_motion {
     size_t n_intervals;
     double *ends, *wander, *jitter; /* [n_intervals] */
-    double misfit;    /* mean |log(seen / modelled)| of the distances, by powers of t alone (N21) */
-    int wander_power; /* q of wander = b t^-q, before every interval was scaled for itself */
+    double misfit; /* mean |log(measured / modelled)| of the distances, powers of t alone (N21) */
+    int wander_power; /* q of wander = b t^-q, before each interval is scaled on its own */
     int jitter_power;
 };
 
-/* How far two snapshots were seen apart (N20). */
+/* The measured distance of two snapshots (N20). */
 struct phema_distance {
     size_t i, j;
     double square; /* mean over elements of (x_i - x_j)^2, in mean squares of a parameter */
 };
 
-/* The pairs of snapshots whose distances say how parameters move: those of one time, and of
- * neighbouring times among at most 64, evenly chosen; where no two are of one time, those two times
- * apart as well. pairs: allocated, [*n_pairs], square 0. PHEMA_ERR_RESOURCE */
+/* The pairs of snapshots to compare for a fit of motion: pairs at one time, and at neighbouring
+ * times among at most 64 evenly chosen ones. If no two snapshots share a time, pairs two times
+ * apart as well. pairs: allocated, [*n_pairs], square 0.
+ * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE phema_motion_pairs(struct phema_distance **pairs, size_t *n_pairs,
                                   const struct phema_profile *snapshots, size_t n,
                                   struct phema_error *err);
 
-/* rounding [n]: relative rms of each snapshot. Distances that are mostly rounding are not used.
- * PHEMA_NO            fewer than three distances are left; the message says so
- * PHEMA_ERR_INPUTS, PHEMA_ERR_RESOURCE as phema_weights_solve */
+/* Fits the motion of the parameters to distances between snapshots. rounding [n]: relative rms of
+ * each snapshot. Distances that are mostly rounding are not used.
+ * PHEMA_NO            fewer than three distances are left; with a message
+ * PHEMA_ERR_INPUTS    as phema_weights_solve
+ * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE phema_motion_fit(struct phema_motion *motion, const struct phema_profile *snapshots,
                                 size_t n, const double *rounding,
                                 const struct phema_distance *distances, size_t n_distances,
                                 struct phema_error *err);
 void phema_motion_clear(struct phema_motion *motion);
 
-/* Relative L2 error to expect, of |theta|: what the profiles leave, and the rounding of the stored
- * snapshots. Where no motion is known: a data-free model (random walk such that EMA 0.05 and 0.10
- * differ by 3 %, N24). */
+/* Expected L2 error relative to |theta|: from the difference of the profiles, and from the rounding
+ * of the stored snapshots. Without a known motion a data-free model is used: a random walk in which
+ * EMA 0.05 and 0.10 differ by 3 % (N24). */
 struct phema_prediction {
     double total, profile, rounding;
-    double paper_weights; /* total, had the weights been those of the profile metric */
+    double paper_weights; /* total with the weights of the profile metric */
 };
 
 struct phema_solution {
     double *weights;      /* [n], in the order of the snapshots */
     double sum;           /* of the weights */
     double norm1, norm2;  /* of the weights */
-    double profile_error; /* sqrt(int (p - target)^2 / int target^2); NaN where there is none */
-    double walk_error;    /* the same of the cumulative profiles; NaN beside a known motion, unless
+    double profile_error; /* sqrt(int (p - target)^2 / int target^2); NaN if undefined */
+    double walk_error;    /* the same of the cumulative profiles; NaN with a known motion, unless
                            * walk is the metric */
     double condition;     /* of the Gram matrix with its ridge, in the 2-norm; inf: singular */
-    double ridge;         /* lambda that was used, 0 for none */
+    double ridge;         /* lambda used, 0 for none */
     const char *solver;   /* "quad", "lapack" or the name of the factorer */
     struct phema_prediction predicted;
 };
 
-/* All that weights depend on. Everything is borrowed. */
+/* Everything that weights depend on. All pointers are borrowed. */
 struct phema_problem {
-    const struct phema_profile *snapshots; /* [n]; later ones than a target are used as they are */
+    const struct phema_profile *snapshots; /* [n]; also those that are later than a target */
     const double
         *rounding; /* [n] relative rms rounding error (phema_dtype_rounding), NULL: all 0 */
     size_t n;
@@ -116,7 +119,7 @@ struct phema_problem {
 
 /* Weights that combine n snapshots into each of m targets (eq. 151, Alg. 3; N10), all at once.
  *   solutions  out: [m]; weights are allocated: phema_solutions_clear
- * PHEMA_ERR_USAGE     the metric is motion, and none is known
+ * PHEMA_ERR_USAGE     the metric is motion, and the problem has no motion
  * PHEMA_ERR_INPUTS    n = 0; a time or shape out of range; two snapshots are the same average
  *                     (a pivot is 1e-30 or less); over 1e9 steps to follow one by one
  * PHEMA_ERR_TARGET    a target later than every snapshot, or before the first; t not > 0
@@ -126,45 +129,44 @@ PHEMA_FALLIBLE phema_weights_solve(struct phema_solution *solutions,
                                    const struct phema_solve_options *options,
                                    struct phema_error *err);
 
-/* What the matrices of n snapshots take at most, 96 n^2, and the threads from 256 snapshots on. */
+/* Most memory of a solve: 96 n^2 for the matrices, and the threads from 256 snapshots on. */
 uint64_t phema_weights_bytes(size_t n);
 
-/* Fill in all but weights and solver of solutions whose weights were given from outside: used
- * exactly as they are. Failures as above, but snapshots may coincide. */
-PHEMA_FALLIBLE phema_weights_rate(struct phema_solution *solutions,
-                                  const struct phema_problem *problem, struct phema_error *err);
+/* Evaluates weights from outside, unchanged: fills in all members of the solutions but weights and
+ * solver. Failures as above, but snapshots may coincide. */
+PHEMA_FALLIBLE phema_weights_evaluate(struct phema_solution *solutions,
+                                      const struct phema_problem *problem, struct phema_error *err);
 
 void phema_solutions_clear(struct phema_solution *solutions, size_t m);
 
-/* ---- Advice: which snapshots a series could do without, and how many it should have had ---- */
+/* ---- Advice: which snapshots could be deleted, and how often to save ---- */
 
-/* Errors are those that are predicted: of the motion where it is known, else of the data-free
- * model. */
+/* Errors are predicted: from the motion if it is known, else from the data-free model. */
 
 #define PHEMA_ADVICE_MAX_SNAPSHOTS 512 /* an elimination of ten seconds */
 
 struct phema_advice {
-    size_t *removed; /* [n_removed] indices of snapshots that may go, the least useful first */
+    size_t *removed; /* [n_removed] indices of deletable snapshots, the least useful first */
     size_t n_removed;
-    double error_before, error_after; /* the worst of the targets, with all and with what is left */
+    double error_before, error_after; /* the worst of the targets, with all and with the rest */
 };
 
-/* Greedy backward elimination: as long as every target's predicted error stays at max_error or
- * below, the snapshot goes without which the worst target is best off; what is left is then solved
- * anew. Nothing may go where the error is larger from the start.
- * PHEMA_ERR_INPUTS  too many snapshots, and what phema_weights_solve fails with */
+/* Greedy backward elimination: each step removes the snapshot that costs the worst target least, as
+ * long as the predicted error of every target stays at max_error or below. The rest is then solved
+ * again. Nothing is removed if the error is larger from the start.
+ * PHEMA_ERR_INPUTS  too many snapshots; and all failures of phema_weights_solve */
 PHEMA_FALLIBLE phema_advice_find(struct phema_advice *out, const struct phema_problem *problem,
                                  double max_error, struct phema_error *err);
 void phema_advice_clear(struct phema_advice *advice);
 
 struct phema_saving {
-    size_t n_times;    /* evenly spaced up to the last snapshot; 0: no number of them does */
+    size_t n_times;    /* evenly spaced up to the last snapshot; 0: no number is enough */
     size_t n_per_time; /* profiles at each: those of the last time */
     double every;      /* time between them */
     double error;      /* the worst predicted one of the targets */
 };
 
-/* The fewest times that would give every target a predicted error of max_error or less. */
+/* The fewest save times that give every target a predicted error of max_error or less. */
 PHEMA_FALLIBLE phema_advice_saving(struct phema_saving *out, const struct phema_problem *problem,
                                    double max_error, struct phema_error *err);
 

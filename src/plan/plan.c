@@ -41,7 +41,7 @@ static enum phema_status solve_by_labels(struct solver_input *labels,
         labels->snapshots[k] = series->snapshots[k].profile;
     for (size_t j = 0; j < published.m; j++)
         labels->targets[j].t = targets[j].time;
-    return phema_weights_rate(labels->solutions, &labels->problem, err);
+    return phema_weights_evaluate(labels->solutions, &labels->problem, err);
 }
 
 /* Sets the targets' label errors: the error that the training library's own synthesis makes by
@@ -97,7 +97,7 @@ static enum phema_status use_merge_weights(struct solver_input *input, struct ph
         alone.targets = &problem->targets[j];
         alone.m = 1;
         memcpy(input->solutions[j].weights, weights, problem->n * sizeof(*weights));
-        enum phema_status status = phema_weights_rate(&input->solutions[j], &alone, err);
+        enum phema_status status = phema_weights_evaluate(&input->solutions[j], &alone, err);
         if (status)
             return status;
     }

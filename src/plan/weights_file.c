@@ -329,7 +329,7 @@ static enum phema_status evaluate_weights(const struct phema_plan *plan,
     enum phema_status status =
         solver_input_build(&input, series, plan->motion, series->n, false, target, 1, err);
     if (!status)
-        status = phema_weights_rate(solution, &input.problem, err);
+        status = phema_weights_evaluate(solution, &input.problem, err);
     solver_input_clear(&input);
     return status;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* beta_table.c - recurrences step by step: from a table in a file, and by the rule of diffusers. */
+/* beta_table.c - tables of betas: from files, and by the schedule of diffusers. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "phema/number.h"
 #include "spec_internal.h"
 
-/* A step of 16 digits, a beta of 25, and room for people: what is longer is no line of a table. */
+/* A step of 16 digits, a beta of 25, and room for people: longer lines are refused. */
 #define MAX_LINE ((size_t)256)
 
 static enum phema_status add_step(struct phema_spec_term *term, struct phema_arena *arena,

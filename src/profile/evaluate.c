@@ -1,32 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-/* evaluate.c - a profile as a curve, to be drawn: what of it lies before each of some times. */
+/* evaluate.c - any profile at a point in time, and its beta at a step. */
 #include "phema/family.h"
+
+/* ---- Curves ---- */
 
 static double share_between(double at, double begin, double end, double before, double after)
 {
     return before + (after - before) * ((at - begin) / (end - begin));
 }
 
-/* Touched at steps 1, 1 + U, ...: what step s brings is spread over (s - U, s]. */
-static double updated_at(const struct phema_family *kind, double end, double t)
+/* Updated at steps 1, 1 + U, ...: the weight of step s is spread over (s - U, s]. */
+static double updated_at(const struct phema_family *family, double end, double t)
 {
-    double every = (double)kind->every;
+    double every = (double)family->every;
     double last = t < 1 ? 0 : 1 + every * floor((t - 1) / every);
     double next = t < 1 ? 1 : last + every;
     if (next > end && t >= 1)
         return 1;
-    phema_quad all = phema_log_updates(kind->every, (phema_quad)end);
+    phema_quad all = phema_log_updates(family->every, (phema_quad)end);
     double before = 0, after = 0;
     if (last > 0)
-        before = (double)phema_quad_exp(kind->power *
-                                        (all - phema_log_updates(kind->every, (phema_quad)last)));
-    after = (double)phema_quad_exp(kind->power *
-                                   (all - phema_log_updates(kind->every, (phema_quad)next)));
+        before = (double)phema_quad_exp(family->power *
+                                        (all - phema_log_updates(family->every, (phema_quad)last)));
+    after = (double)phema_quad_exp(family->power *
+                                   (all - phema_log_updates(family->every, (phema_quad)next)));
     return share_between(t, last, next, before, after);
 }
 
-/* Backwards through steps and times; kept: product of the betas behind step j, the weight before
- * its end. What the first step of the list brings is spread over one step. */
+/* Backwards through steps and times; kept: product of the betas after step j, the weight before its
+ * end. The weight of the first listed step is spread over one step. */
 static void follow_betas(double *out, const struct phema_betas *betas, double end,
                          const double *times, size_t n)
 {
@@ -52,18 +54,112 @@ static void follow_betas(double *out, const struct phema_betas *betas, double en
 void phema_profile_cumulative(double *out, const struct phema_profile *profile, const double *times,
                               size_t n)
 {
-    struct phema_family kind = phema_family_of(profile);
-    if (kind.form == PHEMA_FAMILY_TABLE) {
-        follow_betas(out, kind.betas, profile->t, times, n);
+    struct phema_family family = phema_family_of(profile);
+    if (family.form == PHEMA_FAMILY_TABLE) {
+        follow_betas(out, family.betas, profile->t, times, n);
         return;
     }
     for (size_t i = 0; i < n; i++) {
         double t = times[i] < 0 ? 0 : times[i];
         if (t >= profile->t)
             out[i] = 1;
-        else if (kind.every > 1)
-            out[i] = updated_at(&kind, profile->t, t);
+        else if (family.every > 1)
+            out[i] = updated_at(&family, profile->t, t);
         else
-            out[i] = (double)phema_family_decay(&kind, (phema_quad)t, (phema_quad)profile->t);
+            out[i] = (double)phema_family_decay(&family, (phema_quad)t, (phema_quad)profile->t);
     }
+}
+
+/* ---- Betas, in quad: every machine rounds them alike ---- */
+
+static double power_beta(const struct phema_profile *profile, uint64_t step)
+{
+    uint64_t every = profile->update_every;
+    if (every <= 1)
+        return phema_power_beta(profile->gamma, step);
+    if (step <= 1)
+        return 0; /* begins as a copy */
+    /* the clock of the average is a step ahead */
+    return (step - 1) % every ? 1 : phema_power_beta(profile->gamma, step + 1);
+}
+
+static double ema_beta(phema_quad half_life)
+{
+    return half_life > 0 ? (double)phema_quad_pow(2, -1 / half_life) : 0;
+}
+
+/* EDM2's TraditionalEMA: 0.5^(1 / min(half_life, ramp step)), the step counted when it is done. */
+static double ramped_beta(const struct phema_profile *profile, uint64_t step)
+{
+    phema_quad half_life = (phema_quad)profile->half_life;
+    phema_quad ramp = (phema_quad)profile->ramp * (phema_quad)step;
+    return ema_beta(ramp < half_life ? ramp : half_life);
+}
+
+/* A root of F of a shape that begins at t - length; finite_beta raises the ratio of two to the
+ * power. */
+static phema_quad root_of_weight(enum phema_shape shape, phema_quad x)
+{
+    if (!(x > 0))
+        return 0;
+    if (!(x < 1))
+        return 1;
+    if (shape != PHEMA_SHAPE_COSINE)
+        return x;
+    /* (1 - cos(pi x)) / 2 = sin^2(pi x / 2) */
+    phema_quad half_pi =
+        phema_quad_from_text("1.57079632679489661923132169163975144209858469968755");
+    return phema_quad_sin(half_pi * x);
+}
+
+static double finite_beta(const struct phema_profile *profile, uint64_t step)
+{
+    if (step == 0)
+        return 0;
+    phema_quad length = (phema_quad)profile->length;
+    phema_quad start = (phema_quad)profile->t - length;
+    phema_quad now = root_of_weight(profile->shape, ((phema_quad)step - start) / length);
+    phema_quad before = root_of_weight(profile->shape, ((phema_quad)(step - 1) - start) / length);
+    if (!(before > 0))
+        return 0;
+    phema_quad ratio = before / now;
+    if (profile->shape == PHEMA_SHAPE_COSINE)
+        return (double)(ratio * ratio);
+    if (profile->shape == PHEMA_SHAPE_MINUS_SQRT)
+        return (double)phema_quad_sqrt(ratio);
+    return (double)ratio;
+}
+
+static double table_beta(const struct phema_betas *betas, uint64_t step)
+{
+    size_t low = 0, high = betas->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (betas->steps[middle] < step)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < betas->n && betas->steps[low] == step ? betas->betas[low] : 1;
+}
+
+double phema_profile_beta(const struct phema_profile *profile, uint64_t step)
+{
+    switch (profile->shape) {
+    case PHEMA_SHAPE_POWER:
+        return power_beta(profile, step);
+    case PHEMA_SHAPE_EMA:
+        return ema_beta((phema_quad)profile->half_life);
+    case PHEMA_SHAPE_RAMPED:
+        return ramped_beta(profile, step);
+    case PHEMA_SHAPE_WINDOW:
+    case PHEMA_SHAPE_COSINE:
+    case PHEMA_SHAPE_MINUS_SQRT:
+        return finite_beta(profile, step);
+    case PHEMA_SHAPE_TABLE:
+        return table_beta(profile->betas, step);
+    case PHEMA_SHAPE_RAW:
+        break;
+    }
+    return 0;
 }

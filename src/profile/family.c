@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* family.c - profiles of one kind within an interval: closed forms for pairs of powers,
+/* family.c - profiles of one family within an interval: closed forms for pairs of powers,
  * exponentials and windows (docs/numerics.md), quadrature for the others. */
 #include "phema/family.h"
 
@@ -19,46 +19,46 @@ static phema_quad pi(void)
 
 struct phema_family phema_family_of(const struct phema_profile *profile)
 {
-    struct phema_family kind = {.every = 1};
+    struct phema_family family = {.every = 1};
     phema_quad begin = (phema_quad)profile->t - (phema_quad)profile->length;
     switch (profile->shape) {
     case PHEMA_SHAPE_POWER:
-        kind.power = (phema_quad)profile->gamma + 1;
-        kind.every = profile->update_every > 1 ? profile->update_every : 1;
+        family.power = (phema_quad)profile->gamma + 1;
+        family.every = profile->update_every > 1 ? profile->update_every : 1;
         break;
     case PHEMA_SHAPE_WINDOW:
-        kind.power = 1;
-        kind.origin = begin;
+        family.power = 1;
+        family.origin = begin;
         break;
     case PHEMA_SHAPE_MINUS_SQRT:
-        kind.power = (phema_quad)0.5;
-        kind.origin = begin;
+        family.power = (phema_quad)0.5;
+        family.origin = begin;
         break;
     case PHEMA_SHAPE_COSINE:
-        kind.form = PHEMA_FAMILY_COSINE;
-        kind.origin = begin;
-        kind.end = (phema_quad)profile->t;
+        family.form = PHEMA_FAMILY_COSINE;
+        family.origin = begin;
+        family.end = (phema_quad)profile->t;
         break;
     case PHEMA_SHAPE_RAMPED:
-        kind.form = PHEMA_FAMILY_RAMPED;
-        kind.ramp = (phema_quad)profile->ramp;
-        kind.power = ln_2() / kind.ramp;
-        kind.turn = (phema_quad)profile->half_life / kind.ramp;
-        kind.rate = ln_2() / (phema_quad)profile->half_life;
+        family.form = PHEMA_FAMILY_RAMPED;
+        family.ramp = (phema_quad)profile->ramp;
+        family.power = ln_2() / family.ramp;
+        family.turn = (phema_quad)profile->half_life / family.ramp;
+        family.rate = ln_2() / (phema_quad)profile->half_life;
         break;
     case PHEMA_SHAPE_EMA:
-        kind.form = PHEMA_FAMILY_EXPONENTIAL;
-        kind.rate = ln_2() / (phema_quad)profile->half_life;
+        family.form = PHEMA_FAMILY_EXPONENTIAL;
+        family.rate = ln_2() / (phema_quad)profile->half_life;
         break;
     case PHEMA_SHAPE_RAW:
-        kind.form = PHEMA_FAMILY_RAW;
+        family.form = PHEMA_FAMILY_RAW;
         break;
     case PHEMA_SHAPE_TABLE:
-        kind.form = PHEMA_FAMILY_TABLE;
-        kind.betas = profile->betas;
+        family.form = PHEMA_FAMILY_TABLE;
+        family.betas = profile->betas;
         break;
     }
-    return kind;
+    return family;
 }
 
 bool phema_family_equals(const struct phema_family *a, const struct phema_family *b)
@@ -68,43 +68,44 @@ bool phema_family_equals(const struct phema_family *a, const struct phema_family
            a->betas == b->betas;
 }
 
-bool phema_family_is_stepwise(const struct phema_family *kind)
+bool phema_family_is_stepwise(const struct phema_family *family)
 {
-    return kind->every > 1 || kind->form == PHEMA_FAMILY_TABLE;
+    return family->every > 1 || family->form == PHEMA_FAMILY_TABLE;
 }
 
-size_t phema_family_breaks(const struct phema_family *kind, phema_quad *found)
+size_t phema_family_breaks(const struct phema_family *family, phema_quad *found)
 {
-    *found = kind->form == PHEMA_FAMILY_RAMPED ? kind->turn : kind->origin;
+    *found = family->form == PHEMA_FAMILY_RAMPED ? family->turn : family->origin;
     return *found > 0;
 }
 
-static phema_quad risen(const struct phema_family *kind, phema_quad t)
+static phema_quad risen(const struct phema_family *family, phema_quad t)
 {
-    if (t >= kind->end)
+    if (t >= family->end)
         return 1;
-    phema_quad sine = phema_quad_sin(pi() / 2 * (t - kind->origin) / (kind->end - kind->origin));
+    phema_quad sine =
+        phema_quad_sin(pi() / 2 * (t - family->origin) / (family->end - family->origin));
     return sine * sine;
 }
 
-phema_quad phema_family_decay(const struct phema_family *kind, phema_quad from, phema_quad to)
+phema_quad phema_family_decay(const struct phema_family *family, phema_quad from, phema_quad to)
 {
     if (from == to)
         return 1;
-    switch (kind->form) {
+    switch (family->form) {
     case PHEMA_FAMILY_POWER:
-        if (from <= kind->origin)
+        if (from <= family->origin)
             return 0;
-        return phema_quad_pow((from - kind->origin) / (to - kind->origin), kind->power);
+        return phema_quad_pow((from - family->origin) / (to - family->origin), family->power);
     case PHEMA_FAMILY_EXPONENTIAL:
-        return phema_quad_exp(-kind->rate * (to - from));
+        return phema_quad_exp(-family->rate * (to - from));
     case PHEMA_FAMILY_RAMPED: {
-        phema_quad turn = kind->turn < from ? from : kind->turn > to ? to : kind->turn;
-        phema_quad before = turn > from ? phema_quad_pow(from / turn, kind->power) : 1;
-        return before * phema_quad_exp(-kind->rate * (to - turn));
+        phema_quad turn = family->turn < from ? from : family->turn > to ? to : family->turn;
+        phema_quad before = turn > from ? phema_quad_pow(from / turn, family->power) : 1;
+        return before * phema_quad_exp(-family->rate * (to - turn));
     }
     case PHEMA_FAMILY_COSINE:
-        return from <= kind->origin ? 0 : risen(kind, from) / risen(kind, to);
+        return from <= family->origin ? 0 : risen(family, from) / risen(family, to);
     case PHEMA_FAMILY_RAW:
     case PHEMA_FAMILY_TABLE:
         break;
@@ -112,18 +113,18 @@ phema_quad phema_family_decay(const struct phema_family *kind, phema_quad from, 
     return 0;
 }
 
-struct phema_local phema_family_local(const struct phema_family *kind, phema_quad l, phema_quad u)
+struct phema_local phema_family_local(const struct phema_family *family, phema_quad l, phema_quad u)
 {
-    struct phema_local local = {.form = kind->form,
-                                .power = kind->power,
-                                .rate = kind->rate,
-                                .from = l - kind->origin,
-                                .to = u - kind->origin,
-                                .span = kind->end - kind->origin,
+    struct phema_local local = {.form = family->form,
+                                .power = family->power,
+                                .rate = family->rate,
+                                .from = l - family->origin,
+                                .to = u - family->origin,
+                                .span = family->end - family->origin,
                                 .length = u - l,
-                                .decay = phema_family_decay(kind, l, u)};
-    if (kind->form == PHEMA_FAMILY_RAMPED)
-        local.form = u <= kind->turn ? PHEMA_FAMILY_POWER : PHEMA_FAMILY_EXPONENTIAL;
+                                .decay = phema_family_decay(family, l, u)};
+    if (family->form == PHEMA_FAMILY_RAMPED)
+        local.form = u <= family->turn ? PHEMA_FAMILY_POWER : PHEMA_FAMILY_EXPONENTIAL;
     local.is_zero = local.form == PHEMA_FAMILY_RAW || local.to <= 0;
     return local;
 }
@@ -173,11 +174,11 @@ static phema_quad phi_integrand(const void *context, phema_quad at)
 static phema_quad phi_integral(phema_quad a, phema_quad x)
 {
     struct phema_quadrature rule = {0};
-    phema_quad piece = 4 / (a + x);
+    phema_quad width = 4 / (a + x);
     phema_quad sum = 0;
     for (int i = 0; i < 25; i++) { /* to e^-100 */
-        struct phi phi = {a, x, i * piece};
-        sum += phema_integrate(&rule, phi_integrand, &phi, piece, 1, 0);
+        struct phi phi = {a, x, i * width};
+        sum += phema_integrate(&rule, phi_integrand, &phi, width, 1, 0);
     }
     return sum;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* power.c - the ways to say how long a power-function average is (arXiv:2312.02696, section 3.1 and
- * appendix C.1). Roots and betas are computed in quad, so that every machine rounds them alike. */
+/* power.c - power-function profiles: sigma_rel, gamma, half-life, beta (arXiv:2312.02696, section
+ * 3.1 and appendix C.1). Roots and betas are computed in quad, so that every machine rounds them
+ * alike. */
 #include "phema/profile.h"
 
 #include "phema/quad.h"

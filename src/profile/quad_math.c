@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* quad_math.c - logarithms, powers and cosines computed in quad and rounded once: libm's own differ
- * by a last bit from machine to machine, and the bytes of an output would with them. */
+/* quad_math.c - logarithms, powers and cosines in quad, rounded once to double. Those of libm
+ * differ in the last bit between machines, and the bytes of an output would differ with them. */
 #include <float.h>
 #include <math.h>
 
@@ -33,8 +33,8 @@ double rounded_half_life(double decay)
     return (double)(-quad_log((quad)2) / quad_log((quad)decay));
 }
 
-/* A long training has a million of them, and quad takes a microsecond: it is asked only where
- * libm's last bits, of which two may be wrong, could change the result. */
+/* A long training has a million of them, and quad takes a microsecond: it is used only if
+ * the last bits of libm, of which two may be wrong, could change the result. */
 double rounded_one_minus_power(double base, double exponent)
 {
     double power = pow(base, -exponent);

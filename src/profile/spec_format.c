@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* spec_format.c - the canonical text of a SPEC, which reads back as the same average to the last
- * bit, and what of it a file's name can hold. */
+/* spec_format.c - SPEC back to canonical text, which parses to the same average to the last bit,
+ * and to a part of a file name. */
 #include "spec_format.h"
 
 #include <ctype.h>
@@ -12,7 +12,7 @@
 /* Names of files are at most 255 bytes, with a prefix, a time and endings. */
 #define MAX_FILE_PART ((size_t)120)
 
-static void put_value(struct phema_strbuf *text, const struct spec_key *key, double value)
+static void append_value(struct phema_strbuf *text, const struct spec_key *key, double value)
 {
     struct phema_name_buffer shown;
     if (key->type == SPEC_YES_NO)
@@ -21,31 +21,31 @@ static void put_value(struct phema_strbuf *text, const struct spec_key *key, dou
         phema_strbuf_puts(text, phema_number_format(&shown, value));
 }
 
-/* What is as it would be anyway is not said, but for the ramp, which says what kind it is. */
-static bool is_said(const struct phema_spec_term *term, size_t i)
+/* Default values are left out, except for the ramp, which characterises its kind. */
+static bool is_written(const struct phema_spec_term *term, size_t i)
 {
     const struct spec_key *key = &term->kind->keys[i];
     return !isnan(term->values[i]) &&
            (term->values[i] != key->otherwise || term->kind->build == BUILD_RAMPED);
 }
 
-static const char *shown_kind(const struct phema_spec_term *term)
+static const char *kind_name(const struct phema_spec_term *term)
 {
     return term->kind->build == BUILD_WINDOW ? "window" : term->kind->name;
 }
 
-static void put_term(struct phema_strbuf *text, const struct phema_spec_term *term)
+static void append_term(struct phema_strbuf *text, const struct phema_spec_term *term)
 {
-    phema_strbuf_puts(text, shown_kind(term));
+    phema_strbuf_puts(text, kind_name(term));
     char separator = ':';
     for (size_t i = 0; i < spec_n_keys(term->kind); i++) {
         const struct spec_key *key = &term->kind->keys[i];
-        if (!is_said(term, i))
+        if (!is_written(term, i))
             continue;
         phema_strbuf_append(text, &separator, 1);
-        if (!term->kind->is_shown_bare)
+        if (!term->kind->is_bare)
             phema_strbuf_printf(text, "%s=", key->name);
-        put_value(text, key, term->values[i]);
+        append_value(text, key, term->values[i]);
         separator = ',';
     }
     if (term->path)
@@ -53,23 +53,23 @@ static void put_term(struct phema_strbuf *text, const struct phema_spec_term *te
 }
 
 /* ema2000, ema-decay0.9999, edm-ema500000-ramp0.09, window20000 */
-static void put_file_part(struct phema_strbuf *text, const struct phema_spec_term *term)
+static void append_file_part(struct phema_strbuf *text, const struct phema_spec_term *term)
 {
-    phema_strbuf_puts(text, shown_kind(term));
+    phema_strbuf_puts(text, kind_name(term));
     for (size_t i = 0; i < spec_n_keys(term->kind); i++) {
-        if (!is_said(term, i))
+        if (!is_written(term, i))
             continue;
         if (i)
             phema_strbuf_printf(text, "-%s", term->kind->keys[i].name);
-        put_value(text, &term->kind->keys[i], term->values[i]);
+        append_value(text, &term->kind->keys[i], term->values[i]);
     }
     const char *slash = term->path ? strrchr(term->path, '/') : NULL;
     if (term->path)
         phema_strbuf_printf(text, "-%s", slash ? slash + 1 : term->path);
 }
 
-/* Letters, digits and what is harmless: paths hold anything. */
-static void make_harmless(struct phema_strbuf *text)
+/* Replaces all but letters, digits and ".-_+": the path of a table may contain anything. */
+static void escape_file_part(struct phema_strbuf *text)
 {
     if (text->size > MAX_FILE_PART)
         text->data[text->size = MAX_FILE_PART] = '\0';
@@ -78,20 +78,20 @@ static void make_harmless(struct phema_strbuf *text)
             text->data[i] = '_';
 }
 
-PHEMA_FALLIBLE spec_show(struct phema_spec *spec, struct phema_error *err)
+PHEMA_FALLIBLE spec_format(struct phema_spec *spec, struct phema_error *err)
 {
     struct phema_strbuf shown = {0}, file_part = {0};
     for (size_t i = 0; i < spec->n_terms; i++) {
         phema_strbuf_puts(&shown, i ? " - " : "");
         phema_strbuf_puts(&file_part, i ? "-minus-" : "");
-        put_term(&shown, &spec->terms[i]);
-        put_file_part(&file_part, &spec->terms[i]);
+        append_term(&shown, &spec->terms[i]);
+        append_file_part(&file_part, &spec->terms[i]);
     }
     enum phema_status status = phema_strbuf_check(&shown, err);
     if (!status)
         status = phema_strbuf_check(&file_part, err);
     if (!status) {
-        make_harmless(&file_part);
+        escape_file_part(&file_part);
         spec->shown = phema_arena_copy(spec->arena, shown.data, shown.size);
         spec->file_part = phema_arena_copy(spec->arena, file_part.data, file_part.size);
         if (!spec->shown || !spec->file_part)
@@ -102,8 +102,8 @@ PHEMA_FALLIBLE spec_show(struct phema_spec *spec, struct phema_error *err)
     return status;
 }
 
-void phema_spec_put_power(struct phema_strbuf *text, double sigma_rel, double gamma,
-                          uint64_t update_every)
+void phema_spec_append_power(struct phema_strbuf *text, double sigma_rel, double gamma,
+                             uint64_t update_every)
 {
     struct phema_name_buffer shown;
     bool is_width = !isnan(sigma_rel);

@@ -1,14 +1,14 @@
-/* spec_format.h - a SPEC as text again. */
+/* spec_format.h - SPEC back to text. */
 #ifndef PROFILE_SPEC_FORMAT_H
 #define PROFILE_SPEC_FORMAT_H
 
 #include "spec_internal.h"
 
-/* Fills in shown and file_part. */
-PHEMA_FALLIBLE spec_show(struct phema_spec *spec, struct phema_error *err);
+/* Fills in spec->shown and spec->file_part. */
+PHEMA_FALLIBLE spec_format(struct phema_spec *spec, struct phema_error *err);
 
-/* averages.c: both numbers of a power function. PHEMA_ERR_TARGET when there is none. */
-PHEMA_FALLIBLE spec_power(double *sigma_rel, double *gamma, const struct phema_spec_term *term,
-                          struct phema_error *err);
+/* spec_resolve.c: both numbers of a power function. PHEMA_ERR_TARGET when there is none. */
+PHEMA_FALLIBLE spec_resolve_power(double *sigma_rel, double *gamma,
+                                  const struct phema_spec_term *term, struct phema_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* spec_internal.h - a SPEC taken apart: kinds, their keys, and the values that were given. */
+/* spec_internal.h - the parts of a parsed SPEC: kinds, their keys and values. */
 #ifndef PROFILE_SPEC_INTERNAL_H
 #define PROFILE_SPEC_INTERNAL_H
 
@@ -32,7 +32,7 @@ struct spec_key {
     enum spec_type type;
     double lowest, highest; /* both allowed */
     const char *expected;   /* for messages */
-    double otherwise;       /* when not given; NaN: nothing */
+    double otherwise;       /* the default; NaN: none */
     bool is_needed;
 };
 
@@ -40,15 +40,15 @@ struct spec_kind {
     const char *name;
     enum spec_build build;
     struct spec_key keys[SPEC_MAX_KEYS]; /* a value without a name is that of the first */
-    bool is_shown_bare;                  /* its one key needs no name */
+    bool is_bare;                        /* its one key needs no name */
     bool takes_path;
 };
 
 struct phema_spec_term {
     const struct spec_kind *kind;
-    double values[SPEC_MAX_KEYS]; /* NaN: neither given nor known otherwise */
+    double values[SPEC_MAX_KEYS]; /* NaN: neither given nor a default */
     const char *path;             /* table */
-    /* table, diffusers: all steps that are known by now, the same for every end */
+    /* table, diffusers: all steps computed so far, the same for every end */
     struct phema_betas known;
     uint64_t *steps;
     double *betas;
@@ -60,29 +60,24 @@ static inline bool spec_is_merge(const struct spec_kind *kind)
     return kind->build >= BUILD_UNIFORM;
 }
 
-/* Values by name, so that the order of a table of keys is its own business. */
+/* The value of a key by its name. */
 double spec_value(const struct phema_spec_term *term, const char *key);
 
-/* ---- betas.c ---- */
+/* ---- beta_table.c ---- */
 
-/* Files of steps: what a long training needs, and no more than memory bears. */
+/* Most steps of one table: enough for a long training, and bounded memory. */
 #define SPEC_MAX_STEPS ((size_t)1 << 24)
 /* Of all texts of a series or a plan together: a manifest may hold any number of them. */
 #define SPEC_MAX_BYTES ((size_t)2 << 30)
 
-/* PHEMA_ERR_FILE when it is no table of steps and betas */
+/* PHEMA_ERR_FILE  the file cannot be read, or is not a table of steps and betas */
 PHEMA_FALLIBLE spec_read_table(struct phema_spec_term *term, struct phema_arena *arena,
                                struct phema_error *err);
-/* The recurrence until t, and maybe longer: one for all profiles of the term. */
+/* The recurrence until t or later, shared by all profiles of the term. */
 PHEMA_FALLIBLE spec_betas(const struct phema_betas **out, struct phema_spec_term *term, double t,
                           struct phema_arena *arena, struct phema_error *err);
 
-/* ---- merges.c ---- */
-
-/* factors [n], oldest first; they add up to 1. */
-void spec_merge_factors(double *factors, size_t n, const struct phema_spec_term *term);
-
-/* ---- rounded.c: the nearest doubles, so that every machine has the same ---- */
+/* ---- quad_math.c: the nearest doubles, so that every machine has the same ---- */
 
 double rounded_half_life(double decay);                       /* ln 0.5 / ln decay */
 double rounded_one_minus_power(double base, double exponent); /* 1 - base^-exponent */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* spec_kinds.c - the kinds of averages and merges, and the keys each of them has. */
+/* spec_kinds.c - the table of SPEC kinds and their keys. */
 #include "spec_kinds.h"
 
 #include <float.h>
@@ -9,9 +9,9 @@
 
 #define NONE PHEMA_UNKNOWN
 
-/* Times are below 2^53, where doubles hold whole numbers; what is shorter than this is nothing. */
+/* Times are below 2^53, where doubles hold whole numbers; shorter times are refused. */
 #define A_TIME SPEC_NUMBER, 1e-6, 0x1p53, "a time from 1e-6 to 2^53"
-/* What a Gram matrix may have of unknowns. */
+/* The most unknowns of a Gram matrix. */
 #define A_COUNT SPEC_COUNT, 1, 8192, "a count from 1 to 8192"
 #define A_SHARE SPEC_NUMBER, 0, 1, "a number from 0 to 1"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* spec_parse.c - reads the texts of spec.h. A term is KIND[:KEY=VALUE,...]; a difference is two of
+/* spec_parse.c - text to SPEC. A term is KIND[:KEY=VALUE,...]; a difference is two of
  * them with " - " between: bare minus signs are parts of names and numbers. */
 #include "phema/profile.h"
 
@@ -91,9 +91,9 @@ static enum phema_status check_given(const struct phema_spec_term *term, const b
         if (kind->keys[i].is_needed && !is_given[i])
             return phema_fail(err, PHEMA_ERR_USAGE, "has no %s; expected %s:%s=VALUE",
                               kind->keys[i].name, kind->name, kind->keys[i].name);
-    /* one of their first two keys, which are two ways to say the same */
-    bool is_said_twice = kind->build == BUILD_POWER || kind->build == BUILD_EMA;
-    if (is_said_twice && is_given[0] == is_given[1])
+    /* exactly one of their first two keys, which are alternatives */
+    bool has_two_keys = kind->build == BUILD_POWER || kind->build == BUILD_EMA;
+    if (has_two_keys && is_given[0] == is_given[1])
         return phema_fail(err, PHEMA_ERR_USAGE, "expected either %s or %s, found %s",
                           kind->keys[0].name, kind->keys[1].name, is_given[0] ? "both" : "neither");
     return PHEMA_OK;
@@ -167,7 +167,7 @@ static enum phema_status set_power(struct phema_spec *spec, struct phema_error *
         return PHEMA_OK;
     double every = spec_value(term, "update-every");
     spec->update_every = isnan(every) ? 0 : (uint64_t)every;
-    return spec_power(&spec->sigma_rel, &spec->gamma, term, err);
+    return spec_resolve_power(&spec->sigma_rel, &spec->gamma, term, err);
 }
 
 static enum phema_status parse_all(struct phema_spec *spec, const char *text,
@@ -185,7 +185,7 @@ static enum phema_status parse_all(struct phema_spec *spec, const char *text,
     for (size_t i = 0; !status && i < spec->n_terms; i++) {
         double ignored[2];
         if (spec->terms[i].kind->build == BUILD_POWER)
-            status = spec_power(&ignored[0], &ignored[1], &spec->terms[i], err);
+            status = spec_resolve_power(&ignored[0], &ignored[1], &spec->terms[i], err);
     }
     if (!status)
         status = set_power(spec, err);
@@ -194,7 +194,7 @@ static enum phema_status parse_all(struct phema_spec *spec, const char *text,
     spec->kind = minus ? "difference" : spec->terms[0].kind->name;
     spec->is_average = !minus && !spec_is_merge(spec->terms[0].kind);
     spec->is_by_gamma = !isnan(spec->gamma) && isnan(spec_value(&spec->terms[0], "sigma"));
-    return spec_show(spec, err);
+    return spec_format(spec, err);
 }
 
 PHEMA_FALLIBLE phema_spec_parse(struct phema_spec **out, struct phema_arena *arena,

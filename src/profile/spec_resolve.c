@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* spec_resolve.c - what a SPEC stands for once its end is known: a profile, or a sum of several. */
+/* spec_resolve.c - SPEC plus end time to a profile, or to a sum of profiles; merges (PMA, WSM). */
 #include <math.h>
 #include <string.h>
 
 #include "spec_format.h"
 
-PHEMA_FALLIBLE spec_power(double *sigma_rel, double *gamma, const struct phema_spec_term *term,
-                          struct phema_error *err)
+PHEMA_FALLIBLE spec_resolve_power(double *sigma_rel, double *gamma,
+                                  const struct phema_spec_term *term, struct phema_error *err)
 {
     double width = spec_value(term, "sigma");
     if (isnan(width)) {
@@ -31,7 +31,7 @@ static enum phema_status set_shape(struct phema_profile *profile, struct phema_s
         profile->shape = PHEMA_SHAPE_POWER;
         if (!isnan(spec_value(term, "update-every")))
             profile->update_every = (uint64_t)spec_value(term, "update-every");
-        return spec_power(&ignored, &profile->gamma, term, err);
+        return spec_resolve_power(&ignored, &profile->gamma, term, err);
     case BUILD_EMA:
         profile->shape = PHEMA_SHAPE_EMA;
         if (!isnan(decay))
@@ -77,7 +77,7 @@ static enum phema_status make_average(struct phema_profile *out, struct phema_sp
             phema_number_format(&length, profile.length), phema_number_format(&end, t));
     if (status)
         return phema_fail_in(err, status, "%s", spec->shown);
-    /* what a shape does not have is 0, as in a profile that was written down */
+    /* numbers that a shape does not have are 0 */
     profile.half_life = isnan(profile.half_life) ? 0 : profile.half_life;
     profile.length = isnan(profile.length) ? 0 : profile.length;
     *out = profile;
@@ -92,6 +92,47 @@ PHEMA_FALLIBLE phema_spec_profile(struct phema_profile *out, struct phema_spec *
                           "%s: is made of several snapshots; a snapshot is one average",
                           spec->shown);
     return make_average(out, spec, &spec->terms[0], t, err);
+}
+
+/* ---- Merges of snapshots: PMA (arXiv:2505.12082: simple, weighted and exponential moving average)
+ * and WSM (arXiv:2507.17634) ---- */
+
+/* M_1 = W_1, M_i = alpha W_i + (1 - alpha) M_(i-1). */
+static void fill_recursive(double *factors, size_t n, double alpha)
+{
+    double left = 1;
+    for (size_t i = n; i-- > 1;) {
+        factors[i] = alpha * left;
+        left *= 1 - alpha;
+    }
+    factors[0] = left;
+}
+
+/* A sum over snapshots with the factors c_j is the first one plus each step between two of them
+ * times w_i = sum of the c_j from i on: so c_j = w_j - w_(j+1) stands for a learning rate that
+ * decays as w does. With n snapshots, w_i = decay(i/n), i = 1..n-1. */
+static void fill_merge_factors(double *factors, size_t n, const struct phema_spec_term *term)
+{
+    double sum = (double)n * ((double)n + 1) / 2;
+    if (term->kind->build == BUILD_RECURSIVE) {
+        fill_recursive(factors, n, spec_value(term, "alpha"));
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        switch (term->kind->build) {
+        case BUILD_ASCENDING:
+            factors[i] = (double)(i + 1) / sum;
+            break;
+        case BUILD_WSM_COSINE:
+            factors[i] = rounded_cosine_step(i, n);
+            break;
+        case BUILD_WSM_MINUS_SQRT:
+            factors[i] = rounded_minus_sqrt_step(i, n);
+            break;
+        default: /* a linear decay of w is the uniform average */
+            factors[i] = 1 / (double)n;
+        }
+    }
 }
 
 /* ---- Sums ---- */
@@ -110,7 +151,7 @@ static size_t count_until(const double *times, size_t n, double t)
     return count;
 }
 
-/* How many parts a term becomes. */
+/* The number of parts of a term. */
 static enum phema_status count_parts(size_t *n, const struct phema_spec *spec,
                                      const struct phema_spec_term *term, double t,
                                      const double *times, size_t n_times, struct phema_error *err)
@@ -141,7 +182,7 @@ static enum phema_status add_term(struct sum *sum, struct phema_spec *spec,
     if (status)
         return status;
     size_t first = count_until(times, n_times, t) - n;
-    spec_merge_factors(sum->factors + sum->n, n, term);
+    fill_merge_factors(sum->factors + sum->n, n, term);
     for (size_t i = 0; i < n; i++)
         sum->parts[sum->n++] = (struct phema_profile){
             .t = times[first + i], .update_every = 1, .shape = PHEMA_SHAPE_RAW};

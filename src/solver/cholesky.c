@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cholesky.c - Cholesky factor and solves of matrices with unit diagonal. All entries of the factor
- * are at most 1, so dot products are exact in fixed point (fixed.h); what is divided is quad. */
+ * are at most 1, so dot products are exact in fixed point. Divisions are in quad. */
 #include "cholesky.h"
 
 #include <stdlib.h>
 
-/* A pivot below this share of its diagonal is rounding, not information. */
+/* A pivot below this fraction of its diagonal is rounding error alone. */
 #define LEAST_PIVOT ((phema_quad)1e-30)
 
 /* Row i of L left of the diagonal; false when an entry shows that the matrix is not definite. */
@@ -76,16 +76,16 @@ void phema_cholesky_clear(struct phema_cholesky *cholesky)
     *cholesky = (struct phema_cholesky){0};
 }
 
-/* Entries of a vector that grows: what the largest so far leaves room for. When one does not fit
- * beside them, all move down; the error stays small beside the largest. */
+/* A vector in fixed point with a common unit. When an entry does not fit, the unit grows and all
+ * entries are shifted down; the error stays small relative to the largest. */
 struct growing {
     phema_fixed *at;
     phema_quad unit;  /* at[i] stands for at[i] * unit */
     phema_quad bound; /* |at[i]| <= bound */
 };
 
-/* The entries from..to are filled; the one at `index` comes. */
-static void put(struct growing *vector, size_t index, phema_quad x, size_t from, size_t to)
+/* Stores x at index; the entries from..to are filled already. */
+static void store_entry(struct growing *vector, size_t index, phema_quad x, size_t from, size_t to)
 {
     unsigned shift = 0;
     while (phema_quad_abs(x) > vector->unit * vector->bound) {
@@ -109,13 +109,13 @@ void phema_cholesky_solve(const struct phema_cholesky *cholesky, phema_quad *x, 
         const phema_fixed *row = cholesky->factor + i * n;
         phema_quad known = forward.unit * phema_fixed_dot(row, scratch, i);
         x[i] = (b[i] - known) * cholesky->inverses[i];
-        put(&forward, i, x[i], 0, i);
+        store_entry(&forward, i, x[i], 0, i);
     }
     struct growing backward = {scratch, 1, bound};
     for (size_t i = n; i-- > 0;) {
         const phema_fixed *above = cholesky->factor + i * n + i + 1;
         phema_quad known = backward.unit * phema_fixed_dot(above, scratch + i + 1, n - i - 1);
         x[i] = (x[i] - known) * cholesky->inverses[i];
-        put(&backward, i, x[i], i + 1, n);
+        store_entry(&backward, i, x[i], i + 1, n);
     }
 }

@@ -1,4 +1,4 @@
-/* cholesky.h - the symmetric systems of a Gram matrix, in fixed point, and their condition.
+/* cholesky.h - Cholesky factors of a Gram matrix in fixed point, and condition numbers.
  * The system is S (A + R) S with A of unit diagonal, R a diagonal >= 0 and S = (1 + R)^-1/2, which
  * gives it unit diagonal again. */
 #ifndef SOLVER_CHOLESKY_H
@@ -12,9 +12,9 @@
 struct phema_cholesky {
     size_t n;
     phema_fixed *factor;  /* [n x n] L below the diagonal, its transpose above, L_ii on it */
-    phema_quad *inverses; /* [n] 1 / L_ii; 0 for an unknown that is left out */
-    bool leaves_out;      /* some unknown is */
-    double least_pivot;   /* of those that count: L_ii^2, 1 where nothing depends on anything */
+    phema_quad *inverses; /* [n] 1 / L_ii; 0 for an omitted unknown */
+    bool leaves_out;      /* some unknown is omitted */
+    double least_pivot;   /* least L_ii^2 of the other unknowns; 1 for a diagonal matrix */
 };
 
 /* Entry (i, j) of the system; shrink is the diagonal of S, or NULL for 1. */
@@ -28,8 +28,9 @@ static inline phema_quad phema_system_entry(const phema_fixed *matrix, const phe
 }
 
 /* With may_leave_out, an unknown that depends on those before it gets the value 0 in every
- * solution. Without, PHEMA_NO and no message: *dependent is its index. PHEMA_ERR_RESOURCE has a
- * message. */
+ * solution.
+ * PHEMA_NO            without may_leave_out: *dependent is the index of such an unknown; no message
+ * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE phema_cholesky_factor(struct phema_cholesky *cholesky, const phema_fixed *matrix,
                                      const phema_quad *shrink, size_t n, bool may_leave_out,
                                      size_t *dependent, struct phema_error *err);

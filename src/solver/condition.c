@@ -19,7 +19,7 @@ struct lanczos {
     double beside[MAX_STEPS];
 };
 
-/* As several sums at a time, so that none waits for the one before. */
+/* Eight independent sums, which hide the latency of addition. */
 static double dot(const double *a, const double *b, size_t n)
 {
     double sums[8] = {0}, rest = 0;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* error_model.c - ratings of weights: errors of the profile in both metrics, and the error of the
- * tensors that is to be expected (docs/numerics.md). */
+/* error_model.c - errors of the profile in all metrics, and the predicted error of the tensors (N8,
+ * docs/numerics.md); the automatic ridge. */
 #include "error_model.h"
 
-/* |EMA 0.05 - EMA 0.10| of |EMA| at the end of the run, as real trainings have it. */
+#include "gram_closed_form.h"
+
+/* |EMA 0.05 - EMA 0.10| / |EMA| at the end of a run, measured in real trainings. */
 #define WANDERED ((phema_quad)0.03)
 
 /* Integral of (Q_0.05 - Q_0.10)^2 over a training time of 1. The gammas are the roots of
@@ -74,9 +76,9 @@ static double relative_error(const struct phema_gram *gram, size_t target, phema
     return gram->has_length[target] ? (double)phema_quad_sqrt(squared) : (double)NAN;
 }
 
-enum phema_status phema_solution_rate(struct phema_solution *solution,
-                                      const struct phema_grams *grams, size_t target,
-                                      const struct phema_model *model, struct phema_error *err)
+enum phema_status phema_solution_evaluate(struct phema_solution *solution,
+                                          const struct phema_grams *grams, size_t target,
+                                          const struct phema_model *model, struct phema_error *err)
 {
     size_t n = grams->white.n;
     const struct phema_gram *moving = model->has_motion ? &grams->motion : &grams->walk;

@@ -1,8 +1,7 @@
-/* error_model.h - the error to expect of weights.
+/* error_model.h - the predicted error of weights.
  * (N8) E = integral wander D^2 + integral jitter d^2 + sum n_i w_i^2, with d the difference of
- * profiles and D the cumulative one, n_i the squared roundings. Where no motion of the parameters
- * is known: parameters of size 1 wander such that EMA 0.05 and EMA 0.10 differ by 0.03 at the end
- * of the run.
+ * profiles and D the cumulative one, n_i the squared roundings. Without a known motion,
+ * parameters of size 1 wander so that EMA 0.05 and EMA 0.10 differ by 0.03 at the end of the run.
  */
 #ifndef SOLVER_ERROR_MODEL_H
 #define SOLVER_ERROR_MODEL_H
@@ -22,9 +21,10 @@ struct phema_model phema_model_of(const struct phema_problem *problem);
 void phema_model_ridge(phema_quad *ridge, const struct phema_model *model, bool is_motion,
                        size_t n);
 
-/* Everything but weights, solver, condition, ridge and the paper's weights. PHEMA_ERR_RESOURCE */
-PHEMA_FALLIBLE phema_solution_rate(struct phema_solution *solution, const struct phema_grams *grams,
-                                   size_t target, const struct phema_model *model,
-                                   struct phema_error *err);
+/* Computes all members but weights, solver, condition, ridge and predicted.paper_weights.
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE phema_solution_evaluate(struct phema_solution *solution,
+                                       const struct phema_grams *grams, size_t target,
+                                       const struct phema_model *model, struct phema_error *err);
 
 #endif

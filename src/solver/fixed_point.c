@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fixed_point.c - see fixed_point.h. Relies on 64 x 64 -> 128 bit multiplication being one
- * instruction and on right shifts of negative integers keeping the sign, as gcc and clang define
- * them. */
+/* fixed_point.c - 128-bit fixed-point dot products. Relies on 64 x 64 -> 128 bit multiplication
+ * being one instruction and on right shifts of negative integers keeping the sign, as gcc and clang
+ * define them. */
 #include "fixed_point.h"
 
-/* A number as high 2^64 + low with both of them signed: then all products are of one instruction.
+/* A number as high 2^64 + low with both signed: each product is one instruction.
  */
 struct halves {
     int64_t high, low;
@@ -17,7 +17,7 @@ static inline struct halves halves_of(phema_fixed x)
 }
 
 /* High parts in units of 2^-124, and all the rest in units of 2^-188: its upper and lower halves
- * are added up apart, where neither can overflow. */
+ * are summed separately, so that neither can overflow. */
 phema_quad phema_fixed_dot(const phema_fixed *a, const phema_fixed *b, size_t n)
 {
     phema_fixed high = 0, upper = 0;

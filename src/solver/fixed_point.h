@@ -1,7 +1,7 @@
 /* fixed_point.h - numbers in [-1, 1] as 128-bit integers in units of 2^-126, and their dot
  * products. In a Gram matrix with unit diagonal, and in its Cholesky factor, all entries lie there.
- * Soft-float spends its time on exponents that such numbers do not need: these dot products are ten
- * times faster than those of __float128 and lose nothing to it (docs/solver.md). */
+ * Such numbers need no exponents, which cost soft-float most of its time: these dot products are
+ * ten times as fast as those of __float128, and as exact (README.md). */
 #ifndef SOLVER_FIXED_POINT_H
 #define SOLVER_FIXED_POINT_H
 
@@ -26,7 +26,7 @@ static inline phema_quad phema_quad_from_fixed(phema_fixed x)
     return (phema_quad)x * (phema_quad)0x1p-126;
 }
 
-/* To a little more than half an ulp, and no better than 2^-115. */
+/* Error: a little more than half an ulp, and at least 2^-115. */
 static inline double phema_double_from_fixed(phema_fixed x)
 {
     return (double)(int64_t)(x >> 64) * 0x1p-62 + (double)(int64_t)((uint64_t)x >> 1) * 0x1p-125;

@@ -1,39 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* gram.c - Gram matrices, scaled to unit diagonal; those of power functions in closed form
- * (arXiv:2312.02696, appendix C.3, for the white metric). The entries must be right to quad
+/* gram.c - assembles and applies the Gram matrices of the three metrics, scaled to unit diagonal.
+ * The entries must be right to quad
  * precision, the powers in them included: a condition number of 1e17 is ordinary here. */
 #include "gram.h"
 
 #include <stdlib.h>
 
-#include "scaled.h"
-
-/* A B/(A+B-1) (ta/tb)^(B-1) / tb */
-phema_quad phema_white_term(phema_quad a_power, phema_quad b_power)
-{
-    return a_power * b_power / (a_power + b_power - 1);
-}
-
-phema_quad phema_white_product(phema_quad a_power, phema_quad b_power, phema_quad ta,
-                               phema_quad decay)
-{
-    return phema_white_term(a_power, b_power) * decay / ta;
-}
-
-/* ta (1 - 1/(A+1) - r/(B+1) + r/(A+B+1)) with r the decay; the last two terms over one denominator,
- * since they nearly cancel for large A */
-struct phema_walk_terms phema_walk_terms(phema_quad a_power, phema_quad b_power)
-{
-    return (struct phema_walk_terms){a_power / (a_power + 1),
-                                     a_power / ((b_power + 1) * (a_power + b_power + 1))};
-}
-
-phema_quad phema_walk_product(phema_quad a_power, phema_quad b_power, phema_quad ta,
-                              phema_quad decay)
-{
-    struct phema_walk_terms terms = phema_walk_terms(a_power, b_power);
-    return ta * (terms.begun - decay * terms.lost);
-}
+#include "gram_closed_form.h"
 
 static bool alloc_products(struct phema_products *products, size_t n, size_t m, const bool *wanted)
 {
@@ -57,6 +30,34 @@ static void free_products(struct phema_products *products)
     }
 }
 
+/* White and walk in closed form, motion by sums, side by side. */
+struct both {
+    struct phema_products closed, summed;
+    const struct phema_profile_set *set;
+    const struct phema_motion *motion;
+};
+
+static enum phema_status find_one_of_both(void *context, size_t index, struct phema_error *err)
+{
+    struct both *both = context;
+    if (index == 1)
+        return phema_products_integrate(&both->summed, both->set, both->motion, err);
+    return phema_products_find_closed(&both->closed, both->set) ? PHEMA_OK : phema_fail_memory(err);
+}
+
+enum phema_status phema_products_find(struct phema_products *products,
+                                      const struct phema_profile_set *set,
+                                      const struct phema_motion *motion, struct phema_error *err)
+{
+    if (!set->is_plain)
+        return phema_products_integrate(products, set, motion, err);
+    struct both both = {.closed = *products, .summed = *products, .set = set, .motion = motion};
+    both.closed.with[PHEMA_GRAM_MOTION] = NULL;
+    both.summed.with[PHEMA_GRAM_WHITE] = both.summed.with[PHEMA_GRAM_WALK] = NULL;
+    return phema_parallel_try(motion ? 2 : 1, phema_threads_for(set->n), find_one_of_both, &both,
+                              err);
+}
+
 static void clear_gram(struct phema_gram *gram)
 {
     free(gram->matrix); /* and the cosines behind it */
@@ -65,7 +66,7 @@ static void clear_gram(struct phema_gram *gram)
     *gram = (struct phema_gram){0};
 }
 
-/* Rows are shared out to threads in blocks, which are squares that stay in the cache as well. */
+/* Threads work on blocks of rows; square blocks also fit the cache. */
 #define BLOCK ((size_t)16)
 
 static size_t count_blocks(size_t n)
@@ -87,7 +88,7 @@ static phema_fixed cosine(const phema_quad *product, struct phema_scaled row,
                           struct phema_scaled column)
 {
     struct phema_scaled x;
-    if (!phema_scaled_take(&x, product)) /* too long for a quad: alike, as far as that tells */
+    if (!phema_scaled_from_quad(&x, product)) /* too long for a quad: counts as equal */
         return PHEMA_FIXED_ONE;
     return phema_fixed_from_scaled(phema_scaled_times(phema_scaled_times(x, row), column));
 }
@@ -106,7 +107,7 @@ static void scale_rows(void *context, size_t block)
     }
 }
 
-/* Below the diagonal goes what is above it. */
+/* Copies the upper half to the lower one. */
 static void mirror_rows(void *context, size_t block)
 {
     const struct scaling *scaling = context;
@@ -126,7 +127,7 @@ static void scale_products(struct phema_gram *gram, const phema_quad *self,
         bool has_length = self[i] > 0 && self[i] < (phema_quad)INFINITY;
         gram->lengths[i] = has_length ? phema_quad_sqrt(self[i]) : 1;
         inverse_lengths[i] = 1 / gram->lengths[i];
-        (void)phema_scaled_take(&inverses[i], &inverse_lengths[i]);
+        (void)phema_scaled_from_quad(&inverses[i], &inverse_lengths[i]);
         if (i >= n)
             gram->has_length[i - n] = has_length;
     }
@@ -139,7 +140,7 @@ static void scale_products(struct phema_gram *gram, const phema_quad *self,
     }
 }
 
-/* Takes the products over: there is room for one matrix of each metric, not for two. */
+/* Reuses the memory of the products, which saves a second matrix for each metric. */
 static bool build_gram(struct phema_gram *gram, const struct phema_profile_set *set,
                        struct phema_products *products, enum phema_gram_metric metric)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* gram_closed_form.c - inner products of all profiles of a set: in closed form for power functions
- * and amplitudes that never change, else summed over the intervals of the set (sums.c). */
+/* gram_closed_form.c - inner products of power functions in closed form (arXiv:2312.02696, appendix
+ * C.3, for the white metric). */
 #include "gram_closed_form.h"
 
 #include <stdlib.h>
 
-void phema_product_keep(struct phema_products *products, const struct phema_profile_set *set,
-                        size_t i, size_t j, const phema_quad *product)
+void phema_product_store(struct phema_products *products, const struct phema_profile_set *set,
+                         size_t i, size_t j, const phema_quad *product)
 {
     size_t n = set->n;
     size_t first = set->owners[i] < set->owners[j] ? set->owners[i] : set->owners[j];
@@ -53,58 +53,85 @@ size_t *phema_profile_set_by_time(const struct phema_profile_set *set)
 
 /* ---- Lines ---- */
 
-/* Powers that a quad cannot hold are found for each pair. */
+/* Powers outside the range of a quad are computed for each pair instead. */
 void phema_line_scale(struct phema_line *line, const struct phema_products *products,
                       const struct phema_profile_set *set, const struct phema_member *a,
-                      size_t kind)
+                      size_t family)
 {
     struct phema_scaled kept;
-    line->is_scaled = phema_profile_set_divides(set, kind, a->time) &&
-                      phema_scaled_take(&kept, &set->kept[kind * set->n_times + a->time]);
+    line->is_scaled = phema_profile_set_divides(set, family, a->time) &&
+                      phema_scaled_from_quad(&kept, &set->kept[family * set->n_times + a->time]);
     for (size_t g = 0; line->is_scaled && g < PHEMA_N_GRAMS; g++) {
         if (!products->with[g])
             continue;
-        line->is_scaled = phema_scaled_take(&line->from[g], &line->begun[g]) &&
-                          phema_scaled_take(&line->loss[g], &line->lost[g]);
+        line->is_scaled = phema_scaled_from_quad(&line->from[g], &line->begun[g]) &&
+                          phema_scaled_from_quad(&line->loss[g], &line->lost[g]);
         line->loss[g] = phema_scaled_times(line->loss[g], kept);
     }
 }
 
 /* Of two snapshots. */
-static void keep_scaled(struct phema_products *products, const struct phema_profile_set *set,
-                        size_t i, size_t j, const struct phema_line *line)
+static void store_scaled(struct phema_products *products, const struct phema_profile_set *set,
+                         size_t i, size_t j, const struct phema_line *line)
 {
     const struct phema_member *b = &set->members[j];
     struct phema_scaled inverse;
-    (void)phema_scaled_take(&inverse, &set->inverse_kept[b->kind * set->n_times + b->time]);
+    (void)phema_scaled_from_quad(&inverse, &set->inverse_kept[b->family * set->n_times + b->time]);
     size_t at = i < j ? i * set->n + j : j * set->n + i;
     for (size_t g = 0; g < PHEMA_N_GRAMS; g++)
         if (products->with[g])
-            phema_scaled_put(
+            phema_quad_from_scaled(
                 &products->with[g][at],
                 phema_scaled_minus(line->from[g], phema_scaled_times(line->loss[g], inverse)));
 }
 
-void phema_line_keep(struct phema_products *products, const struct phema_profile_set *set, size_t i,
-                     size_t j, const struct phema_line *line)
+void phema_line_store(struct phema_products *products, const struct phema_profile_set *set,
+                      size_t i, size_t j, const struct phema_line *line)
 {
     if (i < set->n && j < set->n && i != j && line->is_scaled) {
-        keep_scaled(products, set, i, j, line);
+        store_scaled(products, set, i, j, line);
         return;
     }
     const struct phema_member *b = &set->members[j];
     phema_quad product[PHEMA_N_GRAMS] = {0};
-    phema_quad decay = phema_profile_set_decay(set, b->kind, set->members[i].time, b->time);
+    phema_quad decay = phema_profile_set_decay(set, b->family, set->members[i].time, b->time);
     for (size_t g = 0; g < PHEMA_N_GRAMS; g++)
         if (products->with[g])
             product[g] = line->begun[g] - decay * line->lost[g];
-    phema_product_keep(products, set, i, j, product);
+    phema_product_store(products, set, i, j, product);
 }
 
 /* ---- Closed forms ---- */
 
+/* A B/(A+B-1) (ta/tb)^(B-1) / tb */
+phema_quad phema_white_term(phema_quad a_power, phema_quad b_power)
+{
+    return a_power * b_power / (a_power + b_power - 1);
+}
+
+phema_quad phema_white_product(phema_quad a_power, phema_quad b_power, phema_quad ta,
+                               phema_quad decay)
+{
+    return phema_white_term(a_power, b_power) * decay / ta;
+}
+
+/* ta (1 - 1/(A+1) - r/(B+1) + r/(A+B+1)) with r the decay; the last two terms over one denominator,
+ * since they nearly cancel for large A */
+struct phema_walk_terms phema_walk_terms(phema_quad a_power, phema_quad b_power)
+{
+    return (struct phema_walk_terms){a_power / (a_power + 1),
+                                     a_power / ((b_power + 1) * (a_power + b_power + 1))};
+}
+
+phema_quad phema_walk_product(phema_quad a_power, phema_quad b_power, phema_quad ta,
+                              phema_quad decay)
+{
+    struct phema_walk_terms terms = phema_walk_terms(a_power, b_power);
+    return ta * (terms.begun - decay * terms.lost);
+}
+
 struct closed {
-    size_t *by_family; /* [n + n_parts] members, kind by kind, each by time */
+    size_t *by_family; /* [n + n_parts] members, family by family, each by time */
     size_t *starts;    /* [n_families + 1] of each in by_family */
     size_t *ranks;     /* [n + n_parts] by time */
 };
@@ -126,24 +153,24 @@ static bool init_closed(struct closed *closed, const struct phema_profile_set *s
     size_t *by_time = phema_profile_set_by_time(set);
     bool has_memory = closed->by_family && closed->starts && closed->ranks && by_time;
     if (has_memory) {
-        size_t *ends = closed->starts + 1; /* while they fill, kind k's is one place further */
+        size_t *ends = closed->starts + 1; /* while they fill, family k's is one place further */
         for (size_t i = 0; i < n_members; i++)
-            ends[set->members[i].kind + 1]++;
+            ends[set->members[i].family + 1]++;
         for (size_t k = 0; k < set->n_families; k++)
             ends[k + 1] += ends[k];
         for (size_t rank = 0; rank < n_members; rank++) {
             size_t i = by_time[rank];
             closed->ranks[i] = rank;
-            closed->by_family[ends[set->members[i].kind]++] = i;
+            closed->by_family[ends[set->members[i].family]++] = i;
         }
     }
     free(by_time);
     return has_memory;
 }
 
-/* Of the members of two kinds, those where the first ends before the second. */
-static void find_of_kinds(struct phema_products *products, const struct phema_profile_set *set,
-                          const struct closed *closed, size_t x, size_t y)
+/* Of the members of two families, those where the first ends before the second. */
+static void find_of_families(struct phema_products *products, const struct phema_profile_set *set,
+                             const struct closed *closed, size_t x, size_t y)
 {
     const struct phema_walk_terms walk =
         phema_walk_terms(set->families[x].power, set->families[y].power);
@@ -162,7 +189,7 @@ static void find_of_kinds(struct phema_products *products, const struct phema_pr
             later++;
         for (size_t q = later; q < closed->starts[y + 1]; q++)
             if (phema_product_is_wanted(set, i, closed->by_family[q]))
-                phema_line_keep(products, set, i, closed->by_family[q], &line);
+                phema_line_store(products, set, i, closed->by_family[q], &line);
     }
 }
 
@@ -172,50 +199,22 @@ struct finding {
     struct closed closed;
 };
 
-static void find_of_kind(void *context, size_t x)
+static void find_of_family(void *context, size_t x)
 {
     struct finding *finding = context;
     for (size_t y = 0; y < finding->set->n_families; y++)
-        find_of_kinds(finding->products, finding->set, &finding->closed, x, y);
+        find_of_families(finding->products, finding->set, &finding->closed, x, y);
 }
 
-/* No product is of two kinds that come first: threads write to different places. */
-static bool find_plain(struct phema_products *products, const struct phema_profile_set *set)
+/* The family of the member that ends first finds a product, so threads write to different places.
+ */
+bool phema_products_find_closed(struct phema_products *products,
+                                const struct phema_profile_set *set)
 {
     struct finding finding = {.products = products, .set = set};
     bool has_memory = init_closed(&finding.closed, set);
     if (has_memory)
-        phema_parallel(set->n_families, phema_threads_for(set->n), find_of_kind, &finding);
+        phema_parallel(set->n_families, phema_threads_for(set->n), find_of_family, &finding);
     free_closed(&finding.closed);
     return has_memory;
-}
-
-/* ---- Together ---- */
-
-/* White and walk in closed form, motion by sums, side by side. */
-struct both {
-    struct phema_products closed, summed;
-    const struct phema_profile_set *set;
-    const struct phema_motion *motion;
-};
-
-static enum phema_status find_one_of_both(void *context, size_t index, struct phema_error *err)
-{
-    struct both *both = context;
-    if (index == 1)
-        return phema_products_sum(&both->summed, both->set, both->motion, err);
-    return find_plain(&both->closed, both->set) ? PHEMA_OK : phema_fail_memory(err);
-}
-
-PHEMA_FALLIBLE phema_products_find(struct phema_products *products,
-                                   const struct phema_profile_set *set,
-                                   const struct phema_motion *motion, struct phema_error *err)
-{
-    if (!set->is_plain)
-        return phema_products_sum(products, set, motion, err);
-    struct both both = {.closed = *products, .summed = *products, .set = set, .motion = motion};
-    both.closed.with[PHEMA_GRAM_MOTION] = NULL;
-    both.summed.with[PHEMA_GRAM_WHITE] = both.summed.with[PHEMA_GRAM_WALK] = NULL;
-    return phema_parallel_try(motion ? 2 : 1, phema_threads_for(set->n), find_one_of_both, &both,
-                              err);
 }

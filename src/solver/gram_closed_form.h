@@ -1,24 +1,22 @@
-/* gram_closed_form.h - how inner products are found and kept: a line for each profile and kind of
- * others.
- */
+/* gram_closed_form.h - closed forms of inner products, and lines: all products of one profile with
+ * those of one family. */
 #ifndef SOLVER_GRAM_CLOSED_FORM_H
 #define SOLVER_GRAM_CLOSED_FORM_H
 
 #include "gram.h"
 #include "scaled.h"
 
-/* Members in order of their time, those of one time in order of their index; to be freed. NULL: no
- * memory */
+/* Members by time, then by index; the caller frees it. NULL: no memory. */
 size_t *phema_profile_set_by_time(const struct phema_profile_set *set);
 
-/* One is the snapshots', or both are of one target. */
+/* One member is a snapshot, or both are parts of one target. */
 bool phema_product_is_wanted(const struct phema_profile_set *set, size_t i, size_t j);
 
-/* Puts the product of members i and j, [PHEMA_N_GRAMS], where it goes: parts of a target add up. */
-void phema_product_keep(struct phema_products *products, const struct phema_profile_set *set,
-                        size_t i, size_t j, const phema_quad *product);
+/* Stores the product [PHEMA_N_GRAMS] of members i and j. Parts of a target are summed. */
+void phema_product_store(struct phema_products *products, const struct phema_profile_set *set,
+                         size_t i, size_t j, const phema_quad *product);
 
-/* All products of one member a with those of one kind that end then or later:
+/* All products of one member a with those of one family that end then or later:
  * <a, b> = begun - lost F(a's end; b's end). */
 struct phema_line {
     phema_quad begun[PHEMA_N_GRAMS], lost[PHEMA_N_GRAMS];
@@ -27,19 +25,37 @@ struct phema_line {
     bool is_scaled;
 };
 
-/* Fills in what does not depend on b: begun and lost are there, of a and a kind. */
+/* Computes from and loss out of begun and lost, for member a and a family. */
 void phema_line_scale(struct phema_line *line, const struct phema_products *products,
                       const struct phema_profile_set *set, const struct phema_member *a,
-                      size_t kind);
+                      size_t family);
 
-/* Puts the product of i, whose line it is, and j, which ends then or later, where it goes. */
-void phema_line_keep(struct phema_products *products, const struct phema_profile_set *set, size_t i,
-                     size_t j, const struct phema_line *line);
+/* Stores the product of i, whose line this is, and j, which ends then or later. */
+void phema_line_store(struct phema_products *products, const struct phema_profile_set *set,
+                      size_t i, size_t j, const struct phema_line *line);
 
-/* Everything wanted by sums over intervals. PHEMA_ERR_INPUTS: too many steps to follow;
- * PHEMA_ERR_RESOURCE */
-PHEMA_FALLIBLE phema_products_sum(struct phema_products *products,
-                                  const struct phema_profile_set *set,
-                                  const struct phema_motion *motion, struct phema_error *err);
+/* Closed forms (N14), (N15) for power functions of exponents a_power - 1 and b_power - 1; ta <= tb,
+ * and decay = (ta/tb)^b_power. */
+phema_quad phema_white_term(phema_quad a_power, phema_quad b_power); /* product ta / decay */
+struct phema_walk_terms { /* product = ta (begun - decay lost) */
+    phema_quad begun, lost;
+};
+struct phema_walk_terms phema_walk_terms(phema_quad a_power, phema_quad b_power);
+phema_quad phema_white_product(phema_quad a_power, phema_quad b_power, phema_quad ta,
+                               phema_quad decay);
+phema_quad phema_walk_product(phema_quad a_power, phema_quad b_power, phema_quad ta,
+                              phema_quad decay);
+
+/* Fills the white and walk products of a plain set (phema_profile_set.is_plain). False: no memory.
+ */
+bool phema_products_find_closed(struct phema_products *products,
+                                const struct phema_profile_set *set);
+
+/* gram_integrals.c: computes all wanted products by sums over intervals.
+ * PHEMA_ERR_INPUTS    too many steps to follow
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE phema_products_integrate(struct phema_products *products,
+                                        const struct phema_profile_set *set,
+                                        const struct phema_motion *motion, struct phema_error *err);
 
 #endif

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* gram_integrals.c - inner products of profiles of any shape, and of any motion: sums over the
- * intervals of a set, read off where a profile ends. */
+/* gram_integrals.c - inner products of profiles of any shape, with any motion. Sums over the
+ * intervals of a set are carried forward; the products of a profile are read at its end. */
 #include "gram_closed_form.h"
 
 #include <stdlib.h>
 
 #include "intervals.h"
 
-struct sums { /* up to the time that is reached */
+struct sums { /* up to the current time */
     const struct phema_profile_set *set;
     const struct phema_motion *motion;
     struct phema_family_pair *pairs;
@@ -39,8 +39,8 @@ static void free_sums(struct sums *sums)
     free(sums->by_time);
 }
 
-/* Marks the pairs of kinds of which a product is wanted: one is the snapshots', or both are of one
- * target. Returns how many. */
+/* Marks the pairs of families of which a product is wanted: one is the snapshots', or both are of
+ * one target. Returns how many. */
 static size_t mark_pairs(size_t *pair_at, const struct phema_profile_set *set)
 {
     size_t n_families = set->n_families;
@@ -50,8 +50,8 @@ static size_t mark_pairs(size_t *pair_at, const struct phema_profile_set *set)
                 a == b || set->families[a].is_snapshots || set->families[b].is_snapshots;
     for (size_t i = set->n; i < set->n + set->n_parts; i++) {
         for (size_t j = i; j > set->n && set->owners[j - 1] == set->owners[i]; j--) {
-            size_t a = set->members[i].kind;
-            size_t b = set->members[j - 1].kind;
+            size_t a = set->members[i].family;
+            size_t b = set->members[j - 1].family;
             pair_at[(a > b ? a : b) * n_families + (a > b ? b : a)] = 1;
         }
     }
@@ -126,74 +126,74 @@ static phema_quad jitter_at(const struct sums *sums, phema_quad t)
     return (phema_quad)motion->jitter[k];
 }
 
-static void add_piece(struct sums *sums, const struct phema_interval *piece)
+static void add_interval(struct sums *sums, const struct phema_interval *interval)
 {
     phema_quad wander;
     phema_quad jitter;
-    find_amplitudes(sums, sums->set->times[piece->time], &wander, &jitter);
-    sums->wandered += wander * piece->length;
+    find_amplitudes(sums, sums->set->times[interval->time], &wander, &jitter);
+    sums->wandered += wander * interval->length;
     for (size_t k = 0; k < sums->set->n_families; k++) {
-        if (!piece->is_active[k])
+        if (!interval->is_active[k])
             continue;
-        sums->singles[k] = piece->decays[k] * sums->singles[k] + piece->singles[k];
+        sums->singles[k] = interval->decays[k] * sums->singles[k] + interval->singles[k];
         sums->moved_single[k] =
-            piece->decays[k] * sums->moved_single[k] + wander * piece->singles[k];
+            interval->decays[k] * sums->moved_single[k] + wander * interval->singles[k];
     }
     for (size_t i = 0; i < sums->n_pairs; i++) {
         const struct phema_family_pair *pair = &sums->pairs[i];
-        if (!piece->is_active[pair->a] || !piece->is_active[pair->b])
+        if (!interval->is_active[pair->a] || !interval->is_active[pair->b])
             continue;
-        phema_quad decay = piece->decays[pair->a] * piece->decays[pair->b];
-        sums->densities[i] = decay * sums->densities[i] + piece->densities[i];
-        sums->both[i] = decay * sums->both[i] + piece->both[i];
+        phema_quad decay = interval->decays[pair->a] * interval->decays[pair->b];
+        sums->densities[i] = decay * sums->densities[i] + interval->densities[i];
+        sums->both[i] = decay * sums->both[i] + interval->both[i];
         if (sums->motion)
-            sums->moved[i] =
-                decay * sums->moved[i] + wander * piece->both[i] + jitter * piece->densities[i];
+            sums->moved[i] = decay * sums->moved[i] + wander * interval->both[i] +
+                             jitter * interval->densities[i];
     }
 }
 
 /* <Q_a, Q_b> = integral (1 - F_a)(1 - F_b) up to the end of a; b ends there or later. */
 static const struct phema_line *line_of(struct sums *sums, const struct phema_products *products,
-                                        size_t i, size_t kind)
+                                        size_t i, size_t family)
 {
-    struct phema_line *line = &sums->lines[kind];
-    if (sums->line_of[kind] == i + 1)
+    struct phema_line *line = &sums->lines[family];
+    if (sums->line_of[family] == i + 1)
         return line;
-    sums->line_of[kind] = i + 1;
+    sums->line_of[family] = i + 1;
     const struct phema_profile_set *set = sums->set;
     const struct phema_member *a = &set->members[i];
-    size_t pair = sums->pair_at[a->kind * set->n_families + kind];
+    size_t pair = sums->pair_at[a->family * set->n_families + family];
     *line = (struct phema_line){
-        .begun = {[PHEMA_GRAM_WALK] = set->times[a->time] - sums->singles[a->kind],
-                  [PHEMA_GRAM_MOTION] = sums->wandered - sums->moved_single[a->kind]},
+        .begun = {[PHEMA_GRAM_WALK] = set->times[a->time] - sums->singles[a->family],
+                  [PHEMA_GRAM_MOTION] = sums->wandered - sums->moved_single[a->family]},
         .lost = {[PHEMA_GRAM_WHITE] = -sums->densities[pair],
-                 [PHEMA_GRAM_WALK] = sums->singles[kind] - sums->both[pair],
-                 [PHEMA_GRAM_MOTION] = sums->moved_single[kind] - sums->moved[pair]}};
-    phema_line_scale(line, products, set, a, kind);
+                 [PHEMA_GRAM_WALK] = sums->singles[family] - sums->both[pair],
+                 [PHEMA_GRAM_MOTION] = sums->moved_single[family] - sums->moved[pair]}};
+    phema_line_scale(line, products, set, a, family);
     return line;
 }
 
 /* Step by step a bin may be open where a ends. */
-static void keep_open_pair(struct phema_products *products, const struct sums *sums,
-                           const struct phema_intervals *pieces, size_t i, size_t j,
-                           const struct phema_line *line)
+static void store_open_pair(struct phema_products *products, const struct sums *sums,
+                            const struct phema_intervals *intervals, size_t i, size_t j,
+                            const struct phema_line *line)
 {
     const struct phema_profile_set *set = sums->set;
     const struct phema_member *a = &set->members[i], *b = &set->members[j];
-    phema_quad decay = phema_profile_set_decay(set, b->kind, a->time, b->time);
-    phema_quad open = phema_intervals_open_bin(pieces, a, b, decay);
+    phema_quad decay = phema_profile_set_decay(set, b->family, a->time, b->time);
+    phema_quad open = phema_intervals_open_bin(intervals, a, b, decay);
     phema_quad product[PHEMA_N_GRAMS] = {[PHEMA_GRAM_WHITE] = open};
     if (products->with[PHEMA_GRAM_MOTION])
-        product[PHEMA_GRAM_MOTION] = open * jitter_at(sums, phema_intervals_bin_end(pieces));
+        product[PHEMA_GRAM_MOTION] = open * jitter_at(sums, phema_intervals_bin_end(intervals));
     for (size_t g = 0; g < PHEMA_N_GRAMS; g++)
         if (products->with[g])
             product[g] += line->begun[g] - decay * line->lost[g];
-    phema_product_keep(products, set, i, j, product);
+    phema_product_store(products, set, i, j, product);
 }
 
 /* Products of a member, which ends at this time, with all that end now or later. */
 static void read_member(struct phema_products *products, struct sums *sums,
-                        const struct phema_intervals *pieces, size_t at)
+                        const struct phema_intervals *intervals, size_t at)
 {
     const struct phema_profile_set *set = sums->set;
     size_t i = sums->by_time[at];
@@ -201,31 +201,33 @@ static void read_member(struct phema_products *products, struct sums *sums,
         size_t j = sums->by_time[later];
         if (!phema_product_is_wanted(set, i, j))
             continue;
-        const struct phema_line *line = line_of(sums, products, i, set->members[j].kind);
+        const struct phema_line *line = line_of(sums, products, i, set->members[j].family);
         if (set->is_stepwise)
-            keep_open_pair(products, sums, pieces, i, j, line);
+            store_open_pair(products, sums, intervals, i, j, line);
         else
-            phema_line_keep(products, set, i, j, line);
+            phema_line_store(products, set, i, j, line);
     }
 }
 
-enum phema_status phema_products_sum(struct phema_products *products,
-                                     const struct phema_profile_set *set,
-                                     const struct phema_motion *motion, struct phema_error *err)
+enum phema_status phema_products_integrate(struct phema_products *products,
+                                           const struct phema_profile_set *set,
+                                           const struct phema_motion *motion,
+                                           struct phema_error *err)
 {
     struct sums sums;
-    struct phema_intervals *pieces = NULL;
+    struct phema_intervals *intervals = NULL;
     enum phema_status status = init_sums(&sums, set, motion) ? PHEMA_OK : phema_fail_memory(err);
     if (!status)
-        status = phema_intervals_open(&pieces, set, sums.pairs, sums.n_pairs, err);
+        status = phema_intervals_open(&intervals, set, sums.pairs, sums.n_pairs, err);
     size_t at = 0;
-    for (const struct phema_interval *piece; !status && (piece = phema_intervals_next(pieces));) {
-        add_piece(&sums, piece);
-        for (; at < set->n + set->n_parts && set->members[sums.by_time[at]].time == piece->time;
+    for (const struct phema_interval *interval;
+         !status && (interval = phema_intervals_next(intervals));) {
+        add_interval(&sums, interval);
+        for (; at < set->n + set->n_parts && set->members[sums.by_time[at]].time == interval->time;
              at++)
-            read_member(products, &sums, pieces, at);
+            read_member(products, &sums, intervals, at);
     }
-    phema_intervals_close(pieces);
+    phema_intervals_close(intervals);
     free_sums(&sums);
     return status;
 }

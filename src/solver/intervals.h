@@ -1,7 +1,6 @@
-/* intervals.h - inner products of profiles, interval by interval between the times of a set (N11 to
- * N13).
- * Everything is normalised at the end u of the interval: what an average that ends later has of it
- * is scaled by phema_profile_set_decay from there. */
+/* intervals.h - inner products of profiles on each interval between the times of a set (N11 to
+ * N13). All values are normalised at the end u of the interval. For an average that ends later they
+ * are scaled by phema_profile_set_decay from there. */
 #ifndef SOLVER_INTERVALS_H
 #define SOLVER_INTERVALS_H
 
@@ -14,7 +13,7 @@ struct phema_family_pair {
 struct phema_interval {
     size_t time;       /* of the end u in set->times */
     phema_quad length; /* of the interval */
-    bool *is_active;   /* [n_families] some average of the kind has not ended before the interval */
+    bool *is_active; /* [n_families] some average of the family has not ended before the interval */
     phema_quad *decays;    /* [n_families] F(l; u) */
     phema_quad *singles;   /* [n_families] integral of F */
     phema_quad *both;      /* [n_pairs] of F_a F_b */
@@ -23,34 +22,36 @@ struct phema_interval {
     phema_quad *open; /* [n_families] */
 };
 
-struct phema_intervals; /* goes through the intervals */
+struct phema_intervals; /* iterates the intervals */
 
-/* pairs are borrowed. PHEMA_ERR_INPUTS: too many steps times pairs; PHEMA_ERR_RESOURCE */
+/* pairs are borrowed.
+ * PHEMA_ERR_INPUTS    too many steps times pairs
+ * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE phema_intervals_open(struct phema_intervals **out,
                                     const struct phema_profile_set *set,
                                     const struct phema_family_pair *pairs, size_t n_pairs,
                                     struct phema_error *err);
-/* The next interval, valid until the one after; NULL behind the last. */
-const struct phema_interval *phema_intervals_next(struct phema_intervals *pieces);
-void phema_intervals_close(struct phema_intervals *pieces); /* takes NULL */
+/* The next interval, valid until the next call; NULL after the last. */
+const struct phema_interval *phema_intervals_next(struct phema_intervals *intervals);
+void phema_intervals_close(struct phema_intervals *intervals); /* takes NULL */
 
-/* Product of the densities of the bin that is open where a ends; b ends there or later, and has
- * decay left of what it is then. Step by step only, else 0. */
-phema_quad phema_intervals_open_bin(const struct phema_intervals *pieces,
+/* Product of the densities in the bin that is open at the end of a; b ends there or later, and
+ * decay is F(a's end; b's end). Step by step only, else 0. */
+phema_quad phema_intervals_open_bin(const struct phema_intervals *intervals,
                                     const struct phema_member *a, const struct phema_member *b,
                                     phema_quad decay);
-/* Where that bin ends; a full one counts in the interval in which it does. */
-phema_quad phema_intervals_bin_end(const struct phema_intervals *pieces);
+/* The end of that bin. A full bin counts in the interval in which it ends. */
+phema_quad phema_intervals_bin_end(const struct phema_intervals *intervals);
 
-/* recurrence.c: the intervals of a set that is followed step by step */
+/* recurrence.c: the intervals of a set that is followed step by step. Errors as above. */
 struct phema_steps;
 PHEMA_FALLIBLE phema_steps_open(struct phema_steps **out, const struct phema_profile_set *set,
                                 const struct phema_family_pair *pairs, size_t n_pairs,
                                 struct phema_error *err);
-void phema_steps_fill(struct phema_steps *steps, struct phema_interval *piece);
-phema_quad phema_steps_open_bin(const struct phema_steps *steps, const struct phema_interval *piece,
-                                const struct phema_member *a, const struct phema_member *b,
-                                phema_quad decay);
+void phema_steps_fill(struct phema_steps *steps, struct phema_interval *interval);
+phema_quad phema_steps_open_bin(const struct phema_steps *steps,
+                                const struct phema_interval *interval, const struct phema_member *a,
+                                const struct phema_member *b, phema_quad decay);
 uint64_t phema_steps_bin_end(const struct phema_steps *steps);
 void phema_steps_close(struct phema_steps *steps); /* takes NULL */
 

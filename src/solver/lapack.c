@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* lapack.c - see lapack.h. The only file that knows OpenBLAS.
+/* lapack.c - Cholesky in float64 by OpenBLAS, loaded when needed. The only file that uses OpenBLAS.
  *
  * OpenBLAS starts a thread for every processor when it is loaded. Where a thread or its buffer
  * cannot be had, OpenBLAS waits for ever or ends the process. So the program loads it for the first

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* linear_system.c - factorises the system of a metric and solves it for targets: Cholesky in fixed
  * point up to 700 unknowns, above that LAPACK's in float64 with residuals in quad, and the former
- * again where float64 does not carry. */
+ * again if float64 is not enough. */
 #include "linear_system.h"
 
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 #define MAX_QUAD_UNKNOWNS 700
 #define MAX_REFINEMENTS   60
 
-/* Entries that are right to 1e-34 leave a solution some 1e-34 / pivot: below this, less than the 16
- * digits that weights are printed with. */
+/* Entries with an error of 1e-34 give solutions with an error of about 1e-34 / pivot. Below this
+ * pivot that exceeds the 16 printed digits of weights. */
 #define LEAST_QUAD_PIVOT 1e-18
 
 static enum phema_status fail_memory(const struct phema_system *system, struct phema_error *err)
@@ -58,7 +58,7 @@ static enum phema_status fail_dependent(const struct phema_system *system, size_
                       phema_profile_format_label(&other, snapshots, dependent));
 }
 
-static bool has_lower(struct phema_system *system)
+static bool alloc_lower(struct phema_system *system)
 {
     size_t n = system->gram->n;
     if (!system->lower)
@@ -66,13 +66,13 @@ static bool has_lower(struct phema_system *system)
     return system->lower != NULL;
 }
 
-/* The factor in float64, where it is in fixed point. */
-static bool take_lower(struct phema_system *system)
+/* Converts a fixed-point factor to float64. */
+static bool convert_lower(struct phema_system *system)
 {
     size_t n = system->gram->n;
     if (!system->cholesky.factor)
         return true;
-    if (!has_lower(system))
+    if (!alloc_lower(system))
         return false;
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j <= i; j++)
@@ -89,7 +89,7 @@ static enum phema_status find_condition(struct phema_system *system, struct phem
     if (system->cholesky.leaves_out)
         return PHEMA_OK;
     double *diagonal = calloc(n, sizeof(*diagonal));
-    if (!diagonal || !take_lower(system)) {
+    if (!diagonal || !convert_lower(system)) {
         free(diagonal);
         return fail_memory(system, err);
     }
@@ -114,15 +114,15 @@ enum phema_status phema_system_condition(double *out, struct phema_system *syste
 
 /* Step-by-step products have no more digits to give, a ridge hides them, and lenient solves are
  * only for comparison. */
-static enum phema_status widen(struct phema_system *system, struct phema_error *err)
+static enum phema_status open_mpfr(struct phema_system *system, struct phema_error *err)
 {
     const struct phema_gram *gram = system->gram;
     if (system->cholesky.least_pivot >= LEAST_QUAD_PIVOT || system->leniency == PHEMA_LENIENT ||
         system->shrink || !gram->set->is_plain || gram->metric == PHEMA_GRAM_MOTION ||
-        gram->n > PHEMA_WIDE_MAX_SNAPSHOTS)
+        gram->n > PHEMA_MPFR_MAX_SNAPSHOTS)
         return PHEMA_OK;
     enum phema_status status =
-        phema_wide_open(&system->wide, gram->set, gram->metric == PHEMA_GRAM_WALK, err);
+        phema_mpfr_open(&system->mpfr, gram->set, gram->metric == PHEMA_GRAM_WALK, err);
     return status == PHEMA_NO ? PHEMA_OK : status;
 }
 
@@ -138,7 +138,7 @@ static enum phema_status factor_quad(struct phema_system *system, struct phema_e
     if (status)
         return status;
     system->condition = 0; /* not known yet */
-    return widen(system, err);
+    return open_mpfr(system, err);
 }
 
 /* Of the system, the lower half. */
@@ -146,7 +146,7 @@ static bool fill_lower(struct phema_system *system)
 {
     size_t n = system->gram->n;
     double *shrink = calloc(n, sizeof(*shrink));
-    if (!shrink || !has_lower(system)) {
+    if (!shrink || !alloc_lower(system)) {
         free(shrink);
         return false;
     }
@@ -163,7 +163,7 @@ static bool fill_lower(struct phema_system *system)
     return true;
 }
 
-/* PHEMA_NO when a pivot fails: float64 cannot tell the matrix from a singular one. */
+/* PHEMA_NO: a pivot fails, since in float64 the matrix is singular. */
 static enum phema_status factor_float64(struct phema_system *system,
                                         const struct phema_factorer *factorer,
                                         struct phema_error *err)
@@ -176,16 +176,16 @@ static enum phema_status factor_float64(struct phema_system *system,
     return phema_lapack_factor(system->lower, system->gram->n, err);
 }
 
-static enum phema_status factor(struct phema_system *system, struct phema_system_way way,
+static enum phema_status factor(struct phema_system *system, struct phema_system_method method,
                                 struct phema_error *err)
 {
     size_t n = system->gram->n;
-    enum phema_solver solver = way.solver;
+    enum phema_solver solver = method.solver;
     if (solver == PHEMA_SOLVER_QUAD || (solver == PHEMA_SOLVER_AUTO && n <= MAX_QUAD_UNKNOWNS))
         return factor_quad(system, err);
-    bool is_by_other = solver == PHEMA_SOLVER_DEVICE && way.factorer;
-    enum phema_status status = factor_float64(system, is_by_other ? way.factorer : NULL, err);
-    /* LAPACK may not be installed, or have no room; quad takes a few times as long */
+    bool is_by_other = solver == PHEMA_SOLVER_DEVICE && method.factorer;
+    enum phema_status status = factor_float64(system, is_by_other ? method.factorer : NULL, err);
+    /* LAPACK may be missing or have no memory; the quad factor takes a few times as long */
     bool is_missing = status == PHEMA_ERR_RESOURCE && !is_by_other;
     if (solver != PHEMA_SOLVER_LAPACK && (status == PHEMA_NO || is_missing))
         return factor_quad(system, err);
@@ -201,7 +201,7 @@ static enum phema_status factor(struct phema_system *system, struct phema_system
 }
 
 enum phema_status phema_system_open(struct phema_system *system, const struct phema_gram *gram,
-                                    const phema_quad *ridge, struct phema_system_way way,
+                                    const phema_quad *ridge, struct phema_system_method method,
                                     enum phema_leniency leniency,
                                     const struct phema_profile *snapshots, struct phema_error *err)
 {
@@ -211,7 +211,7 @@ enum phema_status phema_system_open(struct phema_system *system, const struct ph
     if (!system->scratch || (ridge && !find_shrink(system, ridge)))
         status = fail_memory(system, err);
     if (!status)
-        status = factor(system, way, err);
+        status = factor(system, method, err);
     if (status)
         phema_system_close(system);
     return status;
@@ -224,7 +224,7 @@ void phema_system_close(struct phema_system *system)
     free(system->ones);
     free(system->scratch);
     phema_cholesky_clear(&system->cholesky);
-    phema_wide_close(system->wide);
+    phema_mpfr_close(system->mpfr);
     *system = (struct phema_system){0};
 }
 
@@ -357,10 +357,10 @@ static enum phema_status solve_target(struct phema_system *system, phema_quad *w
     const struct phema_gram *gram = system->gram;
     size_t n = gram->n;
     enum phema_status status = PHEMA_OK;
-    if (!system->wide)
+    if (!system->mpfr)
         status = solve_any(system, w, gram->cosines + target * n, err);
-    if (system->wide) { /* it may be there only now */
-        phema_wide_solve_target(system->wide, w, target);
+    if (system->mpfr) { /* solve_any may have opened it */
+        phema_mpfr_solve_target(system->mpfr, w, target);
         return status;
     }
     for (size_t i = 0; !status && i < n; i++)
@@ -378,8 +378,8 @@ static enum phema_status solve_ones(struct phema_system *system, struct phema_er
     system->ones = calloc(n, sizeof(*system->ones));
     if (!system->ones)
         return fail_memory(system, err);
-    if (system->wide) {
-        phema_wide_solve_ones(system->wide, system->ones);
+    if (system->mpfr) {
+        phema_mpfr_solve_ones(system->mpfr, system->ones);
         return PHEMA_OK;
     }
     for (size_t i = 0; i < n; i++)
@@ -403,10 +403,10 @@ enum phema_status phema_system_column(struct phema_system *system, phema_quad *x
     return status;
 }
 
-/* Adds what costs least to make the sum what it has to be: the constraint's row of the KKT system,
- * eliminated. */
-static enum phema_status mend_sum(struct phema_system *system, phema_quad *w, phema_quad wanted,
-                                  struct phema_error *err)
+/* Adds the correction of least cost that gives the wanted sum: the row of the constraint in the KKT
+ * system, eliminated. */
+static enum phema_status correct_sum(struct phema_system *system, phema_quad *w, phema_quad wanted,
+                                     struct phema_error *err)
 {
     size_t n = system->gram->n;
     enum phema_status status = solve_ones(system, err);
@@ -452,12 +452,12 @@ enum phema_status phema_system_solve(struct phema_system *system, double *weight
     enum phema_status status = solve_target(system, w, target, err);
     phema_quad wanted = phema_profile_set_sum(system->gram->set, target);
     if (!status && (sum == PHEMA_SUM_KEPT || (sum == PHEMA_SUM_DIVIDED && wanted == 0)))
-        status = mend_sum(system, w, wanted, err);
+        status = correct_sum(system, w, wanted, err);
     else if (!status && sum == PHEMA_SUM_DIVIDED)
         status = divide_by_sum(w, n, err);
-    if (!status && system->wide)
-        status = phema_wide_round(system->wide, weights, w, err);
-    for (size_t i = 0; !status && !system->wide && i < n; i++)
+    if (!status && system->mpfr)
+        status = phema_mpfr_round(system->mpfr, weights, w, err);
+    for (size_t i = 0; !status && !system->mpfr && i < n; i++)
         weights[i] = (double)w[i];
     free(w);
     return status;

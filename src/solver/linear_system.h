@@ -24,23 +24,25 @@ struct phema_system {
     phema_quad *shrink; /* [n] (1 + ridge_i / <p_i, p_i>)^-1/2, or NULL */
     double *lower;      /* [n x n] float64 factor below the diagonal, or NULL */
     struct phema_cholesky cholesky;
-    struct phema_wide *wide; /* where quad is not enough, or NULL */
-    bool refines;            /* float64 factor, quad residuals */
-    const char *float64_by;  /* who made the float64 factor */
-    phema_quad *ones;        /* [n] w of G w = 1, or NULL as long as unused */
+    struct phema_mpfr_system *mpfr; /* if quad is not enough, or NULL */
+    bool refines;                   /* float64 factor, quad residuals */
+    const char *float64_by;         /* name of the solver of the float64 factor */
+    phema_quad *ones;               /* [n] w of G w = 1, or NULL until used */
     phema_fixed *scratch;
-    double condition; /* 0 as long as unused */
+    double condition; /* 0 until used */
 };
 
-struct phema_system_way {
+struct phema_system_method {
     enum phema_solver solver;
     const struct phema_factorer *factorer; /* of PHEMA_SOLVER_DEVICE, or NULL */
 };
 
-/* Factorise. ridge [n] is what is added to the diagonal of the unscaled Gram matrix, or NULL;
- * snapshots are for messages. PHEMA_ERR_INPUTS, PHEMA_ERR_RESOURCE */
+/* Factorises. ridge [n] is added to the diagonal of the unscaled Gram matrix, or NULL; snapshots
+ * are for messages.
+ * PHEMA_ERR_INPUTS    dependent snapshots, unless lenient
+ * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE phema_system_open(struct phema_system *system, const struct phema_gram *gram,
-                                 const phema_quad *ridge, struct phema_system_way way,
+                                 const phema_quad *ridge, struct phema_system_method method,
                                  enum phema_leniency leniency,
                                  const struct phema_profile *snapshots, struct phema_error *err);
 void phema_system_close(struct phema_system *system);
@@ -57,7 +59,7 @@ PHEMA_FALLIBLE phema_system_column(struct phema_system *system, phema_quad *x, s
 PHEMA_FALLIBLE phema_system_condition(double *out, struct phema_system *system,
                                       struct phema_error *err);
 
-/* "quad", "lapack" or the name of the factorer: which factor the system has */
+/* The solver of the factor: "quad", "lapack" or the name of the factorer. */
 const char *phema_system_solver(const struct phema_system *system);
 
 #endif

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-/* motion_fit.c - how parameters moved, from the distances between snapshots (docs/numerics.md):
- * powers of time for the random walk and the jitter first, then a factor for every interval. */
+/* motion_fit.c - fits the random walk and the jitter of the parameters to distances between
+ * snapshots (docs/numerics.md): powers of time first, then a factor for every interval. */
 #include "phema/solver.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "shares.h"
+#include "motion_pairs.h"
 
 #define N_POWERS        4  /* t^0 ... t^-3 */
 #define N_ROUNDS        60 /* of scaling the intervals */
 #define LEAST_DISTANCES 3
 #define MOST_ROUNDING   0.75 /* of a squared distance */
 
-/* Keeps intervals that hardly show in any distance near the powers of time. */
+/* Keeps intervals with little influence on any distance near the powers of time. */
 #define RELUCTANCE 0.3
 
-/* Of what a random walk alone leaves, jitter must leave less than this. */
+/* With jitter, the misfit must be below this fraction of the misfit of a random walk alone. */
 #define EARNED 0.8
 
 struct fit {
-    const struct phema_motion_terms *shares; /* of the distances that are used */
-    double *seen;                            /* [n_pairs] squared distances without the rounding */
-    double *modelled;                        /* [n_pairs] */
-    double *walked, *jittered;               /* [n_pairs] for an amplitude of 1 t^-q */
-    double *pulls, *loads;                   /* [n_intervals] */
-    double *wander_alone, *jitter_alone;     /* [n_intervals] */
+    const struct phema_motion_terms *terms; /* of the distances that are used */
+    double *seen;                           /* [n_pairs] squared distances without the rounding */
+    double *modelled;                       /* [n_pairs] */
+    double *walked, *jittered;              /* [n_pairs] for an amplitude of 1 t^-q */
+    double *pulls, *loads;                  /* [n_intervals] */
+    double *wander_alone, *jitter_alone;    /* [n_intervals] */
 };
 
 /* ---- Logarithms that are the same on every machine: + - * / alone ---- */
@@ -70,31 +70,32 @@ static double power_of(double base, int exponent)
     return product;
 }
 
-/* Where an interval is, for t^-q: its middle, in units of the last end. */
-static double middle_of(const struct phema_motion_terms *shares, size_t k)
+/* The time of an interval in t^-q: its middle, in units of the last end. */
+static double middle_of(const struct phema_motion_terms *terms, size_t k)
 {
-    double begin = k ? shares->ends[k - 1] : 0;
-    return (begin + shares->ends[k]) / 2 / shares->ends[shares->n_intervals - 1];
+    double begin = k ? terms->ends[k - 1] : 0;
+    return (begin + terms->ends[k]) / 2 / terms->ends[terms->n_intervals - 1];
 }
 
-static void sum_powers(double *sums, const struct phema_motion_terms *shares, bool of_walk,
+static void sum_powers(double *sums, const struct phema_motion_terms *terms, bool of_walk,
                        int power)
 {
-    for (size_t p = 0; p < shares->n_pairs; p++) {
+    for (size_t p = 0; p < terms->n_pairs; p++) {
         sums[p] = 0;
-        for (size_t s = shares->starts[p]; s < shares->starts[p + 1]; s++) {
-            const struct phema_motion_term *share = &shares->items[s];
-            sums[p] += (of_walk ? share->walk : share->jitter) /
-                       power_of(middle_of(shares, share->interval), power);
+        for (size_t s = terms->starts[p]; s < terms->starts[p + 1]; s++) {
+            const struct phema_motion_term *term = &terms->items[s];
+            sums[p] += (of_walk ? term->walk : term->jitter) /
+                       power_of(middle_of(terms, term->interval), power);
         }
     }
 }
 
-/* Least squares of b x + c y against 1, where x and y are relative to what was seen; b, c >= 0. */
+/* Least squares of b x + c y against 1, where x and y are relative to the measured squares; b, c >=
+ * 0. */
 static void fit_two(double *b, double *c, const struct fit *fit, bool only_wanders)
 {
     double xx = 0, xy = 0, yy = 0, x1 = 0, y1 = 0;
-    for (size_t p = 0; p < fit->shares->n_pairs; p++) {
+    for (size_t p = 0; p < fit->terms->n_pairs; p++) {
         double x = fit->walked[p] / fit->seen[p];
         double y = fit->jittered[p] / fit->seen[p];
         xx += x * x;
@@ -110,7 +111,7 @@ static void fit_two(double *b, double *c, const struct fit *fit, bool only_wande
     *c = determinant > 0 ? (y1 * xx - x1 * xy) / determinant : -1;
     if (*b >= 0 && *c >= 0)
         return;
-    /* one of them alone: the one that leaves less, x1^2 / xx being what it takes away */
+    /* one of them alone: that of the smaller residual, which is 1 - x1^2 / xx */
     bool walks = xx > 0 && (yy <= 0 || x1 * x1 * yy >= y1 * y1 * xx);
     *b = walks ? x1 / xx : 0;
     *c = !walks && yy > 0 ? y1 / yy : 0;
@@ -119,13 +120,13 @@ static void fit_two(double *b, double *c, const struct fit *fit, bool only_wande
 static double misfit_of(const struct fit *fit, double b, double c)
 {
     double sum = 0;
-    for (size_t p = 0; p < fit->shares->n_pairs; p++) {
+    for (size_t p = 0; p < fit->terms->n_pairs; p++) {
         double modelled = b * fit->walked[p] + c * fit->jittered[p];
         if (!(modelled > 0))
             return HUGE_VAL;
         sum += fabs(log_of(fit->seen[p] / modelled));
     }
-    return sum / (double)fit->shares->n_pairs;
+    return sum / (double)fit->terms->n_pairs;
 }
 
 static void fit_powers(struct phema_motion *motion, struct fit *fit, bool only_wanders)
@@ -133,10 +134,10 @@ static void fit_powers(struct phema_motion *motion, struct fit *fit, bool only_w
     double best_b = 0, best_c = 0;
     motion->misfit = HUGE_VAL;
     for (int q = 0; q < N_POWERS; q++) {
-        sum_powers(fit->walked, fit->shares, true, q);
+        sum_powers(fit->walked, fit->terms, true, q);
         for (int r = 0; r < N_POWERS; r++) {
             double b, c;
-            sum_powers(fit->jittered, fit->shares, false, r);
+            sum_powers(fit->jittered, fit->terms, false, r);
             fit_two(&b, &c, fit, only_wanders);
             double misfit = misfit_of(fit, b, c);
             if (misfit < motion->misfit) {
@@ -149,7 +150,7 @@ static void fit_powers(struct phema_motion *motion, struct fit *fit, bool only_w
         }
     }
     for (size_t k = 0; k < motion->n_intervals; k++) {
-        double middle = middle_of(fit->shares, k);
+        double middle = middle_of(fit->terms, k);
         motion->wander[k] = best_b / power_of(middle, motion->wander_power);
         motion->jitter[k] = best_c / power_of(middle, motion->jitter_power);
     }
@@ -157,30 +158,30 @@ static void fit_powers(struct phema_motion *motion, struct fit *fit, bool only_w
 
 /* ---- A factor for every interval ---- */
 
-static double part_of(const struct phema_motion *motion, const struct phema_motion_term *share)
+static double part_of(const struct phema_motion *motion, const struct phema_motion_term *term)
 {
-    return motion->wander[share->interval] * share->walk +
-           motion->jitter[share->interval] * share->jitter;
+    return motion->wander[term->interval] * term->walk +
+           motion->jitter[term->interval] * term->jitter;
 }
 
 /* One round: what is too short by a factor pulls at the intervals that it passes, as much as each
  * of them counts in it. */
 static void scale_intervals(struct phema_motion *motion, struct fit *fit)
 {
-    const struct phema_motion_terms *shares = fit->shares;
+    const struct phema_motion_terms *terms = fit->terms;
     memset(fit->pulls, 0, motion->n_intervals * sizeof(*fit->pulls));
     memset(fit->loads, 0, motion->n_intervals * sizeof(*fit->loads));
-    for (size_t p = 0; p < shares->n_pairs; p++) {
+    for (size_t p = 0; p < terms->n_pairs; p++) {
         double modelled = 0;
-        for (size_t s = shares->starts[p]; s < shares->starts[p + 1]; s++)
-            modelled += part_of(motion, &shares->items[s]);
+        for (size_t s = terms->starts[p]; s < terms->starts[p + 1]; s++)
+            modelled += part_of(motion, &terms->items[s]);
         if (!(modelled > 0))
             continue;
         double missing = log_of(fit->seen[p] / modelled);
-        for (size_t s = shares->starts[p]; s < shares->starts[p + 1]; s++) {
-            double share = part_of(motion, &shares->items[s]) / modelled;
-            fit->pulls[shares->items[s].interval] += share * missing;
-            fit->loads[shares->items[s].interval] += share;
+        for (size_t s = terms->starts[p]; s < terms->starts[p + 1]; s++) {
+            double term = part_of(motion, &terms->items[s]) / modelled;
+            fit->pulls[terms->items[s].interval] += term * missing;
+            fit->loads[terms->items[s].interval] += term;
         }
     }
     for (size_t k = 0; k < motion->n_intervals; k++) {
@@ -193,17 +194,17 @@ static void scale_intervals(struct phema_motion *motion, struct fit *fit)
 /* Mean |log(seen / modelled)| of what the intervals make of it. */
 static double final_misfit(const struct phema_motion *motion, const struct fit *fit)
 {
-    const struct phema_motion_terms *shares = fit->shares;
+    const struct phema_motion_terms *terms = fit->terms;
     double sum = 0;
-    for (size_t p = 0; p < shares->n_pairs; p++) {
+    for (size_t p = 0; p < terms->n_pairs; p++) {
         double modelled = 0;
-        for (size_t s = shares->starts[p]; s < shares->starts[p + 1]; s++)
-            modelled += part_of(motion, &shares->items[s]);
+        for (size_t s = terms->starts[p]; s < terms->starts[p + 1]; s++)
+            modelled += part_of(motion, &terms->items[s]);
         if (!(modelled > 0))
             return HUGE_VAL;
         sum += fabs(log_of(fit->seen[p] / modelled));
     }
-    return sum / (double)shares->n_pairs;
+    return sum / (double)terms->n_pairs;
 }
 
 static void fit_intervals(struct phema_motion *motion, struct fit *fit)
@@ -239,8 +240,8 @@ static void keep_simpler(struct phema_motion *motion, struct fit *fit)
 static enum phema_status make_motion(struct phema_motion *motion, struct fit *fit,
                                      struct phema_error *err)
 {
-    size_t n_pairs = fit->shares->n_pairs;
-    size_t n_intervals = fit->shares->n_intervals;
+    size_t n_pairs = fit->terms->n_pairs;
+    size_t n_intervals = fit->terms->n_intervals;
     motion->n_intervals = n_intervals;
     motion->ends = calloc(n_intervals, sizeof(double));
     motion->wander = calloc(n_intervals, sizeof(double));
@@ -254,7 +255,7 @@ static enum phema_status make_motion(struct phema_motion *motion, struct fit *fi
     if (!motion->ends || !motion->wander || !motion->jitter || !fit->walked || !fit->jittered ||
         !fit->pulls || !fit->loads || !fit->wander_alone || !fit->jitter_alone)
         return phema_fail_memory(err);
-    memcpy(motion->ends, fit->shares->ends, n_intervals * sizeof(double));
+    memcpy(motion->ends, fit->terms->ends, n_intervals * sizeof(double));
     fit_powers(motion, fit, false);
     if (!isfinite(motion->misfit))
         return phema_fail(err, PHEMA_NO,
@@ -324,8 +325,8 @@ PHEMA_FALLIBLE phema_motion_fit(struct phema_motion *out, const struct phema_pro
                                 struct phema_error *err)
 {
     struct phema_motion motion = {0};
-    struct phema_motion_terms shares = {0};
-    struct fit fit = {.shares = &shares};
+    struct phema_motion_terms terms = {0};
+    struct fit fit = {.terms = &terms};
     struct phema_distance *chosen = calloc(n_distances + 1, sizeof(*chosen));
     fit.seen = calloc(n_distances + 1, sizeof(*fit.seen));
     enum phema_status status = chosen && fit.seen ? PHEMA_OK : phema_fail_memory(err);
@@ -341,7 +342,7 @@ PHEMA_FALLIBLE phema_motion_fit(struct phema_motion *out, const struct phema_pro
     struct phema_profile *left = NULL;
     if (!status) {
         left = compact(&n_left, snapshots, n, distances, n_distances, chosen, n_chosen);
-        status = left ? phema_motion_terms_find(&shares, left, n_left, chosen, n_chosen, err)
+        status = left ? phema_motion_terms_find(&terms, left, n_left, chosen, n_chosen, err)
                       : phema_fail_memory(err);
     }
     if (!status)
@@ -350,7 +351,7 @@ PHEMA_FALLIBLE phema_motion_fit(struct phema_motion *out, const struct phema_pro
         phema_motion_clear(&motion);
     else
         *out = motion;
-    phema_motion_terms_clear(&shares);
+    phema_motion_terms_clear(&terms);
     free(left);
     free(chosen);
     free(fit.seen);

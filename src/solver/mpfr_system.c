@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* mpfr_system.c - see mpfr_system.h. The only file that knows MPFR. It ends the program where it
- * finds no memory: so the numbers are allocated here, and there has to be room for what else it
- * needs. */
+/* mpfr_system.c - 256-bit solve for nearly equal snapshots. The only file that uses MPFR, which
+ * ends the program when it gets no memory. So the numbers are allocated here, and enough free
+ * memory for the allocations of MPFR itself is a condition. */
 #include "mpfr_system.h"
 
 #include <mpfr.h>
@@ -24,7 +24,7 @@ struct triangle {        /* the Cholesky factor of the Gram matrix in some order
     bool is_walk;
 };
 
-struct phema_wide {
+struct phema_mpfr_system {
     const struct phema_profile_set *set; /* borrowed */
     bool is_walk;                        /* the metric it solves in */
     mpfr_t *kept;                        /* [n_families x n_times] (t / last time)^power */
@@ -36,7 +36,7 @@ struct phema_wide {
     mpfr_t term, other;
 };
 
-/* In one block, so that none of them is allocated by MPFR; 0, or NULL. */
+/* All in one block, not allocated by MPFR, of value 0; or NULL. */
 static mpfr_t *make_numbers(size_t count)
 {
     size_t bytes = mpfr_custom_get_size(BITS);
@@ -65,9 +65,9 @@ static phema_quad get_quad(mpfr_t x, mpfr_t scratch)
     phema_quad sum = 0;
     mpfr_set(scratch, x, MPFR_RNDN);
     for (int part = 0; part < 3; part++) {
-        double piece = mpfr_get_d(scratch, MPFR_RNDN);
-        sum += (phema_quad)piece;
-        mpfr_sub_d(scratch, scratch, piece, MPFR_RNDN);
+        double digits = mpfr_get_d(scratch, MPFR_RNDN);
+        sum += (phema_quad)digits;
+        mpfr_sub_d(scratch, scratch, digits, MPFR_RNDN);
     }
     return sum;
 }
@@ -77,51 +77,52 @@ static mpfr_t *entry(const struct triangle *triangle, size_t i, size_t j)
     return &triangle->entries[i * (i + 1) / 2 + j];
 }
 
-static void fill_tables(struct phema_wide *wide)
+static void fill_tables(struct phema_mpfr_system *system)
 {
-    const struct phema_profile_set *set = wide->set;
+    const struct phema_profile_set *set = system->set;
     for (size_t t = 0; t < set->n_times; t++)
-        set_quad(wide->times[t], set->times[t]);
+        set_quad(system->times[t], set->times[t]);
     for (size_t k = 0; k < set->n_families; k++) {
-        set_quad(wide->powers[k], set->families[k].power);
+        set_quad(system->powers[k], set->families[k].power);
         for (size_t t = 0; t < set->n_times; t++) {
-            mpfr_div(wide->term, wide->times[t], wide->times[set->n_times - 1], MPFR_RNDN);
-            mpfr_pow(wide->kept[k * set->n_times + t], wide->term, wide->powers[k], MPFR_RNDN);
+            mpfr_div(system->term, system->times[t], system->times[set->n_times - 1], MPFR_RNDN);
+            mpfr_pow(system->kept[k * set->n_times + t], system->term, system->powers[k],
+                     MPFR_RNDN);
         }
     }
 }
 
 /* decay A B / ((A+B-1) ta) */
-static void white_product(struct phema_wide *wide, mpfr_t out, mpfr_t a, mpfr_t b, mpfr_t ta,
-                          mpfr_t decay)
+static void white_product(struct phema_mpfr_system *system, mpfr_t out, mpfr_t a, mpfr_t b,
+                          mpfr_t ta, mpfr_t decay)
 {
-    mpfr_add(wide->other, a, b, MPFR_RNDN);
-    mpfr_sub_ui(wide->other, wide->other, 1, MPFR_RNDN);
-    mpfr_mul(wide->other, wide->other, ta, MPFR_RNDN);
+    mpfr_add(system->other, a, b, MPFR_RNDN);
+    mpfr_sub_ui(system->other, system->other, 1, MPFR_RNDN);
+    mpfr_mul(system->other, system->other, ta, MPFR_RNDN);
     mpfr_mul(out, decay, a, MPFR_RNDN);
     mpfr_mul(out, out, b, MPFR_RNDN);
-    mpfr_div(out, out, wide->other, MPFR_RNDN);
+    mpfr_div(out, out, system->other, MPFR_RNDN);
 }
 
 /* ta (A/(A+1) - decay A / ((B+1)(A+B+1))) */
-static void walk_product(struct phema_wide *wide, mpfr_t out, mpfr_t a, mpfr_t b, mpfr_t ta,
-                         mpfr_t decay)
+static void walk_product(struct phema_mpfr_system *system, mpfr_t out, mpfr_t a, mpfr_t b,
+                         mpfr_t ta, mpfr_t decay)
 {
-    mpfr_add(wide->other, a, b, MPFR_RNDN);
-    mpfr_add_ui(wide->other, wide->other, 1, MPFR_RNDN);
+    mpfr_add(system->other, a, b, MPFR_RNDN);
+    mpfr_add_ui(system->other, system->other, 1, MPFR_RNDN);
     mpfr_mul(out, decay, a, MPFR_RNDN);
-    mpfr_div(out, out, wide->other, MPFR_RNDN);
-    mpfr_add_ui(wide->other, b, 1, MPFR_RNDN);
-    mpfr_div(out, out, wide->other, MPFR_RNDN);
-    mpfr_add_ui(wide->other, a, 1, MPFR_RNDN);
-    mpfr_div(wide->other, a, wide->other, MPFR_RNDN);
-    mpfr_sub(out, wide->other, out, MPFR_RNDN);
+    mpfr_div(out, out, system->other, MPFR_RNDN);
+    mpfr_add_ui(system->other, b, 1, MPFR_RNDN);
+    mpfr_div(out, out, system->other, MPFR_RNDN);
+    mpfr_add_ui(system->other, a, 1, MPFR_RNDN);
+    mpfr_div(system->other, a, system->other, MPFR_RNDN);
+    mpfr_sub(out, system->other, out, MPFR_RNDN);
     mpfr_mul(out, out, ta, MPFR_RNDN);
 }
 
-static void multiply(struct phema_wide *wide, mpfr_t out, bool is_walk, size_t i, size_t j)
+static void multiply(struct phema_mpfr_system *system, mpfr_t out, bool is_walk, size_t i, size_t j)
 {
-    const struct phema_profile_set *set = wide->set;
+    const struct phema_profile_set *set = system->set;
     const struct phema_member *a = &set->members[i];
     const struct phema_member *b = &set->members[j];
     if (a->time > b->time) {
@@ -129,35 +130,35 @@ static void multiply(struct phema_wide *wide, mpfr_t out, bool is_walk, size_t i
         a = b;
         b = later;
     }
-    mpfr_t *kept = wide->kept + b->kind * set->n_times;
-    mpfr_div(wide->term, kept[a->time], kept[b->time], MPFR_RNDN);
+    mpfr_t *kept = system->kept + b->family * set->n_times;
+    mpfr_div(system->term, kept[a->time], kept[b->time], MPFR_RNDN);
     if (is_walk)
-        walk_product(wide, out, wide->powers[a->kind], wide->powers[b->kind], wide->times[a->time],
-                     wide->term);
+        walk_product(system, out, system->powers[a->family], system->powers[b->family],
+                     system->times[a->time], system->term);
     else
-        white_product(wide, out, wide->powers[a->kind], wide->powers[b->kind], wide->times[a->time],
-                      wide->term);
+        white_product(system, out, system->powers[a->family], system->powers[b->family],
+                      system->times[a->time], system->term);
 }
 
 /* row i column j -= sum of (i, k) (j, k) for k < j */
-static void subtract_dot(struct phema_wide *wide, const struct triangle *triangle, size_t i,
-                         size_t j)
+static void subtract_dot(struct phema_mpfr_system *system, const struct triangle *triangle,
+                         size_t i, size_t j)
 {
     mpfr_t *out = entry(triangle, i, j);
     for (size_t k = 0; k < j; k++) {
-        mpfr_mul(wide->term, *entry(triangle, i, k), *entry(triangle, j, k), MPFR_RNDN);
-        mpfr_sub(*out, *out, wide->term, MPFR_RNDN);
+        mpfr_mul(system->term, *entry(triangle, i, k), *entry(triangle, j, k), MPFR_RNDN);
+        mpfr_sub(*out, *out, system->term, MPFR_RNDN);
     }
 }
 
 /* false when a pivot fails */
-static bool factorise(struct phema_wide *wide, const struct triangle *triangle)
+static bool factorise(struct phema_mpfr_system *system, const struct triangle *triangle)
 {
-    for (size_t i = 0; i < wide->set->n; i++) {
+    for (size_t i = 0; i < system->set->n; i++) {
         for (size_t j = 0; j <= i; j++) {
             mpfr_t *out = entry(triangle, i, j);
-            multiply(wide, *out, triangle->is_walk, triangle->order[i], triangle->order[j]);
-            subtract_dot(wide, triangle, i, j);
+            multiply(system, *out, triangle->is_walk, triangle->order[i], triangle->order[j]);
+            subtract_dot(system, triangle, i, j);
             if (j < i)
                 mpfr_div(*out, *out, *entry(triangle, j, j), MPFR_RNDN);
         }
@@ -181,86 +182,88 @@ static enum phema_status fail_memory(size_t n, struct phema_error *err)
     return phema_fail(err, PHEMA_ERR_RESOURCE, "no memory to solve for %zu snapshots", n);
 }
 
-enum phema_status phema_wide_open(struct phema_wide **out, const struct phema_profile_set *set,
-                                  bool is_walk, struct phema_error *err)
+enum phema_status phema_mpfr_open(struct phema_mpfr_system **out,
+                                  const struct phema_profile_set *set, bool is_walk,
+                                  struct phema_error *err)
 {
-    struct phema_wide *wide = phema_memory_has_room(MPFR_BYTES) ? calloc(1, sizeof(*wide)) : NULL;
-    if (!wide)
+    struct phema_mpfr_system *system =
+        phema_memory_has_room(MPFR_BYTES) ? calloc(1, sizeof(*system)) : NULL;
+    if (!system)
         return fail_memory(set->n, err);
-    wide->set = set;
-    wide->is_walk = is_walk;
-    mpfr_inits2(BITS, wide->term, wide->other, (mpfr_ptr)NULL);
-    wide->kept = make_numbers(set->n_families * set->n_times);
-    wide->powers = make_numbers(set->n_families);
-    wide->times = make_numbers(set->n_times);
-    wide->order = calloc(set->n, sizeof(*wide->order));
-    bool has_factor = make_triangle(&wide->factor, set->n, wide->order, is_walk);
-    wide->side = make_numbers(set->n);
+    system->set = set;
+    system->is_walk = is_walk;
+    mpfr_inits2(BITS, system->term, system->other, (mpfr_ptr)NULL);
+    system->kept = make_numbers(set->n_families * set->n_times);
+    system->powers = make_numbers(set->n_families);
+    system->times = make_numbers(set->n_times);
+    system->order = calloc(set->n, sizeof(*system->order));
+    bool has_factor = make_triangle(&system->factor, set->n, system->order, is_walk);
+    system->side = make_numbers(set->n);
 
     enum phema_status status = PHEMA_OK;
-    if (!wide->kept || !wide->powers || !wide->times || !wide->order || !has_factor ||
-        !wide->side || !phema_memory_has_room(MPFR_BYTES)) {
+    if (!system->kept || !system->powers || !system->times || !system->order || !has_factor ||
+        !system->side || !phema_memory_has_room(MPFR_BYTES)) {
         status = fail_memory(set->n, err);
     } else {
         for (size_t i = 0; i < set->n; i++)
-            wide->order[i] = i;
-        fill_tables(wide);
-        status = factorise(wide, &wide->factor) ? PHEMA_OK : PHEMA_NO;
+            system->order[i] = i;
+        fill_tables(system);
+        status = factorise(system, &system->factor) ? PHEMA_OK : PHEMA_NO;
     }
     if (status)
-        phema_wide_close(wide);
+        phema_mpfr_close(system);
     else
-        *out = wide;
+        *out = system;
     return status;
 }
 
-void phema_wide_close(struct phema_wide *wide)
+void phema_mpfr_close(struct phema_mpfr_system *system)
 {
-    if (!wide)
+    if (!system)
         return;
-    free(wide->kept);
-    free(wide->powers);
-    free(wide->times);
-    free(wide->factor.entries);
-    free(wide->order);
-    free(wide->side);
-    mpfr_clears(wide->term, wide->other, (mpfr_ptr)NULL);
+    free(system->kept);
+    free(system->powers);
+    free(system->times);
+    free(system->factor.entries);
+    free(system->order);
+    free(system->side);
+    mpfr_clears(system->term, system->other, (mpfr_ptr)NULL);
     mpfr_free_cache();
-    free(wide);
+    free(system);
 }
 
-static void solve(struct phema_wide *wide, phema_quad *x)
+static void solve(struct phema_mpfr_system *system, phema_quad *x)
 {
-    size_t n = wide->set->n;
+    size_t n = system->set->n;
     for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; j < i; j++) {
-            mpfr_mul(wide->term, *entry(&wide->factor, i, j), wide->side[j], MPFR_RNDN);
-            mpfr_sub(wide->side[i], wide->side[i], wide->term, MPFR_RNDN);
+            mpfr_mul(system->term, *entry(&system->factor, i, j), system->side[j], MPFR_RNDN);
+            mpfr_sub(system->side[i], system->side[i], system->term, MPFR_RNDN);
         }
-        mpfr_div(wide->side[i], wide->side[i], *entry(&wide->factor, i, i), MPFR_RNDN);
+        mpfr_div(system->side[i], system->side[i], *entry(&system->factor, i, i), MPFR_RNDN);
     }
     for (size_t i = n; i-- > 0;) {
-        mpfr_div(wide->side[i], wide->side[i], *entry(&wide->factor, i, i), MPFR_RNDN);
+        mpfr_div(system->side[i], system->side[i], *entry(&system->factor, i, i), MPFR_RNDN);
         for (size_t j = 0; j < i; j++) {
-            mpfr_mul(wide->term, *entry(&wide->factor, i, j), wide->side[i], MPFR_RNDN);
-            mpfr_sub(wide->side[j], wide->side[j], wide->term, MPFR_RNDN);
+            mpfr_mul(system->term, *entry(&system->factor, i, j), system->side[i], MPFR_RNDN);
+            mpfr_sub(system->side[j], system->side[j], system->term, MPFR_RNDN);
         }
-        x[i] = get_quad(wide->side[i], wide->other);
+        x[i] = get_quad(system->side[i], system->other);
     }
 }
 
-void phema_wide_solve_target(struct phema_wide *wide, phema_quad *x, size_t target)
+void phema_mpfr_solve_target(struct phema_mpfr_system *system, phema_quad *x, size_t target)
 {
-    for (size_t i = 0; i < wide->set->n; i++)
-        multiply(wide, wide->side[i], wide->is_walk, wide->set->n + target, i);
-    solve(wide, x);
+    for (size_t i = 0; i < system->set->n; i++)
+        multiply(system, system->side[i], system->is_walk, system->set->n + target, i);
+    solve(system, x);
 }
 
-void phema_wide_solve_ones(struct phema_wide *wide, phema_quad *x)
+void phema_mpfr_solve_ones(struct phema_mpfr_system *system, phema_quad *x)
 {
-    for (size_t i = 0; i < wide->set->n; i++)
-        mpfr_set_ui(wide->side[i], 1, MPFR_RNDN);
-    solve(wide, x);
+    for (size_t i = 0; i < system->set->n; i++)
+        mpfr_set_ui(system->side[i], 1, MPFR_RNDN);
+    solve(system, x);
 }
 
 struct sized { /* for sorting */
@@ -294,28 +297,28 @@ static bool order_by_size(size_t *order, const phema_quad *x, size_t n)
 /* Babai's nearest plane, in the white metric. With e = x - weights, row i of L^T e is what e moves
  * the profile by once the rows below are settled: weight i is the double that brings it nearest to
  * 0. */
-static void round_to_planes(struct phema_wide *wide, const struct triangle *triangle,
+static void round_to_planes(struct phema_mpfr_system *system, const struct triangle *triangle,
                             double *weights, const phema_quad *x)
 {
-    for (size_t i = wide->set->n; i-- > 0;) {
+    for (size_t i = system->set->n; i-- > 0;) {
         phema_quad wanted = x[triangle->order[i]];
-        mpfr_set_zero(wide->other, 1);
-        for (size_t j = i + 1; j < wide->set->n; j++) {
-            mpfr_mul(wide->term, *entry(triangle, j, i), wide->side[j], MPFR_RNDN);
-            mpfr_add(wide->other, wide->other, wide->term, MPFR_RNDN);
+        mpfr_set_zero(system->other, 1);
+        for (size_t j = i + 1; j < system->set->n; j++) {
+            mpfr_mul(system->term, *entry(triangle, j, i), system->side[j], MPFR_RNDN);
+            mpfr_add(system->other, system->other, system->term, MPFR_RNDN);
         }
-        mpfr_div(wide->other, wide->other, *entry(triangle, i, i), MPFR_RNDN);
-        set_quad(wide->side[i], wanted);
-        mpfr_add(wide->other, wide->other, wide->side[i], MPFR_RNDN);
-        weights[triangle->order[i]] = mpfr_get_d(wide->other, MPFR_RNDN);
-        mpfr_sub_d(wide->side[i], wide->side[i], weights[triangle->order[i]], MPFR_RNDN);
+        mpfr_div(system->other, system->other, *entry(triangle, i, i), MPFR_RNDN);
+        set_quad(system->side[i], wanted);
+        mpfr_add(system->other, system->other, system->side[i], MPFR_RNDN);
+        weights[triangle->order[i]] = mpfr_get_d(system->other, MPFR_RNDN);
+        mpfr_sub_d(system->side[i], system->side[i], weights[triangle->order[i]], MPFR_RNDN);
     }
 }
 
-enum phema_status phema_wide_round(struct phema_wide *wide, double *weights, const phema_quad *x,
-                                   struct phema_error *err)
+enum phema_status phema_mpfr_round(struct phema_mpfr_system *system, double *weights,
+                                   const phema_quad *x, struct phema_error *err)
 {
-    size_t n = wide->set->n;
+    size_t n = system->set->n;
     phema_quad sum = 0;
     for (size_t i = 0; i < n; i++) {
         weights[i] = (double)x[i];
@@ -329,8 +332,8 @@ enum phema_status phema_wide_round(struct phema_wide *wide, double *weights, con
     bool has_memory = make_triangle(&triangle, n, order, false);
     has_memory =
         has_memory && order && order_by_size(order, x, n) && phema_memory_has_room(MPFR_BYTES);
-    if (has_memory && factorise(wide, &triangle))
-        round_to_planes(wide, &triangle, weights, x);
+    if (has_memory && factorise(system, &triangle))
+        round_to_planes(system, &triangle, weights, x);
     free(triangle.entries);
     free(order);
     return has_memory ? PHEMA_OK : fail_memory(n, err);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* profile_set.c - indexes the distinct kinds and times of the profiles of a problem. Relies on quad
- * pow, exp and lgamma for what an average keeps between two times. */
+/* profile_set.c - indexes the distinct families and times of the profiles of a problem. Relies on
+ * quad pow, exp and lgamma for decays between two times. */
 #include "profile_set.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static size_t time_index(const struct phema_profile_set *set, phema_quad t)
     return found ? (size_t)(found - set->times) : 0;
 }
 
-/* Ends; and, where time is continuous, what else divides it before the last of them. */
+/* Ends; and, in continuous time, all other boundaries before the last end. */
 static bool index_times(struct phema_profile_set *set, const struct phema_profile *profiles,
                         const struct phema_motion *motion)
 {
@@ -51,68 +51,68 @@ static bool index_times(struct phema_profile_set *set, const struct phema_profil
     for (size_t i = 0; i < n_members; i++) {
         struct phema_member *member = &set->members[i];
         member->time = time_index(set, (phema_quad)profiles[i].t);
-        if (member->time > set->families[member->kind].last_time)
-            set->families[member->kind].last_time = member->time;
+        if (member->time > set->families[member->family].last_time)
+            set->families[member->family].last_time = member->time;
     }
     return true;
 }
 
-static void index_kinds(struct phema_profile_set *set, const struct phema_profile *profiles)
+static void index_families(struct phema_profile_set *set, const struct phema_profile *profiles)
 {
     set->is_plain = !set->is_stepwise && set->n_parts == set->m;
     for (size_t i = 0; i < set->n + set->n_parts; i++) {
-        struct phema_family kind = phema_family_of(&profiles[i]);
+        struct phema_family family = phema_family_of(&profiles[i]);
         size_t k = 0;
-        while (k < set->n_families && !phema_family_equals(&set->families[k], &kind))
+        while (k < set->n_families && !phema_family_equals(&set->families[k], &family))
             k++;
         if (k == set->n_families)
-            set->families[set->n_families++] = kind;
+            set->families[set->n_families++] = family;
         set->families[k].is_snapshots |= i < set->n;
-        set->members[i].kind = k;
-        set->is_plain = set->is_plain && kind.form == PHEMA_FAMILY_POWER && kind.origin == 0;
+        set->members[i].family = k;
+        set->is_plain = set->is_plain && family.form == PHEMA_FAMILY_POWER && family.origin == 0;
     }
 }
 
 /* ---- Decays ---- */
 
-static bool has_trail(const struct phema_profile_set *set, const struct phema_family *kind)
+static bool has_trail(const struct phema_profile_set *set, const struct phema_family *family)
 {
-    return kind->form == PHEMA_FAMILY_TABLE ||
-           (set->is_stepwise && kind->form == PHEMA_FAMILY_RAMPED);
+    return family->form == PHEMA_FAMILY_TABLE ||
+           (set->is_stepwise && family->form == PHEMA_FAMILY_RAMPED);
 }
 
 static phema_quad decay_between(const struct phema_profile_set *set, size_t k, size_t from,
                                 size_t to)
 {
-    const struct phema_family *kind = &set->families[k];
+    const struct phema_family *family = &set->families[k];
     phema_quad begin = set->times[from];
     phema_quad end = set->times[to];
     if (from == to)
         return 1;
-    if (has_trail(set, kind)) {
+    if (has_trail(set, family)) {
         const struct phema_trail *trail = set->trails + k * set->n_times;
         bool is_kept = trail[from].n_zeros == trail[to].n_zeros;
         return is_kept ? phema_quad_exp(trail[to].log - trail[from].log) : 0;
     }
-    if (kind->every > 1)
-        return phema_quad_exp(kind->power * (phema_log_updates(kind->every, end) -
-                                             phema_log_updates(kind->every, begin)));
-    return phema_family_decay(kind, begin, end);
+    if (family->every > 1)
+        return phema_quad_exp(family->power * (phema_log_updates(family->every, end) -
+                                               phema_log_updates(family->every, begin)));
+    return phema_family_decay(family, begin, end);
 }
 
-bool phema_profile_set_divides(const struct phema_profile_set *set, size_t kind, size_t from)
+bool phema_profile_set_divides(const struct phema_profile_set *set, size_t family, size_t from)
 {
-    /* a denormal has lost digits, and 0 / 0 is none */
-    return set->kept[kind * set->n_times + from] > (phema_quad)LDBL_MIN * 4;
+    /* a denormal has lost digits, and 0 / 0 is not a number */
+    return set->kept[family * set->n_times + from] > (phema_quad)LDBL_MIN * 4;
 }
 
-phema_quad phema_profile_set_decay(const struct phema_profile_set *set, size_t kind, size_t from,
+phema_quad phema_profile_set_decay(const struct phema_profile_set *set, size_t family, size_t from,
                                    size_t to)
 {
-    size_t first = kind * set->n_times;
-    if (phema_profile_set_divides(set, kind, from))
+    size_t first = family * set->n_times;
+    if (phema_profile_set_divides(set, family, from))
         return set->kept[first + from] * set->inverse_kept[first + to];
-    return decay_between(set, kind, from, to);
+    return decay_between(set, family, from, to);
 }
 
 static void follow_table(struct phema_trail *trail, const struct phema_profile_set *set,
@@ -132,17 +132,17 @@ static void follow_table(struct phema_trail *trail, const struct phema_profile_s
 }
 
 static void follow_ramp(struct phema_trail *trail, const struct phema_profile_set *set,
-                        const struct phema_family *kind)
+                        const struct phema_family *family)
 {
-    phema_quad half_life = kind->turn * kind->ramp;
+    phema_quad half_life = family->turn * family->ramp;
     phema_quad inverses = 0;
     uint64_t step = 0;
     for (size_t t = 0; t < set->n_times; t++) {
         for (uint64_t end = (uint64_t)set->times[t]; step < end;) {
-            phema_quad ramped = kind->ramp * (phema_quad)++step;
+            phema_quad ramped = family->ramp * (phema_quad)++step;
             inverses += 1 / (ramped < half_life ? ramped : half_life);
         }
-        trail[t] = (struct phema_trail){.log = -kind->rate * half_life * inverses};
+        trail[t] = (struct phema_trail){.log = -family->rate * half_life * inverses};
     }
 }
 
@@ -165,11 +165,11 @@ static bool build_decays(struct phema_profile_set *set)
     if (!set->kept || !set->inverse_kept || (needs_trails && !set->trails))
         return false;
     for (size_t k = 0; k < set->n_families; k++) {
-        const struct phema_family *kind = &set->families[k];
-        if (kind->form == PHEMA_FAMILY_TABLE)
-            follow_table(set->trails + k * set->n_times, set, kind->betas);
-        else if (has_trail(set, kind))
-            follow_ramp(set->trails + k * set->n_times, set, kind);
+        const struct phema_family *family = &set->families[k];
+        if (family->form == PHEMA_FAMILY_TABLE)
+            follow_table(set->trails + k * set->n_times, set, family->betas);
+        else if (has_trail(set, family))
+            follow_ramp(set->trails + k * set->n_times, set, family);
         for (size_t t = 0; t < set->n_times; t++)
             keep_decay(set, k, t);
     }
@@ -208,7 +208,7 @@ static bool index_all(struct phema_profile_set *set, const struct phema_problem 
     bool is_done = profiles && set->members && set->factors && set->owners && set->families;
     if (is_done) {
         list_members(set, profiles, problem);
-        index_kinds(set, profiles);
+        index_families(set, profiles);
         is_done = index_times(set, profiles, problem->motion) && build_decays(set);
     }
     free(profiles);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* pruning.c - which snapshots could go, and how many times would do: the predicted error of fewer.
+/* pruning.c - which snapshots could be deleted, and how often to save: predicted errors with fewer.
  * Backward elimination: with P the inverse of the system on the weights that keep the sum, leaving
  * out snapshot i costs w_i^2 / P_ii exactly, and makes the weights w - P_i w_i / P_ii. */
 #include "phema/solver.h"
@@ -65,11 +65,11 @@ static enum phema_status begin(struct elimination *elimination, const struct phe
             elimination->weights[k * n + i] = (phema_quad)solutions[k].weights[i];
     }
     struct phema_system system = {0};
-    struct phema_system_way way = {PHEMA_SOLVER_QUAD, NULL};
+    struct phema_system_method method = {PHEMA_SOLVER_QUAD, NULL};
     if (!status) {
         phema_model_ridge(scratch, model, model->has_motion, n);
-        status =
-            phema_system_open(&system, gram, scratch, way, PHEMA_STRICT, problem->snapshots, err);
+        status = phema_system_open(&system, gram, scratch, method, PHEMA_STRICT, problem->snapshots,
+                                   err);
     }
     for (size_t i = 0; !status && i < n; i++)
         status = phema_system_column(&system, elimination->inverse + i * n, i, err);
@@ -195,7 +195,7 @@ static enum phema_status rate_rest(double *worst, const struct phema_problem *pr
     return status;
 }
 
-/* Puts snapshots back until what was reckoned stands when it is solved. */
+/* Restores snapshots until a new solve confirms the error. */
 static enum phema_status confirm(struct phema_advice *advice, const struct phema_problem *problem,
                                  const struct phema_solve_options *options, double max_error,
                                  struct phema_error *err)
@@ -271,7 +271,7 @@ void phema_advice_clear(struct phema_advice *advice)
 
 struct saving {
     const struct phema_problem *problem;
-    const struct phema_profile *families; /* [n_families] what is saved at each time */
+    const struct phema_profile *families; /* [n_families] the profiles saved at each time */
     size_t n_families;
     double end, rounding;
 };
@@ -315,8 +315,8 @@ static enum phema_status rate_times(double *worst, const struct saving *saving, 
     return status;
 }
 
-/* The fewest times that do: doubled until they do, then between. An error that is no failure of the
- * machine (snapshots too much alike) means that so many are of no use. */
+/* The fewest times that are enough: doubled first, then by bisection. A solve that fails without
+ * lack of memory (snapshots too similar) shows that so many times are of no use. */
 static enum phema_status search_times(struct phema_saving *out, const struct saving *saving,
                                       double max_error, struct phema_error *err)
 {

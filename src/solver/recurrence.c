@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* recurrence.c - exact inner products of averages e = beta(k) e + (1 - beta(k)) theta_k: one pass
- * over the steps of an interval carries the products of every two kinds of average at the same
- * step. Sums are compensated, so that long double (64 bits) gives some 22 digits after a million
- * steps. */
+ * over the steps of an interval carries the products of every pair of families at the same step.
+ * Sums are compensated, so that long double (64 bits) gives some 22 digits after a million steps.
+ */
 #include "intervals.h"
 
 #include <stdlib.h>
 
-#define MAX_WORK 1e11 /* steps times pairs of kinds: minutes */
+#define MAX_WORK 1e11 /* steps times pairs of families: minutes */
 
-struct sum { /* Kahan's: value and what its roundings left out */
+struct sum { /* Kahan's: the value and its accumulated rounding error */
     long double value;
     long double rest;
 };
@@ -19,8 +19,8 @@ struct pair_sums {
     struct sum both;      /* sum_j F_j G_j, F and G the weights before step j, both at this step */
 };
 
-struct kind_sums {
-    long double power, rate; /* of the kind */
+struct family_sums {
+    long double power, rate; /* of the family */
     long double origin, span, half_life, ramp;
     struct sum single; /* sum_j F_j */
     long double drop;  /* 1 - beta at this step */
@@ -33,9 +33,9 @@ struct phema_steps {
     const struct phema_profile_set *set;
     const struct phema_family_pair *pairs;
     size_t n_pairs;
-    uint64_t step;       /* the last one that was taken */
+    uint64_t step;       /* the last completed one */
     uint64_t resolution; /* steps of a bin */
-    struct kind_sums *families;
+    struct family_sums *families;
     struct pair_sums *sums;
 };
 
@@ -91,13 +91,13 @@ enum phema_status phema_steps_open(struct phema_steps **out, const struct phema_
         return phema_fail_memory(err);
     }
     for (size_t k = 0; k < set->n_families; k++) {
-        const struct phema_family *kind = &set->families[k];
-        steps->families[k].power = (long double)kind->power;
-        steps->families[k].rate = (long double)kind->rate;
-        steps->families[k].origin = (long double)kind->origin;
-        steps->families[k].span = (long double)(kind->end - kind->origin);
-        steps->families[k].half_life = (long double)(kind->turn * kind->ramp);
-        steps->families[k].ramp = (long double)kind->ramp;
+        const struct phema_family *family = &set->families[k];
+        steps->families[k].power = (long double)family->power;
+        steps->families[k].rate = (long double)family->rate;
+        steps->families[k].origin = (long double)family->origin;
+        steps->families[k].span = (long double)(family->end - family->origin);
+        steps->families[k].half_life = (long double)(family->turn * family->ramp);
+        steps->families[k].ramp = (long double)family->ramp;
     }
     *out = steps;
     return PHEMA_OK;
@@ -114,7 +114,7 @@ void phema_steps_close(struct phema_steps *steps)
 
 /* beta = F(c-1)/F(c) = ((c-1-o)/(c-o))^power; with update_every U > 1 it is (c/(c+1))^power where
  * (c-1) mod U = 0, else 1, and the first call copies. */
-static long double power_drop(const struct kind_sums *sums, uint64_t every, uint64_t step)
+static long double power_drop(const struct family_sums *sums, uint64_t every, uint64_t step)
 {
     if (every > 1) {
         if (step == 1)
@@ -129,7 +129,7 @@ static long double power_drop(const struct kind_sums *sums, uint64_t every, uint
     return now <= 1 ? 1 : -expm1l(sums->power * log1pl(-1 / now));
 }
 
-static long double cosine_drop(const struct kind_sums *sums, uint64_t step)
+static long double cosine_drop(const struct family_sums *sums, uint64_t step)
 {
     const long double half_pi = 1.57079632679489661923132169163975144L;
     long double now = (long double)step - sums->origin;
@@ -142,14 +142,14 @@ static long double cosine_drop(const struct kind_sums *sums, uint64_t step)
     return (after - before) * (after + before) / (after * after);
 }
 
-static long double ramped_drop(const struct kind_sums *sums, uint64_t step)
+static long double ramped_drop(const struct family_sums *sums, uint64_t step)
 {
     const long double ln_2 = 0.693147180559945309417232121458176568L;
     long double ramped = sums->ramp * (long double)step;
     return -expm1l(-ln_2 / (ramped < sums->half_life ? ramped : sums->half_life));
 }
 
-static long double table_drop(struct kind_sums *sums, const struct phema_betas *betas,
+static long double table_drop(struct family_sums *sums, const struct phema_betas *betas,
                               uint64_t step)
 {
     if (sums->next_beta == betas->n || betas->steps[sums->next_beta] != step)
@@ -160,11 +160,11 @@ static long double table_drop(struct kind_sums *sums, const struct phema_betas *
 static void find_drops(struct phema_steps *steps, uint64_t step)
 {
     for (size_t k = 0; k < steps->set->n_families; k++) {
-        const struct phema_family *kind = &steps->set->families[k];
-        struct kind_sums *sums = &steps->families[k];
-        switch (kind->form) {
+        const struct phema_family *family = &steps->set->families[k];
+        struct family_sums *sums = &steps->families[k];
+        switch (family->form) {
         case PHEMA_FAMILY_POWER:
-            sums->drop = power_drop(sums, kind->every, step);
+            sums->drop = power_drop(sums, family->every, step);
             break;
         case PHEMA_FAMILY_EXPONENTIAL:
             sums->drop = -expm1l(-sums->rate);
@@ -179,18 +179,18 @@ static void find_drops(struct phema_steps *steps, uint64_t step)
             sums->drop = 1;
             break;
         case PHEMA_FAMILY_TABLE:
-            sums->drop = table_drop(sums, kind->betas, step);
+            sums->drop = table_drop(sums, family->betas, step);
             break;
         }
     }
 }
 
-/* A bin that is full counts with the product of its weights. */
-static void close_bin(struct phema_steps *steps, const struct phema_interval *piece)
+/* A full bin counts with the product of its weights. */
+static void close_bin(struct phema_steps *steps, const struct phema_interval *interval)
 {
     for (size_t i = 0; i < steps->n_pairs; i++) {
         const struct phema_family_pair *pair = &steps->pairs[i];
-        if (piece->is_active[pair->a] && piece->is_active[pair->b])
+        if (interval->is_active[pair->a] && interval->is_active[pair->b])
             add(&steps->sums[i].densities,
                 steps->families[pair->a].open * steps->families[pair->b].open);
     }
@@ -202,17 +202,17 @@ static void close_bin(struct phema_steps *steps, const struct phema_interval *pi
  * open one; S(k) = bb' (S(k-1) + 1) for sum F_j F'_j, as the weight before step k is 1 at step k-1;
  * likewise b (S(k-1) + 1) for sum F_j. What is added is small beside S: that, and not S, is
  * rounded. */
-static void advance(struct phema_steps *steps, const struct phema_interval *piece, uint64_t step)
+static void advance(struct phema_steps *steps, const struct phema_interval *interval, uint64_t step)
 {
     for (size_t k = 0; k < steps->set->n_families; k++) {
-        struct kind_sums *sums = &steps->families[k];
+        struct family_sums *sums = &steps->families[k];
         add(&sums->single, 1 - sums->drop - sums->drop * sums->single.value);
         sums->open += sums->drop * (1 - sums->open);
         sums->kept *= 1 - sums->drop;
     }
     for (size_t i = 0; i < steps->n_pairs; i++) {
         const struct phema_family_pair *pair = &steps->pairs[i];
-        if (!piece->is_active[pair->a] || !piece->is_active[pair->b])
+        if (!interval->is_active[pair->a] || !interval->is_active[pair->b])
             continue;
         struct pair_sums *sums = &steps->sums[i];
         long double a = steps->families[pair->a].drop;
@@ -222,10 +222,10 @@ static void advance(struct phema_steps *steps, const struct phema_interval *piec
         add(&sums->both, 1 - drop - drop * sums->both.value);
     }
     if (step % steps->resolution == 0)
-        close_bin(steps, piece);
+        close_bin(steps, interval);
 }
 
-void phema_steps_fill(struct phema_steps *steps, struct phema_interval *piece)
+void phema_steps_fill(struct phema_steps *steps, struct phema_interval *interval)
 {
     const struct phema_profile_set *set = steps->set;
     for (size_t k = 0; k < set->n_families; k++) {
@@ -234,37 +234,37 @@ void phema_steps_fill(struct phema_steps *steps, struct phema_interval *piece)
     }
     for (size_t i = 0; i < steps->n_pairs; i++)
         steps->sums[i] = (struct pair_sums){0};
-    for (uint64_t end = (uint64_t)set->times[piece->time]; steps->step < end;) {
+    for (uint64_t end = (uint64_t)set->times[interval->time]; steps->step < end;) {
         find_drops(steps, ++steps->step);
-        advance(steps, piece, steps->step);
+        advance(steps, interval, steps->step);
     }
     for (size_t k = 0; k < set->n_families; k++) {
-        piece->decays[k] = piece->time
-                               ? phema_profile_set_decay(set, k, piece->time - 1, piece->time)
-                               : (phema_quad)steps->families[k].kept;
-        piece->singles[k] = total(&steps->families[k].single);
-        piece->open[k] = (phema_quad)steps->families[k].open;
+        interval->decays[k] =
+            interval->time ? phema_profile_set_decay(set, k, interval->time - 1, interval->time)
+                           : (phema_quad)steps->families[k].kept;
+        interval->singles[k] = total(&steps->families[k].single);
+        interval->open[k] = (phema_quad)steps->families[k].open;
     }
     for (size_t i = 0; i < steps->n_pairs; i++) {
-        piece->both[i] = total(&steps->sums[i].both);
-        piece->densities[i] = total(&steps->sums[i].densities) / (phema_quad)steps->resolution;
+        interval->both[i] = total(&steps->sums[i].both);
+        interval->densities[i] = total(&steps->sums[i].densities) / (phema_quad)steps->resolution;
     }
 }
 
-/* Weight that b, which ends later, will have on the rest of the bin in which a ends now. Averages
- * that are touched at the first step of a bin alone have none; those without a closed form are
- * taken as if. */
+/* Weight that b, which ends later, will have on the rest of the bin in which a ends. It is 0 for
+ * averages that change at the first step of a bin alone, and counts as 0 for those without a closed
+ * form. */
 static phema_quad weight_to_come(const struct phema_steps *steps, const struct phema_member *a,
                                  const struct phema_member *b, phema_quad decay)
 {
     const struct phema_profile_set *set = steps->set;
-    const struct phema_family *kind = &set->families[b->kind];
-    if (steps->resolution <= 1 || kind->every > 1 || a->time == b->time ||
-        kind->form == PHEMA_FAMILY_TABLE || kind->form == PHEMA_FAMILY_RAMPED)
+    const struct phema_family *family = &set->families[b->family];
+    if (steps->resolution <= 1 || family->every > 1 || a->time == b->time ||
+        family->form == PHEMA_FAMILY_TABLE || family->form == PHEMA_FAMILY_RAMPED)
         return 0;
     phema_quad bin_end = (phema_quad)phema_steps_bin_end(steps);
     phema_quad end = set->times[b->time];
-    return (bin_end < end ? phema_family_decay(kind, bin_end, end) : 1) - decay;
+    return (bin_end < end ? phema_family_decay(family, bin_end, end) : 1) - decay;
 }
 
 uint64_t phema_steps_bin_end(const struct phema_steps *steps)
@@ -272,10 +272,10 @@ uint64_t phema_steps_bin_end(const struct phema_steps *steps)
     return (steps->step + steps->resolution - 1) / steps->resolution * steps->resolution;
 }
 
-phema_quad phema_steps_open_bin(const struct phema_steps *steps, const struct phema_interval *piece,
-                                const struct phema_member *a, const struct phema_member *b,
-                                phema_quad decay)
+phema_quad phema_steps_open_bin(const struct phema_steps *steps,
+                                const struct phema_interval *interval, const struct phema_member *a,
+                                const struct phema_member *b, phema_quad decay)
 {
-    phema_quad of_b = decay * piece->open[b->kind] + weight_to_come(steps, a, b, decay);
-    return piece->open[a->kind] * of_b / (phema_quad)steps->resolution;
+    phema_quad of_b = decay * interval->open[b->family] + weight_to_come(steps, a, b, decay);
+    return interval->open[a->family] * of_b / (phema_quad)steps->resolution;
 }

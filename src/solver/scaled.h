@@ -1,7 +1,6 @@
-/* scaled.h - quads taken apart into mantissa and exponent, for what is done n^2 times.
- * Soft-float unpacks, rounds and packs at every step, and asks for infinities, NaNs and denormals;
- * these numbers have none of that: a product takes a fifth of the time of one of __float128, and is
- * no less exact. */
+/* scaled.h - quads split into mantissa and exponent, for the n^2 entries of a Gram matrix.
+ * Soft-float unpacks, rounds and packs at every step, and tests for infinities, NaNs and denormals.
+ * These numbers need none of that: they are faster, and as exact. README.md has the figures. */
 #ifndef SOLVER_SCALED_H
 #define SOLVER_SCALED_H
 
@@ -23,8 +22,8 @@ struct phema_scaled {
 #define PHEMA_QUAD_EXPONENTS 0x7fff                   /* all ones: no number */
 #define PHEMA_QUAD_BIAS      16383
 
-/* false for what is no finite number. Denormals, which have lost digits, count as 0. */
-static inline bool phema_scaled_take(struct phema_scaled *out, const phema_quad *x)
+/* False for infinity and NaN. Denormals, which have lost digits, count as 0. */
+static inline bool phema_scaled_from_quad(struct phema_scaled *out, const phema_quad *x)
 {
     phema_ufixed bits;
     memcpy(&bits, x, sizeof(bits));
@@ -38,7 +37,7 @@ static inline bool phema_scaled_take(struct phema_scaled *out, const phema_quad 
     return exponent != PHEMA_QUAD_EXPONENTS;
 }
 
-/* To 2^-124 of it: what the low halves have in common is left out. */
+/* Relative error 2^-124: the product of the low halves is left out. */
 static inline struct phema_scaled phema_scaled_times(struct phema_scaled a, struct phema_scaled b)
 {
     phema_fixed a_high = (int64_t)(a.mantissa >> 64);
@@ -56,7 +55,7 @@ static inline phema_fixed phema_shifted_down(phema_fixed x, int bits)
     return x && bits < 127 ? x >> bits : 0;
 }
 
-/* To 2^-124 of the larger of both. */
+/* Error: 2^-124 of the larger of both. */
 static inline struct phema_scaled phema_scaled_minus(struct phema_scaled a, struct phema_scaled b)
 {
     int apart = a.exponent - b.exponent;
@@ -66,8 +65,8 @@ static inline struct phema_scaled phema_scaled_minus(struct phema_scaled a, stru
     return (struct phema_scaled){a.mantissa - phema_shifted_down(b.mantissa, apart), a.exponent};
 }
 
-/* Rounded to nearest; what a normal quad cannot hold is 0, or infinite. */
-static inline void phema_scaled_put(phema_quad *out, struct phema_scaled x)
+/* Rounded to nearest. Below the normal range of a quad the result is 0, above it infinity. */
+static inline void phema_quad_from_scaled(phema_quad *out, struct phema_scaled x)
 {
     phema_ufixed bits = 0;
     if (x.mantissa) {
@@ -88,7 +87,7 @@ static inline void phema_scaled_put(phema_quad *out, struct phema_scaled x)
     memcpy(out, &bits, sizeof(bits));
 }
 
-/* In units of 2^-126; what lies beyond [-2, 2) is the end of that. */
+/* In units of 2^-126, clamped to [-2, 2). */
 static inline phema_fixed phema_fixed_from_scaled(struct phema_scaled x)
 {
     int down = -126 - x.exponent;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* solver.c - the doors of the solver: weights for a set of targets, and what weights are worth.
- * One factorisation serves all targets, unless the ridge depends on the target's time. */
+/* solver.c - public API: weights for targets, and the quality of given weights. One factorisation
+ * serves all targets, unless the ridge depends on the target's time. */
 #include "phema/solver.h"
 
 #include <stdlib.h>
@@ -68,7 +68,7 @@ static enum phema_status check_distinct(const struct problem *problem, struct ph
                       phema_number_format(&gamma, problem->given->snapshots[i].gamma));
 }
 
-/* When the target ends, the last of its parts. */
+/* The end of the last part of a target. */
 static double end_of(const struct phema_mix *target)
 {
     double end = 0;
@@ -77,7 +77,7 @@ static double end_of(const struct phema_mix *target)
     return end;
 }
 
-/* What a ridge of one number is multiplied by, so that it means the same in every metric. */
+/* Unit of a ridge that is one number: it has the same meaning in every metric. */
 static phema_quad ridge_unit(const struct problem *problem, size_t target)
 {
     phema_quad t = (phema_quad)end_of(&problem->given->targets[target]);
@@ -92,7 +92,7 @@ static phema_quad ridge_unit(const struct problem *problem, size_t target)
     return 1;
 }
 
-/* Adds to the diagonal; false when there is nothing to add. */
+/* Computes the ridge to add to the diagonal; false if it is 0. */
 static bool find_ridge(phema_quad *ridge, double *lambda, const struct problem *problem,
                        size_t target)
 {
@@ -135,9 +135,9 @@ static const struct phema_gram *gram_of(const struct problem *problem)
     return &problem->grams.white;
 }
 
-static struct phema_system_way way_of(const struct phema_solve_options *options)
+static struct phema_system_method method_of(const struct phema_solve_options *options)
 {
-    return (struct phema_system_way){options->solver, options->factorer};
+    return (struct phema_system_method){options->solver, options->factorer};
 }
 
 /* A new factor is needed where the ridge depends on the target's time, and this one differs. */
@@ -158,7 +158,7 @@ static enum phema_status solve_target(struct phema_solution *solution, struct ph
     if (status)
         return status;
     solution->solver = phema_system_solver(system);
-    return phema_solution_rate(solution, &problem->grams, target, &problem->model, err);
+    return phema_solution_evaluate(solution, &problem->grams, target, &problem->model, err);
 }
 
 static enum phema_status solve_all(struct phema_solution *solutions, const struct problem *problem,
@@ -177,7 +177,7 @@ static enum phema_status solve_all(struct phema_solution *solutions, const struc
             phema_system_close(&system);
             status =
                 phema_system_open(&system, gram_of(problem), has_ridge ? ridge : NULL,
-                                  way_of(options), PHEMA_STRICT, problem->given->snapshots, err);
+                                  method_of(options), PHEMA_STRICT, problem->given->snapshots, err);
         }
         if (!status)
             status = solve_target(&solutions[k], &system, problem, k, err);
@@ -187,7 +187,7 @@ static enum phema_status solve_all(struct phema_solution *solutions, const struc
     return status;
 }
 
-/* NaN where the paper's weights add up to nothing. */
+/* NaN if the sum of the paper's weights is 0. */
 static enum phema_status rate_paper(double *total, struct phema_system *system,
                                     struct phema_solution *paper, const struct problem *problem,
                                     size_t target, struct phema_error *err)
@@ -199,13 +199,13 @@ static enum phema_status rate_paper(double *total, struct phema_system *system,
         return PHEMA_OK;
     }
     if (!status)
-        status = phema_solution_rate(paper, &problem->grams, target, &problem->model, err);
+        status = phema_solution_evaluate(paper, &problem->grams, target, &problem->model, err);
     if (!status)
         *total = paper->predicted.total;
     return status;
 }
 
-/* What the paper's weights would have left of every target; and, unless condition is NULL, the
+/* The predicted error of the paper's weights for every target; and, unless condition is NULL, the
  * condition of their system. */
 static enum phema_status compare_with_paper(double *totals, double *condition,
                                             const struct problem *problem, struct phema_error *err)
@@ -214,10 +214,10 @@ static enum phema_status compare_with_paper(double *totals, double *condition,
     if (!paper.weights)
         return fail_memory(problem, err);
     struct phema_system system = {0};
-    struct phema_system_way way = {PHEMA_SOLVER_AUTO, NULL};
+    struct phema_system_method method = {PHEMA_SOLVER_AUTO, NULL};
     if (problem->options->solver == PHEMA_SOLVER_DEVICE) /* where n is large, this takes as long */
-        way = way_of(problem->options);
-    enum phema_status status = phema_system_open(&system, &problem->grams.white, NULL, way,
+        method = method_of(problem->options);
+    enum phema_status status = phema_system_open(&system, &problem->grams.white, NULL, method,
                                                  PHEMA_LENIENT, problem->given->snapshots, err);
     for (size_t k = 0; !status && k < problem->given->m; k++)
         status = rate_paper(&totals[k], &system, &paper, problem, k, err);
@@ -228,8 +228,7 @@ static enum phema_status compare_with_paper(double *totals, double *condition,
     return status;
 }
 
-/* The solutions, and beside them what the paper's weights would leave: two systems that know
- * nothing of each other. */
+/* The solutions, and the predicted errors of the paper's weights: two independent systems. */
 struct solving {
     struct phema_solution *solutions;
     double *paper; /* [m], or NULL where there is nothing to compare with */
@@ -335,7 +334,7 @@ static enum phema_status rate_problem(struct phema_solution *rated, const struct
     enum phema_status status = PHEMA_OK;
     for (size_t k = 0; !status && k < m; k++) {
         rated[k].ridge = 0;
-        status = phema_solution_rate(&rated[k], &problem->grams, k, &problem->model, err);
+        status = phema_solution_evaluate(&rated[k], &problem->grams, k, &problem->model, err);
     }
     if (!status)
         status = compare_with_paper(totals, &condition, problem, err);
@@ -347,8 +346,8 @@ static enum phema_status rate_problem(struct phema_solution *rated, const struct
     return status;
 }
 
-enum phema_status phema_weights_rate(struct phema_solution *solutions,
-                                     const struct phema_problem *given, struct phema_error *err)
+enum phema_status phema_weights_evaluate(struct phema_solution *solutions,
+                                         const struct phema_problem *given, struct phema_error *err)
 {
     const struct phema_solve_options options = {.metric = PHEMA_METRIC_WALK,
                                                 .ridge = PHEMA_RIDGE_NONE};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* validate.c - whether what a problem asks for is a problem at all. */
+/* validate.c - ranges of all parameters of a problem, with messages. */
 #include "profile_set.h"
 
 #include <stdio.h>
@@ -8,10 +8,10 @@
 #include "phema/strbuf.h"
 
 #define MAX_TIME  0x1p53 /* doubles hold whole numbers exactly below */
-#define MAX_STEPS 1e9    /* to follow one by one: minutes */
+#define MAX_STEPS 1e9    /* of a recurrence: minutes */
 #define MAX_PARTS 65536  /* of all targets */
 
-/* Of the time: where a window begins would be rounded away. */
+/* As a fraction of the time; below, the begin of a window would be rounded away. */
 #define LEAST_LENGTH 1e-9
 
 const char *phema_profile_format_label(struct phema_name_buffer *buffer,

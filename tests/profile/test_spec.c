@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Texts become averages. What is expected comes from hand arithmetic, from the rule in the source
- * of diffusers (EMAModel.get_decay), and from the sums that PMA and WSM define. */
+/* test_spec.c - texts of averages. Expected values come from hand arithmetic, from the rule in the
+ * source of diffusers (EMAModel.get_decay), and from the sums that PMA and WSM define. */
 #include "phema/profile.h"
 
 #include <math.h>
@@ -177,7 +177,7 @@ static void tables_are_read(void **state)
     phema_arena_clear(&arena);
 }
 
-static void tables_that_are_none_are_refused(void **state)
+static void invalid_tables_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -283,7 +283,7 @@ static void merges_weigh_the_last_snapshots(void **state)
     check_merge("wsm-cosine:1", 500, one, last + 3, 1);
 }
 
-static void merges_of_more_than_there_is_are_refused(void **state)
+static void merges_of_too_many_snapshots_are_refused(void **state)
 {
     (void)state;
     static const double times[] = {100, 200};
@@ -324,7 +324,7 @@ static void a_difference_has_factors_of_both_signs(void **state)
 
 /* ---- Texts ---- */
 
-static void what_is_shown_reads_back(void **state)
+static void canonical_text_parses_to_the_same(void **state)
 {
     (void)state;
     static const struct {
@@ -358,16 +358,16 @@ static void what_is_shown_reads_back(void **state)
         assert_string_equal(parse(&arena, spec->shown)->shown, known[i].shown);
     }
     struct phema_strbuf text = {0};
-    phema_spec_put_power(&text, 0.05, 16.97, 10);
+    phema_spec_append_power(&text, 0.05, 16.97, 10);
     assert_string_equal(text.data, "power:sigma=0.05,update-every=10");
     phema_strbuf_clear(&text);
-    phema_spec_put_power(&text, PHEMA_UNKNOWN, 6.94, 0);
+    phema_spec_append_power(&text, PHEMA_UNKNOWN, 6.94, 0);
     assert_string_equal(text.data, "power:gamma=6.94");
     phema_strbuf_clear(&text);
     phema_arena_clear(&arena);
 }
 
-static void what_is_wrong_is_named(void **state)
+static void errors_name_the_fault(void **state)
 {
     (void)state;
     static const struct {
@@ -438,12 +438,12 @@ int main(void)
         cmocka_unit_test(diffusers_decays_are_those_of_its_rule),
         cmocka_unit_test(betas_are_the_same_for_every_end),
         cmocka_unit_test(tables_are_read),
-        cmocka_unit_test(tables_that_are_none_are_refused),
+        cmocka_unit_test(invalid_tables_are_refused),
         cmocka_unit_test(merges_weigh_the_last_snapshots),
-        cmocka_unit_test(merges_of_more_than_there_is_are_refused),
+        cmocka_unit_test(merges_of_too_many_snapshots_are_refused),
         cmocka_unit_test(a_difference_has_factors_of_both_signs),
-        cmocka_unit_test(what_is_shown_reads_back),
-        cmocka_unit_test(what_is_wrong_is_named),
+        cmocka_unit_test(canonical_text_parses_to_the_same),
+        cmocka_unit_test(errors_name_the_fault),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "gram.h"
+#include "gram_closed_form.h"
 #include "support.h"
 
 static inline struct phema_mix *mixes_of(const struct phema_profile *targets, size_t m)
@@ -30,7 +31,7 @@ solve_profiles(struct phema_solution *solutions, const struct phema_profile *sna
                                           .run_end = run_end};
     /* weights that are there are rated, else solved for */
     enum phema_status status = options ? phema_weights_solve(solutions, &problem, options, err)
-                                       : phema_weights_rate(solutions, &problem, err);
+                                       : phema_weights_evaluate(solutions, &problem, err);
     free(mixes);
     return status;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_error_model.c - what the data-free model predicts, against its definition worked out with
- * numerical integrals, and ratings of weights from outside. */
+/* test_error_model.c - predictions of the data-free model against numerical integrals of its
+ * definition, and the evaluation of weights from outside. */
 #include "profiles.h"
 #include "support.h"
 
@@ -131,7 +131,7 @@ static void paper_weights_are_the_profile_metrics(void **state)
 
 /* One snapshot at twice its weight, against itself: D is Q, d is p, and half of the parameters'
  * size is too much. */
-static void given_weights_are_rated_as_they_are(void **state)
+static void given_weights_are_evaluated_unchanged(void **state)
 {
     (void)state;
     struct phema_profile same[] = {snapshots[4], snapshots[4]};
@@ -160,7 +160,7 @@ static void given_weights_are_rated_as_they_are(void **state)
                  PHEMA_ERR_INPUTS, &err, "finite");
 }
 
-static void no_rounding_is_no_ridge(void **state)
+static void without_rounding_there_is_no_ridge(void **state)
 {
     (void)state;
     const struct phema_profile target = {.gamma = 1.8, .t = 800};
@@ -184,7 +184,7 @@ static void no_rounding_is_no_ridge(void **state)
 
 /* All ends at 20, where a bin of 10 steps ends as well; what parameters do behind it shows in
  * nothing, though snapshots and the target end within bins. */
-static void what_comes_after_the_last_step_counts_for_nothing(void **state)
+static void steps_after_the_end_are_ignored(void **state)
 {
     (void)state;
     static const struct phema_profile series[] = {
@@ -223,9 +223,9 @@ int main(void)
         cmocka_unit_test(prediction_is_the_models),
         cmocka_unit_test(ridge_minimises_the_predicted_error),
         cmocka_unit_test(paper_weights_are_the_profile_metrics),
-        cmocka_unit_test(given_weights_are_rated_as_they_are),
-        cmocka_unit_test(no_rounding_is_no_ridge),
-        cmocka_unit_test(what_comes_after_the_last_step_counts_for_nothing),
+        cmocka_unit_test(given_weights_are_evaluated_unchanged),
+        cmocka_unit_test(without_rounding_there_is_no_ridge),
+        cmocka_unit_test(steps_after_the_end_are_ignored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -380,7 +380,7 @@ static void steps_of_shapes_are_explicit_weights(void **state)
 
 /* ---- Refusals ---- */
 
-static void what_is_no_profile_is_refused(void **state)
+static void invalid_profiles_are_refused(void **state)
 {
     (void)state;
     static const uint64_t down[] = {3, 2};
@@ -421,7 +421,7 @@ int main(void)
         cmocka_unit_test(mixes_are_sums),
         cmocka_unit_test(phi_is_its_integral),
         cmocka_unit_test(steps_of_shapes_are_explicit_weights),
-        cmocka_unit_test(what_is_no_profile_is_refused),
+        cmocka_unit_test(invalid_profiles_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

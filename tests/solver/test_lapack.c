@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_lapack.c - the factor that OpenBLAS makes, held against plain loops; and what loading it
- * does to the process: no thread more, no other affinity, and nothing where there is no room. */
+/* test_lapack.c - the factor of OpenBLAS, compared with plain loops. Loading OpenBLAS starts no
+ * thread, keeps the affinity, and is refused without enough address space. */
 #include "lapack.h"
 
 #include <math.h>
@@ -38,7 +38,7 @@ static void factor_plainly(double *matrix, size_t n)
 }
 
 /* The first of all: what was loaded once needs no more room. */
-static void without_room_nothing_is_loaded(void **state)
+static void without_address_space_nothing_is_loaded(void **state)
 {
     (void)state;
     double *matrix = new_matrix(N), *same = new_matrix(N);
@@ -53,7 +53,7 @@ static void without_room_nothing_is_loaded(void **state)
 }
 
 /* 704 snapshots are LAPACK's, and as good without it; who asks for LAPACK is told. */
-static void without_room_quad_solves(void **state)
+static void without_address_space_quad_solves(void **state)
 {
     (void)state;
     enum { N_SNAPSHOTS = 704 };
@@ -80,7 +80,7 @@ static void without_room_quad_solves(void **state)
     assert_fails(asked, PHEMA_ERR_RESOURCE, &said, "--solver lapack: ");
 }
 
-static void the_process_is_as_it_was(void **state)
+static void loading_leaves_threads_and_affinity(void **state)
 {
     (void)state;
     cpu_set_t before, after;
@@ -110,7 +110,7 @@ static void the_factor_is_that_of_plain_loops(void **state)
     free(plain);
 }
 
-static void a_matrix_that_is_not_definite_has_none(void **state)
+static void an_indefinite_matrix_has_no_factor(void **state)
 {
     (void)state;
     double *matrix = new_matrix(N);
@@ -151,11 +151,11 @@ static void threads_may_ask_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_room_nothing_is_loaded),
-        cmocka_unit_test(without_room_quad_solves),
-        cmocka_unit_test(the_process_is_as_it_was),
+        cmocka_unit_test(without_address_space_nothing_is_loaded),
+        cmocka_unit_test(without_address_space_quad_solves),
+        cmocka_unit_test(loading_leaves_threads_and_affinity),
         cmocka_unit_test(the_factor_is_that_of_plain_loops),
-        cmocka_unit_test(a_matrix_that_is_not_definite_has_none),
+        cmocka_unit_test(an_indefinite_matrix_has_no_factor),
         cmocka_unit_test(threads_may_ask_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

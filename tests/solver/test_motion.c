@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_motion.c - motions that are known are found again in the distances that they cause, and the
- * motion metric is the expected squared error. */
+/* test_motion.c - fits recover known motions from the distances that these cause, and the motion
+ * metric is the expected squared error. */
 #include "support.h"
 
 #include <math.h>
 #include <stdlib.h>
 
+#include "motion_pairs.h"
 #include "profiles.h"
-#include "shares.h"
 
 #define N 16
 
@@ -95,7 +95,7 @@ static void many_times_are_thinned(void **state)
     free(pairs);
 }
 
-static void shares_are_integrals(void **state)
+static void terms_are_integrals(void **state)
 {
     (void)state;
     struct phema_profile snapshots[N];
@@ -243,7 +243,7 @@ static double none(double t)
     return 0;
 }
 
-static void a_walk_is_no_jitter(void **state)
+static void a_walk_is_fitted_without_jitter(void **state)
 {
     (void)state;
     struct phema_profile snapshots[N];
@@ -265,7 +265,7 @@ static void a_walk_is_no_jitter(void **state)
     free(distances);
 }
 
-static void too_little_is_said(void **state)
+static void too_few_distances_are_refused(void **state)
 {
     (void)state;
     struct phema_profile snapshots[N];
@@ -323,7 +323,7 @@ static void the_metric_is_the_expected_error(void **state)
             weights[(change + 5) % N] -= 1e-3;
         }
         other.weights = weights;
-        assert_ok(phema_weights_rate(&other, &problem, &err), &err);
+        assert_ok(phema_weights_evaluate(&other, &problem, &err), &err);
         double squared = 0;
         for (int i = 0; i < 40000; i++) {
             double t = 800 * (i + 0.5) / 40000;
@@ -394,11 +394,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pairs_are_of_one_time_or_neighbours),
         cmocka_unit_test(many_times_are_thinned),
-        cmocka_unit_test(shares_are_integrals),
+        cmocka_unit_test(terms_are_integrals),
         cmocka_unit_test(powers_of_time_are_found),
         cmocka_unit_test(sudden_changes_are_found),
-        cmocka_unit_test(a_walk_is_no_jitter),
-        cmocka_unit_test(too_little_is_said),
+        cmocka_unit_test(a_walk_is_fitted_without_jitter),
+        cmocka_unit_test(too_few_distances_are_refused),
         cmocka_unit_test(the_metric_is_the_expected_error),
         cmocka_unit_test(without_a_motion_there_is_no_such_metric),
         cmocka_unit_test(differences_and_raw_targets),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_pruning.c - what may go may go, and nothing more; so many times do, and one fewer does not.
- */
+/* test_pruning.c - exactly the deletable snapshots are listed; the advised number of save times is
+ * enough, and one fewer is not. */
 #include "support.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@ struct series {
     struct phema_problem problem;
 };
 
-/* Two widths at twelve times, parameters that slow down half-way */
+/* Two widths at twelve times, parameters that slow down half-method */
 static void make(struct series *series, bool has_motion)
 {
     for (size_t i = 0; i < N; i++) {
@@ -125,14 +125,14 @@ static void check_advice(bool has_motion)
     }
 }
 
-static void what_goes_is_what_can_go(void **state)
+static void exactly_the_deletable_snapshots_are_removed(void **state)
 {
     (void)state;
     check_advice(true);
     check_advice(false);
 }
 
-static void nothing_goes_where_the_error_is_too_large_already(void **state)
+static void nothing_is_removed_above_the_error(void **state)
 {
     (void)state;
     struct series series;
@@ -174,7 +174,7 @@ static double worst_of_times(const struct series *series, size_t n_times)
     return worst;
 }
 
-static void so_many_times_do(void **state)
+static void the_advised_times_are_enough(void **state)
 {
     (void)state;
     struct series series;
@@ -204,9 +204,9 @@ static void so_many_times_do(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_goes_is_what_can_go),
-        cmocka_unit_test(nothing_goes_where_the_error_is_too_large_already),
-        cmocka_unit_test(so_many_times_do),
+        cmocka_unit_test(exactly_the_deletable_snapshots_are_removed),
+        cmocka_unit_test(nothing_is_removed_above_the_error),
+        cmocka_unit_test(the_advised_times_are_enough),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

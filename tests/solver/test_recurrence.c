@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_recurrence.c - step-by-step inner products against explicit weights of every step, in quad,
- * and against the closed forms where those are near. */
+ * and against the closed forms that they approach. */
 #include "support.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_scaled.c - quads taken apart against quad arithmetic. */
+/* test_scaled.c - split quads against quad arithmetic. */
 #include "support.h"
 
 #include "scaled.h"
@@ -18,14 +18,14 @@ static phema_quad number(size_t i)
 static struct phema_scaled taken(phema_quad x)
 {
     struct phema_scaled out;
-    assert_true(phema_scaled_take(&out, &x));
+    assert_true(phema_scaled_from_quad(&out, &x));
     return out;
 }
 
 static phema_quad put(struct phema_scaled x)
 {
     phema_quad out = 1;
-    phema_scaled_put(&out, x);
+    phema_quad_from_scaled(&out, x);
     return out;
 }
 
@@ -34,7 +34,7 @@ static void assert_within(phema_quad got, phema_quad wanted, phema_quad toleranc
     assert_true(phema_quad_abs(got - wanted) <= tolerance);
 }
 
-static void numbers_come_back_as_they_went(void **state)
+static void conversion_to_scaled_and_back_is_exact(void **state)
 {
     (void)state;
     for (size_t i = 0; i < N_NUMBERS; i++)
@@ -80,15 +80,15 @@ static void long_products_keep_the_digits_of_quads(void **state)
     assert_within(put(product), wanted, wanted * (phema_quad)0x1p-109);
 }
 
-static void what_is_out_of_range_is_said_or_cut(void **state)
+static void out_of_range_is_refused_or_clamped(void **state)
 {
     (void)state;
     struct phema_scaled x;
     phema_quad infinite = (phema_quad)INFINITY, none = (phema_quad)NAN;
-    assert_false(phema_scaled_take(&x, &infinite));
-    assert_false(phema_scaled_take(&x, &none));
+    assert_false(phema_scaled_from_quad(&x, &infinite));
+    assert_false(phema_scaled_from_quad(&x, &none));
     phema_quad tiny = (phema_quad)LDBL_MIN / 2; /* denormal */
-    assert_true(phema_scaled_take(&x, &tiny) && x.mantissa == 0);
+    assert_true(phema_scaled_from_quad(&x, &tiny) && x.mantissa == 0);
     phema_quad least = (phema_quad)LDBL_MIN, most = (phema_quad)LDBL_MAX;
     assert_true(put(taken(least)) == least);
     assert_true(put(phema_scaled_times(taken(least), taken((phema_quad)0.5))) == 0);
@@ -97,7 +97,7 @@ static void what_is_out_of_range_is_said_or_cut(void **state)
     assert_true(put(phema_scaled_minus(taken(least), taken(most))) == -most);
 }
 
-static void fixed_point_is_cut_at_its_ends(void **state)
+static void fixed_point_is_clamped(void **state)
 {
     (void)state;
     static const double inside[] = {0, 1, -1, 1.75, -1.75, 0x1p-60, -0x1p-60};
@@ -133,11 +133,11 @@ static void doubles_are_next_to_fixed_point(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_come_back_as_they_went),
+        cmocka_unit_test(conversion_to_scaled_and_back_is_exact),
         cmocka_unit_test(products_and_differences_are_those_of_quads),
         cmocka_unit_test(long_products_keep_the_digits_of_quads),
-        cmocka_unit_test(what_is_out_of_range_is_said_or_cut),
-        cmocka_unit_test(fixed_point_is_cut_at_its_ends),
+        cmocka_unit_test(out_of_range_is_refused_or_clamped),
+        cmocka_unit_test(fixed_point_is_clamped),
         cmocka_unit_test(doubles_are_next_to_fixed_point),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

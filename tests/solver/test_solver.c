@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_solver.c - solvers against each other, the ridge against the equations it solves, a
- * published program's weights, and what the doors refuse. */
+ * published program's weights, and the errors of the public functions. */
 #include "profiles.h"
 #include "support.h"
 
@@ -138,7 +138,7 @@ static enum phema_status fail_elsewhere(double *matrix, size_t n, struct phema_e
 }
 
 /* A factor from elsewhere is refined like LAPACK's, for few snapshots as well. */
-static void factors_from_elsewhere_reach_quad(void **state)
+static void factors_of_a_factorer_reach_quad(void **state)
 {
     (void)state;
     static const struct phema_factorer elsewhere = {"elsewhere", factor_elsewhere};
@@ -161,7 +161,7 @@ static void factors_from_elsewhere_reach_quad(void **state)
 }
 
 /* Where float64 does not carry quad does; what fails elsewhere is said. */
-static void quad_steps_in_for_factors_from_elsewhere(void **state)
+static void quad_replaces_failed_factors(void **state)
 {
     (void)state;
     static const struct phema_factorer elsewhere = {"elsewhere", factor_elsewhere};
@@ -301,7 +301,7 @@ static struct phema_json *read_expected(void)
 
 /* ema-pytorch solves as if every step updated. Its weights come out of that assumption; told the
  * truth, they are rated as what they are, and better ones are found. */
-static void ema_pytorch_is_reproduced_and_seen_through(void **state)
+static void ema_pytorch_is_reproduced(void **state)
 {
     (void)state;
     enum { N = 12 };
@@ -407,7 +407,7 @@ static void bad_options_are_refused(void **state)
     }
 }
 
-static void no_targets_are_no_work(void **state)
+static void zero_targets_are_accepted(void **state)
 {
     (void)state;
     const struct phema_profile good = {.gamma = 6.94, .t = 100};
@@ -422,16 +422,16 @@ int main(void)
         cmocka_unit_test(error_falls_with_the_fourth_power),
         cmocka_unit_test(lapack_agrees_where_float64_does),
         cmocka_unit_test(lapack_says_when_float64_is_not_enough),
-        cmocka_unit_test(factors_from_elsewhere_reach_quad),
-        cmocka_unit_test(quad_steps_in_for_factors_from_elsewhere),
+        cmocka_unit_test(factors_of_a_factorer_reach_quad),
+        cmocka_unit_test(quad_replaces_failed_factors),
         cmocka_unit_test(refinement_reaches_quad),
         cmocka_unit_test(auto_falls_back_to_quad),
         cmocka_unit_test(ridge_value_solves_its_equations),
         cmocka_unit_test(huge_ridge_gives_equal_weights),
-        cmocka_unit_test(ema_pytorch_is_reproduced_and_seen_through),
+        cmocka_unit_test(ema_pytorch_is_reproduced),
         cmocka_unit_test(bad_profiles_are_refused),
         cmocka_unit_test(bad_options_are_refused),
-        cmocka_unit_test(no_targets_are_no_work),
+        cmocka_unit_test(zero_targets_are_accepted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

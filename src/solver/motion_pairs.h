@@ -1,6 +1,6 @@
-/* shares.h - what each interval between snapshots adds to the squared distance of two of them. */
-#ifndef SOLVER_SHARES_H
-#define SOLVER_SHARES_H
+/* motion_pairs.h - the expected squared distance of two snapshots, interval by interval. */
+#ifndef SOLVER_MOTION_PAIRS_H
+#define SOLVER_MOTION_PAIRS_H
 
 #include "phema/solver.h"
 
@@ -18,12 +18,13 @@ struct phema_motion_terms {
     struct phema_motion_term *items; /* those of pair p: starts[p] .. starts[p+1] */
 };
 
-/* pairs: those of the distances, whose squares do not count.
- * PHEMA_ERR_INPUTS, PHEMA_ERR_RESOURCE as phema_weights_solve */
+/* Terms of the pairs of snapshots in pairs [n_pairs]; their squares are not used.
+ * PHEMA_ERR_INPUTS    as phema_weights_solve
+ * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE phema_motion_terms_find(struct phema_motion_terms *out,
                                        const struct phema_profile *snapshots, size_t n,
                                        const struct phema_distance *pairs, size_t n_pairs,
                                        struct phema_error *err);
-void phema_motion_terms_clear(struct phema_motion_terms *shares);
+void phema_motion_terms_clear(struct phema_motion_terms *terms);
 
 #endif
