@@ -79,6 +79,17 @@ only_in 'cuda|cublas|cusolver' src/gpu/cuda/cublas.c src/gpu/cuda/kernels.cu src
 only_in 'dlfcn\.h' src/base/library.c
 grep -nE 'PHEMA_FORM_' -r src --include='*.[ch]' | grep -v '^src/output/' &&
     fail "only src/output compares output forms: others read phema_output_traits"
+
+# The formats' own tables are the only lists of extensions: each one is a text of src/ once. Longer
+# texts, such as names of output files and patterns of trainers' names, are not meant.
+extensions=$(grep -rhoE '\{"[a-z]*(\.[a-z0-9]+)+", (PHEMA_NAMES|0)' src/formats | cut -d'"' -f2
+    sed -n '/foreign_extensions\[\] = /,/;/p' src/formats/registry.c | grep -oE '"\.[a-z0-9]+"' | tr -d '"')
+[ "$(wc -w <<<"$extensions")" -gt 12 ] || fail "no extensions of formats were found in src/formats"
+for extension in $extensions; do
+    places=$(grep -rnF "\"$extension\"" src include)
+    [ "$(wc -l <<<"$places")" -eq 1 ] || fail "a second list of extensions has $extension:
+$places"
+done
 grep -nE '^\s*(abort|exit|_exit)\(' -r src --include='*.c' | grep -v '^src/base/cleanup.c' &&
     fail "only main ends the program"
 grep -nE '\.\./shared' -r . --include='*' --exclude-dir=.git --exclude-dir=build \

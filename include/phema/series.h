@@ -18,8 +18,8 @@ struct phema_tensor_location {
     uint64_t offset;        /* absolute [bytes], before the snapshot's shift */
     const uint64_t *stride; /* [rank] in elements, NULL in C order */
     size_t file;
-    const struct phema_chunk *parts; /* [n_parts], owned by the checkpoint; NULL: contiguous */
-    size_t n_parts;
+    const struct phema_chunk *chunks; /* [n_chunks], owned by the checkpoint; NULL: contiguous */
+    size_t n_chunks;
 };
 
 struct phema_snapshot {

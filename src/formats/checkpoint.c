@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* checkpoint.c - opening, closing and asking a checkpoint. What all formats have in common is
- * checked here once: two tensors with one name are refused. */
+/* checkpoint.c - Open and close a checkpoint, whatever its format. Two tensors with one name are
+ * refused here, for all formats. */
 #include "phema/formats.h"
 
 #include <stdio.h>
@@ -11,74 +11,6 @@
 #include "format.h"
 #include "phema/strbuf.h"
 #include "zstd/frame_index.h"
-
-enum phema_status fail_in_tensor(struct phema_error *err, enum phema_status status,
-                                 const char *name, size_t name_size)
-{
-    struct phema_name_buffer shown;
-    return phema_fail_in(err, status, "tensor '%s'", phema_name_escape(&shown, name, name_size));
-}
-
-enum phema_status checkpoint_add_file(struct phema_checkpoint *checkpoint, const char *path,
-                                      const char *label, struct phema_error *err)
-{
-    if (!phema_array_grow(&checkpoint->files, &checkpoint->files_capacity, checkpoint->n_files,
-                          sizeof(*checkpoint->files)))
-        return phema_fail_memory(err);
-    struct checkpoint_file added = {.label = strdup(label)};
-    if (!added.label)
-        return phema_fail_memory(err);
-    enum phema_status status = phema_file_open(&added.file, path, err);
-    if (status) {
-        free(added.label);
-        return status;
-    }
-    checkpoint->files[checkpoint->n_files++] = added;
-    return PHEMA_OK;
-}
-
-struct phema_span checkpoint_content(const struct phema_checkpoint *checkpoint, size_t file)
-{
-    return phema_file_span(checkpoint->files[file].file);
-}
-
-enum phema_status checkpoint_add_tensor(struct phema_checkpoint *checkpoint,
-                                        const struct phema_tensor *tensor, struct phema_error *err)
-{
-    if (!phema_array_grow(&checkpoint->tensors, &checkpoint->tensors_capacity,
-                          checkpoint->n_tensors, sizeof(*checkpoint->tensors)))
-        return phema_fail_memory(err);
-    checkpoint->tensors[checkpoint->n_tensors++] = *tensor;
-    return PHEMA_OK;
-}
-
-enum phema_status checkpoint_add_metadata(struct phema_checkpoint *checkpoint,
-                                          const struct phema_metadata *metadata,
-                                          struct phema_error *err)
-{
-    if (!phema_array_grow(&checkpoint->metadata, &checkpoint->metadata_capacity,
-                          checkpoint->n_metadata, sizeof(*checkpoint->metadata)))
-        return phema_fail_memory(err);
-    checkpoint->metadata[checkpoint->n_metadata++] = *metadata;
-    return PHEMA_OK;
-}
-
-enum phema_status checkpoint_warn(struct phema_checkpoint *checkpoint, struct phema_error *err,
-                                  const char *format, ...)
-{
-    if (!phema_array_grow(&checkpoint->warnings, &checkpoint->warnings_capacity,
-                          checkpoint->n_warnings, sizeof(*checkpoint->warnings)))
-        return phema_fail_memory(err);
-    va_list args;
-    va_start(args, format);
-    char *warning = NULL;
-    int size = vasprintf(&warning, format, args);
-    va_end(args);
-    if (size < 0)
-        return phema_fail_memory(err);
-    checkpoint->warnings[checkpoint->n_warnings++] = warning;
-    return PHEMA_OK;
-}
 
 static enum phema_status index_names(struct phema_checkpoint *checkpoint, struct phema_error *err)
 {
@@ -106,7 +38,7 @@ static enum phema_status open_file(struct phema_checkpoint *checkpoint, const ch
     enum phema_status status = checkpoint_add_file(checkpoint, path, slash ? slash + 1 : path, err);
     if (status)
         return status;
-    checkpoint->format = format_of(checkpoint_content(checkpoint, 0));
+    checkpoint->format = format_probe(checkpoint_content(checkpoint, 0));
     status = checkpoint->format->open(checkpoint, options, err);
     if (status)
         return status;
@@ -156,7 +88,7 @@ enum phema_status phema_checkpoint_open(struct phema_checkpoint **out, const cha
     if (status)
         goto fail;
     status = phema_checkpoint_check_unchanged(checkpoint, err);
-    if (status) { /* names the file itself */
+    if (status) { /* the message has the path already */
         phema_checkpoint_close(checkpoint);
         return status;
     }
@@ -177,30 +109,12 @@ PHEMA_FALLIBLE phema_checkpoint_check_unchanged(const struct phema_checkpoint *c
     return status;
 }
 
-void phema_checkpoint_forget_listing(struct phema_checkpoint *checkpoint)
-{
-    name_table_clear(&checkpoint->names);
-    phema_arena_clear(&checkpoint->arena);
-    free(checkpoint->tensors);
-    checkpoint->tensors = NULL;
-    checkpoint->n_tensors = checkpoint->tensors_capacity = 0;
-    free(checkpoint->metadata);
-    checkpoint->metadata = NULL;
-    checkpoint->n_metadata = checkpoint->metadata_capacity = 0;
-    free(checkpoint->values);
-    checkpoint->values = NULL;
-    checkpoint->n_values = checkpoint->values_capacity = 0;
-    for (size_t i = 0; i < checkpoint->n_files; i++) /* the headers that were read */
-        phema_file_evict(checkpoint->files[i].file, 0,
-                         phema_file_span(checkpoint->files[i].file).size);
-}
-
 void phema_checkpoint_close(struct phema_checkpoint *checkpoint)
 {
     if (!checkpoint)
         return;
     phema_checkpoint_forget_listing(checkpoint);
-    phema_arena_clear(&checkpoint->parts);
+    phema_arena_clear(&checkpoint->chunk_arena);
     for (size_t i = 0; i < checkpoint->n_files; i++) {
         zstd_frames_free(checkpoint->files[i].frames);
         phema_file_close(checkpoint->files[i].file);
@@ -212,96 +126,4 @@ void phema_checkpoint_close(struct phema_checkpoint *checkpoint)
     free(checkpoint->warnings);
     free(checkpoint->path);
     free(checkpoint);
-}
-
-const char *phema_checkpoint_path(const struct phema_checkpoint *checkpoint)
-{
-    return checkpoint->path;
-}
-
-const char *phema_checkpoint_format(const struct phema_checkpoint *checkpoint)
-{
-    return checkpoint->format->name;
-}
-
-size_t phema_checkpoint_n_tensors(const struct phema_checkpoint *checkpoint)
-{
-    return checkpoint->n_tensors;
-}
-
-const struct phema_tensor *phema_checkpoint_tensors(const struct phema_checkpoint *checkpoint)
-{
-    return checkpoint->tensors;
-}
-
-const struct phema_tensor *phema_checkpoint_find(const struct phema_checkpoint *checkpoint,
-                                                 const char *name, size_t name_size)
-{
-    size_t index = 0;
-    if (!name_table_find(&index, &checkpoint->names, name, name_size))
-        return NULL;
-    return &checkpoint->tensors[index];
-}
-
-size_t phema_checkpoint_n_files(const struct phema_checkpoint *checkpoint)
-{
-    return checkpoint->n_files;
-}
-
-const struct phema_file *phema_checkpoint_file(const struct phema_checkpoint *checkpoint,
-                                               size_t index)
-{
-    return checkpoint->files[index].file;
-}
-
-const char *phema_checkpoint_file_label(const struct phema_checkpoint *checkpoint, size_t index)
-{
-    return checkpoint->files[index].label;
-}
-
-bool phema_checkpoint_is_alike(const struct phema_checkpoint *checkpoint, uint64_t *shift)
-{
-    *shift = checkpoint->shift;
-    return checkpoint->is_alike;
-}
-
-size_t phema_checkpoint_n_metadata(const struct phema_checkpoint *checkpoint)
-{
-    return checkpoint->n_metadata;
-}
-
-const struct phema_metadata *phema_checkpoint_metadata(const struct phema_checkpoint *checkpoint)
-{
-    return checkpoint->metadata;
-}
-
-const char *phema_checkpoint_metadatum(const struct phema_checkpoint *checkpoint, const char *key)
-{
-    size_t key_size = strlen(key);
-    for (size_t i = 0; i < checkpoint->n_metadata; i++) {
-        const struct phema_metadata *found = &checkpoint->metadata[i];
-        if (found->key_size == key_size && memcmp(found->key, key, key_size) == 0)
-            return found->value;
-    }
-    return NULL;
-}
-
-size_t phema_checkpoint_n_values(const struct phema_checkpoint *checkpoint)
-{
-    return checkpoint->n_values;
-}
-
-const struct phema_value *phema_checkpoint_values(const struct phema_checkpoint *checkpoint)
-{
-    return checkpoint->values;
-}
-
-size_t phema_checkpoint_n_warnings(const struct phema_checkpoint *checkpoint)
-{
-    return checkpoint->n_warnings;
-}
-
-const char *phema_checkpoint_warning(const struct phema_checkpoint *checkpoint, size_t index)
-{
-    return checkpoint->warnings[index];
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* checkpoint_dir.c - which checkpoint a directory holds. Exactly one counts: the .metadata of a
- * distributed checkpoint, an index with its shards, or one checkpoint file; anything else
- * (config.json, tokenizers, optimizers, hidden files) is passed over. */
+/* checkpoint_dir.c - Which checkpoint a directory holds. A directory must hold exactly one: the
+ * .metadata of a distributed checkpoint, an index with its shards, or one checkpoint file. Other
+ * files (config.json, tokenizers, optimizers, hidden files) are ignored. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -10,27 +10,16 @@
 #include "format.h"
 #include "phema/strbuf.h"
 
-/* What was found so far. */
+/* The checkpoint files found so far. */
 struct finding {
     char *index;  /* the first *.index.json of safetensors */
-    char **files; /* names that end like a checkpoint */
+    char **files; /* names with the extension of a checkpoint */
     size_t n_files, files_capacity;
     size_t n_indices;
     bool is_distributed;
 };
 
-static bool looks_like_checkpoint(const char *name)
-{
-    static const char *const ends[] = {
-        ".safetensors", ".safetensors.zst", ".pt",      ".pth", ".ckpt",
-        ".pkl",         ".index.json",      "model.bin"};
-    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
-        if (phema_ends_with(name, ends[i]))
-            return true;
-    return false;
-}
-
-/* What trainers keep beside the model, to go on with: transformers and accelerate. */
+/* Files that transformers and accelerate keep next to the model to resume a training. */
 static bool is_of_training(const char *name)
 {
     static const char *const starts[] = {"optimizer.", "scheduler.", "scaler.", "rng_state",
@@ -45,12 +34,14 @@ static enum phema_status note(struct finding *finding, const char *name, struct 
 {
     if (strcmp(name, ".metadata") == 0)
         finding->is_distributed = true;
-    if (name[0] == '.' || !looks_like_checkpoint(name) || is_of_training(name))
+    const struct phema_format_info *format =
+        phema_format_from_path(NULL, name, PHEMA_NAMES_CHECKPOINT);
+    if (name[0] == '.' || !format || is_of_training(name))
         return PHEMA_OK;
     char *copy = strdup(name);
     if (!copy)
         return phema_fail_memory(err);
-    if (phema_ends_with(name, ".index.json")) {
+    if (format->is_index) {
         /* the smallest name, whatever order the directory has */
         finding->n_indices++;
         if (!finding->index || strcmp(copy, finding->index) < 0) {
@@ -83,7 +74,7 @@ static enum phema_status scan(struct finding *finding, const char *directory,
     return status;
 }
 
-/* Whether the text holds name as a JSON string or as the end of one that is a path. */
+/* True when the text holds name as a JSON string, or as the last part of a path in one. */
 static bool mentions(struct phema_span text, const char *name)
 {
     size_t size = strlen(name);
@@ -99,8 +90,8 @@ static bool mentions(struct phema_span text, const char *name)
     return false;
 }
 
-/* A shard belongs to the index when the index's text mentions it; whether it does so rightly is
- * checked when the index is opened. */
+/* A shard belongs to the index when the text of the index mentions it. Opening the index checks the
+ * rest. */
 static enum phema_status count_strangers(size_t *out, const char **stranger,
                                          const struct finding *finding, const char *directory,
                                          struct phema_error *err)
@@ -127,7 +118,7 @@ static enum phema_status count_strangers(size_t *out, const char **stranger,
     return PHEMA_OK;
 }
 
-/* Whatever lies beside it (tokenizers, other people's exports) belongs to no checkpoint of ours. */
+/* Other files of the directory (tokenizers, exports) are not part of the checkpoint. */
 static enum phema_status take_distributed(char **out, struct phema_error *err)
 {
     *out = strdup(".metadata");

@@ -1,9 +1,139 @@
 // SPDX-License-Identifier: Apache-2.0
-/* chunks.c - elements of a tensor that lies in boxes. A range in C order is cut along the
- * dimensions of each box it meets, from the first inwards, and ends in runs that lie in one piece;
- * so a read costs a look at each box, and then no more than the runs it copies. */
+/* chunks.c - Tensors stored as chunks: coverage check and reads.
+ * The check sweeps the chunks in the order of their starts in one dimension: only chunks that lie
+ * side by side there can overlap. A read splits a range in C order along the dimensions of each
+ * chunk, from the first dimension inwards, into contiguous runs. So a read costs one look at each
+ * chunk, and then only the runs that it copies. */
+#include "chunks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "format.h"
 #include "strided.h"
+
+/* ---- Coverage ---- */
+
+const char *chunks_format_index(struct phema_name_buffer *buffer, const uint64_t *index,
+                                unsigned rank)
+{
+    size_t used = (size_t)snprintf(buffer->text, sizeof(buffer->text), "[");
+    unsigned d = 0;
+    for (; d < rank && used + 32 < sizeof(buffer->text); d++)
+        used += (size_t)snprintf(buffer->text + used, sizeof(buffer->text) - used, "%s%llu",
+                                 d ? ", " : "", (unsigned long long)index[d]);
+    (void)snprintf(buffer->text + used, sizeof(buffer->text) - used, "%s]", d < rank ? "..." : "");
+    return buffer->text;
+}
+
+enum phema_status chunks_check_inside(const struct phema_chunk *chunk, const uint64_t *shape,
+                                      unsigned rank, struct phema_error *err)
+{
+    for (unsigned d = 0; d < rank; d++) {
+        if (chunk->start[d] <= shape[d] && chunk->size[d] <= shape[d] - chunk->start[d])
+            continue;
+        struct phema_name_buffer start, size;
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "the piece at %s of shape %s runs over the end of the tensor",
+                          chunks_format_index(&start, chunk->start, rank),
+                          chunks_format_index(&size, chunk->size, rank));
+    }
+    return PHEMA_OK;
+}
+
+/* Elements of a chunk. The chunk lies inside the tensor, so the product cannot overflow. */
+static uint64_t volume(const struct phema_chunk *chunk, unsigned rank)
+{
+    uint64_t n_elems = 1;
+    for (unsigned d = 0; d < rank; d++)
+        if (chunk->size[d] == 0)
+            return 0;
+    for (unsigned d = 0; d < rank; d++)
+        n_elems *= chunk->size[d];
+    return n_elems;
+}
+
+static bool overlap(const struct phema_chunk *a, const struct phema_chunk *b, unsigned rank)
+{
+    for (unsigned d = 0; d < rank; d++)
+        if (a->start[d] >= b->start[d] + b->size[d] || b->start[d] >= a->start[d] + a->size[d])
+            return false;
+    return true;
+}
+
+/* The dimension in which most chunks start after index 0: there, fewest chunks lie side by side. A
+ * tensor split by columns is swept along its rows. */
+static unsigned best_dimension(const struct phema_chunk *const *boxes, size_t n, unsigned rank)
+{
+    unsigned best = 0;
+    size_t most = 0;
+    for (unsigned d = 0; d < rank; d++) {
+        size_t n_behind = 0;
+        for (size_t i = 0; i < n; i++)
+            n_behind += boxes[i]->start[d] > 0;
+        if (n_behind > most) {
+            most = n_behind;
+            best = d;
+        }
+    }
+    return best;
+}
+
+static int by_start(const void *a, const void *b, void *dimension)
+{
+    unsigned d = *(const unsigned *)dimension;
+    uint64_t left = (*(const struct phema_chunk *const *)a)->start[d];
+    uint64_t right = (*(const struct phema_chunk *const *)b)->start[d];
+    return (left > right) - (left < right);
+}
+
+static enum phema_status check_disjoint(const struct phema_chunk **boxes, size_t n, unsigned rank,
+                                        struct phema_error *err)
+{
+    if (rank == 0 && n > 1)
+        return phema_fail(err, PHEMA_ERR_FILE, "has %zu pieces, expected one of a scalar", n);
+    if (n < 2)
+        return PHEMA_OK;
+    unsigned d = best_dimension(boxes, n, rank);
+    qsort_r(boxes, n, sizeof(const struct phema_chunk *), by_start, &d);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t end = boxes[i]->start[d] + boxes[i]->size[d];
+        for (size_t j = i + 1; j < n && boxes[j]->start[d] < end; j++) {
+            if (!overlap(boxes[i], boxes[j], rank))
+                continue;
+            struct phema_name_buffer left, right;
+            return phema_fail(err, PHEMA_ERR_FILE, "the pieces at %s and %s overlap",
+                              chunks_format_index(&left, boxes[i]->start, rank),
+                              chunks_format_index(&right, boxes[j]->start, rank));
+        }
+    }
+    return PHEMA_OK;
+}
+
+enum phema_status chunks_check(const struct phema_chunk *chunks, size_t n, unsigned rank,
+                               uint64_t n_elems, struct phema_error *err)
+{
+    const struct phema_chunk **boxes =
+        calloc(n + 1, sizeof(const struct phema_chunk *)); /* those that are not empty */
+    if (!boxes)
+        return phema_fail_memory(err);
+    size_t n_boxes = 0;
+    for (size_t i = 0; i < n; i++)
+        if (volume(&chunks[i], rank))
+            boxes[n_boxes++] = &chunks[i];
+    enum phema_status status = check_disjoint(boxes, n_boxes, rank, err);
+    uint64_t n_covered = 0; /* at most n_elems: the chunks are disjoint and lie inside the tensor */
+    for (size_t i = 0; i < n_boxes && !status; i++)
+        n_covered += volume(boxes[i], rank);
+    if (!status && n_covered != n_elems)
+        status = phema_fail(err, PHEMA_ERR_FILE,
+                            "its pieces hold %llu of its %llu elements, expected all",
+                            (unsigned long long)n_covered, (unsigned long long)n_elems);
+    free(boxes);
+    return status;
+}
+
+/* ---- Reads ---- */
 
 /* One read, in elements counted from the tensor's first. */
 struct gathering {
@@ -12,12 +142,12 @@ struct gathering {
     size_t size; /* of an element [bytes] */
     uint8_t *out;
     uint64_t block[PHEMA_MAX_RANK + 1]; /* elements of the tensor below an index of dimension k-1 */
-    /* of the box at hand */
-    const struct phema_chunk *part;
+    /* of the current chunk */
+    const struct phema_chunk *chunk;
     const uint8_t *data;
     uint64_t stride[PHEMA_MAX_RANK];
-    unsigned flat; /* from this dimension on, the box is one run of the tensor ... */
-    uint64_t step; /* ... whose elements lie this far apart */
+    unsigned flat; /* from this dimension on, the chunk is one run of the tensor ... */
+    uint64_t step; /* ... with this distance between elements */
 };
 
 static void set_blocks(struct gathering *gathering)
@@ -28,30 +158,30 @@ static void set_blocks(struct gathering *gathering)
         gathering->block[k] = gathering->block[k + 1] * tensor->shape[k];
 }
 
-/* False when the box is empty. */
+/* False when the chunk is empty. */
 static bool choose_part(struct gathering *gathering, const struct phema_checkpoint *checkpoint,
-                        const struct phema_chunk *part)
+                        const struct phema_chunk *chunk)
 {
     unsigned rank = gathering->tensor->rank;
-    gathering->part = part;
+    gathering->chunk = chunk;
     gathering->flat = rank - 1;
     gathering->step = 1;
-    uint64_t below = 1; /* elements of the box below an index of dimension k */
+    uint64_t below = 1; /* elements of the chunk below an index of dimension k */
     bool is_flat = true;
     for (unsigned k = rank; k-- > 0;) {
-        if (part->size[k] == 0)
+        if (chunk->size[k] == 0)
             return false;
-        gathering->stride[k] = part->stride ? part->stride[k] : below;
-        is_flat = is_flat && (part->size[k] == 1 || gathering->stride[k] == below);
+        gathering->stride[k] = chunk->stride ? chunk->stride[k] : below;
+        is_flat = is_flat && (chunk->size[k] == 1 || gathering->stride[k] == below);
         if (!is_flat && k == rank - 1)
             gathering->step = gathering->stride[k];
         if (is_flat)
             gathering->flat = k;
-        /* a narrower box than the tensor ends the run at each of its rows */
-        is_flat = is_flat && part->size[k] == gathering->tensor->shape[k];
-        below *= part->size[k];
+        /* a chunk narrower than the tensor ends the run at each of its rows */
+        is_flat = is_flat && chunk->size[k] == gathering->tensor->shape[k];
+        below *= chunk->size[k];
     }
-    gathering->data = checkpoint_content(checkpoint, part->file).data + part->offset;
+    gathering->data = checkpoint_content(checkpoint, chunk->file).data + chunk->offset;
     return true;
 }
 
@@ -65,24 +195,25 @@ static uint64_t smaller(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* The part of the range that lies in one run of the box.
+/* Copies the part of the range that lies in one run of the chunk.
  *   base   number of the tensor's element whose indices from dimension flat on are 0
- *   place  where the run begins in the box [elements of the file] */
+ *   place  start of the run in the chunk [elements of the file] */
 static void copy_run(const struct gathering *gathering, uint64_t base, uint64_t place)
 {
     unsigned k = gathering->flat;
     uint64_t below = gathering->block[k + 1];
-    uint64_t start = base + gathering->part->start[k] * below;
+    uint64_t start = base + gathering->chunk->start[k] * below;
     uint64_t from = larger(start, gathering->first);
-    uint64_t end = smaller(start + gathering->part->size[k] * below, gathering->end);
+    uint64_t end = smaller(start + gathering->chunk->size[k] * below, gathering->end);
     if (from >= end)
         return;
-    strided_row(gathering->out + (from - gathering->first) * gathering->size,
-                gathering->data + (place + (from - start) * gathering->step) * gathering->size,
-                end - from, gathering->step * gathering->size, gathering->size);
+    strided_gather_row(gathering->out + (from - gathering->first) * gathering->size,
+                       gathering->data +
+                           (place + (from - start) * gathering->step) * gathering->size,
+                       end - from, gathering->step * gathering->size, gathering->size);
 }
 
-/* Nesting is bounded by the rank, which is at most PHEMA_MAX_RANK. */
+/* The recursion is at most PHEMA_MAX_RANK deep. */
 static void descend(const struct gathering *gathering, unsigned k, uint64_t base, uint64_t place)
 {
     if (k == gathering->flat) {
@@ -90,8 +221,8 @@ static void descend(const struct gathering *gathering, unsigned k, uint64_t base
         return;
     }
     uint64_t below = gathering->block[k + 1];
-    uint64_t low = gathering->part->start[k];
-    uint64_t high = low + gathering->part->size[k];
+    uint64_t low = gathering->chunk->start[k];
+    uint64_t high = low + gathering->chunk->size[k];
     if (gathering->end <= base)
         return;
     if (gathering->first > base)
@@ -99,23 +230,23 @@ static void descend(const struct gathering *gathering, unsigned k, uint64_t base
     high = smaller(high, (gathering->end - base - 1) / below + 1);
     for (uint64_t i = low; i < high; i++)
         descend(gathering, k + 1, base + i * below,
-                place + (i - gathering->part->start[k]) * gathering->stride[k]);
+                place + (i - gathering->chunk->start[k]) * gathering->stride[k]);
 }
 
-/* The range where a box that lies in one run holds all of it, or NULL. */
+/* A view of the range when one contiguous chunk holds all of it, else NULL. */
 static const uint8_t *view(const struct gathering *gathering)
 {
-    uint64_t start = gathering->part->start[0] * gathering->block[1];
-    uint64_t n = gathering->part->size[0] * gathering->block[1];
+    uint64_t start = gathering->chunk->start[0] * gathering->block[1];
+    uint64_t n = gathering->chunk->size[0] * gathering->block[1];
     if (gathering->flat > 0 || gathering->step != 1 || gathering->first < start ||
         gathering->end > start + n)
         return NULL;
     return gathering->data + (gathering->first - start) * gathering->size;
 }
 
-const uint8_t *parts_read(const struct phema_checkpoint *checkpoint,
-                          const struct phema_tensor *tensor, uint64_t first, uint64_t n,
-                          void *scratch)
+const uint8_t *chunks_read(const struct phema_checkpoint *checkpoint,
+                           const struct phema_tensor *tensor, uint64_t first, uint64_t n,
+                           void *scratch)
 {
     struct gathering gathering = {.tensor = tensor,
                                   .first = first,
@@ -125,8 +256,8 @@ const uint8_t *parts_read(const struct phema_checkpoint *checkpoint,
     if (n == 0)
         return NULL;
     set_blocks(&gathering);
-    for (size_t i = 0; i < tensor->n_parts; i++) {
-        if (!choose_part(&gathering, checkpoint, &tensor->parts[i]))
+    for (size_t i = 0; i < tensor->n_chunks; i++) {
+        if (!choose_part(&gathering, checkpoint, &tensor->chunks[i]))
             continue;
         const uint8_t *found = view(&gathering);
         if (found)

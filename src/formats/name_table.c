@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* name_table.c - open addressing, at most half full. The hash folds 128-bit products (the idea of
- * wyhash) and starts from random bytes that every index draws anew. */
+/* name_table.c - Hash table from tensor name to index, with a random seed. Open addressing, at most
+ * half full. The hash folds 128-bit products, an idea of wyhash. */
 #include "name_table.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include <sys/random.h>
 
 struct name_slot {
-    const char *name; /* NULL: the slot is free */
+    const char *name; /* NULL: free slot */
     size_t size;
     uint64_t hash;
     size_t value;
@@ -32,7 +32,7 @@ static uint64_t hash_name(const uint64_t key[2], const char *name, size_t size)
     return fold(hash ^ rest, key[1] ^ 0xA0761D6478BD642Fu);
 }
 
-/* The slot that holds the name, or the free one where it belongs. */
+/* The slot of the name, or the free slot where it is to be inserted. */
 static struct name_slot *slot_of(const struct name_table *index, const char *name, size_t size,
                                  uint64_t hash)
 {
@@ -47,7 +47,7 @@ static struct name_slot *slot_of(const struct name_table *index, const char *nam
 static void choose_key(uint64_t key[2])
 {
     if (getrandom(key, 2 * sizeof(*key), GRND_NONBLOCK) != (ssize_t)(2 * sizeof(*key))) {
-        key[0] = 0x9E3779B97F4A7C15u; /* no secret: right still, slow at worst */
+        key[0] = 0x9E3779B97F4A7C15u; /* no secret: still correct, at worst slow */
         key[1] = 0xD1B54A32D192ED03u;
     }
     key[1] |= 1;

@@ -1,5 +1,5 @@
-/* name_table.h - from names to numbers. Names come from files and may be chosen to collide, so the
- * hash has a secret that each index draws anew; nothing depends on the order of slots. */
+/* name_table.h - Hash table from names to numbers. Names come from files and may be chosen to
+ * collide, so each table draws a secret key. Nothing depends on the order of slots. */
 #ifndef FORMATS_NAME_TABLE_H
 #define FORMATS_NAME_TABLE_H
 

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-/* overlap.c - which tensors share bytes. Views of one storage may be interleaved without sharing
- * any (columns of a matrix, every other element). Whether two sets of strided places meet is hard
- * in general, so three tests follow each other: the ranges, a proof that they never meet by the
- * common step of what is repeated, and last the bytes themselves, where there are few. What is
- * left counts as shared. */
+/* overlap.c - Which tensors of a checkpoint share bytes. Views of one storage may be interleaved
+ * without sharing bytes (columns of a matrix, every other element). The general problem is hard, so
+ * three tests follow each other: compare the ranges; prove by the common step of the strides that
+ * the views never meet; mark the bytes themselves where they are few. Tensors that no test
+ * separates count as shared. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "format.h"
 
-/* Of the map in which places are marked byte by byte, and so of the range that is compared. */
+/* Size of the map in which bytes are marked, and so of the largest range that is compared. */
 #define MAX_MARKED_BYTES (16u << 20)
 
-/* Bytes marked, and pairs of strides tried, in one question: some seconds. A file with a hundred
- * thousand interleaved views would have 10^10 pairs. */
+/* Bytes marked and pairs of strides tried in one call: some seconds. A file with a hundred thousand
+ * interleaved views would have 10^10 pairs. */
 #define MAX_WORK ((uint64_t)1 << 28)
 
-/* The bytes of a tensor: runs that lie start + sum i_k step_k, 0 <= i_k < n_k. */
+/* The bytes of a tensor: runs that start at start + sum i_k step_k, 0 <= i_k < n_k. */
 struct runs {
     size_t file;
-    uint64_t start, run_bytes; /* no bytes: an empty tensor */
-    uint64_t end;              /* behind the last byte of the last run */
-    unsigned rank;             /* of what is repeated; steps ascend and are above run_bytes */
+    uint64_t start, run_bytes; /* 0: an empty tensor */
+    uint64_t end;              /* after the last byte of the last run */
+    unsigned rank;             /* number of steps, which ascend and are above run_bytes */
     uint64_t n[PHEMA_MAX_RANK], step[PHEMA_MAX_RANK];
 };
 
@@ -36,7 +36,7 @@ static void insert_dimension(struct runs *runs, uint64_t n, uint64_t step)
     runs->step[at] = step;
 }
 
-/* Runs that touch or overlap become one. */
+/* Merges runs that touch or overlap. */
 static void merge_dimensions(struct runs *runs)
 {
     unsigned n_merged = 0;
@@ -49,7 +49,7 @@ static void merge_dimensions(struct runs *runs)
     memmove(runs->step, runs->step + n_merged, runs->rank * sizeof(*runs->step));
 }
 
-/* No product here is above the size of the file: checked when the tensor was listed. */
+/* No product exceeds the size of the file: checked when the tensor was listed. */
 static void runs_of_tensor(struct runs *runs, const struct phema_tensor *tensor)
 {
     runs->file = tensor->file;
@@ -78,7 +78,8 @@ static uint64_t gcd(uint64_t a, uint64_t b)
     return a;
 }
 
-/* Steps below the limit are filled: the extent comes out. The others join the common step. */
+/* Treats steps below the limit as filled and returns their extent. The other steps enter the common
+ * step. */
 static uint64_t extent_below(uint64_t *common, const struct runs *runs, uint64_t limit)
 {
     uint64_t extent = runs->run_bytes;
@@ -91,14 +92,15 @@ static uint64_t extent_below(uint64_t *common, const struct runs *runs, uint64_t
     return extent;
 }
 
-/* With what repeats in steps below the limit filled up, all that is left repeats in multiples of
- * a common step: two extents that miss each other modulo that step never meet. */
+/* True when the views provably never meet. Steps below the limit are treated as filled; the
+ * remaining steps are multiples of a common step. Two extents that are disjoint modulo that step
+ * never meet. */
 static bool miss_by_steps(const struct runs *a, const struct runs *b, uint64_t limit)
 {
     uint64_t common = 0;
     uint64_t extent_a = extent_below(&common, a, limit);
     uint64_t extent_b = extent_below(&common, b, limit);
-    if (common == 0) /* nothing is left that repeats; the ranges do meet */
+    if (common == 0) /* no step remains; the ranges do meet */
         return false;
     uint64_t between = b->start >= a->start ? (b->start - a->start) % common
                                             : (common - (a->start - b->start) % common) % common;
@@ -116,7 +118,8 @@ static bool are_proved_apart(const struct runs *a, const struct runs *b)
     return false;
 }
 
-/* Marks the runs in map, which stands for [first, first + size); or tells whether one is marked. */
+/* Marks the runs in map, which stands for [first, first + size), or returns true when one is
+ * marked. */
 static bool visit(const struct runs *runs, uint8_t *map, uint64_t first, uint64_t size, bool marks)
 {
     uint64_t index[PHEMA_MAX_RANK] = {0};
@@ -142,7 +145,7 @@ static bool visit(const struct runs *runs, uint8_t *map, uint64_t first, uint64_
     }
 }
 
-/* false when the work that is left does not do */
+/* False when less work than that is left. */
 static bool take_work(uint64_t *left, uint64_t amount)
 {
     if (amount > *left) {
@@ -201,7 +204,7 @@ enum phema_status phema_tensors_overlap(bool *out, const struct phema_tensor *a,
     return share_bytes(out, &runs_a, &runs_b, &work_left, err);
 }
 
-/* The same elements in the same order: what is written for one is right for the other. */
+/* True for the same elements in the same order: writing one writes the other. */
 static bool are_same_view(const struct phema_tensor *a, const struct phema_tensor *b)
 {
     if (a->file != b->file || a->offset != b->offset || a->dtype != b->dtype ||
@@ -217,7 +220,7 @@ static bool are_same_view(const struct phema_tensor *a, const struct phema_tenso
     return true;
 }
 
-/* A tensor's range while all are gone through in the order of their starts. */
+/* The range of a tensor, for a sweep in the order of starts. */
 struct place {
     size_t file, tensor;
     uint64_t start, end;
@@ -234,7 +237,7 @@ static int by_start(const void *a, const void *b)
     return (left->tensor > right->tensor) - (left->tensor < right->tensor);
 }
 
-/* Those before that have not ended yet. */
+/* Earlier ranges that have not ended yet. */
 struct open_places {
     size_t *places; /* indices */
     size_t n;
@@ -250,8 +253,8 @@ struct sweep {
     uint64_t work_left;
 };
 
-/* The first of the open places that shares bytes with this one; those that have ended go.
- *   is_repeated  out: one of them is the same view, where these are let pass */
+/* The first open place that shares bytes with this one. Places that have ended are removed.
+ *   is_repeated  out: one of them is the same view, where same views are allowed */
 static enum phema_status meet(const struct place **met, bool *is_repeated, struct sweep *sweep,
                               struct open_places *open, const struct place *place,
                               struct phema_error *err)
@@ -280,7 +283,7 @@ static enum phema_status meet(const struct place **met, bool *is_repeated, struc
             return status;
         if (is_shared) {
             *met = before;
-            return PHEMA_OK; /* the search ends */
+            return PHEMA_OK;
         }
     }
     open->n = n_left;

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-/* reader.c - elements of tensors, wherever they lie: a view where they are mapped in C order, else
- * a copy in the caller's scratch, gathered, decompressed or read past the mapping. */
+/* reader.c - Read a range of elements: view, copy, gather or decompress; release mapped pages.
+ * Elements that are mapped in C order are a view, all others a copy in the caller's scratch. */
 #include <stdlib.h>
 
+#include "chunks.h"
 #include "format.h"
-#include "strided.h"
 #include "zstd/decoder.h"
 
 struct phema_reader {
     const struct phema_checkpoint *checkpoint;
-    struct zstd_content **contents; /* [n_files] of compressed files that were read from */
-    struct source *sources;         /* [n_files]; NULL: all are mapped and left in the page cache */
+    struct zstd_content **contents; /* [n_files] of compressed files; NULL before the first read */
+    struct source *sources; /* [n_files]; NULL: all files are mapped and stay in the page cache */
     bool drops_cache;
 };
 
-/* How a file is got at beside its mapping. */
+/* Access to a file besides its mapping. */
 struct source {
     enum phema_io io;
-    struct phema_file_reader *input; /* NULL where the mapping is enough */
+    struct phema_file_reader *input; /* NULL: the mapping is enough */
 };
 
-bool phema_checkpoint_is_decoded(const struct phema_checkpoint *checkpoint)
+bool phema_checkpoint_is_compressed(const struct phema_checkpoint *checkpoint)
 {
     for (size_t i = 0; i < checkpoint->n_files; i++)
         if (checkpoint->files[i].frames)
@@ -47,7 +47,7 @@ uint64_t phema_checkpoint_entry(const struct phema_checkpoint *checkpoint, size_
 
 uint64_t phema_checkpoint_decoder_bytes(const struct phema_checkpoint *checkpoint)
 {
-    uint64_t sum = 0; /* of 128 MiB and a little for each file that is open */
+    uint64_t sum = 0; /* at most a little over 128 MiB for each open file */
     for (size_t i = 0; i < checkpoint->n_files; i++)
         if (checkpoint->files[i].frames)
             sum += zstd_content_memory_bytes(checkpoint->files[i].frames);
@@ -62,7 +62,7 @@ enum phema_status phema_reader_open(struct phema_reader **out,
     if (!reader)
         return phema_fail_memory(err);
     reader->checkpoint = checkpoint;
-    if (phema_checkpoint_is_decoded(checkpoint)) {
+    if (phema_checkpoint_is_compressed(checkpoint)) {
         reader->contents = calloc(checkpoint->n_files, sizeof(struct zstd_content *));
         if (!reader->contents) {
             free(reader);
@@ -73,7 +73,7 @@ enum phema_status phema_reader_open(struct phema_reader **out,
     return PHEMA_OK;
 }
 
-/* Behind all reading: what the steps on the way could not drop, at their edges and of headers. */
+/* Evicts the pages that releases during reading left behind: at their edges, and headers. */
 static void close_sources(struct phema_reader *reader)
 {
     for (size_t i = 0; reader->sources && i < reader->checkpoint->n_files; i++) {
@@ -150,16 +150,16 @@ PHEMA_FALLIBLE phema_reader_use(struct phema_reader *reader, const struct phema_
     return PHEMA_OK;
 }
 
-/* Reading gives a view of the mapped file. */
+/* True when a read returns a view of the mapped file. */
 static bool gives_views(const struct phema_reader *reader, const struct phema_tensor *tensor)
 {
-    if (tensor->is_compressed || tensor->stride || tensor->parts)
+    if (tensor->is_compressed || tensor->stride || tensor->chunks)
         return false;
     return !reader->sources || reader->sources[tensor->file].io == PHEMA_IO_MMAP;
 }
 
-void phema_reader_ask(const struct phema_reader *reader, size_t file, uint64_t offset,
-                      uint64_t size)
+void phema_reader_prefetch(const struct phema_reader *reader, size_t file, uint64_t offset,
+                           uint64_t size)
 {
     enum phema_io io = reader->sources ? reader->sources[file].io : PHEMA_IO_MMAP;
     if (io == PHEMA_IO_MMAP)
@@ -194,7 +194,7 @@ static enum phema_status fail_in_place(const struct phema_reader *reader,
     return fail_in_file(reader, tensor->file, status, err);
 }
 
-/* Where the elements lie among the bytes of a tensor in C order. */
+/* Bytes of n elements in C order. */
 static uint64_t bytes_of(const struct phema_tensor *tensor, uint64_t n)
 {
     unsigned bits = phema_dtype_bits(tensor->dtype);
@@ -226,8 +226,8 @@ enum phema_status phema_reader_read(const uint8_t **data, struct phema_reader *r
             *data = scratch;
         return status;
     }
-    if (tensor->parts) {
-        *data = parts_read(reader->checkpoint, tensor, first, n, scratch);
+    if (tensor->chunks) {
+        *data = chunks_read(reader->checkpoint, tensor, first, n, scratch);
         return PHEMA_OK;
     }
     if (!tensor->stride && !gives_views(reader, tensor)) {
@@ -254,4 +254,53 @@ enum phema_status phema_reader_finish(struct phema_reader *reader, struct phema_
             return fail_in_file(reader, i, status, err);
     }
     return PHEMA_OK;
+}
+
+/* ---- Releasing mapped pages ---- */
+
+/* Bytes from the first element to the end of the last one. */
+static uint64_t extent(const struct phema_tensor *tensor)
+{
+    uint64_t last = 0; /* inside the storage: checked when the tensor was listed */
+    for (unsigned d = 0; d < tensor->rank; d++)
+        last += (tensor->shape[d] - 1) * tensor->stride[d];
+    return phema_dtype_bytes(tensor->dtype, last + 1);
+}
+
+/* Releases the rows [row, end) of the first dimension that lie in the chunk. */
+static void release_rows(const struct phema_checkpoint *checkpoint,
+                         const struct phema_tensor *tensor, const struct phema_chunk *chunk,
+                         uint64_t row, uint64_t end)
+{
+    uint64_t first = chunk->start[0], last = chunk->start[0] + chunk->size[0];
+    row = row > first ? row : first;
+    end = end < last ? end : last;
+    if (chunk->stride || row >= end)
+        return;
+    uint64_t row_elems = 1;
+    for (unsigned d = 1; d < tensor->rank; d++)
+        row_elems *= chunk->size[d];
+    phema_file_evict(phema_checkpoint_file(checkpoint, chunk->file),
+                     chunk->offset + phema_dtype_bytes(tensor->dtype, (row - first) * row_elems),
+                     phema_dtype_bytes(tensor->dtype, (end - row) * row_elems));
+}
+
+void phema_tensor_release(const struct phema_checkpoint *checkpoint,
+                          const struct phema_tensor *tensor, uint64_t first, uint64_t n)
+{
+    if (tensor->is_compressed || n == 0)
+        return;
+    if (tensor->chunks) {
+        uint64_t row_elems = tensor->n_elems / tensor->shape[0]; /* rank 0 has no chunks */
+        for (size_t c = 0; c < tensor->n_chunks; c++)
+            release_rows(checkpoint, tensor, &tensor->chunks[c], first / row_elems,
+                         (first + n - 1) / row_elems + 1);
+        return;
+    }
+    const struct phema_file *file = phema_checkpoint_file(checkpoint, tensor->file);
+    if (!tensor->stride)
+        phema_file_evict(file, tensor->offset + phema_dtype_bytes(tensor->dtype, first),
+                         phema_dtype_bytes(tensor->dtype, n));
+    else if (first + n == tensor->n_elems) /* the elements are scattered over the extent */
+        phema_file_evict(file, tensor->offset, extent(tensor));
 }

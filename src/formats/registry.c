@@ -1,17 +1,107 @@
 // SPDX-License-Identifier: Apache-2.0
-/* registry.c - the formats, in the order they are asked. Safetensors comes first: its test is the
- * sharpest, and a header of 640 bytes starts with 80 02, as a pickle does. */
+/* registry.c - The table of formats, in the order they are probed; formats recognised but
+ * unsupported; which names are checkpoints. Safetensors comes first: its probe is the strictest,
+ * and a header of 640 bytes starts with 80 02, as a pickle does. */
+#include <string.h>
+
 #include "format.h"
+#include "phema/strbuf.h"
 
-static const struct phema_format *const formats[] = {
-    &safetensors_format, &torch_zip_format,    &torch_legacy_format, &zstd_format,
-    &distributed_format, &plain_pickle_format, &tar_format,          &shards_format,
-};
+static const struct phema_extension no_extensions[] = {{NULL, 0}};
 
-const struct phema_format *format_of(struct phema_span content)
+/* ---- Recognised but unsupported, so that the refusal names the format ---- */
+
+/* POSIX ustar. */
+static bool probe_tar(struct phema_span content)
+{
+    return content.size >= 512 && memcmp(content.data + 257, "ustar", 5) == 0;
+}
+
+static enum phema_status refuse_tar(struct phema_checkpoint *checkpoint,
+                                    const struct phema_checkpoint_options *options,
+                                    struct phema_error *err)
+{
+    (void)checkpoint;
+    (void)options;
+    return phema_fail(
+        err, PHEMA_ERR_FILE,
+        "is a tar archive (as torch 0.1 wrote them), which is not read; unpack it, or "
+        "save the checkpoint again with a newer torch");
+}
+
+const struct phema_format tar_format = {
+    .info = {.name = "tar", .extensions = no_extensions}, .probe = probe_tar, .open = refuse_tar};
+
+/* Tensors of other libraries, in formats that are never read. */
+static const char *const foreign_extensions[] = {".h5", ".msgpack", ".gguf", ".onnx"};
+
+/* ---- The table ---- */
+
+/* A new format is one line here and one file that defines NAME_format. */
+#define FORMATS(add)                                                                               \
+    add(safetensors) add(torch_zip) add(torch_legacy) add(zstd) add(dcp) add(pickle) add(tar)      \
+        add(sharded)
+
+#define DECLARE(name) extern const struct phema_format name##_format;
+#define ADDRESS(name) &name##_format,
+
+FORMATS(DECLARE)
+
+static const struct phema_format *const formats[] = {FORMATS(ADDRESS)};
+
+const struct phema_format *format_probe(struct phema_span content)
 {
     for (size_t i = 0; i < ARRAY_LEN(formats); i++)
         if (formats[i]->probe(content))
             return formats[i];
-    return &safetensors_format; /* its open says what is wrong with the header */
+    return formats[0]; /* safetensors: its open explains what is wrong with the header */
+}
+
+/* ---- Names ---- */
+
+static const char *find_extension(const struct phema_format_info *format, const char *path,
+                                  unsigned uses)
+{
+    for (const struct phema_extension *end = format->extensions; end->text; end++)
+        if ((!uses || (end->uses & uses)) && phema_ends_with(path, end->text))
+            return end->text;
+    return NULL;
+}
+
+bool phema_format_has_extension(const struct phema_format_info *format, const char *path,
+                                unsigned uses)
+{
+    return find_extension(format, path, uses) != NULL;
+}
+
+const struct phema_format_info *phema_format_from_path(const char **extension, const char *path,
+                                                       unsigned uses)
+{
+    for (size_t i = 0; i < ARRAY_LEN(formats); i++) {
+        const char *found = find_extension(&formats[i]->info, path, uses);
+        if (!found)
+            continue;
+        if (extension)
+            *extension = found;
+        return &formats[i]->info;
+    }
+    return NULL;
+}
+
+const char *phema_format_extension(const char *format)
+{
+    for (size_t i = 0; i < ARRAY_LEN(formats); i++)
+        if (strcmp(formats[i]->info.name, format) == 0)
+            return formats[i]->info.extensions[0].text;
+    return NULL;
+}
+
+bool phema_path_names_tensors(const char *path)
+{
+    if (phema_format_from_path(NULL, path, 0))
+        return true;
+    for (size_t i = 0; i < ARRAY_LEN(foreign_extensions); i++)
+        if (phema_ends_with(path, foreign_extensions[i]))
+            return true;
+    return false;
 }

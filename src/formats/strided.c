@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* strided.c - elements of a tensor in C order: a view where the file has them so, else a copy made
- * row by row; and the way back. Nothing is assumed about alignment. */
+/* strided.c - Gather and scatter of strided elements, row by row. No alignment is assumed. */
 #include "strided.h"
 
 #include <string.h>
@@ -10,13 +9,13 @@
 const uint8_t *phema_tensor_start(const struct phema_checkpoint *checkpoint,
                                   const struct phema_tensor *tensor)
 {
-    if (!tensor->n_elems || tensor->parts || tensor->is_compressed)
+    if (!tensor->n_elems || tensor->chunks || tensor->is_compressed)
         return NULL;
     return checkpoint_content(checkpoint, tensor->file).data + tensor->offset;
 }
 
-/* The size is a constant for the compiler in each case. */
-void strided_row(uint8_t *out, const uint8_t *from, uint64_t n, uint64_t step, size_t size)
+/* In each case the size is a compile-time constant. */
+void strided_gather_row(uint8_t *out, const uint8_t *from, uint64_t n, uint64_t step, size_t size)
 {
     if (step == size) {
         memcpy(out, from, n * size);
@@ -72,10 +71,11 @@ static void scatter_row(uint8_t *to, const uint8_t *data, uint64_t n, uint64_t s
     }
 }
 
-/* Place of a row's first element: the indices but the last, from the number of the row. */
+/* Offset of the first element of a row [elements]; the number of the row gives all indices but the
+ * last. */
 static uint64_t row_offset(const struct phema_tensor *tensor, uint64_t row)
 {
-    uint64_t offset = 0; /* below the storage's length: checked when the tensor was listed */
+    uint64_t offset = 0; /* within the storage: checked when the tensor was listed */
     for (unsigned k = tensor->rank - 1; k-- > 0;) {
         offset += row % tensor->shape[k] * tensor->stride[k];
         row /= tensor->shape[k];
@@ -90,8 +90,8 @@ static uint64_t bytes_of(uint64_t n, unsigned bits)
     return n / 8 * bits + n % 8 * bits / 8;
 }
 
-/* Elements [first, ...) up to the end of a row, or *n of them: their number goes to *n, the place
- * of the first comes out [elements]. */
+/* Limits *n elements from first on to those in the row of first. Returns the place of the first
+ * [elements]. */
 static uint64_t part_of_row(uint64_t *n, const struct phema_tensor *tensor, uint64_t first)
 {
     uint64_t row_size = tensor->shape[tensor->rank - 1]; /* strided: rank > 0, no size is 0 */
@@ -113,7 +113,7 @@ const uint8_t *phema_tensor_read(const uint8_t *start, const struct phema_tensor
     for (uint64_t at = first; at < first + n;) {
         uint64_t taken = first + n - at;
         uint64_t place = part_of_row(&taken, tensor, at);
-        strided_row(out, start + place * size, taken, step * size, size);
+        strided_gather_row(out, start + place * size, taken, step * size, size);
         out += taken * size;
         at += taken;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* files.c - see files.h. */
+/* files.c - Snapshots and manifest. docs/layouts.md has the format of the manifest. */
 #include "files.h"
 
 #include <inttypes.h>
@@ -8,9 +8,92 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "manifest.h"
 #include "phema/cleanup.h"
 #include "phema/formats.h"
+#include "phema/json.h"
+#include "phema/strbuf.h"
+
+#define MANIFEST "manifest.json"
+
+/* ---- Manifest and tables ---- */
+
+/* True when some snapshot is no power function. */
+static bool needs_manifest(const struct gen_request *request)
+{
+    for (size_t k = 0; k < request->n_snapshot_kinds; k++)
+        if (request->kinds[k].profile.shape != PHEMA_SHAPE_POWER)
+            return true;
+    return false;
+}
+
+/* The table of the kind is a file of its own, which the manifest lists under the name of the kind.
+ * Rules of libraries are tables inside, but their text describes them. */
+static bool has_table(const struct gen_kind *kind)
+{
+    return kind->text && strncmp(kind->text, "table:", 6) == 0;
+}
+
+/* "snapshot-0001000-ema2000.safetensors" */
+static void append_file_name(struct phema_strbuf *text, const struct gen_item *item)
+{
+    phema_strbuf_printf(text, "%s-%07" PRIu64 "-%s.safetensors",
+                        item->is_truth ? "truth" : "snapshot", item->time, item->kind->name);
+}
+
+static void write_profile(struct phema_json_out *out, const struct gen_kind *kind)
+{
+    bool is_power = kind->profile.shape == PHEMA_SHAPE_POWER;
+    if (!is_power && !has_table(kind)) {
+        phema_json_out_string(out, "profile", kind->text);
+        return;
+    }
+    phema_json_out_open(out, "profile", '{');
+    phema_json_out_string(out, "kind", is_power ? "power" : "table");
+    if (!is_power)
+        phema_json_out_string(out, "file", kind->name);
+    else if (kind->is_by_gamma)
+        phema_json_out_number(out, "gamma", kind->profile.gamma);
+    else
+        phema_json_out_number(out, "sigma_rel", kind->sigma_rel);
+    if (is_power && kind->profile.update_every > 1 && !kind->hides_update_every)
+        phema_json_out_u64(out, "update_every", kind->profile.update_every);
+    phema_json_out_close(out, '}');
+}
+
+static void write_manifest(struct phema_strbuf *text, const struct gen_request *request)
+{
+    struct phema_json_out out = {.text = text, .is_pretty = true};
+    phema_json_out_open(&out, NULL, '{');
+    phema_json_out_string(&out, "unit", "steps");
+    phema_json_out_open(&out, "snapshots", '[');
+    for (size_t i = 0; i < request->n_items; i++) {
+        const struct gen_item *item = &request->items[i];
+        if (item->is_truth)
+            continue;
+        struct phema_strbuf name = {0};
+        append_file_name(&name, item);
+        phema_json_out_open(&out, NULL, '{');
+        phema_json_out_string(&out, "file", name.data ? name.data : "");
+        phema_json_out_u64(&out, "time", item->time);
+        write_profile(&out, item->kind);
+        phema_json_out_close(&out, '}');
+        text->is_failed = text->is_failed || name.is_failed;
+        phema_strbuf_clear(&name);
+    }
+    phema_json_out_close(&out, ']');
+    phema_json_out_close(&out, '}');
+    phema_strbuf_puts(text, "\n");
+}
+
+/* Lines "step beta", as profiles table:FILE have them. */
+static void write_table(struct phema_strbuf *text, const struct phema_betas *betas)
+{
+    phema_strbuf_puts(text, "# step beta\n");
+    for (size_t i = 0; i < betas->n; i++)
+        phema_strbuf_printf(text, "%" PRIu64 " %.17g\n", betas->steps[i], betas->betas[i]);
+}
+
+/* ---- Metadata ---- */
 
 static void print_shortest(char *text, size_t size, double value)
 {
@@ -59,6 +142,8 @@ static void describe(struct metadata_text *text, const struct gen_item *item)
         describe_power(text, item->kind);
 }
 
+/* ---- Files ---- */
+
 static struct gen_file *add_file(struct gen_files *files, const char *directory, const char *name)
 {
     struct gen_file *file = &files->files[files->n + files->n_beside];
@@ -70,14 +155,14 @@ static struct gen_file *add_file(struct gen_files *files, const char *directory,
 static bool list_files(struct gen_files *files, const char *directory,
                        const struct phema_gen_options *options, const struct gen_request *request)
 {
-    /* behind them the manifest, and a table for each kind at most */
+    /* after them the manifest, and at most one table for each kind */
     files->files = calloc(request->n_items + 1 + request->n_snapshot_kinds, sizeof(*files->files));
     bool is_complete = files->files != NULL;
     for (size_t i = 0; is_complete && i < request->n_items; i++) {
         const struct gen_item *item = &request->items[i];
         struct phema_strbuf name = {0};
         phema_strbuf_puts(&name, item->is_truth ? "truth/" : "");
-        gen_put_file_name(&name, item);
+        append_file_name(&name, item);
         struct gen_file *file = name.is_failed ? NULL : add_file(files, directory, name.data);
         is_complete = file != NULL;
         if (file) {
@@ -90,7 +175,7 @@ static bool list_files(struct gen_files *files, const char *directory,
     return is_complete;
 }
 
-/* tensors: what the layout needs, of no dtype yet */
+/* The tensors for the layout, without dtype. */
 static struct phema_tensor *list_tensors(const struct gen_model *model)
 {
     struct phema_tensor *tensors = calloc(model->n, sizeof(*tensors));
@@ -147,7 +232,7 @@ static enum phema_status open_all(struct gen_files *files, const struct phema_ge
         return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory for the tensors");
     }
     enum phema_status status = PHEMA_OK;
-    /* one array of offsets for all: the last file's stay */
+    /* one array of offsets for all files: those of the last one stay */
     for (size_t i = 0; !status && i < files->n; i++)
         status = open_file(&files->files[i], &request->items[i], files->first_elems, tensors,
                            model->n, options, err);
@@ -161,7 +246,7 @@ static enum phema_status open_all(struct gen_files *files, const struct phema_ge
     return PHEMA_OK;
 }
 
-/* A file whose text is known already. */
+/* Writes a file of text next to the snapshots. */
 static enum phema_status open_beside(struct gen_files *files, const char *directory,
                                      const char *name, const struct phema_strbuf *text,
                                      const struct phema_gen_options *options,
@@ -185,17 +270,17 @@ static enum phema_status open_all_beside(struct gen_files *files, const char *di
                                          const struct phema_gen_options *options,
                                          const struct gen_request *request, struct phema_error *err)
 {
-    if (!gen_needs_manifest(request))
+    if (!needs_manifest(request))
         return PHEMA_OK;
     struct phema_strbuf text = {0};
-    gen_write_manifest(&text, request);
-    enum phema_status status = open_beside(files, directory, GEN_MANIFEST, &text, options, err);
+    write_manifest(&text, request);
+    enum phema_status status = open_beside(files, directory, MANIFEST, &text, options, err);
     phema_strbuf_clear(&text);
     for (size_t k = 0; !status && k < request->n_snapshot_kinds; k++) {
         const struct gen_kind *kind = &request->kinds[k];
-        if (!gen_has_table(kind))
+        if (!has_table(kind))
             continue;
-        gen_write_table(&text, kind->profile.betas);
+        write_table(&text, kind->profile.betas);
         status = open_beside(files, directory, kind->name, &text, options, err);
         phema_strbuf_clear(&text);
     }
@@ -225,14 +310,14 @@ enum phema_status gen_files_open(struct gen_files *files, const char *directory,
 enum phema_status gen_files_commit(struct gen_files *files, struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
-    phema_cleanup_hold(); /* an ending signal waits until the whole series is there */
+    phema_cleanup_hold(); /* a signal waits until the whole series is published */
     size_t n = files->n + files->n_beside;
     for (size_t i = 0; i < n && !status; i++) {
         struct gen_file *file = &files->files[i];
         status = phema_writer_commit(file->writer, err);
         file->writer = NULL;
     }
-    /* half a series under its names would look like a whole one */
+    /* half a series would look like a complete one */
     for (size_t i = 0; i < n && status; i++)
         if (files->files[i].is_published)
             (void)unlink(files->files[i].path);

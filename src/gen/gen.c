@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* gen.c - checks what is asked for, hands the runs of parameters to threads, publishes the files.
- * Each run goes through all steps of training at once and leaves its part in every file, so memory
- * is one run for each thread, and no result depends on who did what when. */
+/* gen.c - A simulated training: checks the options, distributes runs of parameters over threads,
+ * publishes the files. Each run goes through all steps of training at once and writes its part of
+ * every file. So memory is one run for each thread, and results do not depend on the threads. */
 #include "phema/gen.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +18,8 @@
 #include "phema/accumulate.h"
 #include "phema/cleanup.h"
 #include "phema/parallel.h"
-#include "tensors.h"
 
-/* Two doubles and more are held for every step, and a beta takes microseconds. */
+/* Every step takes two doubles or more, and microseconds for each beta. */
 #define MAX_STEPS   100000000u
 #define MAX_PARAMS  (1ULL << 50)
 #define MAX_TENSORS 1000000u
@@ -33,10 +31,7 @@ struct work {
     const struct gen_files *files;
     const struct phema_backend *backend;
     _Atomic uint64_t next_run;
-    atomic_bool is_failed;
-    pthread_mutex_t lock; /* of what follows: the first failure */
-    enum phema_status status;
-    struct phema_error *err;
+    atomic_bool is_failed; /* the other workers stop */
 };
 
 static bool is_writable_dtype(enum phema_dtype dtype)
@@ -124,7 +119,7 @@ static enum phema_status do_runs(struct work *work, struct phema_error *err)
         if (run >= n_runs)
             break;
         while (model->tensors[tensor + 1].first_run <= run)
-            tensor++; /* a worker's runs only ever come later */
+            tensor++; /* the runs of a worker ascend */
         uint64_t first_elem = (run - model->tensors[tensor].first_run) * GEN_RUN_ELEMS;
         status = do_run(work, &state, tensor, first_elem, buffer, err);
     }
@@ -133,42 +128,27 @@ static enum phema_status do_runs(struct work *work, struct phema_error *err)
     return status;
 }
 
-static void *run_worker(void *argument)
+static enum phema_status do_work(void *context, size_t worker, struct phema_error *err)
 {
-    struct work *work = argument;
-    struct phema_error err = {""};
-    enum phema_status status = do_runs(work, &err);
-    if (!status)
-        return NULL;
-    atomic_store(&work->is_failed, true);
-    (void)pthread_mutex_lock(&work->lock);
-    if (!work->status) {
-        work->status = status;
-        *work->err = err;
-    }
-    (void)pthread_mutex_unlock(&work->lock);
-    return NULL;
+    (void)worker;
+    struct work *work = context;
+    enum phema_status status = do_runs(work, err);
+    if (status)
+        atomic_store(&work->is_failed, true);
+    return status;
 }
 
-/* With fewer threads than asked for the rest do the work. */
-static enum phema_status run_threads(struct work *work, unsigned n_threads)
+static enum phema_status run_workers(struct work *work, unsigned n_threads, struct phema_error *err)
 {
     uint64_t n_runs = work->model->tensors[work->model->n].first_run;
     if (n_threads > n_runs)
         n_threads = (unsigned)n_runs;
-    pthread_t *threads = calloc(n_threads, sizeof(*threads));
-    unsigned n_started = 0;
-    while (threads && n_started + 1 < n_threads &&
-           phema_thread_start(&threads[n_started], run_worker, work) == 0)
-        n_started++;
-    (void)run_worker(work);
-    for (unsigned i = 0; i < n_started; i++)
-        (void)pthread_join(threads[i], NULL);
-    free(threads);
-    return work->status;
+    if (n_threads > PHEMA_PARALLEL_MOST)
+        n_threads = PHEMA_PARALLEL_MOST;
+    return phema_parallel_try(n_threads, n_threads, do_work, work, err);
 }
 
-/* A directory that this run makes, and removes again unless it succeeds. */
+/* A directory that is removed after a failure if this call has made it. */
 struct made_directory {
     char *path;
     bool is_made;
@@ -218,20 +198,16 @@ static enum phema_status write_series(const char *directory,
     enum phema_status status = gen_files_open(&files, directory, options, model, request, err);
     if (status)
         return status;
-    struct work work = {.training = training,
-                        .model = model,
-                        .files = &files,
-                        .backend = phema_backend_for_cpu(),
-                        .lock = PTHREAD_MUTEX_INITIALIZER,
-                        .err = err};
-    status = run_threads(&work, options->n_threads);
+    struct work work = {
+        .training = training, .model = model, .files = &files, .backend = phema_backend_for_cpu()};
+    status = run_workers(&work, options->n_threads, err);
     if (!status)
         status = gen_files_commit(&files, err);
     gen_files_clear(&files);
     return status;
 }
 
-/* Directories are made last of all that can fail early, and go again on failure. */
+/* Directories are made after the early checks, and removed after a failure. */
 static enum phema_status write_into(const char *directory, const struct phema_gen_options *options,
                                     const struct gen_training *training,
                                     const struct gen_request *request, struct phema_error *err)

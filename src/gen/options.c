@@ -1,17 +1,116 @@
 // SPDX-License-Identifier: Apache-2.0
-/* options.c - see options.h. */
+/* options.c - Resolve options: kinds of files, the averages they need, and the list of files. */
 #include "options.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "kinds.h"
-
 #define MAX_FILES 1000000u
-/* Each takes a row of GEN_RUN_ELEMS doubles in every thread, 64 KiB, and time at every step: */
+/* Each takes a row of GEN_RUN_ELEMS doubles in every thread, 64 KiB, and time at every step. */
 #define MAX_AVERAGES 4096u
+
+/* ---- One kind of files: its profile checked, its name ---- */
+
+/* The shortest decimals that read back as the same number, at least 3: 0.050, 0.0125. */
+static void print_sigma(char *text, size_t size, double sigma_rel)
+{
+    for (int digits = 3; digits <= 40; digits++) {
+        (void)snprintf(text, size, "%.*f", digits, sigma_rel);
+        if (strtod(text, NULL) == sigma_rel)
+            return;
+    }
+}
+
+/* PHEMA_ERR_TARGET: no such width */
+static enum phema_status init_power_kind(struct gen_kind *kind, double sigma_rel,
+                                         uint64_t update_every, struct phema_error *err)
+{
+    *kind = (struct gen_kind){
+        .profile = {.shape = PHEMA_SHAPE_POWER, .update_every = update_every},
+        .sigma_rel = sigma_rel,
+    };
+    print_sigma(kind->name, sizeof(kind->name), sigma_rel);
+    return phema_gamma_from_sigma_rel(&kind->profile.gamma, sigma_rel, err);
+}
+
+/* ---- Other shapes ---- */
+
+static enum phema_status check_table(const struct phema_betas *betas, struct phema_error *err)
+{
+    if (!betas || !betas->n)
+        return phema_fail(err, PHEMA_ERR_USAGE, "a table without steps");
+    for (size_t i = 0; i < betas->n; i++) {
+        if (betas->steps[i] <= (i ? betas->steps[i - 1] : 0))
+            return phema_fail(err, PHEMA_ERR_USAGE, "steps of a table: expected ascending from 1");
+        if (!(betas->betas[i] >= 0 && betas->betas[i] <= 1))
+            return phema_fail(err, PHEMA_ERR_USAGE,
+                              "beta at step %llu: expected a number from 0 to 1, found %g",
+                              (unsigned long long)betas->steps[i], betas->betas[i]);
+    }
+    return PHEMA_OK;
+}
+
+static enum phema_status check_above(const char *what, double value, double least,
+                                     struct phema_error *err)
+{
+    if (value > least && value < 0x1p53)
+        return PHEMA_OK;
+    return phema_fail(err, PHEMA_ERR_USAGE,
+                      "%s: expected a number above %g and below 2^53, found "
+                      "%g",
+                      what, least, value);
+}
+
+static enum phema_status check_profile(const struct phema_profile *profile, struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    switch (profile->shape) {
+    case PHEMA_SHAPE_POWER:
+        return check_above("gamma", profile->gamma, -0.5, err);
+    case PHEMA_SHAPE_RAMPED:
+        status = check_above("ramp", profile->ramp, 0, err);
+        return status ? status : check_above("half-life", profile->half_life, 0, err);
+    case PHEMA_SHAPE_EMA:
+        return check_above("half-life", profile->half_life, 0, err);
+    case PHEMA_SHAPE_WINDOW:
+    case PHEMA_SHAPE_COSINE:
+    case PHEMA_SHAPE_MINUS_SQRT:
+        return check_above("length", profile->length, 0, err);
+    case PHEMA_SHAPE_TABLE:
+        return check_table(profile->betas, err);
+    case PHEMA_SHAPE_RAW:
+        break;
+    }
+    return status;
+}
+
+/* update_every: of a power function whose profile has 0.
+ * PHEMA_ERR_USAGE: a number of the profile is out of range; names its text */
+static enum phema_status init_kind(struct gen_kind *kind, const struct phema_gen_profile *from,
+                                   uint64_t update_every, struct phema_error *err)
+{
+    bool is_power = from->profile.shape == PHEMA_SHAPE_POWER;
+    if (is_power && from->profile.update_every)
+        update_every = from->profile.update_every;
+    if (is_power && !isnan(from->sigma_rel))
+        return init_power_kind(kind, from->sigma_rel, update_every, err);
+    *kind = (struct gen_kind){.profile = from->profile, .text = is_power ? NULL : from->text};
+    kind->is_by_gamma = is_power;
+    kind->profile.t = 0;
+    kind->profile.label = NULL;
+    kind->profile.update_every = is_power ? update_every : 1;
+    kind->sigma_rel = is_power ? phema_sigma_rel_from_gamma(from->profile.gamma) : (double)NAN;
+    enum phema_status status = check_profile(&kind->profile, err);
+    int size = snprintf(kind->name, sizeof(kind->name), "%s", from->name);
+    if (!status && (size < 1 || (size_t)size >= sizeof(kind->name) || strchr(from->name, '/')))
+        status = phema_fail(err, PHEMA_ERR_USAGE, "cannot be part of a file's name");
+    return status ? phema_fail_in(err, status, "%s", from->text) : PHEMA_OK;
+}
+
+/* ---- All kinds, averages and files ---- */
 
 struct kinds_asked { /* for snapshots, or for truths */
     const double *sigmas;
@@ -34,15 +133,15 @@ static enum phema_status resolve_kind(struct gen_kind *kind, const struct kinds_
     static const struct phema_gen_profile raw = {
         .profile = {.shape = PHEMA_SHAPE_RAW}, .text = "raw", .name = "raw"};
     if (i < asked->n_sigmas)
-        return gen_kind_of_width(kind, asked->sigmas[i], asked->update_every, err);
+        return init_power_kind(kind, asked->sigmas[i], asked->update_every, err);
     i -= asked->n_sigmas;
     const struct phema_gen_profile *profile = i < asked->n_profiles ? &asked->profiles[i] : &raw;
-    enum phema_status status = gen_kind_of_profile(kind, profile, asked->update_every, err);
+    enum phema_status status = init_kind(kind, profile, asked->update_every, err);
     kind->hides_profile = profile == &raw;
     return status;
 }
 
-/* Two kinds of one name would be one file. */
+/* Two kinds of the same name would write the same file. */
 static enum phema_status resolve_kinds(struct gen_kind *kinds, const struct kinds_asked *asked,
                                        struct phema_error *err)
 {
@@ -70,7 +169,7 @@ static bool is_same_average(const struct phema_profile *a, const struct phema_pr
            a->ramp == b->ramp && a->length == b->length && a->betas == b->betas;
 }
 
-/* The index of an average, which is new or is there already. */
+/* Finds or adds an average; its index. */
 static enum phema_status find_average(size_t *index, struct gen_request *request,
                                       const struct phema_profile *profile, uint64_t first,
                                       uint64_t last, struct phema_error *err)
@@ -92,7 +191,7 @@ static enum phema_status find_average(size_t *index, struct gen_request *request
     return PHEMA_OK;
 }
 
-/* What a shape with a begin stores at a time is an average of its own. */
+/* A shape with a beginning needs one average for each time. */
 static enum phema_status find_average_at(size_t *index, struct gen_request *request,
                                          const struct gen_kind *kind, uint64_t time,
                                          struct phema_error *err)
@@ -212,7 +311,7 @@ static enum phema_status allocate(struct gen_request *request, uint64_t n_files,
     return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory for the list of files");
 }
 
-/* The averages of kinds that have one for all times. */
+/* Finds the averages of kinds that need one for all times. */
 static enum phema_status find_averages(struct gen_request *request, uint64_t steps,
                                        struct phema_error *err)
 {

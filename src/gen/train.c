@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-/* train.c - see train.h. Only + - * / and sqrt of IEEE doubles and integer arithmetic, each written
- * out (no fma: without the instruction it is a slow call), so that every machine makes the same
- * bits; the betas come from profile.h, which rounds them rightly. */
+/* train.c - Parameters, averages and the tensors they fill. Only + - * / and sqrt of IEEE doubles
+ * and integer arithmetic, each written out, so that every machine makes the same bits. No fma:
+ * without the instruction it is a slow call. The betas come from profile.h, correctly rounded. */
 #include "train.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Of parameters of scale 1 at the end of training. The random walk is as fast there as makes the
+/* For parameters of scale 1 at the end of training. There, the speed of the random walk makes the
  * averages of sigma_rel 0.05 and 0.10 differ by 3 %: integral (Q_.05 - Q_.10)^2 dt is 0.0120 T, so
- * the variance rate is 0.03^2 / 0.0120 T = 0.274^2 / T. Motion was faster before, as
- * 1 / sqrt(t + T/20), which moves parameters by 0.49 in all; they begin with the rest of 1. */
+ * the variance rate is 0.03^2 / 0.0120 T = 0.274^2 / T. Earlier motion is faster, as 1 / sqrt(t +
+ * T/20), which moves parameters by 0.49 in total; they begin with the rest of 1. */
 #define WALK_AT_END 0.274
 #define EARLY_PART  0.05
 #define START_SIZE  0.87
@@ -42,7 +44,7 @@ static inline void draw(double *first, double *second, uint64_t key, uint64_t pa
     *second = (double)((int32_t)(bits >> 32 & 0xffff) + (int32_t)(bits >> 48) - 65535);
 }
 
-/* Betas of a shape that ends at a step are those of any other end, moved. */
+/* The betas of a shape with a beginning are the same for every end, shifted. */
 static double *betas_of_like(const struct gen_average *averages, size_t i)
 {
     const struct phema_profile *profile = &averages[i].profile;
@@ -135,7 +137,7 @@ void gen_run_start(struct gen_state *state, const struct gen_training *training,
         draw(&noise, &unused, key, run->first_param + i);
         state->drift[i] = run->mean + size * noise;
     }
-    /* what was before training is part of exponential averages */
+    /* exponential averages include the parameters before training */
     for (size_t j = 0; j < training->n_averages; j++)
         memcpy(state->averages + j * GEN_RUN_ELEMS, state->drift, run->n * sizeof(double));
 }
@@ -174,4 +176,96 @@ void gen_run_step(struct gen_state *state, const struct gen_training *training,
         if (beta != 1)
             average(state->averages + j * GEN_RUN_ELEMS, state->parameters, run->n, beta);
     }
+}
+
+/* ---- The tensors of the model ---- */
+
+/* Tensors alternate between weight and bias; with three or more the last is the scalar. */
+static bool is_scalar(const struct gen_model *model, size_t i)
+{
+    return model->n >= 3 && i == model->n - 1;
+}
+
+static uint64_t share_of(const struct gen_model *model, size_t i)
+{
+    if (is_scalar(model, i))
+        return 0;
+    return i % 2 ? 1 : 64 + 64 * (i / 2 % 3);
+}
+
+/* Every tensor gets one parameter and its share of the rest. Sizes of weights are multiples of 16,
+ * so that they make matrices. The first bias gets the remainder. */
+static void share_out(struct gen_model *model, uint64_t n_params)
+{
+    uint64_t rest = n_params - model->n, left = rest, shares = 0;
+    for (size_t i = 0; i < model->n; i++)
+        shares += share_of(model, i);
+    for (size_t i = 0; i < model->n; i++) {
+        /* below 2^50 * 2^8 */
+        uint64_t more =
+            rest / shares * share_of(model, i) + rest % shares * share_of(model, i) / shares;
+        if (i % 2 == 0 && !is_scalar(model, i) && more >= 256)
+            more = more / 16 * 16 - 1;
+        model->tensors[i].n_elems = 1 + more;
+        left -= more;
+    }
+    model->tensors[model->n > 1 ? 1 : 0].n_elems += left;
+}
+
+/* Makes the matrix as square as a side of at most 1024 allows; a vector when no side divides it. */
+static void shape_matrix(struct gen_tensor *tensor)
+{
+    uint64_t rows = 1024;
+    while (rows > 1 && (rows > tensor->n_elems / rows || tensor->n_elems % rows))
+        rows--;
+    tensor->rank = rows > 1 ? 2 : 1;
+    tensor->shape[0] = rows > 1 ? rows : tensor->n_elems;
+    tensor->shape[1] = rows > 1 ? tensor->n_elems / rows : 0;
+}
+
+static void fill_tensor(const struct gen_model *model, size_t i)
+{
+    struct gen_tensor *tensor = &model->tensors[i];
+    if (is_scalar(model, i)) {
+        (void)snprintf(tensor->name, sizeof(tensor->name), "gain");
+        tensor->mean = 1;
+        tensor->scale = 0.1;
+        return;
+    }
+    bool is_bias = i % 2;
+    (void)snprintf(tensor->name, sizeof(tensor->name), "blocks.%zu.%s", i / 2,
+                   is_bias ? "bias" : "weight");
+    if (is_bias) {
+        tensor->rank = 1;
+        tensor->shape[0] = tensor->n_elems;
+        tensor->scale = 0.02;
+        return;
+    }
+    shape_matrix(tensor);
+    /* as in initialisations: 1 / sqrt(inputs of a neuron) */
+    tensor->scale = 1 / sqrt((double)tensor->shape[tensor->rank - 1]);
+}
+
+enum phema_status gen_model_init(struct gen_model *model, uint64_t n, uint64_t n_params,
+                                 struct phema_error *err)
+{
+    model->n = (size_t)n;
+    model->tensors = calloc(n + 1, sizeof(*model->tensors));
+    if (!model->tensors)
+        return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory for %" PRIu64 " tensors", n);
+    share_out(model, n_params);
+    for (size_t i = 0; i < model->n; i++) {
+        struct gen_tensor *tensor = &model->tensors[i];
+        fill_tensor(model, i);
+        uint64_t n_runs = (tensor->n_elems + GEN_RUN_ELEMS - 1) / GEN_RUN_ELEMS;
+        tensor[1].first_param = tensor->first_param + tensor->n_elems;
+        tensor[1].first_run = tensor->first_run + n_runs;
+    }
+    return PHEMA_OK;
+}
+
+void gen_model_clear(struct gen_model *model)
+{
+    free(model->tensors);
+    model->tensors = NULL;
 }

@@ -1,6 +1,6 @@
-/* train.h - the simulated training: how one run of parameters moves, step by step, and its averages
- * beside it. Every number depends on the seed, the parameter and the step alone, so that runs can
- * be done in any order by any thread. */
+/* train.h - The simulated training of one run of parameters, step by step, with its averages. Every
+ * number depends only on the seed, the parameter and the step, so that any thread can simulate runs
+ * in any order. */
 #ifndef GEN_TRAIN_H
 #define GEN_TRAIN_H
 
@@ -14,12 +14,12 @@
 
 struct gen_average {
     struct phema_profile profile;
-    uint64_t first, last; /* steps at which it is touched */
-    double *betas;        /* [last - first + 1] from step first on; 1: not touched */
+    uint64_t first, last; /* steps at which it changes */
+    double *betas;        /* [last - first + 1] from step first on; 1: no change */
     bool borrows_betas;
 };
 
-/* Shapes that weigh nothing before a begin of their own: one average for each end. */
+/* True for shapes with zero weight before a beginning: they need one average for each end. */
 bool gen_has_begin(const struct phema_profile *profile);
 
 struct gen_training {
@@ -29,8 +29,8 @@ struct gen_training {
     size_t n_averages;
 };
 
-/* averages: [n], profile, first and last filled in; borrowed, their betas owned. Those of the same
- * shape with different ends, all at whole steps, have the same betas back from there. */
+/* averages: [n], with profile, first and last; borrowed, their betas owned. Averages of the same
+ * shape with different ends, all at whole steps, share their betas. */
 PHEMA_FALLIBLE gen_training_init(struct gen_training *training, uint64_t seed, uint64_t steps,
                                  struct gen_average *averages, size_t n, struct phema_error *err);
 void gen_training_clear(struct gen_training *training); /* takes the half-built */
@@ -42,10 +42,10 @@ struct gen_run {
     double mean, scale;
 };
 
-/* Where a worker keeps the run it is at: rows of GEN_RUN_ELEMS doubles. */
+/* The state of a worker's run: rows of GEN_RUN_ELEMS doubles. */
 struct gen_state {
-    double *drift;      /* what wanders */
-    double *parameters; /* what is observed: with white noise on top */
+    double *drift;      /* the random walk */
+    double *parameters; /* observed: with white noise added */
     double *averages;   /* n_averages rows */
 };
 PHEMA_FALLIBLE gen_state_init(struct gen_state *state, const struct gen_training *training,
@@ -57,5 +57,27 @@ void gen_run_start(struct gen_state *state, const struct gen_training *training,
 /* step: 1, 2, ... steps */
 void gen_run_step(struct gen_state *state, const struct gen_training *training,
                   const struct gen_run *run, uint64_t step);
+
+/* ---- The tensors of the model: a few large ones, more small ones, one scalar ---- */
+
+struct gen_tensor {
+    char name[40];
+    unsigned rank; /* 0 to 2 */
+    uint64_t shape[2];
+    uint64_t n_elems;
+    double mean, scale;   /* of its elements */
+    uint64_t first_param; /* counted over all tensors */
+    uint64_t first_run;   /* first run, counted over all tensors */
+};
+
+struct gen_model {
+    struct gen_tensor *tensors; /* [n + 1]: the last one is empty and holds the totals */
+    size_t n;
+};
+
+/* n_params in total, n_params >= n > 0. */
+PHEMA_FALLIBLE gen_model_init(struct gen_model *model, uint64_t n, uint64_t n_params,
+                              struct phema_error *err);
+void gen_model_clear(struct gen_model *model);
 
 #endif

@@ -83,7 +83,7 @@ static bool are_alike(const struct phema_series *series, const struct phema_tens
             struct phema_tensor moved = written[x];
             moved.offset += first.offset - written[0].offset; /* may wrap around, and back */
             moved.dtype = here.dtype;
-            if (here.parts || !same_view(&here, &moved))
+            if (here.chunks || !same_view(&here, &moved))
                 return false;
         }
     return true;

@@ -10,48 +10,36 @@
 
 /* ---- What OUT may be called ---- */
 
-static const struct {
-    const char *format, *ends[3];
-} kinds[] = {{"torch-zip", {".pt", ".pth", ".ckpt"}},
-             {"torch-legacy", {".pt", ".pth", ".ckpt"}},
-             {"pickle", {".pkl"}},
-             {"safetensors", {".safetensors"}}};
-
 static enum phema_status check_name(const char *out, const struct phema_checkpoint *template,
                                     const struct phema_outputs_options *options,
                                     struct phema_error *err)
 {
-    const char *format = phema_checkpoint_format(template);
+    const struct phema_format_info *format = phema_checkpoint_format_info(template);
     const char *path = phema_file_path(phema_checkpoint_file(template, 0));
     const char *own = strrchr(path, '.');
     if (own && !strchr(own, '/') && phema_ends_with(out, own))
         return PHEMA_OK;
-    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-        for (size_t e = 0; e < ARRAY_LEN(kinds[i].ends); e++)
-            if (strcmp(kinds[i].format, format) == 0 && kinds[i].ends[e] &&
-                phema_ends_with(out, kinds[i].ends[e]))
-                return PHEMA_OK;
+    if (phema_format_has_extension(format, out, PHEMA_NAMES_OUTPUT))
+        return PHEMA_OK;
     return phema_fail(err, PHEMA_ERR_USAGE,
                       "%s: would be a copy of %s, which is of format %s; end OUT in %s", out, path,
-                      format,
+                      format->name,
                       options->into              ? "what that file ends in"
                       : own && !strchr(own, '/') ? own
-                                                 : ".safetensors");
+                                                 : phema_format_extension("safetensors"));
 }
 
 static enum phema_status check_format(const struct phema_checkpoint *template,
                                       const struct phema_outputs_options *options,
                                       struct phema_error *err)
 {
-    const char *format = phema_checkpoint_format(template);
-    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-        if (strcmp(kinds[i].format, format) == 0 &&
-            (options->into || strcmp(format, "safetensors") != 0))
-            return PHEMA_OK;
+    const struct phema_format_info *format = phema_checkpoint_format_info(template);
+    if (format->can_be_template && (options->into || format->output == PHEMA_OUTPUT_COPY))
+        return PHEMA_OK;
     return phema_fail(err, PHEMA_ERR_USAGE,
                       "%s: is of format %s, of which no copy with replaced tensors is written; end "
                       "OUT in .safetensors%s",
-                      phema_checkpoint_path(template), format,
+                      phema_checkpoint_path(template), format->name,
                       options->into ? ", or give --into a PyTorch, pickle or safetensors file"
                                     : ", or name a checkpoint to copy with --into");
 }

@@ -148,18 +148,10 @@ static enum phema_status add_index(struct draft *draft, const struct sharding *s
     return add_side_file(draft, sharding->index_name, NULL, text.data, err);
 }
 
-/* Weights of any kind, and states of optimizers and random numbers, are none. */
+/* Files of tensors, and hidden and unfinished files, are no side files. */
 static bool is_side_file(const char *name)
 {
-    static const char *const others[] = {
-        ".safetensors", ".zst",        ".pt", ".pth",     ".ckpt", ".pkl",  ".bin",
-        ".partial",     ".index.json", ".h5", ".msgpack", ".gguf", ".onnx", ".distcp"};
-    if (name[0] == '.')
-        return false;
-    for (size_t i = 0; i < ARRAY_LEN(others); i++)
-        if (phema_ends_with(name, others[i]))
-            return false;
-    return true;
+    return name[0] != '.' && !phema_ends_with(name, ".partial") && !phema_path_names_tensors(name);
 }
 
 static enum phema_status add_copy(struct draft *draft, const char *directory, const char *name,

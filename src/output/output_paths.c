@@ -9,26 +9,19 @@
 
 #include "outputs.h"
 
-/* What may be written, by the end of a name. */
-static const struct {
-    const char *end;
-    enum phema_output_form form;
-} ends[] = {{".safetensors.zst", PHEMA_FORM_COMPRESSED},
-            {".safetensors", PHEMA_FORM_FRESH},
-            {".pt", PHEMA_FORM_TEMPLATE},
-            {".pth", PHEMA_FORM_TEMPLATE},
-            {".ckpt", PHEMA_FORM_TEMPLATE},
-            {".pkl", PHEMA_FORM_TEMPLATE}};
-
-static bool find_end(enum phema_output_form *form, const char **end, const char *name)
+/* The form that an output has by the end of its name. */
+static bool find_form(enum phema_output_form *form, const char **extension, const char *name)
 {
-    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
-        if (phema_ends_with(name, ends[i].end)) {
-            *form = ends[i].form;
-            *end = ends[i].end;
-            return true;
-        }
-    return false;
+    static const enum phema_output_form forms[] = {
+        [PHEMA_OUTPUT_NEW] = PHEMA_FORM_FRESH,
+        [PHEMA_OUTPUT_COMPRESSED] = PHEMA_FORM_COMPRESSED,
+        [PHEMA_OUTPUT_COPY] = PHEMA_FORM_TEMPLATE,
+    };
+    const struct phema_format_info *format =
+        phema_format_from_path(extension, name, PHEMA_NAMES_OUTPUT);
+    if (format)
+        *form = forms[format->output];
+    return format != NULL;
 }
 
 /* Time and width in file names: at least seven digits, at least three decimals. */
@@ -104,7 +97,7 @@ static void choose_form(enum phema_output_form *form, const char **end, const st
 {
     const char *into = draft->options->into;
     *form = PHEMA_FORM_FRESH;
-    *end = ".safetensors";
+    *end = phema_format_extension("safetensors");
     if (!into && (draft->options->shard_bytes ||
                   strcmp(phema_checkpoint_format(draft->newest), "sharded") == 0)) {
         *form = PHEMA_FORM_SHARDED;
@@ -114,7 +107,7 @@ static void choose_form(enum phema_output_form *form, const char **end, const st
     const char *path = into ? into : phema_file_path(phema_checkpoint_file(draft->newest, 0));
     enum phema_output_form named = PHEMA_FORM_FRESH;
     const char *found = NULL;
-    if ((into || phema_checkpoint_n_files(draft->newest) == 1) && find_end(&named, &found, path) &&
+    if ((into || phema_checkpoint_n_files(draft->newest) == 1) && find_form(&named, &found, path) &&
         (named != PHEMA_FORM_TEMPLATE || into ||
          !draft->plan->series->snapshots[draft->plan->series->n - 1].is_one_of_many)) {
         *form = named;
@@ -150,7 +143,7 @@ static enum phema_status choose_template(struct phema_strbuf *template, struct d
     bool is_template = strchr(out, '{') != NULL;
     bool is_slashed = out[size - 1] == '/';
     bool is_file = !is_slashed && !is_directory(out) &&
-                   (find_end(form, &end, out) || has_same_extension(out, options->into));
+                   (find_form(form, &end, out) || has_same_extension(out, options->into));
     if (options->into && options->shard_bytes)
         return phema_fail(
             err, PHEMA_ERR_USAGE,

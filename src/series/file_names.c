@@ -71,16 +71,6 @@ static enum phema_status read_names(struct phema_regex *pattern, struct candidat
     return PHEMA_OK;
 }
 
-/* Names of checkpoints that no pattern fits: their metadata may describe them. */
-static bool is_checkpoint_name(const char *name)
-{
-    static const char *const ends[] = {".safetensors", ".pt", ".pth", ".ckpt", ".pkl", ".zst"};
-    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
-        if (phema_ends_with(name, ends[i]))
-            return true;
-    return false;
-}
-
 static enum phema_status count_matches(struct candidate_list *candidates,
                                        const struct layout *layout, size_t *matched,
                                        struct phema_error *err)
@@ -143,7 +133,8 @@ static void note_left_out(struct candidate_list *candidates)
     const char *first = NULL;
     for (size_t i = 0; i < candidates->n; i++) {
         const struct candidate *candidate = &candidates->items[i];
-        if (!candidate->is_left_out || !is_checkpoint_name(candidate->base))
+        if (!candidate->is_left_out ||
+            !phema_format_from_path(NULL, candidate->base, PHEMA_NAMES_SNAPSHOT))
             continue;
         first = first ? first : candidate->label;
         others++;
@@ -182,11 +173,9 @@ PHEMA_FALLIBLE file_names_read(struct candidate_list *candidates,
 
     /* safetensors of unknown names may carry time and width inside */
     if (candidates->layout == &layout_own)
-        for (size_t i = 0; i < candidates->n; i++) {
-            const char *end = strrchr(candidates->items[i].base, '.');
-            if (candidates->items[i].is_left_out && end && strcmp(end, ".safetensors") == 0)
+        for (size_t i = 0; i < candidates->n; i++)
+            if (phema_format_from_path(NULL, candidates->items[i].base, PHEMA_NAMES_SELF_DESCRIBED))
                 candidates->items[i].is_left_out = false;
-        }
     note_left_out(candidates);
     return PHEMA_OK;
 }

@@ -165,7 +165,7 @@ static enum phema_status locate_tensors(struct series_builder *builder,
     bool is_first = builder->series->n_tensors == 0;
     snapshot->checkpoint = builder->checkpoint;
     snapshot->is_checkpoint_shared = builder->is_owned;
-    snapshot->is_compressed = phema_checkpoint_is_decoded(snapshot->checkpoint);
+    snapshot->is_compressed = phema_checkpoint_is_compressed(snapshot->checkpoint);
     builder->is_owned = true;
     if (builder->candidates.layout->has_step_inside) {
         enum phema_status status = read_clock(builder, snapshot, is_first, err);
@@ -182,8 +182,10 @@ static bool needs_file(const struct series_builder *builder, const struct candid
 {
     if (!candidate->path)
         return false;
+    const struct phema_format_info *format = phema_format_from_path(NULL, candidate->path, 0);
     return builder->opens_optional || !builder->options->needs_no_tensors ||
-           builder->candidates.layout != &layout_edm2 || !phema_ends_with(candidate->path, ".pkl");
+           builder->candidates.layout != &layout_edm2 || !format ||
+           strcmp(format->name, "pickle") != 0;
 }
 
 static enum phema_status fill_snapshot(struct series_builder *builder,

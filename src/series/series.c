@@ -214,8 +214,8 @@ struct phema_tensor phema_series_tensor_in(const struct phema_series *series, si
     tensor.offset = snapshot->places[i].offset + snapshot->shift;
     tensor.stride = snapshot->places[i].stride;
     tensor.file = snapshot->places[i].file;
-    tensor.parts = snapshot->places[i].parts;
-    tensor.n_parts = snapshot->places[i].n_parts;
+    tensor.chunks = snapshot->places[i].chunks;
+    tensor.n_chunks = snapshot->places[i].n_chunks;
     tensor.is_compressed = snapshot->is_compressed;
     return tensor;
 }

@@ -29,7 +29,7 @@ void sparse_reader_prefetch(struct phema_reader *reader, const struct phema_seri
         uint64_t first = tensor.offset + phema_dtype_bytes(tensor.dtype, run->first);
         if (i == 0 && phema_reader_is_cached(reader, tensor.file, first))
             return;
-        phema_reader_ask(reader, tensor.file, first, phema_dtype_bytes(tensor.dtype, run->n));
+        phema_reader_prefetch(reader, tensor.file, first, phema_dtype_bytes(tensor.dtype, run->n));
     }
 }
 

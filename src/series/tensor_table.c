@@ -17,8 +17,8 @@ static struct phema_tensor_location location_of(const struct phema_tensor *tenso
     return (struct phema_tensor_location){.offset = tensor->offset,
                                           .stride = tensor->stride,
                                           .file = tensor->file,
-                                          .parts = tensor->parts,
-                                          .n_parts = tensor->n_parts};
+                                          .chunks = tensor->chunks,
+                                          .n_chunks = tensor->n_chunks};
 }
 
 static enum phema_status copy_dimensions(struct phema_arena *arena, const uint64_t **dimensions,
@@ -319,7 +319,8 @@ static enum phema_status fill_places(struct tensor_table *tensor_table,
         }
         if (found == 0)
             snapshot->shift = place->offset - first[i].offset; /* wraps, and back when added */
-        *is_alike = *is_alike && !place->parts && !first[i].parts && place->file == first[i].file &&
+        *is_alike = *is_alike && !place->chunks && !first[i].chunks &&
+                    place->file == first[i].file &&
                     place->offset == first[i].offset + snapshot->shift;
         found++;
     }
@@ -380,7 +381,7 @@ static bool shares_storage(const struct phema_series *series, size_t a, size_t b
         if (!places || places == table) /* a manifest may lack files */
             continue;
         table = places;
-        if (places[a].parts || places[b].parts || places[a].offset != places[b].offset ||
+        if (places[a].chunks || places[b].chunks || places[a].offset != places[b].offset ||
             places[a].file != places[b].file ||
             !same_dimensions(places[a].stride, places[b].stride, left->rank))
             return false;

@@ -77,8 +77,8 @@ static enum phema_status place_tensors(struct compare_output *comparison, struct
         tensor->offset = output->places[i].offset + output->shift;
         tensor->file = 0;
         tensor->is_compressed = false;
-        tensor->parts = NULL;
-        tensor->n_parts = 0;
+        tensor->chunks = NULL;
+        tensor->n_chunks = 0;
     }
     return PHEMA_OK;
 }
@@ -139,7 +139,7 @@ PHEMA_FALLIBLE compare_output_compare(struct compare_output *comparison, size_t 
         return PHEMA_OK; /* compared with the other bytes */
     const struct phema_tensor *tensor = &comparison->tensors[i];
     size_t size = (size_t)phema_dtype_bytes(tensor->dtype, n);
-    bool is_view = !tensor->is_compressed && !tensor->stride && !tensor->parts;
+    bool is_view = !tensor->is_compressed && !tensor->stride && !tensor->chunks;
     uint8_t *scratch = is_view ? NULL : malloc(size);
     if (!is_view && !scratch)
         return phema_fail_memory(err);

@@ -134,7 +134,7 @@ static bool next_extent(struct extent *out, const struct run *run, uint64_t *t, 
     for (; *t < end_tile; (*t)++) {
         struct tile_range range = tiling_tile(&run->tiling, *t, hint);
         const struct phema_tensor_location *place = &snapshot->places[range.tensor];
-        if (place->stride || place->parts)
+        if (place->stride || place->chunks)
             continue;
         enum phema_dtype dtype = run->plan->series->tensors[range.tensor].tensor.dtype;
         uint64_t at = place->offset + snapshot->shift + phema_dtype_bytes(dtype, range.first);
@@ -165,7 +165,7 @@ void input_io_prefetch(const struct run *run, uint64_t first_tile, uint64_t end_
             size = size < left ? size : left;
             left -= size;
             if (is_cold || !phema_reader_is_cached(run->readers[k], extent.file, extent.start))
-                phema_reader_ask(run->readers[k], extent.file, extent.start, size);
+                phema_reader_prefetch(run->readers[k], extent.file, extent.start, size);
         }
     }
 }
@@ -194,7 +194,7 @@ void input_io_evict(const struct run *run, uint64_t first_tile, uint64_t end_til
         for (uint64_t t = first_tile; t < end_tile; t++) {
             struct tile_range range = tiling_tile(&run->tiling, t, &hint);
             const struct phema_tensor_location *place = &series->snapshots[k].places[range.tensor];
-            if (!place->stride && !place->parts)
+            if (!place->stride && !place->chunks)
                 continue;
             struct phema_tensor tensor = phema_series_tensor_in(series, k, range.tensor);
             phema_tensor_release(series->snapshots[k].checkpoint, &tensor, range.first,

@@ -16,7 +16,7 @@ bool run_is_any_copied(const struct run *run)
         if (k && snapshot->places == snapshot[-1].places)
             continue;
         for (size_t i = 0; i < series->n_tensors; i++)
-            if (snapshot->places[i].stride || snapshot->places[i].parts)
+            if (snapshot->places[i].stride || snapshot->places[i].chunks)
                 return true;
     }
     return false;

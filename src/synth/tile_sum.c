@@ -248,7 +248,7 @@ static bool are_views(const struct run *run, size_t i)
         return false;
     for (size_t k = 0; k < series->n; k++) {
         const struct phema_tensor_location *place = &series->snapshots[k].places[i];
-        if (series->snapshots[k].is_compressed || place->stride || place->parts)
+        if (series->snapshots[k].is_compressed || place->stride || place->chunks)
             return false;
     }
     return true;

@@ -79,7 +79,7 @@ PHEMA_FALLIBLE phema_synth_verify(struct phema_verification *out, const struct p
     struct phema_synth_result result = {.nan_tensor = SIZE_MAX};
     struct run run;
     run_init(&run, plan, outputs, options, &result);
-    if (phema_checkpoint_is_decoded(checkpoint)) /* one thread at a time may read it */
+    if (phema_checkpoint_is_compressed(checkpoint)) /* one thread at a time may read it */
         run.options.n_threads = 1;
     enum phema_status status = execute(&found, &run, checkpoint, err);
     compare_output_close(run.comparison);

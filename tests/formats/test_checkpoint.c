@@ -12,7 +12,7 @@ static const char content[] = "\x38\0\0\0\0\0\0\0"
                               "abcd";
 
 /* Written to in place, with another time of change; same bytes, since who knows when. */
-static void what_was_written_to_since_it_was_opened_is_named(void **state)
+static void a_file_changed_since_opening_is_named(void **state)
 {
     (void)state;
     char *path = support_tmp_path("changing.safetensors");
@@ -41,7 +41,7 @@ static void what_was_written_to_since_it_was_opened_is_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_written_to_since_it_was_opened_is_named),
+        cmocka_unit_test(a_file_changed_since_opening_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Tensors in pieces, cut at random and stored at random strides, against their definition: element
- * number i of each tensor here is i, put into its piece by its indices, one by one. */
-#include "phema/formats.h"
+/* Tensors in chunks, split at random and stored at random strides, against their definition:
+ * element i of each tensor is i, written into its chunk by its indices. */
+#include "chunks.h"
 
 #include "build_dcp.h"
 
@@ -15,7 +15,7 @@ static uint64_t below(uint64_t n)
     return (state_of_random >> 33) % n;
 }
 
-/* Cuts one box after another in two, anywhere; a cut at an edge leaves an empty one. */
+/* Splits one box after another in two, anywhere; a split at an edge leaves an empty one. */
 static size_t cut(struct dcp_box *boxes, const int64_t *shape, unsigned rank)
 {
     size_t n = 1;
@@ -124,7 +124,7 @@ static void check_tensor(unsigned rank, bool is_wide)
     assert_ok(phema_checkpoint_open(&checkpoint, dcp_directory("random"), NULL, &err), &err);
     assert_int_equal(phema_checkpoint_n_tensors(checkpoint), 1);
     const struct phema_tensor *read = phema_checkpoint_tensors(checkpoint);
-    assert_int_equal(read->parts ? read->n_parts : 1, n);
+    assert_int_equal(read->chunks ? read->n_chunks : 1, n);
     assert_ok(phema_reader_open(&reader, checkpoint, &err), &err);
     check_range(reader, read, 0, read->n_elems);
     for (int i = 0; i < 20; i++) {
@@ -135,7 +135,7 @@ static void check_tensor(unsigned rank, bool is_wide)
     phema_checkpoint_close(checkpoint);
 }
 
-static void any_range_of_any_cut_is_gathered(void **state)
+static void any_range_of_any_split_is_gathered(void **state)
 {
     (void)state;
     for (int round = 0; round < 200; round++)
@@ -143,7 +143,7 @@ static void any_range_of_any_cut_is_gathered(void **state)
             check_tensor(rank, round % 2);
 }
 
-/* Rows of a tensor of 6 x 4 bytes in two pieces: inside one they are mapped, across both copied. */
+/* Rows of a tensor of 6 x 4 bytes in two chunks: inside one they are mapped, across both copied. */
 static void whole_rows_are_views(void **state)
 {
     (void)state;
@@ -166,31 +166,135 @@ static void whole_rows_are_views(void **state)
     assert_ok(phema_checkpoint_open(&checkpoint, dcp_directory("rows"), NULL, &err), &err);
     assert_ok(phema_reader_open(&reader, checkpoint, &err), &err);
     struct phema_tensor read = *phema_checkpoint_tensors(checkpoint);
-    assert_int_equal(read.n_parts, 2);
+    assert_int_equal(read.n_chunks, 2);
     assert_null(phema_tensor_start(checkpoint, &read));
-    /* parts are noted by those who forget the rest */
+    /* chunks outlive the listing */
     phema_checkpoint_forget_listing(checkpoint);
     const uint64_t shape[] = {6, 4};
     read.shape = shape;
     const uint8_t *content =
-        phema_file_span(phema_checkpoint_file(checkpoint, read.parts[0].file)).data;
+        phema_file_span(phema_checkpoint_file(checkpoint, read.chunks[0].file)).data;
     const uint8_t *data = NULL;
     uint8_t scratch[24];
     assert_ok(phema_reader_read(&data, reader, &read, 5, 7, scratch, &err), &err);
-    assert_ptr_equal(data, content + read.parts[0].offset + 5);
+    assert_ptr_equal(data, content + read.chunks[0].offset + 5);
     assert_ok(phema_reader_read(&data, reader, &read, 12, 12, scratch, &err), &err);
-    assert_ptr_equal(data, content + read.parts[1].offset);
+    assert_ptr_equal(data, content + read.chunks[1].offset);
     assert_ok(phema_reader_read(&data, reader, &read, 11, 2, scratch, &err), &err);
     assert_ptr_equal(data, scratch);
     phema_reader_close(reader);
     phema_checkpoint_close(checkpoint);
 }
 
+/* ---- Coverage, checked against marking each element ---- */
+
+enum { MAX_COVER = 6, COVER_RANK = 3 };
+
+struct box {
+    uint64_t start[COVER_RANK], size[COVER_RANK];
+};
+
+static enum phema_status check(const struct box *boxes, size_t n, unsigned rank, uint64_t n_elems,
+                               struct phema_error *err)
+{
+    struct phema_chunk parts[MAX_COVER];
+    memset(parts, 0, sizeof(parts));
+    for (size_t i = 0; i < n; i++) {
+        parts[i].start = boxes[i].start;
+        parts[i].size = boxes[i].size;
+    }
+    return chunks_check(parts, n, rank, n_elems, err);
+}
+
+/* Chunks between two others in the order of the sweep hide neither. They omit as many elements as
+ * they share, so the number of elements does not reveal the overlap. */
+static void overlapping_chunks_need_not_be_neighbours(void **state)
+{
+    (void)state;
+    /*  A .      A begins first, then B beside it, then C inside A
+     *  A B
+     *  AC B
+     *  AC .  */
+    static const struct box boxes[] = {{{0, 0}, {4, 1}}, {{1, 1}, {2, 1}}, {{2, 0}, {2, 1}}};
+    struct phema_error err = {""};
+    assert_fails(check(boxes, 3, 2, 8, &err), PHEMA_ERR_FILE, &err,
+                 "the pieces at [0, 0] and [2, 0] overlap");
+    /* the same with a long row of boxes between */
+    static const struct box row[] = {
+        {{0, 0}, {6, 1}}, {{1, 1}, {1, 1}}, {{2, 1}, {1, 1}}, {{3, 1}, {1, 1}}, {{4, 0}, {2, 1}}};
+    assert_fails(check(row, 5, 2, 12, &err), PHEMA_ERR_FILE, &err,
+                 "the pieces at [0, 0] and [4, 0] overlap");
+}
+
+/* Number of elements in no box, or in several. */
+static size_t count_wrong(const struct box *boxes, size_t n, const uint64_t *shape)
+{
+    size_t n_wrong = 0;
+    for (uint64_t i = 0; i < shape[0]; i++)
+        for (uint64_t j = 0; j < shape[1]; j++)
+            for (uint64_t k = 0; k < shape[2]; k++) {
+                const uint64_t at[] = {i, j, k};
+                size_t n_here = 0;
+                for (size_t b = 0; b < n; b++) {
+                    bool is_inside = true;
+                    for (unsigned d = 0; d < COVER_RANK; d++)
+                        is_inside = is_inside && at[d] - boxes[b].start[d] < boxes[b].size[d];
+                    n_here += is_inside;
+                }
+                n_wrong += n_here != 1;
+            }
+    return n_wrong;
+}
+
+/* Splits a tensor in two again and again, then mostly moves or resizes one box. */
+static size_t make(struct box *boxes, const uint64_t *shape)
+{
+    size_t n = 1;
+    boxes[0] = (struct box){{0, 0, 0}, {shape[0], shape[1], shape[2]}};
+    for (size_t wanted = 1 + below(MAX_COVER); n < wanted; n++) {
+        struct box *box = &boxes[below(n)];
+        unsigned d = (unsigned)below(COVER_RANK);
+        uint64_t at = below(box->size[d] + 1);
+        boxes[n] = *box;
+        boxes[n].start[d] += at;
+        boxes[n].size[d] -= at;
+        box->size[d] = at;
+    }
+    for (uint64_t changes = below(4); changes > 0; changes--) {
+        struct box *box = &boxes[below(n)];
+        unsigned d = (unsigned)below(COVER_RANK);
+        box->size[d] = below(shape[d] + 1);
+        box->start[d] = below(shape[d] - box->size[d] + 1);
+    }
+    return n;
+}
+
+static void chunks_are_accepted_when_each_element_is_in_one(void **state)
+{
+    (void)state;
+    size_t n_good = 0, n_bad = 0;
+    for (int round = 0; round < 20000; round++) {
+        const uint64_t shape[] = {1 + below(4), 1 + below(4), 1 + below(4)};
+        struct box boxes[MAX_COVER];
+        size_t n = make(boxes, shape);
+        bool is_good = count_wrong(boxes, n, shape) == 0;
+        struct phema_error err = {""};
+        enum phema_status status =
+            check(boxes, n, COVER_RANK, shape[0] * shape[1] * shape[2], &err);
+        assert_int_equal(status, is_good ? PHEMA_OK : PHEMA_ERR_FILE);
+        n_good += is_good;
+        n_bad += !is_good;
+    }
+    assert_true(n_good > 1000 && n_bad > 1000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_range_of_any_cut_is_gathered),
+        cmocka_unit_test(any_range_of_any_split_is_gathered),
         cmocka_unit_test(whole_rows_are_views),
+        cmocka_unit_test(overlapping_chunks_need_not_be_neighbours),
+        cmocka_unit_test(chunks_are_accepted_when_each_element_is_in_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Distributed checkpoints that lie: about places, boxes, types and paths, or are cut short. */
+/* Distributed checkpoints with false places, chunks, types and paths, or truncated. */
 #include "phema/formats.h"
 
 #include <sys/stat.h>
@@ -371,10 +371,10 @@ static void empty_pieces_are_pieces(void **state)
     assert_ok(open_directory(&checkpoint, "columns", &err), &err);
     const struct phema_tensor *read = phema_checkpoint_tensors(checkpoint);
     assert_int_equal(phema_checkpoint_n_tensors(checkpoint), 4);
-    assert_int_equal(read[0].n_parts, 3);
+    assert_int_equal(read[0].n_chunks, 3);
     assert_int_equal(read[1].n_elems, 0);
     assert_int_equal(read[2].n_elems, 0);
-    assert_null(read[3].parts);
+    assert_null(read[3].chunks);
     assert_int_equal(read[3].n_elems, 1);
     assert_memory_equal(phema_tensor_start(checkpoint, &read[3]), &columns.data[0][3], 4);
     read_all(checkpoint);

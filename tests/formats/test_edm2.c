@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Plain pickles: networks of EDM2, and what else their format can say. EDM2's own snapshots are
- * held against its listings in test_fixtures.c. */
+/* Plain pickles: networks of EDM2, and other content of their format. test_fixtures.c checks EDM2's
+ * own snapshots against EDM2's listings. */
 #include "phema/formats.h"
 
 #include "build.h"
@@ -122,7 +122,7 @@ static void the_network_lists_as_its_state_dict(void **state)
                 "ema.w:p ema.v:p");
 }
 
-static void other_pickles_list_what_they_hold(void **state)
+static void other_pickles_list_their_tensors(void **state)
 {
     (void)state;
     check_names(ACCEPT(PROTO T "."), "tensor");
@@ -186,7 +186,7 @@ static void modules_are_as_torch_builds_them(void **state)
 #define STEP(items) "}(" TEXT("\1", "n") "K\1" items "u"
 
 /* What is beside parameters, buffers and children; behind all that a state_dict has. */
-static void tensors_in_attributes_are_listed_behind_the_others(void **state)
+static void tensors_in_attributes_are_listed_last(void **state)
 {
     (void)state;
     check_names(ACCEPT(PROTO "}(" TEXT("\4", "loss")
@@ -498,10 +498,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_network_lists_as_its_state_dict),
-        cmocka_unit_test(other_pickles_list_what_they_hold),
+        cmocka_unit_test(other_pickles_list_their_tensors),
         cmocka_unit_test(objects_are_as_edm2_saves_them),
         cmocka_unit_test(modules_are_as_torch_builds_them),
-        cmocka_unit_test(tensors_in_attributes_are_listed_behind_the_others),
+        cmocka_unit_test(tensors_in_attributes_are_listed_last),
         cmocka_unit_test(attributes_may_refer_to_their_owner),
         cmocka_unit_test(deep_attributes_are_not_followed),
         cmocka_unit_test(storages_inside_are_whole_files),

@@ -73,10 +73,10 @@ static void check_pieces(const struct phema_checkpoint *checkpoint,
     static const uint64_t zeros[PHEMA_MAX_RANK] = {0};
     const struct phema_chunk whole = {zeros, tensor->shape, tensor->stride, tensor->file,
                                       tensor->offset};
-    const struct phema_chunk *parts = tensor->parts ? tensor->parts : &whole;
-    size_t n = tensor->parts ? tensor->n_parts : 1;
+    const struct phema_chunk *parts = tensor->chunks ? tensor->chunks : &whole;
+    size_t n = tensor->chunks ? tensor->n_chunks : 1;
     assert_int_equal(phema_json_length(pieces), n);
-    assert_int_equal(tensor->parts != NULL, n > 1);
+    assert_int_equal(tensor->chunks != NULL, n > 1);
     for (size_t i = 0; i < n; i++) {
         const struct phema_json *piece = phema_json_at(pieces, i);
         assert_string_equal(phema_checkpoint_file_label(checkpoint, parts[i].file),

@@ -75,7 +75,7 @@ static void headers_are_those_of_the_library(void **state)
     check_fixture("sharded/model-00003-of-00003.safetensors");
 }
 
-static void what_cannot_be_written_is_refused(void **state)
+static void unwritable_tensors_are_refused(void **state)
 {
     (void)state;
     struct phema_tensor tensor = {
@@ -114,7 +114,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(headers_are_those_of_the_library),
-        cmocka_unit_test(what_cannot_be_written_is_refused),
+        cmocka_unit_test(unwritable_tensors_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Shared bytes, against bytes counted one by one and cases that are known. */
+/* Shared bytes, against bytes counted one by one and known cases. */
 #include "phema/formats.h"
 
 #include "build.h"
@@ -114,7 +114,7 @@ static void random_views_follow_the_definition(void **state)
 }
 
 /* Far too large to be marked: the answer must come from the steps. */
-static void large_views_that_are_interleaved_are_told_apart(void **state)
+static void large_interleaved_views_are_distinguished(void **state)
 {
     (void)state;
     const uint64_t n = (uint64_t)1 << 20;
@@ -168,7 +168,7 @@ static bool is_sought(enum phema_overlap sought, const struct phema_tensor *tens
            (sought == PHEMA_OVERLAP_KEPT || !are_same(&tensors[a], &tensors[b]));
 }
 
-static void what_is_found_is_there_and_nothing_is_missed(void **state)
+static void exactly_the_overlaps_are_found(void **state)
 {
     (void)state;
     enum { N = 7 };
@@ -262,8 +262,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_views_follow_the_definition),
-        cmocka_unit_test(large_views_that_are_interleaved_are_told_apart),
-        cmocka_unit_test(what_is_found_is_there_and_nothing_is_missed),
+        cmocka_unit_test(large_interleaved_views_are_distinguished),
+        cmocka_unit_test(exactly_the_overlaps_are_found),
         cmocka_unit_test(many_tensors_are_gone_through_quickly),
         cmocka_unit_test(hostile_numbers_of_views_end),
     };

@@ -414,7 +414,7 @@ static void views_stay_inside_their_storage(void **state)
     phema_checkpoint_close(checkpoint);
 }
 
-static void storages_are_what_the_archive_holds(void **state)
+static void storages_match_the_records_of_the_archive(void **state)
 {
     (void)state;
     REFUSE(PROTO PID(BYTES, "0", INT("\7")) ".", "storage '0': expected 7 elements of U8");
@@ -586,7 +586,7 @@ int main(void)
         cmocka_unit_test(names_outside_the_list_are_refused_even_when_dropped),
         cmocka_unit_test(allowed_names_are_inert),
         cmocka_unit_test(views_stay_inside_their_storage),
-        cmocka_unit_test(storages_are_what_the_archive_holds),
+        cmocka_unit_test(storages_match_the_records_of_the_archive),
         cmocka_unit_test(nesting_and_cycles_end),
         cmocka_unit_test(chains_of_shared_containers_end),
         cmocka_unit_test(shared_containers_do_not_unfold_without_end),

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Numbers beside the tensors: which are listed, under which names, and what hostile containers
- * cost.
- */
+/* Numbers next to the tensors: the listed ones, their names, and the cost of hostile containers. */
 #include "phema/formats.h"
 
 #include "build.h"
@@ -95,7 +93,7 @@ static const struct phema_value *find(const struct phema_checkpoint *checkpoint,
 }
 
 /* An optimizer's long list of parameters comes first in the file, and last in the list. */
-static void what_lies_near_the_root_is_kept(void **state)
+static void numbers_near_the_root_are_kept(void **state)
 {
     (void)state;
     static const char head[] = PROTO "}(" TEXT("\5", "optim") "]](";
@@ -169,7 +167,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_named_like_tensors),
         cmocka_unit_test(files_of_torch),
-        cmocka_unit_test(what_lies_near_the_root_is_kept),
+        cmocka_unit_test(numbers_near_the_root_are_kept),
         cmocka_unit_test(shared_containers_cost_little),
         cmocka_unit_test(depth_and_names_are_bounded),
     };

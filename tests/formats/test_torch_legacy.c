@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Files of torch's format before 1.6 that contradict themselves. What torch writes is held against
- * its listings in test_fixtures.c. */
+/* Files of torch's format before 1.6 that contradict themselves. test_fixtures.c checks torch's own
+ * files against torch's listings. */
 #include "phema/formats.h"
 
 #include "build.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Archives that lie about where their records are, and what torch itself writes at the edges. */
+/* Archives with false places of records, and edge cases that torch itself writes. */
 #include "phema/formats.h"
 
 #include "build.h"
@@ -159,7 +159,7 @@ static void entries_are_checked(void **state)
 }
 
 /* Without a descriptor behind the data. */
-static void local_headers_say_what_the_directory_says(void **state)
+static void local_headers_agree_with_the_directory(void **state)
 {
     (void)state;
     static const char part[] =
@@ -598,7 +598,7 @@ int main(void)
         cmocka_unit_test(a_plain_archive_opens),
         cmocka_unit_test(end_records_are_checked),
         cmocka_unit_test(entries_are_checked),
-        cmocka_unit_test(local_headers_say_what_the_directory_says),
+        cmocka_unit_test(local_headers_agree_with_the_directory),
         cmocka_unit_test(local_headers_may_leave_sizes_to_descriptor_and_zip64_field),
         cmocka_unit_test(records_do_not_overlap),
         cmocka_unit_test(names_of_records_are_unique_and_tame),

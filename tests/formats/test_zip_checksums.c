@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The checksums that torch wrote are found where they stand, all of them. */
+/* All places of the checksums that torch wrote are found. */
 #include "phema/formats.h"
 
 #include "build.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Compressed safetensors: what the fixtures' writers made reads in any order and in bounded memory;
- * frames made by hand, damaged or hostile, are refused in a sentence. */
+/* Compressed safetensors: the files of several writers read in any order and in bounded memory;
+ * damaged or hostile frames made by hand are refused in a sentence. */
 #define ZSTD_STATIC_LINKING_ONLY /* ZSTD_estimateDStreamSize */
 #include <zstd.h>
 
@@ -157,14 +157,14 @@ static void places_are_known_where_sizes_are(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(fixtures); i++) {
         struct phema_checkpoint *checkpoint = open_fixture(fixtures[i].name);
-        assert_true(phema_checkpoint_is_decoded(checkpoint));
+        assert_true(phema_checkpoint_is_compressed(checkpoint));
         assert_int_equal(phema_checkpoint_can_seek(checkpoint), fixtures[i].has_index);
         assert_string_equal(phema_checkpoint_metadatum(checkpoint, "step"), "700");
         assert_entries(checkpoint, fixtures[i].n_frames);
         phema_checkpoint_close(checkpoint);
     }
     struct phema_checkpoint *plain = open_fixture("zst/content.safetensors");
-    assert_false(phema_checkpoint_is_decoded(plain));
+    assert_false(phema_checkpoint_is_compressed(plain));
     assert_true(phema_checkpoint_can_seek(plain));
     assert_int_equal(phema_checkpoint_decoder_bytes(plain), 0);
     assert_int_equal(phema_checkpoint_entry(plain, 0, 1234), 1234);
@@ -172,7 +172,7 @@ static void places_are_known_where_sizes_are(void **state)
 }
 
 /* Windows as fixtures/README.md has them. */
-static void memory_is_told_as_libzstd_estimates_it(void **state)
+static void memory_equals_the_estimate_of_libzstd(void **state)
 {
     (void)state;
     static const struct {
@@ -354,7 +354,7 @@ static void frames_may_be_empty_skippable_and_of_any_kind(void **state)
     phema_strbuf_clear(&content);
 }
 
-static void what_is_no_frame_is_refused(void **state)
+static void data_other_than_frames_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -897,12 +897,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(places_are_known_where_sizes_are),
-        cmocka_unit_test(memory_is_told_as_libzstd_estimates_it),
+        cmocka_unit_test(memory_equals_the_estimate_of_libzstd),
         cmocka_unit_test(order_does_not_matter),
         cmocka_unit_test(cut_at_every_length_is_noticed),
         cmocka_unit_test(damage_is_noticed),
         cmocka_unit_test(frames_may_be_empty_skippable_and_of_any_kind),
-        cmocka_unit_test(what_is_no_frame_is_refused),
+        cmocka_unit_test(data_other_than_frames_are_refused),
         cmocka_unit_test(a_lying_frame_size_is_noticed),
         cmocka_unit_test(frames_without_content_may_stand_anywhere),
         cmocka_unit_test(a_table_that_does_not_agree_is_ignored),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fuzz_dcp.c - the bytes as the metadata of a distributed checkpoint, beside the files of one that
- * is good. */
+/* fuzz_dcp.c - The bytes as the metadata of a distributed checkpoint, next to the files of a good
+ * one. */
 #include <stdio.h>
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fuzz_journal.c - the bytes as the scores.csv of a search, and as what stands in one behind its
- * header. What was read is what a search would go on from. */
+/* fuzz_journal.c - The bytes as the scores.csv of a search, and as its lines after the header, from
+ * which a search would resume. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

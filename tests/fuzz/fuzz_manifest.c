@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fuzz_manifest.c - the bytes as a manifest. One that names no file is opened as a series as well,
- * as `weights` does it. */
+/* fuzz_manifest.c - The bytes as a manifest. A manifest without files is also opened as a series,
+ * as in `weights`. */
 #include "phema/series.h"
 #include <math.h>
 #include <string.h>

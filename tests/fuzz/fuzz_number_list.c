@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fuzz_number_list.c - the bytes as what stands behind an option: a number, a count, a list or
- * range. */
+/* fuzz_number_list.c - The bytes as the value of an option: a number, a count, a list or range. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fuzz_safetensors.c - any bytes as a file. What begins with '{' is taken as the JSON of a header,
- * so that a change of its length does not end the game. */
+/* fuzz_safetensors.c - Any bytes as a file. Bytes that begin with '{' become the JSON of a header,
+ * so that a change of their length keeps the file valid. */
 #include <stdlib.h>
 #include <string.h>
 

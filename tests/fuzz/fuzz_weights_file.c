@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fuzz_weights_file.c - the bytes as a file for --weights, over a series of four snapshots made up
- * here.
- */
+/* fuzz_weights_file.c - The bytes as a file for --weights, for a series of four simulated
+ * snapshots. */
 #include "phema/plan.h"
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fuzz_zstd.c - any bytes as a file. What does not begin as zstd does is taken as content and put
- * into raw blocks, so that the safetensors header inside is reached; what begins with '{' as the
+/* fuzz_zstd.c - Any bytes as a file. Bytes with another beginning than zstd become content in raw
+ * blocks, so that the safetensors header inside is reached; bytes that begin with '{' become the
  * JSON of that header. */
 #include <stdlib.h>
 #include <string.h>

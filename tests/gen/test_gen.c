@@ -299,7 +299,7 @@ static void check_refused(const struct phema_gen_options *options, enum phema_st
     free(directory);
 }
 
-static void what_cannot_be_is_refused_before_anything_is_made(void **state)
+static void impossible_options_are_refused_before_any_file_is_made(void **state)
 {
     (void)state;
     static const double wide[] = {0.05, 0.4}, twice[] = {0.1, 0.1};
@@ -329,7 +329,7 @@ static void what_cannot_be_is_refused_before_anything_is_made(void **state)
     check_refused(&options, PHEMA_ERR_USAGE, "twice");
 }
 
-static void an_existing_file_stays_and_nothing_appears_beside_it(void **state)
+static void an_existing_file_stays_and_no_other_appears(void **state)
 {
     (void)state;
     struct phema_gen_options options = small_options();
@@ -383,8 +383,8 @@ int main(void)
         cmocka_unit_test(tensors_are_a_few_large_and_many_small),
         cmocka_unit_test(motion_is_that_of_real_trainings),
         cmocka_unit_test(metadata_tell_update_every_and_names_every_digit),
-        cmocka_unit_test(what_cannot_be_is_refused_before_anything_is_made),
-        cmocka_unit_test(an_existing_file_stays_and_nothing_appears_beside_it),
+        cmocka_unit_test(impossible_options_are_refused_before_any_file_is_made),
+        cmocka_unit_test(an_existing_file_stays_and_no_other_appears),
         cmocka_unit_test(directories_made_in_vain_are_removed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

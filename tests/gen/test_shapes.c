@@ -171,7 +171,7 @@ static void every_shape_is_the_sum_of_its_weights(void **state)
 }
 
 /* Parameters move by little in one step: what is before training is of the same training. */
-static void what_is_before_training_is_one_step_away(void **state)
+static void parameters_before_training_are_one_step_away(void **state)
 {
     (void)state;
     double *thetas = read_training(), moved2 = 0, size2 = 0;
@@ -229,7 +229,7 @@ static void bytes_do_not_depend_on_threads(void **state)
 }
 
 /* Averages that begin before the training, and profiles of which there is none. */
-static void what_cannot_be_is_refused(void **state)
+static void impossible_profiles_are_refused(void **state)
 {
     (void)state;
     static const uint64_t backwards[] = {2, 2};
@@ -281,9 +281,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_shape_is_the_sum_of_its_weights),
-        cmocka_unit_test(what_is_before_training_is_one_step_away),
+        cmocka_unit_test(parameters_before_training_are_one_step_away),
         cmocka_unit_test(bytes_do_not_depend_on_threads),
-        cmocka_unit_test(what_cannot_be_is_refused),
+        cmocka_unit_test(impossible_profiles_are_refused),
         cmocka_unit_test(truths_are_at_steps_of_the_training),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

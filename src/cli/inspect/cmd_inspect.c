@@ -85,7 +85,7 @@ static bool is_directory(const char *path)
 
 static bool is_series(const char *path)
 {
-    bool is_manifest = phema_ends_with(path, ".json") && !phema_ends_with(path, ".index.json");
+    bool is_manifest = phema_ends_with(path, ".json") && !phema_format_from_path(NULL, path, 0);
     return path[0] == '@' || is_manifest || (is_directory(path) && !holds_index(path));
 }
 

@@ -263,8 +263,8 @@ static void write_pieces_json(struct phema_json_out *out, const struct phema_che
                               const struct phema_tensor *tensor)
 {
     phema_json_out_open(out, "pieces", '[');
-    for (size_t i = 0; i < tensor->n_parts; i++) {
-        const struct phema_chunk *part = &tensor->parts[i];
+    for (size_t i = 0; i < tensor->n_chunks; i++) {
+        const struct phema_chunk *part = &tensor->chunks[i];
         phema_json_out_open(out, NULL, '{');
         phema_json_out_path(out, "file", phema_checkpoint_file_label(checkpoint, part->file));
         phema_json_out_u64(out, "offset", part->offset);
@@ -280,7 +280,7 @@ static void write_pieces_json(struct phema_json_out *out, const struct phema_che
 static void write_place_json(struct phema_json_out *out, const struct phema_checkpoint *checkpoint,
                              const struct phema_tensor *tensor)
 {
-    if (tensor->parts) {
+    if (tensor->chunks) {
         phema_json_out_null(out, "file");
         phema_json_out_null(out, "offset");
         write_pieces_json(out, checkpoint, tensor);
@@ -391,8 +391,8 @@ void inspect_write_checkpoint(struct phema_strbuf *out, const struct phema_check
                             phema_size_format(&size, tensors[i].size_bytes),
                             phema_name_escape(&name, tensors[i].name, tensors[i].name_size),
                             tensors[i].stride ? "  (strided)" : "");
-        if (tensors[i].parts)
-            phema_strbuf_printf(out, "  (in %zu pieces)", tensors[i].n_parts);
+        if (tensors[i].chunks)
+            phema_strbuf_printf(out, "  (in %zu pieces)", tensors[i].n_chunks);
         phema_strbuf_puts(out, "\n");
         phema_strbuf_clear(&shape);
     }

@@ -258,7 +258,7 @@ static bool find_first_ties(size_t *first, struct inspect_summary *summary)
     for (size_t i = 0; i < n; i++) {
         first[i] = is_series ? summary->series->tensors[i].same_as : i;
         tensors[i] = summary->tensors[i];
-        if (tensors[i].n_elems && !tensors[i].parts)
+        if (tensors[i].n_elems && !tensors[i].chunks)
             order[n_placed++] = i;
     }
     if (is_series)

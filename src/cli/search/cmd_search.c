@@ -152,7 +152,6 @@ static enum phema_status read_out(struct searching *searching, struct phema_erro
 {
     const struct search_values *given = searching->given;
     const char *out = given->run.outputs.out ? given->run.outputs.out : DEFAULT_OUT;
-    static const char *const ends[] = {".safetensors", ".zst", ".pt", ".pth", ".ckpt", ".pkl"};
     const char *slash = strrchr(out, '/');
     const char *name = slash ? slash + 1 : out;
     size_t size = strlen(out);
@@ -168,12 +167,11 @@ static enum phema_status read_out(struct searching *searching, struct phema_erro
         searching->out = out;
         return !status && !searching->directory ? phema_fail_memory(err) : status;
     }
-    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
-        if (phema_ends_with(out, ends[i]) && !is_directory(out))
-            return fail_out(out,
-                            "expected a directory for the candidates, or names such as "
-                            "search/{time}-{sigma}.pt",
-                            err);
+    if (phema_format_from_path(NULL, out, PHEMA_NAMES_SNAPSHOT) && !is_directory(out))
+        return fail_out(out,
+                        "expected a directory for the candidates, or names such as "
+                        "search/{time}-{sigma}.pt",
+                        err);
     while (size > 1 && out[size - 1] == '/')
         size--;
     phema_strbuf_append(&path, out, size);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* allowlist.c - the allow-list: every name that a pickle may mention, and what it stands for.
- * A name that is not here is refused even when it is only mentioned or dropped: the file may be a
- * trap for the next reader. */
+/* allowlist.c - The globals a pickle may name, and what each becomes. Any other name is refused,
+ * even if the pickle only mentions or drops it: the file may be a trap for the next reader. */
 #include <string.h>
 
 #include "pickle/machine.h"
@@ -71,7 +70,7 @@ static const struct rule {
     {"copy_reg._reconstructor", ACTION_INERT, NULL},
 };
 
-/* What only the metadata of a distributed checkpoint may mention. The tensor's properties and the
+/* Names that only the metadata of a distributed checkpoint may mention. TensorProperties and the
  * memory format have moved: the longer names are those before torch 2.4. */
 static const struct {
     const char *name;
@@ -108,7 +107,7 @@ static const struct {
 
 /* torch.NAME, a dtype, and torch.STORAGEStorage, the class of storages of it. */
 static const struct {
-    const char *name, *storage; /* storage NULL: only untyped ones hold it */
+    const char *name, *storage; /* storage NULL: only untyped storages hold it */
     enum phema_dtype dtype;
 } dtypes[] = {
     {"bool", "BoolStorage", PHEMA_BOOL},
@@ -133,7 +132,7 @@ static const struct {
     {"float8_e5m2fnuz", NULL, PHEMA_F8_E5M2FNUZ},
 };
 
-/* What follows prefix in name, or NULL. */
+/* The rest of name after prefix, or NULL. */
 static const char *after(const char *name, const char *prefix)
 {
     size_t size = strlen(prefix);

@@ -1,30 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* containers.c - tuples, lists, sets and dicts of the pickle machine. */
+/* containers.c - Opcodes of tuples, lists, sets and dicts. */
 #include <string.h>
 
 #include "pickle/machine_internal.h"
-
-enum phema_status pickle_append(struct pickle_machine *machine, struct pickle_items *items,
-                                struct pickle_node *const *added, size_t n, struct phema_error *err)
-{
-    if (n > items->capacity - items->n) {
-        size_t capacity = items->capacity * 2;
-        if (capacity < items->n + n) /* both are counts of what is in memory */
-            capacity = items->n + n;
-        struct pickle_node **larger =
-            pickle_alloc(machine, capacity * sizeof(struct pickle_node *));
-        if (!larger)
-            return pickle_fail_memory(machine, err);
-        if (items->n)
-            memcpy(larger, items->at, items->n * sizeof(struct pickle_node *));
-        items->at = larger;
-        items->capacity = capacity;
-    }
-    if (n)
-        memcpy(items->at + items->n, added, n * sizeof(struct pickle_node *));
-    items->n += n;
-    return PHEMA_OK;
-}
 
 enum phema_status op_empty(struct pickle_machine *machine, uint8_t opcode, struct phema_error *err)
 {
@@ -63,7 +41,7 @@ static enum phema_status push_container(struct pickle_machine *machine, enum pic
     return kind == PICKLE_DICT ? pickle_set_items(machine, node, NULL, 0, err) : PHEMA_OK;
 }
 
-/* TUPLE, LIST, DICT, FROZENSET: all above the mark. */
+/* TUPLE, LIST, DICT, FROZENSET: of all nodes above the mark. */
 enum phema_status op_from_mark(struct pickle_machine *machine, uint8_t opcode,
                                struct phema_error *err)
 {
@@ -99,7 +77,7 @@ enum phema_status op_small_tuple(struct pickle_machine *machine, uint8_t opcode,
     return push_container(machine, PICKLE_TUPLE, items, n, err);
 }
 
-/* What an object that the user let through is when items are put into it. */
+/* Makes a container of an object that the user has allowed, once items are added to it. */
 static void become_container(struct pickle_node *node, enum pickle_kind kind)
 {
     if (node->kind == PICKLE_OBJECT && node->global->action == ACTION_ALLOWED) {
@@ -108,8 +86,7 @@ static void become_container(struct pickle_node *node, enum pickle_kind kind)
     }
 }
 
-/* The items of an opcode that works on one item or on all above a mark, and what it puts them in.
- */
+/* Pops the items of an opcode, n_single or all above a mark, and finds the container below them. */
 static enum phema_status take_items(struct pickle_node **target, struct pickle_node ***items,
                                     size_t *n, struct pickle_machine *machine, size_t n_single,
                                     struct phema_error *err)
@@ -138,7 +115,7 @@ enum phema_status op_append(struct pickle_machine *machine, uint8_t opcode, stru
         return status;
     enum pickle_kind wanted = opcode == 0x90 ? PICKLE_SET : PICKLE_LIST;
     become_container(target, wanted);
-    /* a deque is inert and takes items, which nobody looks at */
+    /* a deque is inert; its items are ignored */
     if (wanted == PICKLE_LIST && target->kind == PICKLE_OBJECT &&
         strcmp(target->global->name, "collections.deque") == 0)
         return PHEMA_OK;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* keys.c - what may be a key of a dict, and which keys are one, as CPython has it: the first
- * of two equal keys stays, with the value that was set last. */
+/* keys.c - Keys of dicts: hashable nodes, and equal keys as in CPython. The first of two equal keys
+ * stays, with the value that was set last. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,8 +38,8 @@ enum phema_status pickle_set_items(struct pickle_machine *machine, struct pickle
 
 /* ---- Equal keys ---- */
 
-/* Kinds of keys that can be equal without being one object. Tuples and objects are equal by what is
- * in them; they make no names, so that it does not matter. */
+/* Kinds of keys that can be equal without being one object. Tuples and objects are equal by their
+ * content, but they cannot be part of a name, so they are treated as different. */
 enum rank { RANK_NONE, RANK_INTEGER, RANK_FLOAT, RANK_TEXT, RANK_BYTES, RANK_ALONE };
 
 struct key {
@@ -109,8 +109,8 @@ static int by_value(const void *a, const void *b)
     return order ? order : (left->at > right->at) - (left->at < right->at);
 }
 
-/* Of each group of equal keys, which stand side by side: the value goes to the first key, the other
- * pairs become NULL. */
+/* In each group of equal keys, which are adjacent: moves the last value to the first key, and sets
+ * the other pairs to NULL. */
 static bool merge(struct pickle_node **items, const struct key *keys, size_t n)
 {
     bool has_merged = false;
@@ -139,7 +139,7 @@ static void drop_merged(struct pickle_items *items)
     items->n = n;
 }
 
-enum phema_status pickle_settle_dicts(struct pickle_machine *machine, struct phema_error *err)
+enum phema_status pickle_merge_equal_keys(struct pickle_machine *machine, struct phema_error *err)
 {
     struct key *keys = NULL;
     size_t capacity = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* machine.c - the pickle machine: stack, marks, memo, and the opcodes of plain values. Opcodes are
- * those of CPython's pickletools; what is not in the table at the end is refused. */
+/* machine.c - Restricted pickle interpreter: memo, opcodes of plain values, table of opcodes. The
+ * opcodes are those of CPython's pickletools; an opcode that the table lacks is refused. */
 #include "pickle/machine.h"
 
 #include <stdlib.h>
@@ -9,96 +9,6 @@
 #include "format.h"
 #include "phema/strbuf.h"
 #include "pickle/machine_internal.h"
-
-/* Memory for nodes: one byte of pickle makes at most one node and its place in a container that
- * doubles. Copies of containers (OrderedDict of a list) are what a bound is needed for. Counted are
- * the bytes that were read: a file may be large for nothing, since holes cost no disk. */
-#define ARENA_BYTES_PER_BYTE 192u
-#define ARENA_BYTES_AT_LEAST ((size_t)256 << 10)
-
-void *pickle_alloc(struct pickle_machine *machine, size_t size)
-{
-    uint64_t limit = 0;
-    size_t grown = machine->arena->total_bytes - machine->arena_base;
-    if (!phema_size_mul(&limit, machine->at - machine->n_skipped, ARENA_BYTES_PER_BYTE) ||
-        !phema_size_add(&limit, limit, ARENA_BYTES_AT_LEAST))
-        limit = UINT64_MAX;
-    machine->is_over_limit = size > limit || grown > limit - size;
-    return machine->is_over_limit ? NULL : phema_arena_alloc(machine->arena, size);
-}
-
-enum phema_status pickle_fail_memory(const struct pickle_machine *machine, struct phema_error *err)
-{
-    if (machine->is_over_limit)
-        return phema_fail(err, PHEMA_ERR_FILE,
-                          "asks for more than %u times its own size in memory, as no real pickle "
-                          "does",
-                          ARENA_BYTES_PER_BYTE);
-    return phema_fail_memory(err);
-}
-
-enum phema_status pickle_push(struct pickle_machine *machine, struct pickle_node *node,
-                              struct phema_error *err)
-{
-    if (!phema_array_grow(&machine->stack, &machine->stack_capacity, machine->n_stack,
-                          sizeof(struct pickle_node *)))
-        return phema_fail_memory(err);
-    machine->stack[machine->n_stack++] = node;
-    return PHEMA_OK;
-}
-
-enum phema_status pickle_push_new(struct pickle_node **out, struct pickle_machine *machine,
-                                  enum pickle_kind kind, struct phema_error *err)
-{
-    struct pickle_node *node = pickle_alloc(machine, sizeof(*node));
-    if (!node)
-        return pickle_fail_memory(machine, err);
-    node->kind = (uint8_t)kind;
-    node->is_unhashable = kind == PICKLE_LIST || kind == PICKLE_DICT || kind == PICKLE_SET;
-    *out = node;
-    return pickle_push(machine, node, err);
-}
-
-static bool is_empty(const struct pickle_machine *machine)
-{
-    size_t floor = machine->n_marks ? machine->marks[machine->n_marks - 1] : 0;
-    return machine->n_stack <= floor;
-}
-
-static enum phema_status fail_stack(struct phema_error *err)
-{
-    return phema_fail(err, PHEMA_ERR_FILE, "takes more from the stack than there is");
-}
-
-enum phema_status pickle_top(struct pickle_node **out, struct pickle_machine *machine,
-                             struct phema_error *err)
-{
-    if (is_empty(machine))
-        return fail_stack(err);
-    *out = machine->stack[machine->n_stack - 1];
-    return PHEMA_OK;
-}
-
-enum phema_status pickle_pop(struct pickle_node **out, struct pickle_machine *machine,
-                             struct phema_error *err)
-{
-    enum phema_status status = pickle_top(out, machine, err);
-    if (!status)
-        machine->n_stack--;
-    return status;
-}
-
-enum phema_status pickle_pop_mark(struct pickle_node ***out, size_t *n,
-                                  struct pickle_machine *machine, struct phema_error *err)
-{
-    if (!machine->n_marks)
-        return phema_fail(err, PHEMA_ERR_FILE, "needs a mark and there is none");
-    size_t floor = machine->marks[--machine->n_marks];
-    *out = machine->stack + floor;
-    *n = machine->n_stack - floor;
-    machine->n_stack = floor;
-    return PHEMA_OK;
-}
 
 static enum phema_status fail_cut(struct phema_error *err)
 {
@@ -115,7 +25,7 @@ static enum phema_status take(struct phema_span *out, struct pickle_machine *mac
     return PHEMA_OK;
 }
 
-/* A little-endian length of width bytes, and as many bytes after it. */
+/* Reads a little-endian length of width bytes, and that many bytes. */
 static enum phema_status take_counted(struct phema_span *out, struct pickle_machine *machine,
                                       unsigned width, struct phema_error *err)
 {
@@ -211,7 +121,7 @@ static enum phema_status op_integer(struct pickle_machine *machine, uint8_t opco
     return push_integer(machine, value, err);
 }
 
-/* Whether the last byte repeats the sign of the one before. */
+/* True when the last byte repeats the sign of the one before. */
 static bool is_redundant(struct phema_span digits)
 {
     uint8_t last = digits.data[digits.size - 1];
@@ -219,7 +129,8 @@ static bool is_redundant(struct phema_span digits)
     return last == sign;
 }
 
-/* Two's complement of any length; beyond 8 bytes it stays bytes. LONG4 has a signed length. */
+/* Two's complement of any length; above 8 bytes the node keeps the bytes. LONG4 has a signed
+ * length. */
 static enum phema_status op_long(struct pickle_machine *machine, uint8_t opcode,
                                  struct phema_error *err)
 {
@@ -229,7 +140,7 @@ static enum phema_status op_long(struct pickle_machine *machine, uint8_t opcode,
         return status;
     if (digits.size > INT32_MAX)
         return phema_fail(err, PHEMA_ERR_FILE, "has an integer of negative length");
-    while (digits.size > 8 && is_redundant(digits)) /* Python writes none */
+    while (digits.size > 8 && is_redundant(digits)) /* Python writes no such bytes */
         digits.size--;
     if (digits.size > 8) {
         struct pickle_node *node = NULL;
@@ -301,14 +212,14 @@ static enum phema_status op_mark(struct pickle_machine *machine, uint8_t opcode,
     return PHEMA_OK;
 }
 
-/* POP on a bare mark takes the mark, as CPython does. */
+/* POP on a bare mark removes the mark, as in CPython. */
 static enum phema_status op_pop(struct pickle_machine *machine, uint8_t opcode,
                                 struct phema_error *err)
 {
     struct pickle_node **dropped = NULL;
     size_t n = 0;
     struct pickle_node *one = NULL;
-    if (opcode == '1' || (machine->n_marks && is_empty(machine)))
+    if (opcode == '1' || (machine->n_marks && pickle_stack_is_empty(machine)))
         return pickle_pop_mark(&dropped, &n, machine, err);
     return pickle_pop(&one, machine, err);
 }
@@ -322,7 +233,7 @@ static enum phema_status op_duplicate(struct pickle_machine *machine, uint8_t op
     return status ? status : pickle_push(machine, node, err);
 }
 
-/* The index after a memo opcode; MEMOIZE has none and takes the next. */
+/* Reads the index of a memo opcode; MEMOIZE has no index and means the next one. */
 static enum phema_status take_memo_index(size_t *out, struct pickle_machine *machine,
                                          uint8_t opcode, struct phema_error *err)
 {
@@ -423,12 +334,12 @@ enum phema_status pickle_read(struct pickle_node **root, size_t *used, struct ph
 {
     struct pickle_machine machine = {.bytes = bytes, .arena = arena, .host = host};
     machine.arena_base = arena->total_bytes;
-    /* from the start, so that a mark on an empty stack has a place to point to */
+    /* allocated first, so that a mark on an empty stack points into the array */
     bool has_stack =
         phema_array_grow(&machine.stack, &machine.stack_capacity, 0, sizeof(struct pickle_node *));
     enum phema_status status = has_stack ? run(&machine, err) : phema_fail_memory(err);
     if (!status)
-        status = pickle_settle_dicts(&machine, err);
+        status = pickle_merge_equal_keys(&machine, err);
     if (!status) {
         *root = machine.stack[0];
         *used = machine.at;

@@ -1,6 +1,6 @@
-/* machine.h - a restricted reader of Python pickles, protocols 2 to 5. It builds a tree of nodes
- * and nothing else: no class is looked up, no function called, and a name that is not on the list
- * in pickle_globals.c is refused even where it is only mentioned. docs/formats/pickle.md. */
+/* machine.h - A restricted reader of Python pickles, protocols 2 to 5 (docs/formats/pickle.md). It
+ * only builds a tree of nodes: it looks up no class and calls no function. A name that is not in
+ * allowlist.c is refused, even if it is only mentioned. */
 #ifndef FORMATS_PICKLE_MACHINE_H
 #define FORMATS_PICKLE_MACHINE_H
 
@@ -20,18 +20,18 @@ enum pickle_kind {
     PICKLE_SET,  /* or a frozenset */
     PICKLE_DICT, /* items are key, value, key, value ... in the order they were set */
     PICKLE_GLOBAL,
-    PICKLE_OBJECT, /* inert: nothing looks into it */
+    PICKLE_OBJECT, /* inert: never read */
     PICKLE_MODULE, /* of torch.nn.modules or EDM2's persistence: its state is a dict or NULL */
     PICKLE_RECORD, /* of a class of torch.distributed.checkpoint */
     PICKLE_STORAGE,
     PICKLE_TENSOR
 };
 
-/* What a global that is let through stands for. */
+/* The meaning of a global that is allowed. */
 enum pickle_action {
     ACTION_INERT,
     ACTION_UNHASHABLE, /* inert, and never a key of a dict */
-    ACTION_ALLOWED,    /* by the user: inert, and may take items */
+    ACTION_ALLOWED,    /* by the user: inert, may become a container */
     ACTION_DICT,
     ACTION_SET,
     ACTION_SIZE, /* torch.Size: the tuple it is made of */
@@ -90,8 +90,8 @@ struct pickle_record {
 
 struct pickle_node {
     uint8_t kind;                   /* enum pickle_kind */
-    uint8_t walk_state;             /* for whoever walks the tree: 0 at first */
-    bool is_unhashable;             /* no key of a dict, nor is a tuple of it */
+    uint8_t walk_state;             /* for walks over the tree: 0 at first */
+    bool is_unhashable;             /* cannot be a key of a dict, nor can a tuple of it */
     bool is_noted;                  /* a dict whose equal keys are merged at the end */
     struct pickle_node *attributes; /* what BUILD gave a dict, of any kind; NULL: nothing */
     union {
@@ -108,28 +108,28 @@ struct pickle_node {
     };
 };
 
-/* What the container of a pickle knows and the pickle does not. */
+/* Knowledge of the file around a pickle. */
 struct pickle_host {
     const struct phema_checkpoint_options *options;
-    bool is_distributed; /* the metadata of a distributed checkpoint: only there are the classes of
-                            torch.distributed let through */
-    /* Finds the storage that a persistent id names; NULL where none may be. */
+    bool is_distributed; /* the metadata of a distributed checkpoint, the only place where
+                            classes of torch.distributed are allowed */
+    /* Finds the storage that a persistent id names; NULL: persistent ids are refused. */
     enum phema_status (*find_storage)(struct pickle_storage **out, void *context,
                                       const struct pickle_node *id, struct phema_error *err);
-    /* Finds the one storage of a file inside the pickle; NULL where none may be. */
+    /* Finds the one storage of a file inside the pickle; NULL: such files are refused. */
     enum phema_status (*load_storage)(struct pickle_storage **out, void *context,
                                       struct phema_span bytes, struct phema_error *err);
     void *context;
 };
 
-/* Reads one pickle at the start of bytes; *used is its length. Nodes live in the arena, which grows
- * by at most a multiple of the bytes. */
+/* Reads one pickle at the start of bytes; *used is its length. The nodes lie in the arena, which
+ * grows by at most a fixed multiple of the bytes. */
 PHEMA_FALLIBLE pickle_read(struct pickle_node **root, size_t *used, struct phema_span bytes,
                            struct phema_arena *arena, const struct pickle_host *host,
                            struct phema_error *err);
 
-/* The entry of the allow-list for a name; ACTION_REFUSED and a reason in *why for what is known and
- * not read, false for what is not on it. */
+/* The entry of the allow-list for a name; false: not in the list. A name that is known but not read
+ * has ACTION_REFUSED and a reason in *why. */
 bool pickle_global_find(struct pickle_global *out, const char **why, const char *name,
                         const struct pickle_host *host);
 

@@ -1,4 +1,4 @@
-/* machine_internal.h - private to pickle*.c: the machine while it runs. */
+/* machine_internal.h - Private to pickle/: the interpreter while it runs. */
 #ifndef FORMATS_PICKLE_MACHINE_INTERNAL_H
 #define FORMATS_PICKLE_MACHINE_INTERNAL_H
 
@@ -8,9 +8,9 @@ struct pickle_machine {
     struct phema_span bytes;
     size_t at;
     struct phema_arena *arena;
-    size_t arena_base;  /* [bytes] that it held before */
-    size_t n_skipped;   /* bytes of text and data, which make no nodes */
-    bool is_over_limit; /* the arena has grown by more than the bytes so far can need */
+    size_t arena_base;  /* size of the arena before [bytes] */
+    size_t n_skipped;   /* bytes of text and data, which become no nodes */
+    bool is_over_limit; /* the arena would outgrow the limit for the bytes read so far */
     const struct pickle_host *host;
     struct pickle_node **stack;
     size_t n_stack, stack_capacity;
@@ -18,44 +18,46 @@ struct pickle_machine {
     size_t n_marks, marks_capacity;
     struct pickle_node **memo;
     size_t n_memo, memo_capacity;
-    struct pickle_node **dicts; /* those of several keys */
+    struct pickle_node **dicts; /* dicts of several keys */
     size_t n_dicts, dicts_capacity;
     bool is_done;
 };
 
-/* The arena, with its growth watched; NULL: say so with pickle_fail_memory. */
+/* Allocates from the arena, whose growth is bounded; NULL: report it with pickle_fail_memory. */
 void *pickle_alloc(struct pickle_machine *machine, size_t size);
 enum phema_status pickle_fail_memory(const struct pickle_machine *machine, struct phema_error *err);
 
-/* A new node on the stack, for the caller to fill. */
+/* Pushes a new node, which the caller fills. */
 PHEMA_FALLIBLE pickle_push_new(struct pickle_node **out, struct pickle_machine *machine,
                                enum pickle_kind kind, struct phema_error *err);
 PHEMA_FALLIBLE pickle_push(struct pickle_machine *machine, struct pickle_node *node,
                            struct phema_error *err);
-/* Never takes what lies below the topmost mark. */
+/* Nothing lies above the topmost mark. */
+bool pickle_stack_is_empty(const struct pickle_machine *machine);
+/* Never removes a node below the topmost mark. */
 PHEMA_FALLIBLE pickle_pop(struct pickle_node **out, struct pickle_machine *machine,
                           struct phema_error *err);
 PHEMA_FALLIBLE pickle_top(struct pickle_node **out, struct pickle_machine *machine,
                           struct phema_error *err);
-/* Drops the topmost mark; what stood above it is *out, n of them, borrowed from the stack until the
- * next push. */
+/* Removes the topmost mark and the n nodes above it, which are *out: borrowed from the stack until
+ * the next push. */
 PHEMA_FALLIBLE pickle_pop_mark(struct pickle_node ***out, size_t *n, struct pickle_machine *machine,
                                struct phema_error *err);
 
 PHEMA_FALLIBLE pickle_append(struct pickle_machine *machine, struct pickle_items *items,
                              struct pickle_node *const *added, size_t n, struct phema_error *err);
 
-/* Keys (pickle_keys.c): every step-th of n items must be one that Python can hash. */
+/* Keys (keys.c). Checks that Python can hash every step-th of n items. */
 enum phema_status pickle_check_keys(struct pickle_node *const *items, size_t n, size_t step,
                                     struct phema_error *err);
-/* Appends key, value, key, value ... to a dict: n items, which are an even number. */
+/* Appends key, value, key, value ... to a dict: n items, an even number. */
 PHEMA_FALLIBLE pickle_set_items(struct pickle_machine *machine, struct pickle_node *dict,
                                 struct pickle_node *const *pairs, size_t n,
                                 struct phema_error *err);
-/* Once all are set: of equal keys the first stays, with the last value. */
-PHEMA_FALLIBLE pickle_settle_dicts(struct pickle_machine *machine, struct phema_error *err);
+/* Once all items are set: of equal keys the first stays, with the last value. */
+PHEMA_FALLIBLE pickle_merge_equal_keys(struct pickle_machine *machine, struct phema_error *err);
 
-/* The containers (pickle_containers.c) and objects (pickle_objects.c). */
+/* Opcodes of containers (containers.c) and objects (objects.c). */
 enum phema_status op_empty(struct pickle_machine *machine, uint8_t opcode, struct phema_error *err);
 enum phema_status op_from_mark(struct pickle_machine *machine, uint8_t opcode,
                                struct phema_error *err);
@@ -77,7 +79,7 @@ enum phema_status op_build(struct pickle_machine *machine, uint8_t opcode, struc
 enum phema_status op_persistent_id(struct pickle_machine *machine, uint8_t opcode,
                                    struct phema_error *err);
 
-/* A tensor from the arguments of one of torch's rebuild functions (pickle_tensor.c). */
+/* Makes a tensor from the arguments of a rebuild function of torch (rebuild_tensor.c). */
 PHEMA_FALLIBLE pickle_rebuild_tensor(struct pickle_node **out, struct pickle_machine *machine,
                                      const struct pickle_global *function,
                                      const struct pickle_node *args, struct phema_error *err);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* objects.c - globals and what is made of them. "Calling" one makes a node: a dict, a
- * tensor, a module, or an object that nothing looks into. */
+/* objects.c - Opcodes of globals, calls, builds and persistent ids. "Calling" a global makes a
+ * node: a dict, a tensor, a module, or an inert object. */
 #include <string.h>
 
 #include "format.h"
@@ -22,7 +22,7 @@ static enum phema_status fail_global(const char *name, const char *why, struct p
         phema_name_escape(&shown, name, size), phema_name_escape(&again, name, size));
 }
 
-/* Attribute paths in the name ("Linear.forward") are a way to reach anything: refused. */
+/* Refuses attribute paths in the name ("Linear.forward"), which could reach anything. */
 static enum phema_status push_global(struct pickle_machine *machine, struct phema_span module,
                                      struct phema_span name, struct phema_error *err)
 {
@@ -145,7 +145,7 @@ static enum phema_status push_set(struct pickle_machine *machine,
                   : pickle_append(machine, &set->items, source->items.at, source->items.n, err);
 }
 
-/* The value that a text key was given last; NULL when there is none. */
+/* The value that was set last for a text key; NULL: no such key. */
 static struct pickle_node *value_of(const struct pickle_node *dict, const char *name)
 {
     size_t size = strlen(name);
@@ -161,7 +161,7 @@ static struct pickle_node *value_of(const struct pickle_node *dict, const char *
 }
 
 /* ({type: 'class', version: 6, module_src: text, class_name: text, state: dict},): the source is
- * text that nobody runs. What has no parameters is a module without any (torch_utils/persistence.py
+ * never executed. An object without parameters is a module without any (torch_utils/persistence.py
  * of EDM2). */
 static enum phema_status push_persistent(struct pickle_machine *machine,
                                          const struct pickle_node *args, struct phema_error *err)
@@ -332,8 +332,8 @@ enum phema_status op_new_object(struct pickle_machine *machine, uint8_t opcode,
     }
 }
 
-/* State goes to modules and records, which are read, and to dicts, whose attributes it is; for all
- * else it is dropped. On a global it would change a class. */
+/* Modules and records keep their state, dicts keep it as attributes, and other nodes drop it. On a
+ * global it would change a class. */
 enum phema_status op_build(struct pickle_machine *machine, uint8_t opcode, struct phema_error *err)
 {
     (void)opcode;

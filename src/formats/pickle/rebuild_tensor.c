@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* rebuild_tensor.c - torch's rebuild functions: from (storage, offset, size, stride, ...) to a
- * tensor whose every element is known to lie in its storage (torch/_utils.py, torch/_tensor.py). */
+/* rebuild_tensor.c - Arguments of torch._utils._rebuild_* to a bounds-checked tensor: every element
+ * lies in its storage (torch/_utils.py, torch/_tensor.py). */
 #include "pickle/machine_internal.h"
 
 static enum phema_status fail_args(struct phema_error *err, const char *wanted)
@@ -33,8 +33,8 @@ static bool are_sizes(const struct pickle_node *tuple)
     return true;
 }
 
-/* The last element that the view reaches, counted from the storage's first; an empty view holds
- * nothing, wherever it claims to begin. */
+/* The last element of the view, counted from the first of the storage. An empty view has no
+ * elements, whatever start it claims. */
 static enum phema_status check_reach(const struct pickle_tensor *tensor, struct phema_error *err)
 {
     uint64_t last = tensor->first;
@@ -155,7 +155,7 @@ enum phema_status pickle_rebuild_tensor(struct pickle_node **out, struct pickle_
                                         const struct pickle_node *args, struct phema_error *err)
 {
     if (function->action == ACTION_FROM_TYPE) {
-        /* (function, type, args, state): one level, since the function is another one */
+        /* (function, type, args, state): one level, since the function must be another one */
         if (args->items.n != 4 || !is_kind(arg(args, 0), PICKLE_GLOBAL) ||
             !is_kind(arg(args, 1), PICKLE_GLOBAL) || !is_kind(arg(args, 2), PICKLE_TUPLE))
             return fail_args(err, "a function, a type, arguments and a state");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* header_layout.c - the header of a safetensors file to be written. The order of tensors is
- * that of the Rust library 0.8, so that the same tensors make the same bytes. */
+/* header_layout.c - Header of a new file: order, offsets, padding. The order of tensors is that of
+ * the Rust library 0.8, so that equal tensors make equal bytes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ static const enum phema_dtype order[] = {
 
 struct place {
     const struct phema_tensor *tensor;
-    size_t rank; /* of its dtype in the order above */
+    size_t rank; /* position of its dtype in the order above */
     uint64_t begin;
 };
 

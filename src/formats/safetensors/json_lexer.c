@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* json_lexer.c - see json_lexer.h; RFC 8259. */
+/* json_lexer.c - Streaming JSON lexer for headers of up to 100 MB (RFC 8259). */
 #include "safetensors/json_lexer.h"
 
 static void skip_space(struct json_lexer *scan)
@@ -54,7 +54,7 @@ static bool take_hex4(uint32_t *out, struct phema_span text, size_t *at)
     return true;
 }
 
-/* After "\u": one code point, of two units when the first is a high surrogate. */
+/* Reads one code point after "\u": two units when the first is a high surrogate. */
 static bool take_code_point(uint32_t *out, struct phema_span text, size_t *at)
 {
     uint32_t high = 0;
@@ -97,7 +97,7 @@ static size_t put_utf8(uint8_t *out, uint32_t c)
     return 4;
 }
 
-/* What stands for the character after a backslash, 0 for none. */
+/* The character that a backslash and this character stand for; 0: none. */
 static uint8_t unescaped(uint8_t c)
 {
     switch (c) {
@@ -120,7 +120,7 @@ static uint8_t unescaped(uint8_t c)
     }
 }
 
-/* raw is what stands between the quotes. No escape is shorter than what it stands for. */
+/* raw: the text between the quotes. No escape is shorter than the character it stands for. */
 static enum phema_status unescape(struct phema_span *out, struct phema_span raw, size_t position,
                                   struct phema_arena *arena, struct phema_error *err)
 {
@@ -200,5 +200,5 @@ enum phema_status json_lexer_u64(uint64_t *out, struct json_lexer *scan, struct 
     if (n_digits == 0 || (n_digits > 1 && data[start] == '0'))
         return json_lexer_fail(scan, wanted, err);
     *out = value;
-    return PHEMA_OK; /* a point or an exponent is not what the caller takes next */
+    return PHEMA_OK; /* the caller refuses a point or an exponent */
 }

@@ -1,6 +1,5 @@
-/* json_lexer.h - a walk through JSON text without building a tree of it: a safetensors header may
- * be 100 MB, and thousands of them are read in a row. Strict: RFC 8259, and less where the callers
- * need less (unsigned integers only). */
+/* json_lexer.h - Reads JSON text without building a tree: a safetensors header may have 100 MB, and
+ * a series has thousands of headers. Strict RFC 8259, restricted to unsigned integers. */
 #ifndef FORMATS_SAFETENSORS_JSON_LEXER_H
 #define FORMATS_SAFETENSORS_JSON_LEXER_H
 
@@ -16,22 +15,21 @@ struct json_lexer {
     size_t at;
 };
 
-/* Takes the character after any white space; false, and nothing but white space taken, if another
- * stands there. */
+/* Skips white space, then the given character. False when another character follows. */
 bool json_lexer_accept(struct json_lexer *scan, char wanted);
 
 /* "byte N: expected WHAT, found ..." */
 enum phema_status json_lexer_fail(const struct json_lexer *scan, const char *wanted,
                                   struct phema_error *err);
 
-/* A string, unescaped: a view of the text where nothing is escaped, else a copy in the arena. */
+/* Reads a string and unescapes it: a view of the text without escapes, else a copy in the arena. */
 PHEMA_FALLIBLE json_lexer_string(struct phema_span *out, struct json_lexer *scan,
                                  struct phema_arena *arena, struct phema_error *err);
 
-/* An integer from 0 to 2^64 - 1: no sign, point, exponent or leading zero. */
+/* Reads an integer from 0 to 2^64 - 1: no sign, point, exponent or leading zero. */
 PHEMA_FALLIBLE json_lexer_u64(uint64_t *out, struct json_lexer *scan, struct phema_error *err);
 
-/* Whether a string that was read is this one. */
+/* True when a string that was read equals this one. */
 static inline bool span_is(struct phema_span span, const char *text)
 {
     return span.size == strlen(text) && memcmp(span.data, text, span.size) == 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* safetensors.c - reading one safetensors file (format 0.x of the Rust library; docs/formats/
+/* safetensors.c - Reader of one safetensors file (format 0.x of the Rust library; docs/formats/
  * safetensors.md). Stricter than the library: duplicate keys and unknown fields are refused. */
 #include "format.h"
 
@@ -15,12 +15,12 @@ struct header {
     size_t file;
     struct json_lexer scan;
     uint64_t data_offset; /* 8 + N */
-    uint64_t data_size;   /* or the most that 64 bits can count behind the header */
-    bool is_open_ended;   /* nobody has counted the data: they end with the last tensor */
+    uint64_t data_size;   /* unknown: the most that 64 bits can count after the header */
+    bool is_open_ended;   /* the size of the data is unknown: they end with the last tensor */
     bool takes_metadata;
     bool has_metadata;
-    size_t metadata_end; /* in the text, of metadata that are the first member; else 0 */
-    size_t end;          /* behind the last brace */
+    size_t metadata_end; /* in the text, if the metadata are the first member; else 0 */
+    size_t end;          /* after the last brace */
 };
 
 static bool probe(struct phema_span content)
@@ -32,7 +32,7 @@ static bool probe(struct phema_span content)
            content.data[8] == '{';
 }
 
-/* The JSON, which then lies inside the file. */
+/* Finds the JSON and checks that it lies inside the file. */
 static enum phema_status find_header(struct phema_span *out, struct phema_span content,
                                      struct phema_error *err)
 {
@@ -63,7 +63,7 @@ static enum phema_status check_text(struct phema_span json, struct phema_error *
     return PHEMA_OK;
 }
 
-/* Copies a string that was read into the arena, with a NUL behind it. */
+/* Copies a string that was read into the arena and appends a NUL. */
 static enum phema_status keep(const char **out, struct header *header, struct phema_span text,
                               struct phema_error *err)
 {
@@ -96,7 +96,7 @@ static enum phema_status read_pair(struct header *header, struct name_table *key
     case NAME_ADDED:
         break;
     }
-    if (span_is(key, "DCP_SHARDING_INFO")) /* its tensors are pieces of others */
+    if (span_is(key, "DCP_SHARDING_INFO")) /* its tensors are chunks of others */
         return phema_fail(err, PHEMA_ERR_FILE,
                           "the file is a shard of a PyTorch Distributed Checkpoint in safetensors "
                           "(DCP_SHARDING_INFO), which is not read; consolidate it with "
@@ -195,8 +195,8 @@ static int by_place(const void *a, const void *b)
     return (left->size_bytes > right->size_bytes) - (left->size_bytes < right->size_bytes);
 }
 
-/* The tensors touch one another without hole or overlap, from the first byte of data to the last;
- * *end is behind that one. */
+/* Checks that the tensors fill the data without hole or overlap; *end is the end of the last
+ * one. */
 static enum phema_status check_cover(uint64_t *end, const struct header *header,
                                      const struct phema_tensor *const *places, size_t n,
                                      struct phema_error *err)
@@ -255,7 +255,7 @@ static enum phema_status read_header(uint64_t *end, struct header *header, struc
     return check_places(end, header, first, err);
 }
 
-/* header: its checkpoint, file and takes_metadata are set */
+/* header: checkpoint, file and takes_metadata are set */
 static enum phema_status read_file(struct header *header, struct phema_error *err)
 {
     struct phema_span content = checkpoint_content(header->checkpoint, header->file);
@@ -292,14 +292,15 @@ enum phema_status safetensors_read_header(uint64_t *content_size,
 
 /* ---- Headers that say the same ---- */
 
-/* Keeps what the next file may be compared with: not where the metadata stand among the tensors. */
+/* Keeps the text that the next file is compared with, unless the metadata stand among the
+ * tensors. */
 static enum phema_status read_single(struct phema_checkpoint *checkpoint, struct phema_error *err)
 {
     struct header header = {.checkpoint = checkpoint, .takes_metadata = true};
     enum phema_status status = read_file(&header, err);
     if (status || (header.has_metadata && !header.metadata_end))
         return status;
-    size_t start = header.has_metadata ? header.metadata_end : 1; /* behind the brace */
+    size_t start = header.has_metadata ? header.metadata_end : 1; /* after the brace */
     checkpoint->header = (struct header_text){
         .text = {header.scan.text.data + start, header.end - start},
         .has_metadata = header.has_metadata,
@@ -309,7 +310,8 @@ static enum phema_status read_single(struct phema_checkpoint *checkpoint, struct
     return PHEMA_OK;
 }
 
-/* The header up to where the other's text begins: a brace, and metadata if the other has some. */
+/* Reads the header up to the start of the other's text: a brace, and metadata if the other has
+ * some. */
 static bool read_front(struct header *header, struct phema_span front, bool has_metadata)
 {
     struct phema_error ignored = {""};
@@ -326,10 +328,10 @@ static bool read_front(struct header *header, struct phema_span front, bool has_
     return scan->at == front.size;
 }
 
-/* Where the text behind the metadata is, byte for byte, what was read and accepted of the other
- * file, and there are as many data, reading it again would give the same tensors: at places that
- * lie inside this file as they did in the other, whatever became of that since. Nothing is said of
- * any other header, and nothing of it kept: it is to be read. */
+/* True when the text after the metadata and the size of the data equal those of the other file,
+ * which were read and accepted. Reading the text again would give the same tensors, inside this
+ * file as in the other, even if the other has changed since. For any other header the answer is
+ * false, nothing of it is kept, and the header must be read. */
 static bool is_read_as(struct phema_checkpoint *checkpoint, const struct header_text *other)
 {
     struct phema_error ignored = {""};
@@ -352,7 +354,7 @@ static bool is_read_as(struct phema_checkpoint *checkpoint, const struct header_
     }
     checkpoint->is_alike = true;
     checkpoint->shift = data_offset - other->data_offset;
-    phema_file_evict(checkpoint->files[0].file, 0, data_offset); /* nobody looks at it again */
+    phema_file_evict(checkpoint->files[0].file, 0, data_offset); /* the header is not read again */
     return true;
 }
 
@@ -365,4 +367,13 @@ static enum phema_status open_single(struct phema_checkpoint *checkpoint,
     return read_single(checkpoint, err);
 }
 
-const struct phema_format safetensors_format = {"safetensors", probe, open_single};
+const struct phema_format safetensors_format = {
+    .info = {.name = "safetensors",
+             .extensions =
+                 (const struct phema_extension[]){
+                     {".safetensors", PHEMA_NAMES_FILE | PHEMA_NAMES_SELF_DESCRIBED}, {NULL, 0}},
+             .output = PHEMA_OUTPUT_NEW,
+             .can_be_template = true},
+    .probe = probe,
+    .open = open_single,
+};

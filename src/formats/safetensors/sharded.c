@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* sharded.c - a safetensors checkpoint in several files, told by a *.index.json (docs/formats/
- * sharded.md). The index may name files below its own directory alone, and index and shards must
- * agree on every tensor. */
+/* sharded.c - *.index.json and its shards (docs/formats/sharded.md). The index may only name files
+ * below its own directory. Index and shards must agree on every tensor. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,7 +41,7 @@ static bool probe(struct phema_span content)
     return false;
 }
 
-/* The number of a shard, new or known. */
+/* Finds or adds a shard; its number. */
 static enum phema_status find_shard(size_t *out, struct shard_index *index, const char *name,
                                     size_t size, struct phema_error *err)
 {
@@ -109,7 +108,7 @@ static enum phema_status read_index(struct shard_index *index, struct phema_span
     return PHEMA_OK;
 }
 
-/* Each tensor of shard number must be listed for it. */
+/* Checks that the index lists each tensor of a shard for that shard. */
 static enum phema_status check_listed(const struct phema_checkpoint *checkpoint, size_t first,
                                       const struct shard_index *index, size_t number,
                                       struct phema_error *err)
@@ -181,7 +180,7 @@ static enum phema_status find_missing(const struct phema_checkpoint *checkpoint,
     return status;
 }
 
-/* Real indices have a wrong total_size, or a float: worth a word, no more. */
+/* Some real indices have a wrong total_size, or a float: a warning, not a failure. */
 static enum phema_status check_total(struct phema_checkpoint *checkpoint,
                                      const struct shard_index *index, struct phema_error *err)
 {
@@ -225,4 +224,11 @@ static enum phema_status open_shards(struct phema_checkpoint *checkpoint,
     return status;
 }
 
-const struct phema_format shards_format = {"sharded", probe, open_shards};
+const struct phema_format sharded_format = {
+    .info = {.name = "sharded",
+             .extensions = (const struct phema_extension[]){{".index.json", PHEMA_NAMES_CHECKPOINT},
+                                                            {NULL, 0}},
+             .is_index = true},
+    .probe = probe,
+    .open = open_shards,
+};

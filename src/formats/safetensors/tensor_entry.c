@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* tensor_entry.c - see tensor_entry.h. */
+/* tensor_entry.c - One tensor's entry in the header: dtype, shape, offsets. */
 #include "safetensors/tensor_entry.h"
 
 #include <string.h>
@@ -76,7 +76,7 @@ static enum phema_status read_offsets(struct entry *entry, struct phema_error *e
 
 static const struct field {
     const char *name;
-    size_t has; /* where in struct entry it is noted */
+    size_t has; /* offset of its flag in struct entry */
     enum phema_status (*read)(struct entry *entry, struct phema_error *err);
 } fields[] = {
     {"dtype", offsetof(struct entry, has_dtype), read_dtype},
@@ -128,7 +128,7 @@ static enum phema_status read_fields(struct entry *entry, struct phema_error *er
     return PHEMA_OK;
 }
 
-/* The length that the offsets claim must be that of the shape. */
+/* Checks that the length by the offsets equals the length by the shape. */
 static enum phema_status check_entry(struct entry *entry, uint64_t data_size,
                                      struct phema_error *err)
 {

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/* dcp_metadata.c - from the pickle of a distributed checkpoint to names, boxes and places (torch/
- * distributed/checkpoint/metadata.py, filesystem.py). Its objects are records, told by their class
- * and read by the names of their fields; a field that is None by default may be missing. */
+/* dcp_metadata.c - Decoding of .metadata into names, chunks and places (torch/distributed/
+ * checkpoint/metadata.py, filesystem.py). The objects are records, identified by their class and
+ * read by the names of their fields. A field that is None by default may be missing. */
 #include "torch/dcp_metadata.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "boxes.h"
+#include "chunks.h"
 #include "format.h"
 #include "pickle/machine.h"
 
-/* torch's classes have at most six fields; one that is looked up in a dict of thousands, again and
- * again, would take time that the file has not paid for. */
+/* torch's classes have at most six fields. Repeated look-ups in a dict of thousands would take time
+ * out of proportion to the size of the file. */
 #define MAX_FIELDS 64u
-/* Of a tensor: the names of modules that lead to it. They are looked up once for each box. */
+/* Length of a tensor's name. Names are looked up once for each chunk. */
 #define MAX_NAME_BYTES 4096u
 
 #define METADATA_CLASS(name)   "torch.distributed.checkpoint.metadata." name
@@ -24,7 +24,7 @@
 /* An entry of storage_data. */
 struct stored {
     size_t number;                    /* of the value */
-    const struct pickle_node *offset; /* start of the box: a tuple of sizes */
+    const struct pickle_node *offset; /* start of the chunk: a tuple of sizes */
     const struct pickle_node *info;   /* record */
     bool is_taken;
 };
@@ -35,7 +35,7 @@ struct dcp_metadata {
     struct name_table names;          /* values are numbers in it */
     struct stored *stored;            /* sorted by number, then by offset */
     size_t n_stored, stored_capacity;
-    uint64_t chunks_left; /* lists may be shared: together they have no more than there are bytes */
+    uint64_t chunks_left; /* bound for lists that are shared: one chunk for each byte of the file */
 };
 
 /* ---- Nodes ---- */
@@ -140,8 +140,8 @@ bool dcp_is_tensor(const struct dcp_metadata *metadata, size_t number)
 
 /* ---- Storage ---- */
 
-/* Entries of what is no tensor are passed over, and so are those of names that nobody lists, which
- * cannot be read by anyone. */
+/* Entries of other objects are ignored, and so are entries of unlisted names, which no reader can
+ * reach. */
 static enum phema_status note_stored(struct dcp_metadata *metadata, const struct pickle_node *key,
                                      const struct pickle_node *info, struct phema_error *err)
 {
@@ -200,7 +200,7 @@ static enum phema_status index_storage(struct dcp_metadata *metadata,
     return PHEMA_OK;
 }
 
-/* NULL when there is none. */
+/* NULL: no such entry. */
 static struct stored *find_stored(const struct dcp_metadata *metadata, size_t number,
                                   const struct pickle_node *offset)
 {
@@ -237,7 +237,7 @@ static enum phema_status read_place(struct dcp_place *place, const struct pickle
 
 /* ---- Tensors ---- */
 
-/* The first of the tuple that is the state of TensorProperties. */
+/* The dtype is the first item of the tuple that is the state of TensorProperties. */
 static const struct pickle_node *dtype_of(const struct pickle_node *properties)
 {
     if (!is_record(properties, METADATA_CLASS("TensorProperties")) &&
@@ -297,9 +297,9 @@ static enum phema_status count_chunks(size_t *n_chunks, struct dcp_metadata *met
 {
     if (!is_kind(chunks, PICKLE_LIST))
         return fail_expected(err, "a list of chunks");
-    if (chunks->items.n > BOXES_MAX)
+    if (chunks->items.n > MAX_CHUNKS)
         return phema_fail(err, PHEMA_ERR_FILE, "has %zu pieces, expected %u at most",
-                          chunks->items.n, BOXES_MAX);
+                          chunks->items.n, MAX_CHUNKS);
     if (chunks->items.n > metadata->chunks_left)
         return phema_fail(err, PHEMA_ERR_FILE,
                           "the tensors share lists of pieces, as no real metadata do");
@@ -328,7 +328,7 @@ enum phema_status dcp_read_tensor(struct phema_tensor *tensor, size_t *n_chunks,
     return tensor->name ? PHEMA_OK : phema_fail_memory(err);
 }
 
-/* true when the box is empty */
+/* True when the chunk is empty. */
 static bool take_box(uint64_t *start, uint64_t *size, const struct pickle_node *offsets,
                      const struct pickle_node *sizes)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* edm2.c - plain pickles, as EDM2 writes its network-snapshot-*.pkl (docs/formats/edm2.md). Each
- * storage is a whole file of the legacy format inside the pickle, where it stays: what is listed is
- * its place in the outer file. */
+/* edm2.c - EDM2 network pickles, network-snapshot-*.pkl (docs/formats/edm2.md). Each storage is a
+ * whole file of the legacy format inside the pickle. Tensors are listed at their places in the
+ * outer file. */
 #include <string.h>
 
 #include "format.h"
@@ -14,8 +14,8 @@ struct outer {
     struct phema_span content;
     const struct phema_checkpoint_options *options;
     struct phema_arena arena; /* nodes and storages */
-    size_t loaded_end;        /* of the last file inside */
-    size_t loaded_bytes;      /* of all of them */
+    size_t loaded_end;        /* of the last inner file */
+    size_t loaded_bytes;      /* of all inner files */
 };
 
 static bool probe(struct phema_span content)
@@ -36,8 +36,8 @@ static enum phema_status check_loaded(const struct torch_legacy *inner, size_t s
     return PHEMA_OK;
 }
 
-/* Picklers write such bytes right before they are used and never twice. That they come in the order
- * of the file keeps the work linear. */
+/* Picklers write such bytes once, right before their use. The order of the file keeps the work
+ * linear. */
 static enum phema_status load_storage(struct pickle_storage **out, void *context,
                                       struct phema_span bytes, struct phema_error *err)
 {
@@ -64,8 +64,8 @@ static enum phema_status load_storage(struct pickle_storage **out, void *context
                   : PHEMA_OK;
 }
 
-/* Beside its network, 'ema', a file of EDM2 has settings, the encoder, augmentation, the loss, and
- * whatever tensors these keep are no part of the model. */
+/* Next to its network, 'ema', a file of EDM2 has settings, the encoder, augmentation and the loss.
+ * Tensors of these are not part of the model. */
 static bool find_network(struct torch_model *out, const struct pickle_node *root)
 {
     for (size_t i = 0; root->kind == PICKLE_DICT && i + 1 < root->items.n; i += 2) {
@@ -116,4 +116,11 @@ static enum phema_status open_plain_pickle(struct phema_checkpoint *checkpoint,
     return status;
 }
 
-const struct phema_format plain_pickle_format = {"pickle", probe, open_plain_pickle};
+const struct phema_format pickle_format = {
+    .info = {.name = "pickle",
+             .extensions = (const struct phema_extension[]){{".pkl", PHEMA_NAMES_FILE}, {NULL, 0}},
+             .output = PHEMA_OUTPUT_COPY,
+             .can_be_template = true},
+    .probe = probe,
+    .open = open_plain_pickle,
+};

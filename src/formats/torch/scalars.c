@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* scalars.c - the numbers beside the tensors of a pickle: counters of trainers, lists of
- * widths. The tree is walked level by level, so that what lies near the root is found however much
- * lies below, and the walk is bounded by constants whatever containers share or hold. */
+/* scalars.c - Numbers stored next to the tensors (step counters, widths). The walk goes level by
+ * level, so that numbers near the root are found whatever lies below. Constants bound the walk,
+ * even of shared containers. */
 #include "torch/scalars.h"
 
 #include <math.h>
@@ -11,19 +11,19 @@
 
 #include "format.h"
 
-/* What trainers count stands three or four levels deep; thousands of settings and lists of
- * parameters' numbers lie in optimizers, five and more. */
+/* Trainers keep their counters three or four levels deep. Thousands of settings and lists of
+ * parameter numbers lie in optimizers, at level five and below. */
 #define MAX_VALUES     4096u
 #define MAX_DEPTH      8u
 #define MAX_VALUE_NAME 256u
-/* Containers that are entered, and items that are looked at: enough for a model of a hundred
- * thousand tensors whose optimizer keeps a dict for each, and a few milliseconds of work. */
+/* Limits of containers entered and items read: enough for a model of a hundred thousand tensors
+ * whose optimizer keeps a dict for each; a few milliseconds of work. */
 #define MAX_CONTAINERS ((size_t)1 << 16)
 #define MAX_STEPS      ((size_t)1 << 20)
-/* An item takes a byte of the pickle, unless its container is shared. */
+/* An item takes at least one byte of the pickle, unless its container is shared. */
 #define STEPS_AT_LEAST ((size_t)1 << 12)
 
-/* A container that waits, and how its name goes on from its parent's. */
+/* A container in the queue, and the last part of its name. */
 struct waiting {
     const struct pickle_node *node;
     const struct pickle_node *key; /* text or integer; NULL: the number */
@@ -44,7 +44,7 @@ static bool is_container(const struct pickle_node *node)
     return node->kind == PICKLE_TUPLE || node->kind == PICKLE_LIST || node->kind == PICKLE_DICT;
 }
 
-/* A part of a name in front of what buffer + at begins with; SIZE_MAX when there is no room. */
+/* Writes a part of a name before buffer + at; SIZE_MAX when the buffer is full. */
 static size_t put_part(char *buffer, size_t at, const struct waiting *item)
 {
     char digits[24];
@@ -68,7 +68,7 @@ static size_t put_part(char *buffer, size_t at, const struct waiting *item)
     return at - size;
 }
 
-/* Names longer than any that is asked for are not kept. */
+/* Drops names that are longer than any name in use. */
 static enum phema_status keep_value(struct level_walk *walk, const struct waiting *item,
                                     double number, struct phema_error *err)
 {

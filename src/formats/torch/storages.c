@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* storages.c - from persistent ids to storages. torch trusts the first id of a key; here the
- * same key must say the same every time (torch/serialization.py). */
+/* storages.c - Persistent ids to storages; conflicting ids are refused. torch trusts the first id
+ * of a key (torch/serialization.py). */
 #include "torch/storages.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static bool is_of_kinds(const struct pickle_node *id, const uint8_t *kinds, size
     return is;
 }
 
-/* ('module', class, file, source), by which the legacy format keeps whole modules */
+/* ('module', class, file, source): a whole module in the legacy format */
 static bool is_module(const struct pickle_node *id)
 {
     return id->kind == PICKLE_TUPLE && id->items.n && id->items.at[0]->kind == PICKLE_TEXT &&

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* tensors.c - the walk from a pickle's root to its tensors. Containers may be shared and may
- * hold themselves: whether one leads to tensors is asked once, what does not is never entered
- * again, and the unfolding of shared ones is bounded by the length of the pickle. */
+/* tensors.c - From the unpickled root to a list of named tensors. Containers may be shared and may
+ * contain themselves. The walk notes once for each container whether it leads to tensors, and never
+ * enters the others again. The length of the pickle bounds the unfolding of shared containers. */
 #include "torch/tensors.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "phema/strbuf.h"
 
 #define MAX_NESTING 200u
-/* Steps, and bytes of names, that a walk may take for each byte of the pickle. */
+/* Limits of steps and of bytes of names, for each byte of the pickle. */
 #define STEPS_PER_BYTE 64u
 #define STEPS_AT_LEAST ((uint64_t)1 << 12)
 
@@ -24,17 +24,17 @@ enum walk_state {
     IS_LISTED /* a tensor */
 };
 
-/* Files are listed in two passes: first what a state_dict is made of, then the tensors that are
- * only found by way of attributes. These may refer to anything, their owner included. */
+/* Files are listed in two passes: first the content of a state_dict, then the tensors that only
+ * attributes lead to. Attributes may refer to anything, even to their owner. */
 struct walk {
     struct phema_checkpoint *checkpoint;
     struct phema_strbuf name;
     uint64_t steps_left;
     unsigned nesting;
-    unsigned n_attributes; /* on the way from the root to the node at hand */
+    unsigned n_attributes; /* on the path from the root to the current node */
     bool is_second;        /* pass */
     bool has_attributes;   /* that lead to tensors */
-    size_t n_left_out;     /* values with tensors under keys that make no name */
+    size_t n_left_out;     /* values with tensors under keys that cannot be part of a name */
     size_t n_too_deep;     /* attributes that were not followed to their end */
 };
 
@@ -64,7 +64,7 @@ static bool leads_to_tensors(const struct pickle_node *node)
     return node->kind == PICKLE_TENSOR || node->walk_state == WITH_TENSORS;
 }
 
-/* What a module has under a name; NULL: nothing, or something of another kind. */
+/* The item of a module under a name; NULL: nothing, or of another kind. */
 static struct pickle_node *member(bool *is_other, const struct pickle_node *module,
                                   const char *name, enum pickle_kind kind)
 {
@@ -78,13 +78,13 @@ static struct pickle_node *member(bool *is_other, const struct pickle_node *modu
     return *is_other ? NULL : found;
 }
 
-/* What a state_dict is made of: dicts. */
+/* The items of a state_dict: dicts. */
 static const char *const module_members[] = {"_parameters", "_buffers", "_modules"};
 
-/* Which buffers are left out; torch looks it up as a set. */
+/* The buffers that are left out, a set. */
 static const char left_out_member[] = "_non_persistent_buffers_set";
 
-/* All else that a module has is an attribute. */
+/* All other items of a module are attributes. */
 static bool is_member(const struct pickle_node *key)
 {
     for (size_t i = 0; i < ARRAY_LEN(module_members); i++)
@@ -151,8 +151,8 @@ static enum phema_status ask_module(bool *has_tensors, struct walk *walk,
     return status;
 }
 
-/* Whether any tensor lies below the node; the answer is kept in it. By way of attributes a
- * container may hold itself, which adds nothing to it. */
+/* True when any tensor lies below the node, which keeps the answer. A container may contain itself
+ * through attributes; that changes nothing. */
 static enum phema_status ask(bool *has_tensors, struct walk *walk, struct pickle_node *node,
                              unsigned nesting, struct phema_error *err)
 {
@@ -258,8 +258,8 @@ static enum phema_status list_tensor(struct walk *walk, const struct pickle_tens
     return checkpoint_add_tensor(walk->checkpoint, &tensor, err);
 }
 
-/* Puts a part behind the name; returns the size to go back to. A name that has no part yet has no
- * data, since parts may be empty. */
+/* Appends a part to the name; returns the size before. A name without parts has no data, since
+ * parts may be empty. */
 static size_t push_name(struct walk *walk, const char *part, size_t size)
 {
     size_t before = walk->name.size;
@@ -320,7 +320,7 @@ static enum phema_status list_items(struct walk *walk, const struct pickle_node 
     return status;
 }
 
-/* Said once: in the first pass, or where only the second one comes. */
+/* Warns once: in the first pass, or in the second if it is the only one. */
 static void leave_out(struct walk *walk)
 {
     walk->n_left_out += !walk->is_second || walk->n_attributes > 0;
@@ -339,7 +339,7 @@ static enum phema_status list_pair(struct walk *walk, const struct pickle_node *
     return PHEMA_OK;
 }
 
-/* Attributes are named as items are. */
+/* Attributes are named like items. */
 static enum phema_status list_attribute(struct walk *walk, const struct pickle_node *key,
                                         struct pickle_node *value, struct phema_error *err)
 {
@@ -349,7 +349,8 @@ static enum phema_status list_attribute(struct walk *walk, const struct pickle_n
     return status;
 }
 
-/* What BUILD gives a dict: a dict of attributes, or a pair of such (with those of __slots__). */
+/* The state that BUILD gives a dict: a dict of attributes, or a pair of such dicts, the second for
+ * __slots__. */
 static enum phema_status list_state(struct walk *walk, const struct pickle_node *state,
                                     struct phema_error *err)
 {
@@ -417,7 +418,7 @@ static enum phema_status list_own(struct walk *walk, const struct pickle_node *d
 static enum phema_status list_module(struct walk *walk, const struct pickle_node *module,
                                      struct phema_error *err)
 {
-    bool is_other = false; /* has been looked at */
+    bool is_other = false; /* has been visited */
     const struct pickle_node *parameters = member(&is_other, module, "_parameters", PICKLE_DICT);
     const struct pickle_node *buffers = member(&is_other, module, "_buffers", PICKLE_DICT);
     const struct pickle_node *children = member(&is_other, module, "_modules", PICKLE_DICT);
@@ -445,14 +446,14 @@ static enum phema_status list_container(struct walk *walk, struct pickle_node *n
         return list_items(walk, node, err);
     case PICKLE_MODULE:
         return list_module(walk, node, err);
-    default: /* a set has no order to name its members by */
+    default: /* a set has no order that could name its members */
         leave_out(walk);
         return PHEMA_OK;
     }
 }
 
-/* A node that is known to lead to tensors. Shared containers can be nested deeper than each was
- * when it was asked. */
+/* Lists the tensors below a node that leads to tensors. Shared containers can be nested deeper here
+ * than when they were first visited. */
 static enum phema_status list(struct walk *walk, struct pickle_node *node,
                               enum phema_tensor_kind kind, struct phema_error *err)
 {
@@ -476,7 +477,7 @@ static enum phema_status list(struct walk *walk, struct pickle_node *node,
     return status;
 }
 
-/* All that a dict holds beside the model. */
+/* Lists all items of a dict but the model. */
 static enum phema_status ask_beside(struct walk *walk, const struct pickle_node *root,
                                     const struct pickle_node *model, struct phema_error *err)
 {

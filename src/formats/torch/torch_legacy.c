@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* torch_legacy.c - what torch.save wrote before 1.6, and still writes without its zip
- * (docs/formats/torch-legacy.md; _legacy_save and _legacy_load of torch/serialization.py). */
+/* torch_legacy.c - torch.save files before 1.6, or without zip today (docs/formats/torch-legacy.md;
+ * _legacy_save and _legacy_load of torch/serialization.py). */
 #include "torch/torch_legacy.h"
 
 #include <string.h>
@@ -9,6 +9,7 @@
 #include "phema/strbuf.h"
 #include "torch/scalars.h"
 #include "torch/tensors.h"
+#include "torch/torch_zip.h"
 
 #define PROTOCOL_VERSION 1001
 
@@ -29,7 +30,7 @@ bool torch_legacy_probe(struct phema_span bytes)
            memcmp(number + 2, magic, sizeof(magic)) == 0;
 }
 
-/* The next of the pickles, each of which has a memo of its own. */
+/* Reads the next of the pickles. Each has a memo of its own. */
 static enum phema_status read_next(struct pickle_node **root, struct torch_legacy *legacy,
                                    struct phema_span bytes, const struct pickle_host *host,
                                    const char *what, struct phema_error *err)
@@ -49,7 +50,7 @@ static bool is_magic(const struct pickle_node *node)
            memcmp(node->span.data, magic, sizeof(magic)) == 0;
 }
 
-/* A dict that says 'little_endian' is True, once. */
+/* Checks the dict in which 'little_endian' must be True, once. */
 static enum phema_status check_system(const struct pickle_node *info, struct phema_error *err)
 {
     static const char wanted[] = "little_endian";
@@ -96,7 +97,7 @@ static enum phema_status read_head(struct torch_legacy *legacy, struct phema_spa
     return status ? status : check_system(node, err);
 }
 
-/* i64 length and the data of one storage, at what is used so far. */
+/* Reads the i64 length and skips the data of one storage, at the current end. */
 static enum phema_status place_next(struct torch_legacy *legacy, struct phema_span key,
                                     struct phema_span bytes, uint64_t start,
                                     struct phema_error *err)
@@ -124,7 +125,7 @@ static enum phema_status place_next(struct torch_legacy *legacy, struct phema_sp
     return PHEMA_OK;
 }
 
-/* The storages lie in the order of the list, and the list has those of the object, each once. */
+/* The storages follow in the order of the list. The list has every storage of the object, once. */
 static enum phema_status place_all(struct torch_legacy *legacy, const struct pickle_node *keys,
                                    struct phema_span bytes, uint64_t start, struct phema_error *err)
 {
@@ -181,7 +182,7 @@ void torch_legacy_clear(struct torch_legacy *legacy)
     torch_storages_clear(&legacy->storages);
 }
 
-/* Bytes behind the last storage are ignored, as torch does. */
+/* Bytes after the last storage are ignored, as torch does. */
 static enum phema_status open_torch_legacy(struct phema_checkpoint *checkpoint,
                                            const struct phema_checkpoint_options *options,
                                            struct phema_error *err)
@@ -197,5 +198,11 @@ static enum phema_status open_torch_legacy(struct phema_checkpoint *checkpoint,
     return status;
 }
 
-const struct phema_format torch_legacy_format = {"torch-legacy", torch_legacy_probe,
-                                                 open_torch_legacy};
+const struct phema_format torch_legacy_format = {
+    .info = {.name = "torch-legacy",
+             .extensions = torch_extensions,
+             .output = PHEMA_OUTPUT_COPY,
+             .can_be_template = true},
+    .probe = torch_legacy_probe,
+    .open = open_torch_legacy,
+};

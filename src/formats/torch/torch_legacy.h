@@ -1,5 +1,5 @@
-/* torch_legacy.h - the format of torch.save before 1.6: five pickles and the storages behind them.
- * It is a format of files, and what an EDM2 pickle keeps each of its storages in. */
+/* torch_legacy.h - The format of torch.save before 1.6: five pickles, then the storages. An EDM2
+ * pickle keeps each of its storages in a whole file of this format. */
 #ifndef FORMATS_TORCH_TORCH_LEGACY_H
 #define FORMATS_TORCH_TORCH_LEGACY_H
 
@@ -14,11 +14,11 @@ struct torch_legacy {
     size_t used;        /* up to the end of the last storage */
 };
 
-/* Whether the bytes begin with torch's magic number, in a pickle of protocol 2 to 5. */
+/* True when the bytes begin with torch's magic number, in a pickle of protocol 2 to 5. */
 bool torch_legacy_probe(struct phema_span bytes);
 
-/* Reads what stands in a part of the checkpoint's file 0 that begins at start. The file is cleared
- * by the caller even after a failure. */
+/* Reads such a file inside file 0 of the checkpoint, from start on. The caller clears the file,
+ * even after a failure. */
 PHEMA_FALLIBLE torch_legacy_read(struct torch_legacy *legacy, struct phema_span bytes,
                                  uint64_t start, const struct phema_checkpoint_options *options,
                                  struct phema_error *err);

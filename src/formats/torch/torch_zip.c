@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* torch_zip.c - what torch.save writes since 1.6: a zip of a pickle and one stored record for each
+/* torch_zip.c - torch.save archives since 1.6: a zip of a pickle and one stored record for each
  * storage (docs/formats/torch-zip.md). */
 #include "torch/torch_zip.h"
 
@@ -12,17 +12,17 @@
 #include "torch/storages.h"
 #include "torch/tensors.h"
 
-/* What torch.save writes for one tensor is some seven records and a pickle of 200 bytes. The bounds
- * keep the work for a file of many tensors, each in an archive of its own, in step with their
- * number, however often one archive is named. */
+/* torch.save writes some seven records and a pickle of 200 bytes for one tensor. The bounds keep
+ * the work for a file of many such archives proportional to their number, even if one archive is
+ * named often. */
 #define LONE_MAX_RECORDS      64u
 #define LONE_MAX_PICKLE_BYTES ((size_t)64 << 10)
 
 /* The archive while its pickle is read. */
 struct archive {
-    size_t file;    /* of the checkpoint, that it lies in */
+    size_t file;    /* file of the checkpoint that holds the archive */
     uint64_t start; /* of its first byte there */
-    bool is_lone;   /* one tensor is all that it may hold */
+    bool is_lone;   /* the archive may hold one tensor only */
     struct zip_archive zip;
     struct phema_arena arena; /* nodes and storages */
     const char *top;          /* in the mapped file; every record is TOP/something */
@@ -49,7 +49,7 @@ static bool is_at_top(const struct zip_entry *entry, const char *name)
            !memchr(entry->name, '/', top_size);
 }
 
-/* TOP comes from the only TOP/data.pkl; constants.pkl and code/ mean TorchScript. */
+/* Finds TOP by the only TOP/data.pkl; constants.pkl and code/ mean TorchScript. */
 enum phema_status torch_zip_find_top(const char **top, size_t *top_size,
                                      const struct zip_archive *zip, struct phema_error *err)
 {
@@ -75,7 +75,7 @@ enum phema_status torch_zip_find_top(const char **top, size_t *top_size,
         n_found);
 }
 
-/* TOP/name, or NULL in *out when there is none; a record that is there must be stored. */
+/* Finds TOP/name; *out is NULL when there is no such record. A record must be stored. */
 static enum phema_status find_record(const struct zip_entry **out, struct archive *archive,
                                      const char *folder, const char *name, size_t size,
                                      struct phema_error *err)
@@ -179,7 +179,7 @@ static enum phema_status read_archive(struct pickle_node **root, size_t *pickle_
         .arena = &archive->arena, .n_id_fields = 5, .place = place_storage, .context = archive};
     struct pickle_host host = {
         .options = options, .find_storage = torch_storages_find, .context = &archive->storages};
-    size_t used = 0; /* torch ignores what stands behind the end */
+    size_t used = 0; /* torch ignores bytes after the end */
     *pickle_size = pickle.size;
     status = pickle_read(root, &used, pickle, &archive->arena, &host, err);
     return status ? phema_fail_in(err, status, "data.pkl") : PHEMA_OK;
@@ -230,4 +230,20 @@ enum phema_status torch_zip_read_tensor(struct phema_tensor *out, struct phema_a
     return status;
 }
 
-const struct phema_format torch_zip_format = {"torch-zip", probe, open_torch_zip};
+const struct phema_extension torch_extensions[] = {
+    {".pt", PHEMA_NAMES_FILE},
+    {".pth", PHEMA_NAMES_FILE},
+    {".ckpt", PHEMA_NAMES_FILE},
+    {"model.bin", PHEMA_NAMES_CHECKPOINT}, /* as transformers and diffusers name it */
+    {".bin", 0},
+    {NULL, 0},
+};
+
+const struct phema_format torch_zip_format = {
+    .info = {.name = "torch-zip",
+             .extensions = torch_extensions,
+             .output = PHEMA_OUTPUT_COPY,
+             .can_be_template = true},
+    .probe = probe,
+    .open = open_torch_zip,
+};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* zip.c - the central directory of a zip file (APPNOTE.TXT 6.3; docs/formats/torch-zip.md). Sizes
- * come from the directory; what local headers and descriptors say of them must agree. What torch
- * tolerates (overlapping, renamed, duplicated entries) is refused. */
+/* zip.c - Central directory of a zip file, strict (APPNOTE.TXT 6.3; docs/formats/torch-zip.md).
+ * Sizes come from the directory; local headers and descriptors must agree. Overlapping, renamed and
+ * duplicated entries, which torch tolerates, are refused. */
 #include "torch/zip.h"
 
 #include <stdlib.h>
@@ -18,15 +18,15 @@ enum {
     MAX_COMMENT_BYTES = 65535
 };
 
-enum { CENTRAL_CRC = 16, LOCAL_CRC = 14 }; /* where the checksum stands in a header */
+enum { CENTRAL_CRC = 16, LOCAL_CRC = 14 }; /* offset of the checksum in a header */
 
 #define FLAG_DESCRIPTOR 0x0008u
 #define FLAGS_ENCRYPTED 0x2041u /* bits 0, 6, 13 */
 
-/* What the end records say. */
+/* The content of the end records. */
 struct directory {
     uint64_t n_entries, size, offset;
-    uint64_t end; /* where the end records begin */
+    uint64_t end; /* start of the end records */
 };
 
 static enum phema_status refuse(struct phema_error *err, const char *what)
@@ -34,7 +34,7 @@ static enum phema_status refuse(struct phema_error *err, const char *what)
     return phema_fail(err, PHEMA_ERR_FILE, "damaged zip file: %s", what);
 }
 
-/* Bytes [offset, offset + size), or NULL when they are not all there. */
+/* Bytes [offset, offset + size), or NULL when some lie outside the file. */
 static const uint8_t *bytes_at(struct phema_span content, uint64_t offset, uint64_t size)
 {
     return offset <= content.size && size <= content.size - offset ? content.data + offset : NULL;
@@ -47,7 +47,7 @@ static bool has_signature(struct phema_span content, uint64_t offset, const char
            found[3] == (uint8_t)two[1];
 }
 
-/* The last end record whose comment ends the file. */
+/* Finds the last end record whose comment ends the file. */
 static bool find_end(size_t *out, struct phema_span content)
 {
     if (content.size < END_BYTES)
@@ -69,7 +69,7 @@ static bool agrees(uint64_t plain, uint64_t saturated, uint64_t wide)
     return plain == saturated || plain == wide;
 }
 
-/* The zip64 end record, told by the locator that ends at end. */
+/* Reads the zip64 end record, found by the locator that ends at end. */
 static enum phema_status read_end64(struct directory *directory, struct phema_span content,
                                     size_t locator, struct phema_error *err)
 {
@@ -144,7 +144,7 @@ static const char *what_is_wrong_with_name(const char *name, size_t size)
     return NULL;
 }
 
-/* Fields that are saturated stand in the zip64 extra field, in this order. */
+/* Saturated fields are in the zip64 extra field, in this order. */
 static enum phema_status read_extra64(uint64_t *const *fields, size_t n, struct phema_span extra,
                                       struct phema_error *err)
 {
@@ -171,7 +171,7 @@ static enum phema_status read_extra64(uint64_t *const *fields, size_t n, struct 
     return refuse(err, "a saturated size without its zip64 field");
 }
 
-/* A descriptor: behind skip bytes of signature the CRC, then the sizes, of width bytes. */
+/* A descriptor: skip bytes of signature, the CRC, then the sizes of width bytes. */
 static bool is_descriptor(const struct zip_entry *entry, struct phema_span content, size_t skip,
                           size_t width)
 {
@@ -187,7 +187,7 @@ static bool is_descriptor(const struct zip_entry *entry, struct phema_span conte
     return phema_load_u64(sizes) == entry->stored_size && phema_load_u64(sizes + 8) == entry->size;
 }
 
-/* The descriptor behind the data: its sizes have 4 or 8 bytes, the signature may lack. */
+/* The descriptor after the data: its sizes have 4 or 8 bytes; the signature is optional. */
 static bool find_descriptor(struct zip_entry *entry, struct phema_span content)
 {
     uint64_t data_end = entry->offset + entry->stored_size;
@@ -204,8 +204,8 @@ static bool find_descriptor(struct zip_entry *entry, struct phema_span content)
     }
 }
 
-/* With a descriptor behind the data, which was not known before they were written, a local header
- * has zeros; else it says what the directory does. */
+/* With a descriptor, a local header has zeros: sizes and CRC were unknown when it was written.
+ * Without one it equals the directory. */
 static enum phema_status check_local_sizes(const struct zip_entry *entry, const uint8_t *local,
                                            struct phema_span extra, struct phema_error *err)
 {
@@ -224,7 +224,7 @@ static enum phema_status check_local_sizes(const struct zip_entry *entry, const 
     return refuse(err, "the local header has another size or checksum than the directory");
 }
 
-/* The local header must be that of the entry; where the data lie follows from it. */
+/* Checks the local header of the entry, and finds the start of its data. */
 static enum phema_status read_local(struct zip_entry *entry, struct phema_span content,
                                     uint64_t directory_offset, struct phema_error *err)
 {
@@ -246,7 +246,7 @@ static enum phema_status read_local(struct zip_entry *entry, struct phema_span c
         return refuse(err, "the descriptor behind the data disagrees with the directory");
     if (entry->end > directory_offset)
         return refuse(err, "the data do not end before the directory");
-    /* inside: the data stand behind it */
+    /* inside the file: the data follow */
     struct phema_span extra = {local + LOCAL_BYTES + name_size, (size_t)extra_size};
     return check_local_sizes(entry, local, extra, err);
 }
@@ -270,7 +270,7 @@ static enum phema_status check_entry(struct zip_entry *entry, struct phema_span 
     return status ? status : read_local(entry, content, directory_offset, err);
 }
 
-/* One entry at *at of the directory; moves *at behind it. */
+/* Reads the entry at *at of the directory and moves *at to its end. */
 static enum phema_status read_entry(struct zip_entry *entry, struct phema_span central, size_t *at,
                                     struct phema_span content, uint64_t directory_offset,
                                     struct phema_error *err)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* zip_checksums.c - checksums of a checkpoint's data, for those who change the data in a copy of
- * it. Of the formats that are read, PyTorch zip alone has any (docs/formats/torch-zip.md). */
+/* zip_checksums.c - Offsets of the CRCs of an archive, to update them in a copy with other data.
+ * Only PyTorch zip has checksums (docs/formats/torch-zip.md). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "phema/checksum.h"
 #include "torch/torch_zip.h"
 
-/* TOP/data/KEY, of which nothing is compressed */
+/* TOP/data/KEY, never compressed */
 static bool holds_storage(const struct zip_entry *entry, size_t top_size, const char *top)
 {
     static const char folder[] = "/data/";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* decoder.c - libzstd's streaming decoder, fed from a mapped file. The frames were walked
- * before (zstd_frames.c), so that the decoder meets zstd frames alone and no window above what is
- * accepted; it checks sizes and checksums of frames itself. */
+/* decoder.c - Random access to decompressed content (libzstd), from a mapped file. frame_index.c
+ * has walked the frames before, so that the decoder meets zstd frames only, with accepted windows.
+ * libzstd checks sizes and checksums of frames. */
 #include "zstd/decoder.h"
 
 #include <stdlib.h>
@@ -10,12 +10,12 @@
 
 #include "format.h"
 
-/* Small, so that a file that is cut is noticed soon and pages behind can be let go. */
+/* Small, so that a truncated file is noticed soon and pages that were read can be released. */
 #define FEED_BYTES ((size_t)64 << 10)
 
 #define SKIP_BYTES ((size_t)64 << 10)
 
-/* A block of compressed data that libzstd collects, and its tables: 160 KiB in 1.5. */
+/* Memory of libzstd for a block of compressed data and its tables: 160 KiB in 1.5. */
 #define DECODER_BYTES ((uint64_t)512 << 10)
 
 #define RELEASE_BYTES ((size_t)8 << 20)
@@ -25,16 +25,16 @@
 struct zstd_content {
     const struct zstd_frames *frames;
     struct phema_span bytes;
-    ZSTD_DCtx *decoder; /* NULL before the first read and behind the end */
-    uint8_t *skipped;   /* [SKIP_BYTES] with the decoder: what nobody wants */
+    ZSTD_DCtx *decoder; /* NULL before the first read and after the end */
+    uint8_t *skipped;   /* [SKIP_BYTES] with the decoder: content to discard */
     size_t at;          /* next byte of the file */
-    size_t released;    /* pages before were let go */
+    size_t released;    /* pages before are released */
     uint64_t position;  /* next byte of the content */
-    /* With an index: the frame that holds the next byte of content. Skippable and empty frames may
-     * stand between at and its first byte. */
+    /* With an index: the frame of the next byte of content. Skippable and empty frames may lie
+     * between at and its first byte. */
     uint64_t frame_offset; /* in the file */
-    uint64_t frame_end;    /* content ends here */
-    bool is_inside;        /* of a frame; its end is still to come */
+    uint64_t frame_end;    /* end of its content */
+    bool is_inside;        /* inside a frame, before its end */
 };
 
 enum phema_status zstd_content_open(struct zstd_content **out, const struct zstd_frames *frames,
@@ -65,7 +65,7 @@ void zstd_content_close(struct zstd_content *content)
     free(content);
 }
 
-/* Goes on at a place where a frame begins. */
+/* Continues at the start of a frame. */
 static void move(struct zstd_content *content, uint64_t file_offset, uint64_t position)
 {
     if (content->decoder)
@@ -76,7 +76,7 @@ static void move(struct zstd_content *content, uint64_t file_offset, uint64_t po
     content->is_inside = false;
 }
 
-/* After a failure: a decoder that has failed is good for nothing. */
+/* After a failure: a decoder that has failed cannot be used again. */
 static void start_over(struct zstd_content *content)
 {
     free_decoder(content);
@@ -119,7 +119,7 @@ static enum phema_status fail_frame_size(const struct zstd_content *content,
                       content->at);
 }
 
-/* Decompresses up to size bytes, and no further than a frame's end; *made may be 0. */
+/* Decompresses up to size bytes, at most to the end of the frame; *made may be 0. */
 static enum phema_status step(size_t *made, struct zstd_content *content, uint8_t *dst, size_t size,
                               struct phema_error *err)
 {
@@ -150,7 +150,7 @@ static enum phema_status step(size_t *made, struct zstd_content *content, uint8_
     return PHEMA_OK;
 }
 
-/* With an index: what is left of a frame whose content was read is its checksum. */
+/* With an index: after the content of a frame only its checksum remains. */
 static enum phema_status end_frame(struct zstd_content *content, struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
@@ -162,7 +162,7 @@ static enum phema_status end_frame(struct zstd_content *content, struct phema_er
     return status;
 }
 
-/* With an index, where the content of one frame has ended and that of another begins. */
+/* With an index: moves from the end of one frame's content to the next frame. */
 static void enter_frame(struct zstd_content *content)
 {
     struct zstd_place place = zstd_frames_find(content->frames, content->position);
@@ -170,7 +170,7 @@ static void enter_frame(struct zstd_content *content)
     content->frame_end = place.end;
 }
 
-/* The next size bytes; into dst, or dropped when that is NULL. */
+/* Reads the next size bytes into dst; NULL discards them. */
 static enum phema_status advance(struct zstd_content *content, uint64_t size, uint8_t *dst,
                                  struct phema_error *err)
 {
@@ -191,7 +191,7 @@ static enum phema_status advance(struct zstd_content *content, uint64_t size, ui
         if (!status && has_index && content->position == content->frame_end)
             status = end_frame(content, err);
         else if (!status && has_index && !content->is_inside &&
-                 content->at > content->frame_offset) /* it ended, with too little in it */
+                 content->at > content->frame_offset) /* the content ended too early */
             status = fail_frame_size(content, err);
         if (status)
             return status;
@@ -222,7 +222,7 @@ enum phema_status zstd_content_read(struct zstd_content *content, uint64_t offse
     return status;
 }
 
-/* Without an index: the last tensor must be followed by nothing but ends of frames. */
+/* Without an index: only ends of frames may follow the last tensor. */
 static enum phema_status finish_file(struct zstd_content *content, struct phema_error *err)
 {
     uint64_t content_size = zstd_frames_content_size(content->frames);

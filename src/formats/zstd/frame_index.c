@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* frame_index.c - walks RFC 8878 frames by their headers and those of their blocks, and reads the
- * seek table of zstd's seekable format. Touches nothing outside the file and believes no size: what
- * blocks can hold at least and at most is known from their headers. */
+/* frame_index.c - Frame headers and seek table, validated without decompressing: RFC 8878, and
+ * zstd's seekable format. Headers of blocks bound the content of each frame from below and above;
+ * sizes in the file must agree with these bounds. */
 #include "zstd/frame_index.h"
 
 #include <stdlib.h>
@@ -14,24 +14,24 @@
 #define SEEK_FOOTER_MAGIC 0x8F92EAB1u
 #define SEEK_FOOTER_BYTES 9u
 
-/* libzstd's own default, and what `zstd --long` (27) declares: each open file may keep that much.
- */
+/* libzstd's default, and the window of `zstd --long` (27). Each open file may keep that much. */
 #define MAX_WINDOW_BYTES ((uint64_t)128 << 20)
 
 #define MAX_BLOCK_BYTES ((uint64_t)128 << 10)
 
-/* libzstd copies in strides that may go beyond the end of its history. */
+/* libzstd copies in strides that may reach beyond the end of its history. */
 #define HISTORY_SLACK_BYTES 64u
 
-/* 4 TiB in frames of 4 MiB. A file of more frames is read from its beginning: the index would grow
- * with what a file of empty frames wants. */
+/* 4 TiB in frames of 4 MiB. A file of more frames is read from its beginning: a file of empty
+ * frames could make the index too large. */
 #define MAX_INDEXED_FRAMES ((size_t)1 << 20)
 
-/* Of content; to go back costs decompressing half a frame, some 10 ms here. `zstd FILE` makes one
- * frame of all, which is as good as no index for who wants tensors in another order. */
+/* Content of a frame. A backward read decompresses half a frame on average, some 10 ms. `zstd FILE`
+ * makes one frame of the whole file: for tensors in another order that is no better than no
+ * index. */
 #define MAX_SEEK_FRAME_BYTES ((uint64_t)16 << 20)
 
-/* Pages that were walked over are let go in steps of this. */
+/* Pages are released in steps of this size behind the walk. */
 #define RELEASE_BYTES ((uint64_t)64 << 20)
 
 struct frame {
@@ -39,7 +39,7 @@ struct frame {
     uint64_t least, most; /* content; equal when it is known */
 };
 
-/* Of a frame with content. */
+/* A frame with content. */
 struct start {
     uint64_t file_offset, first;
 };
@@ -49,17 +49,17 @@ struct zstd_frames {
     struct phema_span bytes;
     uint64_t window, history;
     uint64_t least, most; /* content of all frames */
-    uint64_t last;        /* where the last frame begins */
-    struct frame *frames; /* until settled; NULL when there are too many */
+    uint64_t last;        /* start of the last frame */
+    struct frame *frames; /* until settled; NULL: too many */
     size_t n_frames, frames_capacity;
     bool is_too_many;
     uint64_t content_size;
-    struct start *starts; /* the index: [n_starts] by place */
+    struct start *starts; /* the index: [n_starts], in order */
     size_t n_starts;
     uint64_t largest_frame; /* of the index: content */
 };
 
-/* What a frame's header says. */
+/* The header of a frame. */
 struct frame_header {
     size_t size;
     uint64_t window;
@@ -136,8 +136,7 @@ static enum phema_status read_header(struct frame_header *out, struct phema_span
     return PHEMA_OK;
 }
 
-/* Goes over the blocks of the frame at `at`, whose bounds it fills in; *size is that of the frame.
- */
+/* Walks the blocks of the frame at `at` and fills in its bounds; *size is that of the frame. */
 static enum phema_status walk_blocks(struct frame *out, uint64_t *size, struct phema_span frame,
                                      const struct frame_header *header, struct phema_error *err)
 {
@@ -288,7 +287,7 @@ void zstd_frames_free(struct zstd_frames *frames)
     free(frames);
 }
 
-/* The entries of the seek table that the last frame is; NULL when it is none, or not one for just
+/* The entries of the seek table in the last frame; NULL when that is no seek table for exactly
  * these frames. */
 static const uint8_t *find_table(const struct zstd_frames *frames, size_t *entry_size)
 {
@@ -306,15 +305,15 @@ static const uint8_t *find_table(const struct zstd_frames *frames, size_t *entry
     return table.data + 8;
 }
 
-/* Takes the sizes that a seek table gives, when it agrees with every frame and with the whole; a
- * decoder may ignore the table, so one that does not agree is passed over. */
+/* Uses the sizes of a seek table that agrees with every frame and with the total. A decoder may
+ * ignore the table, so a table that disagrees is ignored. */
 static bool take_table(struct zstd_frames *frames, uint64_t content_size)
 {
     size_t entry_size = 0;
     const uint8_t *entries = find_table(frames, &entry_size);
     if (!entries)
         return false;
-    uint64_t sum = 0; /* of 2^20 numbers of 32 bits at most */
+    uint64_t sum = 0; /* at most 2^20 numbers of 32 bits */
     size_t n = frames->n_frames - 1;
     for (size_t i = 0; i < n; i++) {
         const struct frame *frame = &frames->frames[i];

@@ -1,7 +1,7 @@
-/* frame_index.h - what a zstd file consists of, without decompressing it: its frames are walked
- * from block to block, so that what is no zstd, needs too much memory or cannot hold what it says
- * is refused at once. Where the size of every frame is known there is an index, and content can be
- * read from any frame on. Constant once settled, and then good for any number of threads. */
+/* frame_index.h - The frames of a zstd file, without decompressing them. A walk from block to block
+ * refuses a file at once that is not zstd, needs too much memory, or cannot hold the content it
+ * claims. Where the size of every frame is known, there is an index, and reading can start at any
+ * frame. Constant once settled, and then safe for any number of threads. */
 #ifndef FORMATS_ZSTD_FRAME_INDEX_H
 #define FORMATS_ZSTD_FRAME_INDEX_H
 
@@ -11,13 +11,13 @@
 struct zstd_frames;
 
 /* The file is borrowed until free. Messages do not name it.
- * PHEMA_ERR_FILE      something else than frames, cut short, a dictionary, a window above 128 MiB
+ * PHEMA_ERR_FILE      not only frames, truncated, a dictionary, a window above 128 MiB
  * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE zstd_frames_new(struct zstd_frames **out, const struct phema_file *file,
                                struct phema_error *err);
 void zstd_frames_free(struct zstd_frames *frames); /* takes NULL */
 
-/* Once it is known how long the content must be: builds the index where sizes are known.
+/* Called once the length of the content is known: builds the index where sizes are known.
  * PHEMA_ERR_FILE      the frames cannot hold that much, or hold more
  * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE zstd_frames_settle(struct zstd_frames *frames, uint64_t content_size,
@@ -26,16 +26,15 @@ PHEMA_FALLIBLE zstd_frames_settle(struct zstd_frames *frames, uint64_t content_s
 const struct phema_file *zstd_frames_file(const struct zstd_frames *frames);
 uint64_t zstd_frames_content_size(const struct zstd_frames *frames); /* once settled */
 bool zstd_frames_has_index(const struct zstd_frames *frames);        /* false before */
-/* With an index, whose frames are so small that going back is cheap. */
+/* True with an index of frames so small that backward reads are cheap. */
 bool zstd_frames_can_seek(const struct zstd_frames *frames);
 
-/* The largest window of a frame, and the most that a decoder keeps of content: the window and a
- * block, or the whole content of a frame that is smaller. */
+/* The largest window of a frame, and the most content that a decoder keeps: the window and a block,
+ * or the whole content of a smaller frame. */
 uint64_t zstd_frames_window(const struct zstd_frames *frames);
 uint64_t zstd_frames_history_bytes(const struct zstd_frames *frames);
 
-/* The frame that holds a byte of content: where it begins in the file, and what content it holds.
- */
+/* The frame that holds a byte of content: its start in the file, and its content. */
 struct zstd_place {
     uint64_t file_offset;
     uint64_t first, end; /* content [first, end) */

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* zstd.c - safetensors compressed with zstd (RFC 8878; docs/formats/zst.md). Opening decompresses
- * the header alone; tensors are decompressed as they are read (reader.c). */
+/* zstd.c - The .safetensors.zst format (RFC 8878; docs/formats/zst.md). Opening decompresses only
+ * the header; reader.c decompresses tensors as they are read. */
 #include <stdlib.h>
 
 #include "format.h"
 #include "zstd/decoder.h"
 
-/* Room for a header grows as its bytes really come. */
+/* The buffer of the header grows with the bytes that arrive, not with the claimed length. */
 #define HEADER_STEP_BYTES ((size_t)64 << 10)
 
 static bool probe(struct phema_span content)
@@ -17,7 +17,7 @@ static bool probe(struct phema_span content)
     return magic == 0xFD2FB528u || (magic & 0xFFFFFFF0u) == 0x184D2A50u;
 }
 
-/* The length of the JSON, once the content looks like safetensors. */
+/* Reads the length of the JSON, if the content looks like safetensors. */
 static enum phema_status read_length(size_t *out, struct zstd_content *content,
                                      struct phema_error *err)
 {
@@ -61,7 +61,7 @@ static enum phema_status read_json(uint8_t **out, struct zstd_content *content, 
     return PHEMA_OK;
 }
 
-/* The JSON of the header; the caller's (free). */
+/* Reads the JSON of the header; the caller's (free). */
 static enum phema_status decode_header(uint8_t **json, size_t *size,
                                        const struct zstd_frames *frames, struct phema_error *err)
 {
@@ -97,4 +97,12 @@ static enum phema_status open_zstd(struct phema_checkpoint *checkpoint,
     return status ? status : zstd_frames_settle(file->frames, content_size, err);
 }
 
-const struct phema_format zstd_format = {"safetensors.zst", probe, open_zstd};
+const struct phema_format zstd_format = {
+    .info = {.name = "safetensors.zst",
+             .extensions = (const struct phema_extension[]){{".safetensors.zst", PHEMA_NAMES_FILE},
+                                                            {".zst", PHEMA_NAMES_SNAPSHOT},
+                                                            {NULL, 0}},
+             .output = PHEMA_OUTPUT_COMPRESSED},
+    .probe = probe,
+    .open = open_zstd,
+};

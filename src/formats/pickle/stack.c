@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+/* stack.c - Memory, stack and marks of the pickle interpreter; growing lists of nodes. */
+#include <string.h>
+
+#include "format.h"
+#include "pickle/machine_internal.h"
+
+/* Memory for nodes: one byte of pickle makes at most one node and its place in a container that
+ * doubles. Copies of containers (OrderedDict of a list) need a bound. It counts the bytes that were
+ * read, not the size of the file: holes cost no disk space. */
+#define ARENA_BYTES_PER_BYTE 192u
+#define ARENA_BYTES_AT_LEAST ((size_t)256 << 10)
+
+void *pickle_alloc(struct pickle_machine *machine, size_t size)
+{
+    uint64_t limit = 0;
+    size_t grown = machine->arena->total_bytes - machine->arena_base;
+    if (!phema_size_mul(&limit, machine->at - machine->n_skipped, ARENA_BYTES_PER_BYTE) ||
+        !phema_size_add(&limit, limit, ARENA_BYTES_AT_LEAST))
+        limit = UINT64_MAX;
+    machine->is_over_limit = size > limit || grown > limit - size;
+    return machine->is_over_limit ? NULL : phema_arena_alloc(machine->arena, size);
+}
+
+enum phema_status pickle_fail_memory(const struct pickle_machine *machine, struct phema_error *err)
+{
+    if (machine->is_over_limit)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "asks for more than %u times its own size in memory, as no real pickle "
+                          "does",
+                          ARENA_BYTES_PER_BYTE);
+    return phema_fail_memory(err);
+}
+
+enum phema_status pickle_push(struct pickle_machine *machine, struct pickle_node *node,
+                              struct phema_error *err)
+{
+    if (!phema_array_grow(&machine->stack, &machine->stack_capacity, machine->n_stack,
+                          sizeof(struct pickle_node *)))
+        return phema_fail_memory(err);
+    machine->stack[machine->n_stack++] = node;
+    return PHEMA_OK;
+}
+
+enum phema_status pickle_push_new(struct pickle_node **out, struct pickle_machine *machine,
+                                  enum pickle_kind kind, struct phema_error *err)
+{
+    struct pickle_node *node = pickle_alloc(machine, sizeof(*node));
+    if (!node)
+        return pickle_fail_memory(machine, err);
+    node->kind = (uint8_t)kind;
+    node->is_unhashable = kind == PICKLE_LIST || kind == PICKLE_DICT || kind == PICKLE_SET;
+    *out = node;
+    return pickle_push(machine, node, err);
+}
+
+bool pickle_stack_is_empty(const struct pickle_machine *machine)
+{
+    size_t floor = machine->n_marks ? machine->marks[machine->n_marks - 1] : 0;
+    return machine->n_stack <= floor;
+}
+
+static enum phema_status fail_stack(struct phema_error *err)
+{
+    return phema_fail(err, PHEMA_ERR_FILE, "takes more from the stack than there is");
+}
+
+enum phema_status pickle_top(struct pickle_node **out, struct pickle_machine *machine,
+                             struct phema_error *err)
+{
+    if (pickle_stack_is_empty(machine))
+        return fail_stack(err);
+    *out = machine->stack[machine->n_stack - 1];
+    return PHEMA_OK;
+}
+
+enum phema_status pickle_pop(struct pickle_node **out, struct pickle_machine *machine,
+                             struct phema_error *err)
+{
+    enum phema_status status = pickle_top(out, machine, err);
+    if (!status)
+        machine->n_stack--;
+    return status;
+}
+
+enum phema_status pickle_pop_mark(struct pickle_node ***out, size_t *n,
+                                  struct pickle_machine *machine, struct phema_error *err)
+{
+    if (!machine->n_marks)
+        return phema_fail(err, PHEMA_ERR_FILE, "needs a mark and there is none");
+    size_t floor = machine->marks[--machine->n_marks];
+    *out = machine->stack + floor;
+    *n = machine->n_stack - floor;
+    machine->n_stack = floor;
+    return PHEMA_OK;
+}
+
+enum phema_status pickle_append(struct pickle_machine *machine, struct pickle_items *items,
+                                struct pickle_node *const *added, size_t n, struct phema_error *err)
+{
+    if (n > items->capacity - items->n) {
+        size_t capacity = items->capacity * 2;
+        if (capacity < items->n + n) /* no overflow: both count nodes in memory */
+            capacity = items->n + n;
+        struct pickle_node **larger =
+            pickle_alloc(machine, capacity * sizeof(struct pickle_node *));
+        if (!larger)
+            return pickle_fail_memory(machine, err);
+        if (items->n)
+            memcpy(larger, items->at, items->n * sizeof(struct pickle_node *));
+        items->at = larger;
+        items->capacity = capacity;
+    }
+    if (n)
+        memcpy(items->at + items->n, added, n * sizeof(struct pickle_node *));
+    items->n += n;
+    return PHEMA_OK;
+}
