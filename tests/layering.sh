@@ -67,8 +67,8 @@ only_in() { # an include, the files that may have it
     done
 }
 only_in 'jansson\.h' src/base/json_read.c
-only_in 'zlib\.h' src/base/crc32.c
-only_in 'xxhash\.h' src/base/checksum.c src/base/hash_blocks.c src/base/checksum_x86.c src/base/hash_avx512.c
+only_in 'zlib\.h' src/base/checksum.c
+only_in 'xxhash\.h' src/base/checksum.c src/base/checksum_avx2.c src/base/checksum_avx512.c
 only_in '(lapacke|cblas)\.h'
 only_in 'pcre2\.h' src/base/regex.c
 only_in 'zstd' src/formats/zstd/decoder.c src/writer/zstd_encoder.c

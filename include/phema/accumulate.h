@@ -1,7 +1,7 @@
 /* accumulate.h - sum += weight * tensor, for n inputs and K targets, one tile at a time.
- * Every element is summed over the inputs in their order with one fused multiply-add each, so that
- * results are the same bits for any tile size, number of targets, thread count and CPU level.
- * ref.c is the plain loop that defines right. No state: safe from any thread. */
+ * Each element is summed over the inputs in their order, with one fused multiply-add each. Results
+ * are the same bits for any tile size, number of targets, thread count and CPU level; ref.c defines
+ * them. No state: safe from any thread. */
 #ifndef PHEMA_ACCUMULATE_H
 #define PHEMA_ACCUMULATE_H
 
@@ -29,8 +29,8 @@ const struct phema_backend *phema_backend_for_cpu(void); /* the best that cpu.h 
 const struct phema_backend *phema_backend_named(const char *name);
 const char *phema_backend_name(const struct phema_backend *backend);
 
-/* Floats of every width can be averaged, F6 apart (no one writes it: its packing is not settled).
- */
+/* true for floats of every width except F6, whose packing is not settled and which nobody
+ * writes. */
 bool phema_can_accumulate(enum phema_dtype dtype);
 
 /* sums[m][0..n_elems) += sum_k weights[k][m] * inputs[k]; sums: [n_targets] rows of double or
@@ -38,7 +38,7 @@ bool phema_can_accumulate(enum phema_dtype dtype);
 void phema_accumulate(const struct phema_backend *backend, enum phema_accumulator accumulator,
                       void *sums, size_t row_bytes, const struct phema_tile *tile);
 
-/* What happened while rounding sums to the dtype of the output. */
+/* Counts of rounding sums to the dtype of the output. */
 struct phema_narrow_counts {
     uint64_t n_overflow; /* finite sums beyond the dtype's largest finite number */
     uint64_t n_nan, n_inf;
@@ -48,13 +48,14 @@ enum phema_overflow {
     PHEMA_OVERFLOW_SATURATE /* to the largest finite number of that sign */
 };
 
-/* Round n sums once, to nearest even, into dtype; NaN becomes the canonical quiet NaN. Counts are
- * added to. The same bits from every backend. out: any address. */
+/* Round n sums once, to nearest even, into dtype; NaN becomes the canonical quiet NaN. Adds to
+ * counts. The same bits from every backend. out: any address. */
 void phema_narrow(const struct phema_backend *backend, void *out, enum phema_dtype dtype,
                   enum phema_accumulator accumulator, const void *sums, size_t n,
                   enum phema_overflow overflow, struct phema_narrow_counts *counts);
 
-/* n elements of a floating dtype as doubles, exactly (F4: n even). For comparing and sampling. */
+/* Converts n elements of a floating dtype to double, exactly (F4: n even). For comparing and
+ * sampling. */
 void phema_widen(double *out, enum phema_dtype dtype, const uint8_t *data, size_t n);
 
 #endif

@@ -15,9 +15,9 @@ struct phema_arena {
 
 /* Zeroed, aligned to 16; NULL when there is no memory. The arena starts as {0}. */
 void *phema_arena_alloc(struct phema_arena *arena, size_t size);
-/* n * size, checked */
+/* n * size bytes; NULL also where the product overflows */
 void *phema_arena_array(struct phema_arena *arena, size_t n, size_t size);
-/* A copy with a NUL behind it. */
+/* A copy with a NUL after it. */
 char *phema_arena_copy(struct phema_arena *arena, const void *data, size_t size);
 void phema_arena_clear(struct phema_arena *arena);
 

@@ -1,4 +1,4 @@
-/* clock.h - time that passes. */
+/* clock.h - monotonic time in seconds. */
 #ifndef PHEMA_CLOCK_H
 #define PHEMA_CLOCK_H
 

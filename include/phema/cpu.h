@@ -1,4 +1,4 @@
-/* cpu.h - what this machine can do, asked once.
+/* cpu.h - instruction sets and processor count of this machine, asked once.
  * PHEMA_CPU=ref|avx2|avx512|neon in the environment lowers the choice and never raises it. */
 #ifndef PHEMA_CPU_H
 #define PHEMA_CPU_H
@@ -9,7 +9,7 @@ enum phema_cpu_level {
     PHEMA_CPU_REF,    /* plain C */
     PHEMA_CPU_NEON,   /* aarch64 */
     PHEMA_CPU_AVX2,   /* AVX2, FMA and F16C */
-    PHEMA_CPU_AVX512, /* besides: AVX-512 F, BW, DQ, VL */
+    PHEMA_CPU_AVX512, /* AVX-512 F, BW, DQ, VL in addition */
 };
 
 enum phema_cpu_level phema_cpu_level(void);

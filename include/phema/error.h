@@ -1,5 +1,5 @@
-/* error.h - how the program fails: a status, which is the exit status, and one sentence.
- * The caller owns the error; nothing here allocates or is global. */
+/* error.h - failures: a status, which is the exit status, and one sentence.
+ * The caller owns the error. No allocation, no globals. */
 #ifndef PHEMA_ERROR_H
 #define PHEMA_ERROR_H
 
@@ -7,10 +7,10 @@
 
 enum phema_status {
     PHEMA_OK = 0,
-    PHEMA_NO = 1,           /* the answer is no: a difference, a gate not met */
+    PHEMA_NO = 1,           /* the answer is no: a difference, a condition not met */
     PHEMA_ERR_USAGE = 2,    /* the command line */
-    PHEMA_ERR_FILE = 3,     /* a file is unreadable, corrupt, or holds what is refused */
-    PHEMA_ERR_INPUTS = 4,   /* the inputs do not fit together or say too little */
+    PHEMA_ERR_FILE = 3,     /* a file is unreadable, corrupt, or refused */
+    PHEMA_ERR_INPUTS = 4,   /* the inputs do not agree, or lack information */
     PHEMA_ERR_TARGET = 5,   /* the target cannot be reached from these snapshots */
     PHEMA_ERR_OUTPUT = 6,   /* output exists, cannot be written, no space */
     PHEMA_ERR_RESOURCE = 7, /* memory, or the device */
@@ -21,7 +21,7 @@ struct phema_error {
     char message[8192]; /* lower-case, without full stop; cut with "..." when too long */
 };
 
-/* On the declaration of what can fail: ignoring the status does not compile. */
+/* Return type of functions that can fail: ignoring the status does not compile. */
 #define PHEMA_FALLIBLE                   __attribute__((warn_unused_result)) enum phema_status
 #define PHEMA_PRINTF(format_at, args_at) __attribute__((format(printf, format_at, args_at)))
 
@@ -29,19 +29,19 @@ struct phema_error {
 enum phema_status phema_fail(struct phema_error *err, enum phema_status status, const char *format,
                              ...) PHEMA_PRINTF(3, 4);
 
-/* Put "place: " before the message that is there, and return the status. */
+/* Put "place: " before the message, and return the status. */
 enum phema_status phema_fail_in(struct phema_error *err, enum phema_status status,
                                 const char *format, ...) PHEMA_PRINTF(3, 4);
 
-/* The commonest failure: PHEMA_ERR_RESOURCE, "out of memory". */
+/* PHEMA_ERR_RESOURCE, "out of memory". */
 enum phema_status phema_fail_memory(struct phema_error *err);
 
 /* "WHAT: strerror(number)". Without memory or descriptors the status is PHEMA_ERR_RESOURCE. */
 enum phema_status phema_fail_errno(struct phema_error *err, enum phema_status status,
                                    const char *what, int number);
 
-/* clang's static analyser does not look into another file: these return the status they are given,
- * so that a failure is never taken for success. */
+/* clang's static analyser does not read other files: these macros return the given status, so that
+ * it never mistakes a failure for success. */
 #ifdef __clang_analyzer__
 #define phema_fail(err, status, ...)    ((void)(phema_fail)(err, status, __VA_ARGS__), (status))
 #define phema_fail_in(err, status, ...) ((void)(phema_fail_in)(err, status, __VA_ARGS__), (status))

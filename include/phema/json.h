@@ -1,4 +1,4 @@
-/* json.h - reading JSON documents (jansson behind it) and writing JSON text.
+/* json.h - parsing of JSON documents and streaming output of JSON.
  * Reading refuses duplicate keys, anything after the document, invalid UTF-8, and objects nested
  * deeper than the reader's limit. Values are borrowed from their document. */
 #ifndef PHEMA_JSON_H
@@ -12,10 +12,10 @@
 struct phema_json;       /* one value of a document */
 struct phema_json_field; /* position in an object, in document order */
 
-/* PHEMA_ERR_FILE: the message says what is wrong and at which byte; the caller adds the file. */
+/* PHEMA_ERR_FILE: the message names the fault and its byte; the caller adds the file. */
 PHEMA_FALLIBLE phema_json_parse(struct phema_json **out, struct phema_span text,
                                 struct phema_error *err);
-void phema_json_free(struct phema_json *document); /* the root alone; takes NULL */
+void phema_json_free(struct phema_json *document); /* the root only; takes NULL */
 
 enum phema_json_type {
     PHEMA_JSON_NULL,
@@ -42,19 +42,19 @@ const struct phema_json *phema_json_value(struct phema_json_field *field);
 bool phema_json_boolean(const struct phema_json *value); /* false unless true */
 /* false when the value is of another type or, for u64, negative */
 bool phema_json_u64(uint64_t *out, const struct phema_json *value);
-bool phema_json_number(double *out, const struct phema_json *value);         /* integers as well */
+bool phema_json_number(double *out, const struct phema_json *value);         /* also integers */
 const char *phema_json_string(const struct phema_json *value, size_t *size); /* NULL: no string */
-/* A member that phema_json_out_path has written, the arena's. NULL: it is no string, holds a NUL,
- * its "KEY_bytes" is none of such bytes, or there is no memory. */
+/* A path that phema_json_out_path has written; the arena's. NULL: not a string, holds a NUL, its
+ * "KEY_bytes" is not percent-encoded, or there is no memory. */
 const char *phema_json_path(struct phema_arena *arena, const struct phema_json *object,
                             const char *key);
 
-/* Writing: appends to a text, commas and quotes its own business. Keys are given for members of
- * objects and NULL for members of arrays and the root. Numbers have 17 digits, so that they read
- * back as the same double; NaN and infinities become null. */
+/* Writing: appends to a text, with commas and quotes. key: of a member of an object; NULL for
+ * members of arrays and the root. Numbers have 17 digits, so that they read back as the same
+ * double; NaN and infinities become null. */
 struct phema_json_out {
     struct phema_strbuf *text;
-    bool needs_comma; /* a member stands before the next one */
+    bool needs_comma; /* a member precedes the next one */
     bool is_after_key;
     bool is_pretty; /* line breaks between the members of the outer two levels */
     unsigned depth;
@@ -64,19 +64,19 @@ void phema_json_out_close(struct phema_json_out *out, char bracket);            
 void phema_json_out_string(struct phema_json_out *out, const char *key, const char *value);
 void phema_json_out_bytes(struct phema_json_out *out, const char *key, const char *value,
                           size_t size); /* invalid UTF-8 becomes U+FFFD */
-/* A path, a command or whatever else names files, whose bytes need not be UTF-8. Then "KEY_bytes"
- * stands behind it and has them all, as phema_strbuf_puts_percent writes them. */
+/* A path, a command or another text that names files. Where its bytes are not UTF-8, a second
+ * member "KEY_bytes" has all of them as phema_strbuf_puts_percent writes them. */
 #define PHEMA_JSON_BYTES "_bytes"
 void phema_json_out_path(struct phema_json_out *out, const char *key, const char *value);
 void phema_json_out_number(struct phema_json_out *out, const char *key, double value);
-/* A list of them. */
+/* A list of numbers. */
 void phema_json_out_numbers(struct phema_json_out *out, const char *key, const double *values,
                             size_t n);
 void phema_json_out_u64(struct phema_json_out *out, const char *key, uint64_t value);
 void phema_json_out_bool(struct phema_json_out *out, const char *key, bool value);
 void phema_json_out_null(struct phema_json_out *out, const char *key);
-/* For keys that are any bytes of UTF-8: names of tensors. Opens a member; write a value with key
- * NULL next. */
+/* Begins a member whose key is any UTF-8, such as the name of a tensor; write its value next, with
+ * key NULL. */
 void phema_json_out_key(struct phema_json_out *out, const char *key, size_t size);
 
 #endif

@@ -1,6 +1,6 @@
-/* library.h - shared libraries that are loaded when something needs them, not when the program
- * starts: most runs need none of them, and their loading takes time, memory and sometimes threads.
- * A library that was loaded stays. Safe from any thread. */
+/* library.h - shared libraries that are loaded on first use: most runs need none of them, and
+ * loading takes time, memory and sometimes threads. A loaded library stays. Safe from any
+ * thread. */
 #ifndef PHEMA_LIBRARY_H
 #define PHEMA_LIBRARY_H
 
@@ -9,8 +9,8 @@
 
 #include "phema/error.h"
 
-/* Whether the process has this library already. file: a name that the loader looks for, or a path
- */
+/* true when the process has loaded this library. file: a name that the loader looks for, or a
+ * path */
 bool phema_library_is_loaded(const char *file);
 
 /* PHEMA_ERR_RESOURCE: "FILE: cannot be loaded: ..." */
@@ -19,11 +19,11 @@ PHEMA_FALLIBLE phema_library_load(void **library, const char *file, struct phema
 /* NULL where the library has no such symbol */
 void *phema_library_symbol(void *library, const char *name);
 
-/* A function that is wanted of a library, and the pointer to it that is set. */
+/* A function to find in a library, and the address of the pointer to set. */
 struct phema_library_function {
     const char *name;
     void *pointer;
-    bool is_optional; /* NULL is set where the library and those it needs lack it */
+    bool is_optional; /* the pointer becomes NULL where the library and its dependencies lack it */
 };
 
 /* Loads the library and sets the pointers to its functions. PHEMA_ERR_RESOURCE, also where the

@@ -1,7 +1,7 @@
-/* mapped_file.h - a regular file, mapped for reading.
- * Opened without blocking (a FIFO is refused), size and time of change remembered. A file that
- * shrinks while mapped ends the program with a sentence naming it, after partial outputs are gone
- * (cleanup.h). Safe from any thread once open. */
+/* mapped_file.h - a regular file mapped read-only.
+ * It is opened without blocking (a FIFO is refused), and its size and modification time are kept. A
+ * file that shrinks while mapped ends the program with a message that names it, after partial
+ * outputs were removed (cleanup.h). Safe from any thread once open. */
 #ifndef PHEMA_MAPPED_FILE_H
 #define PHEMA_MAPPED_FILE_H
 
@@ -18,19 +18,20 @@ PHEMA_FALLIBLE phema_file_open(struct phema_file **out, const char *path, struct
 struct phema_span phema_file_span(const struct phema_file *file);
 const char *phema_file_path(const struct phema_file *file);
 
-/* PHEMA_ERR_FILE when size or modification time differ from those at open. Names the path. */
+/* PHEMA_ERR_FILE when size or modification time differ from those at open. The message
+ * names the path. */
 PHEMA_FALLIBLE phema_file_check_unchanged(const struct phema_file *file, struct phema_error *err);
 
-/* PHEMA_ERR_FILE when what the descriptor has open is another file by now, or has changed. Does not
+/* PHEMA_ERR_FILE when the descriptor's file is another one, or has changed. The message does not
  * name the path. */
 PHEMA_FALLIBLE phema_file_check_same(const struct phema_file *file, int descriptor,
                                      struct phema_error *err);
 
-/* The kernel begins to read the pages of [offset, offset + size), and this does not wait for it. */
+/* Asks the kernel to read the pages of [offset, offset + size), without waiting. */
 void phema_file_prefetch(const struct phema_file *file, uint64_t offset, uint64_t size);
 
-/* Lets go of the resident pages wholly inside [offset, offset + size): the next access reads them
- * again. For keeping the resident size bounded behind a reader. */
+/* Unmaps the resident pages wholly inside [offset, offset + size): the next access reads them
+ * again. Bounds the resident size after a reader has passed. */
 void phema_file_evict(const struct phema_file *file, uint64_t offset, uint64_t size);
 
 void phema_file_close(struct phema_file *file); /* takes NULL */

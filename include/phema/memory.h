@@ -5,17 +5,17 @@
 #include "phema/error.h"
 #include "phema/span.h"
 
-/* Where the heap begins differs from run to run, by pages: what one run is said to need is a little
- * more than it does, so that it is enough for the next. */
+/* The start of the heap differs from run to run, by pages. Reported needs are this much larger, so
+ * that they suffice for the next run. */
 #define PHEMA_MEMORY_VARIES ((uint64_t)32 << 10)
 
 struct phema_memory {
     uint64_t anonymous_bytes; /* resident, backed by no file */
-    uint64_t file_bytes;      /* resident pages of mapped files: the kernel's to take back */
-    uint64_t allocated_bytes; /* given out by malloc at this moment, resident or not */
+    uint64_t file_bytes;      /* resident pages of mapped files, which the kernel may reclaim */
+    uint64_t allocated_bytes; /* allocated by malloc now, resident or not */
 };
 
-/* zeros where kernel or libc do not tell */
+/* zeros where the kernel or libc do not tell */
 struct phema_memory phema_memory_now(void);
 
 /* Only allocated_bytes, and cheap: a microsecond. */
@@ -24,28 +24,27 @@ uint64_t phema_memory_allocated(void);
 /* The largest resident size so far, mapped pages included. */
 uint64_t phema_memory_peak_resident(void);
 
-/* PHEMA_ERR_RESOURCE when anonymous memory and what else is needed exceed --max-ram; needed_for
- * completes "... are needed ". limit: 0 for none. */
+/* PHEMA_ERR_RESOURCE when anonymous memory and else_bytes exceed limit, the value of --max-ram; 0:
+ * no limit. needed_for completes "... are needed ". */
 PHEMA_FALLIBLE phema_memory_check(uint64_t limit, uint64_t else_bytes, const char *needed_for,
                                   struct phema_error *err);
 
-/* What control groups allow this process and those it shares them with; 0: no limit. */
+/* The limit of the control groups on this process and those in its groups [bytes]; 0: no limit. */
 uint64_t phema_memory_limit(void);
 
-/* Whether the process may map so much more memory at this moment: limits such as `ulimit -v` and
- * strict overcommit are kept. To be asked before a library is used that hangs or ends the process
- * where memory ends. */
+/* true when the process can map so many bytes more now, under limits such as `ulimit -v` and strict
+ * overcommit. Check it before using a library that hangs or ends the process without memory. */
 bool phema_memory_has_room(uint64_t bytes);
 
-/* Makes malloc give large blocks back to the kernel as soon as they are freed, whatever was
- * allocated before; for the start of a program that promises how much it will hold. */
+/* Makes malloc return large blocks to the kernel as soon as they are freed, whatever was allocated
+ * before. For the start of a program that bounds its memory. */
 void phema_memory_return_freed(void);
 
-/* Where the address space of the process is limited: makes malloc set nothing of it apart for each
- * thread. For the start of a program. */
+/* Where the address space of the process is limited: keeps malloc from reserving some of it for
+ * each thread. For the start of a program. */
 void phema_memory_save_address_space(void);
 
-/* How much of a file is in the page cache, mapped or not; false where that cannot be told. */
+/* Bytes of a file in the page cache, mapped or not; false where they are unknown. */
 bool phema_page_cache_bytes(uint64_t *bytes, const char *path);
 
 #endif

@@ -11,8 +11,8 @@ PHEMA_FALLIBLE phema_number_parse(double *out, const char *text, struct phema_er
 /* A whole number of 0 or more, below 2^53. */
 PHEMA_FALLIBLE phema_count_parse(uint64_t *out, const char *text, struct phema_error *err);
 
-/* Bytes, below 2^53: "512M", "1.5GiB", "1e9", "0"; a B may end it. Decimals are taken exactly, and
- * what they leave of a byte is dropped; what is above 0 and less than a byte is refused. */
+/* Bytes, below 2^53: "512M", "1.5GiB", "1e9", "0"; a B may follow. Decimals are exact, and a
+ * fraction of a byte is dropped. A size above 0 and below one byte is refused. */
 PHEMA_FALLIBLE phema_size_parse(uint64_t *out, const char *text, struct phema_error *err);
 
 #endif

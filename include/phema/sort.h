@@ -1,4 +1,4 @@
-/* sort.h - arrays whose items come from files, where they mostly are in order already. */
+/* sort.h - sorting of arrays that are mostly in order, such as items of files. */
 #ifndef PHEMA_SORT_H
 #define PHEMA_SORT_H
 
@@ -7,7 +7,7 @@
 
 typedef int phema_comparison(const void *a, const void *b, void *context);
 
-/* As qsort_r, but one look at each item where nothing is to be done. */
+/* As qsort_r, with one comparison per item where the array is in order. */
 static inline void phema_sort(void *items, size_t n, size_t size, phema_comparison *compare,
                               void *context)
 {

@@ -1,5 +1,5 @@
 /* span.h - a view of bytes, and arithmetic on sizes that came from a file.
- * Sizes from a file are guilty until checked: no sum or product of them is formed elsewhere. */
+ * Sizes from a file are unchecked input: no other file adds or multiplies them. */
 #ifndef PHEMA_SPAN_H
 #define PHEMA_SPAN_H
 
@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A number that nobody says: a width without a name, a prediction without a target. */
+/* An unknown number: the width of a file name without one, a prediction without a target. */
 #define PHEMA_UNKNOWN ((double)NAN)
 
 #define ARRAY_LEN(array) (sizeof(array) / sizeof((array)[0]))

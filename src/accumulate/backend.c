@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* backend.c - the sets of kernels that are compiled in, and the choice among them. A new one is a
- * file with its kernels and a line here. */
+/* backend.c - the table of kernel sets and the choice among them. A new set is a file with its
+ * kernels and a line here. */
 #include "phema/accumulate.h"
 
 #include <string.h>

@@ -1,21 +1,21 @@
-/* backend.h - what a set of kernels is made of, and how the rooms' files share the work: backend.c
- * chooses, tile.c cuts a tile into blocks that stay in the caches, simd_*.c do the inner loops. */
+/* backend.h - private to accumulate/: a set of kernels. backend.c chooses one, blocking.c splits a
+ * tile into blocks that fit the caches, simd_*.c have the inner loops. */
 #ifndef ACCUMULATE_BACKEND_H
 #define ACCUMULATE_BACKEND_H
 
 #include "phema/accumulate.h"
 #include "phema/cpu.h"
 
-/* Kernels work on whole steps; what is left over goes element by element. */
+/* Elements of one step of the kernels: blocking.c fills the last step of a tile with zeros. */
 #define PHEMA_STEP_ELEMS 64
-/* The most that one call of a kernel may have: inputs, because a panel of them shall stay in the
- * first-level cache; targets, because of the registers (of AVX-512; others have less). */
+/* Limits of one call of a kernel. Inputs: a panel of them must fit the first-level cache. Targets:
+ * the registers of AVX-512; other instruction sets have fewer. */
 #define PHEMA_GROUP_INPUTS  32
 #define PHEMA_GROUP_TARGETS 13
 
-/* To which cache a kernel asks for its inputs ahead. Files that are laid out alike begin alike in
- * their pages, so that lines of many inputs compete for the same few places of the first one, and
- * push each other out before they are used. */
+/* The cache to which a kernel prefetches its inputs. Tensors of files with equal headers begin at
+ * the same offset of a page. Lines of many inputs then compete for the same few sets of the
+ * first-level cache, and evict each other before use. */
 enum phema_prefetch { PHEMA_PREFETCH_NONE, PHEMA_PREFETCH_L1, PHEMA_PREFETCH_L2 };
 
 /* sums[m] += sum_k weights[k][m] * inputs[k] for a whole number of steps, in the order of k */
@@ -31,9 +31,9 @@ struct phema_block {
 /* The kernels of one instruction set for one accumulator. dtype: F16, BF16, F32 or F64. */
 struct phema_kernels {
     size_t max_targets; /* of a block */
-    size_t
-        max_inputs; /* of a block with many targets: more read and write the sums less often, fewer
-                     * keep their places in the first-level cache where files are laid out alike */
+    /* Of a block with many targets: more inputs read and write the sums less often, fewer inputs
+     * stay in the first-level cache where files have equal headers. */
+    size_t max_inputs;
     void (*add)(enum phema_dtype dtype, const struct phema_block *block);
     /* out: [n_elems] of the accumulator's type, n_elems a multiple of the step */
     void (*widen)(void *out, enum phema_dtype dtype, const uint8_t *data, size_t n_elems);
@@ -44,8 +44,8 @@ struct phema_kernels {
 
 struct phema_backend {
     const char *name;
-    enum phema_cpu_level level;          /* that this needs */
-    const struct phema_kernels *kernels; /* [2] by accumulator, or NULL: */
+    enum phema_cpu_level level;          /* required */
+    const struct phema_kernels *kernels; /* [2] by accumulator; NULL: accumulate does all */
     void (*accumulate)(enum phema_accumulator accumulator, void *sums, size_t row_bytes,
                        const struct phema_tile *tile);
 };
@@ -59,7 +59,7 @@ static inline size_t phema_accumulator_size(enum phema_accumulator accumulator)
     return accumulator == PHEMA_ACCUMULATE_F64 ? sizeof(double) : sizeof(float);
 }
 
-/* Those that the kernels read and write themselves. */
+/* true for dtypes that kernels read and write; others go through tables. */
 static inline bool phema_is_wide(enum phema_dtype dtype)
 {
     return dtype == PHEMA_F16 || dtype == PHEMA_BF16 || dtype == PHEMA_F32 || dtype == PHEMA_F64;

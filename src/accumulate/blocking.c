@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* blocking.c - cuts a tile into blocks whose sums stay in the second-level cache, and those into
- * groups of inputs and sets of targets that fit the registers of the kernels. Dtypes of 8 bits and
- * less are first looked up in a table and laid into a panel of numbers in the first-level cache;
- * the others are converted again for each set, which runs beside the sums and costs less than a
- * panel. Nothing of this changes the order in which an element is summed. */
+/* blocking.c - splits a tile into blocks whose sums fit the second-level cache, and blocks into
+ * groups of inputs and sets of targets that fit the registers of the kernels. Elements of 8 bits
+ * and less are looked up in a table and stored in a panel of floats in the first-level cache. Other
+ * elements are converted again for each set, which overlaps with the sums and costs less than a
+ * panel. The order in which an element is summed stays the same. */
 #include "backend.h"
 
 #include <string.h>
@@ -12,21 +12,21 @@
 
 /* Half of the second-level cache of common machines. */
 #define SUMS_BYTES ((size_t)512 * 1024)
-/* What a first-level cache of 32 KiB holds beside the sums and weights of a set. */
+/* Space in a first-level cache of 32 KiB next to the sums and weights of a set. */
 #define PANEL_BYTES ((size_t)24 * 1024)
-/* What the inputs of a group take while set after set goes over them: a quarter of that cache. */
+/* Inputs of a group, which every set reads again: a quarter of the second-level cache. */
 #define FILES_BYTES ((size_t)256 * 1024)
-/* Rows of a panel are this much longer: at a distance of a power of two they would compete for the
- * same places in the cache. */
+/* Padding of rows of a panel: at a distance of a power of two they would compete for the same sets
+ * of the cache. */
 #define PANEL_GAP_BYTES 64
 /* Targets whose weights are laid out at a time: three sets of the widest kernels. */
 #define SPAN_TARGETS ((size_t)3 * PHEMA_GROUP_TARGETS)
 
 /* For so few targets memory is the limit, and a few inputs at a time are read fastest: as many as
- * have places in the first-level cache when all of them compete for the same. */
+ * the ways of a first-level cache. */
 #define FEW_TARGETS 6
 #define FEW_INPUTS  8
-/* Shorter runs of an input are read slowly. */
+/* Shorter ranges of an input are read slowly. */
 #define MIN_BLOCK_ELEMS ((size_t)1024)
 
 struct pass {
@@ -34,7 +34,7 @@ struct pass {
     enum phema_accumulator accumulator;
     size_t scalar_bytes; /* of the accumulator */
     const struct phema_tile *tile;
-    const void *small_values; /* [PHEMA_N_CODES] of the accumulator's type for dtypes of 8 bits and
+    const void *small_values; /* [PHEMA_N_CODES] of the accumulator's type for dtypes of 8 bits or
                                * less, else NULL */
 };
 
@@ -57,8 +57,8 @@ static size_t min_size(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* n things in parts of at most max, as even as can be: where part i begins, i up to the number of
- * parts. One of 25 targets alone would cost as much as 6. */
+/* Splits n items evenly into parts of at most max. An uneven split costs more: the last of 25
+ * targets alone would cost as much as 6. */
 static size_t n_parts(size_t n, size_t max)
 {
     return n / max + (n % max != 0);
@@ -110,7 +110,7 @@ static void look_up(const struct pass *pass, void *out, const uint8_t *data, siz
         fill_floats(out, pass->small_values, is_f4, data, n);
 }
 
-/* block->inputs, of this dtype, into the sums of a set that begin at element i. */
+/* Adds block->inputs, of this dtype, to the sums of a set from element i on. */
 static void add_set(const struct pass *pass, const struct group *group, size_t set, size_t i,
                     enum phema_dtype dtype, struct phema_block *block)
 {
@@ -124,7 +124,7 @@ static void add_set(const struct pass *pass, const struct group *group, size_t s
     pass->kernels->add(dtype, block);
 }
 
-/* Elements [first, end) of a group, not more than a panel holds. */
+/* Adds elements [first, end) of a group, which fit a panel. */
 static void add_panel(const struct pass *pass, const struct group *group, size_t first, size_t end)
 {
     _Alignas(64) uint8_t panel[PANEL_BYTES + (size_t)PHEMA_GROUP_INPUTS * PANEL_GAP_BYTES];
@@ -141,7 +141,7 @@ static void add_panel(const struct pass *pass, const struct group *group, size_t
         add_set(pass, group, set, first, wide, &block);
 }
 
-/* Elements [first, end) of a group as they are in the file. */
+/* Adds elements [first, end) of a group as the file has them. */
 static void add_files(const struct pass *pass, const struct group *group, size_t first, size_t end)
 {
     const uint8_t *inputs[PHEMA_GROUP_INPUTS];
@@ -156,7 +156,7 @@ static void add_files(const struct pass *pass, const struct group *group, size_t
     }
 }
 
-/* Elements [first, end) of a group, a whole number of steps. */
+/* Adds elements [first, end) of a group, a whole number of steps. */
 static void add_group(const struct pass *pass, const struct group *group, size_t first, size_t end)
 {
     size_t n_bytes = pass->small_values ? PANEL_BYTES : FILES_BYTES;
@@ -175,7 +175,7 @@ static void add_group(const struct pass *pass, const struct group *group, size_t
     }
 }
 
-/* The last elements of a tile, less than a step: a step of its own, filled up with zeros. */
+/* Adds the last elements of a tile, less than a step, as one step filled with zeros. */
 static void add_rest(const struct pass *pass, const struct group *group, size_t first)
 {
     struct group rest = *group;
@@ -200,7 +200,7 @@ static void add_rest(const struct pass *pass, const struct group *group, size_t 
         memcpy(rows + m * row_bytes, sums[m], n * pass->scalar_bytes);
 }
 
-/* Elements [first, end) of all inputs and targets. */
+/* Adds elements [first, end) of all inputs to all targets. */
 static void add_block(const struct pass *pass, uint8_t *sums, size_t row_bytes, size_t first,
                       size_t end)
 {

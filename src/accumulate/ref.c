@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* ref.c - the plain loops that define right: one fused multiply-add for each input, in the order of
- * the inputs, and one rounding at the end. Runs on any machine. */
+/* ref.c - reference loops, which define the correct bits: one fused multiply-add for each input, in
+ * the order of the inputs, and one rounding at the end. Runs on any machine. */
 #include "backend.h"
 
 #include <math.h>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* round.c - see round.h. Every format with sign, exponent and fraction of at most 16 bits goes
- * through one description and one function of integer arithmetic, straight from the bits of the
- * double, so that nothing is rounded twice (double to F16 by way of float would be). */
+/* round.c - scalar conversion from double to every dtype, with counts. One function of integer
+ * arithmetic rounds to every format of at most 16 bits with sign, exponent and fraction. It starts
+ * from the bits of the double, so that nothing is rounded twice, as double to float to F16 is. */
 #include "round.h"
 
 #include <math.h>
 #include <string.h>
 
-/* The magnitude |x| rounded to nearest even as if the exponents went on for ever: a code above
- * max_code has overflown. A carry out of the fraction runs into the exponent, as it should. */
+/* |x| rounded to nearest even, as if exponents had no limit: a code above max_code has overflowed.
+ * A carry out of the fraction increments the exponent, as it should. */
 static uint64_t round_magnitude(const struct phema_float_layout *layout, uint64_t magnitude_bits)
 {
     int exponent = (int)(magnitude_bits >> 52) - 1023;

@@ -1,16 +1,16 @@
-/* round.h - one element at a time from double to the dtypes of files, with a single rounding to
- * nearest even; element.h has the way back. What the vector kernels are held against, and what does
- * their odd ends. NaN is written as the positive quiet NaN. F4 has neither NaN nor infinity: NaN
- * and what is too large become its largest number, as ONNX has it. F8_E8M0 holds powers of two
- * alone: zero becomes its smallest, a tie goes up as in PyTorch, and a negative number is NaN and
- * counts as overflow. */
+/* round.h - private to accumulate/: scalar conversion from double to every dtype, with one rounding
+ * to nearest even. phema/dtype.h has the reverse. It is the reference for the vector kernels, and
+ * converts the elements that they leave. NaN becomes the positive quiet NaN. F4 has neither NaN nor
+ * infinity: NaN and numbers that are too large become its largest number, as in ONNX. F8_E8M0 has
+ * powers of two only: zero becomes the smallest, ties go up as in PyTorch, and a negative number
+ * becomes NaN and counts as overflow. */
 #ifndef ACCUMULATE_ROUND_H
 #define ACCUMULATE_ROUND_H
 
 #include "phema/accumulate.h"
 #include "phema/dtype.h"
 
-/* Element i of out = x; odd elements of F4 after their even neighbours. */
+/* Writes x to element i of out. Odd elements of F4 are written after their even neighbours. */
 void phema_element_narrow(uint8_t *out, enum phema_dtype dtype, size_t i, double x,
                           enum phema_overflow overflow, struct phema_narrow_counts *counts);
 

@@ -1,4 +1,4 @@
-/* simd.h - what the kernels of all instruction sets need, compiler by compiler. */
+/* simd.h - private to accumulate/: helpers of the kernels of all instruction sets. */
 #ifndef ACCUMULATE_SIMD_H
 #define ACCUMULATE_SIMD_H
 
@@ -6,23 +6,23 @@
 
 #define SIMD_INLINE static inline __attribute__((always_inline))
 
-/* Arrays of registers only stay in registers when the loops over them are gone, at -O2 as well. */
+/* Arrays of registers stay in registers only where loops over them are unrolled, at -O2 too. */
 #if defined(__clang__)
-#define SIMD_UNROLL /* clang does so unasked, and warns where a pragma asks for what it did */
+#define SIMD_UNROLL /* clang unrolls unasked, and warns about a pragma that asks for it */
 #else
 #define SIMD_UNROLL _Pragma("GCC unroll 16")
 #endif
 
-/* Of the dtypes that kernels handle. */
+/* Bytes of an element of the dtypes that kernels read and write. */
 SIMD_INLINE size_t phema_wide_bytes(enum phema_dtype dtype)
 {
     return dtype == PHEMA_F64 ? 8 : dtype == PHEMA_F32 ? 4 : 2;
 }
 
-/* Far enough ahead that memory answers in time. */
+/* Distance that hides the latency of memory. */
 #define SIMD_PREFETCH_BYTES 512
 
-/* The address may lie behind the end of the input: a prefetch cannot fault. */
+/* The address may lie after the end of the input: a prefetch cannot fault. */
 SIMD_INLINE void phema_prefetch_ahead(const uint8_t *p, size_t size, enum phema_prefetch to)
 {
     for (size_t i = 0; i < size; i += 64) {

@@ -16,7 +16,7 @@ SIMD_INLINE SIMD_TARGET __m256 avx2_floats_from_bf16(const uint8_t *p)
     return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
 }
 
-/* The upper halves, rounded to nearest even; no NaN may be among them. */
+/* The upper halves, rounded to nearest even; x must not hold NaN. */
 SIMD_INLINE SIMD_TARGET __m128i avx2_bf16_from_floats(__m256 x)
 {
     __m256i bits = _mm256_castps_si256(x);
@@ -26,8 +26,8 @@ SIMD_INLINE SIMD_TARGET __m128i avx2_bf16_from_floats(__m256 x)
     return _mm_packus_epi32(_mm256_castsi256_si128(bits), _mm256_extracti128_si256(bits, 1));
 }
 
-/* To float by rounding to odd: the 29 bits that float has no room for are folded into the last bit
- * kept, so that a second rounding to fewer bits comes out as if it had been the only one. */
+/* Rounds to float by rounding to odd: the 29 bits that float lacks are folded into the last bit, so
+ * that a second rounding to fewer bits gives the result of a single rounding. */
 SIMD_INLINE SIMD_TARGET __m128 avx2_odd_floats(__m256d x)
 {
     const __m256i rest = _mm256_set1_epi64x(0x1fffffff);
@@ -87,7 +87,7 @@ SIMD_INLINE SIMD_TARGET __m256d avx2_f64_plain_lanes(enum phema_dtype dtype, __m
     __m256d size = _mm256_andnot_pd(_mm256_set1_pd(-0.0), x);
     __m256d plain = _mm256_cmp_pd(size, _mm256_set1_pd(phema_narrow_limit(dtype)), _CMP_LT_OQ);
     if (dtype == PHEMA_BF16) {
-        /* subnormal floats would be rounded twice: on the way to float they lose bits */
+        /* subnormal floats would be rounded twice: the conversion to float drops bits */
         __m256d is_zero = _mm256_cmp_pd(size, _mm256_setzero_pd(), _CMP_EQ_OQ);
         __m256d is_normal = _mm256_cmp_pd(size, _mm256_set1_pd(0x1p-126), _CMP_GE_OQ);
         plain = _mm256_and_pd(plain, _mm256_or_pd(is_zero, is_normal));
@@ -163,7 +163,7 @@ SIMD_INLINE SIMD_TARGET struct avx2_f32_unit avx2_f32_load(enum phema_dtype dtyp
 
 SIMD_INLINE SIMD_TARGET bool avx2_f32_is_plain(enum phema_dtype dtype, struct avx2_f32_unit x)
 {
-    /* to F32 and F64 all finite floats go; the limit of F32 itself is no float */
+    /* F32 and F64 hold all finite floats; the limit of F32 itself is not a float */
     bool is_half = dtype == PHEMA_F16 || dtype == PHEMA_BF16;
     const __m256 limit =
         _mm256_set1_ps(is_half ? (float)phema_narrow_limit(dtype) : __builtin_inff());

@@ -18,7 +18,7 @@ SIMD_INLINE SIMD_TARGET __m512 avx512_floats_from_halves(enum phema_dtype dtype,
     return _mm512_cvtph_ps(codes);
 }
 
-/* Rounded to nearest even; no NaN may be among them. */
+/* Rounds to nearest even; x must not hold NaN. */
 SIMD_INLINE SIMD_TARGET __m256i avx512_halves_from_floats(enum phema_dtype dtype, __m512 x)
 {
     if (dtype == PHEMA_F16)
@@ -29,8 +29,8 @@ SIMD_INLINE SIMD_TARGET __m256i avx512_halves_from_floats(enum phema_dtype dtype
     return _mm512_cvtepi32_epi16(_mm512_srli_epi32(bits, 16));
 }
 
-/* To float by rounding to odd: the 29 bits that float has no room for are folded into the last bit
- * kept, so that a second rounding to fewer bits comes out as if it had been the only one. */
+/* Rounds to float by rounding to odd: the 29 bits that float lacks are folded into the last bit, so
+ * that a second rounding to fewer bits gives the result of a single rounding. */
 SIMD_INLINE SIMD_TARGET __m256 avx512_odd_floats(__m512d x)
 {
     const __m512i rest = _mm512_set1_epi64(0x1fffffff);
@@ -84,7 +84,7 @@ SIMD_INLINE SIMD_TARGET __mmask8 avx512_f64_plain_lanes(enum phema_dtype dtype, 
     __mmask8 plain =
         _mm512_cmp_pd_mask(size, _mm512_set1_pd(phema_narrow_limit(dtype)), _CMP_LT_OQ);
     if (dtype == PHEMA_BF16) {
-        /* subnormal floats would be rounded twice: on the way to float they lose bits */
+        /* subnormal floats would be rounded twice: the conversion to float drops bits */
         __mmask8 is_zero = _mm512_cmp_pd_mask(size, _mm512_setzero_pd(), _CMP_EQ_OQ);
         __mmask8 is_normal = _mm512_cmp_pd_mask(size, _mm512_set1_pd(0x1p-126), _CMP_GE_OQ);
         plain = (__mmask8)(plain & (is_zero | is_normal));
@@ -152,7 +152,7 @@ SIMD_INLINE SIMD_TARGET struct avx512_f32_unit avx512_f32_load(enum phema_dtype 
 
 SIMD_INLINE SIMD_TARGET bool avx512_f32_is_plain(enum phema_dtype dtype, struct avx512_f32_unit x)
 {
-    /* to F32 and F64 all finite floats go; the limit of F32 itself is no float */
+    /* F32 and F64 hold all finite floats; the limit of F32 itself is not a float */
     bool is_half = dtype == PHEMA_F16 || dtype == PHEMA_BF16;
     const __m512 limit =
         _mm512_set1_ps(is_half ? (float)phema_narrow_limit(dtype) : __builtin_inff());

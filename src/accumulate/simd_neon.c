@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* simd_neon.c - kernels for aarch64, where NEON and conversion of halves are always there. */
+/* simd_neon.c - kernels for aarch64, which always has NEON and the conversion of halves. */
 #include "backend.h"
 
 #if defined(__aarch64__)
@@ -24,7 +24,7 @@ SIMD_INLINE float64x2_t neon_doubles(const uint8_t *p)
     return vreinterpretq_f64_u8(vld1q_u8(p));
 }
 
-/* Rounded to nearest even; no NaN may be among them. */
+/* Rounds to nearest even; x must not hold NaN. */
 SIMD_INLINE void neon_store_floats(enum phema_dtype dtype, uint8_t *p, float32x4_t x)
 {
     uint32x4_t bits = vreinterpretq_u32_f32(x);
@@ -79,7 +79,7 @@ SIMD_INLINE bool neon_f64_is_plain(enum phema_dtype dtype, struct neon_f64_unit 
     for (int i = 0; i < 4; i++) {
         float64x2_t size = vabsq_f64(x.part[i]);
         plain = vandq_u64(plain, vcltq_f64(size, vdupq_n_f64(phema_narrow_limit(dtype))));
-        /* subnormal floats would be rounded twice: on the way to float they lose bits */
+        /* subnormal floats would be rounded twice: the conversion to float drops bits */
         if (dtype == PHEMA_BF16)
             plain = vandq_u64(plain,
                               vorrq_u64(vceqzq_f64(size), vcgeq_f64(size, vdupq_n_f64(0x1p-126))));
@@ -87,8 +87,8 @@ SIMD_INLINE bool neon_f64_is_plain(enum phema_dtype dtype, struct neon_f64_unit 
     return (vgetq_lane_u64(plain, 0) & vgetq_lane_u64(plain, 1)) == UINT64_MAX;
 }
 
-/* Halves go through float rounded to odd, so that the second rounding comes out as if it had been
- * the only one. */
+/* Halves go through float rounded to odd, so that the second rounding gives the result of a single
+ * rounding. */
 SIMD_INLINE void neon_f64_store(enum phema_dtype dtype, uint8_t *p, struct neon_f64_unit x)
 {
     if (dtype == PHEMA_F64) {
@@ -137,7 +137,7 @@ SIMD_INLINE struct neon_f32_unit neon_f32_load(enum phema_dtype dtype, const uin
 
 SIMD_INLINE bool neon_f32_is_plain(enum phema_dtype dtype, struct neon_f32_unit x)
 {
-    /* to F32 and F64 all finite floats go; the limit of F32 itself is no float */
+    /* F32 and F64 hold all finite floats; the limit of F32 itself is not a float */
     bool is_half = dtype == PHEMA_F16 || dtype == PHEMA_BF16;
     float32x4_t limit = vdupq_n_f32(is_half ? (float)phema_narrow_limit(dtype) : __builtin_inff());
     uint32x4_t plain = vandq_u32(vcaltq_f32(x.part[0], limit), vcaltq_f32(x.part[1], limit));

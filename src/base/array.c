@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* array.c - see array.h. */
+/* array.c - growing arrays of malloc. */
 #include "phema/array.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cgroup.c - see cgroup.h. */
+/* cgroup.c - limits of control groups on this process, for memory.c and cpu.c. */
 #include "cgroup.h"
 
 #include <stdio.h>
@@ -23,7 +23,7 @@ static uint64_t smaller(uint64_t a, uint64_t b)
     return a && (!b || a < b) ? a : b;
 }
 
-/* group: "/a/b", of which the levels /a/b, /a and / are asked. */
+/* The least limit of group "/a/b" and of the levels above it, /a and /. */
 static uint64_t limit_of_levels(char *group, const char *mount, const char *name,
                                 cgroup_parser *parse)
 {
@@ -42,7 +42,7 @@ static uint64_t limit_of_levels(char *group, const char *mount, const char *name
     }
 }
 
-/* Of a line "NUMBER:CONTROLLER,...:GROUP", the group if it is the controller's; else NULL. */
+/* The group of a line "NUMBER:CONTROLLER,...:GROUP" with this controller, or NULL. */
 static char *group_of(char *line, const char *controller)
 {
     line[strcspn(line, "\n")] = '\0';

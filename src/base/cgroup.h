@@ -1,14 +1,14 @@
-/* cgroup.h - limits that control groups put on this process: the tightest of its group and of all
- * groups above it. */
+/* cgroup.h - private to base/: limits of control groups on this process. The tightest limit of its
+ * group and of all groups above it counts. */
 #ifndef BASE_CGROUP_H
 #define BASE_CGROUP_H
 
 #include "phema/span.h"
 
-/* One limit from the text of a file; 0 where it says that there is none. */
+/* Parses a limit from the text of a file; 0: no limit. */
 typedef uint64_t cgroup_parser(const char *text);
 
-/* The least of what parse finds in the files called name of all levels, 0 when there is no limit.
+/* The least limit that parse finds in the files called name of all levels; 0: no limit.
  *   groups      the list of this process's groups: "/proc/self/cgroup"
  *   mount       where the hierarchy is mounted: "/sys/fs/cgroup", below it "/memory" in version 1
  *   controller  of version 1; "" for version 2 */
@@ -18,7 +18,7 @@ uint64_t cgroup_limit(const char *groups, const char *mount, const char *control
 #define CGROUP_GROUPS "/proc/self/cgroup"
 #define CGROUP_MOUNT  "/sys/fs/cgroup"
 
-/* The first line of a small file of the kernel's, or an empty string. */
+/* Reads the first line of a small file of the kernel; an empty string where there is none. */
 void cgroup_read_line(char *line, size_t size, const char *path);
 
 #endif

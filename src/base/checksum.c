@@ -1,14 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-/* checksum.c - xxHash's, of its library; what is hashed by the gigabyte is in hash_blocks.c. */
-#include "phema/checksum.h"
+/* checksum.c - CRC-32 of zip files (the only user of zlib), and XXH3: streams by the library,
+ * sums over blocks by kernels that are inlined. */
+#include "checksum_kernel.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <xxhash.h>
+#include <zlib.h>
+
+#include "phema/cpu.h"
+
+/* zlib is several times faster than a table of our own. */
+uint32_t phema_crc32(uint32_t crc, const void *data, size_t size)
+{
+    return size ? (uint32_t)crc32_z(crc, data, size) : crc;
+}
+
+/* ---- Streams ---- */
 
 struct phema_hash {
-    XXH3_state_t *state; /* aligned as it has to be */
+    XXH3_state_t *state; /* allocated by the library, aligned for it */
 };
 
 PHEMA_FALLIBLE phema_hash_new(struct phema_hash **out, struct phema_error *err)
@@ -34,7 +47,7 @@ void phema_hash_free(struct phema_hash *hash)
 
 void phema_hash_start(struct phema_hash *hash)
 {
-    (void)XXH3_128bits_reset(hash->state); /* fails for NULL alone, as below */
+    (void)XXH3_128bits_reset(hash->state); /* fails only for NULL */
 }
 
 void phema_hash_add(struct phema_hash *hash, const void *data, size_t size)
@@ -61,4 +74,52 @@ void phema_hash_digest(char digest[PHEMA_DIGEST], const struct phema_hash *hash)
 uint64_t phema_hash_at(const void *data, size_t size, uint64_t place)
 {
     return XXH3_64bits_withSeed(data, size, place);
+}
+
+uint64_t phema_hash_name(const void *name, size_t size)
+{
+    return XXH3_64bits(name, size);
+}
+
+/* ---- Sums over blocks ---- */
+
+void phema_hash_sum_show(char digits[PHEMA_DIGEST], const struct phema_hash_sum *sum)
+{
+    (void)snprintf(digits, PHEMA_DIGEST, "%016" PRIx64 "%016" PRIx64, sum->high, sum->low);
+}
+
+bool phema_hash_sum_read(struct phema_hash_sum *sum, const char *text)
+{
+    static const char digits[] = "0123456789abcdef";
+    uint64_t halves[2] = {0, 0};
+    size_t n = 0;
+    for (; n < PHEMA_DIGEST - 1 && text[n]; n++) {
+        const char *digit = strchr(digits, text[n]);
+        if (!digit)
+            return false;
+        halves[n / 16] = halves[n / 16] << 4 | (uint64_t)(digit - digits);
+    }
+    if (n < PHEMA_DIGEST - 1 || text[n])
+        return false;
+    *sum = (struct phema_hash_sum){.low = halves[1], .high = halves[0]};
+    return true;
+}
+
+/* From here on xxhash.h is inlined: calls of the library would cost a third of the time. */
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#define HASH_BLOCKS checksum_blocks_generic
+#include "checksum_kernel.inc"
+
+phema_block_hasher phema_block_hasher_for_cpu(void)
+{
+#if defined(__x86_64__)
+    enum phema_cpu_level level = phema_cpu_level();
+    if (level >= PHEMA_CPU_AVX512)
+        return checksum_blocks_avx512;
+    if (level >= PHEMA_CPU_AVX2)
+        return checksum_blocks_avx2;
+#endif
+    return checksum_blocks_generic;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* claims.c - see claims.h. */
+/* claims.c - paths that a run reads or writes: no output may replace an input or another output. */
 #include "phema/claims.h"
 
 #include <stdio.h>
@@ -7,9 +7,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "phema/array.h"
 #include "phema/span.h"
 
-/* What a file is called when it is whole, and until then. */
+/* Suffixes of a file under its final and its partial name. */
 static const char *const ends[] = {"", ".partial"};
 
 struct identity {
@@ -18,7 +19,7 @@ struct identity {
     ino_t inode;
 };
 
-/* Of a name: what it leads to, and the directory where it stands. */
+/* A path, the file that it leads to, and the directory that holds its name. */
 struct place {
     char *path;
     struct identity file, directory;
@@ -85,7 +86,8 @@ static enum phema_status find_place(struct place *out, const char *path, const c
     return PHEMA_OK;
 }
 
-/* One file, one name in one directory, or the same text where not even that is there. */
+/* true for one file, for one name in one directory, or for equal paths where the directory does not
+ * exist. */
 static bool are_one(const struct place *a, const struct place *b)
 {
     if (is_same(&a->file, &b->file))
@@ -116,31 +118,19 @@ void phema_claims_free(struct phema_claims *claims)
     free(claims);
 }
 
-static bool grow(void **items, size_t *capacity, size_t n, size_t size)
-{
-    if (n < *capacity)
-        return true;
-    size_t wanted = *capacity ? 2 * *capacity : 16;
-    void *larger = realloc(*items, wanted * size);
-    if (!larger)
-        return false;
-    *items = larger;
-    *capacity = wanted;
-    return true;
-}
-
 PHEMA_FALLIBLE phema_claims_add_input(struct phema_claims *claims, const char *path,
                                       const char *what, struct phema_error *err)
 {
     struct input input = {.what = what};
     if (!claims)
         return PHEMA_OK;
-    if (!grow((void **)&claims->inputs, &claims->inputs_capacity, claims->n_inputs, sizeof(input)))
+    if (!phema_array_grow(&claims->inputs, &claims->inputs_capacity, claims->n_inputs,
+                          sizeof(input)))
         return phema_fail_memory(err);
     enum phema_status status = find_place(&input.place, path, "", err);
     if (status)
         return status;
-    free(input.place.path); /* of thousands of snapshots */
+    free(input.place.path); /* there may be thousands of snapshots */
     input.place.path = NULL;
     claims->inputs[claims->n_inputs++] = input;
     return PHEMA_OK;
@@ -151,8 +141,8 @@ PHEMA_FALLIBLE phema_claims_add_output(struct phema_claims *claims, const char *
 {
     enum phema_status status = PHEMA_OK;
     for (size_t e = 0; e < ARRAY_LEN(ends) && !status; e++) {
-        if (!grow((void **)&claims->outputs, &claims->outputs_capacity, claims->n_outputs,
-                  sizeof(*claims->outputs)))
+        if (!phema_array_grow(&claims->outputs, &claims->outputs_capacity, claims->n_outputs,
+                              sizeof(*claims->outputs)))
             return phema_fail_memory(err);
         status = find_place(&claims->outputs[claims->n_outputs], path, ends[e], err);
         claims->n_outputs += !status;
@@ -160,7 +150,7 @@ PHEMA_FALLIBLE phema_claims_add_output(struct phema_claims *claims, const char *
     return status;
 }
 
-/* ---- Asking ---- */
+/* ---- Checks ---- */
 
 static enum phema_status check_inputs(const struct phema_claims *claims, const struct place *place,
                                       struct phema_error *err)

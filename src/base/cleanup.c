@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cleanup.c - the process-wide lists behind the signal handlers.
- * The only file with globals: a handler can reach nothing else. Entries are linked at the head
- * and unlinked under a mutex; a handler walks the list without it, so an entry that is removed
- * stays allocated and is marked dead, and is used again by the next one added. */
+/* cleanup.c - signal handlers: remove partial outputs, explain SIGBUS on mapped files.
+ * The only file with globals, since a handler can reach nothing else. Entries are added and removed
+ * under a mutex. A handler walks the list without the mutex: a removed entry therefore stays
+ * allocated, is marked dead, and is reused by the next entry added. */
 #include "phema/cleanup.h"
 
 #include <pthread.h>
@@ -17,7 +17,7 @@ enum entry_kind { DEAD, PARTIAL_FILE, PARTIAL_DIRECTORY, MAP, OUTPUT_MAP, GROUP 
 struct phema_cleanup_entry {
     struct phema_cleanup_entry *next;
     _Atomic int kind;
-    char *owned_path; /* of partial outputs; kept until the entry is used again */
+    char *owned_path; /* of partial outputs; kept until the entry is reused */
     const char *path;
     struct phema_span span;
     pid_t group;
@@ -46,14 +46,14 @@ static void end_by_signal(int signal_number)
     (void)raise(signal_number);
 }
 
-static void say(const char *string)
+static void write_text(const char *string)
 {
     ssize_t written = write(STDERR_FILENO, string, strlen(string));
-    (void)written; /* nowhere left to complain to */
+    (void)written; /* a failure cannot be reported */
 }
 
-/* A mapped file lost its end: the page that was touched does not exist any more. Or a page of an
- * output finds no room on its disk. */
+/* A mapped file was cut short: the page no longer exists. Or the disk has no space for a page of an
+ * output. */
 static void end_by_bus_error(int signal_number, siginfo_t *info, void *context)
 {
     (void)context;
@@ -66,23 +66,25 @@ static void end_by_bus_error(int signal_number, siginfo_t *info, void *context)
         if (address < start || address - start >= e->span.size)
             continue;
         clean_up();
-        say("posthoc-ema: ");
-        say(e->path);
+        write_text("posthoc-ema: ");
+        write_text(e->path);
         if (kind == OUTPUT_MAP) {
-            say(": no space is left on its disk, the disk failed, or the file was cut short, while "
+            write_text(
+                ": no space is left on its disk, the disk failed, or the file was cut short, while "
                 "it was being written; nothing was written\n");
             _exit(PHEMA_ERR_OUTPUT);
         }
-        say(": the file was cut short, or its disk failed, while it was being read; nothing was "
+        write_text(
+            ": the file was cut short, or its disk failed, while it was being read; nothing was "
             "written\n");
         _exit(PHEMA_ERR_FILE);
     }
     end_by_signal(signal_number);
 }
 
-/* A mask would hold back this thread alone, while libraries have threads of their own. Either the
- * handler sees that something is held and leaves the end to the last resume, or the first hold sees
- * that the end has begun. */
+/* A signal mask would affect only this thread, while libraries have threads of their own. Either
+ * the handler sees n_held and leaves the end to the last resume, or the first hold sees the pending
+ * signal. */
 static _Atomic int n_held;
 static _Atomic int pending_signal;
 
@@ -115,19 +117,19 @@ void phema_cleanup_install_handlers(void)
     action.sa_handler = handle_end;
     for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
         struct sigaction old;
-        /* nohup and the like: what the parent ignores stays ignored */
+        /* nohup and the like: signals that the parent ignores stay ignored */
         if (sigaction(ends[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
             (void)sigaction(ends[i], &action, NULL);
     }
-    /* a limit on the size of files is an error of the write that meets it */
+    /* a write beyond the limit on file sizes fails with an error */
     (void)signal(SIGXFSZ, SIG_IGN);
     action.sa_flags = SA_SIGINFO;
     action.sa_sigaction = end_by_bus_error;
     (void)sigaction(SIGBUS, &action, NULL);
 }
 
-/* A dead entry, or a new one at the head of the list; with the lock held. */
-static struct phema_cleanup_entry *find_place(void)
+/* Returns a dead entry, or a new one at the head of the list. The caller holds the lock. */
+static struct phema_cleanup_entry *claim_entry(void)
 {
     for (struct phema_cleanup_entry *e = atomic_load(&entries); e; e = e->next)
         if (atomic_load(&e->kind) == DEAD)
@@ -155,7 +157,7 @@ PHEMA_FALLIBLE phema_cleanup_add_partial(struct phema_cleanup_entry **out, const
 {
     char *copy = strdup(path);
     (void)pthread_mutex_lock(&entries_lock);
-    struct phema_cleanup_entry *entry = copy ? find_place() : NULL;
+    struct phema_cleanup_entry *entry = copy ? claim_entry() : NULL;
     if (entry) {
         free(entry->owned_path);
         entry->owned_path = copy;
@@ -175,7 +177,7 @@ static enum phema_status add_map(struct phema_cleanup_entry **out, enum entry_ki
                                  struct phema_span span, const char *path, struct phema_error *err)
 {
     (void)pthread_mutex_lock(&entries_lock);
-    struct phema_cleanup_entry *entry = find_place();
+    struct phema_cleanup_entry *entry = claim_entry();
     if (entry) {
         entry->path = path;
         entry->span = span;
@@ -205,7 +207,7 @@ PHEMA_FALLIBLE phema_cleanup_add_group(struct phema_cleanup_entry **out, pid_t g
                                        struct phema_error *err)
 {
     (void)pthread_mutex_lock(&entries_lock);
-    struct phema_cleanup_entry *entry = find_place();
+    struct phema_cleanup_entry *entry = claim_entry();
     if (entry) {
         entry->group = group;
         atomic_store(&entry->kind, GROUP);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* clock.c - see clock.h. */
+/* clock.c - monotonic time in seconds. */
 #include "phema/clock.h"
 
 #include <time.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cpu.c - instruction sets and processors that this process may use.
+/* cpu.c - instruction sets and processor count that this process may use; PHEMA_CPU.
  * CPUID is asked directly where clang 14's __builtin_cpu_supports does not know the name (f16c). */
 #include "phema/cpu.h"
 
@@ -54,8 +54,8 @@ static enum phema_cpu_level best_level(void)
 
 enum phema_cpu_level phema_cpu_level(void)
 {
-    /* CPUID traps in virtual machines, and the answer never changes; every thread would store the
-     * same */
+    /* CPUID traps in virtual machines, and the answer never changes; every thread stores the same
+     * one */
     static _Atomic int known = -1;
     int answer = atomic_load_explicit(&known, memory_order_relaxed);
     if (answer < 0) {
@@ -88,7 +88,7 @@ static uint64_t quota_of(const char *text)
     return (uint64_t)((quota + period - 1) / period);
 }
 
-/* cgroup v2 tells its limit in cpu.max of each level; v1 in two files. */
+/* cgroup v2 has its limit in cpu.max of each level, v1 in two files. */
 static uint64_t quota_of_groups(void)
 {
     uint64_t limit = cgroup_limit(CGROUP_GROUPS, CGROUP_MOUNT, "", "cpu.max", quota_of);

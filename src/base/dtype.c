@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* dtype.c - the table of element types. */
+/* dtype.c - element types: sizes, names, bit layouts, decoding of one element. */
 #include "phema/dtype.h"
 
 #include <math.h>
@@ -62,8 +62,8 @@ unsigned phema_dtype_mantissa_bits(enum phema_dtype dtype)
     return facts[dtype].mantissa_bits;
 }
 
-/* Of all elements together: sum of ulp^2 / 12 over sum of x^2, where mantissas x in [1, 2) are
- * logarithmically uniform: 2^-2p / 12 / (3 / (2 ln 2)), and its root is 2^-p sqrt(ln 2 / 18). */
+/* Over all elements: the sum of ulp^2 / 12 divided by the sum of x^2, where mantissas x in [1, 2)
+ * are logarithmically uniform: 2^-2p / 12 / (3 / (2 ln 2)). The root is 2^-p sqrt(ln 2 / 18). */
 double phema_dtype_rounding(enum phema_dtype dtype)
 {
     if (!facts[dtype].is_float)
@@ -80,4 +80,105 @@ bool phema_dtype_from_name(enum phema_dtype *out, const char *name, size_t name_
         }
     }
     return false;
+}
+
+/* ---- Single elements ---- */
+
+const struct phema_float_layout phema_float_layouts[PHEMA_N_DTYPES] = {
+    [PHEMA_F16] = {16, 10, 15, 0x7bff, 0x7e00, true, false, false},
+    [PHEMA_BF16] = {16, 7, 127, 0x7f7f, 0x7fc0, true, false, false},
+    [PHEMA_F8_E4M3] = {8, 3, 7, 0x7e, 0x7f, false, false, false},
+    [PHEMA_F8_E5M2] = {8, 2, 15, 0x7b, 0x7e, true, false, false},
+    [PHEMA_F8_E4M3FNUZ] = {8, 3, 8, 0x7f, 0x80, false, true, false},
+    [PHEMA_F8_E5M2FNUZ] = {8, 2, 16, 0x7f, 0x80, false, true, false},
+    [PHEMA_F4] = {4, 1, 1, 0x7, 0x7, false, false, true},
+};
+
+#define DOUBLE_BIAS          1023
+#define DOUBLE_MANTISSA_BITS 52
+#define DOUBLE_EXPONENT_MASK 2047
+
+static double double_from_bits(uint64_t bits)
+{
+    double value;
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+/* 2^exponent, down to the smallest subnormal double */
+static double power_of_two(int exponent)
+{
+    if (exponent > -DOUBLE_BIAS)
+        return double_from_bits((uint64_t)(exponent + DOUBLE_BIAS) << DOUBLE_MANTISSA_BITS);
+    return double_from_bits(1ULL << (exponent + DOUBLE_BIAS - 1 + DOUBLE_MANTISSA_BITS));
+}
+
+static double decode(const struct phema_float_layout *layout, uint32_t code)
+{
+    uint32_t sign_bit = 1U << (layout->bits - 1);
+    uint32_t magnitude = code & (sign_bit - 1);
+    if (layout->is_unsigned_zero && code == sign_bit)
+        return (double)NAN;
+    double sign = code & sign_bit ? -1.0 : 1.0;
+    if (magnitude > layout->max_code)
+        return layout->has_infinity && magnitude == layout->max_code + 1 ? sign * (double)INFINITY
+                                                                         : (double)NAN;
+    int exponent = (int)(magnitude >> layout->mantissa_bits);
+    uint32_t mantissa = magnitude & ((1U << layout->mantissa_bits) - 1);
+    if (exponent)
+        mantissa |= 1U << layout->mantissa_bits;
+    else
+        exponent = 1;
+    return sign * mantissa * power_of_two(exponent - layout->bias - (int)layout->mantissa_bits);
+}
+
+double phema_element_widen(enum phema_dtype dtype, const uint8_t *data, size_t i)
+{
+    const struct phema_float_layout *layout = &phema_float_layouts[dtype];
+    float single;
+    double value;
+    uint8_t byte;
+    switch (dtype) {
+    case PHEMA_F64:
+        memcpy(&value, data + 8 * i, sizeof(value));
+        return value;
+    case PHEMA_F32:
+        memcpy(&single, data + 4 * i, sizeof(single));
+        return (double)single;
+    case PHEMA_F16:
+    case PHEMA_BF16:
+        return decode(layout, phema_load_u16(data + 2 * i));
+    case PHEMA_F4:
+        byte = data[i / 2];
+        return decode(layout, i % 2 ? byte >> 4 : byte & 15);
+    case PHEMA_F8_E8M0: /* code c is 2^(c - 127) */
+        return data[i] == 255 ? (double)NAN : power_of_two((int)data[i] - 127);
+    default:
+        return decode(layout, data[i]);
+    }
+}
+
+/* Exponent of the smallest normal number. */
+static int least_exponent(enum phema_dtype dtype)
+{
+    switch (dtype) {
+    case PHEMA_F64:
+        return 1 - DOUBLE_BIAS;
+    case PHEMA_F32:
+        return -126;
+    case PHEMA_F8_E8M0:
+        return -127;
+    default:
+        return 1 - phema_float_layouts[dtype].bias;
+    }
+}
+
+double phema_element_spacing(enum phema_dtype dtype, double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof(bits));
+    int exponent = (int)(bits >> DOUBLE_MANTISSA_BITS & DOUBLE_EXPONENT_MASK) - DOUBLE_BIAS;
+    int least = least_exponent(dtype);
+    return power_of_two((exponent > least ? exponent : least) -
+                        (int)phema_dtype_mantissa_bits(dtype));
 }

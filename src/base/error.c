@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* error.c - one sentence into the caller's buffer; places are put in front on the way up. */
+/* error.c - status plus one message; prefixes added by callers. */
 #include "phema/error.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The end of a message that was cut says so. */
+/* Marks a message that was cut. */
 static void mark_cut(struct phema_error *err, int length)
 {
     if (length >= (int)sizeof(err->message))
@@ -39,8 +39,8 @@ enum phema_status(phema_fail_in)(struct phema_error *err, enum phema_status stat
         mark_cut(err, length);
         return status;
     }
-    size_t room = sizeof(err->message) - (size_t)length;
-    mark_cut(err, length + snprintf(err->message + length, room, ": %s", inner));
+    size_t left = sizeof(err->message) - (size_t)length;
+    mark_cut(err, length + snprintf(err->message + length, left, ": %s", inner));
     return status;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* file_reader.c - see file_reader.h. Reads are completed where the kernel gives less than asked
- * for; past the page cache (O_DIRECT) they begin and end on the blocks that the filesystem names.
- */
+/* file_reader.c - pread and O_DIRECT reads of a file that is also mapped; page-cache hints; the
+ * limit on descriptors. Reads continue where the kernel returns less than asked for. Past the page
+ * cache (O_DIRECT) they begin and end on block boundaries of the filesystem. */
 #include "phema/file_reader.h"
 
 #include <errno.h>
@@ -22,8 +22,8 @@ struct phema_file_reader {
 
 /* ---- Filesystems ---- */
 
-/* Those that are not (or need not be) on this machine; numbers of linux/magic.h and of the
- * filesystems' own sources. */
+/* Filesystems that may be on another machine; numbers of linux/magic.h and of the filesystems' own
+ * sources. */
 static const struct {
     uint32_t magic;
     const char *name;
@@ -54,12 +54,12 @@ static enum phema_status fail_direct(struct phema_error *err)
                       "its filesystem cannot read past the page cache; use --io read");
 }
 
-/* Pages satisfy all disks of today; a filesystem that tells otherwise is not read so. */
-static enum phema_status find_block(struct phema_file_reader *input, struct phema_error *err)
+/* Page alignment satisfies all current disks; a filesystem that needs more is refused. */
+static enum phema_status find_block(struct phema_file_reader *reader, struct phema_error *err)
 {
-    input->block = PHEMA_INPUT_ALIGNMENT;
+    reader->block = PHEMA_INPUT_ALIGNMENT;
     struct statx st;
-    if (statx(input->descriptor, "", AT_EMPTY_PATH, STATX_DIOALIGN, &st) ||
+    if (statx(reader->descriptor, "", AT_EMPTY_PATH, STATX_DIOALIGN, &st) ||
         !(st.stx_mask & STATX_DIOALIGN))
         return PHEMA_OK;
     size_t block = st.stx_dio_offset_align;
@@ -68,7 +68,7 @@ static enum phema_status find_block(struct phema_file_reader *input, struct phem
     return PHEMA_OK;
 }
 
-/* Fewer blocks than bytes: not worth asking for holes otherwise. */
+/* Fewer blocks than bytes. Other files have too few holes to ask for. */
 static bool is_sparse(int descriptor)
 {
     struct stat st;
@@ -78,73 +78,72 @@ static bool is_sparse(int descriptor)
 PHEMA_FALLIBLE phema_file_reader_open(struct phema_file_reader **out, const struct phema_file *file,
                                       bool is_direct, struct phema_error *err)
 {
-    struct phema_file_reader *input = calloc(1, sizeof(*input));
-    if (!input)
+    struct phema_file_reader *reader = calloc(1, sizeof(*reader));
+    if (!reader)
         return phema_fail_memory(err);
-    input->block = 1;
-    input->descriptor = open(phema_file_path(file), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY |
-                                                        (is_direct ? O_DIRECT : 0));
+    reader->block = 1;
+    reader->descriptor = open(phema_file_path(file), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY |
+                                                         (is_direct ? O_DIRECT : 0));
     enum phema_status status = PHEMA_OK;
-    if (input->descriptor < 0)
+    if (reader->descriptor < 0)
         status = is_direct && errno == EINVAL
                      ? fail_direct(err)
                      : phema_fail_errno(err, PHEMA_ERR_FILE, "cannot be opened again", errno);
     if (!status)
-        status = phema_file_check_same(file, input->descriptor, err);
+        status = phema_file_check_same(file, reader->descriptor, err);
     if (!status && is_direct)
-        status = find_block(input, err);
+        status = find_block(reader, err);
     if (!status)
-        input->is_sparse = is_sparse(input->descriptor);
+        reader->is_sparse = is_sparse(reader->descriptor);
     if (status) {
-        phema_file_reader_close(input);
+        phema_file_reader_close(reader);
         return status;
     }
-    *out = input;
+    *out = reader;
     return PHEMA_OK;
 }
 
-void phema_file_reader_close(struct phema_file_reader *input)
+void phema_file_reader_close(struct phema_file_reader *reader)
 {
-    if (!input)
+    if (!reader)
         return;
-    if (input->descriptor >= 0)
-        (void)close(input->descriptor);
-    free(input);
+    if (reader->descriptor >= 0)
+        (void)close(reader->descriptor);
+    free(reader);
 }
 
 /* ---- Reading ---- */
 
-/* Whether these bytes are zeros because nothing is stored of them: to read them would fill the page
- * cache with zeros. Not where the kernel does not tell, nor behind the end of a file that was cut.
- */
-static bool is_hole(const struct phema_file_reader *input, uint64_t offset, uint64_t size)
+/* true when these bytes are a hole, whose read would fill the page cache with zeros. false where
+ * the kernel does not tell, and after the end of a file that was cut. */
+static bool is_hole(const struct phema_file_reader *reader, uint64_t offset, uint64_t size)
 {
-    if (!input->is_sparse)
+    if (!reader->is_sparse)
         return false;
-    off_t data = lseek(input->descriptor, (off_t)offset, SEEK_DATA);
+    off_t data = lseek(reader->descriptor, (off_t)offset, SEEK_DATA);
     if (data >= 0)
         return (uint64_t)data >= offset + size;
     struct stat st;
-    return errno == ENXIO && fstat(input->descriptor, &st) == 0 &&
+    return errno == ENXIO && fstat(reader->descriptor, &st) == 0 &&
            (uint64_t)st.st_size >= offset + size;
 }
 
-PHEMA_FALLIBLE phema_file_reader_read(const uint8_t **data, const struct phema_file_reader *input,
+PHEMA_FALLIBLE phema_file_reader_read(const uint8_t **data, const struct phema_file_reader *reader,
                                       uint64_t offset, size_t size, uint8_t *buffer,
                                       struct phema_error *err)
 {
-    if (is_hole(input, offset, size)) {
+    if (is_hole(reader, offset, size)) {
         memset(buffer, 0, size);
         *data = buffer;
         return PHEMA_OK;
     }
-    size_t block = input->block;
+    size_t block = reader->block;
     size_t before = (size_t)(offset % block);
-    size_t wanted = before + size; /* bytes from the block in which the first one lies */
+    size_t wanted = before + size; /* bytes from the start of the first block */
     size_t whole = (wanted + block - 1) / block * block;
     for (size_t done = 0; done < wanted;) {
         ssize_t got =
-            pread(input->descriptor, buffer + done, whole - done, (off_t)(offset - before + done));
+            pread(reader->descriptor, buffer + done, whole - done, (off_t)(offset - before + done));
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0 && errno == EINVAL && block > 1)
@@ -154,7 +153,7 @@ PHEMA_FALLIBLE phema_file_reader_read(const uint8_t **data, const struct phema_f
         size_t reached = done + (size_t)got;
         if (reached >= wanted)
             break;
-        /* a read that ended inside a block begins with that block again */
+        /* a read that ended inside a block continues at the start of that block */
         size_t next = reached / block * block;
         if (got == 0 || next == done)
             return phema_fail(
@@ -170,25 +169,25 @@ PHEMA_FALLIBLE phema_file_reader_read(const uint8_t **data, const struct phema_f
 
 /* ---- The page cache ---- */
 
-void phema_file_reader_prefetch(const struct phema_file_reader *input, uint64_t offset,
+void phema_file_reader_prefetch(const struct phema_file_reader *reader, uint64_t offset,
                                 uint64_t size)
 {
-    if (!is_hole(input, offset, size))
-        (void)posix_fadvise(input->descriptor, (off_t)offset, (off_t)size, POSIX_FADV_WILLNEED);
+    if (!is_hole(reader, offset, size))
+        (void)posix_fadvise(reader->descriptor, (off_t)offset, (off_t)size, POSIX_FADV_WILLNEED);
 }
 
-bool phema_file_reader_is_cached(const struct phema_file_reader *input, uint64_t offset)
+bool phema_file_reader_is_cached(const struct phema_file_reader *reader, uint64_t offset)
 {
     uint8_t byte;
     struct iovec into = {&byte, 1};
-    if (is_hole(input, offset, 1))
+    if (is_hole(reader, offset, 1))
         return true;
-    return preadv2(input->descriptor, &into, 1, (off_t)offset, RWF_NOWAIT) == 1;
+    return preadv2(reader->descriptor, &into, 1, (off_t)offset, RWF_NOWAIT) == 1;
 }
 
-void phema_file_reader_evict(const struct phema_file_reader *input, uint64_t offset, uint64_t size)
+void phema_file_reader_evict(const struct phema_file_reader *reader, uint64_t offset, uint64_t size)
 {
-    (void)posix_fadvise(input->descriptor, (off_t)offset, (off_t)size, POSIX_FADV_DONTNEED);
+    (void)posix_fadvise(reader->descriptor, (off_t)offset, (off_t)size, POSIX_FADV_DONTNEED);
 }
 
 bool phema_raise_fd_limit(uint64_t n, uint64_t *limit)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* json_read.c - the one file that knows jansson. struct phema_json is jansson's json_t and a field
- * is its iterator; neither is defined anywhere else. */
+/* json_read.c - JSON parsing (the only user of jansson). struct phema_json is jansson's json_t and
+ * a field is its iterator; neither is defined anywhere else. */
 #include "phema/json.h"
 
 #include <jansson.h>
@@ -17,7 +17,7 @@ static const struct phema_json *outer(const json_t *value)
     return (const struct phema_json *)(const void *)value;
 }
 
-/* The library quotes the place it stumbles over, whatever stands there: line breaks as well. */
+/* The library quotes the text at the error, which may hold any bytes, such as line breaks. */
 static enum phema_status fail_invalid(const json_error_t *error, struct phema_error *err)
 {
     struct phema_strbuf shown = {0};
@@ -36,7 +36,7 @@ PHEMA_FALLIBLE phema_json_parse(struct phema_json **out, struct phema_span text,
     json_error_t error;
     const char *data = (const char *)text.data;
     json_t *root = json_loadb(data, text.size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
-    if (!root) /* the library says of some allocations that failed that the text is not valid */
+    if (!root) /* the library reports some failed allocations as invalid text: try again */
         root = json_loadb(data, text.size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
     if (!root) {
         if (json_error_code(&error) == json_error_out_of_memory)
@@ -91,7 +91,7 @@ const struct phema_json *phema_json_get(const struct phema_json *object, const c
     return outer(json_object_get(inner(object), key));
 }
 
-/* jansson's iterators do not change the object, though they are not declared so. */
+/* jansson's iterators do not change the object, though their prototypes lack const. */
 static json_t *walked(const struct phema_json *object)
 {
     union {

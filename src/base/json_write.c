@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* json_write.c - JSON text, written member by member. */
+/* json_write.c - streaming JSON output, member by member. */
 #include <math.h>
 #include <string.h>
 
 #include "phema/json.h"
 
-/* As nearly all characters of names are. */
+/* true for nearly all characters of names. */
 static bool is_plain(char c)
 {
     return c >= 0x20 && c < 0x7F && c != '"' && c != '\\';
 }
 
-/* As UTF-16 units. */
+/* Escapes a code point as UTF-16 units. */
 static void write_unit(struct phema_strbuf *text, uint32_t point)
 {
     if (point > 0xFFFF)
@@ -21,7 +21,7 @@ static void write_unit(struct phema_strbuf *text, uint32_t point)
         phema_strbuf_printf(text, "\\u%04x", point);
 }
 
-/* What a terminal obeys or does not show is escaped: people look at JSON as well. */
+/* Escapes control and invisible characters too, since people read JSON on terminals. */
 static void write_escaped(struct phema_strbuf *text, const char *data, size_t size)
 {
     phema_strbuf_puts(text, "\"");
@@ -47,7 +47,7 @@ static void write_escaped(struct phema_strbuf *text, const char *data, size_t si
             write_unit(text, point);
             at += hidden;
         } else {
-            /* the longest character first: what is no UTF-8 becomes the replacement character */
+            /* invalid UTF-8 becomes the replacement character */
             size_t length = c < 0x80 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
             if (length <= size - at && phema_is_utf8(data + at, length)) {
                 phema_strbuf_append(text, data + at, length);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* library.c - see library.h. The only file that knows dlopen. */
+/* library.c - shared libraries loaded on first use (the only user of dlopen). */
 #include "phema/library.h"
 
 #include <dlfcn.h>
@@ -15,12 +15,12 @@ bool phema_library_is_loaded(const char *file)
 
 PHEMA_FALLIBLE phema_library_load(void **library, const char *file, struct phema_error *err)
 {
-    /* bound now, so that a missing symbol is an error here and not the end of the program later;
-     * kept, since threads of a library may outlive its use */
+    /* RTLD_NOW: a missing symbol is an error here, and does not end the program later.
+     * RTLD_NODELETE: threads of a library may outlive its use */
     *library = dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (*library)
         return PHEMA_OK;
-    const char *why = dlerror(); /* mostly begins with the file */
+    const char *why = dlerror(); /* usually begins with the file */
     size_t size = strlen(file);
     if (why && strncmp(why, file, size) == 0 && strncmp(why + size, ": ", 2) == 0)
         why += size + 2;

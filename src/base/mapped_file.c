@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* mapped_file.c - a regular file mapped for reading, and let go behind the reader. */
+/* mapped_file.c - a regular file mapped read-only; change detection; prefetch and evict. */
 #include "phema/mapped_file.h"
 
 #include <errno.h>
@@ -22,8 +22,7 @@ struct phema_file {
     struct phema_cleanup_entry *entry;
 };
 
-/* Even what is read otherwise is looked at through its mapping: headers, pickles, strided tensors.
- */
+/* Headers, pickles and strided tensors are read through the mapping with any --io. */
 static enum phema_status fail_map(struct phema_error *err, int number)
 {
     if (number == ENOMEM)
@@ -145,7 +144,7 @@ void phema_file_evict(const struct phema_file *file, uint64_t offset, uint64_t s
     uint64_t end = (offset + size) / page * page;
     if (first >= end)
         return;
-    /* drops the mapping alone, which is read-only and private: the page cache keeps the data */
+    /* drops pages of the mapping, which is read-only and private: the page cache keeps the data */
     (void)madvise((char *)file->map + first, end - first, MADV_DONTNEED);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* memory.c - /proc/self/statm (size, resident and shared pages), mallinfo2, control groups. */
+/* memory.c - RSS, heap and control-group limits of this process: /proc/self/statm (size, resident
+ * and shared pages), mallinfo2, cgroup.h. */
 #include "phema/memory.h"
 
 #include <fcntl.h>
@@ -58,7 +59,7 @@ PHEMA_FALLIBLE phema_memory_check(uint64_t limit, uint64_t else_bytes, const cha
                       phema_size_enough(&wanted, needed + PHEMA_MEMORY_VARIES), needed_for);
 }
 
-/* "max", or bytes; version 1 says "no limit" by a number that no machine has. */
+/* "max", or bytes. Version 1 writes a number that no machine has for "no limit". */
 static uint64_t limit_of(const char *text)
 {
     uint64_t limit = strtoull(text, NULL, 10);
@@ -75,7 +76,7 @@ uint64_t phema_memory_limit(void)
 
 bool phema_memory_has_room(uint64_t bytes)
 {
-    /* writable and private, so that each of the limits counts it; it is never touched */
+    /* writable and private, so that every limit counts it; its pages are never used */
     void *room =
         mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (room == MAP_FAILED)
@@ -84,7 +85,8 @@ bool phema_memory_has_room(uint64_t bytes)
     return true;
 }
 
-/* glibc raises its threshold with every large block that is freed, and keeps the next ones. */
+/* glibc raises its threshold with every large block that is freed, and then keeps blocks below
+ * it. */
 #define LARGE_BLOCK_BYTES (128 << 10)
 
 void phema_memory_return_freed(void)
@@ -92,8 +94,8 @@ void phema_memory_return_freed(void)
     (void)mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES);
 }
 
-/* malloc sets 64 MiB of address space apart for each thread: little of many, but all that a process
- * may have under `ulimit -v`. */
+/* malloc reserves 64 MiB of address space for each thread: perhaps all that a process may have
+ * under `ulimit -v`. */
 void phema_memory_save_address_space(void)
 {
     struct rlimit limit;
@@ -101,7 +103,7 @@ void phema_memory_save_address_space(void)
         (void)mallopt(M_ARENA_MAX, 1);
 }
 
-/* cachestat(2) is in Linux since 6.5, and in no header that all have. */
+/* cachestat(2) is in Linux since 6.5; common headers lack it. */
 #define CACHESTAT_CALL 451
 
 bool phema_page_cache_bytes(uint64_t *bytes, const char *path)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* number.c - numbers as users write them. The locale has no say: the program never sets one. */
+/* number.c - parsing of numbers, counts and sizes. The program never sets a locale. */
 #include "phema/number.h"
 
 #include <ctype.h>
@@ -37,7 +37,7 @@ PHEMA_FALLIBLE phema_number_parse(double *out, const char *text, struct phema_er
 {
     char *end = NULL;
     double factor = 1;
-    /* strtod would also take hexadecimal and leading space */
+    /* strtod also accepts hexadecimal digits and leading space */
     bool is_plain = isdigit((unsigned char)*text) || strchr("+-.nN", *text);
     double value = strtod(text, &end);
     if (!is_plain || end == text || !read_suffix(&factor, end) || strpbrk(text, "xX"))
@@ -60,9 +60,9 @@ PHEMA_FALLIBLE phema_count_parse(uint64_t *out, const char *text, struct phema_e
 
 /* ---- Sizes, exactly ---- */
 
-/* n_digits digits, as if the point stood behind the first `point` of them; without a sign. */
+/* n_digits digits whose decimal point is after the first `point` of them; without a sign. */
 struct decimal {
-    const char *digits; /* with a point behind n_whole of them, if there are more */
+    const char *digits; /* with a point after n_whole of them, if there are more */
     size_t n_whole, n_digits;
     long point;
 };
@@ -72,7 +72,7 @@ static unsigned digit_at(const struct decimal *decimal, size_t i)
     return (unsigned)(decimal->digits[i < decimal->n_whole ? i : i + 1] - '0');
 }
 
-/* "1.5e3": returns what stands behind, NULL when there is no number. */
+/* Parses "1.5e3". Returns the text after it, or NULL. */
 static const char *read_decimal(struct decimal *out, const char *text)
 {
     out->digits = text;
@@ -96,9 +96,8 @@ static const char *read_decimal(struct decimal *out, const char *text)
     return exponent + n;
 }
 
-/* The whole part of the decimal times factor, which is exact below the limit: carried from the last
- * digit to the first, since the floor of (m + x) / 10 is that of (m + floor x) / 10 for a whole m.
- */
+/* The floor of the decimal times factor, exact below the limit. It carries from the last digit to
+ * the first, since floor((m + x) / 10) = floor((m + floor x) / 10) for a whole m. */
 static bool floor_of_product(uint64_t *out, const struct decimal *decimal, uint64_t factor)
 {
     uint64_t fraction = 0, whole = 0;
@@ -116,7 +115,7 @@ static bool floor_of_product(uint64_t *out, const struct decimal *decimal, uint6
     return true;
 }
 
-/* Nothing but zeros is nothing; less than a byte is no size. */
+/* true when all digits are zeros. */
 static bool is_zero(const struct decimal *decimal)
 {
     for (size_t i = 0; i < decimal->n_digits; i++)

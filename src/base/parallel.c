@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* parallel.c - see parallel.h. Threads are made for each call and joined at its end: some 50 us,
- * which is nothing beside the work that is worth it, and leaves none behind. */
+/* parallel.c - parallel for, with and without failures. Threads are started for each call and
+ * joined at its end: some 50 us, little compared with work that is worth threads. */
 #include "phema/parallel.h"
 
 #include <stdatomic.h>
@@ -20,7 +20,7 @@ int phema_thread_start(pthread_t *thread, void *(*work)(void *), void *argument)
     return failed;
 }
 
-struct sharing {
+struct loop {
     phema_parallel_work *work;
     void *context;
     size_t n;
@@ -29,7 +29,7 @@ struct sharing {
 
 unsigned phema_parallel_threads(void)
 {
-    /* control groups are files; every thread would store the same */
+    /* control groups are files; every thread stores the same number */
     static _Atomic unsigned known = 0;
     unsigned threads = atomic_load_explicit(&known, memory_order_relaxed);
     if (threads == 0) {
@@ -40,26 +40,26 @@ unsigned phema_parallel_threads(void)
     return threads;
 }
 
-static void *take_part(void *argument)
+static void *run_indices(void *argument)
 {
-    struct sharing *sharing = argument;
+    struct loop *loop = argument;
     for (;;) {
-        size_t index = atomic_fetch_add_explicit(&sharing->next, 1, memory_order_relaxed);
-        if (index >= sharing->n)
+        size_t index = atomic_fetch_add_explicit(&loop->next, 1, memory_order_relaxed);
+        if (index >= loop->n)
             return NULL;
-        sharing->work(sharing->context, index);
+        loop->work(loop->context, index);
     }
 }
 
 void phema_parallel(size_t n, unsigned n_threads, phema_parallel_work *work, void *context)
 {
-    struct sharing sharing = {.work = work, .context = context, .n = n};
-    pthread_t others[PHEMA_PARALLEL_MOST];
+    struct loop loop = {.work = work, .context = context, .n = n};
+    pthread_t others[PHEMA_PARALLEL_MAX_THREADS];
     unsigned n_others = 0;
-    while (n_others + 1 < n_threads && n_others + 1 < n && n_others < PHEMA_PARALLEL_MOST &&
-           phema_thread_start(&others[n_others], take_part, &sharing) == 0)
+    while (n_others + 1 < n_threads && n_others + 1 < n && n_others < PHEMA_PARALLEL_MAX_THREADS &&
+           phema_thread_start(&others[n_others], run_indices, &loop) == 0)
         n_others++;
-    (void)take_part(&sharing);
+    (void)run_indices(&loop);
     for (unsigned i = 0; i < n_others; i++)
         (void)pthread_join(others[i], NULL);
 }
@@ -80,7 +80,7 @@ static void try_one(void *context, size_t index)
 PHEMA_FALLIBLE phema_parallel_try(size_t n, unsigned n_threads, phema_parallel_task *task,
                                   void *context, struct phema_error *err)
 {
-    struct tasks tasks; /* not all of it set: messages are long, and mostly there are none */
+    struct tasks tasks; /* not initialised: messages are long, and there are few */
     tasks.task = task;
     tasks.context = context;
     phema_parallel(n, n_threads, try_one, &tasks);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* strbuf.c - growing text; UTF-8; names for people. */
+/* strbuf.c - growing strings; escaping of names for messages. */
 #include "phema/strbuf.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ void phema_strbuf_clear(struct phema_strbuf *text)
     *text = (struct phema_strbuf){0};
 }
 
-/* Room for size more bytes and a NUL. */
+/* Reserves size more bytes and a NUL. */
 static bool reserve(struct phema_strbuf *text, size_t size)
 {
     if (text->is_failed)
@@ -75,8 +75,8 @@ PHEMA_FALLIBLE phema_strbuf_check(const struct phema_strbuf *text, struct phema_
     return text->is_failed ? phema_fail_memory(err) : PHEMA_OK;
 }
 
-/* Bytes of the UTF-8 character that begins at data, 0 when it is none (overlong forms, surrogates
- * and what lies beyond U+10FFFF are none: RFC 3629). */
+/* Bytes of the UTF-8 character that begins at data; 0 for invalid UTF-8, such as overlong forms,
+ * surrogates and code points beyond U+10FFFF (RFC 3629). */
 static size_t utf8_length(const uint8_t *data, size_t size)
 {
     uint8_t lead = data[0];
@@ -110,8 +110,8 @@ bool phema_is_utf8(const char *data, size_t size)
     return true;
 }
 
-/* Controls of terminals beyond ASCII, and what cannot be seen or turns the text around it: marks
- * and overrides of direction, spaces without width, joiners, line separators, tags. */
+/* Control characters beyond ASCII, and characters that are invisible or change the direction of
+ * text: marks and overrides of direction, spaces without width, joiners, line separators, tags. */
 static const struct {
     uint32_t first, last;
 } hidden[] = {{0x80, 0x9F},     {0xAD, 0xAD},      {0x61C, 0x61C},   {0x180E, 0x180E},
@@ -135,7 +135,7 @@ size_t phema_hidden_length(uint32_t *point, const char *data, size_t size)
 
 #define SHOWN_CHARACTER 12 /* "\U000e0001" and a NUL */
 
-/* One character of a name into out, returning how many bytes were taken. */
+/* Writes one character of a name to out. Returns the bytes that it has in the name. */
 static size_t show_character(char out[SHOWN_CHARACTER], const uint8_t *bytes, size_t size,
                              const char *escaped)
 {
@@ -211,7 +211,7 @@ void phema_strbuf_append_lines(struct phema_strbuf *text, const char *data, size
     append_escaped(text, data, size, "\n\t");
 }
 
-/* What a URL may hold without an escape, and nothing that means anything in JSON or to a shell. */
+/* true for characters that URLs hold unescaped and that mean nothing in JSON or to a shell. */
 static bool is_plain_in_paths(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||

@@ -24,7 +24,7 @@ void sparse_reader_prefetch(struct phema_reader *reader, const struct phema_seri
     for (size_t i = 0; i < n; i++) {
         const struct tensor_run *run = &runs[(n / 2 + i) % n];
         struct phema_tensor tensor = phema_series_tensor_in(series, k, run->tensor);
-        if (tensor.is_compressed || tensor.stride || tensor.parts)
+        if (tensor.is_compressed || tensor.stride || tensor.chunks)
             continue;
         uint64_t first = tensor.offset + phema_dtype_bytes(tensor.dtype, run->first);
         if (i == 0 && phema_reader_is_cached(reader, tensor.file, first))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* copy.c - a file that begins as a copy of another: by sharing its blocks, inside the kernel, or
- * through memory, whichever comes first; and what is read and changed in it afterwards. */
+/* copy.c - a file that begins as a copy of another: reflink, copy_file_range, or read and write,
+ * the first of them that works. Also reading and mapping of a file while it is written. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -11,19 +11,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "partial.h"
 #include "phema/cleanup.h"
+#include "write_error.h"
+#include "writer_internal.h"
 
-/* In one call to the kernel, which ending signals need not wait for long. */
+/* Bytes of one call to the kernel, so that ending signals do not wait for long. */
 #define KERNEL_STEP_BYTES (16u << 20)
 #define MEMORY_STEP_BYTES (1u << 20)
 
 static enum phema_status fail_source(struct phema_error *err, const char *source, const char *what,
                                      int number)
 {
-    bool is_resource = number == ENOMEM || number == EMFILE || number == ENFILE;
-    return phema_fail(err, is_resource ? PHEMA_ERR_RESOURCE : PHEMA_ERR_FILE, "%s: %s: %s", source,
-                      what, strerror(number));
+    enum phema_status status = phema_fail_errno(err, PHEMA_ERR_FILE, what, number);
+    return phema_fail_in(err, status, "%s", source);
 }
 
 static enum phema_status fail_cut(struct phema_error *err, const char *source)
@@ -61,7 +61,7 @@ static void drop_source(const struct phema_writer *writer, int source_descriptor
         (void)posix_fadvise(source_descriptor, (off_t)offset, (off_t)size, POSIX_FADV_DONTNEED);
 }
 
-/* Bytes [*done, size) by the kernel alone; PHEMA_OK with *done < size where it does not do that. */
+/* Copies bytes [*done, size) inside the kernel; PHEMA_OK with *done < size where it cannot. */
 static enum phema_status copy_in_kernel(uint64_t *done, struct phema_writer *writer,
                                         int source_descriptor, struct phema_error *err)
 {
@@ -75,8 +75,8 @@ static enum phema_status copy_in_kernel(uint64_t *done, struct phema_writer *wri
         if (copied < 0 && errno == EINTR)
             continue;
         if (copied < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG))
-            return writer_fail_size(writer, errno, err);
-        if (copied <= 0) /* other filesystem, no such call, ...; what is wrong reading will say */
+            return writer_fail_size(err, writer->path, writer->size_bytes, errno);
+        if (copied <= 0) /* other filesystem, no such call, ...; reading reports any fault */
             return PHEMA_OK;
         drop_source(writer, source_descriptor, *done, (uint64_t)copied);
         *done += (uint64_t)copied;
@@ -114,7 +114,7 @@ static bool shares_blocks(struct phema_writer *writer, int source_descriptor, ui
     if (ioctl(writer->descriptor, FICLONE, source_descriptor))
         return false;
     writer->size_bytes = size_bytes;
-    /* a source that has grown or shrunk since is somebody else's business to report: copy it */
+    /* a source that has grown or shrunk since: the copy below reports it */
     return fstat(writer->descriptor, &st) == 0 && (uint64_t)st.st_size == size_bytes;
 }
 
@@ -132,7 +132,7 @@ PHEMA_FALLIBLE writer_copy(struct phema_writer *writer, int source_descriptor, c
         return status;
     uint8_t *buffer = malloc(MEMORY_STEP_BYTES);
     if (!buffer)
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", writer->path);
+        return writer_fail_memory(err, writer->path);
     status = copy_through(buffer, done, writer, source_descriptor, source, err);
     free(buffer);
     return status;
@@ -182,18 +182,11 @@ PHEMA_FALLIBLE phema_writer_map(uint8_t **out, struct phema_writer *writer, stru
 PHEMA_FALLIBLE phema_writer_read(struct phema_writer *writer, uint64_t offset, void *data,
                                  size_t size, struct phema_error *err)
 {
-    uint8_t *bytes = data;
-    for (size_t done = 0; done < size;) {
-        ssize_t n = pread(writer->descriptor, bytes + done, size - done, (off_t)(offset + done));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return writer_fail_errno(err, writer->path, "cannot be read back", errno);
-        if (n == 0)
-            return phema_fail(err, PHEMA_ERR_OUTPUT,
-                              "%s: the file was cut short while it was being written",
-                              writer->path);
-        done += (size_t)n;
-    }
+    ssize_t n = file_read_fully(writer->descriptor, data, size, offset);
+    if (n < 0)
+        return writer_fail_errno(err, writer->path, "cannot be read back", errno);
+    if ((size_t)n < size)
+        return phema_fail(err, PHEMA_ERR_OUTPUT,
+                          "%s: the file was cut short while it was being written", writer->path);
     return PHEMA_OK;
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* directory.c - PATH.partial/, locked, filled with plain files; published by rename. A leftover of
- * a killed run and a directory that is replaced are emptied only where they hold files alone: what
- * somebody else has put into one of that name is not ours to remove. */
+/* directory.c - PATH.partial/ as a unit: locked and filled with plain files. A leftover of a killed
+ * run is emptied only where it holds plain files alone: other entries are not this program's to
+ * remove. */
+#include "directory.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,15 +12,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "directory.h"
+#include "part.h"
+#include "partial.h"
+#include "path_names.h"
+#include "permissions.h"
+#include "phema/array.h"
 #include "phema/cleanup.h"
 #include "phema/strbuf.h"
+#include "write_error.h"
+#include "writer_internal.h"
 
 static enum phema_status check_old(int descriptor, const char *path, bool replaces,
                                    struct phema_error *err)
 {
     bool is_empty = false;
-    enum phema_status status = writer_check_files_alone(&is_empty, descriptor, false, path, err);
+    enum phema_status status = directory_check_entries(&is_empty, descriptor, false, path, err);
     if (is_empty && !status)
         return PHEMA_OK;
     if (!replaces)
@@ -32,8 +40,7 @@ PHEMA_FALLIBLE phema_writer_directory_check(const char *path, bool replaces,
                                             struct phema_error *err)
 {
     struct stat st;
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
+    const char *name = path_last_name(path);
     if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: expected the name of a directory to make",
                           path);
@@ -58,90 +65,76 @@ PHEMA_FALLIBLE phema_writer_directory_check(const char *path, bool replaces,
 static enum phema_status open_locked(struct phema_writer_directory *directory,
                                      struct phema_error *err)
 {
-    for (int attempt = 0; attempt < 16; attempt++) {
-        int descriptor = -1;
-        bool is_new = false;
-        enum phema_status status = writer_make_directory(&descriptor, &is_new, directory->path,
-                                                         directory->partial_path, err);
-        if (status)
-            return status;
-        if (descriptor < 0) /* the run that had it has ended */
-            continue;
-        directory->descriptor = descriptor;
-        bool is_held = false;
-        status = writer_lock(&is_held, descriptor, directory->path, err);
-        directory->is_ours = is_new && !is_held;
-        directory->took_over = !is_new;
-        if (status || writer_is_still_named(descriptor, directory->partial_path))
-            return status;
-        directory->is_ours = false;
-        (void)close(descriptor);
-        directory->descriptor = -1;
-    }
-    return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: other runs keep writing it", directory->path);
+    const struct partial_request request = {.path = directory->path,
+                                            .partial_path = directory->partial_path,
+                                            .use = PARTIAL_EXCLUSIVE,
+                                            .is_directory = true};
+    bool is_new = false;
+    enum phema_status status = partial_open(&directory->descriptor, &is_new, &request, err);
+    if (status)
+        return status == PHEMA_NO ? writer_fail_locked(err, directory->path) : status;
+    directory->is_ours = is_new;
+    directory->took_over = !is_new;
+    return PHEMA_OK;
 }
 
-/* What a dead run has left in it must not be published. */
+/* Files of a dead run must not be published. */
 static enum phema_status empty(struct phema_writer_directory *directory, struct phema_error *err)
 {
     bool is_empty = false;
-    enum phema_status status =
-        writer_remove_files(directory->descriptor, directory->partial_path, err);
-    if (!status)
-        status = writer_check_files_alone(&is_empty, directory->descriptor, true,
-                                          directory->partial_path, err);
-    if (!status && !is_empty)
-        status = phema_fail(err, PHEMA_ERR_OUTPUT,
-                            "%s: what an ended run has left in it cannot be removed",
-                            directory->partial_path);
-    return status;
+    const char *path = directory->partial_path;
+    enum phema_status status = directory_remove_files(directory->descriptor, path, err);
+    if (status)
+        return status;
+    status = directory_check_entries(&is_empty, directory->descriptor, true, path, err);
+    if (status || is_empty)
+        return status;
+    return phema_fail(err, PHEMA_ERR_OUTPUT,
+                      "%s: what an ended run has left in it cannot be removed", path);
 }
 
-/* Made, locked, empty and on the list of what goes when the program dies. */
-static enum phema_status take(struct phema_writer_directory *directory, struct phema_error *err)
+/* Creates or takes over PATH.partial, locks and empties it, and puts it on the list of paths to
+ * remove when the program dies. Ending signals are held. */
+static enum phema_status open_partial(struct phema_writer_directory *directory,
+                                      struct phema_error *err)
 {
-    bool is_empty = false;
-    phema_cleanup_hold();
+    bool is_empty = false, resumes = directory->options.resumes;
     enum phema_status status = open_locked(directory, err);
-    if (!status)
-        status = writer_check_files_alone(&is_empty, directory->descriptor, true,
-                                          directory->partial_path, err);
+    if (status)
+        return status;
+    status = directory_check_entries(&is_empty, directory->descriptor, true,
+                                     directory->partial_path, err);
     if (!status && !is_empty)
         status = writer_check_no_parts(directory->path, err);
-    if (!status) {
-        directory->is_ours = true;
-        directory->is_kept = directory->options.resumes && !is_empty;
-        status = is_empty || directory->options.resumes ? PHEMA_OK : empty(directory, err);
-    }
-    if (!status) {
-        status = phema_cleanup_add_partial(&directory->entry, directory->partial_path, true, err);
-        if (status)
-            (void)phema_fail_in(err, status, "%s", directory->path);
-    }
-    phema_cleanup_resume();
-    return status;
+    if (status)
+        return status;
+    directory->is_ours = true;
+    directory->is_kept = resumes && !is_empty;
+    if (!is_empty && !resumes)
+        status = empty(directory, err);
+    if (status)
+        return status;
+    status = phema_cleanup_add_partial(&directory->entry, directory->partial_path, true, err);
+    return status ? phema_fail_in(err, status, "%s", directory->path) : PHEMA_OK;
 }
 
 static enum phema_status new_directory(struct phema_writer_directory **out, const char *path,
                                        const struct phema_writer_options *options,
                                        struct phema_error *err)
 {
-    size_t size = strlen(path);
-    while (size > 1 && path[size - 1] == '/')
-        size--;
     struct phema_writer_directory *directory = calloc(1, sizeof(*directory));
     if (!directory)
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
+        return writer_fail_memory(err, path);
     directory->descriptor = -1;
     directory->parent = -1;
     directory->options = *options;
-    directory->path = strndup(path, size);
-    if (!directory->path || asprintf(&directory->partial_path, "%s.partial", directory->path) < 0) {
-        directory->partial_path = NULL;
+    directory->path = path_trim(path);
+    directory->partial_path = directory->path ? path_partial(directory->path) : NULL;
+    if (!directory->partial_path) {
         phema_writer_directory_abandon(directory);
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
+        return writer_fail_memory(err, path);
     }
-    directory->usual_write = writer_usual_write(directory->path);
+    directory->usual_write = permissions_usual_write(directory->path);
     *out = directory;
     return PHEMA_OK;
 }
@@ -155,8 +148,11 @@ PHEMA_FALLIBLE phema_writer_directory_open(struct phema_writer_directory **out, 
     if (status)
         return status;
     status = phema_writer_directory_check(directory->path, options->replaces, err);
-    if (!status)
-        status = take(directory, err);
+    if (!status) {
+        phema_cleanup_hold();
+        status = open_partial(directory, err);
+        phema_cleanup_resume();
+    }
     if (status)
         phema_writer_directory_abandon(directory);
     else
@@ -164,9 +160,9 @@ PHEMA_FALLIBLE phema_writer_directory_open(struct phema_writer_directory **out, 
     return status;
 }
 
-PHEMA_FALLIBLE writer_directory_adopt(struct phema_writer_directory **out, const char *path,
-                                      int descriptor, const struct phema_writer_options *options,
-                                      struct phema_error *err)
+PHEMA_FALLIBLE directory_adopt(struct phema_writer_directory **out, const char *path,
+                               int descriptor, const struct phema_writer_options *options,
+                               struct phema_error *err)
 {
     enum phema_status status = new_directory(out, path, options, err);
     if (status)
@@ -185,7 +181,7 @@ void phema_writer_directory_keep(struct phema_writer_directory *directory, bool 
 {
     directory->is_kept = keeps;
     if (keeps)
-        writer_directory_forget(directory);
+        directory_forget(directory);
 }
 
 static bool is_added(const void *context, const char *name)
@@ -199,26 +195,21 @@ static bool is_added(const void *context, const char *name)
 
 void phema_writer_directory_remove_others(struct phema_writer_directory *directory)
 {
-    writer_remove_others(directory->descriptor, is_added, directory);
+    directory_remove_unwanted(directory->descriptor, is_added, directory);
 }
 
-/* A file of the directory, on the list of what goes. */
+/* Opens a file of the directory and puts it on the list of files to remove. */
 static enum phema_status begin_file(struct phema_writer **out,
                                     struct phema_writer_directory *directory, const char *path,
                                     const char *partial_path, struct phema_error *err)
 {
-    if (directory->n_files == directory->files_capacity) {
-        size_t capacity = directory->files_capacity ? 2 * directory->files_capacity : 16;
-        struct directory_file *larger = realloc(directory->files, capacity * sizeof(*larger));
-        if (!larger)
-            return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
-        directory->files = larger;
-        directory->files_capacity = capacity;
-    }
+    if (!phema_array_grow(&directory->files, &directory->files_capacity, directory->n_files,
+                          sizeof(*directory->files)))
+        return writer_fail_memory(err, path);
     struct phema_writer *writer = NULL;
-    struct directory_file file = {.name = strdup(strrchr(path, '/') + 1)};
+    struct directory_file file = {.name = strdup(path_last_name(path))};
     if (!file.name)
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
+        return writer_fail_memory(err, path);
     phema_cleanup_hold();
     enum phema_status status =
         writer_begin_inside(&writer, path, partial_path, &directory->options, err);
@@ -250,10 +241,10 @@ static enum phema_status begin_named(struct phema_writer **out,
     enum phema_status status = PHEMA_OK;
     if (asprintf(&path, "%s/%s", directory->path, name) < 0) {
         path = NULL;
-        status = phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", directory->path);
+        status = writer_fail_memory(err, directory->path);
     } else if (asprintf(&partial_path, "%s/%s", directory->partial_path, name) < 0) {
         partial_path = NULL;
-        status = phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
+        status = writer_fail_memory(err, path);
     } else {
         status = begin_file(out, directory, path, partial_path, err);
     }

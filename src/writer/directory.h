@@ -1,10 +1,14 @@
-/* directory.h - inside the writer room: a directory while it is written. */
+/* directory.h - private to writer/: a directory while it is written. */
 #ifndef WRITER_DIRECTORY_H
 #define WRITER_DIRECTORY_H
 
-#include "partial.h"
+#include <dirent.h>
+#include <sys/types.h>
 
-/* Removed by its name: for a listing there may be no memory, nor a descriptor. */
+#include "phema/writer.h"
+
+/* Removed by its name: when it is removed there may be no memory for a listing, nor a
+ * descriptor. */
 struct directory_file {
     char *name;
     struct phema_cleanup_entry *entry;
@@ -13,7 +17,7 @@ struct directory_file {
 struct phema_writer_directory {
     char *path, *partial_path;
     int descriptor; /* of PATH.partial, which it locks */
-    bool is_ours;   /* PATH.partial is: it may be removed */
+    bool is_ours;   /* this run may remove PATH.partial */
     bool took_over;
     bool is_kept;       /* stays when it is abandoned */
     mode_t usual_write; /* as of a writer */
@@ -23,10 +27,49 @@ struct phema_writer_directory {
     struct directory_file *files;
     size_t n_files, files_capacity;
     int parent; /* opened before anything is published; or -1 */
-    DIR *old;   /* what is replaced: opened before, so that it can be emptied afterwards */
+    DIR *old;   /* the directory to replace: opened before, so that it can be emptied afterwards */
 };
 
-/* Nothing of it is on the list of what goes any more. */
-void writer_directory_forget(struct phema_writer_directory *directory);
+/* Takes the directory and its files off the list of files to remove. */
+void directory_forget(struct phema_writer_directory *directory);
+
+/* A complete PATH.partial as a directory to commit. Owns the descriptor, which is open and locked,
+ * from here on. PATH.partial stays, whatever fails. */
+PHEMA_FALLIBLE directory_adopt(struct phema_writer_directory **out, const char *path,
+                               int descriptor, const struct phema_writer_options *options,
+                               struct phema_error *err);
+
+/* Removes the directory old_path, which path has replaced, where it holds plain files alone. */
+PHEMA_FALLIBLE directory_remove_replaced(const char *path, const char *old_path,
+                                         struct phema_error *err);
+
+/* Where directories cannot be exchanged: moves path to aside_path and partial_path to path. 0; or
+ * -1 and errno, and nothing has moved. */
+int directory_move_aside(const char *path, const char *partial_path, const char *aside_path);
+
+/* ---- directory_entries.c ---- */
+
+/* A stream over the directory's entries, from the first on; NULL and errno. The descriptor stays
+ * open. */
+DIR *directory_list(int descriptor);
+
+/* The next entry besides "." and "..", borrowed until the next call. NULL at the end, with errno 0,
+ * and where the directory cannot be read. */
+const char *directory_next_name(DIR *stream);
+
+/* *is_empty: the open directory holds nothing. PHEMA_ERR_OUTPUT when it holds anything but plain
+ * files or, of a leftover, files that are not the effective user's. */
+PHEMA_FALLIBLE directory_check_entries(bool *is_empty, int descriptor, bool is_leftover,
+                                       const char *path, struct phema_error *err);
+PHEMA_FALLIBLE directory_check_listed(bool *is_empty, DIR *stream, bool is_leftover,
+                                      const char *path, struct phema_error *err);
+
+/* Removes plain files, as far as they can be removed; other entries stay. */
+PHEMA_FALLIBLE directory_remove_files(int descriptor, const char *path, struct phema_error *err);
+void directory_remove_listed(DIR *stream);
+/* The same, except for files whose names are wanted. */
+void directory_remove_unwanted(int descriptor,
+                               bool (*is_wanted)(const void *context, const char *name),
+                               const void *context);
 
 #endif

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/* directory_entries.c - what a directory holds: looked at before anything of it is removed. */
-#include <dirent.h>
+/* directory_entries.c - checks of the entries of a directory before it may be replaced, and removal
+ * of its files. */
+#include "directory.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "partial.h"
 #include "phema/strbuf.h"
+#include "write_error.h"
 
-/* A stream over a directory's entries, from the first on. */
-static DIR *list(int descriptor)
+DIR *directory_list(int descriptor)
 {
     int opened = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *stream = opened < 0 ? NULL : fdopendir(opened);
@@ -20,8 +21,7 @@ static DIR *list(int descriptor)
     return stream;
 }
 
-/* The next entry besides "." and "..", or NULL; errno is 0 then, unless it cannot be read. */
-static const char *next_name(DIR *stream)
+const char *directory_next_name(DIR *stream)
 {
     const struct dirent *found = NULL;
     do {
@@ -31,8 +31,8 @@ static const char *next_name(DIR *stream)
     return found ? found->d_name : NULL;
 }
 
-/* Permissions of files in a directory that nobody else may write do not matter unless a file is
- * used, which is seen when it is opened. */
+/* Modes of files do not matter in a directory that no other user may write: leftover_open checks
+ * the mode of each file that is used. */
 static enum phema_status check_entry(int descriptor, const char *name, bool is_leftover,
                                      const char *path, struct phema_error *err)
 {
@@ -59,14 +59,14 @@ static bool is_plain_file(int descriptor, const char *name)
     return fstatat(descriptor, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
 }
 
-PHEMA_FALLIBLE writer_check_listed(bool *is_empty, DIR *stream, bool is_leftover, const char *path,
-                                   struct phema_error *err)
+PHEMA_FALLIBLE directory_check_listed(bool *is_empty, DIR *stream, bool is_leftover,
+                                      const char *path, struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
     const char *name = NULL;
     *is_empty = true;
     rewinddir(stream);
-    while (!status && (name = next_name(stream))) {
+    while (!status && (name = directory_next_name(stream))) {
         *is_empty = false;
         status = check_entry(dirfd(stream), name, is_leftover, path, err);
     }
@@ -75,45 +75,46 @@ PHEMA_FALLIBLE writer_check_listed(bool *is_empty, DIR *stream, bool is_leftover
     return status;
 }
 
-PHEMA_FALLIBLE writer_check_files_alone(bool *is_empty, int descriptor, bool is_leftover,
-                                        const char *path, struct phema_error *err)
+PHEMA_FALLIBLE directory_check_entries(bool *is_empty, int descriptor, bool is_leftover,
+                                       const char *path, struct phema_error *err)
 {
-    DIR *stream = list(descriptor);
+    DIR *stream = directory_list(descriptor);
     if (!stream)
         return writer_fail_errno(err, path, "cannot be listed", errno);
-    enum phema_status status = writer_check_listed(is_empty, stream, is_leftover, path, err);
+    enum phema_status status = directory_check_listed(is_empty, stream, is_leftover, path, err);
     (void)closedir(stream);
     return status;
 }
 
-/* Goes on while entries are found: names may be passed over while others are removed. */
-void writer_remove_listed(DIR *stream)
+/* Lists again until nothing was removed: readdir may skip names while others are removed. */
+void directory_remove_listed(DIR *stream)
 {
     int descriptor = dirfd(stream);
     for (bool has_removed = true; has_removed;) {
         has_removed = false;
         rewinddir(stream);
-        for (const char *name = NULL; (name = next_name(stream));)
+        for (const char *name = NULL; (name = directory_next_name(stream));)
             if (is_plain_file(descriptor, name) && unlinkat(descriptor, name, 0) == 0)
                 has_removed = true;
     }
 }
 
-PHEMA_FALLIBLE writer_remove_files(int descriptor, const char *path, struct phema_error *err)
+PHEMA_FALLIBLE directory_remove_files(int descriptor, const char *path, struct phema_error *err)
 {
-    DIR *stream = list(descriptor);
+    DIR *stream = directory_list(descriptor);
     if (!stream)
         return writer_fail_errno(err, path, "cannot be listed", errno);
-    writer_remove_listed(stream);
+    directory_remove_listed(stream);
     (void)closedir(stream);
     return PHEMA_OK;
 }
 
-void writer_remove_others(int descriptor, bool (*is_wanted)(const void *context, const char *name),
-                          const void *context)
+void directory_remove_unwanted(int descriptor,
+                               bool (*is_wanted)(const void *context, const char *name),
+                               const void *context)
 {
-    DIR *stream = list(descriptor);
-    for (const char *name = NULL; stream && (name = next_name(stream));)
+    DIR *stream = directory_list(descriptor);
+    for (const char *name = NULL; stream && (name = directory_next_name(stream));)
         if (!is_wanted(context, name) && is_plain_file(descriptor, name))
             (void)unlinkat(descriptor, name, 0);
     if (stream)

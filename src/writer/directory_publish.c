@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* directory_publish.c - PATH.partial/ becomes PATH, and what it replaces goes when that is durable,
- * or comes back; or PATH.partial/ goes. What needs memory or descriptors is opened before. */
-#include <dirent.h>
+/* directory_publish.c - publishes PATH.partial/ as PATH: by rename, or by exchange with an old
+ * directory, which is removed when the exchange is durable and comes back where that fails. Also
+ * removes an abandoned PATH.partial/. Memory and descriptors are reserved before the exchange. */
+#include "directory.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,10 +11,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "directory.h"
+#include "permissions.h"
 #include "phema/cleanup.h"
+#include "write_error.h"
+#include "writer_internal.h"
 
-int writer_move_aside(const char *path, const char *partial_path, const char *aside_path)
+int directory_move_aside(const char *path, const char *partial_path, const char *aside_path)
 {
     if (rename(path, aside_path))
         return -1;
@@ -24,7 +28,8 @@ int writer_move_aside(const char *path, const char *partial_path, const char *as
     return -1;
 }
 
-/* Puts the new directory in the old one's place; where the old one is then comes out. */
+/* Exchanges the new directory and the old one. *old_path: of the old one afterwards, the
+ * caller's. */
 static int exchange(char **old_path, const struct phema_writer_directory *directory)
 {
     char *aside_path = NULL;
@@ -37,7 +42,7 @@ static int exchange(char **old_path, const struct phema_writer_directory *direct
     int result = renameat2(AT_FDCWD, partial_path, AT_FDCWD, directory->path, RENAME_EXCHANGE);
     bool moves_aside = result && (errno == EINVAL || errno == ENOSYS);
     if (moves_aside)
-        result = writer_move_aside(directory->path, partial_path, aside_path);
+        result = directory_move_aside(directory->path, partial_path, aside_path);
     int number = errno;
     *old_path = moves_aside ? aside_path : partial_path;
     free(moves_aside ? partial_path : aside_path);
@@ -45,7 +50,8 @@ static int exchange(char **old_path, const struct phema_writer_directory *direct
     return result;
 }
 
-/* As in publish.c. The files follow before the first one is removed. */
+/* Removes write permission for others, as publish.c does: the run may die before the old directory
+ * is removed. Its files follow before the first one is removed. */
 static void hide_old(struct phema_writer_directory *directory)
 {
     struct stat st;
@@ -57,7 +63,7 @@ static void hide_old(struct phema_writer_directory *directory)
         (void)fchmod(dirfd(directory->old), hidden);
 }
 
-void writer_directory_forget(struct phema_writer_directory *directory)
+void directory_forget(struct phema_writer_directory *directory)
 {
     for (size_t i = 0; i < directory->n_files; i++) {
         phema_cleanup_remove(directory->files[i].entry);
@@ -67,7 +73,7 @@ void writer_directory_forget(struct phema_writer_directory *directory)
     directory->entry = NULL;
 }
 
-/* Of directories, rename replaces empty ones alone. */
+/* rename replaces empty directories alone. */
 static enum phema_status publish(char **old_path, struct phema_writer_directory *directory,
                                  struct phema_error *err)
 {
@@ -81,8 +87,8 @@ static enum phema_status publish(char **old_path, struct phema_writer_directory 
     }
     if (!result) {
         directory->is_ours = false;
-        writer_directory_forget(directory);
-        writer_open_directory_to_others(directory->descriptor, directory->usual_write);
+        directory_forget(directory);
+        permissions_open_directory(directory->descriptor, directory->usual_write);
         return PHEMA_OK;
     }
     if (number == ENOTEMPTY || number == EEXIST || number == ENOTDIR)
@@ -93,26 +99,27 @@ static enum phema_status publish(char **old_path, struct phema_writer_directory 
     return writer_fail_errno(err, directory->path, "cannot be renamed into place", number);
 }
 
-/* The old one comes back, and the new one is ours to remove. */
-static void take_back(struct phema_writer_directory *directory, const char *old_path)
+/* Exchanges the directories again, so that the new one can be removed. */
+static void undo(struct phema_writer_directory *directory, const char *old_path)
 {
     if (directory->old && directory->old_mode)
         (void)fchmod(dirfd(directory->old), directory->old_mode);
     bool is_aside = strcmp(old_path, directory->partial_path) != 0;
     int result = is_aside
-                     ? writer_move_aside(directory->path, old_path, directory->partial_path)
+                     ? directory_move_aside(directory->path, old_path, directory->partial_path)
                      : renameat2(AT_FDCWD, old_path, AT_FDCWD, directory->path, RENAME_EXCHANGE);
-    directory->is_ours = result == 0 && directory->n_files; /* adopted ones have none, and stay */
+    directory->is_ours =
+        result == 0 && directory->n_files; /* adopted directories have no files here, and stay */
 }
 
 static enum phema_status remove_replaced(const char *path, const char *old_path, DIR *old,
                                          struct phema_error *err)
 {
     bool is_empty = false;
-    enum phema_status status = writer_check_listed(&is_empty, old, false, old_path, err);
+    enum phema_status status = directory_check_listed(&is_empty, old, false, old_path, err);
     if (!status) {
-        writer_close_directory_to_others(old); /* a kill makes it a leftover */
-        writer_remove_listed(old);
+        permissions_close_directory(old); /* a kill would leave it behind */
+        directory_remove_listed(old);
         if (rmdir(old_path))
             status = writer_fail_errno(err, old_path, "cannot be removed", errno);
     }
@@ -121,8 +128,8 @@ static enum phema_status remove_replaced(const char *path, const char *old_path,
     return status;
 }
 
-PHEMA_FALLIBLE writer_remove_replaced(const char *path, const char *old_path,
-                                      struct phema_error *err)
+PHEMA_FALLIBLE directory_remove_replaced(const char *path, const char *old_path,
+                                         struct phema_error *err)
 {
     DIR *old = opendir(old_path);
     if (!old)
@@ -145,7 +152,7 @@ static enum phema_status open_old(struct phema_writer_directory *directory, stru
 static enum phema_status finish(struct phema_writer_directory *directory, struct phema_error *err)
 {
     bool syncs = directory->options.syncs;
-    if (syncs && writer_sync(directory->descriptor) && errno != EINVAL)
+    if (syncs && file_sync(directory->descriptor) && errno != EINVAL)
         return writer_fail_errno(err, directory->path, "cannot be synced", errno);
     enum phema_status status =
         syncs ? writer_open_parent(&directory->parent, directory->path, err) : PHEMA_OK;
@@ -157,14 +164,14 @@ PHEMA_FALLIBLE phema_writer_directory_commit(struct phema_writer_directory *dire
 {
     char *old_path = NULL;
     enum phema_status status = finish(directory, err);
-    phema_cleanup_hold(); /* a signal waits until what was replaced is gone, or back */
+    phema_cleanup_hold(); /* a signal waits until the old directory is removed or restored */
     if (!status)
         status = publish(&old_path, directory, err);
     bool is_published = !status;
     if (is_published) {
         status = writer_sync_parent(directory->parent, directory->path, err);
         if (status && old_path)
-            take_back(directory, old_path);
+            undo(directory, old_path);
         else if (old_path)
             status = remove_replaced(directory->path, old_path, directory->old, err);
     }
@@ -183,7 +190,7 @@ void phema_writer_directory_abandon(struct phema_writer_directory *directory)
             (void)unlinkat(directory->descriptor, directory->files[i].name, 0);
         (void)rmdir(directory->partial_path);
     }
-    writer_directory_forget(directory);
+    directory_forget(directory);
     if (directory->old)
         (void)closedir(directory->old);
     if (directory->parent >= 0)

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-/* join.c - the parts of an output become that output. Markers go last, since they alone say that it
- * is whole. */
+/* join.c - publishes an output whose parts are all done. Markers are removed last, since they alone
+ * tell that the output is complete. */
+#include "join.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "join.h"
-#include "partial.h"
-#include "phema/strbuf.h"
+#include "directory.h"
+#include "path_names.h"
+#include "permissions.h"
+#include "write_error.h"
+#include "writer_internal.h"
 
 PHEMA_FALLIBLE phema_writer_join_open(struct phema_writer_join **out, const char *path,
                                       const struct phema_writer_options *options,
@@ -19,17 +23,13 @@ PHEMA_FALLIBLE phema_writer_join_open(struct phema_writer_join **out, const char
     if (!join)
         return phema_fail_memory(err);
     *join = (struct phema_writer_join){.options = *options, .descriptor = -1};
-    join->path = part_marker_base_of(path);
-    join->directory = join->path ? part_marker_directory_of(join->path) : NULL;
-    enum phema_status status = PHEMA_OK;
-    if (!join->directory || asprintf(&join->partial_path, "%s.partial", join->path) < 0) {
-        join->partial_path = NULL;
-        status = phema_fail_memory(err);
-    }
+    join->path = path_trim(path);
+    join->directory = join->path ? path_directory(join->path) : NULL;
+    join->partial_path = join->path ? path_partial(join->path) : NULL;
+    enum phema_status status =
+        join->directory && join->partial_path ? join_check(join, err) : phema_fail_memory(err);
     if (!status)
-        status = join_check(join, err);
-    if (!status)
-        join->usual_write = writer_usual_write(join->path);
+        join->usual_write = permissions_usual_write(join->path);
     if (status)
         phema_writer_join_abandon(join);
     else
@@ -54,21 +54,14 @@ uint64_t phema_writer_join_n_parts(const struct phema_writer_join *join)
 
 /* ---- Publishing ---- */
 
-/* Nothing is written over but what was left free for it. */
+/* Only digits may be overwritten: the header reserves them for this. */
 static enum phema_status check_digits(const struct phema_writer_join *join, int descriptor,
                                       uint64_t offset, struct phema_error *err)
 {
     char digits[PHEMA_DIGEST] = "";
     struct phema_hash_sum ignored;
-    for (size_t done = 0; done < PHEMA_DIGEST - 1;) {
-        ssize_t n =
-            pread(descriptor, digits + done, PHEMA_DIGEST - 1 - done, (off_t)(offset + done));
-        if (n < 0 && errno != EINTR)
-            return writer_fail_errno(err, join->partial_path, "cannot be read", errno);
-        if (n == 0)
-            break;
-        done += n > 0 ? (size_t)n : 0;
-    }
+    if (file_read_fully(descriptor, digits, PHEMA_DIGEST - 1, offset) < 0)
+        return writer_fail_errno(err, join->partial_path, "cannot be read", errno);
     if (phema_hash_sum_read(&ignored, digits))
         return PHEMA_OK;
     return phema_fail(
@@ -78,8 +71,8 @@ static enum phema_status check_digits(const struct phema_writer_join *join, int 
         join->partial_path, (unsigned long long)offset, join->path);
 }
 
-static enum phema_status put_digits(const struct phema_writer_join *join, int descriptor,
-                                    struct phema_error *err)
+static enum phema_status write_digits(const struct phema_writer_join *join, int descriptor,
+                                      struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
     for (size_t k = 0; k < join->first.n_sums && !status; k++)
@@ -88,33 +81,27 @@ static enum phema_status put_digits(const struct phema_writer_join *join, int de
         const struct phema_writer_part_sum *sum = &join->first.sums[k];
         char digits[PHEMA_DIGEST];
         phema_hash_sum_show(digits, &sum->sum);
-        for (size_t done = 0; done < PHEMA_DIGEST - 1 && !status;) {
-            ssize_t n = pwrite(descriptor, digits + done, PHEMA_DIGEST - 1 - done,
-                               (off_t)(sum->offset + done));
-            if (n <= 0 && !(n < 0 && errno == EINTR))
-                status = writer_fail_errno(err, join->partial_path, "cannot be written",
-                                           n ? errno : ENOSPC);
-            done += n > 0 ? (size_t)n : 0;
-        }
+        if (file_write_fully(descriptor, digits, PHEMA_DIGEST - 1, sum->offset))
+            status = writer_fail_errno(err, join->partial_path, "cannot be written", errno);
     }
     return status;
 }
 
-/* What was read for all parts, into the header that the first one has written. One that is stopped
- * here does the same again. */
-static enum phema_status put_sums(const struct phema_writer_join *join, struct phema_error *err)
+/* Writes the sums over the data of all parts into the header that the first part has written. The
+ * next join writes the same bytes when this one is stopped here. */
+static enum phema_status write_sums(const struct phema_writer_join *join, struct phema_error *err)
 {
     const struct part_marker *wanted = &join->first;
     if (!wanted->n_sums)
         return PHEMA_OK;
     if (!wanted->is_directory)
-        return put_digits(join, join->descriptor, err);
+        return write_digits(join, join->descriptor, err);
     int descriptor = openat(join->descriptor, wanted->files[0].name,
                             O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (descriptor < 0)
         return writer_fail_errno(err, join->partial_path, "cannot be opened", errno);
-    enum phema_status status = put_digits(join, descriptor, err);
-    if (!status && join->options.syncs && writer_sync(descriptor))
+    enum phema_status status = write_digits(join, descriptor, err);
+    if (!status && join->options.syncs && file_sync(descriptor))
         status = writer_fail_errno(err, join->path, "cannot be synced", errno);
     (void)close(descriptor);
     return status;
@@ -122,11 +109,11 @@ static enum phema_status put_sums(const struct phema_writer_join *join, struct p
 
 static enum phema_status publish_file(const struct phema_writer_join *join, struct phema_error *err)
 {
-    if (join->options.syncs && writer_sync(join->descriptor))
+    if (join->options.syncs && file_sync(join->descriptor))
         return writer_fail_errno(err, join->path, "cannot be synced", errno);
     if (writer_publish(join->partial_path, join->path, join->options.replaces))
-        return writer_fail_publish(join->path, errno, err);
-    writer_open_to_others(join->descriptor, join->usual_write);
+        return writer_fail_publish(err, join->path, errno);
+    permissions_open_file(join->descriptor, join->usual_write);
     return join->options.syncs ? phema_writer_sync_entry(join->path, err) : PHEMA_OK;
 }
 
@@ -136,14 +123,14 @@ static enum phema_status publish_directory(struct phema_writer_join *join, struc
     int descriptor = join->descriptor;
     join->descriptor = -1;
     enum phema_status status =
-        writer_directory_adopt(&directory, join->path, descriptor, &join->options, err);
+        directory_adopt(&directory, join->path, descriptor, &join->options, err);
     return status ? status : phema_writer_directory_commit(directory, err);
 }
 
 static enum phema_status publish(struct phema_writer_join *join, struct phema_error *err)
 {
     if (!join->is_published) {
-        enum phema_status status = put_sums(join, err);
+        enum phema_status status = write_sums(join, err);
         if (status)
             return status;
         return join->first.is_directory ? publish_directory(join, err) : publish_file(join, err);
@@ -151,11 +138,11 @@ static enum phema_status publish(struct phema_writer_join *join, struct phema_er
     enum phema_status status =
         join->options.syncs ? phema_writer_sync_entry(join->path, err) : PHEMA_OK;
     if (!status && join->first.is_directory && join->descriptor >= 0)
-        status = writer_remove_replaced(join->path, join->partial_path, err);
+        status = directory_remove_replaced(join->path, join->partial_path, err);
     return status;
 }
 
-/* Of a part that was killed when it was done. */
+/* The journal of a part that was killed when it was done. */
 static void remove_journal(const char *marker)
 {
     char *path = NULL;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* join_check.c - whether all parts of an output are done, and their files what they say.
- * PATH.partial is locked against parts and ordinary runs before the markers are looked at, so that
- * what is done stays done until it is published. */
+/* join_check.c - checks that all parts of an output are done, and that PATH.partial agrees with
+ * them. PATH.partial is locked against parts and ordinary runs before the markers are read, so that
+ * a part that is done stays done until the output is published. */
+#include "join.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,9 +14,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "join.h"
+#include "directory.h"
 #include "partial.h"
 #include "phema/strbuf.h"
+#include "write_error.h"
+#include "writer_internal.h"
 
 static enum phema_status find_division(struct phema_writer_join *join, struct phema_error *err)
 {
@@ -111,14 +115,14 @@ static enum phema_status compare(const struct phema_writer_join *join,
                                  join->path, (unsigned long long)part);
 }
 
-/* What was read for all parts together. */
+/* Adds the sums over the data that one part has read. */
 static void add_sums(struct phema_writer_join *join, const struct part_marker *marker)
 {
     for (size_t k = 0; k < marker->n_sums; k++)
         phema_hash_sum_add(&join->first.sums[k].sum, &marker->sums[k].sum);
 }
 
-/* The first one that is done is what the others are held against. */
+/* Compares each part with the first one that is done. */
 static enum phema_status check_markers(struct phema_writer_join *join, struct phema_error *err)
 {
     struct numbers states[MARKER_DONE] = {0};
@@ -158,13 +162,13 @@ static enum phema_status open_partial(bool *is_locked, struct phema_writer_join 
     *is_locked = true;
     struct stat st;
     bool is_directory = lstat(join->partial_path, &st) == 0 && S_ISDIR(st.st_mode);
-    /* for writing: network filesystems want that of an exclusive lock */
+    /* for writing: network filesystems require that for an exclusive lock */
     enum phema_status status =
-        writer_open_left(&join->descriptor, AT_FDCWD, join->partial_path, join->partial_path,
-                         is_directory ? O_RDONLY : O_RDWR, is_directory ? S_IFDIR : S_IFREG, err);
-    if (status || join->descriptor < 0) /* absent: said when the markers are known */
+        leftover_open(&join->descriptor, AT_FDCWD, join->partial_path, join->partial_path,
+                      is_directory ? O_RDONLY : O_RDWR, is_directory ? S_IFDIR : S_IFREG, err);
+    if (status || join->descriptor < 0) /* absent: reported when the markers are known */
         return status;
-    return part_lock(is_locked, join->descriptor, LOCK_EX, join->path, err);
+    return partial_lock(is_locked, join->descriptor, LOCK_EX, true, join->path, err);
 }
 
 static enum phema_status check_name(const struct phema_writer_join *join, const struct stat *st,
@@ -174,7 +178,7 @@ static enum phema_status check_name(const struct phema_writer_join *join, const 
     if (asprintf(&path, "%s%s%s", join->partial_path, file->name ? "/" : "",
                  file->name ? file->name : "") < 0)
         return phema_fail_memory(err);
-    enum phema_status status = writer_check_one_name(st, path, err);
+    enum phema_status status = leftover_check_one_name(st, path, err);
     free(path);
     return status;
 }
@@ -195,7 +199,7 @@ static enum phema_status check_size(const struct phema_writer_join *join, int de
                       join->path);
 }
 
-/* Each file at its size, and safe on disk where the parts have not seen to that. */
+/* The file has its size. It is synced too, since parts may have run with --no-sync. */
 static enum phema_status check_file_inside(struct phema_writer_join *join,
                                            const struct part_marker_file *file,
                                            struct phema_error *err)
@@ -205,7 +209,7 @@ static enum phema_status check_file_inside(struct phema_writer_join *join,
     if (asprintf(&path, "%s/%s", join->partial_path, file->name) < 0)
         return phema_fail_memory(err);
     enum phema_status status =
-        writer_open_left(&descriptor, join->descriptor, file->name, path, O_RDONLY, S_IFREG, err);
+        leftover_open(&descriptor, join->descriptor, file->name, path, O_RDONLY, S_IFREG, err);
     if (!status && descriptor < 0)
         status =
             phema_fail(err, PHEMA_ERR_OUTPUT, "%s: cannot be opened: %s", path, strerror(ENOENT));
@@ -213,35 +217,30 @@ static enum phema_status check_file_inside(struct phema_writer_join *join,
     if (status)
         return status;
     status = check_size(join, descriptor, file, err);
-    if (!status && join->options.syncs && writer_sync(descriptor))
+    if (!status && join->options.syncs && file_sync(descriptor))
         status = writer_fail_errno(err, join->path, "cannot be synced", errno);
     (void)close(descriptor);
     join->size_bytes += file->size_bytes;
     return status;
 }
 
-static enum phema_status check_no_strangers(const struct phema_writer_join *join,
-                                            struct phema_error *err)
+static enum phema_status check_no_other_files(const struct phema_writer_join *join,
+                                              struct phema_error *err)
 {
-    int opened = openat(join->descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *stream = opened < 0 ? NULL : fdopendir(opened);
-    if (!stream) {
-        if (opened >= 0)
-            (void)close(opened);
+    DIR *stream = directory_list(join->descriptor);
+    if (!stream)
         return writer_fail_errno(err, join->partial_path, "cannot be listed", errno);
-    }
     enum phema_status status = PHEMA_OK;
-    const struct dirent *entry = NULL;
-    while (!status && (errno = 0, entry = readdir(stream))) {
-        bool is_known = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+    const char *name = NULL;
+    while (!status && (name = directory_next_name(stream))) {
+        bool is_known = false;
         for (size_t f = 0; f < join->first.n_files && !is_known; f++)
-            is_known = strcmp(join->first.files[f].name, entry->d_name) == 0;
+            is_known = strcmp(join->first.files[f].name, name) == 0;
         struct phema_name_buffer shown;
         if (!is_known)
             status = phema_fail(err, PHEMA_ERR_OUTPUT,
                                 "%s: holds '%s', which no part has written; remove it",
-                                join->partial_path,
-                                phema_name_escape(&shown, entry->d_name, strlen(entry->d_name)));
+                                join->partial_path, phema_name_escape(&shown, name, strlen(name)));
     }
     if (!status && errno)
         status = writer_fail_errno(err, join->partial_path, "cannot be listed", errno);
@@ -273,12 +272,12 @@ static enum phema_status check_partial(struct phema_writer_join *join, struct ph
     }
     for (size_t f = 0; f < wanted->n_files && !status; f++)
         status = check_file_inside(join, &wanted->files[f], err);
-    return status ? status : check_no_strangers(join, err);
+    return status ? status : check_no_other_files(join, err);
 }
 
-/* Whether PATH is what an earlier join has made of PATH.partial: it then only has to be finished,
- * and may have removed some of the markers. A directory that PATH has replaced may be at
- * PATH.partial, and must not be taken for its parts. */
+/* true when an earlier join has renamed PATH.partial to PATH. That join only has to be finished,
+ * and may have removed some of the markers. PATH.partial may be the directory that PATH has
+ * replaced, and must not be mistaken for its parts. */
 static bool is_already_published(const struct phema_writer_join *join)
 {
     struct stat st;
@@ -301,7 +300,7 @@ PHEMA_FALLIBLE join_check(struct phema_writer_join *join, struct phema_error *er
         status = check_markers(join, err);
     join->is_published = (!status || status == PHEMA_NO) && is_locked && is_already_published(join);
     if (!status && !is_locked)
-        status = writer_fail_locked(join->path, err);
+        status = writer_fail_locked(err, join->path);
     if (join->is_published) {
         for (size_t f = 0; f < join->first.n_files; f++)
             join->size_bytes += join->first.files[f].size_bytes;

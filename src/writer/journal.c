@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* journal.c - PATH.journal: a line that says of what, then records, appended one by one. Each has
- * its size before it and a checksum over its bytes and its place behind it, so that what a kill or
- * a power failure has torn is seen. */
+/* journal.c - PATH.journal: append-only records with checksums. A first line names the output. Each
+ * record has its size before it, and after it a checksum over its bytes and its offset, so that a
+ * record that a kill or a power failure has torn is recognised. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,8 +11,11 @@
 #include <unistd.h>
 
 #include "partial.h"
+#include "path_names.h"
 #include "phema/checksum.h"
 #include "phema/cleanup.h"
+#include "write_error.h"
+#include "writer_internal.h"
 
 static const char magic[] = "posthoc-ema journal 1 ";
 
@@ -25,14 +28,15 @@ static const char magic[] = "posthoc-ema journal 1 ";
 struct phema_writer_journal {
     char *path;
     int descriptor;
-    uint64_t at, size_bytes; /* the next record; of the file as it was opened */
-    uint8_t *data;           /* [capacity] of the record at hand, with what is around it */
+    uint64_t at;         /* offset of the next record */
+    uint64_t size_bytes; /* of the file as it was opened */
+    uint8_t *data;       /* [capacity] the current record with its size and checksum */
     size_t capacity;
     bool is_kept;
     struct phema_cleanup_entry *entry;
 };
 
-/* ---- What is there ---- */
+/* ---- Existing journals ---- */
 
 struct header {
     char text[HEADER_BYTES + 1];
@@ -46,7 +50,7 @@ static struct header header_of(const char *digest)
     return header;
 }
 
-/* What was torn when it was begun is ours as well: less than the line, or zeros. */
+/* true also for a journal whose first line was torn: a shorter line, or zeros. */
 static bool is_journal(const uint8_t *found, size_t n)
 {
     size_t n_compared = n < MAGIC_BYTES ? n : MAGIC_BYTES;
@@ -56,10 +60,10 @@ static bool is_journal(const uint8_t *found, size_t n)
     return is_zero || memcmp(found, magic, n_compared) == 0;
 }
 
-/* -1 where there is none, or it is no plain file. PHEMA_ERR_OUTPUT: it is another user's, or others
- * may write it. */
-static enum phema_status open_there(int *out, const char *path, int flags, bool *is_ours,
-                                    struct header *found, struct phema_error *err)
+/* *out: -1 where the file is absent or not a plain file. PHEMA_ERR_OUTPUT: it belongs to another
+ * user, or others may write it. */
+static enum phema_status open_existing(int *out, const char *path, int flags, bool *is_ours,
+                                       struct header *found, struct phema_error *err)
 {
     struct stat st;
     *out = -1;
@@ -67,14 +71,12 @@ static enum phema_status open_there(int *out, const char *path, int flags, bool 
     *is_ours = false;
     if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode))
         return PHEMA_OK;
-    enum phema_status status = writer_open_left(out, AT_FDCWD, path, path, flags, S_IFREG, err);
+    enum phema_status status = leftover_open(out, AT_FDCWD, path, path, flags, S_IFREG, err);
     if (status || *out < 0)
         return status;
     ssize_t n = -1;
     if (fstat(*out, &st) == 0 && st.st_nlink == 1)
-        do
-            n = pread(*out, found->text, HEADER_BYTES, 0);
-        while (n < 0 && errno == EINTR);
+        n = file_read_fully(*out, found->text, HEADER_BYTES, 0);
     *is_ours = n >= 0 && is_journal((const uint8_t *)found->text, (size_t)n);
     return PHEMA_OK;
 }
@@ -85,7 +87,7 @@ PHEMA_FALLIBLE phema_writer_journal_look(enum phema_writer_journal_state *out, c
     struct header wanted = header_of(digest), found;
     bool is_ours = false;
     int descriptor = -1;
-    enum phema_status status = open_there(&descriptor, path, O_RDONLY, &is_ours, &found, err);
+    enum phema_status status = open_existing(&descriptor, path, O_RDONLY, &is_ours, &found, err);
     if (descriptor >= 0)
         (void)close(descriptor);
     *out = PHEMA_WRITER_JOURNAL_ABSENT;
@@ -95,13 +97,13 @@ PHEMA_FALLIBLE phema_writer_journal_look(enum phema_writer_journal_state *out, c
     return status;
 }
 
-/* What is none of ours stays. */
+/* Removes a journal; any other file stays. */
 static enum phema_status remove_ours(const char *path, struct phema_error *err)
 {
     struct header found;
     bool is_ours = false;
     int descriptor = -1;
-    enum phema_status status = open_there(&descriptor, path, O_RDONLY, &is_ours, &found, err);
+    enum phema_status status = open_existing(&descriptor, path, O_RDONLY, &is_ours, &found, err);
     if (is_ours)
         (void)unlink(path);
     if (descriptor >= 0)
@@ -119,16 +121,13 @@ void phema_writer_journal_remove(const char *path)
 void phema_writer_journal_remove_of(const char *output)
 {
     struct stat st;
-    char *partial = NULL, *path = NULL;
-    size_t size = strlen(output);
-    while (size > 1 && output[size - 1] == '/')
-        size--;
-    if (asprintf(&partial, "%.*s.partial", (int)size, output) < 0)
-        partial = NULL;
-    if (asprintf(&path, "%.*s.journal", (int)size, output) < 0)
+    char *trimmed = path_trim(output), *path = NULL;
+    char *partial = trimmed ? path_partial(trimmed) : NULL;
+    if (!trimmed || asprintf(&path, "%s.journal", trimmed) < 0)
         path = NULL;
     if (partial && path && lstat(partial, &st) && errno == ENOENT)
         phema_writer_journal_remove(path);
+    free(trimmed);
     free(partial);
     free(path);
 }
@@ -138,27 +137,20 @@ void phema_writer_journal_remove_of(const char *output)
 static enum phema_status write_bytes(const struct phema_writer_journal *journal, const void *data,
                                      size_t size, uint64_t offset, struct phema_error *err)
 {
-    const uint8_t *bytes = data;
-    for (size_t done = 0; done < size;) {
-        ssize_t n = pwrite(journal->descriptor, bytes + done, size - done, (off_t)(offset + done));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return writer_fail_errno(err, journal->path, "cannot be written", n ? errno : ENOSPC);
-        done += (size_t)n;
-    }
-    return PHEMA_OK;
+    return file_write_fully(journal->descriptor, data, size, offset)
+               ? writer_fail_errno(err, journal->path, "cannot be written", errno)
+               : PHEMA_OK;
 }
 
-/* One of this output; descriptor -1 where there is none. */
-static enum phema_status take_up(struct phema_writer_journal *journal, const char *digest,
-                                 struct phema_error *err)
+/* Opens a journal of this digest; descriptor -1 where there is none. */
+static enum phema_status open_resumed(struct phema_writer_journal *journal, const char *digest,
+                                      struct phema_error *err)
 {
     struct header wanted = header_of(digest), found;
     struct stat st;
     bool is_ours = false;
     enum phema_status status =
-        open_there(&journal->descriptor, journal->path, O_RDWR, &is_ours, &found, err);
+        open_existing(&journal->descriptor, journal->path, O_RDWR, &is_ours, &found, err);
     if (status || journal->descriptor < 0)
         return status;
     if (is_ours && strcmp(found.text, wanted.text) == 0 && fstat(journal->descriptor, &st) == 0) {
@@ -170,16 +162,15 @@ static enum phema_status take_up(struct phema_writer_journal *journal, const cha
     return PHEMA_OK;
 }
 
-static enum phema_status begin(struct phema_writer_journal *journal, const char *digest,
-                               struct phema_error *err)
+static enum phema_status create(struct phema_writer_journal *journal, const char *digest,
+                                struct phema_error *err)
 {
     struct header header = header_of(digest);
     enum phema_status status = remove_ours(journal->path, err);
     if (status)
         return status;
     phema_cleanup_hold();
-    journal->descriptor = open(journal->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-                               WRITER_PARTIAL_MODE);
+    journal->descriptor = partial_create_file(AT_FDCWD, journal->path);
     if (journal->descriptor < 0 && errno == EEXIST)
         status = phema_fail(err, PHEMA_ERR_OUTPUT,
                             "%s: expected a journal of this program, found something else; remove "
@@ -206,10 +197,10 @@ PHEMA_FALLIBLE phema_writer_journal_open(struct phema_writer_journal **out, cons
     journal->path = strdup(path);
     enum phema_status status = journal->path ? PHEMA_OK : phema_fail_memory(err);
     if (!status && resumes)
-        status = take_up(journal, digest, err);
+        status = open_resumed(journal, digest, err);
     journal->is_kept = journal->descriptor >= 0;
     if (!status && !journal->is_kept)
-        status = begin(journal, digest, err);
+        status = create(journal, digest, err);
     if (status)
         phema_writer_journal_close(journal);
     else
@@ -233,8 +224,8 @@ static void write_u64(uint8_t *bytes, uint64_t number)
         bytes[i] = (uint8_t)(number >> 8 * i);
 }
 
-static enum phema_status make_room(struct phema_writer_journal *journal, size_t size,
-                                   struct phema_error *err)
+static enum phema_status reserve(struct phema_writer_journal *journal, size_t size,
+                                 struct phema_error *err)
 {
     if (size <= journal->capacity)
         return PHEMA_OK;
@@ -246,19 +237,11 @@ static enum phema_status make_room(struct phema_writer_journal *journal, size_t 
     return PHEMA_OK;
 }
 
-/* false at the end of the file, and where it cannot be read: what is there then is made again. */
+/* false at the end of the file, and where it cannot be read: the run then makes the tiles again. */
 static bool read_bytes(const struct phema_writer_journal *journal, uint8_t *data, size_t size,
                        uint64_t offset)
 {
-    for (size_t done = 0; done < size;) {
-        ssize_t n = pread(journal->descriptor, data + done, size - done, (off_t)(offset + done));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        done += (size_t)n;
-    }
-    return true;
+    return file_read_fully(journal->descriptor, data, size, offset) == (ssize_t)size;
 }
 
 PHEMA_FALLIBLE phema_writer_journal_next(struct phema_span *out,
@@ -273,7 +256,7 @@ PHEMA_FALLIBLE phema_writer_journal_next(struct phema_span *out,
     uint64_t size = read_u64(head);
     if (size > PHEMA_MAX_JOURNAL_RECORD || size > left - SIZE_BYTES - CHECKSUM_BYTES)
         return PHEMA_OK;
-    enum phema_status status = make_room(journal, (size_t)size + CHECKSUM_BYTES, err);
+    enum phema_status status = reserve(journal, (size_t)size + CHECKSUM_BYTES, err);
     if (status)
         return status;
     if (!read_bytes(journal, journal->data, (size_t)size + CHECKSUM_BYTES,
@@ -295,7 +278,7 @@ PHEMA_FALLIBLE phema_writer_journal_append(struct phema_writer_journal *journal,
 {
     if (record.size > PHEMA_MAX_JOURNAL_RECORD)
         return phema_fail(err, PHEMA_BUG, "%s: a record of %zu bytes", journal->path, record.size);
-    enum phema_status status = make_room(journal, SIZE_BYTES + record.size + CHECKSUM_BYTES, err);
+    enum phema_status status = reserve(journal, SIZE_BYTES + record.size + CHECKSUM_BYTES, err);
     if (status)
         return status;
     write_u64(journal->data, record.size);
@@ -303,8 +286,8 @@ PHEMA_FALLIBLE phema_writer_journal_append(struct phema_writer_journal *journal,
     write_u64(journal->data + SIZE_BYTES + record.size,
               phema_hash_at(record.data, record.size, journal->at));
     size_t size = SIZE_BYTES + record.size + CHECKSUM_BYTES;
-    /* what was torn may be longer than this, and must not follow it */
-    if (journal->size_bytes > journal->at && writer_truncate(journal->descriptor, journal->at))
+    /* a torn record may be longer than this one, and must not follow it */
+    if (journal->size_bytes > journal->at && file_truncate(journal->descriptor, journal->at))
         return writer_fail_errno(err, journal->path, "cannot be cut", errno);
     status = write_bytes(journal, journal->data, size, journal->at, err);
     if (status)

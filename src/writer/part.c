@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* part.c - one process' part of an output. Nothing here relies on locks alone, since network
- * filesystems may have none that reach over machines: what is shared is never emptied, only brought
- * to its size, which is the same for all parts that go together; and a part writes what it is part
- * of into its marker before it looks at those of the others, so that of two that do not go together
- * at least one sees the other. */
+ * filesystems may have locks of one machine only. A shared file is never emptied, only brought
+ * to its size, which is equal for all parts of one output. A part writes its own marker before it
+ * reads those of the others, so that of two parts of different outputs at least one sees the
+ * other. */
 #include "part.h"
 
 #include <errno.h>
@@ -15,86 +15,31 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "directory.h"
 #include "partial.h"
+#include "path_names.h"
 #include "phema/cleanup.h"
+#include "phema/strbuf.h"
+#include "write_error.h"
+#include "writer_internal.h"
 
-static const char *last_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
-static enum phema_status fail_memory(const char *path, struct phema_error *err)
-{
-    return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
-}
-
-/* ---- Files that several parts make ---- */
-
-PHEMA_FALLIBLE part_open(int *out, bool *is_new, int directory, const char *name, const char *path,
-                         struct phema_error *err)
-{
-    *out = openat(directory, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-                  WRITER_PARTIAL_MODE);
-    *is_new = *out >= 0;
-    if (*is_new)
-        return PHEMA_OK;
-    if (errno != EEXIST)
-        return writer_fail_errno(err, path, "cannot be made", errno);
-    enum phema_status status = writer_open_left(out, directory, name, path, O_RDWR, S_IFREG, err);
-    struct stat st;
-    if (*out < 0 || fstat(*out, &st))
-        return status;
-    status = writer_check_one_name(&st, path, err);
-    if (status) {
-        (void)close(*out);
-        *out = -1;
-    }
-    return status;
-}
-
-/* ---- The marker ---- */
-
-/* Those who fail remove theirs: what we have opened may have lost its name before we lock it. */
-static enum phema_status lock_marker(bool *is_named, struct phema_writer_part *part,
-                                     struct phema_error *err)
-{
-    bool is_locked = false;
-    enum phema_status status =
-        part_lock(&is_locked, part->marker, LOCK_EX, part->part_marker_path, err);
-    if (!status && !is_locked)
-        status = phema_fail(err, PHEMA_ERR_OUTPUT,
-                            "%s: part %llu of %llu is being written by another run", part->path,
-                            (unsigned long long)part->options->part,
-                            (unsigned long long)part->options->n_parts);
-    *is_named = writer_is_still_named(part->marker, part->part_marker_path);
-    return status;
-}
-
-/* One that we have made is removed when the program dies; one that was there says how far an
- * earlier run came, and stays until we begin. */
+/* Opens and locks the marker. A new one is removed when the program dies; an existing one tells how
+ * far an earlier run came, and stays until this run begins. Ending signals are held. */
 static enum phema_status open_marker(struct phema_writer_part *part, struct phema_error *err)
 {
-    for (int attempt = 0; attempt < 16; attempt++) {
-        bool is_new = false;
-        enum phema_status status = part_open(&part->marker, &is_new, AT_FDCWD,
-                                             part->part_marker_path, part->part_marker_path, err);
-        if (status)
-            return status;
-        if (part->marker < 0)
-            continue;
-        bool is_named = false;
-        status = lock_marker(&is_named, part, err);
-        if (!status && is_named && is_new) {
-            part->is_ours = true;
-            status = phema_cleanup_add_partial(&part->entry, part->part_marker_path, false, err);
-        }
-        if (status || is_named)
-            return status;
-        (void)close(part->marker);
-        part->marker = -1;
-    }
-    return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: other runs keep writing this part", part->path);
+    const struct partial_request request = {
+        .path = part->path, .partial_path = part->part_marker_path, .use = PARTIAL_MARKER};
+    bool is_new = false;
+    enum phema_status status = partial_open(&part->marker, &is_new, &request, err);
+    if (status == PHEMA_NO)
+        return phema_fail(err, PHEMA_ERR_OUTPUT,
+                          "%s: part %llu of %llu is being written by another run", part->path,
+                          (unsigned long long)part->options->part,
+                          (unsigned long long)part->options->n_parts);
+    if (status || !is_new)
+        return status;
+    part->is_ours = true;
+    return phema_cleanup_add_partial(&part->entry, part->part_marker_path, false, err);
 }
 
 static enum phema_status write_marker(const struct phema_writer_part *part, bool is_done,
@@ -107,7 +52,7 @@ static enum phema_status write_marker(const struct phema_writer_part *part, bool
                              (uint64_t)st.st_ino, is_done, err);
 }
 
-/* From here on what the marker said before is void. */
+/* Overwrites the marker of an earlier run. */
 static enum phema_status begin_marker(struct phema_writer_part *part, struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
@@ -122,17 +67,17 @@ static enum phema_status begin_marker(struct phema_writer_part *part, struct phe
     return status;
 }
 
-/* ---- The others ---- */
+/* ---- The other parts ---- */
 
-static enum phema_status fail_strange(const struct phema_writer_part *part, const char *name,
-                                      const char *what, struct phema_error *err)
+static enum phema_status fail_mismatch(const struct phema_writer_part *part, const char *name,
+                                       const char *what, struct phema_error *err)
 {
-    return phema_fail(err, PHEMA_ERR_OUTPUT,
-                      "%s: %s is %s; to start anew, remove %s.partial and all %s.part-*",
-                      part->path, name, what, last_name(part->path), last_name(part->path));
+    return phema_fail(
+        err, PHEMA_ERR_OUTPUT, "%s: %s is %s; to start anew, remove %s.partial and all %s.part-*",
+        part->path, name, what, path_last_name(part->path), path_last_name(part->path));
 }
 
-/* Whether PATH.partial is what a part that is done has left. */
+/* true when PATH.partial is of the kind and size that a finished part leaves. */
 static bool is_partial_there(const struct phema_writer_part *part)
 {
     struct stat st;
@@ -151,21 +96,21 @@ static enum phema_status check_other(const struct phema_writer_part *part, const
     if (status)
         return status;
     if (*marker.digest && strcmp(marker.digest, part->options->digest) != 0)
-        status = fail_strange(part, last_name(path),
-                              "of another output: targets, options, the program's version or a "
-                              "snapshot differ",
-                              err);
+        status = fail_mismatch(part, path_last_name(path),
+                               "of another output: targets, options, the program's version or a "
+                               "snapshot differ",
+                               err);
     else if (marker.state == MARKER_DONE && !is_partial_there(part))
-        status =
-            phema_fail(err, PHEMA_ERR_OUTPUT,
-                       "%s: %s says that its part is done, but %s.partial is not what it has "
-                       "left; to start anew, remove all %s.part-*",
-                       part->path, last_name(path), last_name(part->path), last_name(part->path));
+        status = phema_fail(err, PHEMA_ERR_OUTPUT,
+                            "%s: %s says that its part is done, but %s.partial is not what it has "
+                            "left; to start anew, remove all %s.part-*",
+                            part->path, path_last_name(path), path_last_name(part->path),
+                            path_last_name(part->path));
     part_marker_clear(&marker);
     return status;
 }
 
-/* *is_alone: no other part has been seen. */
+/* *is_alone: no other part was found. */
 static enum phema_status check_others(bool *is_alone, const struct phema_writer_part *part,
                                       struct phema_error *err)
 {
@@ -180,9 +125,9 @@ static enum phema_status check_others(bool *is_alone, const struct phema_writer_
         *is_alone = false;
         char *path = part_marker_path(part->path, name->part, name->n_parts);
         if (!path)
-            status = fail_memory(part->path, err);
+            status = writer_fail_memory(err, part->path);
         else if (!is_alike)
-            status = fail_strange(part, last_name(path), "of another number of parts", err);
+            status = fail_mismatch(part, path_last_name(path), "of another number of parts", err);
         else
             status = check_other(part, path, err);
         free(path);
@@ -191,36 +136,17 @@ static enum phema_status check_others(bool *is_alone, const struct phema_writer_
     return status;
 }
 
-/* ---- What is shared ---- */
+/* ---- The shared output ---- */
 
-/* -1: what was there has gone. */
 static enum phema_status open_partial(struct phema_writer_part *part, struct phema_error *err)
 {
+    const struct partial_request request = {.path = part->path,
+                                            .partial_path = part->partial_path,
+                                            .use = PARTIAL_SHARED,
+                                            .is_directory = part->options->is_directory};
     bool is_new = false;
-    const char *path = part->partial_path;
-    if (!part->options->is_directory)
-        return part_open(&part->descriptor, &is_new, AT_FDCWD, path, path, err);
-    return writer_make_directory(&part->descriptor, &is_new, part->path, path, err);
-}
-
-static enum phema_status share_partial(struct phema_writer_part *part, struct phema_error *err)
-{
-    for (int attempt = 0; attempt < 16; attempt++) {
-        enum phema_status status = open_partial(part, err);
-        if (status)
-            return status;
-        if (part->descriptor < 0) /* an ordinary run has just ended */
-            continue;
-        bool is_locked = false;
-        status = part_lock(&is_locked, part->descriptor, LOCK_SH, part->path, err);
-        if (!status && !is_locked)
-            status = writer_fail_locked(part->path, err);
-        if (status || writer_is_still_named(part->descriptor, part->partial_path))
-            return status;
-        (void)close(part->descriptor);
-        part->descriptor = -1;
-    }
-    return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: other runs keep writing it", part->path);
+    enum phema_status status = partial_open(&part->descriptor, &is_new, &request, err);
+    return status == PHEMA_NO ? writer_fail_locked(err, part->path) : status;
 }
 
 static bool is_wanted(const void *context, const char *name)
@@ -232,19 +158,20 @@ static bool is_wanted(const void *context, const char *name)
     return false;
 }
 
-/* What a killed run has left in the directory, of another plan; with no other part there. */
-static enum phema_status remove_strangers(const struct phema_writer_part *part,
-                                          struct phema_error *err)
+/* Removes files that a killed run of another plan has left in the directory. No other part is
+ * there. */
+static enum phema_status remove_unwanted(const struct phema_writer_part *part,
+                                         struct phema_error *err)
 {
     bool is_empty = false;
     enum phema_status status =
-        writer_check_files_alone(&is_empty, part->descriptor, true, part->partial_path, err);
+        directory_check_entries(&is_empty, part->descriptor, true, part->partial_path, err);
     if (!status)
-        writer_remove_others(part->descriptor, is_wanted, part);
+        directory_remove_unwanted(part->descriptor, is_wanted, part);
     return status;
 }
 
-/* Markers are JSON, and join holds what it finds against the names in them. */
+/* Markers are JSON, and join compares the files with the names in them. */
 static enum phema_status check_names(const struct phema_writer_part *part, struct phema_error *err)
 {
     struct phema_name_buffer shown;
@@ -265,21 +192,46 @@ static enum phema_status new_part(struct phema_writer_part **out, const char *pa
 {
     struct phema_writer_part *part = calloc(1, sizeof(*part));
     if (!part)
-        return fail_memory(path, err);
+        return writer_fail_memory(err, path);
     *part = (struct phema_writer_part){.options = options, .marker = -1, .descriptor = -1};
-    part->path = part_marker_base_of(path);
+    part->path = path_trim(path);
     if (part->path) {
-        part->directory = part_marker_directory_of(part->path);
+        part->directory = path_directory(part->path);
         part->part_marker_path = part_marker_path(part->path, options->part, options->n_parts);
-        if (asprintf(&part->partial_path, "%s.partial", part->path) < 0)
-            part->partial_path = NULL;
+        part->partial_path = path_partial(part->path);
     }
     if (!part->directory || !part->part_marker_path || !part->partial_path) {
         phema_writer_part_abandon(part);
-        return fail_memory(path, err);
+        return writer_fail_memory(err, path);
     }
     *out = part;
     return PHEMA_OK;
+}
+
+static enum phema_status begin(struct phema_writer_part *part, struct phema_error *err)
+{
+    bool is_alone = false;
+    enum phema_status status = check_names(part, err);
+    if (status)
+        return status;
+    phema_cleanup_hold();
+    status = open_marker(part, err);
+    phema_cleanup_resume();
+    if (status)
+        return status;
+    status = check_others(&is_alone, part, err);
+    if (status)
+        return status;
+    status = open_partial(part, err);
+    if (status)
+        return status;
+    status = begin_marker(part, err);
+    if (status)
+        return status;
+    status = check_others(&is_alone, part, err); /* again, now that the others see this marker */
+    if (status || !part->options->is_directory || !is_alone)
+        return status;
+    return remove_unwanted(part, err);
 }
 
 PHEMA_FALLIBLE phema_writer_part_open(struct phema_writer_part **out, const char *path,
@@ -290,22 +242,7 @@ PHEMA_FALLIBLE phema_writer_part_open(struct phema_writer_part **out, const char
     enum phema_status status = new_part(&part, path, options, err);
     if (status)
         return status;
-    bool is_alone = false;
-    status = check_names(part, err);
-    phema_cleanup_hold();
-    if (!status)
-        status = open_marker(part, err);
-    phema_cleanup_resume();
-    if (!status)
-        status = check_others(&is_alone, part, err);
-    if (!status)
-        status = share_partial(part, err);
-    if (!status)
-        status = begin_marker(part, err);
-    if (!status) /* once more, now that the others see what this one is part of */
-        status = check_others(&is_alone, part, err);
-    if (!status && options->is_directory && is_alone)
-        status = remove_strangers(part, err);
+    status = begin(part, err);
     if (status)
         phema_writer_part_abandon(part);
     else
@@ -329,11 +266,11 @@ static void close_part(struct phema_writer_part *part)
     free(part);
 }
 
-/* What was written into a file that has lost its name is lost. */
+/* Bytes in a file that has lost its name are lost. */
 static enum phema_status check_partial(const struct phema_writer_part *part,
                                        struct phema_error *err)
 {
-    if (writer_is_still_named(part->descriptor, part->partial_path))
+    if (partial_is_named(part->descriptor, part->partial_path))
         return PHEMA_OK;
     return phema_fail(err, PHEMA_ERR_OUTPUT,
                       "%s: was removed or replaced while part %llu of %llu was being written",
@@ -345,7 +282,7 @@ PHEMA_FALLIBLE phema_writer_part_finish(struct phema_writer_part *part, struct p
 {
     enum phema_status status = check_partial(part, err);
     if (!status && part->options->syncs && part->options->is_directory &&
-        writer_sync(part->descriptor) && errno != EINVAL)
+        file_sync(part->descriptor) && errno != EINVAL)
         status = writer_fail_errno(err, part->path, "cannot be synced", errno);
     if (!status && part->options->syncs)
         status = phema_writer_sync_entry(part->path, err);

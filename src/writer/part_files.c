@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* part_files.c - files that several parts write: opened as they are, and brought to their size. */
+/* part_files.c - files that several parts write: opened or created, and brought to their size. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,8 +9,10 @@
 
 #include "part.h"
 #include "partial.h"
+#include "write_error.h"
+#include "writer_internal.h"
 
-/* Brought to its size, and never emptied: others may be writing it. */
+/* The file is never emptied: other parts may be writing it. */
 static enum phema_status bring_to_size(struct phema_writer *writer, uint64_t size_bytes,
                                        struct phema_error *err)
 {
@@ -20,16 +22,11 @@ static enum phema_status bring_to_size(struct phema_writer *writer, uint64_t siz
         return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: larger than any file can be", writer->path);
     if (fstat(writer->descriptor, &st))
         return writer_fail_errno(err, writer->path, "cannot be examined", errno);
-    if ((uint64_t)st.st_size > size_bytes && writer_truncate(writer->descriptor, size_bytes))
+    if ((uint64_t)st.st_size > size_bytes && file_truncate(writer->descriptor, size_bytes))
         return writer_fail_errno(err, writer->path, "cannot be cut to its size", errno);
-    int result = 0;
-    do
-        result = size_bytes ? fallocate(writer->descriptor, 0, 0, (off_t)size_bytes) : 0;
-    while (result && errno == EINTR);
-    if (result && (errno == EOPNOTSUPP || errno == ENOSYS))
-        result =
-            (uint64_t)st.st_size < size_bytes ? writer_truncate(writer->descriptor, size_bytes) : 0;
-    return result ? writer_fail_size(writer, errno, err) : PHEMA_OK;
+    return file_reserve(writer->descriptor, size_bytes)
+               ? writer_fail_size(err, writer->path, size_bytes, errno)
+               : PHEMA_OK;
 }
 
 static enum phema_status open_inside(int *out, const struct phema_writer_part *part,
@@ -39,15 +36,16 @@ static enum phema_status open_inside(int *out, const struct phema_writer_part *p
     bool is_new = false;
     if (asprintf(&path, "%s/%s", part->partial_path, name) < 0)
         return phema_fail_memory(err);
-    enum phema_status status = part_open(out, &is_new, part->descriptor, name, path, err);
+    enum phema_status status =
+        partial_open_shared_file(out, &is_new, part->descriptor, name, path, err);
     if (!status && *out < 0)
         status = writer_fail_errno(err, path, "cannot be written", ENOENT);
     free(path);
     return status;
 }
 
-/* Open, of whatever size. A shared file has no partial path of its own: it is neither renamed nor
- * removed. */
+/* Opens file f, of whatever size. A shared file has no partial path of its own: it is neither
+ * renamed nor removed. */
 static enum phema_status begin_file(struct phema_writer **out, struct phema_writer_part *part,
                                     size_t f, struct phema_error *err)
 {
@@ -55,11 +53,11 @@ static enum phema_status begin_file(struct phema_writer **out, struct phema_writ
     struct phema_writer_options options = {.syncs = part->options->syncs};
     char *path = NULL;
     if (asprintf(&path, "%s%s%s", part->path, name ? "/" : "", name ? name : "") < 0)
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", part->path);
+        return writer_fail_memory(err, part->path);
     struct phema_writer *writer = writer_new(path, &options);
     free(path);
     if (!writer)
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", part->path);
+        return writer_fail_memory(err, part->path);
     writer->is_inside = true;
     enum phema_status status = PHEMA_OK;
     if (name)

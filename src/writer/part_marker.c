@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* part_marker.c - how far a part is: the lock on its marker, and the JSON in it. A marker whose
- * text is not whole is that of a part that has just begun or was killed: not done, and nothing more
- * is concluded. */
+/* part_marker.c - contents and lock of a part's marker file. The contents are JSON. Incomplete JSON
+ * is that of a part that has just begun or was killed: it counts as not done. */
+#include "part.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -11,43 +12,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "part.h"
 #include "partial.h"
 #include "phema/json.h"
+#include "write_error.h"
+#include "writer_internal.h"
 
-/* What a directory of a hundred thousand files needs; more is none of ours. */
+/* The marker of a directory of a hundred thousand files. Larger files were not written by this
+ * program. */
 #define MAX_MARKER_BYTES ((size_t)16 << 20)
 
-/* ---- Locks ---- */
-
-/* Another part's look at a marker lasts microseconds, a part's way from making PATH.partial to its
- * lock hardly more; who really holds one keeps it much longer. */
-#define LOCK_ATTEMPTS 20
-#define LOCK_PAUSE_NS 25000000
-
-PHEMA_FALLIBLE part_lock(bool *is_locked, int descriptor, int operation, const char *path,
-                         struct phema_error *err)
-{
-    *is_locked = true;
-    for (int attempt = 0; attempt < LOCK_ATTEMPTS; attempt++) {
-        if (attempt) {
-            struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};
-            (void)nanosleep(&pause, NULL);
-        }
-        if (flock(descriptor, operation | LOCK_NB) == 0)
-            return PHEMA_OK;
-        if (errno == ENOLCK || errno == EOPNOTSUPP || errno == ENOSYS) /* without locks */
-            return PHEMA_OK;
-        if (errno != EWOULDBLOCK && errno != EINTR)
-            return writer_fail_errno(err, path, "cannot be locked", errno);
-    }
-    *is_locked = false;
-    return PHEMA_OK;
-}
-
-/* ---- What is in them ---- */
-
-/* PHEMA_NO: not all of it is there. */
+/* PHEMA_NO: incomplete. */
 static enum phema_status read_files(struct part_marker *marker, const struct phema_json *files,
                                     struct phema_error *err)
 {
@@ -70,7 +44,7 @@ static enum phema_status read_files(struct part_marker *marker, const struct phe
     return marker->is_directory || n == 1 ? PHEMA_OK : PHEMA_NO;
 }
 
-/* PHEMA_NO: not all of it is there, or it lies outside of the first file. */
+/* PHEMA_NO: incomplete, or an offset outside of the first file. */
 static enum phema_status read_sums(struct part_marker *marker, const struct phema_json *sums,
                                    struct phema_error *err)
 {
@@ -112,7 +86,7 @@ static enum phema_status read_document(struct part_marker *marker,
     return status;
 }
 
-/* PHEMA_NO: not all of it is there. */
+/* PHEMA_NO: incomplete. */
 static enum phema_status read_text(struct part_marker *marker, struct phema_span text,
                                    struct phema_error *err)
 {
@@ -124,9 +98,9 @@ static enum phema_status read_text(struct part_marker *marker, struct phema_span
     return status == PHEMA_ERR_FILE ? PHEMA_NO : status;
 }
 
-/* What is not whole is unfinished. */
-static enum phema_status read_again(struct part_marker *marker, struct phema_span text,
-                                    struct phema_error *err)
+/* An incomplete text gives MARKER_UNFINISHED. */
+static enum phema_status read_attempt(struct part_marker *marker, struct phema_span text,
+                                      struct phema_error *err)
 {
     part_marker_clear(marker);
     marker->state = MARKER_UNFINISHED;
@@ -135,24 +109,6 @@ static enum phema_status read_again(struct part_marker *marker, struct phema_spa
         return status;
     part_marker_clear(marker);
     marker->state = MARKER_UNFINISHED;
-    return PHEMA_OK;
-}
-
-/* As much of it as there is; it may be written right now, and be larger or smaller than it was. */
-static enum phema_status read_bytes(size_t *size, int descriptor, uint8_t *data, size_t capacity,
-                                    const char *path, struct phema_error *err)
-{
-    *size = 0;
-    while (*size < capacity) {
-        ssize_t n = pread(descriptor, data + *size, capacity - *size, (off_t)*size);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return writer_fail_errno(err, path, "cannot be read", errno);
-        if (n == 0)
-            break;
-        *size += (size_t)n;
-    }
     return PHEMA_OK;
 }
 
@@ -170,12 +126,14 @@ static enum phema_status read_open(struct part_marker *marker, int descriptor, c
     uint8_t *data = malloc((size_t)st.st_size + 1);
     if (!data)
         return phema_fail_memory(err);
-    size_t size = 0;
-    enum phema_status status = read_bytes(&size, descriptor, data, (size_t)st.st_size, path, err);
+    /* the marker may be written at this moment, and be larger or smaller than it was */
+    ssize_t size = file_read_fully(descriptor, data, (size_t)st.st_size, 0);
+    enum phema_status status =
+        size < 0 ? writer_fail_errno(err, path, "cannot be read", errno) : PHEMA_OK;
     marker->state = MARKER_UNFINISHED;
     /* twice: where an allocation fails the JSON library may lose a character, and say nothing */
     for (int attempt = 0; attempt < 2 && !status && size && marker->state != MARKER_DONE; attempt++)
-        status = read_again(marker, (struct phema_span){data, size}, err);
+        status = read_attempt(marker, (struct phema_span){data, (size_t)size}, err);
     free(data);
     if (!status && flock(descriptor, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK)
         marker->state = MARKER_RUNNING;
@@ -187,7 +145,7 @@ PHEMA_FALLIBLE part_marker_read(struct part_marker *out, const char *path, struc
     struct part_marker marker = {0};
     int descriptor = -1;
     enum phema_status status =
-        writer_open_left(&descriptor, AT_FDCWD, path, path, O_RDONLY, S_IFREG, err);
+        leftover_open(&descriptor, AT_FDCWD, path, path, O_RDONLY, S_IFREG, err);
     if (!status && descriptor >= 0)
         status = read_open(&marker, descriptor, path, err);
     if (descriptor >= 0)
@@ -237,7 +195,7 @@ static void write_text(struct phema_strbuf *text, const struct phema_writer_part
     phema_json_out_bool(&out, "done", is_done);
     phema_json_out_string(&out, "digest", options->digest);
     phema_json_out_bool(&out, "directory", options->is_directory);
-    if (inode <= INT64_MAX) /* what a reader of JSON takes */
+    if (inode <= INT64_MAX) /* the largest integer that readers of JSON accept */
         phema_json_out_u64(&out, "inode", inode);
     phema_json_out_open(&out, "files", '[');
     for (size_t f = 0; f < options->n_files; f++) {
@@ -260,18 +218,11 @@ PHEMA_FALLIBLE part_marker_write(int descriptor, const char *path,
     struct phema_strbuf text = {0};
     write_text(&text, options, inode, is_done);
     enum phema_status status = phema_strbuf_check(&text, err);
-    if (!status && writer_truncate(descriptor, 0))
+    if (!status && file_truncate(descriptor, 0))
         status = writer_fail_errno(err, path, "cannot be emptied", errno);
-    for (size_t done = 0; !status && done < text.size;) {
-        ssize_t n = pwrite(descriptor, text.data + done, text.size - done, (off_t)done);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            status = writer_fail_errno(err, path, "cannot be written", n ? errno : ENOSPC);
-        else
-            done += (size_t)n;
-    }
-    if (!status && options->syncs && writer_sync(descriptor))
+    if (!status && file_write_fully(descriptor, text.data, text.size, 0))
+        status = writer_fail_errno(err, path, "cannot be written", errno);
+    if (!status && options->syncs && file_sync(descriptor))
         status = writer_fail_errno(err, path, "cannot be synced", errno);
     phema_strbuf_clear(&text);
     return status;

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* part_names.c - which parts of which outputs there are: names like PATH.part-I-of-N. */
+/* part_names.c - names of markers, PATH.part-I-of-N: built, parsed and listed. */
+#include "part.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "part.h"
-#include "partial.h"
+#include "path_names.h"
+#include "phema/array.h"
+#include "write_error.h"
 
 static const char infix[] = ".part-", of[] = "-of-";
 
@@ -20,13 +23,7 @@ char *part_marker_path(const char *path, uint64_t part, uint64_t n_parts)
     return out;
 }
 
-char *part_marker_directory_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
-}
-
-/* A number as we write it, from 1 on; what follows it, or NULL. */
+/* Parses a number from 1 on, without leading zeros. Returns the text after it, or NULL. */
 static const char *read_number(uint64_t *out, const char *text)
 {
     uint64_t value = 0;
@@ -39,8 +36,8 @@ static const char *read_number(uint64_t *out, const char *text)
     return at;
 }
 
-/* Where ".part-I-of-N" begins in a name that ends so, or NULL. */
-static const char *find_end(uint64_t *part, uint64_t *n_parts, const char *name)
+/* The ".part-I-of-N" at the end of a name, or NULL. */
+static const char *find_suffix(uint64_t *part, uint64_t *n_parts, const char *name)
 {
     const char *found = NULL;
     for (const char *at = name; (at = strstr(at, infix)); at++)
@@ -68,18 +65,12 @@ static enum phema_status add_name(struct part_marker_list *list, size_t *capacit
                                   const char *base, struct phema_error *err)
 {
     uint64_t part = 0, n_parts = 0;
-    const char *end = find_end(&part, &n_parts, name);
+    const char *end = find_suffix(&part, &n_parts, name);
     size_t size = end ? (size_t)(end - name) : 0;
     if (!end || (base && (strlen(base) != size || memcmp(base, name, size) != 0)))
         return PHEMA_OK;
-    if (list->n == *capacity) {
-        size_t larger = *capacity ? 2 * *capacity : 16;
-        struct part_marker_name *items = realloc(list->items, larger * sizeof(*items));
-        if (!items)
-            return phema_fail_memory(err);
-        list->items = items;
-        *capacity = larger;
-    }
+    if (!phema_array_grow(&list->items, capacity, list->n, sizeof(*list->items)))
+        return phema_fail_memory(err);
     struct part_marker_name *item = &list->items[list->n];
     *item = (struct part_marker_name){strndup(name, size), part, n_parts};
     if (!item->base)
@@ -91,8 +82,7 @@ static enum phema_status add_name(struct part_marker_list *list, size_t *capacit
 PHEMA_FALLIBLE part_marker_list_make(struct part_marker_list *out, const char *directory,
                                      const char *path, struct phema_error *err)
 {
-    const char *slash = path ? strrchr(path, '/') : NULL;
-    const char *base = slash ? slash + 1 : path;
+    const char *base = path ? path_last_name(path) : NULL;
     struct part_marker_list list = {0};
     size_t capacity = 0;
     DIR *stream = opendir(directory);
@@ -129,20 +119,12 @@ void part_marker_list_clear(struct part_marker_list *list)
     *list = (struct part_marker_list){0};
 }
 
-/* ---- Which outputs there are ---- */
-
-char *part_marker_base_of(const char *path)
-{
-    size_t size = strlen(path);
-    while (size > 1 && path[size - 1] == '/')
-        size--;
-    return strndup(path, size);
-}
+/* ---- Outputs that have parts ---- */
 
 static enum phema_status list_parts(struct part_marker_list *out, const char *path,
                                     struct phema_error *err)
 {
-    char *directory = part_marker_directory_of(path);
+    char *directory = path_directory(path);
     if (!directory)
         return phema_fail_memory(err);
     enum phema_status status = part_marker_list_make(out, directory, path, err);
@@ -155,8 +137,7 @@ PHEMA_FALLIBLE writer_check_no_parts(const char *path, struct phema_error *err)
     struct part_marker_list list = {0};
     enum phema_status status = list_parts(&list, path, err);
     if (!status && list.n) {
-        const char *slash = strrchr(path, '/');
-        const char *name = slash ? slash + 1 : path;
+        const char *name = path_last_name(path);
         status = phema_fail(err, PHEMA_ERR_OUTPUT,
                             "%s: parts of it are here, such as %s.part-%llu-of-%llu; publish them "
                             "with posthoc-ema join, or remove %s.partial and all %s.part-*",
@@ -167,20 +148,24 @@ PHEMA_FALLIBLE writer_check_no_parts(const char *path, struct phema_error *err)
     return status;
 }
 
-static enum phema_status add_path(char ***out, size_t *n, char *path, struct phema_error *err)
+struct path_list {
+    char **items;
+    size_t n, capacity;
+};
+
+/* Owns path, NULL without memory, in any case. */
+static enum phema_status add_path(struct path_list *list, char *path, struct phema_error *err)
 {
-    char **larger = path ? realloc(*out, (*n + 1) * sizeof(*larger)) : NULL;
-    if (!larger) {
+    if (!path || !phema_array_grow(&list->items, &list->capacity, list->n, sizeof(*list->items))) {
         free(path);
         return phema_fail_memory(err);
     }
-    *out = larger;
-    larger[(*n)++] = path;
+    list->items[list->n++] = path;
     return PHEMA_OK;
 }
 
-/* Markers are sorted by what they belong to. */
-static enum phema_status find_inside(char ***out, size_t *n, const char *directory,
+/* Markers are sorted by their output. */
+static enum phema_status find_inside(struct path_list *found, const char *directory,
                                      struct phema_error *err)
 {
     struct part_marker_list list = {0};
@@ -192,7 +177,7 @@ static enum phema_status find_inside(char ***out, size_t *n, const char *directo
         bool is_root = strcmp(directory, "/") == 0;
         if (asprintf(&path, "%s%s%s", directory, is_root ? "" : "/", list.items[i].base) < 0)
             path = NULL;
-        status = add_path(out, n, path, err);
+        status = add_path(found, path, err);
     }
     part_marker_list_clear(&list);
     return status;
@@ -201,26 +186,25 @@ static enum phema_status find_inside(char ***out, size_t *n, const char *directo
 PHEMA_FALLIBLE phema_writer_find_parts(char ***out, size_t *n, const char *path,
                                        struct phema_error *err)
 {
-    char *own = part_marker_base_of(path);
+    char *own = path_trim(path);
     if (!own)
         return phema_fail_memory(err);
-    char **paths = NULL;
-    size_t n_paths = 0;
+    struct path_list found = {0};
     struct part_marker_list list = {0};
     enum phema_status status = list_parts(&list, own, err);
     if (!status && list.n)
-        status = add_path(&paths, &n_paths, strdup(own), err);
+        status = add_path(&found, strdup(own), err);
     else if (!status)
-        status = find_inside(&paths, &n_paths, own, err);
+        status = find_inside(&found, own, err);
     part_marker_list_clear(&list);
     free(own);
     if (status) {
-        for (size_t i = 0; i < n_paths; i++)
-            free(paths[i]);
-        free(paths);
+        for (size_t i = 0; i < found.n; i++)
+            free(found.items[i]);
+        free(found.items);
         return status;
     }
-    *out = paths;
-    *n = n_paths;
+    *out = found.items;
+    *n = found.n;
     return PHEMA_OK;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* publish.c - the end of a new file: safe on disk, then under its name; or gone. What can fail for
- * want of space, memory or descriptors comes before the rename, so that little is left to fail
- * behind it. */
+/* publish.c - fsync, rename or exchange, or removal of a partial file. Steps that can fail for lack
+ * of space, memory or descriptors come before the rename. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,22 +10,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "partial.h"
+#include "path_names.h"
+#include "permissions.h"
 #include "phema/cleanup.h"
-
-int writer_sync(int descriptor)
-{
-    int result = 0;
-    do
-        result = fsync(descriptor);
-    while (result && errno == EINTR);
-    return result;
-}
+#include "write_error.h"
+#include "writer_internal.h"
 
 /* ---- The directory of a path ---- */
 
-/* Some filesystems cannot sync a directory, and have nothing to sync then. */
-static bool is_no_matter(int number)
+/* Errors of filesystems that cannot sync a directory, and then need no sync. */
+static bool is_tolerable(int number)
 {
     return number == EINVAL || number == EROFS || number == EACCES;
 }
@@ -38,24 +31,18 @@ static enum phema_status fail_parent(const char *path, int number, struct phema_
 
 PHEMA_FALLIBLE writer_open_parent(int *out, const char *path, struct phema_error *err)
 {
-    size_t size = strlen(path);
-    while (size > 1 && path[size - 1] == '/')
-        size--;
-    const char *slash = memrchr(path, '/', size);
-    char *directory = slash == path ? strdup("/")
-                      : slash       ? strndup(path, (size_t)(slash - path))
-                                    : strdup(".");
+    char *directory = path_directory(path);
     if (!directory)
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
+        return writer_fail_memory(err, path);
     *out = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int number = errno;
     free(directory);
-    return *out >= 0 || is_no_matter(number) ? PHEMA_OK : fail_parent(path, number, err);
+    return *out >= 0 || is_tolerable(number) ? PHEMA_OK : fail_parent(path, number, err);
 }
 
 PHEMA_FALLIBLE writer_sync_parent(int parent, const char *path, struct phema_error *err)
 {
-    if (parent >= 0 && writer_sync(parent) && !is_no_matter(errno))
+    if (parent >= 0 && file_sync(parent) && !is_tolerable(errno))
         return fail_parent(path, errno, err);
     return PHEMA_OK;
 }
@@ -71,7 +58,7 @@ PHEMA_FALLIBLE phema_writer_sync_entry(const char *path, struct phema_error *err
     return status;
 }
 
-/* ---- Under its name ---- */
+/* ---- Publishing ---- */
 
 int writer_publish(const char *partial_path, const char *path, bool replaces)
 {
@@ -81,21 +68,11 @@ int writer_publish(const char *partial_path, const char *path, bool replaces)
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return -1;
-    /* no such rename on this filesystem: a link never replaces either */
+    /* this filesystem has no such rename: a link never replaces either */
     if (link(partial_path, path))
         return -1;
     (void)unlink(partial_path);
     return 0;
-}
-
-enum phema_status writer_fail_publish(const char *path, int number, struct phema_error *err)
-{
-    if (number == EEXIST)
-        return phema_fail(err, PHEMA_ERR_OUTPUT,
-                          "%s: appeared while this run was writing; it was "
-                          "left as it is (--force replaces it)",
-                          path);
-    return writer_fail_errno(err, path, "cannot be renamed into place", number);
 }
 
 static void unmap(struct phema_writer *writer)
@@ -112,7 +89,7 @@ PHEMA_FALLIBLE phema_writer_finish(struct phema_writer *writer, struct phema_err
     if (writer->descriptor < 0)
         return PHEMA_OK;
     unmap(writer);
-    if (writer->options.syncs && writer_sync(writer->descriptor))
+    if (writer->options.syncs && file_sync(writer->descriptor))
         return writer_fail_errno(err, writer->path, "cannot be synced", errno);
     if (writer->options.drops_cache)
         writer_drop_cache(writer);
@@ -156,8 +133,8 @@ PHEMA_FALLIBLE phema_writer_publish(struct phema_writer *writer, struct phema_er
     else if (writer_publish(writer->partial_path, writer->path, writer->options.replaces) == 0)
         writer->published = was_there ? WRITER_REPLACED : WRITER_NEW;
     else
-        return writer_fail_publish(writer->path, errno, err);
-    writer_open_to_others(writer->lock, writer->usual_write);
+        return writer_fail_publish(err, writer->path, errno);
+    permissions_open_file(writer->lock, writer->usual_write);
     phema_cleanup_remove(writer->entry);
     writer->entry = NULL;
     return writer_sync_parent(writer->parent, writer->path, err);
@@ -172,9 +149,9 @@ static enum phema_status commit(struct phema_writer *writer, struct phema_error 
         (void)unlink(writer->partial_path);
     else if (writer->published == WRITER_HIDDEN && !writer->is_inside &&
              writer_publish(writer->partial_path, writer->path, writer->options.replaces))
-        return writer_fail_publish(writer->path, errno, err);
+        return writer_fail_publish(err, writer->path, errno);
     if (!writer->is_inside)
-        writer_open_to_others(writer->lock, writer->usual_write);
+        permissions_open_file(writer->lock, writer->usual_write);
     if (writer->options.is_published)
         *writer->options.is_published = true;
     free(writer->partial_path);
@@ -191,10 +168,10 @@ PHEMA_FALLIBLE phema_writer_commit(struct phema_writer *writer, struct phema_err
     return status;
 }
 
-/* ---- Gone ---- */
+/* ---- Abandoning ---- */
 
-/* What was there before phema_writer_publish is there again, where that can be. */
-static void take_back(const struct phema_writer *writer)
+/* Removes the new file, and restores the old one where phema_writer_publish has exchanged them. */
+static void undo(const struct phema_writer *writer)
 {
     switch (writer->published) {
     case WRITER_HIDDEN:
@@ -220,7 +197,7 @@ void phema_writer_abandon(struct phema_writer *writer)
         return;
     unmap(writer);
     if (writer->partial_path)
-        take_back(writer);
+        undo(writer);
     phema_cleanup_remove(writer->entry);
     const int descriptors[] = {writer->descriptor, writer->lock, writer->parent};
     for (size_t i = 0; i < ARRAY_LEN(descriptors); i++)

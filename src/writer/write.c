@@ -1,33 +1,104 @@
 // SPDX-License-Identifier: Apache-2.0
-/* write.c - bytes to their place in a file: handed to the disk early, and zeros left out. */
+/* write.c - writes bytes at their offset in a file: hands them to the disk early, and makes holes
+ * for zeros. */
+#include "writer_internal.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "partial.h"
 #include "phema/cleanup.h"
+#include "write_error.h"
 
-/* Each time as much as this has been put, what is dirty is handed to the disk, so that the fsync at
+/* Each time so many bytes were written, dirty pages are handed to the disk, so that the fsync at
  * the end finds little to do. */
 #define WRITEBACK_STEP_BYTES (8u << 20)
 
-/* What has been handed over for this long is on disk by now, or nearly: waiting for it before it is
- * dropped from the page cache costs little. */
+/* Pages that were handed over so many bytes ago are on disk by now, or nearly: the wait before they
+ * are dropped from the page cache costs little. */
 #define DROP_STEP_BYTES (64u << 20)
 
-/* Zeros are left out in whole blocks of this size, and in runs of at least so many bytes: a hole
- * costs a call, and shorter ones leave the rest of the file in pieces. */
+/* Holes are whole blocks of this size, and have at least so many bytes: a hole costs a call, and
+ * shorter ones fragment the file. */
 #define HOLE_BLOCK_BYTES 4096u
 #define MIN_HOLE_BYTES   (32u << 10)
+
+int file_write_fully(int descriptor, const void *data, size_t size, uint64_t offset)
+{
+    const uint8_t *bytes = data;
+    for (size_t done = 0; done < size;) {
+        ssize_t written = pwrite(descriptor, bytes + done, size - done, (off_t)(offset + done));
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written == 0)
+            errno = ENOSPC;
+        if (written <= 0)
+            return -1;
+        done += (size_t)written;
+    }
+    return 0;
+}
+
+ssize_t file_read_fully(int descriptor, void *data, size_t size, uint64_t offset)
+{
+    uint8_t *bytes = data;
+    size_t done = 0;
+    while (done < size) {
+        ssize_t n = pread(descriptor, bytes + done, size - done, (off_t)(offset + done));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -1;
+        if (n == 0)
+            break;
+        done += (size_t)n;
+    }
+    return (ssize_t)done;
+}
+
+int file_truncate(int descriptor, uint64_t size_bytes)
+{
+    int result = 0;
+    do
+        result = ftruncate(descriptor, (off_t)size_bytes);
+    while (result && errno == EINTR);
+    return result;
+}
+
+/* Filesystems that cannot reserve blocks find out about a full disk later. */
+int file_reserve(int descriptor, uint64_t size_bytes)
+{
+    if (!size_bytes)
+        return 0;
+    struct stat st;
+    int result = 0;
+    do
+        result = fallocate(descriptor, 0, 0, (off_t)size_bytes);
+    while (result && errno == EINTR);
+    if (!result || (errno != EOPNOTSUPP && errno != ENOSYS))
+        return result;
+    bool is_large_enough = fstat(descriptor, &st) == 0 && (uint64_t)st.st_size >= size_bytes;
+    return is_large_enough ? 0 : file_truncate(descriptor, size_bytes);
+}
+
+int file_sync(int descriptor)
+{
+    int result = 0;
+    do
+        result = fsync(descriptor);
+    while (result && errno == EINTR);
+    return result;
+}
 
 static bool crosses(uint64_t before, uint64_t size, uint64_t step)
 {
     return before / step != (before + size) / step;
 }
 
-/* All of it, when it is clean. The kernel tells once that it could not write: to who waits first,
- * and then not to fsync any more. */
+/* Drops clean pages only, hence the wait. The kernel reports a failed write once: to the first call
+ * that waits, and then no more to fsync. */
 void writer_drop_cache(struct phema_writer *writer)
 {
     if (sync_file_range(writer->descriptor, 0, 0,
@@ -40,43 +111,34 @@ void writer_drop_cache(struct phema_writer *writer)
 
 void writer_note_written(struct phema_writer *writer, uint64_t size)
 {
-    uint64_t before = atomic_fetch_add_explicit(&writer->put_bytes, size, memory_order_relaxed);
+    uint64_t before = atomic_fetch_add_explicit(&writer->written_bytes, size, memory_order_relaxed);
     bool drops = writer->options.drops_cache;
     if (drops && crosses(before, size, DROP_STEP_BYTES))
         writer_drop_cache(writer);
     else if ((drops || writer->options.syncs) && crosses(before, size, WRITEBACK_STEP_BYTES))
-        (void)sync_file_range(writer->descriptor, 0, 0, SYNC_FILE_RANGE_WRITE); /* a hint alone */
+        (void)sync_file_range(writer->descriptor, 0, 0, SYNC_FILE_RANGE_WRITE); /* only a hint */
 }
 
 static enum phema_status write_all(struct phema_writer *writer, uint64_t offset,
                                    const uint8_t *bytes, size_t size, struct phema_error *err)
 {
-    for (size_t done = 0; done < size;) {
-        ssize_t written =
-            pwrite(writer->descriptor, bytes + done, size - done, (off_t)(offset + done));
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written < 0 && errno == EFAULT) {
-            phema_cleanup_touch(bytes,
-                                size); /* data of a snapshot that was cut: says so and ends */
-            errno = EFAULT;
-        }
-        if (written <= 0)
-            return writer_fail_errno(err, writer->path, "cannot be written",
-                                     written ? errno : ENOSPC);
-        done += (size_t)written;
+    if (file_write_fully(writer->descriptor, bytes, size, offset)) {
+        int number = errno;
+        if (number == EFAULT) /* mapped snapshot that was cut: reports that and ends the program */
+            phema_cleanup_touch(bytes, size);
+        return writer_fail_errno(err, writer->path, "cannot be written", number);
     }
     writer_note_written(writer, size);
     return PHEMA_OK;
 }
 
-/* Most blocks have something in their first bytes. */
+/* Most blocks have a byte other than zero among their first ones. */
 static bool is_zero_block(const uint8_t *bytes)
 {
     return bytes[0] == 0 && memcmp(bytes, bytes + 1, HOLE_BLOCK_BYTES - 1) == 0;
 }
 
-/* The next run of zeros, in whole blocks of the file, among bytes [*from, size); false for none. */
+/* Finds the next run of zeros, in whole blocks of the file, among bytes [*from, size). */
 static bool find_zeros(size_t *from, size_t *end, uint64_t offset, const uint8_t *bytes,
                        size_t size)
 {
@@ -96,16 +158,16 @@ static bool find_zeros(size_t *from, size_t *end, uint64_t offset, const uint8_t
     return false;
 }
 
-/* Blocks that were set aside are given back, where the filesystem does that: false where not. */
+/* Frees reserved blocks; false where the filesystem cannot. */
 static bool make_hole(const struct phema_writer *writer, uint64_t offset, size_t size)
 {
     return fallocate(writer->descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
                      (off_t)size) == 0;
 }
 
-/* The zeros around a hole, which share their blocks with others: [*start, *end) grows to them. */
-static void take_in_edges(size_t *start, size_t *end, const uint8_t *bytes, size_t first,
-                          size_t size)
+/* Extends [*start, *end) by the zeros around a hole, which share their blocks with other bytes. */
+static void extend_to_edges(size_t *start, size_t *end, const uint8_t *bytes, size_t first,
+                            size_t size)
 {
     while (*start > first && bytes[*start - 1] == 0)
         --*start;
@@ -123,8 +185,8 @@ PHEMA_FALLIBLE phema_writer_put(struct phema_writer *writer, uint64_t offset, co
         bool is_hole = make_hole(writer, offset + zeros, end - zeros);
         size_t next = end;
         if (!writer->is_resumed)
-            take_in_edges(&zeros, &next, bytes, done, size);
-        else if (!is_hole) /* what is there may be anything */
+            extend_to_edges(&zeros, &next, bytes, done, size);
+        else if (!is_hole) /* the file may hold any bytes there */
             zeros = end;
         status = write_all(writer, offset + done, bytes + done, zeros - done, err);
         done = next;

@@ -1,36 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-/* writer.c - PATH.partial, locked and preallocated; published by rename.
- * The lock (flock) tells a live run from the leftover of a killed one, which is taken over. It is
- * held through a second descriptor while the first is closed, since close may be what reports a
- * failed write on network filesystems. */
+/* writer.c - a new file: opened under its partial path and preallocated.
+ * A second descriptor holds the lock while the first is closed: on network filesystems close may be
+ * the call that reports a failed write. */
 #include "phema/writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "part.h"
 #include "partial.h"
+#include "path_names.h"
+#include "permissions.h"
 #include "phema/cleanup.h"
 #include "phema/file_reader.h"
-#include "phema/strbuf.h"
+#include "write_error.h"
+#include "writer_internal.h"
 
-enum phema_status writer_fail_errno(struct phema_error *err, const char *path, const char *what,
-                                    int number)
-{
-    enum phema_status status = number == ENOMEM || number == EMFILE || number == ENFILE
-                                   ? PHEMA_ERR_RESOURCE
-                                   : PHEMA_ERR_OUTPUT;
-    return phema_fail(err, status, "%s: %s: %s", path, what, strerror(number));
-}
-
-/* What else the process keeps open: standard streams, a directory now and then. */
+/* Other descriptors of the process: standard streams, and directories for a moment. */
 #define OTHER_DESCRIPTORS 32
 
 PHEMA_FALLIBLE phema_writer_reserve_descriptors(size_t n_files, struct phema_error *err)
@@ -54,94 +46,6 @@ PHEMA_FALLIBLE phema_writer_check_absent(const char *path, struct phema_error *e
     return PHEMA_OK;
 }
 
-bool writer_is_still_named(int descriptor, const char *path)
-{
-    struct stat opened, named;
-    return fstat(descriptor, &opened) == 0 && lstat(path, &named) == 0 &&
-           opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
-}
-
-enum phema_status writer_fail_locked(const char *path, struct phema_error *err)
-{
-    return phema_fail(err, PHEMA_ERR_OUTPUT,
-                      "%s: another run is writing it; wait for it or choose another name", path);
-}
-
-PHEMA_FALLIBLE writer_lock(bool *is_held, int descriptor, const char *path, struct phema_error *err)
-{
-    *is_held = false;
-    if (flock(descriptor, LOCK_EX | LOCK_NB) == 0)
-        return PHEMA_OK;
-    if (errno == EWOULDBLOCK) {
-        *is_held = true;
-        return writer_fail_locked(path, err);
-    }
-    if (errno != ENOLCK && errno != EOPNOTSUPP) /* filesystems without locks */
-        return writer_fail_errno(err, path, "cannot be locked", errno);
-    return PHEMA_OK;
-}
-
-/* Where a partial file was published by a link and the run was killed before it went: emptying it
- * would empty what was published. */
-static bool is_published_too(int descriptor)
-{
-    struct stat st;
-    return fstat(descriptor, &st) == 0 && st.st_nlink > 1;
-}
-
-/* New, or the leftover of a dead run; -1 where that has gone since. */
-static enum phema_status open_partial(struct phema_writer *writer, struct phema_error *err)
-{
-    writer->descriptor =
-        open(writer->partial_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-             WRITER_PARTIAL_MODE);
-    writer->took_over = writer->descriptor < 0 && errno == EEXIST;
-    if (writer->took_over)
-        return writer_open_left(&writer->descriptor, AT_FDCWD, writer->partial_path,
-                                writer->partial_path, O_RDWR, S_IFREG, err);
-    return writer->descriptor < 0 ? writer_fail_errno(err, writer->path, "cannot be written", errno)
-                                  : PHEMA_OK;
-}
-
-static enum phema_status open_locked(struct phema_writer *writer, struct phema_error *err)
-{
-    for (int attempt = 0; attempt < 16; attempt++) {
-        enum phema_status status = open_partial(writer, err);
-        if (status)
-            return status;
-        if (writer->descriptor < 0)
-            continue;
-        bool is_held = false;
-        status = writer_lock(&is_held, writer->descriptor, writer->path, err);
-        if (status && !writer->took_over && !is_held)
-            (void)unlink(writer->partial_path);
-        if (!status && is_published_too(writer->descriptor))
-            (void)unlink(writer->partial_path);
-        if (status || writer_is_still_named(writer->descriptor, writer->partial_path))
-            return status;
-        (void)close(writer->descriptor);
-        writer->descriptor = -1;
-    }
-    return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: other runs keep writing it", writer->path);
-}
-
-enum phema_status writer_fail_size(const struct phema_writer *writer, int number,
-                                   struct phema_error *err)
-{
-    struct phema_name_buffer shown;
-    return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: %s: %s are needed", writer->path,
-                      strerror(number), phema_size_format(&shown, writer->size_bytes));
-}
-
-int writer_truncate(int descriptor, uint64_t size_bytes)
-{
-    int result = 0;
-    do
-        result = ftruncate(descriptor, (off_t)size_bytes);
-    while (result && errno == EINTR);
-    return result;
-}
-
 bool writer_resumes(struct phema_writer *writer, uint64_t size_bytes)
 {
     struct stat st;
@@ -149,7 +53,7 @@ bool writer_resumes(struct phema_writer *writer, uint64_t size_bytes)
                          fstat(writer->descriptor, &st) == 0 && (uint64_t)st.st_size == size_bytes;
     if (writer->is_resumed)
         writer->size_bytes = size_bytes;
-    struct phema_error ignored; /* without memory, a signal would leave it */
+    struct phema_error ignored; /* without memory a signal leaves the file */
     bool is_off_list = writer->is_kept && !writer->is_inside;
     if (is_off_list && !writer->is_resumed &&
         phema_cleanup_add_partial(&writer->entry, writer->partial_path, false, &ignored))
@@ -164,22 +68,16 @@ PHEMA_FALLIBLE writer_allocate(struct phema_writer *writer, uint64_t size_bytes,
     writer->size_bytes = size_bytes;
     if (size_bytes > INT64_MAX)
         return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: larger than any file can be", writer->path);
-    if (writer_truncate(writer->descriptor, 0))
+    if (file_truncate(writer->descriptor, 0))
         return writer_fail_errno(err, writer->path, "cannot be emptied", errno);
-    int result = 0;
     /* blocks of a file in memory are pages, which many threads allocate faster than one */
     struct statfs filesystem;
+    int result = 0;
     if (fstatfs(writer->descriptor, &filesystem) == 0 && filesystem.f_type == TMPFS_MAGIC)
-        return writer_truncate(writer->descriptor, size_bytes)
-                   ? writer_fail_size(writer, errno, err)
-                   : PHEMA_OK;
-    do
-        result = size_bytes ? fallocate(writer->descriptor, 0, 0, (off_t)size_bytes) : 0;
-    while (result && errno == EINTR);
-    /* filesystems that cannot preallocate find out about a full disk later */
-    if (result && (errno == EOPNOTSUPP || errno == ENOSYS))
-        result = writer_truncate(writer->descriptor, size_bytes);
-    return result ? writer_fail_size(writer, errno, err) : PHEMA_OK;
+        result = file_truncate(writer->descriptor, size_bytes);
+    else
+        result = file_reserve(writer->descriptor, size_bytes);
+    return result ? writer_fail_size(err, writer->path, size_bytes, errno) : PHEMA_OK;
 }
 
 struct phema_writer *writer_new(const char *path, const struct phema_writer_options *options)
@@ -205,6 +103,49 @@ static bool is_empty(int descriptor)
     return fstat(descriptor, &st) == 0 && st.st_size == 0;
 }
 
+/* Opens PATH.partial and puts it on the list of files to remove when a signal ends the program.
+ * Ending signals are held. */
+static enum phema_status open_partial(struct phema_writer *writer, struct phema_error *err)
+{
+    const struct partial_request request = {
+        .path = writer->path, .partial_path = writer->partial_path, .use = PARTIAL_EXCLUSIVE};
+    bool is_new = false;
+    enum phema_status status = partial_open(&writer->descriptor, &is_new, &request, err);
+    if (status == PHEMA_NO)
+        status = writer_fail_locked(err, writer->path);
+    writer->took_over = !status && !is_new;
+    if (!status && !is_empty(writer->descriptor))
+        status = writer_check_no_parts(writer->path, err);
+    if (status) {
+        /* not ours: it must not be removed */
+        free(writer->partial_path);
+        writer->partial_path = NULL;
+        return status;
+    }
+    writer->is_kept = writer->options.resumes && writer->took_over;
+    if (writer->is_kept)
+        return PHEMA_OK;
+    status = phema_cleanup_add_partial(&writer->entry, writer->partial_path, false, err);
+    return status ? phema_fail_in(err, status, "%s", writer->path) : PHEMA_OK;
+}
+
+static enum phema_status begin(struct phema_writer *writer, struct phema_error *err)
+{
+    writer->partial_path = path_partial(writer->path);
+    if (!writer->partial_path)
+        return writer_fail_memory(err, writer->path);
+    phema_cleanup_hold();
+    enum phema_status status = open_partial(writer, err);
+    phema_cleanup_resume();
+    if (status)
+        return status;
+    writer->lock = fcntl(writer->descriptor, F_DUPFD_CLOEXEC, 0);
+    if (writer->lock < 0)
+        return writer_fail_errno(err, writer->path, "cannot be written", errno);
+    writer->usual_write = permissions_usual_write(writer->path);
+    return PHEMA_OK;
+}
+
 PHEMA_FALLIBLE writer_begin(struct phema_writer **out, const char *path,
                             const struct phema_writer_options *options, struct phema_error *err)
 {
@@ -215,45 +156,12 @@ PHEMA_FALLIBLE writer_begin(struct phema_writer **out, const char *path,
     }
     struct phema_writer *writer = writer_new(path, options);
     if (!writer)
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
-    enum phema_status status = PHEMA_OK;
-    if (asprintf(&writer->partial_path, "%s.partial", path) < 0) {
-        writer->partial_path = NULL;
-        status = phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
-        goto fail;
-    }
-    phema_cleanup_hold();
-    status = open_locked(writer, err);
-    if (!status && !is_empty(writer->descriptor))
-        status = writer_check_no_parts(path, err);
-    writer->is_kept = options->resumes && writer->took_over;
-    if (status) {
-        /* not ours: it must not be removed */
-        free(writer->partial_path);
-        writer->partial_path = NULL;
-    } else if (!writer->is_kept) {
-        status = phema_cleanup_add_partial(&writer->entry, writer->partial_path, false, err);
-        if (status)
-            (void)phema_fail_in(err, status, "%s", path);
-    }
-    phema_cleanup_resume();
-    if (status)
-        goto fail;
-    writer->lock = fcntl(writer->descriptor, F_DUPFD_CLOEXEC, 0);
-    if (writer->lock < 0) {
-        status = writer_fail_errno(err, path, "cannot be written", errno);
-        goto fail;
-    }
-    writer->usual_write = writer_usual_write(path);
-    *out = writer;
-    return PHEMA_OK;
-
-fail:
-    phema_writer_abandon(writer);
-    return status;
+        return writer_fail_memory(err, path);
+    return writer_hand_over(out, writer, begin(writer, err));
 }
 
-/* What is no plain file of one name makes room for a new one. */
+/* Opens the file that an ended run has left in the directory; descriptor -1 where there is none.
+ * Removes anything but a plain file of one name. */
 static enum phema_status open_left_inside(struct phema_writer *writer, struct phema_error *err)
 {
     struct stat st;
@@ -264,9 +172,24 @@ static enum phema_status open_left_inside(struct phema_writer *writer, struct ph
         return PHEMA_OK;
     }
     enum phema_status status =
-        writer_open_left(&writer->descriptor, AT_FDCWD, path, path, O_RDWR, S_IFREG, err);
+        leftover_open(&writer->descriptor, AT_FDCWD, path, path, O_RDWR, S_IFREG, err);
     writer->took_over = writer->is_kept = writer->descriptor >= 0;
     return status;
+}
+
+static enum phema_status begin_inside(struct phema_writer *writer, const char *partial_path,
+                                      struct phema_error *err)
+{
+    writer->is_inside = true;
+    writer->partial_path = strdup(partial_path);
+    if (!writer->partial_path)
+        return writer_fail_memory(err, writer->path);
+    enum phema_status status = writer->options.resumes ? open_left_inside(writer, err) : PHEMA_OK;
+    if (status || writer->descriptor >= 0)
+        return status;
+    writer->descriptor = partial_create_file(AT_FDCWD, partial_path);
+    return writer->descriptor < 0 ? writer_fail_errno(err, writer->path, "cannot be written", errno)
+                                  : PHEMA_OK;
 }
 
 PHEMA_FALLIBLE writer_begin_inside(struct phema_writer **out, const char *path,
@@ -276,31 +199,8 @@ PHEMA_FALLIBLE writer_begin_inside(struct phema_writer **out, const char *path,
 {
     struct phema_writer *writer = writer_new(path, options);
     if (!writer)
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
-    enum phema_status status = PHEMA_OK;
-    writer->is_inside = true;
-    writer->partial_path = strdup(partial_path);
-    if (!writer->partial_path) {
-        status = phema_fail(err, PHEMA_ERR_RESOURCE, "%s: out of memory", path);
-        goto fail;
-    }
-    if (options->resumes)
-        status = open_left_inside(writer, err);
-    if (status)
-        goto fail;
-    if (writer->descriptor < 0)
-        writer->descriptor = open(partial_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-                                  WRITER_PARTIAL_MODE);
-    if (writer->descriptor < 0) {
-        status = writer_fail_errno(err, path, "cannot be written", errno);
-        goto fail;
-    }
-    *out = writer;
-    return PHEMA_OK;
-
-fail:
-    phema_writer_abandon(writer);
-    return status;
+        return writer_fail_memory(err, path);
+    return writer_hand_over(out, writer, begin_inside(writer, partial_path, err));
 }
 
 enum phema_status writer_hand_over(struct phema_writer **out, struct phema_writer *writer,

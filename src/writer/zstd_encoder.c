@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* zstd_encoder.c - a finished content as a seekable zstd file: independent frames, compressed by
- * several threads and placed in order, then the seek table. What is in a frame depends on the
- * content alone, so the bytes are the same for any number of threads. */
+/* zstd_encoder.c - a finished file as seekable zstd: independent frames, compressed by several
+ * threads and placed in order, then the seek table. The content alone determines the frames, so the
+ * bytes are the same for any number of threads. */
 #include "phema/writer.h"
 
 #include <assert.h>
@@ -15,8 +15,8 @@
 #include "phema/parallel.h"
 #include "phema/strbuf.h"
 
-/* A reader that wants one tensor decompresses no more than this before it; larger frames compress
- * hardly better, since windows of the usual levels are smaller. */
+/* A reader of one tensor decompresses no more than this before it. Larger frames compress hardly
+ * better, since windows of the usual levels are smaller. */
 #define FRAME_BYTES ((uint64_t)4 << 20)
 
 #define SEEK_TABLE_MAGIC  0x184D2A5Eu
@@ -27,9 +27,7 @@
 /* The seekable format's own limit. */
 #define MAX_FRAMES 0x8000000u
 
-#define MAX_THREADS 1024u
-
-/* Shared by the threads, and changed with the lock held. */
+/* Shared by the threads, which hold the lock to change it. */
 struct compression {
     struct phema_writer *writer;
     struct phema_writer *plain;
@@ -40,26 +38,32 @@ struct compression {
 
     pthread_mutex_t lock;
     pthread_cond_t turn_changed;
-    uint64_t at;        /* content that was given out */
-    size_t next_end;    /* of ends, the first behind at */
-    bool is_given_out;  /* all of it, and an empty content once */
-    size_t n_frames;    /* given out */
-    size_t turn;        /* frame to be placed next */
+    uint64_t at;        /* content up to here is claimed */
+    size_t next_end;    /* of ends, the first after at */
+    bool is_claimed;    /* all content; of an empty content one frame */
+    size_t n_frames;    /* claimed */
+    size_t turn;        /* the frame to be placed next */
     uint64_t file_size; /* placed */
     struct phema_strbuf table;
     enum phema_status status;
     struct phema_error *err;
 };
 
-/* What a thread owns. */
-struct compressor {
-    ZSTD_CCtx *context;
-    uint8_t *part; /* of the content, at most FRAME_BYTES */
-    uint8_t *frame;
-    size_t capacity;
+struct frame {
+    uint64_t start; /* of its content */
+    size_t size;    /* of its content, at most FRAME_BYTES */
+    size_t number;
 };
 
-static void put_u32(struct phema_strbuf *out, uint64_t value)
+/* Of one thread. */
+struct compressor {
+    ZSTD_CCtx *context; /* NULL until the first frame */
+    uint8_t *content;   /* [FRAME_BYTES] of one frame */
+    uint8_t *compressed;
+    size_t capacity; /* of compressed */
+};
+
+static void append_u32(struct phema_strbuf *out, uint64_t value)
 {
     char bytes[4];
     for (int i = 0; i < 4; i++)
@@ -67,8 +71,8 @@ static void put_u32(struct phema_strbuf *out, uint64_t value)
     phema_strbuf_append(out, bytes, sizeof(bytes));
 }
 
-/* Where the frame that begins at `at` ends: at the last of the ends within reach, or as far as it
- * reaches into a tensor that is larger. */
+/* The end of the frame that begins at `at`: the last of the ends within FRAME_BYTES, or FRAME_BYTES
+ * into a tensor that is larger. */
 static uint64_t choose_end(struct compression *all)
 {
     uint64_t reach =
@@ -79,36 +83,34 @@ static uint64_t choose_end(struct compression *all)
     return end > all->at ? end : reach;
 }
 
-/* The next part of the content; false when there is none, or something failed. */
-static bool take(struct compression *all, uint64_t *start, size_t *size, size_t *number)
+/* The next frame; false when there is none, or another thread has failed. */
+static bool claim_frame(struct frame *frame, struct compression *all)
 {
     (void)pthread_mutex_lock(&all->lock);
-    bool is_taken = !all->status && !all->is_given_out;
-    if (is_taken) {
+    bool is_claimed = !all->status && !all->is_claimed;
+    if (is_claimed) {
         uint64_t end = choose_end(all);
-        *start = all->at;
-        *size = (size_t)(end - all->at);
-        *number = all->n_frames++;
+        *frame = (struct frame){all->at, (size_t)(end - all->at), all->n_frames++};
         all->at = end;
-        all->is_given_out = end == all->content_size;
+        all->is_claimed = end == all->content_size;
     }
     (void)pthread_mutex_unlock(&all->lock);
-    return is_taken;
+    return is_claimed;
 }
 
-/* Waits for its turn and gives a finished frame its place; false when something failed. */
-static bool place(uint64_t *offset, struct compression *all, size_t number, size_t frame_size,
-                  size_t content_size)
+/* Waits for the turn of the frame and finds its offset; false when another thread has failed. */
+static bool place_frame(uint64_t *offset, struct compression *all, const struct frame *frame,
+                        size_t compressed_size)
 {
     (void)pthread_mutex_lock(&all->lock);
-    while (!all->status && all->turn != number)
+    while (!all->status && all->turn != frame->number)
         (void)pthread_cond_wait(&all->turn_changed, &all->lock);
     bool is_placed = !all->status;
     if (is_placed) {
         *offset = all->file_size;
-        all->file_size += frame_size;
-        put_u32(&all->table, frame_size);
-        put_u32(&all->table, content_size);
+        all->file_size += compressed_size;
+        append_u32(&all->table, compressed_size);
+        append_u32(&all->table, frame->size);
         all->turn++;
     }
     (void)pthread_cond_broadcast(&all->turn_changed);
@@ -116,7 +118,7 @@ static bool place(uint64_t *offset, struct compression *all, size_t number, size
     return is_placed;
 }
 
-/* The first failure stays. */
+/* Keeps the first failure and wakes the threads that wait. */
 static void stop(struct compression *all, enum phema_status status, const struct phema_error *err)
 {
     (void)pthread_mutex_lock(&all->lock);
@@ -128,28 +130,14 @@ static void stop(struct compression *all, enum phema_status status, const struct
     (void)pthread_mutex_unlock(&all->lock);
 }
 
-static enum phema_status compress(size_t *out, struct compressor *own, struct compression *all,
-                                  uint64_t start, size_t size, struct phema_error *err)
-{
-    enum phema_status status = phema_writer_read(all->plain, start, own->part, size, err);
-    if (status)
-        return status;
-    size_t result = ZSTD_compress2(own->context, own->frame, own->capacity, own->part, size);
-    if (ZSTD_isError(result)) /* the room is enough for anything: what is left is memory */
-        return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: zstd at level %d: %s",
-                          phema_writer_path(all->writer), all->level, ZSTD_getErrorName(result));
-    *out = result;
-    return PHEMA_OK;
-}
-
 static enum phema_status init_compressor(struct compressor *own, const struct compression *all,
                                          struct phema_error *err)
 {
     own->capacity = ZSTD_compressBound((size_t)FRAME_BYTES);
-    own->part = malloc((size_t)FRAME_BYTES);
-    own->frame = malloc(own->capacity);
+    own->content = malloc((size_t)FRAME_BYTES);
+    own->compressed = malloc(own->capacity);
     own->context = ZSTD_createCCtx();
-    if (!own->part || !own->frame || !own->context ||
+    if (!own->content || !own->compressed || !own->context ||
         ZSTD_isError(ZSTD_CCtx_setParameter(own->context, ZSTD_c_compressionLevel, all->level)) ||
         ZSTD_isError(ZSTD_CCtx_setParameter(own->context, ZSTD_c_checksumFlag, 1)))
         return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: no memory for a zstd compressor",
@@ -157,59 +145,55 @@ static enum phema_status init_compressor(struct compressor *own, const struct co
     return PHEMA_OK;
 }
 
-static void *work(void *argument)
+static enum phema_status write_frame(struct compressor *own, struct compression *all,
+                                     const struct frame *frame, struct phema_error *err)
 {
-    struct compression *all = argument;
+    enum phema_status status =
+        phema_writer_read(all->plain, frame->start, own->content, frame->size, err);
+    if (status)
+        return status;
+    size_t size =
+        ZSTD_compress2(own->context, own->compressed, own->capacity, own->content, frame->size);
+    if (ZSTD_isError(size)) /* the capacity suffices for any content: lack of memory remains */
+        return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: zstd at level %d: %s",
+                          phema_writer_path(all->writer), all->level, ZSTD_getErrorName(size));
+    uint64_t offset = 0;
+    if (!place_frame(&offset, all, frame, size))
+        return PHEMA_OK;
+    return phema_writer_put(all->writer, offset, own->compressed, size, err);
+}
+
+/* Compresses frames until all are claimed; then further calls do nothing. */
+static void compress_frames(void *context, size_t index)
+{
+    (void)index;
+    struct compression *all = context;
     struct compressor own = {0};
+    struct frame frame;
     struct phema_error err = {""};
-    enum phema_status status = init_compressor(&own, all, &err);
-    uint64_t start = 0;
-    size_t size = 0, number = 0;
-    while (!status && take(all, &start, &size, &number)) {
-        size_t frame_size = 0;
-        uint64_t offset = 0;
-        status = compress(&frame_size, &own, all, start, size, &err);
-        if (!status && !place(&offset, all, number, frame_size, size))
-            break;
+    enum phema_status status = PHEMA_OK;
+    while (!status && claim_frame(&frame, all)) {
+        if (!own.context)
+            status = init_compressor(&own, all, &err);
         if (!status)
-            status = phema_writer_put(all->writer, offset, own.frame, frame_size, &err);
+            status = write_frame(&own, all, &frame, &err);
     }
     if (status)
         stop(all, status, &err);
     (void)ZSTD_freeCCtx(own.context);
-    free(own.part);
-    free(own.frame);
-    return NULL;
-}
-
-/* The caller's thread works too, and does all of it where no other can be had. */
-static void work_together(struct compression *all, unsigned n_threads)
-{
-    uint64_t n_parts = all->content_size / FRAME_BYTES + 1;
-    if (n_threads > MAX_THREADS)
-        n_threads = MAX_THREADS;
-    if (n_threads > n_parts)
-        n_threads = (unsigned)n_parts;
-    pthread_t *threads = n_threads > 1 ? calloc(n_threads - 1, sizeof(*threads)) : NULL;
-    unsigned n_started = 0;
-    while (threads && n_started + 1 < n_threads &&
-           phema_thread_start(&threads[n_started], work, all) == 0)
-        n_started++;
-    (void)work(all);
-    for (unsigned i = 0; i < n_started; i++)
-        (void)pthread_join(threads[i], NULL);
-    free(threads);
+    free(own.content);
+    free(own.compressed);
 }
 
 /* As zstd's contrib/seekable_format has it; without checksums, which the frames have. */
-static enum phema_status put_table(struct compression *all, struct phema_error *err)
+static enum phema_status write_table(struct compression *all, struct phema_error *err)
 {
     struct phema_strbuf head = {0};
-    put_u32(&head, SEEK_TABLE_MAGIC);
-    put_u32(&head, all->n_frames * SEEK_ENTRY_BYTES + SEEK_FOOTER_BYTES);
-    put_u32(&all->table, all->n_frames);
+    append_u32(&head, SEEK_TABLE_MAGIC);
+    append_u32(&head, all->n_frames * SEEK_ENTRY_BYTES + SEEK_FOOTER_BYTES);
+    append_u32(&all->table, all->n_frames);
     phema_strbuf_append(&all->table, "", 1); /* the descriptor: no checksums */
-    put_u32(&all->table, SEEK_FOOTER_MAGIC);
+    append_u32(&all->table, SEEK_FOOTER_MAGIC);
     enum phema_status status = phema_strbuf_check(&all->table, err);
     if (!status)
         status = phema_strbuf_check(&head, err);
@@ -244,10 +228,11 @@ PHEMA_FALLIBLE phema_writer_put_zstd(uint64_t *size_bytes, struct phema_writer *
                               .err = err};
     (void)pthread_mutex_init(&all.lock, NULL);
     (void)pthread_cond_init(&all.turn_changed, NULL);
-    work_together(&all, n_threads);
+    /* more threads than frames have nothing to do */
+    phema_parallel((size_t)(content_size / FRAME_BYTES) + 1, n_threads, compress_frames, &all);
     enum phema_status status = all.status;
     if (!status)
-        status = put_table(&all, err);
+        status = write_table(&all, err);
     if (!status)
         *size_bytes = all.file_size;
     phema_strbuf_clear(&all.table);
@@ -258,10 +243,10 @@ PHEMA_FALLIBLE phema_writer_put_zstd(uint64_t *size_bytes, struct phema_writer *
 
 uint64_t phema_writer_zstd_bytes(uint64_t *n_frames, int level, uint64_t content_size)
 {
-    uint64_t part = content_size < FRAME_BYTES ? content_size : FRAME_BYTES;
+    uint64_t frame = content_size < FRAME_BYTES ? content_size : FRAME_BYTES;
     *n_frames = (content_size + FRAME_BYTES - 1) / FRAME_BYTES;
-    ZSTD_compressionParameters parameters = ZSTD_getCParams(level, part, 0);
-    return part + ZSTD_compressBound(part) + ZSTD_estimateCCtxSize_usingCParams(parameters);
+    ZSTD_compressionParameters parameters = ZSTD_getCParams(level, frame, 0);
+    return frame + ZSTD_compressBound(frame) + ZSTD_estimateCCtxSize_usingCParams(parameters);
 }
 
 PHEMA_FALLIBLE phema_writer_try_zstd(int level, const void *data, size_t size,

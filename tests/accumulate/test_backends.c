@@ -111,7 +111,7 @@ static void check_shape(struct arena *arena, const struct phema_backend *backend
     }
 }
 
-static void sums_are_those_of_the_plain_loop(void **state)
+static void sums_equal_the_reference(void **state)
 {
     (void)state;
     struct arena arena;
@@ -136,7 +136,7 @@ static void sums_are_those_of_the_plain_loop(void **state)
 
 /* Targets go to the registers in sets of up to 13 and by 39 at most, inputs by 8 or 32. Data end at
  * the inaccessible page, or begin at an odd address. */
-static void any_number_of_targets_and_inputs_is_summed_alike(void **state)
+static void any_number_of_targets_and_inputs_gives_the_same_bits(void **state)
 {
     (void)state;
     struct arena arena;
@@ -160,7 +160,7 @@ static void any_number_of_targets_and_inputs_is_summed_alike(void **state)
 
 /* Elements are cut into blocks by the sums of a block (512 KiB, at least 1024 elements), by the
  * inputs of a group (256 KiB, several sets) and by the panel of a table (24 KiB). */
-static void blocks_of_elements_meet_without_a_seam(void **state)
+static void blocks_of_elements_are_contiguous(void **state)
 {
     (void)state;
     static const struct {
@@ -270,7 +270,7 @@ static void check_narrow(const struct phema_backend *backend, enum phema_dtype d
     assert_memory_equal(&got_counts, &wanted_counts, sizeof(got_counts));
 }
 
-static void rounding_is_that_of_the_plain_loop(void **state)
+static void rounding_equals_the_reference(void **state)
 {
     (void)state;
     for (size_t b = 0; b < ARRAY_LEN(simd_names); b++) {
@@ -285,7 +285,7 @@ static void rounding_is_that_of_the_plain_loop(void **state)
 }
 
 /* One number of each kind in otherwise plain data: the vector path alone sees the others. */
-static void every_lane_is_rounded_alike(void **state)
+static void every_lane_rounds_equally(void **state)
 {
     (void)state;
     for (size_t b = 0; b < ARRAY_LEN(simd_names); b++) {
@@ -338,12 +338,12 @@ static void only_settled_floats_are_accumulated(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_are_those_of_the_plain_loop),
-        cmocka_unit_test(any_number_of_targets_and_inputs_is_summed_alike),
-        cmocka_unit_test(blocks_of_elements_meet_without_a_seam),
+        cmocka_unit_test(sums_equal_the_reference),
+        cmocka_unit_test(any_number_of_targets_and_inputs_gives_the_same_bits),
+        cmocka_unit_test(blocks_of_elements_are_contiguous),
         cmocka_unit_test(sums_do_not_depend_on_the_tiling),
-        cmocka_unit_test(rounding_is_that_of_the_plain_loop),
-        cmocka_unit_test(every_lane_is_rounded_alike),
+        cmocka_unit_test(rounding_equals_the_reference),
+        cmocka_unit_test(every_lane_rounds_equally),
         cmocka_unit_test(backends_have_their_names),
         cmocka_unit_test(only_settled_floats_are_accumulated),
     };

@@ -22,7 +22,7 @@ static uint64_t random_u64(void)
 
 struct tiles {
     uint8_t data[MAX_INPUTS][MAX_ELEMS * 8 + 1];
-    double values[MAX_INPUTS][MAX_ELEMS]; /* what data say */
+    double values[MAX_INPUTS][MAX_ELEMS]; /* values of data */
     double weights[MAX_INPUTS * MAX_TARGETS];
     _Alignas(64) double start[MAX_TARGETS * MAX_ELEMS], sums[MAX_TARGETS * MAX_ELEMS],
         judged[MAX_TARGETS * MAX_ELEMS]; /* or floats */
@@ -101,7 +101,7 @@ static void check(struct tiles *tiles, const struct phema_backend *backend, enum
     }
 }
 
-static void sums_are_those_of_openblas_but_for_rounding(void **state)
+static void sums_equal_openblas_up_to_rounding(void **state)
 {
     (void)state;
     static const char *const names[] = {"ref", "avx2", "avx512", "neon"};
@@ -122,7 +122,7 @@ static void sums_are_those_of_openblas_but_for_rounding(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_are_those_of_openblas_but_for_rounding),
+        cmocka_unit_test(sums_equal_openblas_up_to_rounding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

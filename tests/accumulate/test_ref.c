@@ -77,8 +77,8 @@ static void multiply_and_add_are_fused(void **state)
     assert_true(sum == 0x1p-29 + 0x1p-60);
 }
 
-/* Written as an input with another weight would be: the sums go on from what is there. */
-static void sums_go_on_from_what_is_there(void **state)
+/* Sums add to existing values, as to those of an input with another weight. */
+static void sums_add_to_existing_values(void **state)
 {
     (void)state;
     float x[3] = {1, 2, 4};
@@ -91,7 +91,7 @@ static void sums_go_on_from_what_is_there(void **state)
     assert_memory_equal(sums, wanted, sizeof(wanted));
 }
 
-static void specials_pass_as_ieee_says(void **state)
+static void specials_follow_ieee_754(void **state)
 {
     (void)state;
     float x[4] = {INFINITY, -INFINITY, NAN, 0};
@@ -110,8 +110,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_are_within_the_bound_of_their_roundings),
         cmocka_unit_test(multiply_and_add_are_fused),
-        cmocka_unit_test(sums_go_on_from_what_is_there),
-        cmocka_unit_test(specials_pass_as_ieee_says),
+        cmocka_unit_test(sums_add_to_existing_values),
+        cmocka_unit_test(specials_follow_ieee_754),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_round.c - the numbers behind the codes, and rounding to them: against the formats' own
- * definitions, and against the neighbours of every number there is. */
+/* Values of codes and rounding to them, compared with the definitions of the formats and with the
+ * neighbours of every number. */
 #include "phema/accumulate.h"
 
 #include <float.h>

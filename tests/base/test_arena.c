@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Small pieces of memory: aligned, zeroed, apart from each other, and sizes that would wrap. */
+/* Arena allocations are aligned, zeroed and disjoint; sizes that overflow are refused. */
 #include "phema/arena.h"
 
 #include <string.h>
 
 #include "support.h"
 
-static void pieces_are_zeroed_aligned_and_apart(void **state)
+static void allocations_are_zeroed_aligned_and_disjoint(void **state)
 {
     (void)state;
     struct phema_arena arena = {0};
@@ -26,7 +26,7 @@ static void pieces_are_zeroed_aligned_and_apart(void **state)
     phema_arena_clear(&arena);
 }
 
-static void a_piece_may_be_larger_than_a_block(void **state)
+static void an_allocation_may_be_larger_than_a_block(void **state)
 {
     (void)state;
     struct phema_arena arena = {0};
@@ -50,7 +50,7 @@ static void a_piece_may_be_larger_than_a_block(void **state)
     assert_int_equal(arena.total_bytes, 0);
 }
 
-static void sizes_that_wrap_are_refused(void **state)
+static void sizes_that_overflow_are_refused(void **state)
 {
     (void)state;
     struct phema_arena arena = {0};
@@ -106,9 +106,9 @@ static void a_cleared_arena_is_like_new(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pieces_are_zeroed_aligned_and_apart),
-        cmocka_unit_test(a_piece_may_be_larger_than_a_block),
-        cmocka_unit_test(sizes_that_wrap_are_refused),
+        cmocka_unit_test(allocations_are_zeroed_aligned_and_disjoint),
+        cmocka_unit_test(an_allocation_may_be_larger_than_a_block),
+        cmocka_unit_test(sizes_that_overflow_are_refused),
         cmocka_unit_test(copies_end_with_nul_and_are_copies),
         cmocka_unit_test(a_cleared_arena_is_like_new),
     };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Against what xxhsum -H2 prints, and pieces against the whole. */
+/* Digests compared with the output of xxhsum -H2, and streams with the whole. */
 #include <string.h>
 
 #include "phema/checksum.h"
@@ -27,7 +27,7 @@ static void digests_are_those_of_xxhsum(void **state)
     phema_hash_free(NULL);
 }
 
-static void pieces_add_up_and_a_start_forgets(void **state)
+static void streams_give_the_digest_of_the_whole_and_a_start_resets(void **state)
 {
     (void)state;
     char whole[PHEMA_DIGEST], digest[PHEMA_DIGEST];
@@ -68,7 +68,7 @@ static void numbers_are_little_endian(void **state)
     phema_hash_free(hash);
 }
 
-static void the_place_counts(void **state)
+static void the_place_changes_the_hash(void **state)
 {
     (void)state;
     assert_true(phema_hash_at("abc", 3, 0) == 0x78af5f94892f3950u); /* XXH3 of 64 bits */
@@ -80,9 +80,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(digests_are_those_of_xxhsum),
-        cmocka_unit_test(pieces_add_up_and_a_start_forgets),
+        cmocka_unit_test(streams_give_the_digest_of_the_whole_and_a_start_resets),
         cmocka_unit_test(numbers_are_little_endian),
-        cmocka_unit_test(the_place_counts),
+        cmocka_unit_test(the_place_changes_the_hash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@ static uint8_t *random_bytes(uint64_t seed)
     return data;
 }
 
-/* As phema/checksum.h says it. */
+/* The definition of phema/checksum.h. */
 static struct phema_hash_sum expected(const uint8_t *data, size_t size, size_t block_size,
                                       uint64_t name, uint64_t first)
 {
@@ -59,7 +59,7 @@ static void assert_same(struct phema_hash_sum a, struct phema_hash_sum b)
 
 /* Blocks of all the kinds that XXH3 treats by themselves, whole ones and tails, from any byte on.
  */
-static void every_level_gives_what_the_library_does(void **state)
+static void every_level_gives_the_sum_of_the_library(void **state)
 {
     (void)state;
     static const char *const levels[] = {"ref", "avx2", "avx512", "neon"};
@@ -102,7 +102,7 @@ static bool differs(struct phema_hash_sum a, struct phema_hash_sum b)
     return a.low != b.low || a.high != b.high;
 }
 
-static void a_bit_a_place_and_a_name_count(void **state)
+static void a_bit_a_place_or_a_name_changes_the_sum(void **state)
 {
     (void)state;
     uint8_t *data = random_bytes(7);
@@ -122,7 +122,7 @@ static void a_bit_a_place_and_a_name_count(void **state)
     free(data);
 }
 
-static void sums_carry_and_are_shown_as_xxh3_prints_them(void **state)
+static void sums_carry_and_are_printed_as_xxh3_prints_them(void **state)
 {
     (void)state;
     struct phema_hash_sum sum = {UINT64_MAX, 1}, one = {1, 0}, read = {0, 0};
@@ -149,10 +149,10 @@ static void sums_carry_and_are_shown_as_xxh3_prints_them(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_level_gives_what_the_library_does),
+        cmocka_unit_test(every_level_gives_the_sum_of_the_library),
         cmocka_unit_test(blocks_may_come_in_any_order),
-        cmocka_unit_test(a_bit_a_place_and_a_name_count),
-        cmocka_unit_test(sums_carry_and_are_shown_as_xxh3_prints_them),
+        cmocka_unit_test(a_bit_a_place_or_a_name_changes_the_sum),
+        cmocka_unit_test(sums_carry_and_are_printed_as_xxh3_prints_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

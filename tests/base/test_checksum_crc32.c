@@ -12,7 +12,7 @@ static void the_check_value_of_the_standard(void **state)
     assert_int_equal(phema_crc32(0, NULL, 0), 0);
 }
 
-static void pieces_add_up(void **state)
+static void streams_give_the_crc_of_the_whole(void **state)
 {
     (void)state;
     for (size_t cut = 0; cut <= 9; cut++) {
@@ -26,7 +26,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_check_value_of_the_standard),
-        cmocka_unit_test(pieces_add_up),
+        cmocka_unit_test(streams_give_the_crc_of_the_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,7 +69,7 @@ static void inputs_are_found_by_any_name(void **state)
 }
 
 /* path.partial is where path is written. */
-static void names_until_a_file_is_whole_count(void **state)
+static void partial_names_are_claimed_too(void **state)
 {
     (void)state;
     struct files files;
@@ -90,7 +90,7 @@ static void names_until_a_file_is_whole_count(void **state)
     clear(&files);
 }
 
-static void directories_hold_inputs(void **state)
+static void a_directory_that_holds_an_input_is_refused(void **state)
 {
     (void)state;
     struct files files;
@@ -133,8 +133,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(inputs_are_found_by_any_name),
-        cmocka_unit_test(names_until_a_file_is_whole_count),
-        cmocka_unit_test(directories_hold_inputs),
+        cmocka_unit_test(partial_names_are_claimed_too),
+        cmocka_unit_test(a_directory_that_holds_an_input_is_refused),
         cmocka_unit_test(outputs_are_found_before_they_exist),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What signals leave behind: nothing that was partial, everything that was not. Each case ends a
- * child that has put files on the list. */
+/* A signal removes partial outputs and nothing else. Each case ends a child that has put files on
+ * the list. */
 #include "phema/cleanup.h"
 
 #include <pthread.h>
@@ -94,7 +94,7 @@ static void a_signal_removes_partial_outputs_and_then_ends(void **state)
     }
 }
 
-/* A signal that waits does so until the outermost resume, whatever is held and let go of inside. */
+/* A held signal waits until the outermost resume, whatever nested holds do. */
 static void holds_nest(void **state)
 {
     (void)state;
@@ -118,7 +118,7 @@ static void holds_nest(void **state)
     free(reached);
 }
 
-static void what_was_taken_off_the_list_stays(void **state)
+static void a_file_off_the_list_stays(void **state)
 {
     (void)state;
     struct leftovers made;
@@ -142,7 +142,7 @@ static void what_was_taken_off_the_list_stays(void **state)
 }
 
 /* Entries are used again after they were removed: the old path must not come back. */
-static void an_entry_used_again_names_the_new_file_alone(void **state)
+static void a_reused_entry_names_only_the_new_file(void **state)
 {
     (void)state;
     struct leftovers made;
@@ -167,7 +167,7 @@ static void an_entry_used_again_names_the_new_file_alone(void **state)
     clear(&made);
 }
 
-/* nohup: what the parent ignores stays ignored. */
+/* nohup: signals that the parent ignores stay ignored. */
 static void an_ignored_signal_stays_ignored(void **state)
 {
     (void)state;
@@ -222,7 +222,7 @@ static void *add_and_remove(void *path)
     return NULL;
 }
 
-/* Threads that come and go on the list do not lose what others have put there. */
+/* Threads that add and remove entries do not lose entries of other threads. */
 static void threads_do_not_lose_each_others_entries(void **state)
 {
     (void)state;
@@ -254,8 +254,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_signal_removes_partial_outputs_and_then_ends),
         cmocka_unit_test(holds_nest),
-        cmocka_unit_test(what_was_taken_off_the_list_stays),
-        cmocka_unit_test(an_entry_used_again_names_the_new_file_alone),
+        cmocka_unit_test(a_file_off_the_list_stays),
+        cmocka_unit_test(a_reused_entry_names_only_the_new_file),
         cmocka_unit_test(an_ignored_signal_stays_ignored),
         cmocka_unit_test(another_bus_error_ends_by_that_signal),
         cmocka_unit_test(threads_do_not_lose_each_others_entries),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the processor can do, held against what the kernel says about it, and PHEMA_CPU, which may
- * only lower it. */
+/* Instruction sets, compared with those that the kernel reports, and PHEMA_CPU, which may only
+ * lower the level. */
 #include "phema/cpu.h"
 
 #include <sched.h>
@@ -48,7 +48,7 @@ static bool has_flags(const char *flags, const char *const *wanted, size_t n)
     return true;
 }
 
-static void the_level_is_what_the_kernel_says(void **state)
+static void the_level_agrees_with_the_kernel(void **state)
 {
     (void)state;
     static const char *const avx2[] = {"avx2", "fma", "f16c"};
@@ -63,21 +63,21 @@ static void the_level_is_what_the_kernel_says(void **state)
     (void)fclose(file);
     if (!is_found)
         skip();
-    line[strcspn(line, "\n")] = ' '; /* the last flag has a space behind it, too */
+    line[strcspn(line, "\n")] = ' '; /* a space after the last flag too */
     enum phema_cpu_level wanted = PHEMA_CPU_REF;
     if (has_flags(line, avx2, ARRAY_LEN(avx2)))
         wanted = has_flags(line, avx512, ARRAY_LEN(avx512)) ? PHEMA_CPU_AVX512 : PHEMA_CPU_AVX2;
     assert_int_equal(best_level(), wanted);
 }
 #else
-static void the_level_is_what_the_kernel_says(void **state)
+static void the_level_agrees_with_the_kernel(void **state)
 {
     (void)state;
     skip();
 }
 #endif
 
-static void a_wish_lowers_the_level(void **state)
+static void the_variable_lowers_the_level(void **state)
 {
     (void)state;
     enum phema_cpu_level best = best_level();
@@ -87,7 +87,7 @@ static void a_wish_lowers_the_level(void **state)
         assert_int_equal(level_when_wished("avx2"), PHEMA_CPU_AVX2);
 }
 
-static void a_wish_never_raises_the_level(void **state)
+static void the_variable_never_raises_the_level(void **state)
 {
     (void)state;
     enum phema_cpu_level best = best_level();
@@ -99,7 +99,7 @@ static void a_wish_never_raises_the_level(void **state)
         assert_int_equal(level_when_wished("neon"), best);
 }
 
-static void an_unknown_wish_is_none(void **state)
+static void an_unknown_value_is_ignored(void **state)
 {
     (void)state;
     enum phema_cpu_level best = best_level();
@@ -135,10 +135,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(levels_have_the_names_of_the_variable),
-        cmocka_unit_test(the_level_is_what_the_kernel_says),
-        cmocka_unit_test(a_wish_lowers_the_level),
-        cmocka_unit_test(a_wish_never_raises_the_level),
-        cmocka_unit_test(an_unknown_wish_is_none),
+        cmocka_unit_test(the_level_agrees_with_the_kernel),
+        cmocka_unit_test(the_variable_lowers_the_level),
+        cmocka_unit_test(the_variable_never_raises_the_level),
+        cmocka_unit_test(an_unknown_value_is_ignored),
         cmocka_unit_test(threads_are_those_of_the_affinity_mask),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

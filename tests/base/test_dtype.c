@@ -59,7 +59,7 @@ static void names_are_found_exactly(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(published); i++) {
         size_t size = strlen(published[i].name);
-        /* no NUL behind it, as in a header */
+        /* no NUL after the name, as in a header */
         const char *name = (const char *)support_guarded(published[i].name, size);
         enum phema_dtype dtype = PHEMA_N_DTYPES;
         assert_true(phema_dtype_from_name(&dtype, name, size));
@@ -67,7 +67,7 @@ static void names_are_found_exactly(void **state)
     }
 }
 
-static void other_names_are_none(void **state)
+static void other_names_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -103,7 +103,7 @@ static double simulated_rounding(unsigned mantissa_bits)
 /* The formula takes the error for uniform within each step, which is fair from 7 bits on: steps are
  * then 1/128 of a number and the density of numbers changes by under 1 % within one. Up to 14 bits
  * the simulation has 10 and more samples in a step. */
-static void rounding_is_what_rounding_does(void **state)
+static void rounding_agrees_with_measured_errors(void **state)
 {
     (void)state;
     static const enum phema_dtype dtypes[] = {PHEMA_F16, PHEMA_BF16};
@@ -118,7 +118,7 @@ static void rounding_is_what_rounding_does(void **state)
                 1e-15);
 }
 
-static void what_is_not_floating_is_not_rounded(void **state)
+static void integers_are_not_rounded(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(published); i++)
@@ -133,9 +133,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_dtype_is_as_published),
         cmocka_unit_test(names_are_found_exactly),
-        cmocka_unit_test(other_names_are_none),
-        cmocka_unit_test(rounding_is_what_rounding_does),
-        cmocka_unit_test(what_is_not_floating_is_not_rounded),
+        cmocka_unit_test(other_names_are_refused),
+        cmocka_unit_test(rounding_agrees_with_measured_errors),
+        cmocka_unit_test(integers_are_not_rounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Single elements: the spacing of numbers against the numbers themselves, one after another. What
- * all codes are is held against published tables in tests/accumulate/test_round.c. */
+/* Single elements: their spacing compared with neighbouring numbers. tests/accumulate/test_round.c
+ * compares all codes with published tables. */
 #include "phema/dtype.h"
 
 #include <math.h>
@@ -35,7 +35,7 @@ static void spacing_leads_to_the_next_number(void **state)
     }
 }
 
-static void spacing_of_wide_floats_is_the_processors(void **state)
+static void spacing_of_wide_floats_agrees_with_the_processor(void **state)
 {
     (void)state;
     static const float singles[] = {0, 0x1p-149F, 0x1.8p-127F, 0x1p-126F, 1, 1.5F, 0x1.fffffep126F};
@@ -53,7 +53,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(spacing_leads_to_the_next_number),
-        cmocka_unit_test(spacing_of_wide_floats_is_the_processors),
+        cmocka_unit_test(spacing_of_wide_floats_agrees_with_the_processor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,7 +52,7 @@ static char *repeated(char letter, size_t size)
     return string;
 }
 
-static void only_what_does_not_fit_is_cut(void **state)
+static void only_text_that_does_not_fit_is_cut(void **state)
 {
     (void)state;
     const size_t room = sizeof(((struct phema_error *)NULL)->message) - 1;
@@ -106,7 +106,7 @@ int main(void)
         cmocka_unit_test(statuses_are_the_documented_exit_statuses),
         cmocka_unit_test(places_are_put_before_the_sentence),
         cmocka_unit_test(percent_signs_in_the_sentence_are_not_read_again),
-        cmocka_unit_test(only_what_does_not_fit_is_cut),
+        cmocka_unit_test(only_text_that_does_not_fit_is_cut),
         cmocka_unit_test(a_place_before_a_long_sentence_cuts_its_end),
         cmocka_unit_test(a_place_that_fills_everything_is_cut_itself),
     };

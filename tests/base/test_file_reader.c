@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Reading beside the mapping: any range, through the page cache and past it; what was cut or
- * replaced is noticed. */
+/* Reads of a mapped file: any range, through the page cache and past it; a cut or replaced file is
+ * noticed. */
 #include "phema/file_reader.h"
 
 #include <fcntl.h>
@@ -91,7 +91,7 @@ static void holes_are_zeros(void **state)
         assert_memory_equal(found, wanted, PIECE);
         assert_true(phema_file_reader_is_cached(input, i * STRIDE + 5000));
     }
-    /* what is in the page cache without having been written was read */
+    /* pages in the page cache that were not written were read */
     void *mapped = mmap(NULL, (size_t)N_PIECES * STRIDE, PROT_READ, MAP_SHARED, descriptor, 0);
     assert_ptr_not_equal(mapped, MAP_FAILED);
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -101,10 +101,10 @@ static void holes_are_zeros(void **state)
         assert_int_equal(mincore((uint8_t *)mapped + i * STRIDE, page, &in_memory), 0);
         n_read += in_memory & 1;
     }
-    assert_in_range(n_read, 0, 4); /* the kernel reads on for itself behind what is stored */
+    assert_in_range(n_read, 0, 4); /* the kernel reads ahead into a hole */
     (void)munmap(mapped, (size_t)N_PIECES * STRIDE);
 
-    /* a file that has become shorter has no holes behind its end */
+    /* a file that was cut has no holes after its end */
     const uint8_t *found = NULL;
     assert_int_equal(ftruncate(descriptor, (off_t)40 * STRIDE), 0);
     assert_ok(phema_file_reader_read(&found, input, 39 * STRIDE, PIECE, buffer, &err), &err);
@@ -143,7 +143,7 @@ static void any_range_is_read_past_the_page_cache(void **state)
     struct opened opened = open_file("direct");
     struct phema_file_reader *input = NULL;
     enum phema_status status = phema_file_reader_open(&input, opened.file, true, &err);
-    if (status) { /* some filesystems do not do that, and it is said */
+    if (status) { /* some filesystems cannot do that, and the message says so */
         assert_fails(status, PHEMA_ERR_FILE, &err, "use --io read");
         close_file(&opened);
         skip();
@@ -191,7 +191,7 @@ static void another_file_of_the_name_is_refused(void **state)
     close_file(&opened);
 }
 
-static void local_filesystems_are_no_network(void **state)
+static void local_filesystems_are_not_network_filesystems(void **state)
 {
     (void)state;
     assert_null(phema_network_filesystem("/proc/self/maps"));
@@ -227,7 +227,7 @@ int main(void)
         cmocka_unit_test(any_range_is_read_past_the_page_cache),
         cmocka_unit_test(a_file_that_was_cut_is_noticed),
         cmocka_unit_test(another_file_of_the_name_is_refused),
-        cmocka_unit_test(local_filesystems_are_no_network),
+        cmocka_unit_test(local_filesystems_are_not_network_filesystems),
         cmocka_unit_test(descriptors_are_allowed_up_to_the_hard_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* JSON read from files that may be hostile, and written so that numbers read back the same. What is
- * valid follows RFC 8259; duplicate keys, which it leaves open, are refused. */
+/* JSON read from files that may be hostile, and written so that numbers read back the same.
+ * Validity follows RFC 8259; duplicate keys, which it leaves open, are refused. */
 #include "phema/json.h"
 
 #include <float.h>
@@ -63,7 +63,7 @@ static void values_have_their_types(void **state)
     phema_json_free(NULL);
 }
 
-static void a_value_of_another_type_is_no_value(void **state)
+static void a_value_of_another_type_is_refused(void **state)
 {
     (void)state;
     struct phema_json *root = parse("[1, -1, 1.0, \"1\", true, null, [], {}]");
@@ -137,7 +137,7 @@ static void duplicate_keys_are_refused_on_every_level(void **state)
         assert_refused(texts[i], strlen(texts[i]), "duplicate");
 }
 
-static void what_is_no_json_is_refused_with_its_place(void **state)
+static void invalid_json_is_refused_with_its_place(void **state)
 {
     (void)state;
     static const char *const texts[] = {"",
@@ -190,7 +190,7 @@ static void every_cut_of_a_document_is_refused(void **state)
     phema_json_free(parse(text));
 }
 
-static void text_that_is_no_utf8_is_refused(void **state)
+static void invalid_utf8_is_refused(void **state)
 {
     (void)state;
     static const char *const strings[] = {"[\"\xFF\"]",
@@ -205,7 +205,7 @@ static void text_that_is_no_utf8_is_refused(void **state)
         assert_refused(strings[i], strlen(strings[i]), "not valid");
 }
 
-/* What jansson quotes of a document holds its line breaks and escape sequences. */
+/* jansson quotes line breaks and escape sequences of the document. */
 static void messages_are_one_line(void **state)
 {
     (void)state;
@@ -356,7 +356,7 @@ static void numbers_read_back_as_the_same_double(void **state)
     phema_strbuf_clear(&text);
 }
 
-static void what_is_no_number_is_null(void **state)
+static void nan_and_infinity_become_null(void **state)
 {
     (void)state;
     struct phema_strbuf text = {0};
@@ -412,7 +412,7 @@ static void any_bytes_become_a_string(void **state)
 }
 
 /* A terminal that shows the text shows no control, and readers see the same string. */
-static void what_hides_or_turns_text_is_escaped(void **state)
+static void invisible_and_direction_characters_are_escaped(void **state)
 {
     (void)state;
     static const char name[] = "\xC2\x9B\xE2\x80\xAE\xEF\xBB\xBF\xF3\xA0\x81\x81\xC3\xA9\x7F";
@@ -433,7 +433,7 @@ static void what_hides_or_turns_text_is_escaped(void **state)
     phema_strbuf_clear(&text);
 }
 
-/* With a second member where the bytes are no UTF-8, and with none where they are. */
+/* A second member holds the bytes where they are not UTF-8. */
 static void paths_of_any_bytes_are_read_back(void **state)
 {
     (void)state;
@@ -458,7 +458,7 @@ static void paths_of_any_bytes_are_read_back(void **state)
     }
 }
 
-static void what_is_no_path_is_refused(void **state)
+static void invalid_paths_are_refused(void **state)
 {
     (void)state;
     static const char *const texts[] = {
@@ -484,25 +484,25 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_have_their_types),
-        cmocka_unit_test(a_value_of_another_type_is_no_value),
+        cmocka_unit_test(a_value_of_another_type_is_refused),
         cmocka_unit_test(fields_come_in_document_order),
         cmocka_unit_test(strings_may_hold_nul),
         cmocka_unit_test(duplicate_keys_are_refused_on_every_level),
-        cmocka_unit_test(what_is_no_json_is_refused_with_its_place),
+        cmocka_unit_test(invalid_json_is_refused_with_its_place),
         cmocka_unit_test(nothing_may_follow_the_document),
         cmocka_unit_test(every_cut_of_a_document_is_refused),
-        cmocka_unit_test(text_that_is_no_utf8_is_refused),
+        cmocka_unit_test(invalid_utf8_is_refused),
         cmocka_unit_test(messages_are_one_line),
         cmocka_unit_test(deep_nesting_is_refused),
         cmocka_unit_test(numbers_that_do_not_fit_are_refused),
         cmocka_unit_test(members_are_separated_and_nested),
         cmocka_unit_test(pretty_text_is_the_same_document),
         cmocka_unit_test(numbers_read_back_as_the_same_double),
-        cmocka_unit_test(what_is_no_number_is_null),
+        cmocka_unit_test(nan_and_infinity_become_null),
         cmocka_unit_test(any_bytes_become_a_string),
-        cmocka_unit_test(what_hides_or_turns_text_is_escaped),
+        cmocka_unit_test(invisible_and_direction_characters_are_escaped),
         cmocka_unit_test(paths_of_any_bytes_are_read_back),
-        cmocka_unit_test(what_is_no_path_is_refused),
+        cmocka_unit_test(invalid_paths_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ static void functions_of_a_library_can_be_called(void **state)
     assert_true(phema_library_is_loaded(MATHEMATICS));
 }
 
-static void a_library_that_is_not_there_is_named(void **state)
+static void a_missing_library_is_named(void **state)
 {
     (void)state;
     void *library = NULL;
@@ -34,7 +34,7 @@ static void a_library_that_is_not_there_is_named(void **state)
     assert_false(phema_library_is_loaded("libnowhere.so.0"));
 }
 
-static void a_function_that_is_not_there_is_named(void **state)
+static void a_missing_function_is_named(void **state)
 {
     (void)state;
     double (*root)(double) = NULL;
@@ -64,8 +64,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(functions_of_a_library_can_be_called),
-        cmocka_unit_test(a_library_that_is_not_there_is_named),
-        cmocka_unit_test(a_function_that_is_not_there_is_named),
+        cmocka_unit_test(a_missing_library_is_named),
+        cmocka_unit_test(a_missing_function_is_named),
         cmocka_unit_test(a_function_may_be_optional),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Mapped files: what is refused, what is noticed, and what happens when one is cut while it is
- * mapped. What ends the process runs in a child. */
+/* Mapped files: refusals, change detection, and a file that is cut while it is mapped. Cases that
+ * end the process run in a child. */
 #include "phema/mapped_file.h"
 
 #include <fcntl.h>
@@ -71,7 +71,7 @@ static void links_are_followed(void **state)
     free(dangling);
 }
 
-static void what_is_no_regular_file_is_refused(void **state)
+static void anything_but_a_regular_file_is_refused(void **state)
 {
     (void)state;
     char *fifo = support_tmp_path("fifo"), *empty = support_tmp_path("empty.bin");
@@ -103,7 +103,7 @@ static void an_unreadable_file_is_refused(void **state)
     free(path);
 }
 
-/* A series of 1000 snapshots is mapped at once: no descriptor may stay open behind a mapping. */
+/* A series of 1000 snapshots is mapped at once: mappings must not keep descriptors. */
 static void mappings_hold_no_descriptors(void **state)
 {
     (void)state;
@@ -119,7 +119,7 @@ static void mappings_hold_no_descriptors(void **state)
         files[i] = open_ok(path);
     for (size_t i = 0; i < ARRAY_LEN(files); i++)
         phema_file_close(files[i]);
-    /* and none left is a matter of resources, not of the file */
+    /* no descriptors left is a lack of resources, not a fault of the file */
     int held[32];
     size_t n_held = 0;
     while (n_held < ARRAY_LEN(held) && (held[n_held] = open("/dev/null", O_RDONLY)) >= 0)
@@ -170,8 +170,7 @@ static void a_changed_file_is_noticed(void **state)
     free(path);
 }
 
-/* What is read beside the mapping must be the file that is mapped, and not one that looks like it.
- */
+/* A reader of a mapped file must open the same file, and not one that looks like it. */
 static void another_file_of_the_same_size_and_date_is_noticed(void **state)
 {
     (void)state;
@@ -193,7 +192,7 @@ static void another_file_of_the_same_size_and_date_is_noticed(void **state)
     free(other);
 }
 
-static void released_pages_are_read_again(void **state)
+static void evicted_pages_are_read_again(void **state)
 {
     (void)state;
     char *path = support_tmp_path("released.bin");
@@ -211,7 +210,7 @@ static void released_pages_are_read_again(void **state)
     phema_file_evict(file, 4097, 100000);
     phema_file_evict(file, 1, 1);        /* no whole page */
     phema_file_evict(file, size, 0);     /* nothing */
-    phema_file_evict(file, size - 1, 2); /* what is not in the file: nothing is let go */
+    phema_file_evict(file, size - 1, 2); /* beyond the file: nothing is evicted */
     phema_file_evict(file, 4096, UINT64_MAX);
     phema_file_evict(file, UINT64_MAX - 4095, 8192);
     assert_memory_equal(span.data, data, size);
@@ -220,8 +219,8 @@ static void released_pages_are_read_again(void **state)
     free(path);
 }
 
-/* Of files of one page: one behind which another lies, whose place it gives. The kernel stacks
- * mappings, but fills gaps first. */
+/* Among files of one page, finds one whose next page belongs to another mapping, *other. The kernel
+ * stacks mappings, but fills gaps first. */
 static size_t find_neighbour(struct phema_file *const *files, size_t n_files, size_t *other)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -232,9 +231,9 @@ static size_t find_neighbour(struct phema_file *const *files, size_t n_files, si
     return n_files;
 }
 
-/* Letting go of more than the file has would empty whatever memory lies behind it: our own, where
- * another file was. */
-static void nothing_behind_a_file_is_released(void **state)
+/* Evicting more than the file would empty the memory after it: our own, where another file was
+ * mapped. */
+static void nothing_after_a_file_is_evicted(void **state)
 {
     (void)state;
     char *path = support_tmp_path("small.bin");
@@ -269,7 +268,7 @@ static void nothing_behind_a_file_is_released(void **state)
 
 /* ---- Cut while mapped ---- */
 
-/* In the child: maps, cuts, touches what is gone. Ends with 99 when it survives that. */
+/* In the child: maps, cuts, and touches the missing page. Ends with 99 when it survives. */
 static void touch_what_was_cut(const char *path, const char *partial, bool is_all, int messages)
 {
     struct phema_error err = {""};
@@ -324,7 +323,7 @@ static void check_cut_while_mapped(bool is_all)
 }
 
 /* Of all that is gone the first byte counts as well as the last. */
-static void a_file_cut_while_mapped_ends_with_a_sentence(void **state)
+static void a_file_cut_while_mapped_ends_with_a_message(void **state)
 {
     (void)state;
     check_cut_while_mapped(false);
@@ -336,14 +335,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_is_mapped_whole),
         cmocka_unit_test(links_are_followed),
-        cmocka_unit_test(what_is_no_regular_file_is_refused),
+        cmocka_unit_test(anything_but_a_regular_file_is_refused),
         cmocka_unit_test(an_unreadable_file_is_refused),
         cmocka_unit_test(mappings_hold_no_descriptors),
         cmocka_unit_test(a_changed_file_is_noticed),
         cmocka_unit_test(another_file_of_the_same_size_and_date_is_noticed),
-        cmocka_unit_test(released_pages_are_read_again),
-        cmocka_unit_test(nothing_behind_a_file_is_released),
-        cmocka_unit_test(a_file_cut_while_mapped_ends_with_a_sentence),
+        cmocka_unit_test(evicted_pages_are_read_again),
+        cmocka_unit_test(nothing_after_a_file_is_evicted),
+        cmocka_unit_test(a_file_cut_while_mapped_ends_with_a_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,7 +54,7 @@ static void pages_of_a_mapped_file_are_not_anonymous(void **state)
     struct phema_memory during = phema_memory_now();
     assert_near((double)during.file_bytes - (double)before.file_bytes, 16.0 * MIB, SLACK);
     assert_near((double)during.anonymous_bytes - (double)before.anonymous_bytes, 0, SLACK);
-    phema_file_evict(file, 0, span.size); /* and are gone when they were let go */
+    phema_file_evict(file, 0, span.size); /* eviction removes them */
     struct phema_memory after = phema_memory_now();
     assert_near((double)after.file_bytes - (double)before.file_bytes, 0, SLACK);
     phema_file_close(file);
@@ -62,7 +62,7 @@ static void pages_of_a_mapped_file_are_not_anonymous(void **state)
 }
 
 /* Limits of the address space are kept; sizes that no machine has are refused without one. */
-static void room_is_what_may_still_be_mapped(void **state)
+static void room_is_limited_by_the_address_space(void **state)
 {
     (void)state;
     struct rlimit before = support_limit_address_space(64 * MIB);
@@ -78,7 +78,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(touched_anonymous_pages_are_counted),
         cmocka_unit_test(pages_of_a_mapped_file_are_not_anonymous),
-        cmocka_unit_test(room_is_what_may_still_be_mapped),
+        cmocka_unit_test(room_is_limited_by_the_address_space),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

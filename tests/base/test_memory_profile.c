@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Stages, what they hold, and leaks: real memory is taken and kept. */
+/* Stages, their memory, and leaks, with real allocations. */
 #include "phema/memory.h"
 #include "phema/memory_profile.h"
 
@@ -85,7 +85,7 @@ static struct phema_stage_record loop(size_t leaked_bytes)
     return record;
 }
 
-static void a_planted_leak_is_told(void **state)
+static void a_planted_leak_is_reported(void **state)
 {
     (void)state;
     if (!knows_allocated())
@@ -99,7 +99,7 @@ static void a_planted_leak_is_told(void **state)
     assert_near((double)record.leaked_bytes, 160 * 1000.0, 20 * 1000.0);
 }
 
-static void no_ledger_is_no_work(void **state)
+static void a_null_profile_does_nothing(void **state)
 {
     (void)state;
     struct phema_error err = {""};
@@ -133,7 +133,7 @@ static void watched_files_are_found_in_the_page_cache(void **state)
 }
 
 /* The last of all: no thread can be started from here on. */
-static void a_ledger_without_a_thread_looks_at_marks(void **state)
+static void a_profile_without_a_thread_samples_at_marks(void **state)
 {
     (void)state;
     if (phema_memory_now().anonymous_bytes == 0 || !forbid_threads())
@@ -155,10 +155,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stages_have_their_baselines_and_peaks),
-        cmocka_unit_test(a_planted_leak_is_told),
-        cmocka_unit_test(no_ledger_is_no_work),
+        cmocka_unit_test(a_planted_leak_is_reported),
+        cmocka_unit_test(a_null_profile_does_nothing),
         cmocka_unit_test(watched_files_are_found_in_the_page_cache),
-        cmocka_unit_test(a_ledger_without_a_thread_looks_at_marks),
+        cmocka_unit_test(a_profile_without_a_thread_samples_at_marks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

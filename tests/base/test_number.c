@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Numbers with suffixes: what each stands for by the table in posthoc-ema(1), and what is none. */
+/* Numbers with suffixes, by the table in posthoc-ema(1), and invalid numbers. */
 #include "phema/number.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ static void suffixes_are_powers_of_1000_and_1024(void **state)
     }
 }
 
-static void what_is_no_number_is_named(void **state)
+static void invalid_numbers_are_named(void **state)
 {
     (void)state;
     static const char *const none[] = {"", "k", "x", "1x", "0x10", " 1", "1 ", "1kk", "1,2", "inf"};
@@ -95,7 +95,7 @@ static void sizes_are_exact_and_rounded_down(void **state)
     }
 }
 
-static void what_is_no_size_is_named(void **state)
+static void invalid_sizes_are_named(void **state)
 {
     (void)state;
     static const struct {
@@ -155,10 +155,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(suffixes_are_powers_of_1000_and_1024),
-        cmocka_unit_test(what_is_no_number_is_named),
+        cmocka_unit_test(invalid_numbers_are_named),
         cmocka_unit_test(counts_are_whole_and_below_2_to_53),
         cmocka_unit_test(sizes_are_exact_and_rounded_down),
-        cmocka_unit_test(what_is_no_size_is_named),
+        cmocka_unit_test(invalid_sizes_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

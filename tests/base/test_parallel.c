@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_parallel.c - every index once, whatever the threads, and none of them left. */
+/* Every index is done once, for any number of threads, and no thread is left. */
 #include "phema/parallel.h"
 
 #include <stdio.h>
@@ -59,7 +59,7 @@ static void assert_done_in_order(struct line *line)
         assert_int_equal(line->order[i], i);
 }
 
-static void one_thread_goes_in_order(void **state)
+static void one_thread_works_in_order(void **state)
 {
     (void)state;
     static struct line line;
@@ -68,8 +68,8 @@ static void one_thread_goes_in_order(void **state)
     assert_done_in_order(&line);
 }
 
-/* The last of all: none can be started from here on. */
-static void without_threads_all_is_done_alone(void **state)
+/* Runs last: no thread can be started afterwards. */
+static void without_threads_the_caller_does_all(void **state)
 {
     (void)state;
     if (!forbid_threads())
@@ -88,7 +88,7 @@ static enum phema_status fail_in_some(void *first_bad, size_t index, struct phem
     return phema_fail(err, index == first ? PHEMA_ERR_FILE : PHEMA_ERR_INPUTS, "task %zu", index);
 }
 
-static void the_first_task_that_fails_says_so(void **state)
+static void the_first_failed_task_is_reported(void **state)
 {
     (void)state;
     for (unsigned n_threads = 1; n_threads <= 4; n_threads++) {
@@ -138,11 +138,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_index_is_done_once),
-        cmocka_unit_test(one_thread_goes_in_order),
-        cmocka_unit_test(the_first_task_that_fails_says_so),
+        cmocka_unit_test(one_thread_works_in_order),
+        cmocka_unit_test(the_first_failed_task_is_reported),
         cmocka_unit_test(threads_are_those_that_may_run),
         cmocka_unit_test(stacks_are_small),
-        cmocka_unit_test(without_threads_all_is_done_alone),
+        cmocka_unit_test(without_threads_the_caller_does_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@ static int compare(const void *a, const void *b, void *n_looks)
     return (left > right) - (left < right);
 }
 
-static void items_get_in_order(void **state)
+static void items_are_sorted(void **state)
 {
     (void)state;
     static const int orders[][4] = {{1, 2, 3, 4}, {1, 2, 4, 3}, {2, 1, 3, 4},
@@ -32,7 +32,7 @@ static void items_get_in_order(void **state)
     }
 }
 
-static void what_is_in_order_is_looked_at_once(void **state)
+static void sorted_items_are_compared_once(void **state)
 {
     (void)state;
     int items[1000];
@@ -46,8 +46,8 @@ static void what_is_in_order_is_looked_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(items_get_in_order),
-        cmocka_unit_test(what_is_in_order_is_looked_at_once),
+        cmocka_unit_test(items_are_sorted),
+        cmocka_unit_test(sorted_items_are_compared_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

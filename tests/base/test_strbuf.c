@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Growing text, UTF-8 as RFC 3629 has it, and names made fit for terminals. What is valid UTF-8
- * comes from the table in section 4 of that RFC; the hostile strings are written as bytes. */
+/* Growing text, UTF-8 of RFC 3629, and names escaped for terminals. Valid UTF-8 comes from the
+ * table in section 4 of that RFC; the hostile strings are written as bytes. */
 #include "phema/strbuf.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 /* ---- Growing ---- */
 
-static void pieces_are_put_together_and_end_with_nul(void **state)
+static void appended_text_ends_with_nul(void **state)
 {
     (void)state;
     struct phema_strbuf text = {0};
@@ -107,7 +107,7 @@ static void valid_utf8_is_accepted(void **state)
     assert_true(phema_is_utf8("a\0b", 3)); /* U+0000 is a character */
 }
 
-static void what_is_no_utf8_is_refused(void **state)
+static void invalid_utf8_is_refused(void **state)
 {
     (void)state;
     static const char *const invalid[] = {
@@ -216,13 +216,13 @@ static void c1_controls_are_escaped(void **state)
                  "31m",
                  6, "a\\u009b31m");
     assert_shown("\xC2\x80\xC2\x9F", 4, "\\u0080\\u009f");
-    assert_shown("\xC2\xA0", 2, "\xC2\xA0"); /* the first that is none */
+    assert_shown("\xC2\xA0", 2, "\xC2\xA0"); /* the first character after the C1 controls */
 }
 
 /* The Bidi_Control characters of Unicode (PropList.txt), what of Default_Ignorable_Code_Point is no
  * part of letters or emoji, and line and paragraph separators: the first and last of each range,
  * and their neighbours. */
-static void characters_that_hide_or_turn_text_are_escaped(void **state)
+static void invisible_and_direction_characters_are_escaped(void **state)
 {
     (void)state;
     static const struct {
@@ -296,7 +296,7 @@ static void bytes_are_percent_encoded(void **state)
         assert_false(phema_percent_decode(decoded, damaged[i]));
 }
 
-static void bytes_that_are_no_utf8_are_shown_as_bytes(void **state)
+static void invalid_utf8_is_printed_as_bytes(void **state)
 {
     (void)state;
     assert_shown("a\xFF\x80z", 4, "a\\xff\\x80z");
@@ -376,7 +376,7 @@ static void sizes_have_three_digits_and_a_unit(void **state)
     struct phema_name_buffer buffer;
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
         assert_string_equal(phema_size_format(&buffer, sizes[i].size_bytes), sizes[i].shown);
-    /* what is enough is never less */
+    /* phema_size_enough never rounds down */
     assert_string_equal(phema_size_enough(&buffer, 1023), "1.00 KiB");
     assert_string_equal(phema_size_enough(&buffer, (1 << 20) + 1), "1.01 MiB");
     assert_string_equal(phema_size_enough(&buffer, 1 << 20), "1.00 MiB");
@@ -404,7 +404,7 @@ static void numbers_are_as_short_as_they_can_be(void **state)
     }
 }
 
-static void an_end_has_something_before_it(void **state)
+static void an_end_is_shorter_than_the_string(void **state)
 {
     (void)state;
     assert_true(phema_ends_with("a.pt", ".pt"));
@@ -416,25 +416,25 @@ static void an_end_has_something_before_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pieces_are_put_together_and_end_with_nul),
+        cmocka_unit_test(appended_text_ends_with_nul),
         cmocka_unit_test(an_empty_append_makes_an_empty_string),
         cmocka_unit_test(no_length_is_special),
         cmocka_unit_test(a_size_beyond_memory_fails_once_and_for_good),
         cmocka_unit_test(valid_utf8_is_accepted),
-        cmocka_unit_test(what_is_no_utf8_is_refused),
+        cmocka_unit_test(invalid_utf8_is_refused),
         cmocka_unit_test(every_character_is_accepted_and_cut_ones_are_not),
         cmocka_unit_test(two_bytes_are_a_character_only_as_encoded),
         cmocka_unit_test(names_are_escaped_for_terminals),
         cmocka_unit_test(c1_controls_are_escaped),
-        cmocka_unit_test(characters_that_hide_or_turn_text_are_escaped),
+        cmocka_unit_test(invisible_and_direction_characters_are_escaped),
         cmocka_unit_test(lines_keep_their_ends),
         cmocka_unit_test(bytes_are_percent_encoded),
-        cmocka_unit_test(bytes_that_are_no_utf8_are_shown_as_bytes),
+        cmocka_unit_test(invalid_utf8_is_printed_as_bytes),
         cmocka_unit_test(long_names_are_cut_between_characters),
         cmocka_unit_test(a_name_that_just_fits_is_not_cut),
         cmocka_unit_test(sizes_have_three_digits_and_a_unit),
         cmocka_unit_test(numbers_are_as_short_as_they_can_be),
-        cmocka_unit_test(an_end_has_something_before_it),
+        cmocka_unit_test(an_end_is_shorter_than_the_string),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

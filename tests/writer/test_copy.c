@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Files that begin as a copy: equal to the source but for what was changed, whatever way the bytes
- * took; and failures that leave nothing. */
+/* Files that begin as a copy equal the source except for changed bytes, whatever way the bytes
+ * took; failures leave nothing. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -11,10 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "partial.h"
 #include "paths.h"
 #include "phema/cleanup.h"
 #include "support.h"
+#include "writer_internal.h"
 
 #define SOURCE_BYTES (3 * 1024 * 1024 + 17)
 
@@ -46,7 +46,7 @@ static void check_content(const char *path, const uint8_t *content)
     free(data);
 }
 
-static void a_copy_is_equal_but_for_what_was_put(void **state)
+static void a_copy_equals_its_source_except_for_written_bytes(void **state)
 {
     (void)state;
     struct phema_error err = {""};
@@ -166,7 +166,7 @@ static void every_way_gives_the_same_bytes(void **state)
     free(path);
 }
 
-static void what_is_wrong_with_a_source_is_said(void **state)
+static void faults_of_a_source_are_reported(void **state)
 {
     (void)state;
     struct phema_error err = {""};
@@ -234,7 +234,7 @@ static int wait_for(pid_t child)
     return status;
 }
 
-static void a_limit_on_sizes_says_what_is_needed(void **state)
+static void a_limit_on_sizes_is_reported_with_the_needed_size(void **state)
 {
     (void)state;
     uint8_t *content = NULL;
@@ -311,13 +311,13 @@ static void a_bus_error_in_an_output_names_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_copy_is_equal_but_for_what_was_put),
+        cmocka_unit_test(a_copy_equals_its_source_except_for_written_bytes),
         cmocka_unit_test(the_mode_follows_the_umask),
         cmocka_unit_test(a_mapping_writes_the_file),
         cmocka_unit_test(every_way_gives_the_same_bytes),
-        cmocka_unit_test(what_is_wrong_with_a_source_is_said),
+        cmocka_unit_test(faults_of_a_source_are_reported),
         cmocka_unit_test(a_second_run_is_refused),
-        cmocka_unit_test(a_limit_on_sizes_says_what_is_needed),
+        cmocka_unit_test(a_limit_on_sizes_is_reported_with_the_needed_size),
         cmocka_unit_test(a_bus_error_in_an_output_names_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

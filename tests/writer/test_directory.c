@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "partial.h"
+#include "directory.h"
 #include "paths.h"
 #include "phema/cleanup.h"
 #include "support.h"
@@ -215,7 +215,7 @@ static void a_directory_of_files_is_replaced_only_when_asked_to(void **state)
     clear_place(&place);
 }
 
-static void what_is_not_files_alone_is_never_replaced(void **state)
+static void a_directory_with_other_entries_is_never_replaced(void **state)
 {
     (void)state;
     struct place place = make_place("mixed");
@@ -246,7 +246,7 @@ static void what_is_not_files_alone_is_never_replaced(void **state)
     free(inner);
 }
 
-static void what_appears_meanwhile_is_left_as_it_is(void **state)
+static void a_directory_that_appears_meanwhile_is_kept(void **state)
 {
     (void)state;
     struct phema_error err = {""};
@@ -340,17 +340,17 @@ static void moving_aside_is_all_or_nothing(void **state)
     struct place place = make_place("moved");
     assert_int_equal(mkdir(place.path, 0700), 0);
     put_file(place.path, "old", "old");
-    assert_int_equal(writer_move_aside(place.path, place.partial, place.aside), -1);
+    assert_int_equal(directory_move_aside(place.path, place.partial, place.aside), -1);
     assert_int_equal(errno, ENOENT);
     assert_file(place.path, "old", "old");
     assert_int_equal(mkdir(place.partial, 0700), 0);
     put_file(place.partial, "new", "new");
-    assert_int_equal(writer_move_aside(place.path, place.partial, place.aside), 0);
+    assert_int_equal(directory_move_aside(place.path, place.partial, place.aside), 0);
     assert_file(place.path, "new", "new");
     assert_file(place.aside, "old", "old");
     assert_false(exists(place.partial));
     assert_int_equal(mkdir(place.partial, 0700), 0); /* something stands aside already */
-    assert_int_equal(writer_move_aside(place.path, place.partial, place.aside), -1);
+    assert_int_equal(directory_move_aside(place.path, place.partial, place.aside), -1);
     assert_file(place.path, "new", "new");
     assert_int_equal(rmdir(place.partial), 0);
     char *old = with_end(place.aside, "/old");
@@ -382,7 +382,7 @@ static int wait_for(pid_t child)
     return status;
 }
 
-static void a_signal_removes_all_of_it(void **state)
+static void a_signal_removes_the_partial_directory(void **state)
 {
     (void)state;
     struct place place = make_place("killed");
@@ -401,7 +401,7 @@ static void a_signal_removes_all_of_it(void **state)
     assert_false(exists(place.partial));
     assert_int_equal(count_entries(place.path), 1);
 
-    /* killed without notice: the next run takes over */
+    /* killed by SIGKILL: the next run takes over */
     child = fork();
     if (child == 0) {
         write_some(&place);
@@ -435,7 +435,7 @@ static void after_publishing_a_signal_removes_nothing(void **state)
     clear_place(&place);
 }
 
-static void a_limit_on_sizes_says_what_is_needed(void **state)
+static void a_limit_on_sizes_is_reported_with_the_needed_size(void **state)
 {
     (void)state;
     struct place place = make_place("limited");
@@ -484,14 +484,14 @@ int main(void)
         cmocka_unit_test(names_of_files_stay_inside_and_are_used_once),
         cmocka_unit_test(an_empty_directory_may_be_replaced),
         cmocka_unit_test(a_directory_of_files_is_replaced_only_when_asked_to),
-        cmocka_unit_test(what_is_not_files_alone_is_never_replaced),
-        cmocka_unit_test(what_appears_meanwhile_is_left_as_it_is),
+        cmocka_unit_test(a_directory_with_other_entries_is_never_replaced),
+        cmocka_unit_test(a_directory_that_appears_meanwhile_is_kept),
         cmocka_unit_test(an_old_directory_that_cannot_be_removed_is_named),
         cmocka_unit_test(a_second_run_is_refused_and_a_leftover_taken_over),
         cmocka_unit_test(moving_aside_is_all_or_nothing),
-        cmocka_unit_test(a_signal_removes_all_of_it),
+        cmocka_unit_test(a_signal_removes_the_partial_directory),
         cmocka_unit_test(after_publishing_a_signal_removes_nothing),
-        cmocka_unit_test(a_limit_on_sizes_says_what_is_needed),
+        cmocka_unit_test(a_limit_on_sizes_is_reported_with_the_needed_size),
         cmocka_unit_test(without_permission_nothing_is_begun),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is published is on disk: every file is synced before the rename that gives it its name, and
- * the directory of that name after it. The calls that matter are defined here, before libc's: each
- * is noted down, and some are made to fail. */
+/* A published file is on disk: every file is synced before its rename, and the directory of its
+ * name after it. The calls that matter are defined here, before those of libc: each is recorded,
+ * and some are made to fail. */
 #include "phema/writer.h"
 
 #include <dlfcn.h>
@@ -21,7 +21,7 @@ static const struct phema_writer_options durable = {.syncs = true};
 static const struct phema_writer_options hasty = {.syncs = false};
 static const struct phema_writer_options forced = {.syncs = true, .replaces = true};
 
-/* ---- What was called ---- */
+/* ---- Recorded calls ---- */
 
 static char calls[4096]; /* a word and a name for each, with spaces between */
 
@@ -227,7 +227,7 @@ static void without_syncs_nothing_is_synced(void **state)
 }
 
 /* Nothing has the name of a file that may not be on disk, and of the partial nothing is left. */
-static void what_sync_or_close_says_is_a_failure(void **state)
+static void failures_of_sync_or_close_are_reported(void **state)
 {
     (void)state;
     struct phema_error err = {""};
@@ -252,7 +252,7 @@ static void what_sync_or_close_says_is_a_failure(void **state)
     free(partial);
 }
 
-static void writes_that_are_short_or_interrupted_go_on(void **state)
+static void short_or_interrupted_writes_continue(void **state)
 {
     (void)state;
     struct phema_error err = {""};
@@ -280,7 +280,7 @@ static uint8_t *write_source(const char *path)
     return content;
 }
 
-static void a_copy_goes_on_where_the_kernel_stopped(void **state)
+static void a_copy_continues_where_the_kernel_stopped(void **state)
 {
     (void)state;
     struct phema_error err = {""};
@@ -299,7 +299,7 @@ static void a_copy_goes_on_where_the_kernel_stopped(void **state)
     free(path);
 }
 
-static void a_source_that_ends_early_is_no_copy(void **state)
+static void a_source_that_ends_early_is_refused(void **state)
 {
     (void)state;
     struct phema_error err = {""};
@@ -336,7 +336,7 @@ static enum phema_status write_directory(const char *path,
     return phema_writer_directory_commit(directory, err);
 }
 
-/* What was there before is removed when the new one is durable. */
+/* The old output is removed when the new one is durable. */
 static void all_of_a_directory_is_synced_before_it_is_named(void **state)
 {
     (void)state;
@@ -388,15 +388,15 @@ static enum phema_status write_part(const char *path, uint64_t part, struct phem
     struct phema_writer *writer = NULL;
     assert_ok(phema_writer_part_open(&opened, path, &options, err), err);
     assert_ok(phema_writer_part_file(&writer, opened, 0, err), err);
-    begin(); /* what was before says nothing of the data */
+    begin(); /* earlier calls concern other data */
     assert_ok(phema_writer_put(writer, 4 * (part - 1), "1234", 4, err), err);
     assert_ok(phema_writer_commit(writer, err), err);
     return phema_writer_part_finish(opened, err);
 }
 
-/* That a part is done is the last thing to be said, and join believes it: it syncs again what other
- * machines may have written, and removes what says so only when the whole is durable. */
-static void a_part_is_durable_before_it_says_so(void **state)
+/* A part syncs its data before its marker says that it is done. join syncs data of other machines
+ * again, and removes markers only when the output is durable. */
+static void a_part_is_durable_before_its_marker_is_done(void **state)
 {
     (void)state;
     struct phema_error err = {""};
@@ -422,13 +422,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_is_synced_then_named_then_its_directory_is_synced),
         cmocka_unit_test(without_syncs_nothing_is_synced),
-        cmocka_unit_test(what_sync_or_close_says_is_a_failure),
-        cmocka_unit_test(writes_that_are_short_or_interrupted_go_on),
-        cmocka_unit_test(a_copy_goes_on_where_the_kernel_stopped),
-        cmocka_unit_test(a_source_that_ends_early_is_no_copy),
+        cmocka_unit_test(failures_of_sync_or_close_are_reported),
+        cmocka_unit_test(short_or_interrupted_writes_continue),
+        cmocka_unit_test(a_copy_continues_where_the_kernel_stopped),
+        cmocka_unit_test(a_source_that_ends_early_is_refused),
         cmocka_unit_test(all_of_a_directory_is_synced_before_it_is_named),
         cmocka_unit_test(a_directory_that_cannot_be_synced_is_not_named),
-        cmocka_unit_test(a_part_is_durable_before_it_says_so),
+        cmocka_unit_test(a_part_is_durable_before_its_marker_is_done),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A journal gives back what was appended, as far as it is whole: cut at any byte or changed in any
- * it never gives anything else; what is no journal is left alone. */
+/* A journal returns the appended records up to the first damage: cut at any byte or changed in any,
+ * it never returns other records. Files that are not journals are left alone. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,7 +76,7 @@ static size_t count(struct phema_writer_journal *journal)
     }
 }
 
-static void what_was_appended_comes_back_in_order(void **state)
+static void records_are_read_back_in_order(void **state)
 {
     (void)state;
     char *path = support_tmp_path("journal");
@@ -97,7 +97,7 @@ static void what_was_appended_comes_back_in_order(void **state)
     free(path);
 }
 
-/* Goes on with what stands at path, appends a record, and sees both next time. */
+/* Opens the journal at path, appends a record, and reads both back next time. */
 static void assert_goes_on(const char *path, size_t n_whole)
 {
     struct phema_writer_journal *journal = open_journal(path, true);
@@ -111,7 +111,7 @@ static void assert_goes_on(const char *path, size_t n_whole)
     phema_writer_journal_remove(path);
 }
 
-/* Where each record ends: 8 bytes before it, 8 behind it, and 39 of the line. */
+/* The end of each record: 8 bytes before it, 8 after it, and 39 of the first line. */
 static size_t n_whole_in(size_t size)
 {
     size_t at = 22 + 17, n = 0;
@@ -123,7 +123,7 @@ static size_t n_whole_in(size_t size)
     return n;
 }
 
-static void one_that_is_cut_anywhere_is_believed_up_to_there(void **state)
+static void a_cut_journal_is_valid_up_to_the_cut(void **state)
 {
     (void)state;
     char *path = support_tmp_path("cut");
@@ -138,7 +138,7 @@ static void one_that_is_cut_anywhere_is_believed_up_to_there(void **state)
     free(path);
 }
 
-static void a_byte_that_is_another_ends_it(void **state)
+static void a_changed_byte_ends_the_journal(void **state)
 {
     (void)state;
     char *path = support_tmp_path("changed");
@@ -155,7 +155,7 @@ static void a_byte_that_is_another_ends_it(void **state)
     free(path);
 }
 
-static void records_in_other_places_are_none(void **state)
+static void records_at_other_offsets_are_invalid(void **state)
 {
     (void)state;
     char *path = support_tmp_path("moved");
@@ -173,7 +173,7 @@ static void records_in_other_places_are_none(void **state)
     free(path);
 }
 
-static void one_of_another_output_is_begun_anew(void **state)
+static void a_journal_of_another_output_is_replaced(void **state)
 {
     (void)state;
     char *path = support_tmp_path("other");
@@ -182,7 +182,7 @@ static void one_of_another_output_is_begun_anew(void **state)
     make(path);
     assert_ok(phema_writer_journal_open(&journal, path, OTHER, true, &err), &err);
     assert_int_equal(count(journal), 0);
-    phema_writer_journal_close(journal); /* new: it goes */
+    phema_writer_journal_close(journal); /* new: it is removed */
     assert_false(is_there(path));
     make(path);
     journal = open_journal(path, false); /* not to be gone on with */
@@ -192,7 +192,7 @@ static void one_of_another_output_is_begun_anew(void **state)
     free(path);
 }
 
-static void what_is_no_journal_stays(void **state)
+static void other_files_stay(void **state)
 {
     (void)state;
     static const char *const texts[] = {"mine", "posthoc-ema notes", "\0x"};
@@ -223,7 +223,7 @@ static void what_is_no_journal_stays(void **state)
 }
 
 /* That of a power failure: the size was stored, the bytes were not. */
-static void zeros_are_one_that_was_begun(void **state)
+static void zeros_are_a_journal_that_was_begun(void **state)
 {
     (void)state;
     char *path = support_tmp_path("zeros");
@@ -233,7 +233,7 @@ static void zeros_are_one_that_was_begun(void **state)
     free(path);
 }
 
-static void a_new_one_goes_with_a_signal_until_it_is_kept(void **state)
+static void a_signal_removes_a_new_journal_until_it_is_kept(void **state)
 {
     (void)state;
     char *path = support_tmp_path("signal");
@@ -257,7 +257,7 @@ static void a_new_one_goes_with_a_signal_until_it_is_kept(void **state)
     free(path);
 }
 
-static void that_of_a_whole_output_goes_but_not_beside_a_partial_one(void **state)
+static void the_journal_of_a_complete_output_is_removed_unless_a_partial_exists(void **state)
 {
     (void)state;
     char *output = support_tmp_path("out/"), *path = support_tmp_path("out.journal");
@@ -277,15 +277,15 @@ static void that_of_a_whole_output_goes_but_not_beside_a_partial_one(void **stat
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_appended_comes_back_in_order),
-        cmocka_unit_test(one_that_is_cut_anywhere_is_believed_up_to_there),
-        cmocka_unit_test(a_byte_that_is_another_ends_it),
-        cmocka_unit_test(records_in_other_places_are_none),
-        cmocka_unit_test(one_of_another_output_is_begun_anew),
-        cmocka_unit_test(what_is_no_journal_stays),
-        cmocka_unit_test(zeros_are_one_that_was_begun),
-        cmocka_unit_test(a_new_one_goes_with_a_signal_until_it_is_kept),
-        cmocka_unit_test(that_of_a_whole_output_goes_but_not_beside_a_partial_one),
+        cmocka_unit_test(records_are_read_back_in_order),
+        cmocka_unit_test(a_cut_journal_is_valid_up_to_the_cut),
+        cmocka_unit_test(a_changed_byte_ends_the_journal),
+        cmocka_unit_test(records_at_other_offsets_are_invalid),
+        cmocka_unit_test(a_journal_of_another_output_is_replaced),
+        cmocka_unit_test(other_files_stay),
+        cmocka_unit_test(zeros_are_a_journal_that_was_begun),
+        cmocka_unit_test(a_signal_removes_a_new_journal_until_it_is_kept),
+        cmocka_unit_test(the_journal_of_a_complete_output_is_removed_unless_a_partial_exists),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

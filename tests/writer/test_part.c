@@ -187,7 +187,7 @@ static void a_part_that_is_killed_is_named_and_written_again(void **state)
     free(path);
 }
 
-static void a_part_that_is_interrupted_takes_its_marker_along(void **state)
+static void an_interrupted_part_removes_its_marker(void **state)
 {
     (void)state;
     struct phema_error err = {""};
@@ -207,7 +207,7 @@ static void a_part_that_is_interrupted_takes_its_marker_along(void **state)
     free(path);
 }
 
-static void a_part_has_one_run_at_a_time_and_ordinary_runs_keep_off(void **state)
+static void a_part_has_one_run_at_a_time_and_ordinary_runs_are_refused(void **state)
 {
     (void)state;
     struct phema_error err = {""};
@@ -223,7 +223,7 @@ static void a_part_has_one_run_at_a_time_and_ordinary_runs_keep_off(void **state
     assert_fails(join(path, &quick, &err), PHEMA_NO, &err, "part 2 is being written");
     phema_writer_part_abandon(part);
     phema_writer_part_abandon(NULL);
-    /* part 1 is done: nobody throws that away */
+    /* part 1 is done: no ordinary run replaces it */
     assert_fails(phema_writer_open(&writer, path, SIZE, &forced, &err), PHEMA_ERR_OUTPUT, &err,
                  "part-1-of-4");
     for (uint64_t n = 2; n <= N_PARTS; n++)
@@ -239,7 +239,7 @@ static void a_part_has_one_run_at_a_time_and_ordinary_runs_keep_off(void **state
     free(path);
 }
 
-static void what_does_not_go_together_is_refused(void **state)
+static void parts_of_different_outputs_are_refused(void **state)
 {
     (void)state;
     struct phema_error err = {""};
@@ -262,7 +262,7 @@ static void what_does_not_go_together_is_refused(void **state)
     options.digest = other_digest;
     assert_fails(phema_writer_part_open(&part, killed, &options, &err), PHEMA_ERR_OUTPUT, &err,
                  "of another output");
-    /* and of its own, alone: it is taken over */
+    /* a leftover of this part alone is taken over */
     options.part = 1;
     assert_ok(phema_writer_part_open(&part, killed, &options, &err), &err);
     phema_writer_part_abandon(part);
@@ -291,7 +291,7 @@ static void change_marker(const char *path, uint64_t part, const char *from, con
 }
 
 /* Parts that were written where they could not see each other, and brought together later. */
-static void parts_that_are_unlike_are_not_joined(void **state)
+static void parts_that_disagree_are_not_joined(void **state)
 {
     (void)state;
     static const char *const changes[][2] = {{digest, other_digest},
@@ -328,7 +328,7 @@ static void a_leftover_of_a_killed_run_is_brought_to_its_size(void **state)
     }
 }
 
-static void parts_whose_file_is_gone_are_void(void **state)
+static void parts_whose_file_is_gone_are_refused(void **state)
 {
     (void)state;
     struct phema_error err = {""};
@@ -363,7 +363,7 @@ static void parts_whose_file_is_gone_are_void(void **state)
 }
 
 /* Cut anywhere, a marker does not say that its part is done; nor does anything else. */
-static void a_marker_that_is_not_whole_says_nothing(void **state)
+static void an_incomplete_marker_is_unfinished(void **state)
 {
     (void)state;
     struct phema_error err = {""};
@@ -560,13 +560,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_written_at_once_are_joined),
         cmocka_unit_test(a_part_that_is_killed_is_named_and_written_again),
-        cmocka_unit_test(a_part_that_is_interrupted_takes_its_marker_along),
-        cmocka_unit_test(a_part_has_one_run_at_a_time_and_ordinary_runs_keep_off),
-        cmocka_unit_test(what_does_not_go_together_is_refused),
-        cmocka_unit_test(parts_that_are_unlike_are_not_joined),
+        cmocka_unit_test(an_interrupted_part_removes_its_marker),
+        cmocka_unit_test(a_part_has_one_run_at_a_time_and_ordinary_runs_are_refused),
+        cmocka_unit_test(parts_of_different_outputs_are_refused),
+        cmocka_unit_test(parts_that_disagree_are_not_joined),
         cmocka_unit_test(a_leftover_of_a_killed_run_is_brought_to_its_size),
-        cmocka_unit_test(parts_whose_file_is_gone_are_void),
-        cmocka_unit_test(a_marker_that_is_not_whole_says_nothing),
+        cmocka_unit_test(parts_whose_file_is_gone_are_refused),
+        cmocka_unit_test(an_incomplete_marker_is_unfinished),
         cmocka_unit_test(an_existing_output_is_kept_unless_replacing),
         cmocka_unit_test(only_markers_are_found),
         cmocka_unit_test(directories_are_written_in_parts),

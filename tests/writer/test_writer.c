@@ -20,7 +20,7 @@
 
 static const struct phema_writer_options quick = {.replaces = false, .syncs = false};
 
-static void commit_publishes_what_was_put_in_any_order(void **state)
+static void commit_publishes_bytes_written_in_any_order(void **state)
 {
     (void)state;
     struct phema_error err = {""};
@@ -44,9 +44,9 @@ static void commit_publishes_what_was_put_in_any_order(void **state)
     free(partial);
 }
 
-/* Where zeros begin and end in every way around the blocks of the file, its bytes are what was put;
- * of a large stretch of them no room is left. */
-static void zeros_are_left_out(void **state)
+/* Runs of zeros with every alignment to the blocks of the file: its bytes are those that were
+ * written, and a long run of zeros occupies no blocks. */
+static void zeros_become_holes(void **state)
 {
     (void)state;
     struct phema_error err = {""};
@@ -77,8 +77,8 @@ static void zeros_are_left_out(void **state)
     free(path);
 }
 
-/* Blocks that pieces of zeros share take no room either, where none was set aside. */
-static void zeros_that_share_blocks_are_left_out(void **state)
+/* Blocks whose zeros come from several writes occupy no space either, where none was reserved. */
+static void zeros_that_share_blocks_are_not_written(void **state)
 {
     (void)state;
     enum { SIZE = 4 << 20, PIECE = 131072 };
@@ -174,8 +174,9 @@ static void an_existing_file_is_refused_and_kept_unless_replacing(void **state)
     free(path);
 }
 
-/* What is published for now goes again, and what it replaced is back; once committed it stays. */
-static void what_is_published_for_now_can_be_taken_back(void **state)
+/* abandon removes a published file and restores the replaced one; after commit the new file
+ * stays. */
+static void a_published_file_can_be_abandoned(void **state)
 {
     (void)state;
     struct phema_error err = {""};
@@ -214,8 +215,8 @@ static void what_is_published_for_now_can_be_taken_back(void **state)
     free(partial);
 }
 
-/* Only what was there before is taken over. */
-static void a_leftover_is_known_as_such(void **state)
+/* Only a leftover is taken over. */
+static void a_leftover_is_reported(void **state)
 {
     (void)state;
     struct phema_error err = {""};
@@ -362,14 +363,14 @@ static void a_signal_removes_the_partial_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(commit_publishes_what_was_put_in_any_order),
-        cmocka_unit_test(zeros_are_left_out),
-        cmocka_unit_test(zeros_that_share_blocks_are_left_out),
+        cmocka_unit_test(commit_publishes_bytes_written_in_any_order),
+        cmocka_unit_test(zeros_become_holes),
+        cmocka_unit_test(zeros_that_share_blocks_are_not_written),
         cmocka_unit_test(a_byte_among_zeros_is_kept),
         cmocka_unit_test(abandon_leaves_nothing),
         cmocka_unit_test(an_existing_file_is_refused_and_kept_unless_replacing),
-        cmocka_unit_test(what_is_published_for_now_can_be_taken_back),
-        cmocka_unit_test(a_leftover_is_known_as_such),
+        cmocka_unit_test(a_published_file_can_be_abandoned),
+        cmocka_unit_test(a_leftover_is_reported),
         cmocka_unit_test(a_file_that_appears_meanwhile_is_not_replaced),
         cmocka_unit_test(a_second_run_is_refused_and_a_leftover_taken_over),
         cmocka_unit_test(a_link_in_the_partials_place_is_not_followed),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is written compressed is what the zstd program and the reader get back, whatever the number
- * of threads; frames and table are those that are promised. */
+/* The zstd program and the reader get the content back, whatever the number of threads; frames and
+ * table are as documented. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -192,8 +192,8 @@ static void levels_trade_size(void **state)
     free(content);
 }
 
-/* What is written opens with an index, and each tensor reads alone, backward. */
-static void the_reader_seeks_in_it(void **state)
+/* The reader finds an index, and reads each tensor alone, backward. */
+static void the_reader_seeks(void **state)
 {
     (void)state;
     enum { N = 5 };
@@ -247,7 +247,7 @@ static void the_reader_seeks_in_it(void **state)
     free(content);
 }
 
-/* /dev/full would be no regular file: a limit on the size of files is what fails here. */
+/* A limit on the size of files makes the write fail: /dev/full is not a regular file. */
 static void a_failed_write_is_an_error_and_leaves_nothing(void **state)
 {
     (void)state;
@@ -286,7 +286,7 @@ int main(void)
         cmocka_unit_test(frames_end_where_tensors_do),
         cmocka_unit_test(bytes_do_not_depend_on_threads),
         cmocka_unit_test(levels_trade_size),
-        cmocka_unit_test(the_reader_seeks_in_it),
+        cmocka_unit_test(the_reader_seeks),
         cmocka_unit_test(a_failed_write_is_an_error_and_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* checksum_x86.c - XXH3 with AVX2. Only the functions between the pragmas carry the flags, so the
- * program runs on machines without; hash_blocks.c asks cpu.h first. */
-#include "hash_blocks.h"
+/* checksum_avx2.c - sums over blocks by XXH3 with AVX2. Only the functions between the pragmas
+ * carry the flags, so the program runs on machines without; checksum.c asks cpu.h first. xxhash.h
+ * can be inlined once a file, hence one file for each instruction set. */
+#include "checksum_kernel.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h> /* before the pragmas: its functions have targets of their own */
@@ -18,7 +19,7 @@
 #define XXH_VECTOR XXH_AVX2
 #include <xxhash.h>
 
-#define HASH_BLOCKS hash_blocks_avx2
+#define HASH_BLOCKS checksum_blocks_avx2
 #include "checksum_kernel.inc"
 
 #if defined(__clang__)

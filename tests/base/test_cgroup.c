@@ -46,7 +46,7 @@ static void the_tightest_level_counts(void **state)
     assert_int_equal(cgroup_limit(groups, mount, "", "memory.max", parse), 5000);
     free(write_file(b, "memory.max", "700\n"));
     assert_int_equal(cgroup_limit(groups, mount, "", "memory.max", parse), 700);
-    /* a controller of version 1 has a group of its own, one of several on a line, or none */
+    /* a controller of version 1 has its own group, shares a line, or has no group */
     assert_int_equal(cgroup_limit(groups, mount, "memory", "memory.max", parse), 5000);
     assert_int_equal(cgroup_limit(groups, mount, "cpuacct", "memory.max", parse), 9000);
     assert_int_equal(cgroup_limit(groups, mount, "mem", "memory.max", parse), 0);

@@ -1,0 +1,105 @@
+/* writer_internal.h - private to writer/: struct phema_writer and the steps that its files
+ * share. */
+#ifndef WRITER_WRITER_INTERNAL_H
+#define WRITER_WRITER_INTERNAL_H
+
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "phema/writer.h"
+
+enum writer_published {
+    WRITER_HIDDEN,    /* at its partial path */
+    WRITER_NEW,       /* at its path, where nothing was */
+    WRITER_EXCHANGED, /* at its path; the old file is at the partial path */
+    WRITER_REPLACED   /* at its path; the old file is gone: the filesystem cannot exchange files */
+};
+
+struct phema_writer {
+    char *path, *partial_path;
+    bool is_inside; /* a file of a directory: it is not renamed, and the directory has the entry */
+    int descriptor, lock; /* lock: -1 where the directory is locked */
+    int parent;           /* its directory, opened by finish, to be synced; or -1 */
+    bool is_finished, took_over, is_resumed;
+    bool is_kept; /* stays when it is abandoned */
+    enum writer_published published;
+    mode_t usual_write; /* permissions that publishing adds (permissions_usual_write) */
+    mode_t old_mode;    /* of the file that it was exchanged with */
+    uint64_t size_bytes;
+    uint8_t *map; /* NULL until asked for */
+    struct phema_writer_options options;
+    struct phema_cleanup_entry *entry, *map_entry;
+    bool is_fresh; /* of a known size, and bytes that were not written read as zeros */
+    _Atomic uint64_t written_bytes;
+    _Atomic int lost; /* the errno with which written bytes did not reach the disk, or 0 */
+};
+
+/* ---- writer.c ---- */
+
+/* A writer without descriptors; NULL without memory. */
+struct phema_writer *writer_new(const char *path, const struct phema_writer_options *options);
+
+/* Opens and locks PATH.partial, of whatever size. */
+PHEMA_FALLIBLE writer_begin(struct phema_writer **out, const char *path,
+                            const struct phema_writer_options *options, struct phema_error *err);
+
+/* The same for DIRECTORY.partial/NAME, which must not exist unless the run resumes. path:
+ * DIRECTORY/NAME, for messages. */
+PHEMA_FALLIBLE writer_begin_inside(struct phema_writer **out, const char *path,
+                                   const char *partial_path,
+                                   const struct phema_writer_options *options,
+                                   struct phema_error *err);
+
+/* The last step of each function that opens a writer: *out is the writer, which the caller owns, or
+ * the writer is abandoned where status is a failure. Returns status. */
+enum phema_status writer_hand_over(struct phema_writer **out, struct phema_writer *writer,
+                                   enum phema_status status);
+
+/* true when an ended run has left a file of this size, and the options ask to resume. */
+bool writer_resumes(struct phema_writer *writer, uint64_t size_bytes);
+
+/* Empties the file and reserves blocks for the whole size. */
+PHEMA_FALLIBLE writer_allocate(struct phema_writer *writer, uint64_t size_bytes,
+                               struct phema_error *err);
+
+/* ---- write.c ---- */
+
+/* pwrite and pread, as often as they do less than they were asked for or are interrupted.
+ * file_write_fully: 0, or -1 and errno. file_read_fully: bytes read, fewer than size at the end of
+ * the file; or -1 and errno. */
+int file_write_fully(int descriptor, const void *data, size_t size, uint64_t offset);
+ssize_t file_read_fully(int descriptor, void *data, size_t size, uint64_t offset);
+
+/* ftruncate, fallocate and fsync, as often as they are interrupted: 0, or -1 and errno. reserve
+ * accepts a size of 0. */
+int file_truncate(int descriptor, uint64_t size_bytes);
+int file_reserve(int descriptor, uint64_t size_bytes);
+int file_sync(int descriptor);
+
+/* Waits until all is on disk and drops it from the page cache. */
+void writer_drop_cache(struct phema_writer *writer);
+
+/* Counts bytes that were written; from time to time they are handed to the disk. */
+void writer_note_written(struct phema_writer *writer, uint64_t size);
+
+/* ---- publish.c ---- */
+
+/* Renames a file or directory to its path, over an existing one or not. 0, or -1 and errno. */
+int writer_publish(const char *partial_path, const char *path, bool replaces);
+
+/* Opens the directory of path: -1 where it cannot be opened or synced and need not be. To be opened
+ * before the rename that is synced with it. */
+PHEMA_FALLIBLE writer_open_parent(int *out, const char *path, struct phema_error *err);
+PHEMA_FALLIBLE writer_sync_parent(int parent, const char *path, struct phema_error *err);
+
+/* ---- copy.c ---- */
+
+/* Opens a regular file for reading and finds its size. Messages name it. */
+PHEMA_FALLIBLE writer_open_source(int *descriptor, uint64_t *size_bytes, const char *source,
+                                  struct phema_error *err);
+
+/* Fills an empty partial file with the first size_bytes of a source. */
+PHEMA_FALLIBLE writer_copy(struct phema_writer *writer, int source_descriptor, const char *source,
+                           uint64_t size_bytes, struct phema_error *err);
+
+#endif
