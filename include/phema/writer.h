@@ -54,8 +54,8 @@ PHEMA_FALLIBLE phema_writer_read(struct phema_writer *writer, uint64_t offset, v
                                  size_t size, struct phema_error *err);
 
 /* Writes at an absolute offset; offsets may come in any order. */
-PHEMA_FALLIBLE phema_writer_put(struct phema_writer *writer, uint64_t offset, const void *data,
-                                size_t size, struct phema_error *err);
+PHEMA_FALLIBLE phema_writer_write(struct phema_writer *writer, uint64_t offset, const void *data,
+                                  size_t size, struct phema_error *err);
 
 /* Writes a seekable zstd file, from offset 0: the first content_size bytes of another writer as
  * independent frames with their size and a checksum, then the seek table. Frames end where a tensor
@@ -68,12 +68,12 @@ PHEMA_FALLIBLE phema_writer_put(struct phema_writer *writer, uint64_t offset, co
  *   n_threads   at least 1
  * PHEMA_ERR_OUTPUT    cannot be written, or too large
  * PHEMA_ERR_RESOURCE  no memory */
-PHEMA_FALLIBLE phema_writer_put_zstd(uint64_t *size_bytes, struct phema_writer *writer,
-                                     struct phema_writer *plain, uint64_t content_size,
-                                     const uint64_t *ends, size_t n_ends, int level,
-                                     unsigned n_threads, struct phema_error *err);
+PHEMA_FALLIBLE phema_writer_write_zstd(uint64_t *size_bytes, struct phema_writer *writer,
+                                       struct phema_writer *plain, uint64_t content_size,
+                                       const uint64_t *ends, size_t n_ends, int level,
+                                       unsigned n_threads, struct phema_error *err);
 
-/* Most bytes that each thread of phema_writer_put_zstd holds. n_frames: out, their approximate
+/* Most bytes that each thread of phema_writer_write_zstd holds. n_frames: out, their approximate
  * number. */
 uint64_t phema_writer_zstd_bytes(uint64_t *n_frames, int level, uint64_t content_size);
 

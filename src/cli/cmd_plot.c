@@ -174,7 +174,7 @@ static enum phema_status write_file(struct files *files, size_t i,
     if (!status)
         status = phema_writer_open(&files->writers[i], files->paths[i], bytes.size, &options, err);
     if (!status)
-        status = phema_writer_put(files->writers[i], 0, bytes.data, bytes.size, err);
+        status = phema_writer_write(files->writers[i], 0, bytes.data, bytes.size, err);
     phema_strbuf_clear(&bytes);
     return status;
 }

@@ -225,7 +225,7 @@ static enum phema_status write_lines(const struct memory_report *report, struct 
     if (!status)
         status = phema_writer_open(&writer, report->path, text.size, &options, err);
     if (!status && text.size)
-        status = phema_writer_put(writer, 0, text.data, text.size, err);
+        status = phema_writer_write(writer, 0, text.data, text.size, err);
     if (!status)
         status = phema_writer_commit(writer, err);
     else

@@ -215,7 +215,7 @@ static enum phema_status open_file(struct gen_file *file, const struct gen_item 
     if (!status)
         status = phema_writer_open(&file->writer, file->path, total, &writer_options, err);
     if (!status)
-        status = phema_writer_put(file->writer, 0, header, header_size, err);
+        status = phema_writer_write(file->writer, 0, header, header_size, err);
     free(header);
     file->data_at = header_size;
     return status;
@@ -263,7 +263,7 @@ static enum phema_status open_beside(struct gen_files *files, const char *direct
     status = phema_claims_check_inputs(options->claims, file->path, err);
     if (!status)
         status = phema_writer_open(&file->writer, file->path, text->size, &writer_options, err);
-    return status ? status : phema_writer_put(file->writer, 0, text->data, text->size, err);
+    return status ? status : phema_writer_write(file->writer, 0, text->data, text->size, err);
 }
 
 static enum phema_status open_all_beside(struct gen_files *files, const char *directory,

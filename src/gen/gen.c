@@ -78,7 +78,7 @@ static enum phema_status put_run(const struct work *work, const struct gen_state
     phema_narrow(work->backend, buffer, file->dtype, PHEMA_ACCUMULATE_F64, source, n,
                  PHEMA_OVERFLOW_INF, &counts);
     uint64_t offset = file->data_at + (work->files->first_elems[tensor] + first_elem) * elem_bytes;
-    return phema_writer_put(file->writer, offset, buffer, n * elem_bytes, err);
+    return phema_writer_write(file->writer, offset, buffer, n * elem_bytes, err);
 }
 
 static enum phema_status do_run(const struct work *work, struct gen_state *state, size_t tensor,

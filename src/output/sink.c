@@ -87,7 +87,7 @@ PHEMA_FALLIBLE sink_write(struct sink *sink, size_t i, uint64_t first, uint64_t 
         phema_tensor_write(sink->map + offset, &tensor, first, n, data);
         return PHEMA_OK;
     }
-    return phema_writer_put(sink->writers[place->file], offset, data, size, err);
+    return phema_writer_write(sink->writers[place->file], offset, data, size, err);
 }
 
 /* Whether tensor b begins where a ends in the file, so that one write has the data of both. */
@@ -157,8 +157,8 @@ PHEMA_FALLIBLE sink_write_digests(struct sink *sink, const struct phema_hash_sum
         sink->sidecar ? (const uint8_t *)output->sidecar : output->files[0].header;
     size_t first = output->digest_offsets[0];
     size_t end = output->digest_offsets[output->n_digests - 1] + PHEMA_DIGEST - 1;
-    return phema_writer_put(sink->sidecar ? sink->sidecar : sink->writers[0], first, text + first,
-                            end - first, err);
+    return phema_writer_write(sink->sidecar ? sink->sidecar : sink->writers[0], first, text + first,
+                              end - first, err);
 }
 
 static int compare_sizes(const void *a, const void *b)
@@ -181,7 +181,7 @@ static enum phema_status compress(struct sink *sink, struct phema_error *err)
         ends[n++] = sink_tensor_offset(sink, i) +
                     phema_dtype_bytes(sink->outputs->dtypes[i], series->tensors[i].tensor.n_elems);
     qsort(ends, n, sizeof(*ends), compare_sizes);
-    enum phema_status status = phema_writer_put_zstd(
+    enum phema_status status = phema_writer_write_zstd(
         &sink->size_bytes, sink->compressed, sink->writers[0], file->size_bytes, ends, n,
         sink->outputs->level ? sink->outputs->level : DEFAULT_LEVEL, sink->options.n_threads, err);
     free(ends);

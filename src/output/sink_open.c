@@ -260,7 +260,7 @@ static enum phema_status open_file(struct phema_writer **out, const struct sink 
 static enum phema_status write_header(struct sink *sink, size_t f, struct phema_error *err)
 {
     const struct phema_output_file *file = &sink->output->files[f];
-    return phema_writer_put(sink->writers[f], 0, file->header, file->header_size, err);
+    return phema_writer_write(sink->writers[f], 0, file->header, file->header_size, err);
 }
 
 static enum phema_status open_new(struct sink *sink, struct phema_error *err)
@@ -294,7 +294,7 @@ static enum phema_status add_side_file(struct sink *sink, size_t f, struct phema
                    : phema_writer_directory_add(&writer, sink->directory, file->name, size, err);
     if (status)
         return status;
-    status = phema_writer_put(writer, 0, file->text, size, err);
+    status = phema_writer_write(writer, 0, file->text, size, err);
     if (!status)
         return phema_writer_commit(writer, err);
     phema_writer_abandon(writer);
@@ -378,7 +378,7 @@ static enum phema_status open_sidecar(struct sink *sink, struct phema_error *err
     bool replaces = sink->options.replaces || is_sidecar_left(sink->output->path);
     enum phema_status status =
         open_file(&sink->sidecar, sink, ".json", strlen(text), replaces, false, err);
-    return status ? status : phema_writer_put(sink->sidecar, 0, text, strlen(text), err);
+    return status ? status : phema_writer_write(sink->sidecar, 0, text, strlen(text), err);
 }
 
 static enum phema_status open_copy(struct sink *sink, struct phema_error *err)
@@ -428,7 +428,7 @@ static enum phema_status restore_range(struct sink *sink, uint8_t *chunk, uint64
         size_t size = (size_t)(end - at < CHUNK_BYTES ? end - at : CHUNK_BYTES);
         status = phema_writer_read(sink->writers[0], at, chunk, size, err);
         if (!status && memcmp(chunk, wanted.data + at, size) != 0)
-            status = phema_writer_put(sink->writers[0], at, wanted.data + at, size, err);
+            status = phema_writer_write(sink->writers[0], at, wanted.data + at, size, err);
     }
     return status;
 }

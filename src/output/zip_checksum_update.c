@@ -36,7 +36,7 @@ static enum phema_status update_record(struct phema_writer *writer,
     const uint8_t bytes[4] = {(uint8_t)crc, (uint8_t)(crc >> 8), (uint8_t)(crc >> 16),
                               (uint8_t)(crc >> 24)};
     for (unsigned i = 0; i < record->n_crc && !status; i++)
-        status = phema_writer_put(writer, record->crc_at[i], bytes, sizeof(bytes), err);
+        status = phema_writer_write(writer, record->crc_at[i], bytes, sizeof(bytes), err);
     return status;
 }
 

@@ -38,7 +38,7 @@ static enum phema_status set_power(struct phema_target *target, struct phema_pla
     struct phema_profile *profile = phema_arena_alloc(&plan->memory, sizeof(*profile));
     struct phema_strbuf text = {0};
     phema_spec_append_power(&text, target->is_by_gamma ? PHEMA_UNKNOWN : target->sigma_rel,
-                         target->gamma, 1);
+                            target->gamma, 1);
     char *spec = text.is_failed ? NULL : phema_arena_copy(&plan->memory, text.data, text.size);
     phema_strbuf_clear(&text);
     if (!profile || !spec)

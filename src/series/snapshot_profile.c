@@ -246,7 +246,7 @@ static enum phema_status set_power(struct series_builder *builder, struct phema_
         return PHEMA_OK;
     struct phema_strbuf text = {0};
     phema_spec_append_power(&text, candidate->is_by_gamma ? PHEMA_UNKNOWN : snapshot->sigma_rel,
-                         snapshot->gamma, snapshot->profile.update_every);
+                            snapshot->gamma, snapshot->profile.update_every);
     snapshot->kind = "power";
     snapshot->spec =
         text.is_failed ? NULL : phema_arena_copy(&builder->series->memory, text.data, text.size);

@@ -27,7 +27,7 @@ static enum phema_status write_to_sink(const struct run *run, size_t output,
 {
     if (range->n_tensors > 1)
         return sink_write_run(run->sinks[output], range->tensors, range->n_tensors, range->first,
-                            range->n_elems, data, sum, err);
+                              range->n_elems, data, sum, err);
     enum phema_status status = PHEMA_OK;
     for (size_t i = range->tensor; i != SIZE_MAX && !status; i = run->next_alias[i])
         status = sink_write(run->sinks[output], i, range->first, range->n_elems, data, sum, err);

@@ -99,7 +99,7 @@ static enum phema_status copy_through(uint8_t *buffer, uint64_t done, struct phe
             return fail_source(err, source, "cannot be read", errno);
         if (n == 0)
             return fail_cut(err, source);
-        enum phema_status status = phema_writer_put(writer, done, buffer, (size_t)n, err);
+        enum phema_status status = phema_writer_write(writer, done, buffer, (size_t)n, err);
         if (status)
             return status;
         drop_source(writer, source_descriptor, done, (uint64_t)n);

@@ -175,8 +175,8 @@ static void extend_to_edges(size_t *start, size_t *end, const uint8_t *bytes, si
         ++*end;
 }
 
-PHEMA_FALLIBLE phema_writer_put(struct phema_writer *writer, uint64_t offset, const void *data,
-                                size_t size, struct phema_error *err)
+PHEMA_FALLIBLE phema_writer_write(struct phema_writer *writer, uint64_t offset, const void *data,
+                                  size_t size, struct phema_error *err)
 {
     const uint8_t *bytes = data;
     size_t done = 0, zeros = 0, end = 0;

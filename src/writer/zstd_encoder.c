@@ -160,7 +160,7 @@ static enum phema_status write_frame(struct compressor *own, struct compression 
     uint64_t offset = 0;
     if (!place_frame(&offset, all, frame, size))
         return PHEMA_OK;
-    return phema_writer_put(all->writer, offset, own->compressed, size, err);
+    return phema_writer_write(all->writer, offset, own->compressed, size, err);
 }
 
 /* Compresses frames until all are claimed; then further calls do nothing. */
@@ -198,19 +198,19 @@ static enum phema_status write_table(struct compression *all, struct phema_error
     if (!status)
         status = phema_strbuf_check(&head, err);
     if (!status)
-        status = phema_writer_put(all->writer, all->file_size, head.data, head.size, err);
+        status = phema_writer_write(all->writer, all->file_size, head.data, head.size, err);
     if (!status)
-        status = phema_writer_put(all->writer, all->file_size + head.size, all->table.data,
-                                  all->table.size, err);
+        status = phema_writer_write(all->writer, all->file_size + head.size, all->table.data,
+                                    all->table.size, err);
     all->file_size += head.size + all->table.size;
     phema_strbuf_clear(&head);
     return status;
 }
 
-PHEMA_FALLIBLE phema_writer_put_zstd(uint64_t *size_bytes, struct phema_writer *writer,
-                                     struct phema_writer *plain, uint64_t content_size,
-                                     const uint64_t *ends, size_t n_ends, int level,
-                                     unsigned n_threads, struct phema_error *err)
+PHEMA_FALLIBLE phema_writer_write_zstd(uint64_t *size_bytes, struct phema_writer *writer,
+                                       struct phema_writer *plain, uint64_t content_size,
+                                       const uint64_t *ends, size_t n_ends, int level,
+                                       unsigned n_threads, struct phema_error *err)
 {
     for (size_t i = 0; i < n_ends; i++)
         assert(ends[i] <= content_size && (i == 0 || ends[i - 1] <= ends[i]));

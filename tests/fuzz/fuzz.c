@@ -111,8 +111,8 @@ static void touch_tensor(const struct phema_checkpoint *checkpoint, struct phema
 {
     const uint8_t *start = phema_tensor_start(checkpoint, tensor);
     fuzz_require((start != NULL) ==
-                     (tensor->n_elems > 0 && !tensor->is_compressed && !tensor->parts),
-                 "only tensors that are empty, decompressed or in parts have no start");
+                     (tensor->n_elems > 0 && !tensor->is_compressed && !tensor->chunks),
+                 "only tensors that are empty, compressed or in chunks have no start");
     fuzz_require(strlen(tensor->name) <= tensor->name_size, "names end with a NUL");
     if (start && !tensor->stride) {
         touch(start);
@@ -124,7 +124,8 @@ static void touch_tensor(const struct phema_checkpoint *checkpoint, struct phema
     uint64_t last = (tensor->n_elems - n) / 8 * 8; /* on a byte, also of sub-byte dtypes */
     uint64_t n_last = tensor->n_elems - last;
     /* any part may be wrong */
-    for (uint64_t at = 0; tensor->parts && at < tensor->n_elems && at < MAX_DECODED_BYTES; at += 64)
+    for (uint64_t at = 0; tensor->chunks && at < tensor->n_elems && at < MAX_DECODED_BYTES;
+         at += 64)
         (void)read_elements(reader, tensor, at,
                             tensor->n_elems - at < 64 ? tensor->n_elems - at : 64);
     /* a claimed petabyte is not to be decompressed here */

@@ -79,7 +79,7 @@ static void tensors_that_are_alike_and_adjacent_share_tiles(void **state)
     (void)state;
     static const size_t sizes[] = {5, 1, 7, 3};
     static const uint64_t stride[] = {2};
-    static const struct phema_chunk part = {.file = 0};
+    static const struct phema_chunk chunk = {.file = 0};
     struct draft *draft = draft_new(sizes, ARRAY_LEN(sizes));
     assert_tensor_runs(draft, "0 1 2 3|");
     struct draft kept = *draft;
@@ -104,9 +104,9 @@ static void tensors_that_are_alike_and_adjacent_share_tiles(void **state)
     draft->places[1][1].stride = stride;
     assert_tensor_runs(draft, "0|1|2 3|");
     draft->places[1][1].stride = NULL;
-    draft->places[0][0].parts = &part;
+    draft->places[0][0].chunks = &chunk;
     assert_tensor_runs(draft, "0|1 2 3|");
-    draft->places[0][0].parts = NULL;
+    draft->places[0][0].chunks = NULL;
     draft->places[1][1].file = draft->places[1][2].file = draft->places[1][3].file = 1;
     assert_tensor_runs(draft, "0|1 2 3|");
     for (size_t i = 0; i < 4; i++)

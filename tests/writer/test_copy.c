@@ -61,7 +61,7 @@ static void a_copy_equals_its_source_except_for_written_bytes(void **state)
         uint8_t read[9] = {0};
         assert_ok(phema_writer_read(writer, SOURCE_BYTES - 9, read, 9, &err), &err);
         assert_memory_equal(read, content + SOURCE_BYTES - 9, 9);
-        assert_ok(phema_writer_put(writer, 1000000, "changed", 7, &err), &err);
+        assert_ok(phema_writer_write(writer, 1000000, "changed", 7, &err), &err);
         assert_ok(phema_writer_read(writer, 1000000, read, 9, &err), &err);
         assert_memory_equal(read, "changed", 7);
         assert_int_equal(read[7], content[1000007]);

@@ -91,7 +91,7 @@ static void add(struct phema_writer_directory *directory, const char *name, cons
     struct phema_writer *writer = NULL;
     size_t size = strlen(content);
     assert_ok(phema_writer_directory_add(&writer, directory, name, size, &err), &err);
-    assert_ok(phema_writer_put(writer, 0, content, size, &err), &err);
+    assert_ok(phema_writer_write(writer, 0, content, size, &err), &err);
     assert_ok(phema_writer_commit(writer, &err), &err);
 }
 
@@ -121,8 +121,8 @@ static void commit_publishes_all_files_at_once(void **state)
     assert_ok(phema_writer_directory_add(&first, directory, "1", 3, &err), &err);
     assert_ok(phema_writer_directory_add_copy(&second, directory, "2", source, &err), &err);
     assert_ok(phema_writer_directory_copy_file(directory, "config.json", source, &err), &err);
-    assert_ok(phema_writer_put(second, 0, "[", 1, &err), &err);
-    assert_ok(phema_writer_put(first, 0, "one", 3, &err), &err);
+    assert_ok(phema_writer_write(second, 0, "[", 1, &err), &err);
+    assert_ok(phema_writer_write(first, 0, "one", 3, &err), &err);
     assert_ok(phema_writer_commit(first, &err), &err);
     assert_ok(phema_writer_commit(second, &err), &err);
     assert_false(exists(place.path));

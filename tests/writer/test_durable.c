@@ -197,7 +197,7 @@ static enum phema_status write_file(const char *path, const struct phema_writer_
 {
     struct phema_writer *writer = NULL;
     assert_ok(phema_writer_open(&writer, path, 8, options, err), err);
-    assert_ok(phema_writer_put(writer, 0, "12345678", 8, err), err);
+    assert_ok(phema_writer_write(writer, 0, "12345678", 8, err), err);
     return phema_writer_commit(writer, err);
 }
 
@@ -330,7 +330,7 @@ static enum phema_status write_directory(const char *path,
     for (const char *name = "ab"; *name; name++) {
         const char file[] = {*name, '\0'};
         assert_ok(phema_writer_directory_add(&writer, directory, file, 1, err), err);
-        assert_ok(phema_writer_put(writer, 0, name, 1, err), err);
+        assert_ok(phema_writer_write(writer, 0, name, 1, err), err);
         assert_ok(phema_writer_commit(writer, err), err);
     }
     return phema_writer_directory_commit(directory, err);
@@ -389,7 +389,7 @@ static enum phema_status write_part(const char *path, uint64_t part, struct phem
     assert_ok(phema_writer_part_open(&opened, path, &options, err), err);
     assert_ok(phema_writer_part_file(&writer, opened, 0, err), err);
     begin(); /* earlier calls concern other data */
-    assert_ok(phema_writer_put(writer, 4 * (part - 1), "1234", 4, err), err);
+    assert_ok(phema_writer_write(writer, 4 * (part - 1), "1234", 4, err), err);
     assert_ok(phema_writer_commit(writer, err), err);
     return phema_writer_part_finish(opened, err);
 }

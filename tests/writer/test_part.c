@@ -64,7 +64,7 @@ static enum phema_status put_share(struct phema_writer *writer, uint64_t part,
     size_t first = (size_t)(part - 1) * PART_SIZE;
     for (size_t i = 0; i < PART_SIZE; i++)
         data[i] = byte_at(first + i);
-    return phema_writer_put(writer, first, data, PART_SIZE, err);
+    return phema_writer_write(writer, first, data, PART_SIZE, err);
 }
 
 static enum phema_status write_part(const char *path, uint64_t part, struct phema_error *err)
@@ -156,7 +156,7 @@ static void die_in_part(const char *path, uint64_t part, int signal_number)
         struct phema_writer *writer = NULL;
         if (phema_writer_part_open(&opened, path, &options, &err) ||
             phema_writer_part_file(&writer, opened, 0, &err) ||
-            phema_writer_put(writer, (part - 1) * PART_SIZE, "?????", 5, &err))
+            phema_writer_write(writer, (part - 1) * PART_SIZE, "?????", 5, &err))
             _exit(1);
         (void)raise(signal_number);
         _exit(2);
@@ -491,7 +491,7 @@ static enum phema_status write_directory_part(const char *path, uint64_t part,
         status = phema_writer_part_file(&writer, opened, f, err);
         if (!status)
             status =
-                phema_writer_put(writer, (part - 1) * half, part == 1 ? "111" : "222", half, err);
+                phema_writer_write(writer, (part - 1) * half, part == 1 ? "111" : "222", half, err);
         if (!status)
             status = phema_writer_commit(writer, err);
         else

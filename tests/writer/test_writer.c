@@ -29,10 +29,10 @@ static void commit_publishes_bytes_written_in_any_order(void **state)
     static const struct phema_writer_options durable = {.replaces = false, .syncs = true};
     struct phema_writer *writer = NULL;
     assert_ok(phema_writer_open(&writer, path, 8, &durable, &err), &err);
-    assert_ok(phema_writer_put(writer, 4, "5678", 4, &err), &err);
+    assert_ok(phema_writer_write(writer, 4, "5678", 4, &err), &err);
     assert_false(exists(path));
     assert_true(exists(partial));
-    assert_ok(phema_writer_put(writer, 0, "1234", 4, &err), &err);
+    assert_ok(phema_writer_write(writer, 0, "1234", 4, &err), &err);
     assert_ok(phema_writer_commit(writer, &err), &err);
     assert_false(exists(partial));
     size_t size = 0;
@@ -61,7 +61,7 @@ static void zeros_become_holes(void **state)
     assert_ok(phema_writer_open(&writer, path, SIZE, &quick, &err), &err);
     for (size_t at = 0; at < SIZE; at += PIECE)
         assert_ok(
-            phema_writer_put(writer, at, data + at, at + PIECE < SIZE ? PIECE : SIZE - at, &err),
+            phema_writer_write(writer, at, data + at, at + PIECE < SIZE ? PIECE : SIZE - at, &err),
             &err);
     assert_ok(phema_writer_commit(writer, &err), &err);
     size_t size = 0;
@@ -93,10 +93,10 @@ static void zeros_that_share_blocks_are_not_written(void **state)
     data[999] = data[SIZE - 1] = 1;
     struct phema_writer *writer = NULL;
     assert_ok(phema_writer_open(&writer, path, SIZE, &quick, &err), &err);
-    assert_ok(phema_writer_put(writer, 0, data, 1000, &err), &err);
+    assert_ok(phema_writer_write(writer, 0, data, 1000, &err), &err);
     for (size_t at = 1000; at < SIZE; at += PIECE)
         assert_ok(
-            phema_writer_put(writer, at, data + at, at + PIECE < SIZE ? PIECE : SIZE - at, &err),
+            phema_writer_write(writer, at, data + at, at + PIECE < SIZE ? PIECE : SIZE - at, &err),
             &err);
     assert_ok(phema_writer_commit(writer, &err), &err);
     struct stat st;
@@ -125,7 +125,7 @@ static void a_byte_among_zeros_is_kept(void **state)
         data[(size_t)20 * BLOCK + places[i]] = 1;
         struct phema_writer *writer = NULL;
         assert_ok(phema_writer_open(&writer, path, SIZE, &quick, &err), &err);
-        assert_ok(phema_writer_put(writer, 0, data, SIZE, &err), &err);
+        assert_ok(phema_writer_write(writer, 0, data, SIZE, &err), &err);
         assert_ok(phema_writer_commit(writer, &err), &err);
         size_t size = 0;
         uint8_t *read = support_read(path, &size);
@@ -165,7 +165,7 @@ static void an_existing_file_is_refused_and_kept_unless_replacing(void **state)
                  "exists");
     static const struct phema_writer_options forced = {.replaces = true, .syncs = false};
     assert_ok(phema_writer_open(&writer, path, 3, &forced, &err), &err);
-    assert_ok(phema_writer_put(writer, 0, "new", 3, &err), &err);
+    assert_ok(phema_writer_write(writer, 0, "new", 3, &err), &err);
     assert_ok(phema_writer_commit(writer, &err), &err);
     size_t size = 0;
     uint8_t *data = support_read(path, &size);
@@ -191,7 +191,7 @@ static void a_published_file_can_be_abandoned(void **state)
                 support_write(path, before[i], 3);
             struct phema_writer *writer = NULL;
             assert_ok(phema_writer_open(&writer, path, 3, &forced, &err), &err);
-            assert_ok(phema_writer_put(writer, 0, "new", 3, &err), &err);
+            assert_ok(phema_writer_write(writer, 0, "new", 3, &err), &err);
             assert_ok(phema_writer_finish(writer, &err), &err);
             assert_true(exists(partial));
             assert_ok(phema_writer_publish(writer, &err), &err);
@@ -269,7 +269,7 @@ static void a_second_run_is_refused_and_a_leftover_taken_over(void **state)
 
     support_write(partial, "leftover of a killed run", 24);
     assert_ok(phema_writer_open(&second, path, 2, &quick, &err), &err);
-    assert_ok(phema_writer_put(second, 0, "ok", 2, &err), &err);
+    assert_ok(phema_writer_write(second, 0, "ok", 2, &err), &err);
     assert_ok(phema_writer_commit(second, &err), &err);
     size_t size = 0;
     uint8_t *data = support_read(path, &size);

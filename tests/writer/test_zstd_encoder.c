@@ -37,7 +37,7 @@ static struct phema_writer *put_plain(const uint8_t *content, size_t size)
     struct phema_error err = {""};
     struct phema_writer *plain = NULL;
     assert_ok(phema_writer_open(&plain, path, size, &quick, &err), &err);
-    assert_ok(phema_writer_put(plain, 0, content, size, &err), &err);
+    assert_ok(phema_writer_write(plain, 0, content, size, &err), &err);
     free(path);
     return plain;
 }
@@ -52,9 +52,9 @@ static char *compress(const char *name, const uint8_t *content, size_t size, con
     assert_ok(phema_writer_open(&writer, path, 0, &quick, &err), &err);
     uint64_t written = 0;
     struct phema_writer *plain = put_plain(content, size);
-    assert_ok(
-        phema_writer_put_zstd(&written, writer, plain, size, ends, n_ends, level, n_threads, &err),
-        &err);
+    assert_ok(phema_writer_write_zstd(&written, writer, plain, size, ends, n_ends, level, n_threads,
+                                      &err),
+              &err);
     phema_writer_abandon(plain);
     assert_ok(phema_writer_commit(writer, &err), &err);
     size_t file_size = 0;
@@ -267,7 +267,7 @@ static void a_failed_write_is_an_error_and_leaves_nothing(void **state)
         assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
         uint64_t written = 12345;
         enum phema_status status =
-            phema_writer_put_zstd(&written, writer, plain, size, NULL, 0, 1, n_threads, &err);
+            phema_writer_write_zstd(&written, writer, plain, size, NULL, 0, 1, n_threads, &err);
         assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
         assert_fails(status, PHEMA_ERR_OUTPUT, &err, "limited.zst: cannot be written");
         assert_int_equal(written, 12345);

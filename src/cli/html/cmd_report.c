@@ -194,7 +194,7 @@ static enum phema_status write_page(const struct page *page, const struct report
     if (!status)
         status = phema_writer_open(&writer, given->output, html.size, &options, err);
     if (!status)
-        status = phema_writer_put(writer, 0, html.data, html.size, err);
+        status = phema_writer_write(writer, 0, html.data, html.size, err);
     if (!status)
         status = phema_writer_commit(writer, err);
     else
