@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
 # Neither files of src/ nor modules call each other in a loop, directly or through others. The calls are
 # read from the relocations of code in the objects; tables of functions are data and do not count.
-#   tests/call_loops.sh BUILD_DIR
+#   tests/call_loops.sh BUILD_DIR SOURCE_DIR
 set -u
 # shellcheck source=support/script.sh
 . "$(dirname "$0")/support/script.sh"
+root=$(readlink -f "$2")
 cd "$1/CMakeFiles" || exit 1
 
 edges() { # "caller callee" for each pair of files
     find . -path './phema_*.dir/src/*.o' ! -path './phema_cuda_module.dir/*' | sort | while IFS= read -r object; do
         name=${object#*/src/}
+        [ -e "$root/src/${name%.o}" ] || continue # of a file that was moved
         nm -g --defined-only "$object" | awk -v file="${name%.o}" '{ print "defines", file, $3 }'
         readelf -rW "$object" | awk -v file="${name%.o}" '
             /^Relocation section/ { is_code = /\.rela\.text/ }

@@ -234,7 +234,7 @@ void phema_reader_release(const struct phema_reader *reader, size_t file, uint64
 
 /* Elements [first, first + n) in C order; sub-byte dtypes must begin and end on a byte. n > 0.
  *   data     out: a view into the mapped file (any address, aligned or not), or inside scratch
- *   scratch  [n * bytes of an element]; with the alignment and room of file_reader.h for files that
+ *   scratch  [n * bytes of an element]; with the alignment and extra bytes of file_reader.h for files that
  *            are read
  * PHEMA_ERR_FILE      compressed data are corrupt or end too early, or the file cannot be read;
  *                     names path and tensor

@@ -19,8 +19,8 @@
 /* Memory of one thread: the stack that it uses, and its arena of malloc. */
 #define PHEMA_PARALLEL_BYTES ((uint64_t)256 << 10)
 
-/* As pthread_create, with a stack of PHEMA_THREAD_STACK_BYTES: a limited address space has no room
- * for the usual 8 MiB of each of many threads. 0, or an errno: do without the thread. */
+/* As pthread_create, with a stack of PHEMA_THREAD_STACK_BYTES: a limited address space cannot hold
+ * the usual 8 MiB of each of many threads. 0, or an errno: do without the thread. */
 #define PHEMA_THREAD_STACK_BYTES ((size_t)2 << 20)
 int phema_thread_start(pthread_t *thread, void *(*work)(void *), void *argument);
 

@@ -1,6 +1,6 @@
 /* solver.h - weights that combine the profiles of snapshots into target profiles.
  * No files, no tensors; safe from any thread. From 256 snapshots on, a call uses several threads.
- * Above 700 snapshots the solver loads OpenBLAS, if there is room for it, and uses it in one
+ * Above 700 snapshots the solver loads OpenBLAS, if there is memory for it, and uses it in one
  * thread. Inner products and solve are in quad precision (113 bits). Eq. and Alg. are of
  * arXiv:2312.02696, (N1) ... of docs/numerics.md. */
 #ifndef PHEMA_SOLVER_H

@@ -77,11 +77,11 @@ uint64_t phema_memory_limit(void)
 bool phema_memory_has_room(uint64_t bytes)
 {
     /* writable and private, so that every limit counts it; its pages are never used */
-    void *room =
+    void *memory =
         mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (room == MAP_FAILED)
+    if (memory == MAP_FAILED)
         return false;
-    (void)munmap(room, (size_t)bytes);
+    (void)munmap(memory, (size_t)bytes);
     return true;
 }
 

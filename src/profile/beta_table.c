@@ -8,7 +8,7 @@
 #include "phema/number.h"
 #include "spec_internal.h"
 
-/* A step of 16 digits, a beta of 25, and room for people: longer lines are refused. */
+/* A step of 16 digits, a beta of 25, and space for people: longer lines are refused. */
 #define MAX_LINE ((size_t)256)
 
 static enum phema_status add_step(struct phema_spec_term *term, struct phema_arena *arena,

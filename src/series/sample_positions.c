@@ -145,8 +145,8 @@ static void draw_windows(uint64_t *blocks, size_t n, const struct row *row)
     uint64_t size = WINDOW_NUMBERS / row->block;
     for (size_t w = 0; w < N_WINDOWS; w++) {
         uint64_t first = stratum_start(0, row->n_blocks, N_WINDOWS, w);
-        uint64_t room = stratum_start(0, row->n_blocks, N_WINDOWS, w + 1) - first - size;
-        uint64_t low = first + draw(n + w, room + 1);
+        uint64_t n_free = stratum_start(0, row->n_blocks, N_WINDOWS, w + 1) - first - size;
+        uint64_t low = first + draw(n + w, n_free + 1);
         size_t from = (size_t)stratum_start(0, n, N_WINDOWS, w),
                end = (size_t)stratum_start(0, n, N_WINDOWS, w + 1);
         draw_blocks(blocks + from, end - from, low, low + size, from);

@@ -4,7 +4,7 @@
  * OpenBLAS starts a thread for every processor when it is loaded. Where a thread or its buffer
  * cannot be had, OpenBLAS waits for ever or ends the process. So the program loads it for the first
  * large solve, and under three conditions:
- *   - There is room for all that it reserves.
+ *   - There is address space for all that it reserves.
  *   - The thread that loads it is bound to one processor meanwhile: OpenBLAS counts the processors
  *     of that thread, and starts no other. An environment variable would do the same, but must not
  *     be set while other threads run, and would reach the commands of `search`.

@@ -9,7 +9,7 @@
 
 /* In place, by one thread. No entry may be NaN.
  * PHEMA_NO            a pivot is not positive; no message
- * PHEMA_ERR_RESOURCE  OpenBLAS cannot be loaded or has no room; the matrix is unchanged */
+ * PHEMA_ERR_RESOURCE  OpenBLAS cannot be loaded or lacks memory; the matrix is unchanged */
 PHEMA_FALLIBLE phema_lapack_factor(double *lower, size_t n, struct phema_error *err);
 
 #endif

@@ -55,13 +55,13 @@ static char *repeated(char letter, size_t size)
 static void only_text_that_does_not_fit_is_cut(void **state)
 {
     (void)state;
-    const size_t room = sizeof(((struct phema_error *)NULL)->message) - 1;
-    for (size_t size = room - 2; size <= room + 2; size++) {
+    const size_t longest = sizeof(((struct phema_error *)NULL)->message) - 1;
+    for (size_t size = longest - 2; size <= longest + 2; size++) {
         struct phema_error err = {""};
         char *long_sentence = repeated('m', size);
         (void)phema_fail(&err, PHEMA_ERR_FILE, "%s", long_sentence);
-        bool is_cut = size > room;
-        assert_int_equal(strlen(err.message), is_cut ? room : size);
+        bool is_cut = size > longest;
+        assert_int_equal(strlen(err.message), is_cut ? longest : size);
         assert_int_equal(strcmp(err.message + strlen(err.message) - 3, "...") == 0, is_cut);
         free(long_sentence);
     }
@@ -70,16 +70,16 @@ static void only_text_that_does_not_fit_is_cut(void **state)
 static void a_place_before_a_long_sentence_cuts_its_end(void **state)
 {
     (void)state;
-    const size_t room = sizeof(((struct phema_error *)NULL)->message) - 1;
+    const size_t longest = sizeof(((struct phema_error *)NULL)->message) - 1;
     /* "p: " and a sentence that fills the rest, one less, one more */
-    for (size_t size = room - 4; size <= room - 2; size++) {
+    for (size_t size = longest - 4; size <= longest - 2; size++) {
         struct phema_error err = {""};
         char *sentence = repeated('m', size);
         (void)phema_fail(&err, PHEMA_ERR_FILE, "%s", sentence);
         (void)phema_fail_in(&err, PHEMA_ERR_FILE, "p");
-        bool is_cut = size + 3 > room;
+        bool is_cut = size + 3 > longest;
         assert_memory_equal(err.message, "p: mmm", 6);
-        assert_int_equal(strlen(err.message), is_cut ? room : size + 3);
+        assert_int_equal(strlen(err.message), is_cut ? longest : size + 3);
         assert_int_equal(strcmp(err.message + strlen(err.message) - 3, "...") == 0, is_cut);
         free(sentence);
     }
@@ -88,14 +88,14 @@ static void a_place_before_a_long_sentence_cuts_its_end(void **state)
 static void a_place_that_fills_everything_is_cut_itself(void **state)
 {
     (void)state;
-    const size_t room = sizeof(((struct phema_error *)NULL)->message) - 1;
-    for (size_t size = room - 3; size <= room + 1000; size += size < room + 2 ? 1 : 333) {
+    const size_t longest = sizeof(((struct phema_error *)NULL)->message) - 1;
+    for (size_t size = longest - 3; size <= longest + 1000; size += size < longest + 2 ? 1 : 333) {
         struct phema_error err = {""};
         char *place = repeated('p', size);
         (void)phema_fail(&err, PHEMA_ERR_FILE, "sentence");
         assert_int_equal(phema_fail_in(&err, PHEMA_ERR_USAGE, "%s", place), PHEMA_ERR_USAGE);
-        assert_int_equal(strlen(err.message), room);
-        assert_string_equal(err.message + room - 3, "...");
+        assert_int_equal(strlen(err.message), longest);
+        assert_string_equal(err.message + longest - 3, "...");
         free(place);
     }
 }

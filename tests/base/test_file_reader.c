@@ -46,17 +46,17 @@ static void check_ranges(const struct phema_file_reader *input, const uint8_t *d
     static const size_t edges[] = {0,    1,    511,  512,   4095,  4096,
                                    4097, 8192, 9999, 65536, 69999, SIZE};
     struct phema_error err = {""};
-    size_t room = PHEMA_INPUT_ROOM;
+    size_t extra = PHEMA_INPUT_ROOM;
     for (size_t a = 0; a < ARRAY_LEN(edges); a++) {
         for (size_t b = a + 1; b < ARRAY_LEN(edges); b++) {
             size_t size = edges[b] - edges[a];
-            size_t whole = (size + room + PHEMA_INPUT_ALIGNMENT) / PHEMA_INPUT_ALIGNMENT *
+            size_t whole = (size + extra + PHEMA_INPUT_ALIGNMENT) / PHEMA_INPUT_ALIGNMENT *
                            PHEMA_INPUT_ALIGNMENT;
             uint8_t *buffer = aligned_alloc(PHEMA_INPUT_ALIGNMENT, whole);
             const uint8_t *found = NULL;
             assert_non_null(buffer);
             assert_ok(phema_file_reader_read(&found, input, edges[a], size, buffer, &err), &err);
-            assert_true(found >= buffer && found + size <= buffer + size + room);
+            assert_true(found >= buffer && found + size <= buffer + size + extra);
             assert_memory_equal(found, data + edges[a], size);
             free(buffer);
         }

@@ -12,7 +12,7 @@ static uint64_t below(uint64_t n)
     return (state_of_random >> 33) % n;
 }
 
-/* A tensor with room for its shape. */
+/* A tensor with space for its shape. */
 struct view {
     struct phema_tensor tensor;
     uint64_t shape[4], stride[4];

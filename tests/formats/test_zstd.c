@@ -37,13 +37,13 @@ static void put_raw_frame(struct phema_strbuf *out, const void *data, size_t siz
 static void put_frame(struct phema_strbuf *out, const void *data, size_t size, bool says_size)
 {
     ZSTD_CCtx *context = ZSTD_createCCtx();
-    size_t room = ZSTD_compressBound(size);
-    void *frame = malloc(room);
+    size_t capacity = ZSTD_compressBound(size);
+    void *frame = malloc(capacity);
     assert_non_null(context);
     assert_non_null(frame);
     assert_false(ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1)));
     assert_false(ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, says_size)));
-    size_t frame_size = ZSTD_compress2(context, frame, room, data, size);
+    size_t frame_size = ZSTD_compress2(context, frame, capacity, data, size);
     assert_false(ZSTD_isError(frame_size));
     put(out, frame, frame_size);
     free(frame);

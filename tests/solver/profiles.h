@@ -1,4 +1,4 @@
-/* profiles.h - the solver's doors for targets that are one profile each. */
+/* profiles.h - calls of the solver for targets that are one profile each. */
 #ifndef TESTS_SOLVER_PROFILES_H
 #define TESTS_SOLVER_PROFILES_H
 

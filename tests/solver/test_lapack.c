@@ -37,7 +37,7 @@ static void factor_plainly(double *matrix, size_t n)
     }
 }
 
-/* The first of all: what was loaded once needs no more room. */
+/* The first of all: what was loaded once needs no more memory. */
 static void without_address_space_nothing_is_loaded(void **state)
 {
     (void)state;

@@ -38,18 +38,18 @@ static enum phema_status read_json(uint8_t **out, struct zstd_content *content, 
                                    struct phema_error *err)
 {
     uint8_t *json = NULL;
-    for (size_t have = 0, room = 0; have < size;) {
-        if (have == room) {
-            room = room ? room * 2 : HEADER_STEP_BYTES;
-            room = room < size ? room : size;
-            uint8_t *larger = realloc(json, room);
+    for (size_t have = 0, capacity = 0; have < size;) {
+        if (have == capacity) {
+            capacity = capacity ? capacity * 2 : HEADER_STEP_BYTES;
+            capacity = capacity < size ? capacity : size;
+            uint8_t *larger = realloc(json, capacity);
             if (!larger) {
                 free(json);
                 return phema_fail_memory(err);
             }
             json = larger;
         }
-        size_t n = room - have < HEADER_STEP_BYTES ? room - have : HEADER_STEP_BYTES;
+        size_t n = capacity - have < HEADER_STEP_BYTES ? capacity - have : HEADER_STEP_BYTES;
         enum phema_status status = zstd_content_read(content, 8 + have, n, json + have, err);
         if (status) {
             free(json);

@@ -9,7 +9,7 @@ sections --weights w.json run
 "$phema" synth -q --sigma-rel 0.07 --profile-memory memory.jsonl run out.safetensors >/dev/null
 printf '0.05,3\n0.1,2\n0.15,nan\n' >scores.csv
 sections --scores scores.csv --memory memory.jsonl run
-# more averages than pictures have room for
+# more averages than fit into a picture
 sections --sigma-rel 0.05:0.16:0.01 run
 grep -o 'drawn of the first [0-9]* averages\|of the first [0-9]* averages; weights' page.html
 # a manifest without files; widths that nobody knows
