@@ -40,7 +40,7 @@ while read -r file; do
 done < <(grep -ohE '\b(src|include|tests|cmake|scripts|bench|docs)/[a-zA-Z0-9_/-]+\.(c|h|md|sh|inc|cu|cmake|py|txt|list)\b' \
     README.md CONTRIBUTING.md SECURITY.md docs/*.md docs/formats/*.md src/README.md | grep -v TARGET | sort -u)
 
-# modules are not called rooms any more, nor public headers doors
+# the former vocabulary stays away
 grep -rnwiE 'r[o]oms?|d[o]ors?|h[o]use' src include cmake docs tests --exclude-dir=seeds &&
     fail "a word of the former vocabulary"
 exit $failed
