@@ -25,7 +25,7 @@
  * to fill.
  *
  * Threads. Different threads may use different objects at the same time; only one thread at a time
- * may use an object. A run starts threads of its own and joins them before it returns. Callbacks
+ * may use an object. A run starts its own threads and joins them before it returns. Callbacks
  * run in the calling thread.
  *
  * The process. The library prints nothing and never ends the process. It handles signals only after
@@ -253,7 +253,7 @@ struct posthoc_ema_run_options {
     int level;        /* of .safetensors.zst, 1 to 22; 0: 3 */
     int replaces;     /* replace existing outputs; 0: ERR_OUTPUT */
     int skips_sync;   /* do not wait until outputs are safe on disk */
-    int drops_cache;  /* leave nothing of snapshots and outputs in the page cache */
+    int drops_cache;  /* leave no snapshots and outputs in the page cache */
     int verifies;     /* reread outputs before they get their names */
     int refuses_nan;  /* averages that are NaN or infinite: ERR_FILE */
     unsigned threads; /* 0: the processors this process may use */

@@ -62,8 +62,7 @@ struct phema_cuda_layout {
 #define PHEMA_CUDA_PAGE      ((uint64_t)4096)
 /* Targets that one thread sums together, in registers; the layout of weights depends on it. */
 #define PHEMA_CUDA_GROUP ((uint64_t)8)
-/* Workspace of cuBLAS. With a workspace of its own choice, results would depend on its other
- * work. */
+/* Workspace of cuBLAS. If cuBLAS chose it, results would depend on other work of cuBLAS. */
 #define PHEMA_CUDA_BLAS_BYTES ((uint64_t)8 << 20)
 
 /* Numbers [first, first + n) of a tile, which share their counts. */

@@ -1,7 +1,7 @@
 /* file_reader.h - pread and O_DIRECT reads of a file that is also mapped; page-cache hints; the
  * limit on descriptors. Reading into a buffer that stays in the caches costs a copy. Mapping costs
- * a fault and an unmapping for every range, more of them the less may be mapped at a time, and is
- * slower on current kernels (docs/speed.md). On network filesystems every fault is a message to a
+ * a fault and an unmapping for every range, and is slower on current kernels (docs/speed.md). Less
+ * memory for mappings means more ranges. On network filesystems every fault is a message to a
  * server, and a server that goes away raises SIGBUS. */
 #ifndef PHEMA_FILE_READER_H
 #define PHEMA_FILE_READER_H

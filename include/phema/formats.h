@@ -26,7 +26,7 @@ enum phema_tensor_kind {
  * the JSON takes several times as much memory. */
 #define PHEMA_MAX_INDEX_BYTES ((size_t)64 << 20)
 
-/* A box of a tensor with a place of its own, as in distributed checkpoints. */
+/* A box of a tensor at a separate place, as in distributed checkpoints. */
 struct phema_chunk {
     const uint64_t *start, *size; /* [rank] first index and extent in every dimension */
     const uint64_t *stride;       /* [rank] in elements; NULL: C order */
@@ -127,7 +127,7 @@ struct phema_format_info {
 const struct phema_format_info *
 phema_checkpoint_format_info(const struct phema_checkpoint *checkpoint);
 
-/* The format that a name stands for by its extension, or NULL.
+/* The format of a name by its extension, or NULL.
  *   extension  out: with the dot, static; may be NULL
  *   path       a name or a path
  *   uses       extensions of any of these uses; 0: all extensions */
@@ -234,8 +234,8 @@ void phema_reader_release(const struct phema_reader *reader, size_t file, uint64
 
 /* Elements [first, first + n) in C order; sub-byte dtypes must begin and end on a byte. n > 0.
  *   data     out: a view into the mapped file (any address, aligned or not), or inside scratch
- *   scratch  [n * bytes of an element]; with the alignment and extra bytes of file_reader.h for files that
- *            are read
+ *   scratch  [n * bytes of an element]; with the alignment and extra bytes of file_reader.h for
+ *            files that are read
  * PHEMA_ERR_FILE      compressed data are corrupt or end too early, or the file cannot be read;
  *                     names path and tensor
  * PHEMA_ERR_RESOURCE  no memory for a decoder */

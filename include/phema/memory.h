@@ -32,8 +32,9 @@ PHEMA_FALLIBLE phema_memory_check(uint64_t limit, uint64_t else_bytes, const cha
 /* The limit of the control groups on this process and those in its groups [bytes]; 0: no limit. */
 uint64_t phema_memory_limit(void);
 
-/* true when the process can map so many bytes more now, under limits such as `ulimit -v` and strict
- * overcommit. Check it before using a library that hangs or ends the process without memory. */
+/* true when the process can map this many more bytes now, under limits such as `ulimit -v` and
+ * strict overcommit. Check it before using a library that hangs or ends the process without
+ * memory. */
 bool phema_memory_has_room(uint64_t bytes);
 
 /* Makes malloc return large blocks to the kernel as soon as they are freed, whatever was allocated

@@ -31,7 +31,7 @@ struct phema_stage_record {
     struct phema_level device_allocated, device_reserved;
     bool knows_cached;
     uint64_t cached_bytes; /* of all watched files in the page cache, at the end of the stage */
-    /* Allocations grew throughout the second half of the stage: by so many bytes. */
+    /* Allocations grew throughout the second half of the stage: by this many bytes. */
     bool is_leaking;
     uint64_t leaked_bytes;
 };

@@ -95,8 +95,8 @@ PHEMA_FALLIBLE phema_outputs_make(struct phema_outputs *out, const struct phema_
                                   struct phema_error *err);
 void phema_outputs_clear(struct phema_outputs *outputs);
 
-/* What a form can do: a row of the table in src/output/forms.c. Code outside src/output reads these
- * fields and never compares with PHEMA_FORM_*. */
+/* Capabilities of a form: a row of the table in src/output/forms.c. Code outside src/output
+ * reads these fields and never compares with PHEMA_FORM_*. */
 struct phema_output_traits {
     bool is_directory;  /* PATH is a directory of tensor files and side files */
     bool is_copy;       /* begins as a copy of a checkpoint, in which tensors are replaced */

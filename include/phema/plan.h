@@ -111,7 +111,7 @@ void phema_plan_write_motion(struct phema_json_out *out, const struct phema_plan
 /* ---- Advice ---- */
 
 struct phema_plan_advice {
-    size_t *removed; /* [n_removed] snapshots of the series that may go, the least useful first */
+    size_t *removed; /* [n_removed] deletable snapshots of the series, the least useful first */
     size_t n_removed;
     size_t n_considered; /* snapshots, without those later than the targets */
     double error_before, error_after;

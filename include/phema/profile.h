@@ -38,7 +38,7 @@ struct phema_betas {
  * ((c-1)/c)^(gamma+1), the other shapes by beta(c) = F(c-1)/F(c). Where all that have U > 1 have
  * the same, densities are compared at a resolution of U steps: an average that is touched every U
  * steps is a comb, which no weights make smooth. A raw snapshot has no density; step by step, and
- * beside densities, it counts as one unit of time wide. */
+ * together with densities, it counts as one unit of time wide. */
 struct phema_profile {
     double gamma;          /* power: exponent [1], > -1/2 */
     double t;              /* end of the profile [one unit per run], > 0, < 2^53 */
@@ -158,9 +158,8 @@ PHEMA_FALLIBLE phema_specs_find(struct phema_spec **out, struct phema_specs *spe
 PHEMA_FALLIBLE phema_spec_profile(struct phema_profile *out, struct phema_spec *spec, double t,
                                   struct phema_error *err);
 
-/* The target that a spec stands for at t. Merges use the last of times [n_times], ascending and
- * distinct, that are not later than t. Failures as above, but PHEMA_ERR_TARGET for
- * PHEMA_ERR_INPUTS. */
+/* The target of a spec at t. Merges use the last of times [n_times], ascending and distinct, that
+ * are not later than t. Failures as above, but PHEMA_ERR_TARGET for PHEMA_ERR_INPUTS. */
 PHEMA_FALLIBLE phema_spec_mix(struct phema_mix *out, struct phema_spec *spec, double t,
                               const double *times, size_t n_times, struct phema_error *err);
 

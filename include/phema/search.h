@@ -103,9 +103,9 @@ struct phema_command_result {
     double elapsed_s;
 };
 
-/* Runs words[0], found along PATH, with an empty standard input, in a process group of its own, and
- * waits for it, but not for processes that it leaves in the background. When a signal ends this
- * program, SIGKILL included, the group is sent SIGTERM.
+/* Runs words[0], found along PATH, with an empty standard input, in its own process group. Waits
+ * for it, but not for processes that it leaves in the background. When a signal ends this program,
+ * SIGKILL included, the group receives SIGTERM.
  *   out  cleared by phema_command_clear, after a failure as well
  * PHEMA_ERR_INPUTS    the command cannot be run, fails, or takes too long; the message has its
  *                     status and the last line of its output

@@ -17,7 +17,7 @@ enum phema_metric {
 enum phema_ridge {
     PHEMA_RIDGE_AUTO, /* walk, motion: from the rounding of the snapshots; profile: none */
     PHEMA_RIDGE_NONE,
-    PHEMA_RIDGE_VALUE /* lambda of |w|^2 beside (1/T) integral D^2 (walk), T integral d^2 (profile),
+    PHEMA_RIDGE_VALUE /* lambda of |w|^2, with (1/T) integral D^2 (walk), T integral d^2 (profile),
                        * or the squared error relative to |theta|^2 (motion) */
 };
 enum phema_solver {
@@ -160,7 +160,7 @@ PHEMA_FALLIBLE phema_advice_find(struct phema_advice *out, const struct phema_pr
 void phema_advice_clear(struct phema_advice *advice);
 
 struct phema_saving {
-    size_t n_times;    /* evenly spaced up to the last snapshot; 0: no number is enough */
+    size_t n_times;    /* evenly spaced up to the last snapshot; 0: any number is too few */
     size_t n_per_time; /* profiles at each: those of the last time */
     double every;      /* time between them */
     double error;      /* the worst predicted one of the targets */

@@ -2,9 +2,9 @@
  * into PATH.partial, which is preallocated and locked against a second run. commit syncs
  * PATH.partial, renames it and syncs the directory. abandon, a failure or a signal removes it.
  * Until then only its user may write it, and a leftover is used only where that holds for it too.
- * put may be called from several threads for bytes that do not overlap. Long runs of zeros, of at
+ * Several threads may write at once where their bytes do not overlap. Long runs of zeros, of at
  * least 32 KiB of whole blocks, become holes and are not written. In a fresh file, a byte that is
- * or was part of such a run must be put at most once. */
+ * or was part of such a run must be written at most once. */
 #ifndef PHEMA_WRITER_H
 #define PHEMA_WRITER_H
 
@@ -49,7 +49,7 @@ PHEMA_FALLIBLE phema_writer_open_copy(struct phema_writer **out, const char *pat
 PHEMA_FALLIBLE phema_writer_map(uint8_t **out, struct phema_writer *writer,
                                 struct phema_error *err);
 
-/* Reads bytes that were put or copied. */
+/* Reads bytes that were written or copied. */
 PHEMA_FALLIBLE phema_writer_read(struct phema_writer *writer, uint64_t offset, void *data,
                                  size_t size, struct phema_error *err);
 

@@ -216,7 +216,7 @@ void posthoc_ema_plan_free(struct posthoc_ema_plan *plan)
     free(plan);
 }
 
-/* ---- What is in it ---- */
+/* ---- Contents of a plan ---- */
 
 enum posthoc_ema_status posthoc_ema_plan_info(const struct posthoc_ema_plan *plan,
                                               struct posthoc_ema_plan_info *info,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* arena.c - memory in blocks of 64 KiB, larger allocations in blocks of their own. */
+/* arena.c - memory in blocks of 64 KiB; each larger allocation is a separate block. */
 #include "phema/arena.h"
 
 #include <stdalign.h>

@@ -18,7 +18,7 @@ uint64_t cgroup_limit(const char *groups, const char *mount, const char *control
 #define CGROUP_GROUPS "/proc/self/cgroup"
 #define CGROUP_MOUNT  "/sys/fs/cgroup"
 
-/* Reads the first line of a small file of the kernel; an empty string where there is none. */
+/* Reads the first line of a small file of the kernel; an empty string where the file is absent. */
 void cgroup_read_line(char *line, size_t size, const char *path);
 
 #endif

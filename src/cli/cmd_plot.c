@@ -24,7 +24,7 @@ enum kind { PROFILES, WEIGHTS, ERROR, MEMORY, SWEEP, N_KINDS };
 
 static const char *const kind_names[N_KINDS] = {"profiles", "weights", "error", "memory", "sweep"};
 
-/* ---- Which options go with which kind ---- */
+/* ---- Options of each kind ---- */
 
 static bool is_known_to(enum kind kind, const struct cli_opt *option)
 {
@@ -63,7 +63,7 @@ static enum phema_status find_kind(enum kind *out, const struct plot_values *giv
     return PHEMA_OK;
 }
 
-/* ---- Which files ---- */
+/* ---- Files to write ---- */
 
 /* -o and --csv: at most two. */
 struct files {

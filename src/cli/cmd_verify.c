@@ -203,7 +203,7 @@ static enum phema_status make_plan(struct verifying *verifying, struct phema_err
     return status ? hide_contents(verifying->given, status, err) : PHEMA_OK;
 }
 
-/* ---- What was found ---- */
+/* ---- Results ---- */
 
 static bool is_equal(const struct phema_verification *found)
 {

@@ -51,7 +51,7 @@ void cli_list_options(struct cli_options *out, const struct cli_verb *verb)
     out->items[out->n] = (struct cli_opt){0};
 }
 
-/* ---- Words that are not known ---- */
+/* ---- Unknown words ---- */
 
 static size_t least(size_t a, size_t b, size_t c)
 {
@@ -102,7 +102,7 @@ const char *cli_nearest(const char *word, const char *(*name)(const void *table,
     return best;
 }
 
-/* Operands are no options: they get a name that no word is near to. */
+/* Operands are no options: each gets a name that is near to no word. */
 static const char *option_name(const void *table, size_t index)
 {
     const struct cli_opt *option = (const struct cli_opt *)table + index;

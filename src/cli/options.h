@@ -120,7 +120,7 @@ bool cli_is_operand(const struct cli_opt *option);
 size_t cli_find_choice(const char *choices, const char *text);
 
 /* Fills values (zeroed, of verb->values_size) from argv[2..]. PHEMA_ERR_USAGE names the option, the
- * value and what would do. */
+ * value and the values that are accepted. */
 PHEMA_FALLIBLE cli_parse(const struct cli_verb *verb, void *values, int argc, char **argv,
                          struct phema_error *err);
 

@@ -115,7 +115,7 @@ void cli_replay_free(struct cli_synth_values *values)
     free(values);
 }
 
-/* ---- What shapes bytes ---- */
+/* ---- Options that determine bytes ---- */
 
 static bool is_same(const char *a, const char *b)
 {

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define DEFAULT_COLUMNS 80
-#define LEAST_COLUMNS   20 /* what is narrower wraps */
+#define LEAST_COLUMNS   20 /* narrower lines wrap */
 
 static bool is_dumb(void)
 {

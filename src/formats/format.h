@@ -1,6 +1,5 @@
-/* format.h - Private to formats/: a checkpoint while a format fills it, and the struct by which a
- * format plugs in. A format is one const struct phema_format in its own file and one line in
- * registry.c. */
+/* format.h - Private to formats/: a checkpoint while a format fills it, and the interface of a
+ * format. A format is one const struct phema_format in its own file and one line in registry.c. */
 #ifndef FORMATS_FORMAT_H
 #define FORMATS_FORMAT_H
 

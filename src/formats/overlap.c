@@ -118,8 +118,7 @@ static bool are_proved_apart(const struct runs *a, const struct runs *b)
     return false;
 }
 
-/* Marks the runs in map, which stands for [first, first + size), or returns true when one is
- * marked. */
+/* Marks the runs in map, which covers [first, first + size), or returns true when one is marked. */
 static bool visit(const struct runs *runs, uint8_t *map, uint64_t first, uint64_t size, bool marks)
 {
     uint64_t index[PHEMA_MAX_RANK] = {0};

@@ -14,7 +14,7 @@ struct phema_reader {
     bool drops_cache;
 };
 
-/* Access to a file besides its mapping. */
+/* Access to a file, in addition to its mapping. */
 struct source {
     enum phema_io io;
     struct phema_file_reader *input; /* NULL: the mapping is enough */
@@ -110,7 +110,7 @@ static enum phema_status content_of(struct zstd_content **out, struct phema_read
     return status;
 }
 
-/* ---- How files are got at ---- */
+/* ---- Access to the files ---- */
 
 static enum phema_status fail_in_file(const struct phema_reader *reader, size_t file,
                                       enum phema_status status, struct phema_error *err)

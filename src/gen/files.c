@@ -26,7 +26,7 @@ static bool needs_manifest(const struct gen_request *request)
     return false;
 }
 
-/* The table of the kind is a file of its own, which the manifest lists under the name of the kind.
+/* The table of the kind is a separate file, which the manifest lists under the name of the kind.
  * Rules of libraries are tables inside, but their text describes them. */
 static bool has_table(const struct gen_kind *kind)
 {

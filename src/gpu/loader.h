@@ -5,7 +5,7 @@
 #include "phema/cuda_plugin.h"
 #include "phema/error.h"
 
-/* Where the plug-in may be: beside the program, and where an installation puts it. Both paths are
+/* Where the plug-in may be: next to the program, and where an installation puts it. Both paths are
  * absolute. The environment and the current directory have no influence. */
 #define PLUGIN_MAX_PATHS 2
 struct plugin_paths {

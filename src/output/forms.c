@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* forms.c - What each output form can do: parts, compression, copies, directories. */
+/* forms.c - Capabilities of each output form: parts, compression, copies, directories. */
 #include "phema/output.h"
 
 static const struct phema_output_traits forms[] = {

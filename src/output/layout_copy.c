@@ -8,7 +8,7 @@
 #include "phema/json.h"
 #include "provenance_write.h"
 
-/* ---- What OUT may be called ---- */
+/* ---- Names of OUT ---- */
 
 static enum phema_status check_name(const char *out, const struct phema_checkpoint *template,
                                     const struct phema_outputs_options *options,

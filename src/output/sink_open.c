@@ -36,7 +36,7 @@ static void format_part(char suffix[64], uint64_t part, uint64_t n_parts)
                        (unsigned long long)n_parts);
 }
 
-/* The output's path and the names next to it that a run may write; ends at NULL. */
+/* The output's path and the names next to it that a run may write; ends with NULL. */
 static void list_suffixes(const char *suffixes[5], const struct phema_outputs *outputs,
                           const struct phema_output *output)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* sink_verify.c - Reread a finished output before it is published. Each tensor has a sum of hashes
  * of the data written and their places, which does not depend on the order. Rereading subtracts the
- * same hashes: zero is left when the file has what was written. */
+ * same hashes: zero remains when the file has the written data. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "phema/series.h"
 #include "phema/writer.h"
 
-/* What each thread of zip_checksums_update holds. */
+/* State of each thread of zip_checksums_update. */
 #define ZIP_CHECKSUMS_THREAD_BYTES ((size_t)1 << 20)
 
 /* Recomputes the CRC-32 of every record of the template that holds a replaced tensor, from what was

@@ -8,7 +8,7 @@
 #include "phema/number.h"
 #include "spec_internal.h"
 
-/* A step of 16 digits, a beta of 25, and space for people: longer lines are refused. */
+/* A step of 16 digits, a beta of 25, and blanks; longer lines are refused. */
 #define MAX_LINE ((size_t)256)
 
 static enum phema_status add_step(struct phema_spec_term *term, struct phema_arena *arena,
@@ -108,8 +108,8 @@ PHEMA_FALLIBLE spec_read_table(struct phema_spec_term *term, struct phema_arena 
 
 /* ---- diffusers ---- */
 
-/* EMAModel.get_decay (src/diffusers/training_utils.py): the optimisation step is counted before it
- * is asked for, so that the first one copies the parameters. */
+/* EMAModel.get_decay (src/diffusers/training_utils.py): the optimisation step is counted before the
+ * decay is computed, so the first step copies the parameters. */
 static double diffusers_decay(const struct phema_spec_term *term, uint64_t optimization_step)
 {
     double step = (double)optimization_step - spec_value(term, "update-after") - 1;

@@ -88,7 +88,8 @@ static double ema_beta(phema_quad half_life)
     return half_life > 0 ? (double)phema_quad_pow(2, -1 / half_life) : 0;
 }
 
-/* EDM2's TraditionalEMA: 0.5^(1 / min(half_life, ramp step)), the step counted when it is done. */
+/* EDM2's TraditionalEMA: 0.5^(1 / min(half_life, ramp step)). A step is counted after it is
+ * done. */
 static double ramped_beta(const struct phema_profile *profile, uint64_t step)
 {
     phema_quad half_life = (phema_quad)profile->half_life;

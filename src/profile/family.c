@@ -3,9 +3,9 @@
  * exponentials and windows (docs/numerics.md), quadrature for the others. */
 #include "phema/family.h"
 
-/* Beyond this the asymptotic series of phi is exact to a quad: what it leaves out is e^-x. */
+/* Beyond this the asymptotic series of phi, which leaves out e^-x, is exact to a quad. */
 #define LARGE_X   120
-#define LARGEST_X 11000 /* e^-x is still a number */
+#define LARGEST_X 11000 /* e^-x is still a normal number */
 
 static phema_quad ln_2(void)
 {
@@ -170,7 +170,7 @@ static phema_quad phi_integrand(const void *context, phema_quad at)
     return phi->a * phema_quad_pow(1 - at, phi->a - 1) * phema_quad_exp(-phi->x * at);
 }
 
-/* Both are so large that the series' e^-x is no number any more: what counts lies close to s = 1 */
+/* Both are so large that the e^-x of the series underflows. Only s close to 1 matters. */
 static phema_quad phi_integral(phema_quad a, phema_quad x)
 {
     struct phema_quadrature rule = {0};
@@ -272,7 +272,8 @@ phema_quad phema_local_single(const struct phema_local *a, struct phema_quadratu
     return integrate(&(struct pair){a, NULL, false}, rule);
 }
 
-/* integral (x/to)^A e^(-k (u-t)): the whole from the origin, less what is before the interval */
+/* integral (x/to)^A e^(-k (u-t)): the integral from the origin, minus the part before the
+ * interval */
 static phema_quad both_power_exponential(const struct phema_local *power,
                                          const struct phema_local *exponential)
 {
@@ -316,8 +317,8 @@ phema_quad phema_local_both(const struct phema_local *a, const struct phema_loca
     return integrate(&(struct pair){a, b, false}, rule);
 }
 
-/* Where profiles begin, powers of a half and less are not square-integrable: the density of the
- * first unit of time is taken for even. */
+/* At the beginning, profiles of powers of a half and less are not square-integrable: the density of
+ * the first unit of time is taken as even. */
 static phema_quad densities_from_one(const struct phema_local *a, const struct phema_local *b,
                                      phema_quad factor, phema_quad exponent)
 {
@@ -351,7 +352,7 @@ static phema_quad densities_power_exponential(const struct phema_local *power,
                 power->decay * exponential->decay * phema_phi(power->power, k * power->from));
 }
 
-/* p at the end of the interval, which is where all of a raw profile is */
+/* p at the end of the interval, where a raw profile has all of its weight */
 static phema_quad density_at_end(const struct phema_local *local)
 {
     if (local->form == PHEMA_FAMILY_RAW)

@@ -5,7 +5,7 @@
 
 /* Per interval of a Gauss rule: e^8 is a polynomial of degree 47 to 1e-38. */
 #define MAX_EXPONENT 8
-/* e^-100 is nothing beside 1 in a quad. */
+/* e^-100 is negligible next to 1 in a quad. */
 #define NO_EXPONENT 100
 
 #define STEP       ((phema_quad)1 / 28)

@@ -39,7 +39,7 @@ struct spec_key {
 struct spec_kind {
     const char *name;
     enum spec_build build;
-    struct spec_key keys[SPEC_MAX_KEYS]; /* a value without a name is that of the first */
+    struct spec_key keys[SPEC_MAX_KEYS]; /* a value without a name belongs to the first */
     bool is_bare;                        /* its one key needs no name */
     bool takes_path;
 };

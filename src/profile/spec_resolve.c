@@ -109,8 +109,8 @@ static void fill_recursive(double *factors, size_t n, double alpha)
 }
 
 /* A sum over snapshots with the factors c_j is the first one plus each step between two of them
- * times w_i = sum of the c_j from i on: so c_j = w_j - w_(j+1) stands for a learning rate that
- * decays as w does. With n snapshots, w_i = decay(i/n), i = 1..n-1. */
+ * times w_i = sum of the c_j from i on. So c_j = w_j - w_(j+1) has the effect of a learning rate
+ * that decays as w does. With n snapshots, w_i = decay(i/n), i = 1..n-1. */
 static void fill_merge_factors(double *factors, size_t n, const struct phema_spec_term *term)
 {
     double sum = (double)n * ((double)n + 1) / 2;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* command.c - runs the scoring command and keeps its output. The command has a process group of its
- * own, so that all its processes can be ended. Signals of the terminal then reach it only through
- * this program. A watcher in that group ends it when this program is killed. */
+/* command.c - runs the scoring command and keeps its output. The command has its own process group,
+ * so that all its processes can be ended. Signals of the terminal then reach it only through this
+ * program. A watcher in that group ends it when this program is killed. */
 #include "phema/clock.h"
 #include "phema/search.h"
 

@@ -25,7 +25,7 @@ static enum phema_status match_line(struct phema_span *out, struct phema_regex *
     return PHEMA_OK;
 }
 
-/* The text that should be the score; {NULL, 0} if there is none. */
+/* The text that should be the score; {NULL, 0} if the output has no such text. */
 static enum phema_status find_text(struct phema_span *out, const struct phema_strbuf *output,
                                    struct phema_regex *pattern, struct phema_error *err)
 {

@@ -23,7 +23,7 @@ static double read_number(struct phema_span text)
     return *end ? PHEMA_UNKNOWN : value;
 }
 
-/* Half a unit of the last digit: "0.050" may stand for anything in 0.0495 .. 0.0505. */
+/* Half a unit of the last digit: "0.050" may be any width in 0.0495 .. 0.0505. */
 static double half_last_digit(struct phema_span text)
 {
     const uint8_t *point = memchr(text.data, '.', text.size);

@@ -80,7 +80,7 @@ void phema_cholesky_clear(struct phema_cholesky *cholesky)
  * entries are shifted down; the error stays small relative to the largest. */
 struct growing {
     phema_fixed *at;
-    phema_quad unit;  /* at[i] stands for at[i] * unit */
+    phema_quad unit;  /* the number is at[i] * unit */
     phema_quad bound; /* |at[i]| <= bound */
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* condition.c - condition number of D L L^T D by Lanczos on it and on its inverse, in float64.
- * Rounding L to float64 moves its smallest singular value s by 1e-16, so that the number holds
- * digits up to 1e28; the entries of L L^T themselves would hold none beyond 1e16. */
+/* condition.c - condition number of D L L^T D, by Lanczos on the matrix and on its inverse, in
+ * float64. Rounding L to float64 moves its smallest singular value s by 1e-16. So condition numbers
+ * up to 1e28 have correct digits; the entries of L L^T themselves would give none beyond 1e16. */
 #include "cholesky.h"
 
 #include <stdint.h>
@@ -51,11 +51,10 @@ static void multiply(const struct lanczos *l, double *x)
         x[i] = l->scale[i] * dot(l->lower + i * l->n, x, i + 1);
 }
 
-/* Triangles are solved in steps of so many rows, so that a vector is gone through once for all of
- * them. */
+/* Rows of a triangle that are solved together, in one pass through the vector. */
 #define ROWS ((size_t)4)
 
-/* Of the rows [i, i + ROWS) with what is known of x: before row i, dot products of length i. */
+/* The known part of the products of rows [i, i + ROWS) with x: dot products of length i. */
 static void dot_rows(double *sums, const double *lower, const double *x, size_t i, size_t n)
 {
     double lanes[ROWS][4] = {{0}};
@@ -119,7 +118,7 @@ static void divide(const struct lanczos *l, double *x)
         x[i] /= l->scale[i];
 }
 
-/* How many eigenvalues of the tridiagonal matrix lie above x (Sturm). */
+/* Number of eigenvalues of the tridiagonal matrix above x (Sturm). */
 static size_t count_above(const struct lanczos *l, size_t steps, double x)
 {
     size_t count = 0;
@@ -168,8 +167,7 @@ static bool step(struct lanczos *l, size_t k, bool is_inverse)
     subtract(next, l->diagonal[k], last, n);
     if (k > 0)
         subtract(next, l->beside[k - 1], last - n, n);
-    /* what is left is orthogonal but for rounding; where rounding is much of it, once is not enough
-     */
+    /* the rest is orthogonal but for rounding; where rounding is much of it, repeat */
     double length = sqrt(dot(next, next, n)), before;
     do {
         before = length;
@@ -185,8 +183,7 @@ static bool step(struct lanczos *l, size_t k, bool is_inverse)
     return true;
 }
 
-/* Any start that is not orthogonal to the vector sought will do; this one is the same everywhere.
- */
+/* Any start that is not orthogonal to the wanted vector works; this one is the same everywhere. */
 static void start(double *x, size_t n)
 {
     uint64_t state = 1;

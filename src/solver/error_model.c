@@ -56,8 +56,8 @@ static void rate_weights(struct phema_solution *solution, size_t n)
     solution->norm2 = (double)phema_quad_sqrt(norm2);
 }
 
-/* Weights whose sum is not the target's scale the parameters themselves: that error does not decay.
- */
+/* If the sum of the weights differs from the target's, the parameters themselves are scaled: that
+ * error does not decay. */
 static void predict(struct phema_solution *solution, const struct phema_model *model, size_t n,
                     phema_quad moved_squared, phema_quad sum)
 {

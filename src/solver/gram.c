@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* gram.c - assembles and applies the Gram matrices of the three metrics, scaled to unit diagonal.
- * The entries must be right to quad
- * precision, the powers in them included: a condition number of 1e17 is ordinary here. */
+ * The entries, and the powers in them, must be right to quad precision: a condition number of 1e17
+ * is ordinary here. */
 #include "gram.h"
 
 #include <stdlib.h>
@@ -60,7 +60,7 @@ enum phema_status phema_products_find(struct phema_products *products,
 
 static void clear_gram(struct phema_gram *gram)
 {
-    free(gram->matrix); /* and the cosines behind it */
+    free(gram->matrix); /* and the cosines in its block */
     free(gram->lengths);
     free(gram->has_length);
     *gram = (struct phema_gram){0};

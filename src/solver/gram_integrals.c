@@ -102,8 +102,8 @@ static bool init_sums(struct sums *sums, const struct phema_profile_set *set,
     return true;
 }
 
-/* The amplitudes of an interval of the set, which lies within one of the motion; behind its last
- * they stay as they were there. */
+/* The amplitudes of an interval of the set, which lies within one of the motion. After the last
+ * interval of the motion its amplitudes continue. */
 static void find_amplitudes(struct sums *sums, phema_quad u, phema_quad *wander, phema_quad *jitter)
 {
     const struct phema_motion *motion = sums->motion;

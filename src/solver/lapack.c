@@ -85,7 +85,7 @@ static enum phema_status load_on_one_processor(struct phema_error *err)
     return status;
 }
 
-/* Where the process has OpenBLAS already, its threads are there. */
+/* If the process has loaded OpenBLAS already, its threads exist. */
 static enum phema_status load(struct phema_error *err)
 {
     return phema_library_is_loaded(FILE_NAME) ? load_functions(err) : load_on_one_processor(err);

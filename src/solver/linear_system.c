@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* linear_system.c - factorises the system of a metric and solves it for targets: Cholesky in fixed
- * point up to 700 unknowns, above that LAPACK's in float64 with residuals in quad, and the former
- * again if float64 is not enough. */
+/* linear_system.c - factorises the system of a metric and solves it for targets. Up to 700 unknowns
+ * it uses Cholesky in fixed point, above that LAPACK's in float64 with residuals in quad. Where
+ * float64 is not enough, it falls back to fixed point. */
 #include "linear_system.h"
 
 #include <stdlib.h>
@@ -80,8 +80,8 @@ static bool convert_lower(struct phema_system *system)
     return true;
 }
 
-/* Of the Gram matrix as it is, ridge and all, not of the scaled one that is factorised: users know
- * it from other programs. Only ratios of the diagonal matter. */
+/* Condition of the Gram matrix with its ridge, as users know it from other programs; the factorised
+ * matrix is a scaled one. Only ratios of the diagonal matter. */
 static enum phema_status find_condition(struct phema_system *system, struct phema_error *err)
 {
     size_t n = system->gram->n;
@@ -112,8 +112,8 @@ enum phema_status phema_system_condition(double *out, struct phema_system *syste
     return status;
 }
 
-/* Step-by-step products have no more digits to give, a ridge hides them, and lenient solves are
- * only for comparison. */
+/* Only closed forms without a ridge gain from 256 bits: step-by-step products have no more digits,
+ * and a ridge hides them. Lenient solves are only for comparison. */
 static enum phema_status open_mpfr(struct phema_system *system, struct phema_error *err)
 {
     const struct phema_gram *gram = system->gram;
@@ -260,8 +260,8 @@ static void find_residual(const struct phema_system *system, phema_quad *rest, c
     }
 }
 
-/* x += float64 solution for what is missing, until that is nothing beside x. false when a step is
- * not at most half of the one before: the factor is too rough for this matrix. */
+/* Adds the float64 solution for the residual to x until it is negligible. false when a step is not
+ * at most half of the one before: the factor is too rough for this matrix. */
 static bool refine(const struct phema_system *system, phema_quad *x, const phema_quad *b,
                    phema_quad *rest, phema_quad *inner, double *step)
 {

@@ -111,7 +111,7 @@ static void fit_two(double *b, double *c, const struct fit *fit, bool only_wande
     *c = determinant > 0 ? (y1 * xx - x1 * xy) / determinant : -1;
     if (*b >= 0 && *c >= 0)
         return;
-    /* one of them alone: that of the smaller residual, which is 1 - x1^2 / xx */
+    /* one of them alone: the one with the smaller residual, which is 1 - x1^2 / xx */
     bool walks = xx > 0 && (yy <= 0 || x1 * x1 * yy >= y1 * y1 * xx);
     *b = walks ? x1 / xx : 0;
     *c = !walks && yy > 0 ? y1 / yy : 0;
@@ -164,8 +164,8 @@ static double part_of(const struct phema_motion *motion, const struct phema_moti
            motion->jitter[term->interval] * term->jitter;
 }
 
-/* One round: what is too short by a factor pulls at the intervals that it passes, as much as each
- * of them counts in it. */
+/* One round: a distance that is modelled too short by a factor pulls at the intervals that it
+ * passes, at each by the interval's share in the distance. */
 static void scale_intervals(struct phema_motion *motion, struct fit *fit)
 {
     const struct phema_motion_terms *terms = fit->terms;
@@ -191,7 +191,7 @@ static void scale_intervals(struct phema_motion *motion, struct fit *fit)
     }
 }
 
-/* Mean |log(seen / modelled)| of what the intervals make of it. */
+/* Mean |log(seen / modelled)| of the distances that the intervals give. */
 static double final_misfit(const struct phema_motion *motion, const struct fit *fit)
 {
     const struct phema_motion_terms *terms = fit->terms;
@@ -213,9 +213,9 @@ static void fit_intervals(struct phema_motion *motion, struct fit *fit)
         scale_intervals(motion, fit);
 }
 
-/* Powers of time fit no motion quite, and jitter makes up for that where it can; what it says is
- * wrong then, by far for targets of which it is a large part. So it has to earn its place: a random
- * walk alone, whose intervals are scaled as well, must leave clearly more. */
+/* Powers of time never fit a motion exactly, and jitter makes up for that where it can. The fitted
+ * jitter is wrong then, by far for targets of which it is a large part. So jitter is used only
+ * where a random walk alone, whose intervals are scaled as well, leaves a clearly larger misfit. */
 static void keep_simpler(struct phema_motion *motion, struct fit *fit)
 {
     size_t n = motion->n_intervals;
@@ -287,8 +287,8 @@ static size_t choose(struct phema_distance *chosen, double *seen,
     return n;
 }
 
-/* Intervals lie between the times of the snapshots that distances name: the others are left out,
- * and the indices of the chosen distances follow. NULL: no memory */
+/* Keeps the snapshots that distances name, since intervals lie between their times. The indices of
+ * the chosen distances are adapted. NULL: no memory */
 static struct phema_profile *compact(size_t *n_left, const struct phema_profile *snapshots,
                                      size_t n, const struct phema_distance *distances,
                                      size_t n_distances, struct phema_distance *chosen,

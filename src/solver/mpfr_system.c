@@ -294,8 +294,8 @@ static bool order_by_size(size_t *order, const phema_quad *x, size_t n)
     return true;
 }
 
-/* Babai's nearest plane, in the white metric. With e = x - weights, row i of L^T e is what e moves
- * the profile by once the rows below are settled: weight i is the double that brings it nearest to
+/* Babai's nearest plane, in the white metric. With e = x - weights, e moves the profile by row i of
+ * L^T e once the rows below are settled. Weight i is the double that brings that row nearest to
  * 0. */
 static void round_to_planes(struct phema_mpfr_system *system, const struct triangle *triangle,
                             double *weights, const phema_quad *x)

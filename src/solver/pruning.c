@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* pruning.c - which snapshots could be deleted, and how often to save: predicted errors with fewer.
- * Backward elimination: with P the inverse of the system on the weights that keep the sum, leaving
- * out snapshot i costs w_i^2 / P_ii exactly, and makes the weights w - P_i w_i / P_ii. */
+/* pruning.c - which snapshots could be deleted, and how often to save, by predicted errors with
+ * fewer snapshots. Backward elimination: let P be the inverse of the system on the weights that
+ * keep the sum. Leaving out snapshot i then costs w_i^2 / P_ii exactly, and makes the weights
+ * w - P_i w_i / P_ii. */
 #include "phema/solver.h"
 
 #include <math.h>
@@ -27,7 +28,7 @@ static void clear_elimination(struct elimination *elimination)
     free(elimination->is_out);
 }
 
-/* P = H^-1 - H^-1 1 1^T H^-1 / (1^T H^-1 1), which moves no weights but along sums of 0 */
+/* P = H^-1 - H^-1 1 1^T H^-1 / (1^T H^-1 1), which moves weights only along sums of 0 */
 static void keep_sum(phema_quad *inverse, phema_quad *rows, size_t n)
 {
     phema_quad all = 0;
@@ -114,7 +115,7 @@ static void take_out(struct elimination *elimination, size_t i, phema_quad unit)
     elimination->is_out[i] = true;
 }
 
-/* The snapshot without which the worst target is best off; n when none may go. */
+/* The snapshot whose removal leaves the smallest worst error; n when none may be removed. */
 static size_t find_least(const struct elimination *elimination, phema_quad unit, phema_quad *worst)
 {
     size_t found = elimination->n;
@@ -152,8 +153,8 @@ static double worst_of(const struct phema_solution *solutions, size_t m)
     return worst;
 }
 
-/* The worst predicted error of the targets without the first so many that were removed: solved
- * anew. Infinite where what is left cannot make the targets. */
+/* The worst predicted error of the targets without the first n_removed removed snapshots, solved
+ * anew. Infinite where the remaining snapshots cannot make the targets. */
 static enum phema_status rate_rest(double *worst, const struct phema_problem *problem,
                                    const struct phema_solve_options *options,
                                    const struct phema_advice *advice, size_t n_removed,
@@ -217,7 +218,7 @@ static enum phema_status advise(struct phema_advice *advice, const struct phema_
     advice->error_before = worst_of(solutions, problem->m);
     advice->error_after = advice->error_before;
     if (advice->error_before > max_error)
-        return PHEMA_OK; /* nothing can go */
+        return PHEMA_OK; /* nothing can be removed */
     struct phema_model model = phema_model_of(problem);
     struct phema_grams grams;
     enum phema_status status = phema_grams_build(&grams, problem, false, err);
@@ -276,7 +277,7 @@ struct saving {
     double end, rounding;
 };
 
-/* The worst predicted error when so many times are saved, evenly spaced up to the end. */
+/* The worst predicted error when this many times are saved, evenly spaced up to the end. */
 static enum phema_status rate_times(double *worst, const struct saving *saving, size_t n_times,
                                     struct phema_error *err)
 {
@@ -315,8 +316,8 @@ static enum phema_status rate_times(double *worst, const struct saving *saving, 
     return status;
 }
 
-/* The fewest times that are enough: doubled first, then by bisection. A solve that fails without
- * lack of memory (snapshots too similar) shows that so many times are of no use. */
+/* The fewest times that are enough, found by doubling and then by bisection. A solve that fails for
+ * another reason than memory (snapshots too similar) shows that this many times are of no use. */
 static enum phema_status search_times(struct phema_saving *out, const struct saving *saving,
                                       double max_error, struct phema_error *err)
 {

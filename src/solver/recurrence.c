@@ -198,10 +198,10 @@ static void close_bin(struct phema_steps *steps, const struct phema_interval *in
         steps->families[k].open = 0;
 }
 
-/* S(k) = bb' S(k-1) for what stands in full bins, m(k) = b m(k-1) + (1-b) for the weight of the
- * open one; S(k) = bb' (S(k-1) + 1) for sum F_j F'_j, as the weight before step k is 1 at step k-1;
- * likewise b (S(k-1) + 1) for sum F_j. What is added is small beside S: that, and not S, is
- * rounded. */
+/* One step. The sum over full bins is S(k) = bb' S(k-1); the weight of the open bin is
+ * m(k) = b m(k-1) + (1-b). The sum of F_j F'_j is S(k) = bb' (S(k-1) + 1), as the weight before
+ * step k is 1 at step k-1; likewise b (S(k-1) + 1) for sum F_j. Only the added number is rounded,
+ * which is small next to S. */
 static void advance(struct phema_steps *steps, const struct phema_interval *interval, uint64_t step)
 {
     for (size_t k = 0; k < steps->set->n_families; k++) {

@@ -19,7 +19,7 @@ struct phema_scaled {
 
 #define PHEMA_QUAD_SIGN      ((phema_ufixed)1 << 127)
 #define PHEMA_QUAD_ONE       ((phema_ufixed)1 << 112) /* the leading bit, which is not stored */
-#define PHEMA_QUAD_EXPONENTS 0x7fff                   /* all ones: no number */
+#define PHEMA_QUAD_EXPONENTS 0x7fff                   /* all ones: not finite */
 #define PHEMA_QUAD_BIAS      16383
 
 /* False for infinity and NaN. Denormals, which have lost digits, count as 0. */

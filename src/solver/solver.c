@@ -380,8 +380,8 @@ void phema_solutions_clear(struct phema_solution *solutions, size_t m)
 
 uint64_t phema_weights_bytes(size_t n)
 {
-    /* three Gram matrices of 16 n^2, and of two systems a factor in fixed point, 16 n^2, and one in
-     * float64, 8 n^2; each system has threads of its own */
+    /* three Gram matrices of 16 n^2; for each of two systems a factor in fixed point, 16 n^2, and
+     * one in float64, 8 n^2; each system has its own threads */
     uint64_t n_others = phema_threads_for(n) - 1;
     return 96 * (uint64_t)n * n + n_others * 2 * PHEMA_PARALLEL_BYTES;
 }

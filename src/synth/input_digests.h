@@ -33,7 +33,7 @@ PHEMA_FALLIBLE input_digests_open(struct input_digests **out, const struct run *
                                   struct phema_error *err);
 void input_digests_close(struct input_digests *digests); /* takes NULL */
 
-/* An array of zeros, on cache lines of its own; NULL without memory. The caller frees it. */
+/* An array of zeros, on separate cache lines; NULL without memory. The caller frees it. */
 struct phema_hash_sum *input_digests_new_sums(const struct run *run);
 
 /* The kind of a tensor. */

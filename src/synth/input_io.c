@@ -125,7 +125,7 @@ struct extent {
 };
 
 /* The next extent of snapshot k's files from tile *t on. Tensors that do not lie in one run are
- * skipped. false: there is none before end_tile. */
+ * skipped. false: no extent begins before end_tile. */
 static bool next_extent(struct extent *out, const struct run *run, uint64_t *t, uint64_t end_tile,
                         size_t k, size_t *hint)
 {

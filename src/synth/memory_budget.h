@@ -35,7 +35,7 @@ struct memory_budget {
     uint64_t baseline;    /* memory in use after opening and solving */
     uint64_t weights;     /* of a pass */
     uint64_t decoders;    /* of all compressed snapshots */
-    uint64_t lanes;       /* host memory of devices besides slots */
+    uint64_t lanes;       /* host memory of devices, without slots */
     uint64_t finisher;    /* of one of those threads */
 };
 

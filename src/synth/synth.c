@@ -279,7 +279,7 @@ static void append_to_message(struct phema_error *err, const char *text)
     (void)snprintf(err->message + used, sizeof(err->message) - used, "%s", text);
 }
 
-/* Tells what the failure means for other parts, other outputs and a later run. */
+/* Reports the consequences of the failure for other parts, other outputs and a later run. */
 static void append_recovery_hint(const struct run *run, struct phema_error *err)
 {
     const struct phema_synth_options *options = &run->options;

@@ -13,7 +13,7 @@
  * start of the tensor. Tiles begin and end at such blocks, so the blocks do not depend on them. */
 #define BLOCK_ELEMS ((size_t)1024)
 
-/* Properties besides their own dtype in which tensors of one tile must agree. */
+/* Properties in which tensors of one tile must agree, in addition to their own dtype. */
 struct tiling_kinds {
     const enum phema_dtype *dtypes; /* [n_tensors] as written */
     const size_t *rule_of;          /* [n_tensors] of the plan; NULL: no tensor follows a rule */
@@ -81,7 +81,7 @@ uint64_t tiling_tile_at(const struct tiling *tiling, uint64_t position);
 uint64_t tiling_largest(const struct tiling *tiling);
 /* Elements of order[x] that belong to the part. */
 uint64_t tiling_n_elems(const struct tiling *tiling, size_t x);
-/* hint: 0, or the value that the call for the tile before has left */
+/* hint: 0, or the value that the call for the previous tile has left */
 struct tile_range tiling_tile(const struct tiling *tiling, uint64_t tile, size_t *hint);
 
 #endif

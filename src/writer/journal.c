@@ -142,7 +142,7 @@ static enum phema_status write_bytes(const struct phema_writer_journal *journal,
                : PHEMA_OK;
 }
 
-/* Opens a journal of this digest; descriptor -1 where there is none. */
+/* Opens a journal of this digest; descriptor -1 where no such journal exists. */
 static enum phema_status open_resumed(struct phema_writer_journal *journal, const char *digest,
                                       struct phema_error *err)
 {

@@ -44,8 +44,8 @@ static enum phema_status open_inside(int *out, const struct phema_writer_part *p
     return status;
 }
 
-/* Opens file f, of whatever size. A shared file has no partial path of its own: it is neither
- * renamed nor removed. */
+/* Opens file f, of whatever size. A shared file has no separate partial path: it is neither renamed
+ * nor removed. */
 static enum phema_status begin_file(struct phema_writer **out, struct phema_writer_part *part,
                                     size_t f, struct phema_error *err)
 {

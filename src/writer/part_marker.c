@@ -131,7 +131,7 @@ static enum phema_status read_open(struct part_marker *marker, int descriptor, c
     enum phema_status status =
         size < 0 ? writer_fail_errno(err, path, "cannot be read", errno) : PHEMA_OK;
     marker->state = MARKER_UNFINISHED;
-    /* twice: where an allocation fails the JSON library may lose a character, and say nothing */
+    /* twice: where an allocation fails, the JSON library may silently lose a character */
     for (int attempt = 0; attempt < 2 && !status && size && marker->state != MARKER_DONE; attempt++)
         status = read_attempt(marker, (struct phema_span){data, (size_t)size}, err);
     free(data);

@@ -12,15 +12,15 @@
 #include "phema/cleanup.h"
 #include "write_error.h"
 
-/* Each time so many bytes were written, dirty pages are handed to the disk, so that the fsync at
- * the end finds little to do. */
+/* After this many written bytes, dirty pages are handed to the disk, so that the fsync at the end
+ * finds little to do. */
 #define WRITEBACK_STEP_BYTES (8u << 20)
 
-/* Pages that were handed over so many bytes ago are on disk by now, or nearly: the wait before they
+/* When this many further bytes were handed over, pages are on disk, or nearly: the wait before they
  * are dropped from the page cache costs little. */
 #define DROP_STEP_BYTES (64u << 20)
 
-/* Holes are whole blocks of this size, and have at least so many bytes: a hole costs a call, and
+/* Holes are whole blocks of the first size and have at least the second: a hole costs a call, and
  * shorter ones fragment the file. */
 #define HOLE_BLOCK_BYTES 4096u
 #define MIN_HOLE_BYTES   (32u << 10)

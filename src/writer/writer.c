@@ -160,8 +160,8 @@ PHEMA_FALLIBLE writer_begin(struct phema_writer **out, const char *path,
     return writer_hand_over(out, writer, begin(writer, err));
 }
 
-/* Opens the file that an ended run has left in the directory; descriptor -1 where there is none.
- * Removes anything but a plain file of one name. */
+/* Opens the file that an ended run has left in the directory; descriptor -1 where the run left
+ * none. Removes anything but a plain file of one name. */
 static enum phema_status open_left_inside(struct phema_writer *writer, struct phema_error *err)
 {
     struct stat st;

@@ -31,7 +31,7 @@ struct phema_writer {
     struct phema_cleanup_entry *entry, *map_entry;
     bool is_fresh; /* of a known size, and bytes that were not written read as zeros */
     _Atomic uint64_t written_bytes;
-    _Atomic int lost; /* the errno with which written bytes did not reach the disk, or 0 */
+    _Atomic int lost; /* errno when written bytes did not reach the disk, or 0 */
 };
 
 /* ---- writer.c ---- */

@@ -83,7 +83,7 @@ static uint64_t choose_end(struct compression *all)
     return end > all->at ? end : reach;
 }
 
-/* The next frame; false when there is none, or another thread has failed. */
+/* The next frame; false when all are claimed, or another thread has failed. */
 static bool claim_frame(struct frame *frame, struct compression *all)
 {
     (void)pthread_mutex_lock(&all->lock);

@@ -8,7 +8,7 @@
 #include "phema/plot.h"
 #include "phema/strbuf.h"
 
-/* The contents of the page. Pictures are SVG; an empty text stands for no picture. */
+/* The contents of the page. Pictures are SVG; an empty text means no picture. */
 struct html_report {
     const struct cli_common *common;
     const struct phema_plan *plan; /* of the targets; NULL: none */

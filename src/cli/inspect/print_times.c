@@ -95,7 +95,7 @@ static void write_table(struct phema_strbuf *out, const struct inspect_times *ti
     }
 }
 
-/* ---- What is wrong ---- */
+/* ---- Problems of the series ---- */
 
 struct remarks {
     struct phema_strbuf *out;
@@ -146,7 +146,7 @@ void inspect_write_remarks(struct phema_strbuf *out, const struct inspect_times 
     end_remarks(&remarks);
 }
 
-/* ---- The errors to expect ---- */
+/* ---- Predicted errors ---- */
 
 PHEMA_FALLIBLE inspect_errors_find(struct inspect_errors *out, const struct phema_series *series,
                                    struct phema_error *err)

@@ -35,7 +35,8 @@ static char *name_kind(struct phema_arena *arena, const struct phema_snapshot *s
     return phema_arena_copy(arena, shown.text, strlen(shown.text));
 }
 
-/* By width, then other shapes as they come; snapshots of one time are in that order already. */
+/* By width, then other shapes in the order of the series. The snapshots of one time are in that
+ * order already. */
 static enum phema_status find_kinds(struct finding *finding, struct phema_error *err)
 {
     struct inspect_times *times = finding->times;

@@ -9,13 +9,13 @@
 /* Consecutive times with the same kinds of averages. */
 struct inspect_run {
     double from, to, every; /* as named; every: 0 of uneven times, NaN of one alone */
-    uint64_t kinds;         /* bit i: kind i; what lies beyond the last bit shares it */
+    uint64_t kinds;         /* bit i: kind i; all kinds beyond the last bit share it */
     size_t n_snapshots;
     uint64_t size_bytes;
 };
 
 struct inspect_gap {
-    double from, to; /* the times before and behind it */
+    double from, to; /* the times before and after it */
     size_t n;        /* times that are missing between them */
 };
 

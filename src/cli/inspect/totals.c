@@ -304,7 +304,7 @@ static bool make_ties(struct inspect_summary *summary)
     return true;
 }
 
-/* Takes the summary over, with its arena. */
+/* Completes the summary and moves it to *out, with its arena. */
 static enum phema_status fill(struct inspect_summary *out, struct inspect_summary *summary,
                               struct phema_error *err)
 {

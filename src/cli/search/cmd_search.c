@@ -121,7 +121,7 @@ static enum phema_status read_range(struct searching *searching, struct phema_er
     return status;
 }
 
-/* ---- Where candidates go ---- */
+/* ---- Directory of the candidates ---- */
 
 static bool is_directory(const char *path)
 {

@@ -93,7 +93,7 @@ struct pickle_node {
     uint8_t walk_state;             /* for walks over the tree: 0 at first */
     bool is_unhashable;             /* cannot be a key of a dict, nor can a tuple of it */
     bool is_noted;                  /* a dict whose equal keys are merged at the end */
-    struct pickle_node *attributes; /* what BUILD gave a dict, of any kind; NULL: nothing */
+    struct pickle_node *attributes; /* state that BUILD gave a dict, of any kind; NULL: none */
     union {
         bool boolean;
         int64_t integer;

@@ -97,7 +97,7 @@ static size_t put_utf8(uint8_t *out, uint32_t c)
     return 4;
 }
 
-/* The character that a backslash and this character stand for; 0: none. */
+/* The character that a backslash followed by this character means; 0: none. */
 static uint8_t unescaped(uint8_t c)
 {
     switch (c) {
@@ -120,7 +120,7 @@ static uint8_t unescaped(uint8_t c)
     }
 }
 
-/* raw: the text between the quotes. No escape is shorter than the character it stands for. */
+/* raw: the text between the quotes. No escape is shorter than its character. */
 static enum phema_status unescape(struct phema_span *out, struct phema_span raw, size_t position,
                                   struct phema_arena *arena, struct phema_error *err)
 {

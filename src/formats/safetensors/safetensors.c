@@ -330,8 +330,8 @@ static bool read_front(struct header *header, struct phema_span front, bool has_
 
 /* True when the text after the metadata and the size of the data equal those of the other file,
  * which were read and accepted. Reading the text again would give the same tensors, inside this
- * file as in the other, even if the other has changed since. For any other header the answer is
- * false, nothing of it is kept, and the header must be read. */
+ * file as in the other, even if the other has changed since. For any other header the function
+ * returns false and keeps nothing, and the header must be read. */
 static bool is_read_as(struct phema_checkpoint *checkpoint, const struct header_text *other)
 {
     struct phema_error ignored = {""};

@@ -93,7 +93,7 @@ static bool is_member(const struct pickle_node *key)
     return is_text(key, left_out_member, strlen(left_out_member));
 }
 
-/* ---- What leads to tensors ---- */
+/* ---- Search for tensors ---- */
 
 static enum phema_status ask(bool *has_tensors, struct walk *walk, struct pickle_node *node,
                              unsigned nesting, struct phema_error *err);

@@ -30,7 +30,7 @@ bool torch_legacy_probe(struct phema_span bytes)
            memcmp(number + 2, magic, sizeof(magic)) == 0;
 }
 
-/* Reads the next of the pickles. Each has a memo of its own. */
+/* Reads the next of the pickles. Each has its own memo. */
 static enum phema_status read_next(struct pickle_node **root, struct torch_legacy *legacy,
                                    struct phema_span bytes, const struct pickle_host *host,
                                    const char *what, struct phema_error *err)

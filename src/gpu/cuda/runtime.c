@@ -16,7 +16,7 @@ enum phema_cuda_result runtime_fail(struct phema_cuda_message *message,
     return result;
 }
 
-/* Out of memory has a result of its own: the caller then tries a smaller layout. */
+/* Out of memory has its own result: the caller then tries a smaller layout. */
 static enum phema_cuda_result check(cudaError_t error, const char *doing,
                                     struct phema_cuda_message *message)
 {

@@ -10,7 +10,7 @@ PHEMA_FALLIBLE journal_writer_open(struct journal_writer **out, const struct run
                                    struct phema_error *err);
 void journal_writer_close(struct journal_writer *writer); /* takes NULL */
 
-/* Memory that it may need for m outputs, with so many bytes of digests. */
+/* The most memory of a writer for m outputs, with this many bytes of digests. */
 uint64_t journal_writer_bytes(size_t m, unsigned n_threads, uint64_t input_digests_bytes);
 
 /* Starts a pass of outputs [first, end). done: the tiles that all of them have already, which are

@@ -1,4 +1,4 @@
-# each line must say the same average
+# Each line of the output must describe the same average.
 "$phema" convert --sigma-rel 0.1 --at 1000 --json >a.json
 number() { sed -n "s/.*\"$1\": \([0-9.e-]*\).*/\1/p" a.json; }
 "$phema" convert --sigma-rel "$(number sigma_rel)" --gamma "$(number gamma)" \

@@ -1,3 +1,3 @@
-# 17 digits: 0.25 and what is known of gamma 1 exactly enough
+# Numbers have 17 digits. The values of gamma 0 and 1 are known exactly enough to check all of them.
 "$phema" convert --gamma 1 --at 100 --json
 "$phema" convert --gamma 1,0 --json

@@ -1,4 +1,4 @@
-# safetensors FILE HEADER DATA: a header of less than 256 bytes, data as printf takes them
+# safetensors FILE HEADER DATA: the header has less than 256 bytes; DATA is a format string of printf.
 safetensors() { { printf "\\x$(printf %02x ${#2})\0\0\0\0\0\0\0%s" "$2"; printf "$3"; } >"$1"; }
 zero='\0\0\0\0' minus_zero='\0\0\0\200' one='\0\0\200\77' two='\0\0\0\100' three='\0\0\100\100'
 four='\0\0\200\100' nan='\0\0\300\177' other_nan='\1\0\300\377'

@@ -1,4 +1,4 @@
-# Skippable and empty frames of the zstd program stand before, between and behind those with content.
+# Skippable and empty frames of the zstd program lie before, between and after those with content.
 for name in gaps gaps_unknown_size; do
     "$phema" diff "$fixtures/zst/$name.safetensors.zst" "$fixtures/zst/content.safetensors"
     "$phema" inspect --tensor layer0.bias --raw "$fixtures/zst/$name.safetensors.zst" | sha256sum

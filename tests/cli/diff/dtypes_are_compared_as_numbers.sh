@@ -9,7 +9,7 @@ for a in f64 f32 f16 bf16; do
         "$phema" diff $a $b
     done
 done | sort | uniq -c | sed 's/^ *//'
-# integers are bytes: of another dtype, or in another shape, they cannot be compared
+# Integers are compared as bytes, so another dtype or shape makes a comparison impossible.
 safetensors i64 '{"w":{"dtype":"I64","shape":[1],"data_offsets":[0,8]}}' '\1\0\0\0\0\0\0\0'
 safetensors i32 '{"w":{"dtype":"I32","shape":[2],"data_offsets":[0,8]}}' '\1\0\0\0\0\0\0\0'
 safetensors row '{"w":{"dtype":"I32","shape":[1,2],"data_offsets":[0,8]}}' '\1\0\0\0\0\0\0\0'

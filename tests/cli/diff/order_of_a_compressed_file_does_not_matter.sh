@@ -1,5 +1,5 @@
-# Data of three tensors, forward in one file and backward in the other, which says no size; then one
-# byte of the tensor in the middle differs.
+# One file holds the data of three tensors forward, the other backward and without the content size.
+# Then one byte of the middle tensor differs.
 one='{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[2,4]},"c":{"dtype":"F16","shape":[1],"data_offsets":[4,6]}}'
 two='{"a":{"dtype":"U8","shape":[2],"data_offsets":[4,6]},"b":{"dtype":"U8","shape":[2],"data_offsets":[2,4]},"c":{"dtype":"F16","shape":[1],"data_offsets":[0,2]}}'
 put() { # JSON, data

@@ -1,5 +1,5 @@
-# What of a series was published goes when the rest cannot be, also where only its directory could not be
-# made durable. A failure that does no harm leaves the whole series.
+# If gen cannot publish a whole series, gen removes the files already published. The same holds when only
+# the directory could not be made durable. A harmless failure leaves the whole series.
 [[ $sanitize = *thread* ]] && echo "skipped: the thread sanitizer does not take the shim" >&2 && exit 77
 faults="env LD_PRELOAD=$(dirname "$phema")/tests/libfaults.so"
 export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:${ASAN_OPTIONS-}

@@ -1,4 +1,4 @@
-# The hash is the same on every machine: what the betas need is computed in quad and rounded once.
+# The hash is the same on every machine: gen computes the betas in quad and rounds once.
 for out in a b; do
     [ $out = a ] && export PHEMA_CPU=ref
     "$phema" gen -j "$([ $out = a ] && echo 1 || echo 4)" --params 40000 --count 3 --steps 100 \

@@ -1,5 +1,5 @@
-# A width, its SPEC and a truth of it are one average; so are an EMA and the table of its betas, and
-# a window over one step and the parameters themselves.
+# A width, its SPEC and a truth of that width are one average. So are an EMA and the table of its betas,
+# and a window over one step and the parameters themselves.
 for step in $(seq 64); do echo "$step 0.5"; done >half.txt
 "$phema" gen --count 1 --steps 64 --input-sigma 0.1 --truth 0.2 --raw \
     --input-profile ema:half-life=1 --input-profile table:half.txt --input-profile window:1 \

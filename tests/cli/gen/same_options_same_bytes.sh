@@ -1,4 +1,4 @@
-# The hash is the same on every machine: integer arithmetic, IEEE +, -, *, sqrt and fma alone.
+# The hash is the same on every machine: gen uses only integer arithmetic and IEEE +, -, *, sqrt and fma.
 "$phema" gen --count 3 --steps 100 --dtype f16 --truth 0.2 --seed 7 a >/dev/null
 PHEMA_CPU=ref "$phema" gen -j 1 --no-sync --count 3 --steps 100 --dtype f16 --truth 0.2 --seed 7 b >/dev/null
 "$phema" gen -j 3 --count 3 --steps 100 --dtype f16 --truth 0.2 --seed 7 c >/dev/null

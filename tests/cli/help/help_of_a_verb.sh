@@ -1,4 +1,4 @@
-# the three ways to ask for it; wherever the option stands, operands may be missing
+# There are three ways to ask. Operands may be missing, wherever the option is.
 "$phema" help convert
 "$phema" convert --help | cmp - <("$phema" help convert)
 "$phema" convert --at 5 -h | cmp - <("$phema" help convert)

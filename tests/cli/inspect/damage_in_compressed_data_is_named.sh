@@ -1,4 +1,4 @@
-# The last byte of the checksum, which is that of all tensors; what is inside must be safetensors.
+# The damaged byte is the last of the checksum, which covers all tensors. The content must be safetensors.
 exec 2>&1
 head -c -1 "$fixtures/zst/unknown_size.safetensors.zst" >damaged.safetensors.zst
 printf 'x' >>damaged.safetensors.zst

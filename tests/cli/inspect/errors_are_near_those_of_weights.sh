@@ -1,4 +1,4 @@
-# The errors to expect, without a look at the tensors, are near those that weights sees in them.
+# inspect predicts errors without reading tensors; weights samples the tensors. The two must be near.
 "$phema" gen -q --count 6 --dtype f16 run >/dev/null
 "$phema" inspect -q --json run |
     sed -nE 's/.*"sigma_rel": 0\.(0125|0724|0725|2124|2125)[0-9]*, "total": ([0-9.e-]+).*/\2/p' >seen

@@ -1,6 +1,6 @@
-# Names come from anyone: of files, tensors, metadata, globals of pickles, profiles, devices. No verb prints
-# a control character, an invisible one or one that turns text, on stdout, on stderr or in what it draws;
-# nor a line of its own from a name. JSON has them as escapes.
+# Anyone can choose names: of files, tensors, metadata, globals of pickles, profiles, devices. No verb prints
+# control characters, invisible characters or bidirectional controls to stdout, stderr or its pictures.
+# No name starts a line of its own. JSON escapes these characters.
 esc=$'\e[31m' c1=$'\xc2\x9b31m' bidi=$'\xe2\x80\xae\xe2\x81\xa6\xd8\x9c\xe2\x80\x8f' \
     hidden=$'\xe2\x80\x8b\xef\xbb\xbf\xe2\x80\xa8\xf3\xa0\x81\x81\xc2\xad' line=$'\nFAKE: equal'
 bad=$c1$bidi$hidden

@@ -1,5 +1,5 @@
-# Every tensor's bytes in C order, gathered where they are strided, against the hashes that the
-# listings hold: those come from the libraries that wrote the files.
+# The bytes of each tensor in C order, also of strided tensors, must match the hashes in the listings.
+# The hashes come from the libraries that wrote the files.
 for file in safetensors/dtypes.safetensors safetensors/shapes.safetensors safetensors/specials.safetensors \
     safetensors/old_unaligned.safetensors torch/plain.pt torch/dtypes.pt torch/views.pt torch/nested.pt \
     torch/module_state_dict.pth torch/lightning.ckpt torch/protocol4.pt torch/bytesio.pt old/torch113_zip.pt \

@@ -1,4 +1,4 @@
-# fixtures/refuse/expected.json: the word that each refusal must hold.
+# fixtures/refuse/expected.json has the word that each refusal must contain.
 sed -n 's/^ "\(.*\)": "\(.*\)".*/\1 \2/p' "$fixtures/refuse/expected.json" |
     while read -r file word; do
         "$phema" inspect "$fixtures/refuse/$file" 2>err

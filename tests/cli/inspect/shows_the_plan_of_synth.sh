@@ -1,4 +1,4 @@
-# averaged, copied and why, left out; in a file, in the subtree that is asked for, and in a series
+# Tensors are averaged, copied for a reason, or left out: in a file, in the chosen subtree, in a series.
 "$phema" inspect "$fixtures/ema_pytorch/snapshots/0.50.pt" | sed -n '/by synth/,/^$/p'
 "$phema" inspect --key . "$fixtures/ema_pytorch/snapshots/0.50.pt" | sed -n '/by synth/,/^$/p'
 "$phema" inspect --key no_such "$fixtures/ema_pytorch/snapshots/0.50.pt" | grep 'no snapshot'

@@ -1,4 +1,4 @@
-# each a directory whose name says time and width
+# Each snapshot is a directory whose name has time and width.
 for snapshot in snapshot-0001000-0.050 snapshot-0001000-0.100 snapshot-0002000-0.050; do
     mkdir -p "run/$snapshot"
     cp -r "$fixtures/dcp/two_ranks/." "run/$snapshot"

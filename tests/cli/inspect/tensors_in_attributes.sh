@@ -1,4 +1,4 @@
-# Tensors in attributes are listed as such: of a state_dict (torch/attributes.pt), and of EDM2's objects.
+# The list marks tensors in attributes: of a state_dict (torch/attributes.pt), and of EDM2's objects.
 list() {
     "$phema" inspect --json "$1" | tr -d '"' | tr '{' '\n' |
         sed -n 's/^name: \([^,]*\).* kind: \(a.*\)}.*/\1: \2/p'

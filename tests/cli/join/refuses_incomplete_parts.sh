@@ -1,4 +1,4 @@
-# Nothing, twice, over something, what is damaged.
+# join refuses to join nothing, to join twice, to replace another output, and to read damaged parts.
 "$phema" gen -q --count 2 --params 5k --no-sync run >/dev/null
 join() {
     "$phema" join -q "$@"

@@ -1,5 +1,5 @@
-# Killed behind the rename, join is run again: it knows by the number of its inode what it has published,
-# and finishes. A directory that it has replaced is not taken for the parts.
+# join is killed after the rename and runs again. It recognises its published output by the inode number,
+# and finishes. It does not mistake a directory that it has replaced for the parts.
 [[ $sanitize = *thread* ]] && echo "skipped: the thread sanitizer does not take the shim" >&2 && exit 77
 faults="env LD_PRELOAD=$(dirname "$phema")/tests/libfaults.so"
 export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:${ASAN_OPTIONS-}
@@ -36,7 +36,7 @@ for ((n = 1; n < 1000; n++)); do
     $faults FAULT_CALLS=malloc,calloc,realloc FAULT_WITH=ENOMEM FAULT_AT=$n FAULT_TOLD=told "$phema" join -q out.safetensors >/dev/null 2>err
     status=$?
     grep -q calls told && break
-    # CHECK failed: the sanitizer itself had no memory
+    # "CHECK failed" means that the sanitizer itself had no memory.
     [ $status = 7 ] || [ $status = 0 ] || grep -q 'CHECK failed' err || echo "allocation $n: status $status: $(cat err)"
     [ -e out.safetensors.partial ] || both
 done

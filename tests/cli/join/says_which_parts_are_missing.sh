@@ -1,4 +1,5 @@
-# Status 1 where parts are not done, and nothing changes; all outputs are checked before the first appears.
+# While parts are unfinished the status is 1 and nothing changes. join checks all outputs before it
+# publishes the first.
 "$phema" gen -q --count 2 --params 5k --no-sync run >/dev/null
 join() {
     "$phema" join "$@"

@@ -1,4 +1,4 @@
-# What a run would take of GPUs, without one: bytes follow from the snapshots and --gpu-memory alone.
+# plan forecasts the GPU use of a run without a GPU: bytes follow from the snapshots and --gpu-memory alone.
 "$phema" gen --quiet --count 8 --dtype f16 --steps 64 --params 3M run >/dev/null
 plan() {
     "$phema" plan --json --quiet --assume-bandwidth 10G --threads 4 --metric walk "$@" run |

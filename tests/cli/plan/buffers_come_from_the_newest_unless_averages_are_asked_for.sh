@@ -1,4 +1,4 @@
-# Files of EDM2 tell buffers from parameters: they are copied, or averaged where that is asked for.
+# EDM2's files distinguish buffers from parameters. Buffers are copied, or averaged with --buffers average.
 # shellcheck disable=SC2086 # options are several words
 run="$fixtures/edm2/snapshots"
 for buffers in "" "--buffers newest" "--buffers average"; do

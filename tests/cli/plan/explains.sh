@@ -1,11 +1,11 @@
-# A plan as people read it; figures of this machine are left out.
+# The readable plan, without figures of this machine.
 "$phema" gen -q --count 3 --steps 40 --params 60k --tensors 30 --dtype f32 run >/dev/null
 "$phema" plan -q --sigma-rel 0.05,0.1 run sweep/ | sed -E 's/[0-9.]+ (GiB|MiB|KiB|s |B)/N /g; s/ +N/ N/; s/with [0-9]+ thread(s?)/with N threads/; s/, (adding|writing).*//'
-# what is assumed is not measured
+# --assume-bandwidth replaces the measurement.
 "$phema" plan -q --json --assume-bandwidth 1M --sigma-rel 0.1 run >plan.json
 grep -E '"(add|fetch|store)"' plan.json
 awk -F '[:,]' '/"seconds"/ { print ($2 > 1.5 && $2 < 3 ? "1.7 s and a little" : $2) }' plan.json
-# neither tensors nor outputs are touched
+# plan changes neither tensors nor outputs.
 ls
 "$phema" plan -q --sigma-rel 0.1
 echo "status $?"

@@ -1,5 +1,5 @@
-# What plan says is what synth does: bytes to the last one, memory at most what was said and little
-# less. Sanitizers keep memory of their own, so that only bytes are compared there.
+# synth does what plan forecasts. Bytes are equal; peak memory is at most the forecast, and little less.
+# Sanitizers keep memory of their own, so only bytes are compared under them.
 set -e
 number() { grep -o "\"$1\": [0-9]*" "$2" | head -n 1 | sed 's/.*: //'; }
 compare() { # name, arguments of both

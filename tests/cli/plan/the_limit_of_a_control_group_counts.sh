@@ -1,4 +1,4 @@
-# A run keeps to what its control group allows as it keeps to --max-ram: to the tighter of the two.
+# A run respects the limit of its control group like --max-ram; the smaller of the two counts.
 shim=$(dirname "$phema")/tests/libreading_shim.so
 export ASAN_OPTIONS=verify_asan_link_order=0:${ASAN_OPTIONS-} # the shim may come before its runtime
 "$phema" gen -q --count 4 --steps 20 --params 50k --dtype f32 --no-sync run >/dev/null

@@ -1,4 +1,4 @@
-# The marked points are what weights says of these targets, and the curves go through them.
+# The marked points are the errors that weights predicts for these targets; the curves pass through them.
 "$phema" gen --quiet run
 "$phema" plot --quiet error --sigma-rel 0.07,0.153 --gamma 5 run -o error.csv
 "$phema" weights --quiet --json --sigma-rel 0.07,0.153 --gamma 5 run >weights.json

@@ -1,4 +1,4 @@
-# Hostile or mistaken files: each is named with its line, and nothing is written.
+# Hostile or mistaken files: the message names the file and the line, and nothing is written.
 try() {
     printf '%b' "$2" >"$1"
     "$phema" plot "${3:-sweep}" "$1" -o a.svg 2>&1

@@ -1,4 +1,4 @@
-# Bars are the peaks of each stage, strokes what is left at its end, in one unit; a limit is a line.
+# Bars are the peaks of the stages, strokes the memory left at their ends, in one unit. A limit is a line.
 cat >memory.jsonl <<'END'
 {"stage":"open","elapsed_seconds":0.5,"rss_anon":{"baseline":0,"now":1048576,"peak":3145728},"allocated":{"baseline":0,"now":0,"peak":524288}}
 {"stage":"accumulate","elapsed_seconds":65,"rss_anon":{"baseline":1048576,"now":2097152,"peak":4194304},"allocated":{"baseline":0,"now":262144,"peak":1048576},"device":{"baseline":0,"now":0,"peak":8388608}}

@@ -1,4 +1,4 @@
-# Whatever a directory is called, the picture is well-formed and shows it.
+# The picture is well-formed and shows the name of the directory, for any name.
 name=$'<b>&"\e[31m\xff'
 "$phema" gen --quiet --count 2 "./$name" >/dev/null
 "$phema" plot --quiet weights --sigma-rel 0.1 "./$name" -o weights.svg

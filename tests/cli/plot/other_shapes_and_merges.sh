@@ -1,5 +1,5 @@
-# Raw snapshots have no density: their weight is drawn in the stretch in which they lie. A merge of
-# the last two is made exactly.
+# Raw snapshots have no density, so their weight is drawn over the stretch that contains them. A merge of the
+# last two snapshots is made exactly.
 "$phema" gen --quiet --raw --count 4 run
 "$phema" plot --quiet profiles --input-profile raw --profile sma:2 --profile 'window:1000 - raw' \
     run -o profiles.csv

@@ -1,4 +1,4 @@
-# 1600 pixels for 800 units; a page of 600 points; the same bytes again.
+# A PNG has 1600 pixels for 800 units, a PDF page 600 points. A second run writes the same bytes.
 "$phema" gen --quiet --count 4 run
 "$phema" plot --quiet error run -o error.png
 "$phema" plot --quiet error run -o error.pdf

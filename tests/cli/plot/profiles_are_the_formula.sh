@@ -1,5 +1,5 @@
-# Mean densities over 1/720 of the training, per 1000 steps: the target against the difference of
-# (t/T)^(gamma+1), what the weights make against the weighted sum of the inputs, the residual against
+# Curves are mean densities over 1/720 of the training, per 1000 steps. The target must match differences
+# of (t/T)^(gamma+1). The combination must match the weighted sum of the inputs, and the residual must match
 # both. The inputs are drawn up to their ends.
 "$phema" gen --quiet run
 "$phema" plot --quiet profiles --sigma-rel 0.15 run -o profiles.csv

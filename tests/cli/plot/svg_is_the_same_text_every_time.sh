@@ -1,5 +1,5 @@
-# SVG is text: titles, axes with units, legends; the same bytes each time, well-formed, with nothing
-# from outside and no ids.
+# SVG is text: titles, axes with units, legends. Each run writes the same bytes. The file is well-formed,
+# with no external references and no ids.
 "$phema" gen --quiet --count 4 run
 for kind in profiles weights error; do
     "$phema" plot --quiet $kind --sigma-rel 0.15 run -o $kind.svg

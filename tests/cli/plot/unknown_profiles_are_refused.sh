@@ -1,4 +1,4 @@
-# Weights need no profiles, and are drawn; profiles of what nobody knows are not.
+# Weights need no profiles and are drawn. Unknown profiles are refused.
 "$phema" gen --quiet --count 2 run
 cd run && mv snapshot-0002048-0.050.safetensors a-1.safetensors &&
     mv snapshot-0004096-0.050.safetensors a-2.safetensors && rm snapshot-*; cd ..

@@ -1,5 +1,6 @@
-# A comb is drawn as the even density that it is compared by: the curve of a snapshot that is touched
-# every 10 steps falls without teeth (its exponent is really 0.79), and its area is the weight that lies within the picture.
+# A comb is drawn as the even density that stands in for it in comparisons. A snapshot updated every
+# 10 steps has a falling curve without teeth (its exponent is really 0.79). The area of the curve is the
+# weight that lies within the picture.
 "$phema" gen --quiet --update-every 10 --count 4 run
 "$phema" plot --quiet profiles --sigma-rel 0.2 run -o profiles.csv
 python3 - <<'END'

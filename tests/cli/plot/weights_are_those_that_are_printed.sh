@@ -1,4 +1,4 @@
-# The drawn numbers are those of weights --json: a stem for each snapshot, none lost, none added.
+# The drawn numbers are those of weights --json: one stem for each snapshot, and no other stems.
 "$phema" gen --quiet run
 "$phema" plot --quiet weights --sigma-rel 0.07,0.15 run -o weights.svg --csv weights.csv
 "$phema" weights --quiet --json --sigma-rel 0.07,0.15 run >weights.json

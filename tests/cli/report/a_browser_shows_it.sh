@@ -1,5 +1,5 @@
-# In a browser, at the widths of a phone and of a desk: nothing of the page is wider than that, what
-# is too wide scrolls in its own box, and no name has become a tag. Where there is a browser.
+# In a browser, at the widths of a phone and of a desk, no part of the page is wider than the window. Wider
+# parts scroll in their own boxes, and no name has become a tag. The case needs a browser.
 for browser in chromium chromium-browser google-chrome; do command -v "$browser" >/dev/null && break; done
 command -v "$browser" >/dev/null || { echo "skipped: no browser; to run it: apt-get install chromium" >&2; exit 77; }
 case ${sanitize:-} in *thread*) echo "skipped: not under the thread sanitizer" >&2; exit 77 ;; esac

@@ -1,4 +1,4 @@
-# Names of directories, files and tensors, notes and titles: text, whatever is in them.
+# Names of directories, files and tensors, notes and titles appear as text, whatever they contain.
 evil='<script>alert(1)<-script> & "x" '\''y'\'
 "$phema" gen -q --count 2 "$evil" >/dev/null
 mv "$evil/snapshot-0002048-0.050.safetensors" "$evil/<b onload=x>-0002048-0.050.safetensors"

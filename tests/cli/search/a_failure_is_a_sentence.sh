@@ -1,4 +1,5 @@
-# A command that fails: its status and last lines. What has a score stays, the same search goes on.
+# A failing command: the message has its status and last lines. Scored candidates stay, and the same search
+# resumes.
 "$phema" gen -q --count 4 run >/dev/null
 cat >evaluate <<'EOT'
 #!/bin/sh
@@ -15,7 +16,7 @@ chmod +x evaluate
 echo "status $?"
 ls search
 "$phema" search -q --sigma-rel 0.05,0.1,0.2 --tolerance 0.5 --exec './evaluate {}' run
-# others
+# Other failures.
 try() { "$phema" search -q --sigma-rel 0.05,0.1 --exec "$@" run other; echo "status $?"; }
 try './nothing {}'
 try "sh -c 'echo well, \"\$1\"' sh {}"

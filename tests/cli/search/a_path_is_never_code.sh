@@ -1,5 +1,6 @@
-# A directory whose name is a command: it is never run. Where sh would run it, the command is refused
-# before anything is made; elsewhere the path is one argument, in functions and for several candidates.
+# A directory has a command as its name; no shell ever runs it. search refuses a command in which sh would
+# run it, before it makes anything. Elsewhere the path is one argument, in functions and for several
+# candidates.
 "$phema" gen -q --count 2 run >/dev/null
 # shellcheck disable=SC2016 # for the shells that search starts
 {

@@ -1,4 +1,4 @@
-# A search that is ended by a signal ends its command, and removes the candidates that have no score.
+# When a signal ends a search, the search ends its command and removes the candidates without a score.
 "$phema" gen -q --count 4 run >/dev/null
 cat >evaluate <<'EOT'
 #!/bin/sh

@@ -1,4 +1,4 @@
-# A last line that a kill has cut short is no score, even where what is left of it looks like one.
+# A last line that a kill has cut short is no score, even if the rest of it looks like one.
 "$phema" gen -q --count 4 run >/dev/null
 search() { "$phema" search --sigma-rel 0.05,0.1,0.2 --tolerance 0.5 --exec 'echo 0.25 {}' \
     --score-regex '[0-9.]+' --keep none run; }

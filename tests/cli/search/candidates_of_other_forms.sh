@@ -1,5 +1,5 @@
-# Candidates take the form of the snapshots, or that of the names: each a checkpoint, and gone when
-# it is not the best.
+# Candidates take the form of the snapshots, or the form that their names give. Each candidate is a
+# checkpoint, and search removes it when it is not the best.
 cat >evaluate <<'EOT'
 #!/bin/sh
 "$phema" inspect --json "$1" | sed -n 's/^ "format": "\(.*\)",$/\1/p' >>forms

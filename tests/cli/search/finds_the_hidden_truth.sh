@@ -1,5 +1,5 @@
-# An evaluator that measures the distance to an average that the search does not know: its width is
-# found to within 0.005 in at most 25 evaluations, and its candidate is what synth makes.
+# The evaluator measures the distance to an average that the search does not know. The search finds its width
+# to within 0.005 in at most 25 evaluations; synth makes the same candidate.
 export phema
 for truth in 0.061 0.137 0.213; do
     "$phema" gen -q --count 16 --truth $truth run$truth >/dev/null

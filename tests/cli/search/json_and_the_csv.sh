@@ -1,4 +1,4 @@
-# One object; and scores.csv is what plot sweep reads.
+# The result is one object, and plot sweep reads scores.csv.
 "$phema" gen -q --count 4 run >/dev/null
 "$phema" search -q --json --sigma-rel 0.05,0.1,0.2 --tolerance 0.5 --exec 'echo {}' \
     --score-regex '(0\.[0-9]+)\.safetensors$' --maximize run |

@@ -1,4 +1,4 @@
-# --keep: the best, all or none; never what was there before, whatever scores.csv says.
+# --keep best, all or none. search never removes files that it did not make, whatever scores.csv contains.
 "$phema" gen -q --count 4 run >/dev/null
 score='echo {}'
 search() { "$phema" search -q --sigma-rel 0.05,0.1,0.2 --tolerance 0.5 --exec "$score" \
@@ -7,10 +7,10 @@ for keep in best all none; do
     search --keep $keep run $keep
     ls $keep
 done
-# one that a run without it has scored is made again
+# A second search makes a scored candidate again if the first did not keep it.
 search run none
 ls none
-# files of the user: one that is what would be made, one of another kind with such a name
+# Files of the user: one equal to a candidate, and one of another kind that scores.csv names.
 mkdir mine
 "$phema" synth -q --sigma-rel 0.1 run mine/ >/dev/null
 search --keep none run mine
@@ -19,7 +19,7 @@ printf 'mine' >mine/notes.txt
 printf '# made [0.1, 4096, "notes.txt"]\n' >>mine/scores.csv
 search --keep none run mine
 ls mine
-# one in the way that is something else
+# A file with the name of a candidate but other content.
 mkdir way
 printf 'mine' >way/phema-0004096-0.100.safetensors
 search run way

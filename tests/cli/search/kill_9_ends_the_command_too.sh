@@ -1,5 +1,5 @@
-# Of a search that is killed the command ends, with what it has started; of one that is not, what the
-# command leaves in the background goes on.
+# When a search is killed, its command ends, with all processes that the command started. A background
+# process of an earlier command that has finished keeps running.
 "$phema" gen -q --count 4 run >/dev/null
 cat >evaluate <<'EOT'
 #!/bin/sh

@@ -1,4 +1,4 @@
-# One line each, before anything is made.
+# Each misuse is one line, before search makes anything.
 "$phema" gen -q --count 2 run >/dev/null
 try() { "$phema" search "$@"; echo "status $?"; }
 try run

@@ -1,4 +1,4 @@
-# Whatever a directory is called: the command gets the path as one word, with --shell as well.
+# The command gets the path as one word, for any directory name, also with --shell.
 "$phema" gen -q --count 2 run >/dev/null
 cat >evaluate <<'EOT'
 #!/bin/sh

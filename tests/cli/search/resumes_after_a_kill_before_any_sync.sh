@@ -1,5 +1,5 @@
-# Killed before something is synced, a score, a candidate, the journal itself: the next run ends with
-# the same scores, and leaves nothing but the best candidate and them.
+# A kill comes before a sync: of a score, a candidate, or the journal itself. The next run ends with the same
+# scores, and leaves nothing but scores.csv and the best candidate.
 [[ $sanitize = *thread* ]] && echo "skipped: the thread sanitizer does not take the shim" >&2 && exit 77
 faults="env LD_PRELOAD=$(dirname "$phema")/tests/libfaults.so"
 export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:${ASAN_OPTIONS-}

@@ -1,5 +1,5 @@
-# Killed while the command runs, wherever that is, the same search goes on: no score is asked for
-# twice but the one that was lost, and all scores are those that it would have had.
+# A search is killed while the command runs, at any point. The same search then resumes. It asks again
+# only for the score that was lost, and all scores equal those of an uninterrupted search.
 cat >evaluate <<'EOT'
 #!/bin/sh
 echo "$1" >>asked

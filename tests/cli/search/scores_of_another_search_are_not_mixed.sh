@@ -1,4 +1,4 @@
-# Another command, other options, other snapshots: refused, until --force begins anew.
+# search refuses another command, other options and other snapshots, until --force starts afresh.
 "$phema" gen -q --count 4 run >/dev/null
 search() { "$phema" search -q --sigma-rel 0.05,0.1 --tolerance 0.5 "$@"; }
 search --exec 'echo 1 {}' --score-regex '^1' run

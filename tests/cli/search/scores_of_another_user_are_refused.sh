@@ -1,4 +1,4 @@
-# The scores of another user are not gone on with, nor emptied: not even by root.
+# search neither resumes nor empties the scores of another user, not even as root.
 [ "$(id -u)" = 0 ] || { echo "making files of other users needs root" >&2 && exit 77; }
 exec 2>&1
 "$phema" gen -q --count 2 --params 100 --no-sync run >/dev/null

@@ -1,4 +1,4 @@
-# scores.csv is written only where it is this user's own file and a search has written it, --force or not.
+# search writes scores.csv only if it is this user's own file and a search wrote it, with or without --force.
 exec 2>&1
 "$phema" gen -q --count 2 --params 100 --no-sync run >/dev/null
 search() {

@@ -1,4 +1,4 @@
-# NaN and infinity count as the worst, and are kept; where all are, none is the best.
+# NaN and infinity count as the worst scores and stay in scores.csv. If all scores are such, there is no best.
 "$phema" gen -q --count 4 run >/dev/null
 cat >evaluate <<'EOT'
 #!/bin/sh

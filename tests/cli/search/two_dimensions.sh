@@ -1,4 +1,4 @@
-# Of several times the best is searched for as well.
+# With several times, search looks for the best time as well.
 cat >evaluate <<'EOT'
 #!/bin/sh
 echo "$1" | sed -E 's/.*-0*([0-9]+)-([0-9.]+)\.safetensors/\1 \2/' |

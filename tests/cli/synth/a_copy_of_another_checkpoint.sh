@@ -1,5 +1,5 @@
-# --into: a copy of any checkpoint of the model with its tensors replaced by the averages, whatever the
-# snapshots are; dtypes stay those of the copy, and what is not averaged stays as it is.
+# --into copies any checkpoint of the model, with the averages in place of its tensors. The snapshots may be
+# of any kind. The copy keeps its dtypes and all tensors that are not averaged.
 "$phema" gen -q --count 4 --no-sync run >/dev/null
 last=run/snapshot-0004096-0.100.safetensors
 "$phema" synth -q --sigma-rel 0.07 run out.safetensors

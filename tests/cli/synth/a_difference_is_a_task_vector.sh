@@ -1,10 +1,10 @@
-# The later average less the earlier one; weights sum to 0, so that what never moves becomes 0, and
-# the same weights given as a file make the same bytes.
+# The later average minus the earlier one: the weights sum to 0, so a tensor that never changes becomes 0.
+# The same weights from a file make the same bytes.
 "$phema" gen -q --count 4 run >/dev/null
 "$phema" synth -q --profile 'power:0.05 - power:0.1' run difference.safetensors
 "$phema" weights -q --json --profile 'power:0.05 - power:0.1' run >weights.json
 grep -o '"profile": "difference", "spec": "[^"]*"' weights.json
 "$phema" synth -q --weights weights.json run given.safetensors
 "$phema" diff -q difference.safetensors given.safetensors && echo equal
-# both are snapshots of the series: their weights are 1 and -1
+# both averages are snapshots of the series: their weights are 1 and -1
 "$phema" weights -q --profile 'power:0.05 - power:0.1' run | tail -n 2 | awk '{ printf "%s %.6f\n", $1, $2 }'

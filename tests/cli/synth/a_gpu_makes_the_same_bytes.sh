@@ -1,5 +1,5 @@
-# A device that is memory of the host: the same bytes, from any format, in any form, by any number of
-# devices and threads.
+# A simulated device, whose memory is that of the host, makes the same bytes as the CPU. This holds for any
+# format, form, number of devices and number of threads.
 mkdir bin
 cp "$phema" bin/posthoc-ema
 cp "$sim" bin/posthoc-ema-cuda.so
@@ -43,7 +43,7 @@ done
 "$gpu" synth --quiet --force --sigma-rel 0.1 packed cpu.zst.safetensors >/dev/null
 "$gpu" diff --json zst.safetensors cpu.zst.safetensors | grep '"equal"'
 
-# one part here, the other there
+# one part on the device, the other on the CPU
 "$gpu" synth --quiet --part 1/2 --device cuda --sigma-rel 0.1 run parts.safetensors
 "$gpu" synth --quiet --part 2/2 --device cpu --sigma-rel 0.1 run parts.safetensors
 "$gpu" join --quiet parts.safetensors >/dev/null
@@ -51,7 +51,7 @@ done
 cmp parts.safetensors whole.safetensors && echo 'same: parts'
 "$gpu" verify parts.safetensors | sed 's/[0-9]* elements.*//'
 
-# cuBLAS may be off by rounding, and is verified where it can be made again
+# cuBLAS sums may differ by rounding; verify accepts them only where it can recompute them
 "$gpu" synth --quiet --device cuda --gpu-sums cublas --dtype f32 --sigma-rel 0.05:0.25:0.01 run blas/ >/dev/null
 "$gpu" verify blas/phema-0000064-0.100.safetensors | sed 's/[0-9]* elements.*//'
 SIM_DRIVER=none "$gpu" verify blas/phema-0000064-0.100.safetensors

@@ -1,5 +1,5 @@
-# What a killed run has left is known by its name and by that nobody has it locked; the next run says so,
-# takes it over, and leaves nothing of it.
+# A run recognizes the leftovers of a killed run by their names and by the missing lock. The run reports
+# them, takes them over, and leaves nothing of them.
 # shellcheck disable=SC2086 # options are several words
 [[ $sanitize = *thread* ]] && echo "skipped: the thread sanitizer does not take the shim" >&2 && exit 77
 faults="env LD_PRELOAD=$(dirname "$phema")/tests/libfaults.so"

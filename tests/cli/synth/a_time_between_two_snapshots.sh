@@ -1,5 +1,5 @@
-# Later snapshots are left out at the time of a snapshot and used between two, where they bring the
-# average several times nearer; what is copied never comes from later than the target.
+# At the time of a snapshot, later snapshots are left out. Between two snapshots they are used, and bring the
+# average several times nearer. Copied tensors never come from later than the target.
 "$phema" gen -q --count 10 --steps 4000 run >/dev/null
 "$phema" synth --sigma-rel 0.15 --at 3600 run at.safetensors 2>&1 | grep -o '2 later snapshots left out'
 "$phema" synth --sigma-rel 0.15 --at 3700 run between.safetensors 2>&1 | grep -o 'between two snapshots: later ones are used'

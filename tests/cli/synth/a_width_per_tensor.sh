@@ -1,5 +1,5 @@
-# With --rule each tensor is, byte for byte, that of a run with the rule's width alone, whatever the
-# threads, memory, parts, ways of reading and forms; copies are those of the newest snapshot.
+# With --rule each tensor equals, byte for byte, that of a run with the rule's width alone. Threads, memory,
+# parts, ways of reading and forms do not matter. Copies are those of the newest snapshot.
 set -e
 "$phema" gen -q --count 5 --steps 500 --params 300k --tensors 40 --dtype f16 --no-sync run >/dev/null
 synth() { "$phema" synth -q --no-sync "$@" >/dev/null; }
@@ -52,7 +52,7 @@ cmp parts/phema-0000500-0.150.safetensors one/phema-0000500-0.150.safetensors &&
 synth --at 500 --sigma-rel 0.1,0.15 "${rules[@]}" --shard-size 100k run shards/
 check shards/phema-0000500-0.100 shards/phema-0000500-0.150
 
-# decompressed snapshots, and times of their own
+# compressed snapshots, then targets at two times
 mkdir packed
 for file in run/*.safetensors; do zstd -q "$file" -o "packed/$(basename "$file").zst"; done
 synth -j2 --sigma-rel 0.1,0.15 "${rules[@]}" packed unpacked/

@@ -1,5 +1,5 @@
-# The checksum of a compressed snapshot stands behind its last tensor: nothing is published before that
-# of each has been looked at.
+# The checksum of a compressed snapshot follows its last tensor. The program publishes nothing before it has
+# checked the checksum of every snapshot.
 "$phema" gen -q --count 3 --steps 6 --input-sigma 0.1 --params 1k --no-sync run >/dev/null
 for f in run/*.safetensors; do zstd -q --rm "$f" -o "$f.zst"; done
 for f in run/*.zst; do echo "${f#run/} 0.25"; done >weights.txt

@@ -1,5 +1,5 @@
-# fixtures/edm2_attributes: tensors that an object keeps beside its parameters and buffers, and those of
-# the loss and the encoder. A copy has the newest snapshot's, a new file has none, which is said.
+# fixtures/edm2_attributes: tensors that an object keeps next to its parameters and buffers, and tensors of
+# the loss and the encoder. A copy keeps those of the newest snapshot. A new file omits them, and a note says so.
 cat >weights.txt <<EOF
 network-snapshot-0000004-0.050.pkl 0.25
 network-snapshot-0000008-0.050.pkl 0.75
@@ -12,6 +12,6 @@ run synth --no-sync --weights weights.txt "$fixtures/edm2_attributes" copy.pkl
 "$phema" inspect new.safetensors | tail -n 2
 "$phema" verify copy.pkl
 
-# a conversion is of all that is there
+# a conversion includes all tensors
 "$phema" synth -q --no-sync --convert "$newest" all.safetensors
 "$phema" diff all.safetensors "$newest"

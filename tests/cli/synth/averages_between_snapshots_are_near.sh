@@ -1,4 +1,4 @@
-# 3900 lies half-way between two snapshots, and the later one is used. Limits as in
+# 3900 lies half-way between two snapshots, and the later one is used. The limits are derived as in
 # two_widths_give_averages_of_every_shape.
 "$phema" gen --count 20 --steps 4000 --truth-dtype f64 --truth 0.075,0.15 --truth-at 3900 \
     --truth-profile window:1000 --truth-profile ema:half-life=400 run >/dev/null

@@ -1,5 +1,5 @@
-# A closed stream must not give its descriptor to the output; a reader that leaves, and a limit on the
-# size of files, leave nothing behind.
+# A closed stream must not give its descriptor to the output. A run leaves nothing behind when the reader of
+# a pipe exits, or when the output reaches a limit on file size.
 "$phema" gen -q --count 4 --params 2M --steps 16 --no-sync run >/dev/null
 "$phema" synth --no-sync --progress json --sigma-rel 0.1 run a.safetensors >/dev/null 2>&1
 "$phema" synth --no-sync --progress json --sigma-rel 0.1 run b.safetensors >/dev/null 2>&-

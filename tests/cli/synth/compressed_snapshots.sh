@@ -1,6 +1,6 @@
-# Snapshots compressed with zstd, by whatever writer, give the averages of the plain ones: on any number
-# of threads, with a seek table or without, alone or beside plain ones. (With the same weights, that
-# is: compressed files are looked at in fewer places to see how parameters moved.)
+# Snapshots compressed with zstd, by any writer, give the averages of the plain ones. This holds on any number of
+# threads, with a seek table or without, alone or mixed with plain ones. (This needs equal weights: the program
+# samples fewer places of compressed files to see how parameters moved.)
 "$phema" gen -q --count 3 --params 300k --dtype f16 --no-sync run >/dev/null
 "$phema" synth -q --no-sync --metric walk --sigma-rel 0.07,0.09 run plain/ >/dev/null
 mkdir stream frames table mixed

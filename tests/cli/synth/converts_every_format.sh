@@ -1,6 +1,6 @@
-# One checkpoint as it is, from every format that is read: plain and compressed, then held against the
-# original. The compressed one is the plain one to zstd, byte for byte. C128 is in two of the files, and
-# safetensors has no such dtype.
+# Converts a checkpoint of every format that is read, to a plain and a compressed file, and compares with the
+# original. zstd decompresses the compressed file to the plain one, byte for byte. Two of the files hold C128,
+# a dtype that safetensors lacks.
 cases=("$fixtures"/safetensors/*.safetensors "$fixtures"/torch/*.{pt,pth,ckpt}
     "$fixtures"/legacy/*.{pt,pth} "$fixtures"/old/*.pt "$fixtures"/zst/*.{zst,safetensors}
     "$fixtures"/sharded{,/*.index.json} "$fixtures"/dcp/{one,two}_rank{,s}

@@ -1,5 +1,5 @@
-# Of a tensor whose first and last snapshots are equal, and which differs between in its second half
-# alone, that half is averaged all the same: (0 + 2 * 1 + 0) / 4.
+# The first and last snapshots of the tensor are equal; the one between differs in its second half alone. That
+# half is averaged all the same: (0 + 2 * 1 + 0) / 4.
 mkdir run
 header='{"w":{"dtype":"F32","shape":[4096],"data_offsets":[0,16384]}}'
 for n in 1 2 3; do

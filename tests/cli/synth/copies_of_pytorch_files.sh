@@ -1,5 +1,5 @@
-# Snapshots that torch wrote give a copy of the newest in which the averaged tensors are replaced: as
-# long as it, sound to unzip, with the values of the safetensors output; how it was made is beside it.
+# Snapshots that torch wrote give a copy of the newest one, with the averaged tensors replaced. The copy has the
+# same length, passes unzip -t, and holds the values of the safetensors output. Its provenance is next to it.
 for kind in ema_pytorch posthoc_ema; do
     weights=$fixtures/$kind/weights_0.10.txt
     newest=$fixtures/$kind/snapshots/1.300.pt
@@ -11,7 +11,7 @@ for kind in ema_pytorch posthoc_ema; do
     [ $kind = ema_pytorch ] && key=ema_model
     "$phema" synth -q --convert --key "${key:-.}" $kind.pt back.safetensors >/dev/null
     "$phema" diff back.safetensors $kind.safetensors
-    # what synth says of the safetensors file it says of the copy
+    # synth records the same about the copy as about the safetensors file
     tr -d '\n' <$kind.pt.json | grep -o '"posthoc_ema.time": "[0-9]*"\|"metric":"given"\|"file":"1.300.pt"'
     rm back.safetensors
 done
@@ -38,7 +38,7 @@ for from in no_crc32 plain; do
         END { print none + 0, "records without a checksum,", some + 0, "with one" }'
 done
 unzip -tq plain.pt
-# a copy is made only where the checksum beside the data is that of the directory: here it is
+# a copy is made only if the checksum next to the data equals that of the directory: here they are equal
 "$phema" synth -q --convert --into plain.pt run/a.2.pt again.pt && unzip -tq again.pt
 "$phema" diff again.pt run/a.2.pt
 echo "- the format before 1.6"

@@ -1,6 +1,6 @@
-# Snapshots of 0.05 and 0.10 at 8 and 64 times, held against the exact averages. The profile's squared
-# error falls as 1/n^4 (solver page), so errors against the truth fall by far more than the 8 times as
-# many times, until rounding of the stored dtype dominates: about its relative rms times |w|.
+# Compares averages from snapshots of 0.05 and 0.10, at 8 and 64 times, with the exact ones. The profile's squared
+# error falls as 1/n^4 (docs/solver.md). So 8 times as many snapshots reduce errors against the truth far more than
+# 8-fold, until rounding of the stored dtype dominates. Rounding is about its relative rms times |w|.
 sigmas=0.03,0.075,0.15,0.25
 error() { "$phema" diff --json "$1" "$2" | sed -n 's/.*"rel_l2": \([^,]*\),.*/\1/p' | head -n 1; }
 for dtype in f32 f16 bf16; do

@@ -1,4 +1,4 @@
-# Faults behind which something was lost or left before: each leaves what was there, or all of the new.
+# Regressions: these faults once lost a file or left one behind. Each must keep the old output or give all of the new.
 # shellcheck disable=SC2086 # options are several words
 [[ $sanitize = *thread* ]] && echo "skipped: the thread sanitizer does not take the shim" >&2 && exit 77
 faults="env LD_PRELOAD=$(dirname "$phema")/tests/libfaults.so"

@@ -1,4 +1,4 @@
-# tensors in pieces, by rows and by columns, add up as those of one file do: 2 x - x = x, exactly
+# tensors in pieces, by rows and by columns, give the same sums as those of one file: 2 x - x = x, exactly
 for snapshot in snapshot-0001000-0.050 snapshot-0002000-0.050; do
     mkdir -p "run/$snapshot"
     cp -r "$fixtures/dcp/two_ranks/." "run/$snapshot"

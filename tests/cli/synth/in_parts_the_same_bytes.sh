@@ -1,4 +1,4 @@
-# Written by N processes at once, of different threads, an output is the same bytes as undivided.
+# N processes at once, with different numbers of threads, write the same bytes as one run.
 parts() { # N OUT ARGUMENTS...: all at once; part i on 1 + i % 3 threads
     local n=$1 out=$2 pids=() i failed=0
     shift 2

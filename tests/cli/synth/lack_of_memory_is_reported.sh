@@ -1,6 +1,6 @@
-# Allocations that fail inside libraries, and in text that is being put together, are a want of memory
-# (status 7): no error of the expression that was to be compiled or the JSON that was to be read, and no
-# end by a signal.
+# Allocations that fail inside libraries, or while text is composed, are reported as lack of memory (status 7).
+# They must not appear as an error of the expression to compile or of the JSON to read, nor end the program by
+# a signal.
 [[ $sanitize = *thread* ]] && echo "skipped: the thread sanitizer does not take the shim" >&2 && exit 77
 faults="env LD_PRELOAD=$(dirname "$phema")/tests/libfaults.so FAULT_CALLS=malloc,calloc,realloc,reallocarray,aligned_alloc FAULT_WITH=ENOMEM FAULT_TOLD=told"
 export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:${ASAN_OPTIONS-}

@@ -1,5 +1,5 @@
-# Whatever form outputs have: partial files are there while the run lasts and gone with it, by a signal
-# or for want of space; what was there before stays as it was.
+# In every form of output, partial files exist only while the run lasts. They are gone after a signal or lack of
+# space, and existing files stay unchanged.
 "$phema" gen -q --count 8 --steps 8 --params 6M --dtype f32 --no-sync run >/dev/null
 newest=run/snapshot-0000008-0.100.safetensors
 mkdir old && echo kept >old/model.safetensors

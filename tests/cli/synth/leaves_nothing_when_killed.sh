@@ -1,7 +1,7 @@
-# The partial file is there while the run lasts, and gone with it.
+# The partial file exists only while the run lasts.
 "$phema" gen -q --count 8 --steps 8 --params 6M --dtype f32 --no-sync run >/dev/null
 for signal in INT TERM HUP; do
-    # without it a background job would ignore INT
+    # without this option a background job ignores INT
     env --default-signal=INT "$phema" synth -q -j1 --sigma-rel 0.01:0.28:0.01 run sweep/ &
     pid=$!
     for ((i = 0; i < 500; i++)); do

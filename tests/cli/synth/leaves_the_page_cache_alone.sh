@@ -1,5 +1,5 @@
-# With --drop-cache neither snapshots nor outputs stay in the page cache; without they do.
-# Less than a quarter is allowed to stay: pages that somebody holds at the moment are not dropped.
+# With --drop-cache neither snapshots nor outputs stay in the page cache; without the option they do. Less than
+# a quarter may stay: the kernel does not drop pages that are in use at the moment.
 "$phema" gen -q --count 4 --steps 40 --params 4M --tensors 9 --dtype f16 run >/dev/null
 resident() { fincore --bytes --noheadings --output RES "$@" | awk '{ n += $1 } END { print n + 0 }'; }
 warm() { cat run/*.safetensors >/dev/null; }

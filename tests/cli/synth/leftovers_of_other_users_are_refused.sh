@@ -1,12 +1,12 @@
-# What another user has left under a name that is used before publishing would be published as theirs; also
-# for root, who may write all of it, and for a user who may write it in a directory that all share.
+# Leftovers of another user under a name used before publishing are refused: the output would belong to that user.
+# This includes root, who may write all of them, and a user who may write them in a shared directory.
 [[ $sanitize = *thread* ]] && echo "the thread sanitizer does not take the shim" >&2 && exit 77
 [ "$(id -u)" = 0 ] || { echo "making files of other users needs root" >&2 && exit 77; }
 export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:${ASAN_OPTIONS-}
 "$phema" gen -q --count 2 --steps 30 --params 1M --no-sync run >/dev/null
 # shellcheck source=/dev/null
 . "$(dirname "$0")/../../support/leftovers.sh"
-# where user 65534 owns what is in a directory, the directory itself may still be root's
+# user 65534 may own the files in a directory that root still owns
 try_leftovers chown 65534
 echo "- without --resume as well"
 mkdir out.partial && touch out.partial/model.safetensors && chown 65534 out.partial/model.safetensors

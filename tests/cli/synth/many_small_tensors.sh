@@ -1,5 +1,5 @@
-# Hundreds of small tensors are worked on several at a time; compressed, sharded, chosen or all, on any
-# number of threads, for one target or many, the average of each stays what it is.
+# The model has hundreds of small tensors, and the program processes several at a time. Each average stays the
+# same: compressed, sharded, chosen or all, on any number of threads, for one target or many.
 "$phema" gen -q --no-sync --count 4 --steps 400 --tensors 700 --params 90k --dtype f16 run >/dev/null
 "$phema" synth -q --no-sync -j1 --metric walk --sigma-rel 0.07,0.09 run plain/ >/dev/null
 same() { "$phema" diff "$1" plain/phema-0000400-0.070.safetensors; }

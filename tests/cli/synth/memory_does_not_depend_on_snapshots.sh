@@ -1,5 +1,5 @@
-# Anonymous memory: the sums of a tile, not the model and not the number of snapshots. Sanitizers keep
-# memory of their own, so there only the run itself is tested.
+# Anonymous memory holds the sums of a tile; it depends neither on the model nor on the number of snapshots.
+# Sanitizers use memory of their own, so with them only the run itself is tested.
 for count in 2 20; do
     "$phema" gen -q --count $count --steps 40 --params 4M --dtype f16 --no-sync run$count >/dev/null
     "$phema" synth -q --no-sync --json --sigma-rel 0.1 run$count out$count.safetensors >json

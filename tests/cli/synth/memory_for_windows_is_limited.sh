@@ -1,10 +1,10 @@
-# A piped zstd --long=27 asks for a window of 128 MiB to read it again, whatever it holds. Sanitizers
-# keep memory of their own, which is left to them.
+# The output of a piped zstd --long=27 needs a window of 128 MiB for decompression, whatever it holds. Sanitizers
+# use memory of their own, so their limits are higher.
 own=${sanitize:+8}
 "$phema" gen -q --count 1 run >/dev/null
 mkdir compressed
 for file in run/*.safetensors; do
-    # shellcheck disable=SC2094 # names of files, which are other files
+    # shellcheck disable=SC2094 # the names are those of different files
     zstd -q --long=27 <"$file" >"compressed/$(basename "$file").zst"
 done
 "$phema" synth -q -j2 --sigma-rel 0.07 --max-ram 64M compressed out.safetensors 2>err

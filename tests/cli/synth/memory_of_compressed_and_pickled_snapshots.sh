@@ -1,6 +1,6 @@
-# Anonymous memory: pickled snapshots cost what plain ones do, next to nothing; compressed ones cost a
-# decoder each, that is the window of their frames and 1 MiB. Sanitizers keep memory of their own, so
-# there only the runs themselves are tested.
+# Anonymous memory: pickled snapshots cost next to nothing, like plain ones. Each compressed snapshot costs a
+# decoder, that is the window of its frames and 1 MiB. Sanitizers use memory of their own, so with them only the
+# runs themselves are tested.
 peak() { # SNAPSHOTS OUT, options
     "$phema" synth -q --no-sync --json -j2 --metric walk --sigma-rel 0.08 "$@" >json
     grep -o '"peak_anonymous_bytes": [0-9]*' json | grep -o '[0-9]*$'

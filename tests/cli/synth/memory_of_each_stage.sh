@@ -1,5 +1,5 @@
-# --profile-memory writes a JSON line for each stage; a leak that is planted is told. Sanitizers bring
-# a malloc of their own, which does not say what it gave out.
+# --profile-memory writes a JSON line for each stage; the program warns of a planted leak. Sanitizers bring
+# a malloc of their own, which does not report how much it allocated.
 set -e
 "$phema" gen -q --count 2 --steps 30 --params 20M --dtype f16 --no-sync run >/dev/null
 "$phema" synth -q --no-sync --sigma-rel 0.1 --profile-memory memory.jsonl run out.safetensors >/dev/null

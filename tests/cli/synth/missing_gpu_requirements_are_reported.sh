@@ -1,5 +1,5 @@
-# A module that is not there, is none, is another's; a driver or a device that is not there: one
-# sentence and status 7, nothing written; left to itself the program goes on without.
+# The module is missing, is not a library, or belongs to another program or version; or a driver or device is missing.
+# Each gives one sentence and status 7, and writes nothing. Without --device cuda the program uses the CPU.
 mkdir bin
 cp "$phema" bin/posthoc-ema
 gpu=bin/posthoc-ema

@@ -1,5 +1,6 @@
-# Whatever a run writes, --force or not: never over what it reads, by whatever name or link, nor over another
-# file that it writes. Rows: who writes, what is read; for each way to name that, the status.
+# Under any name or link, a run never writes over a file that it reads, nor over another that it writes. --force
+# does not change this.
+# Rows: the writer and the file that is read; then the status for each way to name that file.
 exec 2>&1
 mkdir in && "$phema" gen -q --count 3 --params 1000 --no-sync in/run >/dev/null
 snapshot=in/run/snapshot-0004096-0.100.safetensors

@@ -1,5 +1,5 @@
-# ema_state_dict, and the averages of LitEma under the names that they have in the model; expected/
-# was computed by torch. Nothing in these files says a width.
+# ema_state_dict, and the averages of LitEma under the names that they have in the model. torch computed
+# expected/. These files record no width.
 for kind in ema_state_dict ldm; do
     printf 'epoch=0-step=100.ckpt 0.25\nepoch=1-step=200.ckpt 0.75\n' >weights.txt
     "$phema" synth --no-sync --weights weights.txt "$fixtures/lightning/$kind" $kind.safetensors 2>notes

@@ -1,4 +1,4 @@
-# Limits as in two_widths_give_averages_of_every_shape.
+# The limits are derived as in two_widths_give_averages_of_every_shape.
 "$phema" gen --count 20 --steps 4000 --truth-dtype f64 --input-sigma 0.05 --truth 0.03,0.15,0.25 \
     --truth-profile ema:half-life=100 --truth-profile ema:half-life=400 --truth-profile window:400 \
     --truth-profile window:1000 --truth-profile cosine:1000 --truth-profile minus-sqrt:1000 run \

@@ -1,5 +1,5 @@
-# Raw parameters of every step, merged, are the truth that averages of every tenth step come near:
-# the uniform one, a cosine decay, an exponential EMA by its recurrence.
+# The truth merges raw parameters of every step; averages made from every tenth step come near it. Shapes:
+# uniform, cosine decay, and an exponential EMA by its recurrence.
 "$phema" gen -q --count 200 --steps 200 --raw --params 2000 run >/dev/null
 "$phema" synth -q --name-regex 'snapshot-(?<time>[0-9]+)-raw' --input-profile raw --profile sma:50 \
     --profile wsm-cosine:50 --profile ema-merge:alpha=0.034063671075154 run truth

@@ -1,5 +1,5 @@
-# Outputs of other shapes have names of their own, say what they are, and are made again by the
-# command inside them, alone, to the same bytes; as snapshots they are left out as all outputs are.
+# Outputs of other shapes have names of their own and record their profile. The command in each output makes
+# that output alone, with the same bytes. As snapshots they are left out, like all outputs.
 "$phema" gen -q --count 4 run >/dev/null
 "$phema" synth -q --sigma-rel 0.1 --profile window:500 --profile 'ema:decay=0.99 - power:gamma=3' \
     --at 1750,2000 run out/

@@ -1,4 +1,4 @@
-# What --part takes, what it does not go with, and what a part says.
+# The values that --part accepts, the outputs that exclude it, and the messages of a part.
 "$phema" gen -q --count 2 --params 100 --no-sync run >/dev/null
 for part in 0/4 5/4 x '' 1 1/ /2 1/2/3 -1/2 1.5/2 '1 /2' 1/10001 18446744073709551617/18446744073709551618 1/0 0x1/2; do
     "$phema" synth -q --part="$part" --sigma-rel 0.1 run out.safetensors

@@ -1,5 +1,5 @@
-# A part that is stopped half-way holds its place against all others; killed, it is named by join, and
-# written again. How far it comes until it is stopped does not matter, as long as it is not done.
+# A part that is stopped half-way keeps its place, and all other runs are refused. After a kill, join names the
+# part, and a new run writes it again. The point of the stop does not matter, as long as the part is incomplete.
 # shellcheck disable=SC2086 # options are several words
 "$phema" gen -q --count 8 --steps 8 --params 3M --dtype f32 --no-sync run >/dev/null
 "$phema" synth -q --sigma-rel 0.05:0.25:0.01 run whole/ >/dev/null

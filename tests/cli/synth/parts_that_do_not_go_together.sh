@@ -1,5 +1,5 @@
-# What is left of another plan is refused with what to remove, and nothing is changed; where no part is
-# left and nobody writes, a new one begins.
+# Leftovers of another plan are refused: the message names the files to remove, and nothing changes. A new plan
+# begins where no part is left and no run writes.
 "$phema" gen -q --count 3 --params 30k --no-sync run >/dev/null
 run() {
     "$phema" synth -q "$@"

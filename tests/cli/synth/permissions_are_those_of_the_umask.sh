@@ -1,5 +1,5 @@
-# Whatever the umask: until an output is published nobody else may write it, so that the next run can use
-# what a killed one has left; published, it has the permissions of any new file.
+# Whatever the umask, nobody else may write an output until it is published: the next run can use the leftovers
+# of a killed one. A published output has the permissions of any new file.
 [[ $sanitize = *thread* ]] && echo "the thread sanitizer does not take the shim" >&2 && exit 77
 faults="env LD_PRELOAD=$(dirname "$phema")/tests/libfaults.so"
 export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:${ASAN_OPTIONS-}
@@ -37,7 +37,7 @@ for mask in 000 077; do
         synth "${options[@]}" && modes
         synth -f "${options[@]}" && modes
         [ $mask = 000 ] || continue # what takes long: once
-        # over what is there, which is a leftover itself between the exchange and its end
+        # with an existing output, which is a leftover itself between the exchange and its end
         for ((at = 1; at < 20; at++)); do
             killed unlink,unlinkat,rmdir,fsync $at -f "${options[@]}" || break
             hidden

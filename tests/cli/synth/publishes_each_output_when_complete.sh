@@ -1,5 +1,5 @@
-# Of several outputs each gets its name as soon as it is whole, and keeps it when the run fails later:
-# in one pass one after another at the end; where memory makes it several passes, behind each of them.
+# Each of several outputs gets its name as soon as it is complete, and keeps the name when the run fails later. One
+# pass names them one after another at its end. If memory requires several passes, each pass names its own.
 [[ $sanitize ]] && echo "skipped: sanitizers have memory of their own" >&2 && exit 77
 faults="env LD_PRELOAD=$(dirname "$phema")/tests/libfaults.so"
 exec 2>&1

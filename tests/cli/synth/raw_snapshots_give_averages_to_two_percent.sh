@@ -1,4 +1,4 @@
-# As checkpoint averaging does; what was stored comes back as it is.
+# Raw snapshots are combined as in checkpoint averaging. A target that equals a stored snapshot returns that snapshot.
 "$phema" gen --count 20 --steps 4000 --truth-dtype f64 --input-profile raw --truth 0.03,0.15,0.25 \
     --truth-profile ema:half-life=100 --truth-profile window:400 --truth-profile window:1000 \
     --truth-profile cosine:1000 --truth-profile minus-sqrt:1000 --truth-profile raw run >/dev/null

@@ -1,5 +1,5 @@
-# The bytes do not depend on how snapshots are read: mapped, read or past the page cache, by one thread
-# or three; from plain files whose data lie at odd offsets, from shards and from PyTorch's.
+# The bytes do not depend on how snapshots are read: mapped, read or past the page cache, by one thread or three.
+# The snapshots are plain files, also with data at odd offsets, shards, and PyTorch files.
 # shellcheck disable=SC2086 # options are several words
 "$phema" gen -q --count 6 --steps 60 --params 700k --tensors 9 --dtype f16 even >/dev/null
 mkdir odd shards torch

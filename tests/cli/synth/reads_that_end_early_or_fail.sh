@@ -1,5 +1,5 @@
-# With --io read the data are read, not mapped: short and interrupted reads are completed, what fails
-# ends the run with a sentence and leaves nothing. --io auto maps where there are not descriptors enough.
+# --io read reads the data and does not map it. Short and interrupted reads are completed; a failed read ends the
+# run with one sentence and leaves nothing. --io auto maps files when there are too few descriptors.
 # shellcheck disable=SC2086 # options are several words
 shim=$(dirname "$phema")/tests/libreading_shim.so
 export ASAN_OPTIONS=verify_asan_link_order=0:${ASAN_OPTIONS-} # the shim may come before its runtime

@@ -1,5 +1,5 @@
-# NaN and infinities in snapshots are written, counted and said; --nan error ends the run instead, names
-# the tensor and leaves nothing.
+# NaN and infinities in snapshots are written, counted and reported. With --nan error the run ends, names the
+# tensor and leaves nothing.
 "$phema" gen -q --count 2 run >/dev/null
 printf '\0\0\300\177' | dd of=run/snapshot-0004096-0.050.safetensors bs=1 conv=notrunc status=none \
     seek=$(($(stat -c %s run/snapshot-0004096-0.050.safetensors) - 4))

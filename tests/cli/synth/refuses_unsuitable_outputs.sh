@@ -1,10 +1,10 @@
-# What cannot be written is said in one line before anything is made; what is there is not touched.
+# An output that cannot be written is reported in one line before any file is made. Existing files stay untouched.
 "$phema" gen -q --count 2 --no-sync run >/dev/null
 touch before
 newest=run/snapshot-0004096-0.100.safetensors
 ema=$fixtures/ema_pytorch/snapshots
 say() { # what synth says, and its status
-    # shellcheck disable=SC2069 # what it says, not what it prints
+    # shellcheck disable=SC2069 # stderr alone, without stdout
     "$phema" synth -q "$@" 2>&1 >/dev/null
     echo "  $?"
 }

@@ -1,6 +1,6 @@
-# EDM2's own reconstruct_phema.py adds up in float32 and rounds to fp16; on these files a float64 sum
-# rounds to the same. What is written for a directory of pickles are pickles: of the same length as the
-# newest, and different from it only where averaged tensors lie.
+# EDM2's own reconstruct_phema.py sums in float32 and rounds to fp16; on these files a float64 sum rounds to
+# the same values. For a directory of pickles the outputs are pickles. They have the length of the newest snapshot,
+# and differ from it only where averaged tensors lie.
 "$phema" synth -q --metric profile --sigma-rel 0.07,0.12,0.2 "$fixtures/edm2/snapshots" out/
 for sigma in 0.070 0.120 0.200; do
     "$phema" diff out/phema-0000016-$sigma.pkl "$fixtures/edm2/reconstructed/phema-0000016-$sigma.pkl"

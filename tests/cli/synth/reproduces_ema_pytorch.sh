@@ -1,5 +1,5 @@
-# The library's own results from the weights it used: float32 sums of its own differ from ours by a
-# few units of 2^-24. Counters and integers are not averages (fixtures/README.md).
+# The expected values are the library's own results from the weights it used. Its float32 sums differ from ours by
+# a few units of 2^-24. Counters and integers are not averages (fixtures/README.md).
 for sigma in 0.10 0.15 0.20; do
     "$phema" synth -q --weights "$fixtures/ema_pytorch/weights_$sigma.txt" --dtype f32 \
         "$fixtures/ema_pytorch/snapshots" out-$sigma.safetensors

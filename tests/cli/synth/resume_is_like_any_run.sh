@@ -1,5 +1,5 @@
-# With --resume and nothing to go on with a run makes what it makes without, and leaves no more: in any form,
-# with any number of threads, in one pass or several.
+# With --resume and nothing to resume, a run makes the same files as without the option, and leaves no others. This
+# holds in any form, with any number of threads, in one pass or several.
 "$phema" gen -q --count 3 --steps 30 --params 200k --dtype f16 --no-sync run >/dev/null
 copy="--into run/snapshot-0000030-0.100.safetensors"
 for out in out.safetensors out.safetensors.zst "--shard-size 100k out" "$copy copy.safetensors"; do

@@ -1,11 +1,11 @@
-# A run that goes on says of NaN, of overflow and of tensors what an undisturbed one says: what was counted
-# in tiles that are not done again counts; with --nan error they are done again, and refused.
+# A resumed run reports the same about NaN, overflow and tensors as an undisturbed one. It adds the counts of tiles
+# that are not done again. With --nan error such tiles are done again, and refused.
 [[ $sanitize = *thread* ]] && echo "skipped: the thread sanitizer does not take the shim" >&2 && exit 77
 slow="env LD_PRELOAD=$(dirname "$phema")/tests/libfaults.so FAULT_CALLS=pwrite FAULT_PATH=.partial FAULT_PAUSE=50"
 export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:${ASAN_OPTIONS-}
 exec 2>&1
 "$phema" gen -q --count 3 --steps 30 --params 1M --tensors 8 --dtype f32 --no-sync run >/dev/null
-# NaN in the first tiles and the last, numbers that float16 does not have, a tensor that never changes
+# NaN in the first tiles and the last, numbers outside the range of float16, a tensor that never changes
 newest=run/snapshot-0000030-0.100.safetensors
 for at in 60000 260000 261000 3900000; do
     head -c 400 /dev/zero | tr '\0' '\377' | dd of=$newest bs=1 seek=$at conv=notrunc status=none

@@ -1,6 +1,6 @@
-# What a killed run has left may have been torn, cut, replaced or removed since, and inputs may have
-# changed: --resume believes the journal only where it is whole and of the same run, and of what it says
-# only what can be read; all else is made again. The bytes are always those of an undisturbed run.
+# The leftovers of a killed run may since have been torn, cut, replaced or removed, and inputs may have changed.
+# --resume trusts a journal only where it is whole and of the same run, and only those of its tiles that can be read.
+# All else is made again. The bytes are always those of an undisturbed run.
 [[ $sanitize = *thread* ]] && echo "skipped: the thread sanitizer does not take the shim" >&2 && exit 77
 faults="env LD_PRELOAD=$(dirname "$phema")/tests/libfaults.so"
 slow="$faults FAULT_CALLS=pwrite FAULT_PATH=.partial FAULT_PAUSE=50"

@@ -1,5 +1,5 @@
-# --resume goes on where a killed run was, in every form of outputs, and makes the bytes of an undisturbed
-# run. Writes are slow here, so that the kill comes when some tiles are in the journal and some are not.
+# --resume continues a killed run in every form of output, and makes the bytes of an undisturbed run. Writes are
+# slow here, so that at the kill the journal holds some tiles and lacks others.
 [[ $sanitize = *thread* ]] && echo "skipped: the thread sanitizer does not take the shim" >&2 && exit 77
 faults="env LD_PRELOAD=$(dirname "$phema")/tests/libfaults.so FAULT_CALLS=pwrite FAULT_PATH=.partial "
 export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:${ASAN_OPTIONS-}

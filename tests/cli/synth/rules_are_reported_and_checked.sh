@@ -1,4 +1,4 @@
-# Rules: what the summary and the provenance say of them, and what is no rule; nothing is written then.
+# The summary and the provenance report the rules. Invalid rules are refused, and nothing is written then.
 "$phema" gen -q --count 3 --steps 300 --params 30k --tensors 9 --no-sync run >/dev/null
 "$phema" synth --no-sync --sigma-rel 0.1 --rule 'blocks\.0=copy' --rule 'blocks\.(?=.)[12]\.weight=0.05' \
     --rule 'bias$=0.2' run out.safetensors 2>&1 |

@@ -1,5 +1,5 @@
-# A copy of a checkpoint keeps what a rule copies; the JSON beside it says the rules. Tied tensors
-# cannot follow different ones.
+# A copy of a checkpoint keeps the tensors that a rule copies; the JSON next to it records the rules. Tied tensors
+# cannot follow different rules.
 set -e
 snapshots=$fixtures/edm2/snapshots
 synth() { "$phema" synth -q --no-sync "$@"; }
@@ -14,7 +14,7 @@ same plain-0.2.pkl blocks
 same "$snapshots/network-snapshot-0000016-0.100.pkl" 'label|gain'
 same plain-0.1.pkl 'ema\.(fourier|emb|out\.)'
 grep -o '"rules": *\[{"pattern":"[^"]*","tensors":[0-9]*' out.pkl.json
-# what a copy of another checkpoint lacks is put there
+# a copy of another checkpoint receives the copied tensors that it lacks
 synth --sigma-rel 0.1 --rule 'blocks=0.2' --rule 'label|gain=copy' \
     --into "$snapshots/network-snapshot-0000004-0.050.pkl" "$snapshots" into.pkl
 synth --force --convert out.pkl a.safetensors >/dev/null

@@ -1,5 +1,5 @@
-# fixtures/scaled: F8 tensors with scales. Codes and scales are never averaged apart; both may be copied,
-# left out, converted and looked at. Without scales F8 tensors are averaged as any others.
+# fixtures/scaled: F8 tensors with scales. Codes and scales are never averaged separately; both may be copied,
+# excluded, converted and inspected. F8 tensors without scales are averaged like any others.
 try() {
     "$phema" "$@" >out 2>err
     echo "$? $(grep '^posthoc-ema:' err)"

@@ -1,5 +1,5 @@
-# Every file holds averages of two widths; expected/ was computed by torch, 1/4 of the first time and
-# 3/4 of the second. Optimizer and raw parameters are no part of it.
+# Every file holds averages of two widths. torch computed expected/: 1/4 of the first time and 3/4 of the second.
+# Optimizer and raw parameters are excluded.
 try() { # snapshots, key of the average, expected
     mapfile -t names < <(cd "$1" && ls -d -- *.*)
     set -- "$@" "${names[@]}"
@@ -13,10 +13,10 @@ try "$fixtures/edm2_state" ema.emas.1 "$fixtures/edm2_state/expected/0.100.safet
 try "$fixtures/lightning/stds_emas" callbacks.PowerEMA.emas.1 \
     "$fixtures/lightning/expected/stds_emas.safetensors"
 
-# one of them alone: its width is known, its name is the file's
+# one of the averages alone: its width is known, and its name is that of the file
 "$phema" weights --sigma-rel 0.1 --key ema.emas.1 "$fixtures/edm2_state" 2>&1
 
-# what weights prints goes back in
+# synth accepts the output of weights
 "$phema" weights -q --json --sigma-rel 0.07 "$fixtures/edm2_state" >weights.json
 grep '"file"' weights.json
 "$phema" synth -q --no-sync --weights weights.json "$fixtures/edm2_state" again.safetensors

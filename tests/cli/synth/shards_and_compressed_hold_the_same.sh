@@ -1,5 +1,5 @@
-# The same averages in every form: one file, compressed, sharded by size, sharded as the snapshots are.
-# What is compressed is the plain file to zstd; the index of shards says what lies where.
+# Every form holds the same averages: one file, compressed, sharded by size, sharded like the snapshots. zstd
+# decompresses the compressed form to the plain file. The index of the shards tells which shard holds a tensor.
 "$phema" gen -q --count 4 --params 40k --tensors 12 --no-sync run >/dev/null
 "$phema" synth -q --sigma-rel 0.07 run plain.safetensors
 "$phema" synth -q --sigma-rel 0.07 run packed.safetensors.zst

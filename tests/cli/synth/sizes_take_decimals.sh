@@ -3,7 +3,7 @@
 "$phema" synth -q --no-sync --sigma-rel 0.1 --shard-size 12800 run bytes
 ls bytes decimal | grep -c '^model-.*safetensors$'
 "$phema" diff -q bytes decimal || echo other shards
-# what is said to be needed does as it stands, for one thing after another
+# the size in a message can be used verbatim as the limit, for one requirement after another
 limit=100.5k
 until "$phema" synth -q -j1 --no-sync --sigma-rel 0.1 --max-ram "$limit" run out.safetensors 2>said; do
     next=$(sed -nE 's/.*at least ([0-9.]+) ([KMG]iB) are needed.*/\1\2/p' said)

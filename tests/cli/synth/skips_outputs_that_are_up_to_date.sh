@@ -1,5 +1,5 @@
-# --skip-existing leaves alone what is there and would be the same, makes what is missing, and refuses,
-# or with --force replaces, what would be another.
+# --skip-existing keeps existing outputs that would be the same, and makes missing ones. Outputs that would differ
+# are refused, or replaced with --force.
 "$phema" gen -q run >/dev/null
 synth() { "$phema" synth -q --skip-existing "$@"; echo "status $?"; }
 synth --sigma-rel 0.05,0.1,0.2 run sweep/

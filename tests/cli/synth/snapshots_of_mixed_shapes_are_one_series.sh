@@ -1,5 +1,5 @@
-# Series of two shapes each, the manifest of each in the place of the directory. Limits are twice
-# what weights give that NumPy solves step by step; what is a snapshot, or a sum of some, is exact.
+# Each series has two shapes, and its manifest replaces the directory. Limits are twice the errors of weights that
+# NumPy solves step by step. A target that is a snapshot, or a sum of some, is exact.
 series() {
     name=$1
     shift

@@ -1,5 +1,5 @@
-# A snapshot that somebody writes to while it is being averaged would be half of the one and half of the
-# other: the run ends with its name, and leaves nothing.
+# Another program writes to a snapshot during the run: the average would mix the old snapshot with the new one.
+# The run ends, names the snapshot, and leaves nothing.
 shim=$(dirname "$phema")/tests/libreading_shim.so
 export ASAN_OPTIONS=verify_asan_link_order=0:${ASAN_OPTIONS-} # the shim may come before its runtime
 "$phema" gen -q --count 4 --steps 40 --params 100k --tensors 3 --dtype f32 run >/dev/null

@@ -1,5 +1,5 @@
-# Sums are float32 where float16 hides it, and float64 where it does not: by the tensor and the
-# target, whatever else is made.
+# Sums are float32 where float16 hides the difference, and float64 elsewhere. The choice depends on the tensor and
+# the target, not on the other outputs of the run.
 "$phema" gen -q --count 24 --dtype f16 --no-sync run >/dev/null
 paper=(-q --no-sync --metric profile --ridge none)
 "$phema" synth "${paper[@]}" --sigma-rel 0.01,0.11,0.13,0.2 run auto/ >/dev/null

@@ -1,6 +1,6 @@
-# Where memory is short tiles shrink, then targets are made in several passes through the snapshots:
-# the same bytes, and never more memory than was allowed. Sanitizers keep memory of their own, so
-# that the allowance is theirs, too, and the number of passes is not compared.
+# When memory is short, tiles shrink; then targets are made in several passes through the snapshots. The bytes stay
+# the same, and memory never exceeds the limit. Sanitizers use memory of their own, so their limit is higher and
+# the number of passes is not compared.
 set -e
 number() { grep -o "\"$1\": [0-9]*" "$2" | head -n 1 | sed 's/.*: //'; }
 "$phema" gen -q --count 3 --steps 30 --params 60k --dtype f16 --no-sync run >/dev/null

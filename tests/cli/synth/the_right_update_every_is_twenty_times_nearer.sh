@@ -1,5 +1,5 @@
-# Files of averages that were touched every 10 steps and do not say so. Believed to be what their
-# labels say, and weighed as the paper does, they give something else.
+# The averages were updated every 10 steps, and their files do not record that. A run that trusts the labels and
+# weighs the snapshots as the paper does gives something else.
 "$phema" gen --count 20 --steps 4000 --update-every 10 --hide-update-every --truth-dtype f64 \
     --truth 0.03,0.05,0.1,0.15,0.2,0.25,0.28 run >/dev/null
 error_of() { # options of synth

@@ -1,5 +1,5 @@
-# What the provenance knows the data of snapshots by does not depend on how they were read, on who read
-# them and with how many targets, nor on the format they are in; and it is that of each output alone.
+# The provenance holds digests of the snapshot data. They depend neither on the way of reading, the processes that
+# read and the number of targets, nor on the format. Each output has the digests of a run for that output alone.
 digests() { # output: name and digest of each snapshot
     local file=$1
     [ -d "$1" ] && file=$(echo "$1"/model-00001-of-*.safetensors)

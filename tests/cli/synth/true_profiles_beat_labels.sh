@@ -1,5 +1,5 @@
-# Averages that were updated every 5 steps are not what their labels say. Weights that believe the
-# labels (the libraries' own) are far off; those of the true profiles are not.
+# Averages that were updated every 5 steps do not match their labels. Weights that trust the labels (the
+# libraries' own) are far off; those of the true profiles are not.
 # shellcheck disable=SC2086 # options are several words
 number() { grep -o "\"$1\": [^,}]*" | head -n 1 | sed 's/.*: //'; }
 predicted() { sed -n 's/.*"total": [^,]*, "profile": \([^,]*\),.*/\1/p' | head -n 1; }

@@ -1,4 +1,4 @@
-# Of two runs with the same output the second one is refused, and the first one's is right; in every form.
+# Of two runs with the same output the second is refused, and the first makes the right output; in every form.
 [[ $sanitize = *thread* ]] && echo "skipped: the thread sanitizer does not take the shim" >&2 && exit 77
 faults="env LD_PRELOAD=$(dirname "$phema")/tests/libfaults.so"
 export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:${ASAN_OPTIONS-}

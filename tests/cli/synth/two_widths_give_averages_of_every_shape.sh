@@ -1,6 +1,6 @@
-# Power functions of two widths at 20 times, in float32: averages of shapes that no snapshot has come
-# as near as 1e-5 to 2e-3 to the exact ones. Limits are twice what weights give that NumPy solves
-# step by step. Parameters of one step are hardly in averages: "un-averaging" gives 2 %.
+# Power functions of two widths at 20 times, in float32. Averages of shapes that no snapshot has differ from the
+# exact ones by 1e-5 to 2e-3. Limits are twice the errors of weights that NumPy solves step by step. Averages hold
+# little of the parameters of one step: "un-averaging" gives 2 %.
 "$phema" gen --count 20 --steps 4000 --truth-dtype f64 --truth 0.03,0.075,0.15,0.25 \
     --truth-profile ema:half-life=100 --truth-profile ema:half-life=400 --truth-profile window:400 \
     --truth-profile window:1000 --truth-profile window:1024 --truth-profile cosine:1000 \

@@ -1,5 +1,5 @@
-# With --verify every form of output is read back before it gets its name; a byte that comes back as
-# another ends the run and leaves nothing.
+# With --verify every form of output is read back before it gets its name. A byte that reads back differently
+# ends the run and leaves nothing.
 shim=$(dirname "$phema")/tests/libreading_shim.so
 export ASAN_OPTIONS=verify_asan_link_order=0:${ASAN_OPTIONS-} # the shim may come before its runtime
 "$phema" gen -q --count 2 run >/dev/null

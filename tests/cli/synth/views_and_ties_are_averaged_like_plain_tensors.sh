@@ -1,5 +1,5 @@
-# Transposed, stepped, expanded and shared tensors of PyTorch files: an average of them is the average
-# of the same tensors written out plainly.
+# PyTorch files with transposed, stepped, expanded and shared tensors: their average equals the average of the
+# same tensors written out plainly.
 # shellcheck disable=SC2086 # options are several words
 for file in views.pt module_state_dict.pth nested.pt dtypes.pt; do
     mkdir torch plain
@@ -8,7 +8,7 @@ for file in views.pt module_state_dict.pth nested.pt dtypes.pt; do
     pattern='x-(?<time>[0-9]+)\.'
     echo "x-2.pt 1" >one
     "$phema" synth -q $skip --name-regex "$pattern" --weights one torch plain/x-1.safetensors >/dev/null || continue
-    # the program's own outputs are no snapshots, unless a list says which files are
+    # the program's own outputs are snapshots only where a list names them
     cp plain/x-1.safetensors plain/x-2.safetensors
     printf 'x-1.pt 0.5\nx-2.pt 0.25\n' >weights
     "$phema" synth -q $skip --name-regex "$pattern" --weights weights torch a.safetensors >/dev/null

@@ -1,5 +1,5 @@
-# Snapshots whose names begin at the root, and a checkpoint that holds the model twice: --key is the
-# checkpoint's then, and what is replaced is said.
+# The names in the snapshots begin at the root, and the checkpoint holds the model twice. --key then means a subtree
+# of the checkpoint, and a message names the subtree that is replaced.
 mkdir run
 for step in 100 200; do
     "$phema" synth -q --convert --key ema_state_dict \

@@ -1,5 +1,5 @@
-# Where no thread can be started, or only one, a run does the same alone: the same bytes. Threads are forbidden by
-# the kernel (tests/support/forbid_threads.c), and all after the first one by a shim.
+# A run that can start no thread, or only one, makes the same bytes alone. The kernel forbids all threads
+# (tests/support/forbid_threads.c); a shim forbids all after the first.
 [[ $sanitize = *thread* ]] && echo "the thread sanitizer has a thread of its own" >&2 && exit 77
 alone=$(dirname "$phema")/tests/without_threads
 $alone true || exit 77
@@ -14,7 +14,7 @@ for out in file.safetensors file.safetensors.zst shards/ '{sigma}.safetensors'; 
     [ "$out" = shards/ ] && options=(--shard-size 40K)
     synth && mv out many
     for way in "$alone" "$one"; do
-        # shellcheck disable=SC2086 # words
+        # shellcheck disable=SC2086 # a command of several words
         synth $way
         echo "$out: status $?"
         diff -r many out && echo "the same bytes"

@@ -1,4 +1,4 @@
-# A tensor of zeros takes no space on the disk, and reads as zeros.
+# A tensor of zeros takes no space on disk, and reads as zeros.
 zeros=$((1 << 20)) # elements of f32
 header='{"w":{"dtype":"F32","shape":[1048576],"data_offsets":[0,4194304]},"x":{"dtype":"F32","shape":[8],"data_offsets":[4194304,4194336]}}      '
 mkdir run

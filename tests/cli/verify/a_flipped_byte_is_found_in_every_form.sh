@@ -1,5 +1,5 @@
-# What synth has made is what its provenance says, in every form, on one thread and on several, read in
-# any way; one byte that is another is found, and the tensor it is in is named.
+# Outputs of synth match their provenance: in every form, on one thread and on several, with every way of
+# reading. verify finds one changed byte and names its tensor.
 # shellcheck disable=SC2086 # options are several words
 flip() { # file, offset from the end
     local at=$(($(stat -c %s "$1") - $2)) byte

@@ -1,5 +1,5 @@
-# --sample N compares N tiles, evenly over all, the same ones each time and in any number of threads;
-# snapshots that are decompressed in turns are passed by.
+# --sample N compares N tiles, evenly spaced over all. Each run picks the same tiles, with any number of
+# threads. Threads that decompress snapshots in turns skip the tiles outside the sample.
 "$phema" gen -q --count 2 --steps 20 --params 2M --tensors 3 --dtype f16 run >/dev/null
 "$phema" synth -q --sigma-rel 0.1 run out.safetensors >/dev/null
 show() { grep -e '"tiles' -e equal -e '"elements":' | tr -d '\n'; echo; }

@@ -1,5 +1,5 @@
-# A provenance is a file's word: what it lacks, or what it says that cannot be, ends in a sentence, and
-# nothing in it is executed.
+# A provenance is unchecked input. Missing or impossible values end in a sentence, and nothing in the
+# provenance is executed.
 "$phema" gen -q --count 2 run >/dev/null
 cp run/snapshot-0004096-0.050.safetensors template.safetensors
 "$phema" synth -q --sigma-rel 0.1 --into template.safetensors run out.safetensors >/dev/null

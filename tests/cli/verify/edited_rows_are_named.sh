@@ -1,5 +1,5 @@
-# The rows of a provenance say what each snapshot was: its time, and how it was averaged. One that says
-# another than the series does is named, with both values, whatever the tensors are.
+# The rows of a provenance have the time and profile of each snapshot. verify names a row that differs from
+# the series, with both values, whatever the tensors are.
 "$phema" gen -q --count 2 run >/dev/null
 cp run/snapshot-0004096-0.050.safetensors template.safetensors
 "$phema" synth -q --sigma-rel 0.1 --rule weight=0.05 --into template.safetensors run out.safetensors >/dev/null

@@ -1,5 +1,6 @@
-# Of a compressed snapshot with a seek table some bytes are looked at where frames begin, and more where
-# there are fewer frames than that: it is named when they have changed, however alike the file is.
+# The fingerprint of a compressed snapshot with a seek table covers bytes at the starts of frames. It covers
+# more bytes where there are fewer frames than windows. A snapshot is named if those bytes changed, even if
+# the rest of the file is equal.
 flip() { # offset from the end
     local at=$(($(stat -c %s "$newest") - $1)) byte
     byte=$(od -An -tu1 -j $at -N1 "$newest")

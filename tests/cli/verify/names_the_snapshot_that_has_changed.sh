@@ -1,5 +1,5 @@
-# Status 4 and the name of a snapshot that is not what it was: changed, missing, added. Snapshots are
-# found where the command had them, beside the output, or where --snapshots says.
+# Status 4 and the name of a snapshot that was changed, removed or added. verify finds the snapshots at the
+# command's path, next to the output, or where --snapshots says.
 "$phema" gen -q run >/dev/null
 mv run/snapshot-0001536-0.050.safetensors later
 "$phema" synth -q --sigma-rel 0.1 run out.safetensors >/dev/null

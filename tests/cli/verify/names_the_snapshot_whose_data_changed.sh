@@ -1,5 +1,5 @@
-# A snapshot that has changed where the first look at it does not see it is named, whether the output
-# differs or the change is rounded away: by the digest of all data that were read of it.
+# A snapshot is named even if its fingerprint misses the change, whether the output differs or rounding hides
+# the change. The digest of all data read from the snapshot shows the change.
 flip() { # file, offset from the end, bits
     local at=$(($(stat -c %s "$1") - $2)) byte
     byte=$(od -An -tu1 -j $at -N1 "$1")

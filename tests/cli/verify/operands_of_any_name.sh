@@ -1,5 +1,6 @@
-# The command in a provenance makes the same again whatever the snapshots are called: like options, numbers
-# or lists, with blanks, quotes and line feeds, or bytes that are no UTF-8; for every verb that writes one.
+# The command in a provenance makes the same output again for any names of snapshots. Names look like options,
+# numbers or lists, have blanks, quotes and line feeds, or are not UTF-8. The case covers every verb that
+# writes a provenance.
 "$phema" gen -q --count 2 run >/dev/null
 check() {
     "$phema" verify -q "$@" | sed 's/.*: equal:.*/equal/'

@@ -1,5 +1,5 @@
-# A provenance from anyone may name any file that the user can read. Whatever it takes the file for, none
-# of its lines, words or names is printed: what goes wrong is said by its path.
+# A stranger's provenance may name any file that the user can read. verify prints none of the file's lines,
+# words or names, whatever kind of file the command takes it for. An error message has only its path.
 secret=hunter2
 "$phema" gen -q --count 2 run >/dev/null
 cp run/snapshot-0004096-0.050.safetensors template.safetensors

@@ -1,4 +1,4 @@
-# Weights that solving again does not give are said, and what follows is done with those recorded.
+# If solving again gives other weights than the recorded ones, verify warns and uses the recorded ones.
 "$phema" gen -q --count 4 run >/dev/null
 cp run/snapshot-0004096-0.050.safetensors template.safetensors
 "$phema" synth -q --sigma-rel 0.1 --into template.safetensors run out.safetensors >/dev/null

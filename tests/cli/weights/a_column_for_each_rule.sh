@@ -1,5 +1,5 @@
-# Rules are columns behind those of the targets, and the weights are those of the same width alone;
-# without files no name is there to be matched.
+# Columns of rules follow those of the targets. Their weights equal those of a run with that width alone.
+# Without files there are no names for a rule to match.
 cat >run.json <<END
 {"snapshots": [
   {"time": 1000, "sigma_rel": 0.05}, {"time": 1000, "sigma_rel": 0.1},

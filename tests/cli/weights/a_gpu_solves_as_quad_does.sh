@@ -1,4 +1,4 @@
-# A float64 factor made elsewhere, refined in quad: the weights of quad.
+# A device factors in float64, and refinement in quad gives the weights of the quad solver.
 mkdir bin
 cp "$phema" bin/posthoc-ema
 cp "$sim" bin/posthoc-ema-cuda.so

@@ -1,4 +1,4 @@
-# averages whose files are gone still have weights, wherever in the series they stand
+# Averages whose files are gone still have weights, at any place in the series.
 "$phema" gen -q --no-sync --count 4 --input-sigma 0.05 --truth 0.05 run
 cat >run/first.json <<'END'
 {"snapshots": [{"time": 1024, "sigma_rel": 0.05},

@@ -1,5 +1,5 @@
-# A snapshot far larger than the newest, or zero, or not finite, says nothing of how parameters moved: the
-# metric is walk, and the snapshot is named with its size. Every verb that solves goes on with it.
+# A snapshot far larger than the newest, or zero, or not finite, does not show how the parameters moved.
+# The metric is then walk, and a warning has the snapshot's name and size. Every verb that solves continues.
 odd=snapshot-0002048-0.100.safetensors
 scaled() { # dtype factor: run/ with that snapshot times the factor
     rm -rf run
@@ -7,7 +7,7 @@ scaled() { # dtype factor: run/ with that snapshot times the factor
     echo "$odd $2" >weights.txt
     "$phema" synth -q -f --overflow inf --weights weights.txt --at 2048 run scaled.safetensors \
         2>/dev/null >/dev/null
-    # an average among snapshots would be left out
+    # The series would leave out a snapshot with the metadata of an average.
     LC_ALL=C sed s/posthoc_ema/posthoc_abc/g scaled.safetensors >run/$odd
 }
 metric() {

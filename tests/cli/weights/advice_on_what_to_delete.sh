@@ -1,5 +1,5 @@
-# --advise names the snapshots that could be deleted: what is left predicts no more than was allowed,
-# and really makes it.
+# --advise names the snapshots that could be deleted. The rest predict at most the allowed error, and the
+# outputs made from them keep to it.
 # shellcheck disable=SC2086 # options are several words
 "$phema" gen -q --count 12 --steps 1200 --params 20k --tensors 4 --truth 0.07,0.15,0.2 run >/dev/null
 targets="--sigma-rel 0.07,0.15,0.2"

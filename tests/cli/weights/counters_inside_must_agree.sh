@@ -6,9 +6,9 @@ echo $?
 cp "$fixtures/lightning/stds_emas/epoch=1-step=200.ckpt" "lightning/epoch=1-step=300.ckpt"
 "$phema" weights --sigma-rel 0.07 lightning
 echo $?
-# other names have times of their own
+# Other names have their own times.
 "$phema" weights -q --sigma-rel 0.07 --name-regex 'epoch=(?<time>[0-9]+)' lightning
-# nor may the name say less than the counter
+# The name must not have a smaller step than the counter.
 mkdir less
 cp "$fixtures/lightning/stds_emas/epoch=1-step=200.ckpt" "less/epoch=0-step=100.ckpt"
 "$phema" weights --sigma-rel 0.07 less

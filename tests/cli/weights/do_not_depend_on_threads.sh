@@ -1,5 +1,5 @@
-# Of so many snapshots that several threads look at them, and make and solve the systems: the weights,
-# and all that is said of them, to the last digit.
+# With this many snapshots several threads read them, and build and solve the systems. The weights
+# and all other printed values are the same to the last digit.
 set -e
 "$phema" gen -q --count 135 --steps 1350 --params 3000 --tensors 3 --dtype f16 --no-sync run >/dev/null
 alone() { taskset -c "$(taskset -pc $$ | sed 's/.*: //; s/[-,].*//')" "$@"; }

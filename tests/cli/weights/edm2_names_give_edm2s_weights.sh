@@ -1,4 +1,4 @@
-# EDM2's own reconstruct_phema.py solved these in float64; names are enough to solve them again.
+# EDM2's own reconstruct_phema.py solved these in float64. The names are enough to solve them again.
 awk '/"weights"/ { inside = 1; next } /}/ { inside = 0 } inside { sub(/,$/, ""); print $2 }' \
     "$fixtures/edm2/expected.json" >theirs
 "$phema" weights --json --metric profile --sigma-rel 0.07,0.12,0.2 "$fixtures/edm2/snapshots" |

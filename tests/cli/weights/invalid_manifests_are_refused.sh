@@ -1,4 +1,4 @@
-# what the JSON library says of a syntax error is its own affair; the place is not
+# The JSON library may word a syntax error in any way, but the place of the error is fixed.
 try() {
     printf '%s' "$1" >m.json
     "$phema" weights --sigma-rel 0.1 m.json 2>&1 | sed 's/\(not valid at byte [0-9]*\): .*/\1/'

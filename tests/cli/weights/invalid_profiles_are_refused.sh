@@ -1,4 +1,4 @@
-# One sentence that names the option, what was found and what is known; nothing is made.
+# One sentence has the option, the value found and the known profiles. Nothing is made.
 "$phema" gen -q --count 2 run >/dev/null
 try() {
     "$phema" weights "$@" run

@@ -1,4 +1,4 @@
-# What is printed, given back, is used to the last bit.
+# --weights uses printed weights to the last bit.
 "$phema" gen --count 4 run >/dev/null
 "$phema" weights -q --json --sigma-rel 0.07,0.2 --at 3072,4096 run >once.json
 "$phema" weights -q --json --weights once.json run >again.json

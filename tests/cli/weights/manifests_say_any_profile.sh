@@ -1,4 +1,4 @@
-# Every kind, as an object or as a SPEC; tables lie beside the manifest.
+# Every kind of profile, as an object or as a SPEC. Tables lie next to the manifest.
 mkdir there
 printf '1 0\n10 0.9\n100 0.8 # the last\n1600 0.7' >there/betas.txt
 cat >there/m.json <<'EOF'

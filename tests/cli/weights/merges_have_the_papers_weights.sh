@@ -1,6 +1,6 @@
-# PMA (arXiv:2505.12082): equal, ascending, and M_i = a W_i + (1 - a) M_(i-1). WSM
-# (arXiv:2507.17634): w = 0.75, 0.5, 0.25 and so on of each decay, c_j = w_j - w_(j+1). Snapshots
-# that a merge does not name have the weight 0.
+# PMA (arXiv:2505.12082): equal, ascending, and M_i = a W_i + (1 - a) M_(i-1).
+# WSM (arXiv:2507.17634): w = 0.75, 0.5, 0.25 and so on of each decay, c_j = w_j - w_(j+1).
+# Snapshots outside a merge have the weight 0.
 for k in 1 2 3 4 5; do echo "{\"time\": ${k}00, \"profile\": \"raw\"}"; done | paste -sd, |
     sed 's/.*/{"snapshots": [&]}/' >raw.json
 "$phema" weights -q --profile sma:4 --profile wma:4 --profile ema-merge:0.2,n=3 \

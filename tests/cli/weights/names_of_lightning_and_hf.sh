@@ -12,7 +12,7 @@ shown --sigma-rel 0.07 lightning
 mv "lightning/run-epoch=1-step=200-val_loss=0.31.ckpt" "lightning/step=200.ckpt"
 shown --sigma-rel 0.07 lightning
 
-# the Trainer's directories: what else lies in them is no model
+# The Trainer's directories: their other files are no models.
 for step in 500 1000; do
     mkdir hf/checkpoint-$step
     cp "$fixtures/torch/plain.pt" hf/checkpoint-$step/pytorch_model.bin

@@ -3,7 +3,7 @@ mkdir mine
 for file in run/snapshot-*; do
     name=${file##*/snapshot-}
     name=${name%.safetensors}
-    # no metadata inside: the manifest-free way
+    # The names alone give width and time, without a manifest.
     ln -s "../$file" "mine/ema${name#*-}_step${name%%-*}.safetensors"
 done
 touch mine/notes.txt mine/other.safetensors

@@ -1,4 +1,4 @@
-# One target is three bytes in the file, but a weight for every snapshot in memory.
+# One target takes three bytes in the file, but a weight for every snapshot in memory.
 exec 2>&1
 "$phema" gen --count 2 --steps 100 run >/dev/null
 targets() {

@@ -1,4 +1,4 @@
-# The same weights to 9 digits from quad and from LAPACK, whose sum is 1 after the paper's division.
+# quad and LAPACK give the same weights to 9 digits, and their sum is 1 after the paper's division.
 "$phema" gen --count 8 run >/dev/null
 for solver in quad lapack; do
     # shellcheck disable=SC2094 # names of files, which are other files

@@ -1,5 +1,5 @@
-# Raw parameters stand beside averages: never taken unless --input-profile says what they are, and
-# then by every layout, by index where there are several.
+# Raw parameters lie next to averages. No layout uses them unless --input-profile gives their profile;
+# then every layout does. With several averages, the index of an average selects its profile.
 "$phema" gen -q --count 2 --raw run >/dev/null
 exec 2>&1
 "$phema" weights --sigma-rel 0.1 run 2>&1 >/dev/null | grep -e snapshots, -e 'left out'

@@ -1,4 +1,4 @@
-# Both libraries: neither given, one given, and then the command that the message prints.
+# For both libraries: without both options, with one, and then with the command that the message prints.
 exec 2>&1
 for library in ema_pytorch posthoc_ema; do
     ln -s "$fixtures/$library/snapshots" "$library"

@@ -1,5 +1,5 @@
-# The weights that are printed are those that synth uses: of a manifest, too, whose files say their dtypes
-# and how often they were updated.
+# synth uses the printed weights. The same holds for a manifest whose files have their own dtypes and
+# update intervals.
 "$phema" gen -q --count 8 --dtype f16 --update-every 10 run >/dev/null
 {
     echo '{"snapshots": ['

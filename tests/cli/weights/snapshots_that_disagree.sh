@@ -1,5 +1,5 @@
 exec 2>&1
-# safetensors FILE HEADER DATA: a header of less than 256 bytes, data as printf takes them
+# safetensors FILE HEADER DATA: the header has less than 256 bytes; DATA is a format string of printf.
 safetensors() { { printf "\\x$(printf %02x ${#2})\0\0\0\0\0\0\0%s" "$2"; printf "$3"; } >"$1"; }
 tensor() { printf '"%s":{"dtype":"%s","shape":%s,"data_offsets":[%s]}' "$@"; }
 mkdir run
@@ -18,7 +18,7 @@ try "{$(tensor w F32 '[3]' 0,12)}"
 try "{$(tensor w F32 '[2,1]' 0,8),$(tensor b F32 '[1]' 8,12)}"
 try "{$(tensor w F16 '[4]' 0,8),$(tensor b F32 '[1]' 8,12)}"
 try "{$(tensor w I32 '[2]' 0,8),$(tensor b F32 '[1]' 8,12)}"
-# what only one of them has can be left out
+# Tensors that only one snapshot has can be left out.
 safetensors $b "{$(tensor w F32 '[2]' 0,8),$(tensor c F32 '[1]' 8,12)}" "$one$one$one"
 "$phema" weights -q --sigma-rel 0.1 --exclude '^[bc]$' run >/dev/null
 echo "$?"

@@ -1,5 +1,5 @@
-# What a library's defaults say may not be true of these files, but the command has to run. With
-# update_every 100 several snapshots of 300 steps are one and the same average; the newest is kept.
+# The defaults of a library may be wrong for these files, but the suggested command must run. With
+# update_every 100 several snapshots of 300 steps are the same average; the series keeps the newest.
 for library in ema_pytorch posthoc_ema; do
     cp -r "$fixtures/$library/snapshots" $library
     command=$("$phema" weights --sigma-rel 0.2 $library 2>&1 | sed 's/.*run: posthoc-ema //')
