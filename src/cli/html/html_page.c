@@ -269,7 +269,7 @@ static void write_snapshot(struct phema_strbuf *out, const struct columns *colum
     else
         cells[n++] = number(&spec, "sigma_rel %.6g", snapshot->sigma_rel);
     cells[n++] = bytes ? phema_size_format(&size, bytes) : "";
-    for (size_t j = 0; j < columns->n_weights; j++) {
+    for (size_t j = 0; report->plan && j < columns->n_weights; j++) {
         double weight = report->plan->targets[j].solution.weights[k];
         cells[n++] = weight == 0                  ? "0"
                      : fabs(weight) < LEAST_PLAIN ? number(&weights[j], "%.0e", weight)
