@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* gpu.c - rates of copying to a device and of summing there, from host memory that the device
  * accesses directly. Prints bytes of inputs per second: only copied, and summed for 1, 8, 25 and 64
- * targets, by our kernel and by cuBLAS. The target bench_gpu; the plug-in lies beside the program.
+ * targets, by our kernel and by cuBLAS. The target bench_gpu; the plug-in is in the same directory.
  * Slots are filled once, so only the device and the copies are measured. Usage: bench_gpu [LANES,
  * default 4] [MEBIBYTES of a tile, default 1] */
 #include <stdio.h>

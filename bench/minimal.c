@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* minimal.c - the minimal work of an average: read, add, write. It knows no format but the length
- * of a safetensors header, checks and solves nothing, sums in float32, and skips up to 7 elements
- * at the end. The reference for the speed of synth; the target bench_minimal. */
+/* minimal.c - the minimal work of an average: read, add, write. It knows only the header length of
+ * the safetensors format and has no checks and no solver. It sums in float32 and skips up to 7
+ * elements at the end. The reference for the speed of synth; the target bench_minimal. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>

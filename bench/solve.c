@@ -214,7 +214,7 @@ static enum phema_status factor_mpfr(struct parts *parts, struct phema_error *er
     return status;
 }
 
-/* One product and one difference for each pair, as gram_closed_form.c has them. */
+/* One product and one difference for each pair, as in gram_closed_form.c. */
 static enum phema_status enter_quad(struct parts *parts, struct phema_error *err)
 {
     (void)err;

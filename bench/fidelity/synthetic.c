@@ -106,8 +106,8 @@ static void step_walk(struct movement *movement, uint64_t step)
     move(movement, (struct motion_at){.walk = 1 / sqrt((double)movement->n_steps)});
 }
 
-/* All motion slows down: the variance rate of the walk falls as 1/t, the distance to the optimum as
- * 1/sqrt(t), and jitter as the root of a learning rate of 1/sqrt(t). */
+/* All motion slows down. The variance rate of the walk falls as 1/t, and the distance to the
+ * optimum as 1/sqrt(t). Jitter falls as the root of a learning rate of 1/sqrt(t). */
 static void step_drift(struct movement *movement, uint64_t step)
 {
     double t = (double)step + 0.02 * (double)movement->n_steps;

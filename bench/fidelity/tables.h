@@ -26,8 +26,8 @@ struct study {
 bool tables_print(const struct study *study);
 
 /* True if, with every dtype, the motion metric is within 10 % of the oracle in the mean and within
- * 2.5 times at worst, and predicts within a factor 2 in 90 % of the cases. Prints the goals it
- * misses. */
+ * 2.5 times at worst. It must also predict within a factor 2 in 90 % of the cases. Prints the
+ * missed goals. */
 bool tables_check(const struct study *study);
 
 #endif

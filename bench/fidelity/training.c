@@ -204,8 +204,8 @@ static bool start_training(struct movement *movement, const struct task *task)
 }
 
 /* A diffusion model of points about eight centres in N_PLANES planes, with the preconditioning and
- * the noise levels of EDM (arXiv:2206.00364, table 1; sigma_data 0.5). The loss, weighted, is that
- * of the network's own output: (F - (y - c_skip x) / c_out)^2. */
+ * the noise levels of EDM (arXiv:2206.00364, table 1; sigma_data 0.5). The weighted loss is that of
+ * the network's own output: (F - (y - c_skip x) / c_out)^2. */
 static void draw_denoising(double *in, double *wanted, uint64_t *random)
 {
     const double data = 0.5;
@@ -230,7 +230,7 @@ static double rate_denoising(double done, uint64_t step)
     return 5e-3 * rise / sqrt(done > 0.1 ? done / 0.1 : 1);
 }
 
-/* A sum of waves in many directions, seen with noise. */
+/* A sum of waves in many directions, with noise. */
 static void draw_regression(double *in, double *wanted, uint64_t *random)
 {
     for (size_t c = 0; c < N_COORDINATES; c++)
@@ -250,7 +250,7 @@ static double rate_regression(double done, uint64_t step)
     return 0.02;
 }
 
-/* Eight clouds that overlap. */
+/* Eight overlapping clouds. */
 static void draw_classification(double *in, double *wanted, uint64_t *random)
 {
     uint64_t class = random_bits(random) % 8;

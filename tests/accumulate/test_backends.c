@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_backends.c - every set of kernels against the plain loop, bit for bit: all dtypes, odd
- * numbers of everything, addresses of any kind, data that end where the mapped memory ends. */
+/* test_backends.c - every set of kernels compared with the plain loop, bit for bit. The cases are
+ * all dtypes, odd numbers of everything, any addresses, and data that end at the end of mapped
+ * memory. */
 #include "phema/accumulate.h"
 
 #include <math.h>
@@ -31,7 +32,7 @@ static double random_weight(void)
     return ((double)(int64_t)random_u64()) * 0x1p-62;
 }
 
-/* The same bits, or NaN of any kind on both sides. */
+/* The same bits, or any NaN on both sides. */
 static bool is_same_sum(enum phema_accumulator accumulator, const uint8_t *a, const uint8_t *b,
                         size_t i)
 {
@@ -158,8 +159,8 @@ static void any_number_of_targets_and_inputs_gives_the_same_bits(void **state)
     free(arena.wanted);
 }
 
-/* Elements are cut into blocks by the sums of a block (512 KiB, at least 1024 elements), by the
- * inputs of a group (256 KiB, several sets) and by the panel of a table (24 KiB). */
+/* Three limits cut elements into blocks. The sums of a block have 512 KiB, with at least 1024
+ * elements. The inputs of a group have 256 KiB (several sets), and the panel of a table 24 KiB. */
 static void blocks_of_elements_are_contiguous(void **state)
 {
     (void)state;
@@ -190,7 +191,7 @@ static void blocks_of_elements_are_contiguous(void **state)
     free(arena.wanted);
 }
 
-/* Tiles of other sizes, targets one by one: the same bits. */
+/* Tiles of other sizes, and targets one by one, give the same bits. */
 static void sums_do_not_depend_on_the_tiling(void **state)
 {
     (void)state;
@@ -221,7 +222,8 @@ static void sums_do_not_depend_on_the_tiling(void **state)
     assert_memory_equal(whole, parts, sizeof(whole));
 }
 
-/* Numbers near everything that matters to the dtype: its exponents, ties, limits, and specials. */
+/* Numbers near everything relevant to the dtype: its exponents, ties, limits, and special
+ * values. */
 static double random_sum(enum phema_dtype dtype)
 {
     static const double specials[] = {0.0,        -0.0,       65504,     65519.999, 65520, -65520,

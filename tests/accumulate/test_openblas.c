@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_openblas.c - the kernels against OpenBLAS, which shares nothing with them but the
- * definition. */
+/* test_openblas.c - the kernels compared with OpenBLAS, which shares only the definition with
+ * them. */
 #include "openblas.h"
 
 #include <math.h>
@@ -28,7 +28,7 @@ struct tiles {
         judged[MAX_TARGETS * MAX_ELEMS]; /* or floats */
 };
 
-/* Numbers in [-2, 2] that the dtype can hold, at an odd address. */
+/* Numbers in [-2, 2] of the dtype, at an odd address. */
 static void fill(struct tiles *tiles, enum phema_dtype dtype, size_t n_inputs, size_t n_elems)
 {
     struct phema_narrow_counts counts = {0};
@@ -46,10 +46,10 @@ static double sum_at(const double *sums, enum phema_accumulator accumulator, siz
     return accumulator == PHEMA_ACCUMULATE_F64 ? sums[i] : (double)((const float *)sums)[i];
 }
 
-/* n products and a first sum, added in any order, with products rounded or fused: each way is
- * within n + 1 roundings of the exact sum, each of at most u times S = |first| + sum |w x| times 1
- * + n u (Higham, Accuracy and Stability, 3.1), so two ways differ by at most 2 (n + 2) u S while n
- * u is small. Where numbers are subnormal a rounding is half of the smallest one instead. */
+/* n products and a first sum, added in any order, with products rounded or fused. Each way is
+ * within n + 1 roundings of the exact sum. Each rounding is at most u S (1 + n u), with S = |first|
+ * + sum |w x| (Higham, Accuracy and Stability, 3.1). So two ways differ by at most 2 (n + 2) u S
+ * while n u is small. The rounding of a subnormal number is half of the smallest one instead. */
 static double bound(const struct tiles *tiles, enum phema_accumulator accumulator,
                     const struct phema_tile *tile, double first, size_t m, size_t i)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_ref.c - the plain loop against exact sums in integers. */
+/* test_ref.c - the plain loop compared with exact sums in integers. */
 #include "phema/accumulate.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 
 enum { n_inputs = 24, n_elems = 1 << 10 };
 
-/* Any finite half is a whole multiple of 2^-24, any weight here of 2^-10: products and sums of them
+/* Any finite half is a multiple of 2^-24, and any weight here one of 2^-10. Their products and sums
  * are integers times 2^-34, here of at most 62 bits. */
 static int64_t half_in_units(uint16_t code)
 {
@@ -25,9 +25,9 @@ static long double in_long_double(int64_t units)
     return ldexpl((long double)units, -34);
 }
 
-/* n fused multiply-adds round n times, each by at most eps of a partial sum, and no partial sum
- * exceeds sum |w x| (1 + n eps): the error is within (n + 1) eps sum |w x|, eps = 2^-53 or 2^-24.
- */
+/* n fused multiply-adds round n times, each by at most eps of a partial sum. No partial sum exceeds
+ * sum |w x| (1 + n eps). So the error is within (n + 1) eps sum |w x|, with eps = 2^-53 or
+ * 2^-24. */
 static void sums_are_within_the_bound_of_their_roundings(void **state)
 {
     (void)state;
@@ -66,7 +66,7 @@ static void sums_are_within_the_bound_of_their_roundings(void **state)
     }
 }
 
-/* One rounding for a product and a sum: (1 + 2^-30)^2 - 1 keeps its 2^-60. */
+/* A product and a sum have one rounding: (1 + 2^-30)^2 - 1 keeps its 2^-60. */
 static void multiply_and_add_are_fused(void **state)
 {
     (void)state;
@@ -77,7 +77,7 @@ static void multiply_and_add_are_fused(void **state)
     assert_true(sum == 0x1p-29 + 0x1p-60);
 }
 
-/* Sums add to existing values, as to those of an input with another weight. */
+/* Sums are added to existing values, as for an input with another weight. */
 static void sums_add_to_existing_values(void **state)
 {
     (void)state;

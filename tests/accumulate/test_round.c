@@ -10,7 +10,7 @@
 
 #include "support.h"
 
-/* Looked up once: asking the processor is slow in virtual machines, and this is done a million
+/* Determined once, because the query is slow in virtual machines and the test needs it a million
  * times. */
 static const struct phema_backend *ref;
 
@@ -45,8 +45,8 @@ static double widen_one(enum phema_dtype dtype, uint32_t code)
 struct format {
     enum phema_dtype dtype;
     int bits, mantissa_bits, bias;
-    double largest, smallest; /* as their definitions print them */
-    uint32_t first_special;   /* magnitudes from here on are no finite numbers */
+    double largest, smallest; /* as printed in their definitions */
+    uint32_t first_special;   /* larger magnitudes are not finite numbers */
     bool has_infinity;
 };
 
@@ -98,7 +98,7 @@ static void codes_have_the_values_of_their_definition(void **state)
     }
 }
 
-/* Between each two neighbours: just below the middle, the middle, just above. */
+/* Three numbers between any two neighbours: just below the middle, the middle, just above. */
 static void every_number_rounds_to_its_nearest_neighbour(void **state)
 {
     (void)state;
@@ -154,7 +154,7 @@ static void zeros_and_specials_are_canonical(void **state)
     }
 }
 
-/* Overflow begins half a step beyond the largest number; that tie is even only where the largest
+/* Overflow begins half a step beyond the largest number. That tie rounds up only where the largest
  * code is odd, which is all but E4M3 and F4's (0x7e, and 7 for the saturating F4). */
 static void overflow_begins_half_a_step_above_the_largest(void **state)
 {
@@ -191,7 +191,8 @@ static void overflow_begins_half_a_step_above_the_largest(void **state)
     assert_int_equal(narrow_one(PHEMA_F32, -1e99, PHEMA_OVERFLOW_SATURATE, NULL), 0xff7fffff);
 }
 
-/* By way of float these become ties, which then go the wrong way. */
+/* A conversion through float would turn these into ties, which then round in the wrong
+ * direction. */
 static void halves_are_rounded_once(void **state)
 {
     (void)state;
@@ -235,7 +236,7 @@ static void e8m0_holds_powers_of_two(void **state)
     assert_int_equal(counts.n_overflow, 1);
 }
 
-/* The low nibble is the even element: fixtures/safetensors/f4 agrees with torch on that. */
+/* The low nibble is the even element, as in torch's fixtures/safetensors/f4. */
 static void f4_has_even_elements_in_low_nibbles(void **state)
 {
     (void)state;
@@ -251,7 +252,7 @@ static void f4_has_even_elements_in_low_nibbles(void **state)
     assert_memory_equal(out, data, sizeof(data));
 }
 
-/* All codes at once, in lengths and at addresses that vectors do not like. */
+/* All codes at once, at lengths and addresses that are awkward for vectors. */
 static void widening_is_exact_at_any_length(void **state)
 {
     (void)state;

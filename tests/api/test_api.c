@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_api.c - the installed interface, with EDM2's files from the fixtures as inputs. Other tests check
- * the averages themselves. This one checks that options have an effect, that failures have a status
- * and a message, and that the library leaves the process alone. */
+/* test_api.c - the installed interface, with EDM2's files from the fixtures as inputs. Other tests
+ * check the averages themselves. This one checks that options have an effect, that failures have a
+ * status and a message, and that the library does not change the process. */
 #include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
@@ -345,7 +345,7 @@ static void nothing_is_printed_and_no_signal_is_handled(void **state)
 {
     (void)state;
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGBUS, SIGXFSZ, SIGUSR1};
-    struct sigaction before[ARRAY_LEN(signals)]; /* cmocka handles some itself */
+    struct sigaction before[ARRAY_LEN(signals)]; /* cmocka handles some signals itself */
     for (size_t i = 0; i < ARRAY_LEN(signals); i++)
         assert_int_equal(sigaction(signals[i], NULL, &before[i]), 0);
     char *log = support_tmp_path("streams");
@@ -408,7 +408,8 @@ static void runs_in_threads_are_independent(void **state)
     }
 }
 
-/* OpenBLAS solves for 704 snapshots; the threads, processors and environment of the process stay. */
+/* OpenBLAS solves for 704 snapshots. The threads, processors and environment of the process do not
+ * change. */
 static void a_large_solve_leaves_the_process_as_it_was(void **state)
 {
     (void)state;

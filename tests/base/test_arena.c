@@ -61,7 +61,7 @@ static void sizes_that_overflow_are_refused(void **state)
     assert_null(phema_arena_array(&arena, (SIZE_MAX >> 3) + 3, 8)); /* wraps to 16 */
     assert_null(phema_arena_array(&arena, SIZE_MAX, SIZE_MAX));
     assert_int_equal(arena.total_bytes, 0);
-    assert_non_null(phema_arena_array(&arena, 3, 8)); /* and is of use afterwards */
+    assert_non_null(phema_arena_array(&arena, 3, 8)); /* and works afterwards */
     phema_arena_clear(&arena);
 }
 
@@ -75,7 +75,7 @@ static void copies_end_with_nul_and_are_copies(void **state)
     assert_memory_equal(copy, "a\0b", 4);
     copy[0] = 'z';
     assert_int_equal(source[0], 'a');
-    /* 16 bytes fill their place: the NUL must not be the next piece's first byte */
+    /* 16 bytes fill a unit; the NUL must not be the first byte of the next piece */
     char *full = phema_arena_copy(&arena, "0123456789abcdef", 16);
     assert_non_null(full);
     memset(phema_arena_alloc(&arena, 16), 'x', 16);

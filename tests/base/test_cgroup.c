@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Limits of control groups, from trees as the kernel shows them: the tightest level counts. */
+/* Limits of control groups, from trees in the kernel's format. The tightest level counts. */
 #include "cgroup.h"
 
 #include <stdio.h>

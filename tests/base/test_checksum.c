@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Digests compared with the output of xxhsum -H2, and streams with the whole. */
+/* Digests compared with the output of xxhsum -H2, and streamed input with the whole input. */
 #include <string.h>
 
 #include "phema/checksum.h"
@@ -19,7 +19,7 @@ static void digests_are_those_of_xxhsum(void **state)
     char digest[PHEMA_DIGEST];
     struct phema_hash *hash = new_hash();
     phema_hash_digest(digest, hash);
-    assert_string_equal(digest, "99aa06d3014798d86001c324468d497f"); /* of nothing */
+    assert_string_equal(digest, "99aa06d3014798d86001c324468d497f"); /* of empty input */
     phema_hash_add(hash, "123456789", 9);
     phema_hash_digest(digest, hash);
     assert_string_equal(digest, "33119477ede5dcd5e9716427681d5860");
@@ -71,7 +71,7 @@ static void numbers_are_little_endian(void **state)
 static void the_place_changes_the_hash(void **state)
 {
     (void)state;
-    assert_true(phema_hash_at("abc", 3, 0) == 0x78af5f94892f3950u); /* XXH3 of 64 bits */
+    assert_true(phema_hash_at("abc", 3, 0) == 0x78af5f94892f3950u); /* 64-bit XXH3 */
     assert_true(phema_hash_at("abc", 3, 0) != phema_hash_at("abc", 3, 1));
     assert_true(phema_hash_at("abc", 3, 5) != phema_hash_at("abd", 3, 5));
 }

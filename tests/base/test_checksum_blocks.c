@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Sums over blocks, at each level that this processor has, against the same made of one-shot calls
+/* Sums over blocks at each instruction set of this processor, compared with sums of one-shot calls
  * of libxxhash. */
 #include <stdlib.h>
 #include <string.h>
@@ -57,8 +57,7 @@ static void assert_same(struct phema_hash_sum a, struct phema_hash_sum b)
     assert_string_equal(left, right);
 }
 
-/* Blocks of all the kinds that XXH3 treats by themselves, whole ones and tails, from any byte on.
- */
+/* Blocks of every kind that XXH3 distinguishes, whole ones and tails, at any start byte. */
 static void every_level_gives_the_sum_of_the_library(void **state)
 {
     (void)state;
@@ -86,7 +85,7 @@ static void blocks_may_come_in_any_order(void **state)
     uint8_t *data = random_bytes(5);
     const size_t block = 2048, n = SIZE / block;
     struct phema_hash_sum whole = sum_of(data, SIZE - 100, block, 9, 40), sum = {0, 0};
-    for (size_t x = 0; x < n;) { /* from the last one on, one or two at a time */
+    for (size_t x = 0; x < n;) { /* from the end, one or two blocks at a time */
         size_t n_here = x % 3 ? 1 : 2, at = (n - x - n_here) * block;
         size_t size = x ? n_here * block : n_here * block - 100;
         struct phema_hash_sum more = sum_of(data + at, size, block, 9, 40 + n - x - n_here);
@@ -111,7 +110,7 @@ static void a_bit_a_place_or_a_name_changes_the_sum(void **state)
     assert_true(differs(whole, sum_of(data, 4 * block, block, 2, 0)));
     assert_true(differs(whole, sum_of(data, 4 * block, block, 1, 1)));
     uint8_t *other = random_bytes(7);
-    memcpy(other, data + block, block); /* two blocks change places */
+    memcpy(other, data + block, block); /* two blocks are swapped */
     memcpy(other + block, data, block);
     assert_true(differs(whole, sum_of(other, 4 * block, block, 1, 0)));
     memcpy(other, data, 2 * block);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The check value of the standard, and pieces against the whole. */
+/* The check value of the standard, and pieces compared with the whole. */
 #include "phema/checksum.h"
 
 #include "support.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Files that a run reads and writes: by name, by links, and before they exist. */
+/* Claims on files that a run reads and writes: by name, through links, and before the files
+ * exist. */
 #include "phema/claims.h"
 
 #include <stdio.h>
@@ -68,7 +69,7 @@ static void inputs_are_found_by_any_name(void **state)
     clear(&files);
 }
 
-/* path.partial is where path is written. */
+/* path is written at path.partial. */
 static void partial_names_are_claimed_too(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A signal removes partial outputs and nothing else. Each case ends a child that has put files on
- * the list. */
+/* A signal removes partial outputs and nothing else. Each case ends a child that added files to the
+ * list. */
 #include "phema/cleanup.h"
 
 #include <pthread.h>
@@ -54,7 +54,7 @@ static void put_on_list(struct phema_cleanup_entry **entries, const struct lefto
 {
     struct phema_error err = {""};
     struct phema_cleanup_entry *directory = NULL;
-    /* the directory first: files must be gone before it can be removed */
+    /* the directory first, because it can be removed only after its files */
     if (phema_cleanup_add_partial(&directory, made->directory, true, &err))
         _exit(98);
     for (int i = 0; i < N_FILES; i++)
@@ -94,7 +94,7 @@ static void a_signal_removes_partial_outputs_and_then_ends(void **state)
     }
 }
 
-/* A held signal waits until the outermost resume, whatever nested holds do. */
+/* A held signal waits until the outermost resume, regardless of nested holds. */
 static void holds_nest(void **state)
 {
     (void)state;
@@ -141,7 +141,7 @@ static void a_file_off_the_list_stays(void **state)
     clear(&made);
 }
 
-/* Entries are used again after they were removed: the old path must not come back. */
+/* Entries are reused after removal: the old path must not reappear. */
 static void a_reused_entry_names_only_the_new_file(void **state)
 {
     (void)state;
@@ -189,7 +189,7 @@ static void an_ignored_signal_stays_ignored(void **state)
     clear(&made);
 }
 
-/* A bus error that is no mapped file's fault is not explained away. */
+/* A bus error outside mapped files gets no explanation. */
 static void another_bus_error_ends_by_that_signal(void **state)
 {
     (void)state;

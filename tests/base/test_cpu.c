@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Instruction sets, compared with those that the kernel reports, and PHEMA_CPU, which may only
- * lower the level. */
+/* Instruction sets, compared with the kernel's list. PHEMA_CPU may only lower the level. */
 #include "phema/cpu.h"
 
 #include <sched.h>
@@ -12,7 +11,7 @@
 
 #include "support.h"
 
-/* The level without a wish. */
+/* The level without PHEMA_CPU. */
 static enum phema_cpu_level best_level(void)
 {
     assert_int_equal(unsetenv("PHEMA_CPU"), 0);
@@ -63,7 +62,7 @@ static void the_level_agrees_with_the_kernel(void **state)
     (void)fclose(file);
     if (!is_found)
         skip();
-    line[strcspn(line, "\n")] = ' '; /* a space after the last flag too */
+    line[strcspn(line, "\n")] = ' '; /* a space also after the last flag */
     enum phema_cpu_level wanted = PHEMA_CPU_REF;
     if (has_flags(line, avx2, ARRAY_LEN(avx2)))
         wanted = has_flags(line, avx512, ARRAY_LEN(avx512)) ? PHEMA_CPU_AVX512 : PHEMA_CPU_AVX2;
@@ -95,7 +94,7 @@ static void the_variable_never_raises_the_level(void **state)
         assert_int_equal(level_when_wished("avx512"), best);
     if (best == PHEMA_CPU_NEON || best == PHEMA_CPU_REF)
         assert_int_equal(level_when_wished("avx2"), best);
-    if (best != PHEMA_CPU_NEON) /* another architecture's */
+    if (best != PHEMA_CPU_NEON) /* of another architecture */
         assert_int_equal(level_when_wished("neon"), best);
 }
 

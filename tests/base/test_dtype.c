@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Element types: names and widths as the safetensors 0.8 crate lists them, rounding against a
- * simulation of rounding. */
+/* Element types. Names and widths are those of the safetensors 0.8 crate, and rounding is compared
+ * with a simulation. */
 #include "phema/dtype.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ static const struct {
     const char *name;
     unsigned bits;
     bool is_float;
-    unsigned mantissa_bits; /* of floats: IEEE 754, bfloat16, OCP MX */
+    unsigned mantissa_bits; /* of float types: IEEE 754, bfloat16, OCP MX */
 } published[] = {
     {PHEMA_BOOL, "BOOL", 8, false, 0},
     {PHEMA_F4, "F4", 4, true, 1},
@@ -80,12 +80,12 @@ static void other_names_are_refused(void **state)
         enum phema_dtype dtype = PHEMA_N_DTYPES;
         const char *name = (const char *)support_guarded(others[i].name, others[i].size);
         assert_false(phema_dtype_from_name(&dtype, name, others[i].size));
-        assert_int_equal(dtype, PHEMA_N_DTYPES); /* as it was */
+        assert_int_equal(dtype, PHEMA_N_DTYPES); /* unchanged */
     }
 }
 
-/* Round numbers spread evenly over an octave's logarithm to p mantissa bits, and take the root of
- * the summed squares: what the constant claims to be. */
+/* Rounds numbers with uniform logarithms over one octave to p mantissa bits. The root of the summed
+ * squares is the definition of the constant. */
 static double simulated_rounding(unsigned mantissa_bits)
 {
     const int n = 200003;
@@ -100,9 +100,9 @@ static double simulated_rounding(unsigned mantissa_bits)
     return sqrt(errors / squares);
 }
 
-/* The formula takes the error for uniform within each step, which is fair from 7 bits on: steps are
- * then 1/128 of a number and the density of numbers changes by under 1 % within one. Up to 14 bits
- * the simulation has 10 and more samples in a step. */
+/* The formula assumes a uniform error within each step, which is accurate from 7 bits on. Steps are
+ * then 1/128 of a number, and the density of numbers changes by less than 1 % within one. Up to 14
+ * bits, the simulation has at least 10 samples per step. */
 static void rounding_agrees_with_measured_errors(void **state)
 {
     (void)state;
@@ -111,7 +111,7 @@ static void rounding_agrees_with_measured_errors(void **state)
         double simulated = simulated_rounding(phema_dtype_mantissa_bits(dtypes[i]));
         assert_near(phema_dtype_rounding(dtypes[i]), simulated, 0.01 * simulated);
     }
-    /* each bit more halves it */
+    /* each further bit halves it */
     assert_near(phema_dtype_rounding(PHEMA_F32) / phema_dtype_rounding(PHEMA_F16), ldexp(1, -13),
                 1e-15);
     assert_near(phema_dtype_rounding(PHEMA_F64) / phema_dtype_rounding(PHEMA_F32), ldexp(1, -29),

@@ -14,7 +14,7 @@ static double value_of(enum phema_dtype dtype, uint32_t code)
     return phema_element_widen(dtype, bytes, 0);
 }
 
-/* Of the positive numbers, up to the largest finite one. */
+/* For the positive numbers up to the largest finite one. */
 static void spacing_leads_to_the_next_number(void **state)
 {
     (void)state;

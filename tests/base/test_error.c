@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One sentence with places before it, whole or visibly cut; statuses are the exit statuses that
+/* One sentence after its places, whole or visibly truncated. Statuses are the exit statuses that
  * scripts depend on. */
 #include "phema/error.h"
 
@@ -71,7 +71,7 @@ static void a_place_before_a_long_sentence_cuts_its_end(void **state)
 {
     (void)state;
     const size_t longest = sizeof(((struct phema_error *)NULL)->message) - 1;
-    /* "p: " and a sentence that fills the rest, one less, one more */
+    /* "p: " and a sentence that fills the rest, or has one character less or more */
     for (size_t size = longest - 4; size <= longest - 2; size++) {
         struct phema_error err = {""};
         char *sentence = repeated('m', size);

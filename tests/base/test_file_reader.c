@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Reads of a mapped file: any range, through the page cache and past it; a cut or replaced file is
- * noticed. */
+/* Reads of a mapped file: any range, through the page cache and past it. A truncated or replaced
+ * file is detected. */
 #include "phema/file_reader.h"
 
 #include <fcntl.h>
@@ -63,8 +63,8 @@ static void check_ranges(const struct phema_file_reader *input, const uint8_t *d
     }
 }
 
-/* 4 MiB of which only a little in the middle is stored, asked for in pieces of 64 KiB: zeros
- * elsewhere, none of which come into the page cache. */
+/* 4 MiB of which only a small part in the middle is stored, read in pieces of 64 KiB. The rest is
+ * zeros, which do not enter the page cache. */
 static void holes_are_zeros(void **state)
 {
     (void)state;
@@ -91,7 +91,7 @@ static void holes_are_zeros(void **state)
         assert_memory_equal(found, wanted, PIECE);
         assert_true(phema_file_reader_is_cached(input, i * STRIDE + 5000));
     }
-    /* pages in the page cache that were not written were read */
+    /* unwritten pages in the page cache were read */
     void *mapped = mmap(NULL, (size_t)N_PIECES * STRIDE, PROT_READ, MAP_SHARED, descriptor, 0);
     assert_ptr_not_equal(mapped, MAP_FAILED);
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -104,7 +104,7 @@ static void holes_are_zeros(void **state)
     assert_in_range(n_read, 0, 4); /* the kernel reads ahead into a hole */
     (void)munmap(mapped, (size_t)N_PIECES * STRIDE);
 
-    /* a file that was cut has no holes after its end */
+    /* a truncated file has no holes after its end */
     const uint8_t *found = NULL;
     assert_int_equal(ftruncate(descriptor, (off_t)40 * STRIDE), 0);
     assert_ok(phema_file_reader_read(&found, input, 39 * STRIDE, PIECE, buffer, &err), &err);
@@ -143,7 +143,7 @@ static void any_range_is_read_past_the_page_cache(void **state)
     struct opened opened = open_file("direct");
     struct phema_file_reader *input = NULL;
     enum phema_status status = phema_file_reader_open(&input, opened.file, true, &err);
-    if (status) { /* some filesystems cannot do that, and the message says so */
+    if (status) { /* some filesystems cannot do this; the message says so */
         assert_fails(status, PHEMA_ERR_FILE, &err, "use --io read");
         close_file(&opened);
         skip();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* JSON read from files that may be hostile, and written so that numbers read back the same.
- * Validity follows RFC 8259; duplicate keys, which it leaves open, are refused. */
+/* JSON read from possibly hostile files, and written such that numbers read back unchanged.
+ * Validity follows RFC 8259; duplicate keys, which the RFC leaves open, are refused. */
 #include "phema/json.h"
 
 #include <float.h>
@@ -205,7 +205,7 @@ static void invalid_utf8_is_refused(void **state)
         assert_refused(strings[i], strlen(strings[i]), "not valid");
 }
 
-/* jansson quotes line breaks and escape sequences of the document. */
+/* jansson quotes line breaks and escape sequences from the document. */
 static void messages_are_one_line(void **state)
 {
     (void)state;
@@ -218,7 +218,7 @@ static void messages_are_one_line(void **state)
         assert_true((unsigned char)*c >= ' ');
 }
 
-/* A million brackets must end in a sentence, not in the stack's end. */
+/* A million brackets must cause an error message, not a stack overflow. */
 static void deep_nesting_is_refused(void **state)
 {
     (void)state;
@@ -349,7 +349,7 @@ static void numbers_read_back_as_the_same_double(void **state)
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
         double back = (double)NAN;
         assert_true(phema_json_number(&back, phema_json_at(root, i)));
-        if (back != numbers[i]) /* -0 prints as the integer -0 and may come back as 0 */
+        if (back != numbers[i]) /* -0 is printed as the integer -0 and may read back as 0 */
             fail_msg("%.17g came back as %.17g", numbers[i], back);
     }
     phema_json_free(root);
@@ -370,7 +370,7 @@ static void nan_and_infinity_become_null(void **state)
     phema_strbuf_clear(&text);
 }
 
-/* Any bytes become a string that is valid JSON, and the same string where they were UTF-8. */
+/* Any bytes become a valid JSON string; UTF-8 becomes the same string. */
 static void any_bytes_become_a_string(void **state)
 {
     (void)state;
@@ -404,14 +404,14 @@ static void any_bytes_become_a_string(void **state)
         const char *back = phema_json_string(phema_json_at(root, 0), &size);
         assert_int_equal(size, strings[i].back_size);
         assert_memory_equal(back, strings[i].back, size);
-        for (size_t at = 0; at < text.size; at++) /* nothing that a terminal would obey */
+        for (size_t at = 0; at < text.size; at++) /* no control characters for a terminal */
             assert_true((unsigned char)text.data[at] >= ' ' && text.data[at] != 0x7F);
         phema_json_free(root);
         phema_strbuf_clear(&text);
     }
 }
 
-/* A terminal that shows the text shows no control, and readers see the same string. */
+/* The text has no control characters for a terminal, and readers get the same string. */
 static void invisible_and_direction_characters_are_escaped(void **state)
 {
     (void)state;
@@ -433,7 +433,7 @@ static void invisible_and_direction_characters_are_escaped(void **state)
     phema_strbuf_clear(&text);
 }
 
-/* A second member holds the bytes where they are not UTF-8. */
+/* A second member holds the bytes if they are not UTF-8. */
 static void paths_of_any_bytes_are_read_back(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_library.c - libc's mathematics as a library that is loaded when it is needed: every machine
+/* test_library.c - libc's mathematics as an example of a library loaded on demand: every machine
  * has it, and its values are known. */
 #include "phema/library.h"
 

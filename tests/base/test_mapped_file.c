@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Mapped files: refusals, change detection, and a file that is cut while it is mapped. Cases that
- * end the process run in a child. */
+/* Mapped files: refusals, change detection, and truncation of a mapped file. Cases that end the
+ * process run in a child. */
 #include "phema/mapped_file.h"
 
 #include <fcntl.h>
@@ -78,7 +78,7 @@ static void anything_but_a_regular_file_is_refused(void **state)
     char *missing = support_tmp_path("missing.bin");
     assert_int_equal(mkfifo(fifo, 0600), 0);
     support_write(empty, "", 0);
-    (void)alarm(20); /* a FIFO that is waited for would hang the test */
+    (void)alarm(20); /* opening a FIFO could hang the test */
     assert_refused(fifo, "not a regular file");
     (void)alarm(0);
     assert_refused(empty, "is empty");
@@ -95,7 +95,7 @@ static void an_unreadable_file_is_refused(void **state)
 {
     (void)state;
     if (geteuid() == 0)
-        skip(); /* root may read everything */
+        skip(); /* root can read everything */
     char *path = support_tmp_path("secret.bin");
     support_write(path, "x", 1);
     assert_int_equal(chmod(path, 0), 0);
@@ -103,7 +103,7 @@ static void an_unreadable_file_is_refused(void **state)
     free(path);
 }
 
-/* A series of 1000 snapshots is mapped at once: mappings must not keep descriptors. */
+/* A series maps 1000 snapshots at once, so mappings must not keep descriptors. */
 static void mappings_hold_no_descriptors(void **state)
 {
     (void)state;
@@ -119,7 +119,7 @@ static void mappings_hold_no_descriptors(void **state)
         files[i] = open_ok(path);
     for (size_t i = 0; i < ARRAY_LEN(files); i++)
         phema_file_close(files[i]);
-    /* no descriptors left is a lack of resources, not a fault of the file */
+    /* a lack of descriptors is a lack of resources, not an error of the file */
     int held[32];
     size_t n_held = 0;
     while (n_held < ARRAY_LEN(held) && (held[n_held] = open("/dev/null", O_RDONLY)) >= 0)
@@ -152,11 +152,11 @@ static void a_changed_file_is_noticed(void **state)
     struct phema_file *file = open_ok(path);
     assert_ok(phema_file_check_unchanged(file, &err), &err);
 
-    support_write(path, "0123456789a", 11); /* longer, and then as if nothing had been */
+    support_write(path, "0123456789a", 11); /* longer, then restored */
     set_mtime(path, 1000000000, 5);
     assert_fails(phema_file_check_unchanged(file, &err), PHEMA_ERR_FILE, &err, path);
     assert_non_null(strstr(err.message, "changed while it was being read"));
-    support_write(path, "9876543210", 10); /* the old size at another time */
+    support_write(path, "9876543210", 10); /* the old size with another time */
     set_mtime(path, 1000000001, 5);
     assert_fails(phema_file_check_unchanged(file, &err), PHEMA_ERR_FILE, &err, "changed");
     set_mtime(path, 1000000000, 6); /* a nanosecond is enough */
@@ -170,7 +170,7 @@ static void a_changed_file_is_noticed(void **state)
     free(path);
 }
 
-/* A reader of a mapped file must open the same file, and not one that looks like it. */
+/* A reader of a mapped file must open the same file, not one with equal size and date. */
 static void another_file_of_the_same_size_and_date_is_noticed(void **state)
 {
     (void)state;
@@ -208,7 +208,7 @@ static void evicted_pages_are_read_again(void **state)
     phema_file_evict(file, 0, size);
     assert_memory_equal(span.data, data, size);
     phema_file_evict(file, 4097, 100000);
-    phema_file_evict(file, 1, 1);        /* no whole page */
+    phema_file_evict(file, 1, 1);        /* less than a page */
     phema_file_evict(file, size, 0);     /* nothing */
     phema_file_evict(file, size - 1, 2); /* beyond the file: nothing is evicted */
     phema_file_evict(file, 4096, UINT64_MAX);
@@ -219,8 +219,8 @@ static void evicted_pages_are_read_again(void **state)
     free(path);
 }
 
-/* Among files of one page, finds one whose next page belongs to another mapping, *other. The kernel
- * stacks mappings, but fills gaps first. */
+/* Finds a file of one page whose next page belongs to another mapping, *other. The kernel stacks
+ * mappings, but fills gaps first. */
 static size_t find_neighbour(struct phema_file *const *files, size_t n_files, size_t *other)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -231,8 +231,8 @@ static size_t find_neighbour(struct phema_file *const *files, size_t n_files, si
     return n_files;
 }
 
-/* Evicting more than the file would empty the memory after it: our own, where another file was
- * mapped. */
+/* Eviction beyond the file would empty the memory after it. This would be our own memory if it
+ * replaced another file's mapping. */
 static void nothing_after_a_file_is_evicted(void **state)
 {
     (void)state;
@@ -266,9 +266,10 @@ static void nothing_after_a_file_is_evicted(void **state)
     free(path);
 }
 
-/* ---- Cut while mapped ---- */
+/* ---- Truncation while mapped ---- */
 
-/* In the child: maps, cuts, and touches the missing page. Ends with 99 when it survives. */
+/* In the child: maps the file, truncates it, and touches the missing page. Exits with 99 if it
+ * survives. */
 static void touch_what_was_cut(const char *path, const char *partial, bool is_all, int messages)
 {
     struct phema_error err = {""};
@@ -317,12 +318,12 @@ static void check_cut_while_mapped(bool is_all)
     assert_int_equal(message[size - 1], '\n');
     assert_ptr_equal(strchr(message, '\n'), message + size - 1); /* one line */
     assert_int_not_equal(access(partial, F_OK), 0);
-    assert_int_equal(access(path, F_OK), 0); /* the input is not ours to remove */
+    assert_int_equal(access(path, F_OK), 0); /* an input must not be removed */
     free(path);
     free(partial);
 }
 
-/* Of all that is gone the first byte counts as well as the last. */
+/* Both the first and the last missing byte are detected. */
 static void a_file_cut_while_mapped_ends_with_a_message(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Resident memory as the kernel counts it: touched anonymous pages on one side, touched pages of a
- * mapped file on the other. */
+/* Resident memory as the kernel counts it: touched anonymous pages, and separately touched pages of
+ * a mapped file. */
 #include "phema/memory.h"
 
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 
 #define MIB ((size_t)1 << 20)
 
-/* The kernel counts in batches of 32 and more pages for each thread; other allocations of the test
- * itself are far smaller than this. */
+/* The kernel counts in batches of at least 32 pages per thread. The test's own other allocations
+ * are much smaller than this. */
 #define SLACK (2 * MIB)
 
 static void touched_anonymous_pages_are_counted(void **state)
@@ -61,7 +61,8 @@ static void pages_of_a_mapped_file_are_not_anonymous(void **state)
     free(path);
 }
 
-/* Limits of the address space are kept; sizes that no machine has are refused without one. */
+/* Limits of the address space are respected. Without a limit, sizes beyond any machine are
+ * refused. */
 static void room_is_limited_by_the_address_space(void **state)
 {
     (void)state;

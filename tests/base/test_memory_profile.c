@@ -21,7 +21,7 @@ static struct phema_memory_profile *open_ledger(void)
     return ledger;
 }
 
-/* malloc is not the libc's under sanitizers. */
+/* Under sanitizers, malloc is not that of libc. */
 static bool knows_allocated(void)
 {
     void *block = malloc(MIB);
@@ -45,7 +45,7 @@ static void stages_have_their_baselines_and_peaks(void **state)
     assert_non_null(passing);
     memset(passing, 1, 32 * MIB);
     phema_memory_profile_begin_stage(
-        ledger, PHEMA_STAGE_PUBLISH); /* its end is seen, however short it was */
+        ledger, PHEMA_STAGE_PUBLISH); /* its end is recorded even if it is short */
     free(passing);
     free(kept);
     phema_memory_profile_end(ledger);
@@ -61,7 +61,8 @@ static void stages_have_their_baselines_and_peaks(void **state)
     phema_memory_profile_close(ledger);
 }
 
-/* A loop of 640 steps, each of which keeps kept_bytes and gives the same back after 10 others. */
+/* A loop of 640 steps. Each step allocates a block, which is freed 10 steps later, and leaks
+ * leaked_bytes. */
 static struct phema_stage_record loop(size_t leaked_bytes)
 {
     enum { N_STEPS = 640, N_HELD = 10 };
@@ -96,7 +97,7 @@ static void a_planted_leak_is_reported(void **state)
     assert_int_equal(record.leaked_bytes, 0);
     record = loop(1000);
     assert_true(record.is_leaking);
-    /* from the end of the second quarter to the beginning of the last: 160 of 640 steps */
+    /* from the end of the second quarter to the start of the last: 160 of 640 steps */
     assert_near((double)record.leaked_bytes, 160 * 1000.0, 20 * 1000.0);
 }
 
@@ -129,11 +130,11 @@ static void watched_files_are_found_in_the_page_cache(void **state)
     phema_memory_profile_close(ledger);
     free(path);
     if (!record.knows_cached)
-        skip(); /* a kernel before 6.5 */
+        skip(); /* kernels before 6.5 */
     assert_int_equal(record.cached_bytes, 4 * MIB);
 }
 
-/* The last of all: no thread can be started from here on. */
+/* This test runs last, because no thread can start afterwards. */
 static void a_profile_without_a_thread_samples_at_marks(void **state)
 {
     (void)state;

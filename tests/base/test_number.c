@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Numbers with suffixes, by the table in posthoc-ema(1), and invalid numbers. */
+/* Numbers with suffixes, as in the table of posthoc-ema(1), and invalid numbers. */
 #include "phema/number.h"
 
 #include <string.h>

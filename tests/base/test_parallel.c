@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Every index is done once, for any number of threads, and no thread is left. */
+/* Every index runs once for any number of threads, and no thread remains. */
 #include "phema/parallel.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 static void count_up(void *context, size_t index)
 {
-    unsigned *counts = context; /* [N], each written by one index alone */
+    unsigned *counts = context; /* [N], each written by a single index */
     counts[index]++;
 }
 
@@ -23,8 +23,8 @@ static void every_index_is_done_once(void **state)
     (void)state;
     static const unsigned threads[] = {1, 2, 7, PHEMA_PARALLEL_MOST, 1000};
     static unsigned first[2];
-    phema_parallel(2, 2, count_up, first); /* the thread sanitizer has one of its own from now on */
-    assert_int_equal(usleep(100000), 0);   /* and the other one is gone */
+    phema_parallel(2, 2, count_up, first); /* the thread sanitizer keeps a thread of its own */
+    assert_int_equal(usleep(100000), 0);   /* and our thread is gone */
     size_t threads_before = support_count_threads();
     for (size_t t = 0; t < ARRAY_LEN(threads); t++) {
         for (size_t n = 0; n <= N; n = n * 10 + 1) {
@@ -68,7 +68,7 @@ static void one_thread_works_in_order(void **state)
     assert_done_in_order(&line);
 }
 
-/* Runs last: no thread can be started afterwards. */
+/* This test runs last, because no thread can start afterwards. */
 static void without_threads_the_caller_does_all(void **state)
 {
     (void)state;
@@ -123,7 +123,7 @@ static void *measure_stack(void *bytes)
     return NULL;
 }
 
-/* 64 threads with stacks of the usual size have 512 MiB of address space. */
+/* The usual stacks of 64 threads reserve 512 MiB of address space. */
 static void stacks_are_small(void **state)
 {
     (void)state;

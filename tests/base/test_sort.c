@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Arrays that are in order, nearly, and not at all; and how often items are looked at. */
+/* Sorted, nearly sorted and unsorted arrays, and the number of accesses to items. */
 #include "phema/sort.h"
 
 #include <string.h>
@@ -26,7 +26,7 @@ static void items_are_sorted(void **state)
             phema_sort(items, n, sizeof(*items), compare, &n_looks);
             for (size_t k = 1; k < n; k++)
                 assert_true(items[k - 1] <= items[k]);
-            for (size_t k = n; k < 4; k++) /* not its own */
+            for (size_t k = n; k < 4; k++) /* beyond the array */
                 assert_int_equal(items[k], orders[i][k]);
         }
     }

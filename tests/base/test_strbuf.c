@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Growing text, UTF-8 of RFC 3629, and names escaped for terminals. Valid UTF-8 comes from the
- * table in section 4 of that RFC; the hostile strings are written as bytes. */
+ * table in section 4 of that RFC; hostile strings are written as bytes. */
 #include "phema/strbuf.h"
 
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static void an_empty_append_makes_an_empty_string(void **state)
     phema_strbuf_clear(&text);
 }
 
-/* Every size around the steps of growth, by both ways of appending. */
+/* Every size around the growth steps, with both ways of appending. */
 static void no_length_is_special(void **state)
 {
     (void)state;
@@ -67,7 +67,7 @@ static void a_size_beyond_memory_fails_once_and_for_good(void **state)
     struct phema_error err = {""};
     phema_strbuf_puts(&text, "kept");
     phema_strbuf_append(&text, "x",
-                        SIZE_MAX); /* must not wrap: x would be read far beyond its end */
+                        SIZE_MAX); /* must not overflow: that would read x far past its end */
     assert_true(text.is_failed);
     phema_strbuf_puts(&text, "later");
     phema_strbuf_printf(&text, "%s", "later");
@@ -137,15 +137,15 @@ static void invalid_utf8_is_refused(void **state)
         "\xE2\x28\xA1",             /* */
         "\xF0\x9F\x98\x41",         /* */
         "\xC2\xC2\x80",             /* */
-        "ok\xE2\x82\xAC\xE2\x82",   /* good and then cut */
+        "ok\xE2\x82\xAC\xE2\x82",   /* valid, then cut short */
     };
     for (size_t i = 0; i < ARRAY_LEN(invalid); i++)
         if (is_utf8_alone(invalid[i], strlen(invalid[i])))
             fail_msg("invalid string %zu was taken for UTF-8", i);
 }
 
-/* Brute force over everything that two bytes can be, and over every third and fourth byte after
- * each lead: a character is valid when encoding its code point gives the same bytes again. */
+/* Brute force over all pairs of bytes, and over every third and fourth byte after each lead byte. A
+ * character is valid if the encoding of its code point gives the same bytes. */
 static size_t encode(char out[4], uint32_t code)
 {
     if (code < 0x80) {
@@ -182,7 +182,7 @@ static void two_bytes_are_a_character_only_as_encoded(void **state)
         char bytes[2] = {(char)(pair >> 8), (char)(pair & 0xFF)};
         n_valid += phema_is_utf8(bytes, 2);
     }
-    /* two of ASCII, or one of U+0080 to U+07FF */
+    /* two ASCII characters, or one of U+0080 to U+07FF */
     assert_int_equal(n_valid, 128 * 128 + (0x800 - 0x80));
 }
 
@@ -208,7 +208,7 @@ static void names_are_escaped_for_terminals(void **state)
     assert_shown("\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80", 9, "\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80");
 }
 
-/* U+0080 to U+009F are commands to a terminal: U+009B is ESC [ in one character. */
+/* Terminals read U+0080 to U+009F as commands: U+009B is ESC [ in one character. */
 static void c1_controls_are_escaped(void **state)
 {
     (void)state;
@@ -219,9 +219,9 @@ static void c1_controls_are_escaped(void **state)
     assert_shown("\xC2\xA0", 2, "\xC2\xA0"); /* the first character after the C1 controls */
 }
 
-/* The Bidi_Control characters of Unicode (PropList.txt), what of Default_Ignorable_Code_Point is no
- * part of letters or emoji, and line and paragraph separators: the first and last of each range,
- * and their neighbours. */
+/* Three groups: the Bidi_Control characters of Unicode (PropList.txt), the
+ * Default_Ignorable_Code_Point characters outside letters and emoji, and line and paragraph
+ * separators. The cases are the first and last of each range, and their neighbours. */
 static void invisible_and_direction_characters_are_escaped(void **state)
 {
     (void)state;
@@ -305,7 +305,7 @@ static void invalid_utf8_is_printed_as_bytes(void **state)
     assert_shown("\xC0\xAF", 2, "\\xc0\\xaf"); /* an overlong slash */
 }
 
-/* Of any name the shown form fits the buffer, is UTF-8 and holds no control character. */
+/* For any name, the shown form fits the buffer, is UTF-8 and contains no control character. */
 static void long_names_are_cut_between_characters(void **state)
 {
     (void)state;
@@ -383,7 +383,7 @@ static void sizes_have_three_digits_and_a_unit(void **state)
     assert_string_equal(phema_size_enough(&buffer, (uint64_t)100 << 20 | 1), "101 MiB");
 }
 
-/* The shortest decimal that strtod reads back; whole numbers without an exponent. */
+/* The shortest decimal that strtod reads back exactly; whole numbers have no exponent. */
 static void numbers_are_as_short_as_they_can_be(void **state)
 {
     (void)state;

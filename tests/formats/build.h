@@ -1,4 +1,4 @@
-/* build.h - making checkpoints byte by byte, good ones and hostile ones, and opening them. */
+/* build.h - writing checkpoints byte by byte, valid and hostile ones, and opening them. */
 #ifndef TESTS_FORMATS_BUILD_H
 #define TESTS_FORMATS_BUILD_H
 
@@ -48,7 +48,7 @@ struct zip_record {
     size_t size;
 };
 
-/* A zip of stored records, without descriptors or zip64: offsets of the local headers come out in
+/* A zip of stored records, without descriptors or zip64. headers receives the offsets of the local
  * headers. */
 static inline void put_zip(struct phema_strbuf *out, const struct zip_record *records, size_t n,
                            size_t *headers)
@@ -92,7 +92,7 @@ static inline void put_zip(struct phema_strbuf *out, const struct zip_record *re
     put_int(out, 0, 2);
 }
 
-/* A torch zip of this pickle and one storage '0' of n_storage bytes. */
+/* A torch zip with this pickle and one storage '0' of n_storage bytes. */
 static inline void put_torch(struct phema_strbuf *out, const void *pickle, size_t size,
                              size_t n_storage)
 {
@@ -107,19 +107,19 @@ static inline void put_torch(struct phema_strbuf *out, const void *pickle, size_
     free(storage);
 }
 
-/* Of a string literal, which may hold NULs. */
+/* The bytes of a string literal, which may contain NULs. */
 #define BYTES_OF(literal)                                                                          \
     {                                                                                              \
         (const uint8_t *)(literal), sizeof(literal) - 1                                            \
     }
 
-/* The six parts of a file of torch's format before 1.6; the data begin with their length. */
+/* The six parts of a file in torch's format before 1.6. The data begin with their length. */
 enum { LEGACY_MAGIC, LEGACY_VERSION, LEGACY_SYSTEM, LEGACY_OBJECT, LEGACY_KEYS, LEGACY_DATA };
 struct legacy_file {
     struct phema_span parts[LEGACY_DATA + 1];
 };
 
-/* Its object is storage 'k' of 4 halves, as Storage.__reduce__ of torch has it. */
+/* Its object is the storage 'k' of 4 halves, in the form of torch's Storage.__reduce__. */
 #define LEGACY_STORAGE "(X\7\0\0\0storagectorch\nHalfStorage\nX\1\0\0\0kX\3\0\0\0cpuK\4NtQ"
 static const struct legacy_file legacy_storage = {
     {BYTES_OF("\x80\x02\x8A\x0A\x6C\xFC\x9C\x46\xF9\x20\x6A\xA8\x50\x19."),
@@ -134,7 +134,7 @@ static inline void put_legacy(struct phema_strbuf *out, const struct legacy_file
         put(out, file->parts[i].data, file->parts[i].size);
 }
 
-/* The bytes as a file; each call overwrites the one before. */
+/* The bytes as a file; each call overwrites the previous one. */
 static inline const char *as_file(const void *data, size_t size)
 {
     static char path[4096];
@@ -150,7 +150,7 @@ static inline enum phema_status open_bytes(struct phema_checkpoint **out, const 
     return phema_checkpoint_open(out, as_file(data, size), NULL, err);
 }
 
-/* What is refused names the file first and fits a line. */
+/* The message of a refusal begins with the file and fits on one line. */
 static inline void assert_refused(const void *data, size_t size, const char *part)
 {
     struct phema_error err = {""};
@@ -166,7 +166,7 @@ static inline void touch(const uint8_t *byte)
     (void)*(const volatile uint8_t *)byte;
 }
 
-/* What was listed lies in the file: reading elsewhere is a fault or a finding of ASan. */
+/* Reads every listed tensor. A place outside the file is a fault or a finding of ASan. */
 static inline void assert_places_inside(const struct phema_checkpoint *checkpoint)
 {
     for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
@@ -182,9 +182,9 @@ static inline void assert_places_inside(const struct phema_checkpoint *checkpoin
     }
 }
 
-/* Cuts a file at every length and sets each of its first n_changed bytes to each other value:
- * nothing crashes, what opens lies in the file, what is refused is so in one sentence that names
- * it. Returns how many of the changed files opened. */
+/* Cuts a file at every length and sets each of its first n_changed bytes to each other value.
+ * Nothing crashes, and opened tensors lie in the file. A refusal is one sentence that names the
+ * file. Returns the number of changed files that opened. */
 static inline size_t survive(const uint8_t *data, size_t size, size_t first, size_t n_changed,
                              unsigned value_step)
 {

@@ -1,5 +1,5 @@
-/* build_dcp.h - making directories of torch.distributed.checkpoint: the pickle .metadata and the
- * archives that it points to. */
+/* build_dcp.h - writing directories of torch.distributed.checkpoint: the pickle .metadata and the
+ * archives that it refers to. */
 #ifndef TESTS_FORMATS_BUILD_DCP_H
 #define TESTS_FORMATS_BUILD_DCP_H
 
@@ -10,14 +10,14 @@
 
 #define DCP_MAX_RANK 3
 
-/* A chunk and the entry of storage_data that belongs to it. */
+/* A chunk and its entry of storage_data. */
 struct dcp_box {
     int64_t start[DCP_MAX_RANK], size[DCP_MAX_RANK];
     const char *path;
     int64_t offset, length;
-    bool is_unsaid;       /* no entry of storage_data */
-    bool is_said_twice;   /* two of them */
-    const char *encoding; /* a transform descriptor */
+    bool is_unsaid;       /* without entry in storage_data */
+    bool is_said_twice;   /* with two entries */
+    const char *encoding; /* with a transform descriptor */
 };
 
 struct dcp_tensor {
@@ -66,7 +66,7 @@ static inline void put_torch_size(struct phema_strbuf *out, const int64_t *value
     put(out, "\x85R", 2);
 }
 
-/* An object; its fields follow, and then end_record. */
+/* An object. Its fields follow, and then end_record. */
 static inline void begin_record(struct phema_strbuf *out, const char *module, const char *name)
 {
     char path[128];
@@ -151,9 +151,9 @@ static inline void put_dcp_metadata(struct phema_strbuf *out, const struct dcp_t
     put_text(out, ".");
 }
 
-/* An archive of torch.save of one tensor.
+/* An archive of torch.save with one tensor.
  *   storage  "Float" for torch.FloatStorage of n_elems elements, whose bytes are data
- *   first    of the tensor in the storage */
+ *   first    index of the tensor's first element in the storage */
 struct dcp_piece {
     const char *storage;
     int64_t first;
@@ -190,7 +190,7 @@ static inline void put_dcp_piece(struct phema_strbuf *out, const struct dcp_piec
     phema_strbuf_clear(&pickle);
 }
 
-/* "TMP/NAME"; made when it is not there. */
+/* "TMP/NAME"; created if it does not exist. */
 static inline const char *dcp_directory(const char *name)
 {
     static char path[2048];

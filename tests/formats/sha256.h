@@ -1,4 +1,4 @@
-/* sha256.h - SHA-256 (FIPS 180-4) for comparing tensors with the hashes of the fixtures. */
+/* sha256.h - SHA-256 (FIPS 180-4), to compare tensors with the hashes of the fixtures. */
 #ifndef TESTS_FORMATS_SHA256_H
 #define TESTS_FORMATS_SHA256_H
 

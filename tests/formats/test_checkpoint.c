@@ -11,7 +11,8 @@ static const char content[] = "\x38\0\0\0\0\0\0\0"
                               "{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}   "
                               "abcd";
 
-/* Written to in place, with another time of change; same bytes, since who knows when. */
+/* A file with another time of modification counts as changed, even if the bytes are the same. They
+ * may have differed in between. */
 static void a_file_changed_since_opening_is_named(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Tensors in chunks, split at random and stored at random strides, against their definition:
- * element i of each tensor is i, written into its chunk by its indices. */
+/* Tensors in chunks, split at random and stored with random strides, compared with their
+ * definition. Element i of each tensor is i, written into its chunk by its indices. */
 #include "chunks.h"
 
 #include "build_dcp.h"
@@ -15,7 +15,7 @@ static uint64_t below(uint64_t n)
     return (state_of_random >> 33) % n;
 }
 
-/* Splits one box after another in two, anywhere; a split at an edge leaves an empty one. */
+/* Splits one box after another in two, at any place; a split at an edge leaves an empty box. */
 static size_t cut(struct dcp_box *boxes, const int64_t *shape, unsigned rank)
 {
     size_t n = 1;
@@ -37,7 +37,7 @@ static size_t cut(struct dcp_box *boxes, const int64_t *shape, unsigned rank)
     return n;
 }
 
-/* Strides of the dimensions in some order, with gaps between elements now and then. */
+/* Strides of the dimensions in some order, sometimes with gaps between elements. */
 static size_t choose_strides(int64_t *stride, const int64_t *size, unsigned rank)
 {
     unsigned order[DCP_MAX_RANK] = {0, 1, 2};
@@ -90,7 +90,7 @@ static void check_range(struct phema_reader *reader, const struct phema_tensor *
     size_t size = phema_dtype_bits(tensor->dtype) / 8;
     struct phema_error err = {""};
     const uint8_t *read = NULL;
-    uint8_t *scratch = malloc(n * size); /* ASan guards its ends */
+    uint8_t *scratch = malloc(n * size); /* ASan guards both ends */
     assert_non_null(scratch);
     memset(scratch, 0xDD, n * size);
     assert_ok(phema_reader_read(&read, reader, tensor, first, n, scratch, &err), &err);
@@ -143,7 +143,8 @@ static void any_range_of_any_split_is_gathered(void **state)
             check_tensor(rank, round % 2);
 }
 
-/* Rows of a tensor of 6 x 4 bytes in two chunks: inside one they are mapped, across both copied. */
+/* Rows of a tensor of 6 x 4 bytes in two chunks. Rows inside a chunk are mapped; rows across both
+ * are copied. */
 static void whole_rows_are_views(void **state)
 {
     (void)state;
@@ -168,7 +169,7 @@ static void whole_rows_are_views(void **state)
     struct phema_tensor read = *phema_checkpoint_tensors(checkpoint);
     assert_int_equal(read.n_chunks, 2);
     assert_null(phema_tensor_start(checkpoint, &read));
-    /* chunks outlive the listing */
+    /* the chunks outlive the listing */
     phema_checkpoint_forget_listing(checkpoint);
     const uint64_t shape[] = {6, 4};
     read.shape = shape;
@@ -186,7 +187,7 @@ static void whole_rows_are_views(void **state)
     phema_checkpoint_close(checkpoint);
 }
 
-/* ---- Coverage, checked against marking each element ---- */
+/* ---- Coverage, compared with a mark on each element ---- */
 
 enum { MAX_COVER = 6, COVER_RANK = 3 };
 
@@ -206,8 +207,8 @@ static enum phema_status check(const struct box *boxes, size_t n, unsigned rank,
     return chunks_check(parts, n, rank, n_elems, err);
 }
 
-/* Chunks between two others in the order of the sweep hide neither. They omit as many elements as
- * they share, so the number of elements does not reveal the overlap. */
+/* Two chunks overlap, with others between them in the order of the sweep. The chunks omit as many
+ * elements as they share, so the number of elements does not reveal the overlap. */
 static void overlapping_chunks_need_not_be_neighbours(void **state)
 {
     (void)state;
@@ -219,14 +220,14 @@ static void overlapping_chunks_need_not_be_neighbours(void **state)
     struct phema_error err = {""};
     assert_fails(check(boxes, 3, 2, 8, &err), PHEMA_ERR_FILE, &err,
                  "the pieces at [0, 0] and [2, 0] overlap");
-    /* the same with a long row of boxes between */
+    /* the same with a long row of boxes in between */
     static const struct box row[] = {
         {{0, 0}, {6, 1}}, {{1, 1}, {1, 1}}, {{2, 1}, {1, 1}}, {{3, 1}, {1, 1}}, {{4, 0}, {2, 1}}};
     assert_fails(check(row, 5, 2, 12, &err), PHEMA_ERR_FILE, &err,
                  "the pieces at [0, 0] and [4, 0] overlap");
 }
 
-/* Number of elements in no box, or in several. */
+/* Number of elements in no box, or in several boxes. */
 static size_t count_wrong(const struct box *boxes, size_t n, const uint64_t *shape)
 {
     size_t n_wrong = 0;
@@ -246,7 +247,7 @@ static size_t count_wrong(const struct box *boxes, size_t n, const uint64_t *sha
     return n_wrong;
 }
 
-/* Splits a tensor in two again and again, then mostly moves or resizes one box. */
+/* Splits a tensor in two repeatedly, then mostly moves or resizes one box. */
 static size_t make(struct box *boxes, const uint64_t *shape)
 {
     size_t n = 1;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Distributed checkpoints with false places, chunks, types and paths, or truncated. */
+/* Distributed checkpoints with false places, chunks, types and paths, or cut short. */
 #include "phema/formats.h"
 
 #include <sys/stat.h>
 
 #include "build_dcp.h"
 
-/* A good one to spoil: columns of a tensor of 4 x 6 floats in two files. */
+/* A valid checkpoint to damage: columns of a tensor of 4 x 6 floats in two files. */
 struct columns {
     struct dcp_tensor tensor;
     struct dcp_box boxes[2];
@@ -29,7 +29,7 @@ static void make_columns(struct columns *columns)
     }
 }
 
-/* Lengths that are not given are those of the archives. */
+/* Lengths of 0 become those of the archives. */
 static void write_columns(struct columns *columns)
 {
     static const char *const names[] = {"__0_0.distcp", "__1_0.distcp"};
@@ -115,7 +115,7 @@ static void the_good_one_is_read(void **state)
     phema_reader_close(reader);
     phema_checkpoint_close(checkpoint);
 
-    /* by the file, whose directory is what paths are relative to */
+    /* opened by the file, whose directory is the base of all paths */
     char path[4096];
     (void)snprintf(path, sizeof(path), "%s/.metadata", dcp_directory("columns"));
     assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
@@ -144,7 +144,7 @@ static void paths_stay_in_the_directory(void **state)
     for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
         struct columns columns;
         make_columns(&columns);
-        write_columns(&columns); /* for the lengths */
+        write_columns(&columns); /* determines the lengths */
         columns.boxes[1].path = paths[i][0];
         refuse(&columns, paths[i][1]);
     }
@@ -175,7 +175,7 @@ static void places_that_are_none(void **state)
         int64_t offset, length_more;
         const char *part;
     } places[] = {
-        {0, 1, "file '__1_0.distcp': expected "}, /* runs over the end */
+        {0, 1, "file '__1_0.distcp': expected "}, /* beyond the end */
         {1, 0, "at byte 1, the file has "},
         {INT64_MAX, 0, "at byte 9223372036854775807"},
         {0, INT64_MAX - 4096, "bytes at byte 0, the file has"},
@@ -221,8 +221,7 @@ static void boxes_that_do_not_make_up_the_tensor(void **state)
         memcpy(columns.boxes[1].start, boxes[i].start, sizeof(boxes[i].start));
         memcpy(columns.boxes[1].size, boxes[i].size, sizeof(boxes[i].size));
         columns.boxes[1].is_unsaid = !boxes[i].start[0] && !boxes[i].start[1];
-        if (columns.boxes[1].size[0] <= 4 && columns.boxes[1].size[1] <= 3) /* what there are data
-                                                                              for */
+        if (columns.boxes[1].size[0] <= 4 && columns.boxes[1].size[1] <= 3) /* has data */
             memcpy(columns.pieces[1].size, boxes[i].size, sizeof(boxes[i].size));
         refuse(&columns, boxes[i].part);
     }
@@ -258,7 +257,7 @@ static void archives_that_hold_something_else(void **state)
     columns.pieces[1].n_elems = 11;
     refuse(&columns, "storage '0'");
 
-    /* no tensor, more than one would need, too many records */
+    /* no tensor, more than one for a chunk, too many records */
     make_columns(&columns);
     write_columns(&columns);
     struct phema_strbuf file = {0};
@@ -306,7 +305,7 @@ static void entries_that_are_missing_or_doubled(void **state)
 
     const struct dcp_tensor twice[] = {columns.tensor, columns.tensor};
     dcp_write_metadata("columns", twice, 2);
-    /* one key, as Python has it; its pieces are said twice */
+    /* Python keeps one key, but its pieces are listed twice */
     assert_directory_refused("columns", "tensor 'model.w': expected each piece once");
 }
 
@@ -333,7 +332,8 @@ static void types_and_sizes_that_are_none(void **state)
     refuse(&columns, "torch.Size of at most 64 dimensions");
 }
 
-/* Ranks without a share of a small tensor each save an empty piece; a name may come without any. */
+/* Each rank without a share of a small tensor saves an empty piece. An empty piece may lack a
+ * name. */
 static void empty_pieces_are_pieces(void **state)
 {
     (void)state;
@@ -381,7 +381,7 @@ static void empty_pieces_are_pieces(void **state)
     phema_checkpoint_close(checkpoint);
 }
 
-/* 65537 boxes that cost two bytes each */
+/* 65537 boxes of two bytes each */
 static void more_boxes_than_processes_exist(void **state)
 {
     (void)state;
@@ -420,7 +420,7 @@ static void more_boxes_than_processes_exist(void **state)
     phema_strbuf_clear(&metadata);
 }
 
-/* What is let through in .metadata is refused in any other pickle. */
+/* Classes allowed in .metadata are refused in any other pickle. */
 static void classes_are_known_here_alone(void **state)
 {
     (void)state;
@@ -435,7 +435,7 @@ static void classes_are_known_here_alone(void **state)
                                "not on the list";
     put_torch(&file, pickle.data, pickle.size, 4);
     assert_refused(file.data, file.size, part);
-    /* and as a plain pickle, which has the class too late to be one of ours */
+    /* in a plain pickle the class appears too late to be one of ours */
     file.size = 0;
     put(&file, "\x80\x02}", 3);
     put_string(&file, "a long key before the class, so that it is not what begins");
@@ -444,7 +444,7 @@ static void classes_are_known_here_alone(void **state)
     put_text(&file, "s.");
     assert_refused(file.data, file.size, part);
 
-    /* what begins like metadata and is something else */
+    /* pickles that begin like the metadata but contain something else */
     file.size = 0;
     put(&file, "\x80\x02", 2);
     begin_record(&file, "metadata", "StorageMeta");
@@ -482,7 +482,7 @@ static void shards_of_the_safetensors_flavour_are_named(void **state)
 
 static const char *const names[] = {".metadata", "__0_0.distcp", "__1_0.distcp"};
 
-/* Opens TMP/library; what opens is read whole. */
+/* Opens TMP/library and reads all of it if it opens. */
 static bool opens(void)
 {
     struct phema_error err = {""};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Plain pickles: networks of EDM2, and other content of their format. test_fixtures.c checks EDM2's
- * own snapshots against EDM2's listings. */
+/* Plain pickles: networks of EDM2, and other content of their format. test_fixtures.c compares
+ * EDM2's own snapshots with EDM2's listings. */
 #include "phema/formats.h"
 
 #include "build.h"
@@ -9,7 +9,7 @@
 #define TEXT(size, text) "X" size "\0\0\0" text
 #define SPAN(literal)    ((struct phema_span)BYTES_OF(literal))
 
-/* No opcode: stands for a tensor of 4 halves with a storage of its own. */
+/* Not an opcode: a placeholder for a tensor of 4 halves with its own storage. */
 #define T "\xFD"
 
 #define REBUILD "ctorch._utils\n_rebuild_tensor_v2\n"
@@ -137,7 +137,7 @@ static void other_pickles_list_their_tensors(void **state)
     check_names(ACCEPT(PROTO "}(" TEXT("\3", "ema") OBJECT("N") TEXT("\3", "net") NET "u."),
                 "net.w:a");
     check_names(ACCEPT(PROTO "}(" TEXT("\3", "ema") OBJECT("N") TEXT("\3", "ema") NET "u."),
-                "ema.w:p"); /* the last one */
+                "ema.w:p"); /* the last one is used */
     REFUSE(PROTO T ".N", "1 bytes behind its end");
     REFUSE(PROTO T "..", "1 bytes behind its end");
     REFUSE(PROTO LEGACY_STORAGE ".", "persistent id where none is expected");
@@ -159,7 +159,7 @@ static void objects_are_as_edm2_saves_them(void **state)
     REFUSE(PROTO PERSIST "}(" META(TYPE, "K\6", "C\4pass", "}") "u\x85R.", reason);
     REFUSE(PROTO PERSIST "}(" META(TYPE, "K\6", SOURCE, "]") "u\x85R.", reason);
     REFUSE(PROTO PERSIST "}(" META(TYPE, "K\6", SOURCE, "}" TEXT("\5", "state") "]") "u\x85R.",
-           reason); /* the last one counts */
+           reason); /* the last key is used */
     REFUSE(PROTO PERSIST "}(" META(TYPE, "K\5", SOURCE, "}") "u\x85R.", "version 6");
     REFUSE(PROTO PERSIST "}(" META(TYPE, "\x88", SOURCE, "}") "u\x85R.", "version 6");
     REFUSE(PROTO PERSIST ")\x81.", "no class");
@@ -185,7 +185,7 @@ static void modules_are_as_torch_builds_them(void **state)
 
 #define STEP(items) "}(" TEXT("\1", "n") "K\1" items "u"
 
-/* What is beside parameters, buffers and children; behind all that a state_dict has. */
+/* Tensors outside parameters, buffers and children, listed after those of a state_dict. */
 static void tensors_in_attributes_are_listed_last(void **state)
 {
     (void)state;
@@ -193,19 +193,19 @@ static void tensors_in_attributes_are_listed_last(void **state)
                            OBJECT(STEP(TEXT("\5", "table") T TEXT("\4", "more") "]" T "a"))
                                TEXT("\3", "ema") NET "u."),
                 "ema.w:p loss.table:a loss.more.0:a");
-    /* of a module, at any depth; of its own parameters none is listed again */
+    /* of a module, at any depth, without a second listing of its own parameters */
     check_names(
         ACCEPT(PROTO "}" TEXT("\3", "ema") OBJECT(
             "}(" TEXT("\x0B", "_parameters") "}" TEXT("\1", "w") T
             "\x94s" TEXT("\1", "f") "]h\0a" TEXT("\1", "g") "]h\0a" T "a" TEXT(
                 "\x08", "_modules") "}" TEXT("\1", "c") LINEAR(STEP(TEXT("\1", "a") T)) "su") "s."),
         "ema.w:p ema.c.a:a ema.g.1:a");
-    /* of no module at all, and of none that is the model */
+    /* of no module, and of a module that is not the model */
     check_names(ACCEPT(PROTO OBJECT(STEP(TEXT("\1", "a") T)) "."), "a:a");
     check_names(
         ACCEPT(PROTO "}(" TEXT("\1", "x") OBJECT(STEP(TEXT("\1", "a") T)) TEXT("\1", "w") T "u."),
         "w x.a:a");
-    /* other kinds under the names of members are attributes there */
+    /* other types under the names of members are attributes */
     check_names(ACCEPT(PROTO "}(" TEXT("\4", "loss")
                            OBJECT("}(" TEXT("\x0B", "_parameters") "}" TEXT(
                                "\1", "k") "]" T
@@ -215,7 +215,7 @@ static void tensors_in_attributes_are_listed_last(void **state)
                 "ema.w:p loss.k.0:a loss.b:a");
 }
 
-/* A module may lead to itself by way of an attribute; so may lists in one. */
+/* An attribute of a module may refer to the module, and lists in it may refer to themselves. */
 static void attributes_may_refer_to_their_owner(void **state)
 {
     (void)state;
@@ -227,7 +227,7 @@ static void attributes_may_refer_to_their_owner(void **state)
                 "w:p c.a:a list.2:a");
 }
 
-/* Lists in an attribute are followed for 200 levels, then a warning says so. */
+/* Lists in an attribute are followed to 200 levels. Then a warning reports the limit. */
 static void deep_attributes_are_not_followed(void **state)
 {
     (void)state;
@@ -259,7 +259,7 @@ static void refuse_inner(const struct legacy_file *inner, const char *reason)
     phema_strbuf_clear(&file);
 }
 
-/* One part of the file inside is another one. */
+/* One part of the nested file differs. */
 static void refuse_part(int part, struct phema_span bytes, const char *reason)
 {
     struct legacy_file inner = legacy_storage;
@@ -305,10 +305,10 @@ static void storages_inside_are_whole_files(void **state)
     REFUSE(PROTO LOAD "C\0\x85R.", "magic number: is no pickle");
     REFUSE(PROTO LOAD TEXT("\1", "x") "\x85R.", "expected bytes");
     REFUSE(PROTO LOAD ")R.", "expected bytes");
-    REFUSE(PROTO LOAD "0N.", "without tensors"); /* named and not called: no harm */
+    REFUSE(PROTO LOAD "0N.", "without tensors"); /* named but not called, so harmless */
 }
 
-/* In a zip, which has records for them, storages inside the pickle are refused. */
+/* A zip has records for storages, so storages inside its pickle are refused. */
 static void zips_have_no_storages_inside(void **state)
 {
     (void)state;
@@ -321,7 +321,7 @@ static void zips_have_no_storages_inside(void **state)
     phema_strbuf_clear(&file);
 }
 
-/* One file inside, and a million calls that load it: the second is refused. */
+/* One nested file and a million calls that load it: the second call is refused. */
 static void bytes_are_loaded_once(void **state)
 {
     (void)state;
@@ -337,7 +337,7 @@ static void bytes_are_loaded_once(void **state)
     assert_refused(file.data, file.size, "loaded twice");
     phema_strbuf_clear(&file);
 
-    /* nor out of order: the earlier bytes after the later ones */
+    /* also refused out of order: the earlier bytes after the later ones */
     put_text(&file, PROTO LOAD "\x94");
     put_bytes(&file, &bytes);
     put_text(&file, "\x85\x94");
@@ -349,7 +349,7 @@ static void bytes_are_loaded_once(void **state)
     phema_strbuf_clear(&bytes);
 }
 
-/* 30 modules, each ten times a child of the next. */
+/* 30 modules, each ten times a child of the next one. */
 static void shared_modules_do_not_unfold_without_end(void **state)
 {
     (void)state;
@@ -390,8 +390,8 @@ static void nesting_ends(void **state)
     phema_strbuf_clear(&file);
 }
 
-/* A large file with a small pickle, which copies a list again and again. The hole, behind the
- * pickle or inside bytes of it, costs no disk, and must buy no memory. */
+/* A large file with a small pickle that copies a list repeatedly. The hole, after the pickle or
+ * inside its bytes, uses no disk space and must not raise the limit on memory. */
 static void holes_buy_no_memory(void **state)
 {
     (void)state;
@@ -424,7 +424,7 @@ static void holes_buy_no_memory(void **state)
     phema_strbuf_clear(&copies);
 }
 
-/* What EDM2's reconstruct_phema.py wrote has the values that EDM2 itself loads from it. */
+/* A file from EDM2's reconstruct_phema.py has the values that EDM2 itself loads from it. */
 static void reconstructions_hold_their_values(void **state)
 {
     (void)state;
@@ -458,7 +458,7 @@ static void reconstructions_hold_their_values(void **state)
     }
 }
 
-/* What opening them takes is counted by tests/growth. */
+/* tests/growth counts the work of opening them. */
 static void many_tensors_are_listed(void **state)
 {
     (void)state;
@@ -489,7 +489,7 @@ static void no_change_of_a_byte_crashes(void **state)
     char *path = support_fixture("edm2/snapshots/network-snapshot-0000004-0.050.pkl");
     size_t size = 0;
     uint8_t *bytes = support_read(path, &size);
-    (void)survive(bytes, size, 2780, size, 127); /* the source text stands before */
+    (void)survive(bytes, size, 2780, size, 127); /* the source text precedes this range */
     free(bytes);
     free(path);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Files written by the real libraries list exactly what those libraries load from them: names,
- * dtypes, shapes, places, strides, and the SHA-256 of every tensor's bytes in C order. */
+/* Files of the real libraries list exactly the tensors that those libraries load from them. The
+ * tests compare names, dtypes, shapes, places, strides, and the SHA-256 of every tensor's bytes in
+ * C order. */
 #include "phema/formats.h"
 
 #include <dirent.h>
@@ -40,7 +41,7 @@ static void check_integers(const struct phema_json *list, const uint64_t *values
     }
 }
 
-/* Read in pieces of an odd number of elements, so that pieces begin and end inside rows. */
+/* Reads in pieces of an odd number of elements, so that pieces begin and end inside rows. */
 static void check_hash(const struct phema_checkpoint *checkpoint, const struct phema_tensor *tensor,
                        const char *wanted)
 {
@@ -66,7 +67,7 @@ static void check_hash(const struct phema_checkpoint *checkpoint, const struct p
     free(bytes);
 }
 
-/* A tensor in one piece has the place of that piece, and no parts. */
+/* A tensor in one piece has the place of that piece and no list of parts. */
 static void check_pieces(const struct phema_checkpoint *checkpoint,
                          const struct phema_tensor *tensor, const struct phema_json *pieces)
 {
@@ -130,7 +131,7 @@ static void check_listing(const char *path, const struct phema_json *listing)
         const char *name = phema_json_string(phema_json_get(row, "name"), &size);
         const struct phema_tensor *tensor = phema_checkpoint_find(checkpoint, name, size);
         assert_non_null(tensor);
-        if (!is_sharded) /* those rows go by the index, ours by the shards' headers */
+        if (!is_sharded) /* the rows have the index's order, our list that of the shards' headers */
             assert_int_equal(tensor - phema_checkpoint_tensors(checkpoint), i);
         check_tensor(checkpoint, tensor, row);
     }
@@ -144,7 +145,7 @@ static bool ends_with(const char *name, const char *end)
     return size > end_size && strcmp(name + size - end_size, end) == 0;
 }
 
-/* All FILE.expected.json of a directory; returns how many. */
+/* Checks all FILE.expected.json of a directory; returns their number. */
 static size_t check_directory(const char *directory)
 {
     char *path = support_fixture(directory);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Headers equal, byte for byte, those that the Rust library 0.8 wrote for the same tensors. */
+/* Headers equal, byte for byte, those of the Rust library 0.8 for the same tensors. */
 #include "phema/formats.h"
 
 #include "build.h"
 
-/* The tensors of a fixture, shuffled, laid out anew: header and offsets as in the file. */
+/* The tensors of a fixture, shuffled and laid out again, give the header and the offsets of the
+ * file. */
 static void check_fixture(const char *name)
 {
     char *path = support_fixture(name);
@@ -34,7 +35,7 @@ static void check_fixture(const char *name)
     assert_int_equal(header_size % 8, 0);
     for (size_t i = 0; i < n; i++)
         assert_int_equal(offsets[i] - header_size, tensors[i].offset - old_size);
-    /* a control character may be escaped in two ways: what it means is compared by reading */
+    /* a control character can be escaped in two ways; then only the meaning is compared, below */
     if (!memchr(file + 8, '\\', old_size - 8)) {
         assert_int_equal(header_size, old_size);
         assert_memory_equal(header, file, header_size);

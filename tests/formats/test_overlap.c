@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Shared bytes, against bytes counted one by one and known cases. */
+/* Shared bytes, compared with bytes counted one by one and with known cases. */
 #include "phema/formats.h"
 
 #include "build.h"
@@ -27,7 +27,7 @@ static void finish_view(struct view *view)
     view->tensor.size_bytes = view->tensor.n_elems * phema_dtype_bits(view->tensor.dtype) / 8;
 }
 
-/* Offset and strides in elements, of F32. */
+/* Offset and strides in elements of F32. */
 static struct view *matrix(uint64_t offset, uint64_t rows, uint64_t columns, uint64_t row_step,
                            uint64_t column_step)
 {
@@ -58,7 +58,7 @@ static void random_view(struct view *view)
     view->tensor.stride = is_strided ? view->stride : NULL;
     finish_view(view);
     if (!view->tensor.n_elems)
-        view->tensor.stride = NULL; /* as listed */
+        view->tensor.stride = NULL; /* as in a listing */
 }
 
 static void count_bytes(uint8_t *counts, size_t size, const struct phema_tensor *tensor)
@@ -110,10 +110,10 @@ static void random_views_follow_the_definition(void **state)
         assert_int_equal(overlap(&a.tensor, &b.tensor), expected);
         n_shared += expected;
     }
-    assert_in_range(n_shared, 4000, 16000); /* both answers are tried */
+    assert_in_range(n_shared, 4000, 16000); /* both results occur */
 }
 
-/* Far too large to be marked: the answer must come from the steps. */
+/* Too large for marking every byte, so the result must come from the strides. */
 static void large_interleaved_views_are_distinguished(void **state)
 {
     (void)state;
@@ -202,7 +202,7 @@ static void exactly_the_overlaps_are_found(void **state)
     assert_in_range(n_found[1], 1000, 5900);
 }
 
-/* Many tensors, one after another, and many names of one: neither takes a square of time. */
+/* Many tensors in sequence, and many names of one tensor: neither takes quadratic time. */
 static void many_tensors_are_gone_through_quickly(void **state)
 {
     (void)state;
@@ -223,15 +223,15 @@ static void many_tensors_are_gone_through_quickly(void **state)
         assert_false(find(pair, PHEMA_OVERLAP_KEPT, tensors, is_replaced, N));
         assert_false(find(pair, PHEMA_OVERLAP_REPLACED, tensors, is_replaced, N));
     }
-    is_replaced[7] = false; /* one name of the tied ones */
+    is_replaced[7] = false; /* one of the tied names */
     assert_true(find(pair, PHEMA_OVERLAP_KEPT, tensors, is_replaced, N));
     assert_int_equal(pair[1], 7);
     free(tensors);
     free(is_replaced);
 }
 
-/* Columns that are replaced and kept by turns, in pairs without number: the answer comes in time,
- * and is the careful one. */
+/* Replaced and kept columns alternate, in too many pairs to compare. The result arrives in time and
+ * is the cautious one. */
 static void hostile_numbers_of_views_end(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Pickles that attack: the stack, the memo, the memory, the walk, the next reader. Opcodes are
- * written as bytes, after CPython's pickletools. */
+/* Hostile pickles that attack the stack, the memo, the memory, the recursion, and the next reader.
+ * Opcodes are bytes with the names of CPython's pickletools. */
 #include "phema/formats.h"
 
 #include "build.h"
@@ -46,7 +46,7 @@ static struct phema_checkpoint *accept_pickle(const void *pickle, size_t size)
     return checkpoint;
 }
 
-/* Of string literals, which may hold NULs. */
+/* From string literals, which may contain NULs. */
 #define REFUSE(pickle, part) refuse_pickle(pickle, sizeof(pickle) - 1, part)
 #define ACCEPT(pickle)       accept_pickle(pickle, sizeof(pickle) - 1)
 
@@ -74,14 +74,15 @@ static void names_are_the_path_from_the_root(void **state)
     /* parts may be empty */
     check_names(ACCEPT(PROTO "}" TEXT("\0", "") ALL "s."), "");
     check_names(ACCEPT(PROTO "}" TEXT("\0", "") "]" ALL "as."), ".0");
-    /* a shared container lists under each of its names */
+    /* a shared container is listed under each of its names */
     check_names(ACCEPT(PROTO "]" ALL "aq\0"
                              "0]h\0ah\0a"
                              "q\1"
                              "h\1"
                              "\x86."),
                 "0.0.0 0.1.0 1.0.0 1.1.0");
-    /* OrderedDict and its like are dicts, of pairs or filled later; their state is ignored */
+    /* OrderedDict and similar types are dicts, made of pairs or filled later; their state is
+     * ignored */
     check_names(ACCEPT(PROTO "ccollections\nOrderedDict\n]" TEXT("\1", "k") ALL "\x86"
                                                                                 "a\x85R}b."),
                 "k");
@@ -89,7 +90,7 @@ static void names_are_the_path_from_the_root(void **state)
                            ALL "s."),
                 "k");
     check_names(ACCEPT(PROTO "ccollections\nOrderedDict\n)R" TEXT("\1", "k") ALL "s."), "k");
-    /* nothing to list is no error; inert objects hide what they hold */
+    /* nothing to list is not an error; inert objects hide their contents */
     check_names(ACCEPT(PROTO "}."), "");
     check_names(ACCEPT(PROTO "cargparse\nNamespace\n)\x81}" TEXT("\1", "k") ALL "sb."), "");
 }
@@ -115,7 +116,7 @@ static void two_tensors_of_one_name_are_refused(void **state)
     REFUSE(PROTO "}" INT("\1") ALL "s" TEXT("\1", "1") ALL "s.", "tensor '1'");
 }
 
-/* Which key stays, and whether any tensor does, is what CPython 3.11 says of the same pickles. */
+/* CPython 3.11 gives the expected keys and tensors for the same pickles. */
 static void equal_keys_are_one_with_the_last_value(void **state)
 {
     (void)state;
@@ -130,7 +131,7 @@ static void equal_keys_are_one_with_the_last_value(void **state)
     check_names(ACCEPT(PROTO "}" TEXT("\1", "k") ALL "s" TEXT("\1", "k") "Ns."), "");
     check_names(
         ACCEPT(PROTO "}" TEXT("\1", "k") "Ns" TEXT("\1", "j") ALL "s" TEXT("\1", "k") ALL "s."),
-        "k j"); /* the first one's place */
+        "k j"); /* at the place of the first one */
     check_names(ACCEPT(PROTO "}(" ONE ALL "\x88" ALL ONE_F ALL "u."), "1");
     check_names(ACCEPT(PROTO "}(" ONE "N" LONG_1 ALL "u."), "1");
     check_names(ACCEPT(PROTO "(" INT("\0") "N\x89" ALL "d."), "0");
@@ -142,16 +143,16 @@ static void equal_keys_are_one_with_the_last_value(void **state)
                                                     "e\x85R."),
                 "1");
     check_names(ACCEPT(PROTO "ccollections\nOrderedDict\n}" ONE ALL "s\x85R\x88" ALL "s."), "1");
-    /* text, bytes and numbers are never equal, nor are these numbers */
+    /* text, bytes and numbers are never equal, and neither are these numbers */
     check_names(ACCEPT(PROTO "}(" TEXT("\1", "k") ALL "C\1kN" INT("\2") ALL HALF "N" MIN_64
                                                                                  "N" TWO_63 "Nu."),
                 "k 2");
-    /* not a number is not even itself */
+    /* NaN does not even equal itself */
 #define NAN_F "G\x7F\xF8\0\0\0\0\0\0"
     struct phema_checkpoint *checkpoint =
         ACCEPT(PROTO "}(" NAN_F ALL NAN_F ALL "\x88" ALL ONE ALL "NNN" ALL "u.");
     assert_int_equal(phema_checkpoint_n_tensors(checkpoint), 0);
-    /* True is the key of one, None of another */
+    /* True is the key of one, None that of another */
     assert_non_null(strstr(phema_checkpoint_warning(checkpoint, 0), "4 values"));
     phema_checkpoint_close(checkpoint);
 }
@@ -182,11 +183,11 @@ static void keys_are_hashable(void **state)
     REFUSE(PROTO SET "]]a\x85R.", part);
     check_names(ACCEPT(PROTO "}(NN\x88NK\1NC\1kNNN\x86N(N\x91N" FROZEN ")RN" FROZEN "]Na\x85RNu."),
                 "");
-    check_names(ACCEPT(PROTO "}" ALL "Ns."), ""); /* tensors are, by identity */
+    check_names(ACCEPT(PROTO "}" ALL "Ns."), ""); /* tensors are hashable, by identity */
     check_names(ACCEPT(PROTO "\x8F(NN\x86(N\x91\x90."), "");
 }
 
-/* Names and order as torch 1.13 has them in a state_dict with such attributes. */
+/* Names and order are those of torch 1.13 for a state_dict with such attributes. */
 static void tensors_in_attributes_of_dicts_are_listed(void **state)
 {
     (void)state;
@@ -199,17 +200,17 @@ static void tensors_in_attributes_of_dicts_are_listed(void **state)
     assert_int_equal(phema_checkpoint_tensors(checkpoint)[0].kind, PHEMA_KIND_UNKNOWN);
     assert_int_equal(phema_checkpoint_tensors(checkpoint)[2].kind, PHEMA_KIND_ATTRIBUTE);
     check_names(checkpoint, "s.k t s.table");
-    /* a pair: of __dict__ and of __slots__ */
+    /* a pair of __dict__ and __slots__ */
     check_names(ACCEPT(PROTO ORDERED "}" TEXT("\1", "a") ALL "s}" TEXT("\1", "b") ALL "s\x86"
                                                                                       "b."),
                 "a b");
     check_names(ACCEPT(PROTO ORDERED "N}" TEXT("\1", "b") ALL "s\x86"
                                                               "b."),
                 "b");
-    /* a dict whose attributes are its items, or a list that holds it */
+    /* a dict whose attributes are its own items, or a list that contains the dict */
     check_names(ACCEPT(PROTO ORDERED "q\0" TEXT("\1", "k") ALL "sh\0b."), "k");
     check_names(ACCEPT(PROTO ORDERED "q\0}" TEXT("\1", "l") "]h\0a" ALL "asb."), "l.1");
-    check_names(ACCEPT(PROTO ORDERED ALL "b."), ""); /* state that is none of these */
+    check_names(ACCEPT(PROTO ORDERED ALL "b."), ""); /* any other state */
     REFUSE(PROTO ORDERED "}b}b.", "builds a dict twice");
     REFUSE(PROTO ORDERED TEXT("\1", "k") ALL "s}" TEXT("\1", "k") ALL "sb.",
            "tensor 'k': two tensors have this name");
@@ -252,7 +253,7 @@ static void the_stack_is_guarded(void **state)
     REFUSE(PROTO "NQ.", "persistent id");
     check_names(ACCEPT(PROTO "N(0(N1"
                              "20."),
-                ""); /* POP of marks as CPython */
+                ""); /* POP removes marks, as in CPython */
 }
 
 static void the_memo_is_guarded(void **state)
@@ -327,7 +328,7 @@ static void names_outside_the_list_are_refused_even_when_dropped(void **state)
     REFUSE(PROTO "c__builtin__\ngetattr\n0N.", "'__builtin__.getattr'");
     REFUSE(PROTO "ctorch.nn.modules.module\nregister_module_forward_hook\n0N.", "register_module");
     REFUSE(PROTO "ctorch.nn.modules.module\ntorch.Os\n0N.",
-           "torch.Os"); /* reaches out of the module */
+           "torch.Os"); /* leads out of the module */
     REFUSE(PROTO TEXT("\x08", "builtins") TEXT("\x0A", "object.new") "\x93"
                                                                      "0N.",
            "object.new");
@@ -353,7 +354,7 @@ static void allowed_names_are_inert(void **state)
     struct phema_error err = {""};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(open_pickle(&checkpoint, pickle, sizeof(pickle) - 1, &options, &err), &err);
-    check_names(checkpoint, "k"); /* it took items as a dict does */
+    check_names(checkpoint, "k"); /* it accepts items like a dict */
     static const char other[] = PROTO "ctrap\nThink\n.";
     assert_fails(open_pickle(&checkpoint, other, sizeof(other) - 1, &options, &err), PHEMA_ERR_FILE,
                  &err, "trap.Think");
@@ -378,7 +379,7 @@ static void views_stay_inside_their_storage(void **state)
                         "\x8A\6\0\0\0\0\0\1"
                         "2\x86") ".",
            "overflows");
-    /* 4 steps of 2^62 are none, modulo 2^64 */
+    /* 4 steps of 2^62 are 0 modulo 2^64 */
     REFUSE(PROTO TENSOR(INT("\0"), INT("\5") "\x85", "\x8A\x08\0\0\0\0\0\0\0\x40\x85") ".",
            "overflows");
     REFUSE(PROTO TENSOR("J\xFF\xFF\xFF\xFF", INT("\1") "\x85", INT("\1") "\x85") ".",
@@ -395,7 +396,7 @@ static void views_stay_inside_their_storage(void **state)
     REFUSE(PROTO TENSOR(INT("\0"), "]" INT("\1") "a", INT("\1") "\x85") ".", "sizes and strides");
     REFUSE(PROTO TENSOR("N", ")", ")") ".", "a storage and an offset");
     REFUSE(PROTO REBUILD ")R.", "expected 6 arguments, found 0");
-    /* an expanded tensor may be far larger than its storage */
+    /* an expanded tensor may be much larger than its storage */
     struct phema_checkpoint *checkpoint =
         ACCEPT(PROTO TENSOR(INT("\7"), "\x8A\6\0\0\0\0\0\1" INT("\1") "\x86",
                             INT("\0") "\x8A\x08"
@@ -403,7 +404,7 @@ static void views_stay_inside_their_storage(void **state)
     assert_int_equal(phema_checkpoint_tensors(checkpoint)->size_bytes, (uint64_t)1 << 40);
     assert_int_equal(phema_checkpoint_tensors(checkpoint)->stride[0], 0);
     phema_checkpoint_close(checkpoint);
-    /* an empty one may begin anywhere, and a size of 1 have any stride */
+    /* an empty tensor may begin anywhere, and a dimension of size 1 may have any stride */
     checkpoint = ACCEPT(
         PROTO TENSOR(INT("\x63"), INT("\0") INT("\5") "\x86", INT("\5") INT("\1") "\x86") ".");
     assert_null(phema_tensor_start(checkpoint, phema_checkpoint_tensors(checkpoint)));
@@ -444,7 +445,7 @@ static void nesting_and_cycles_end(void **state)
     memset(pickle + 3, 0x85, n);
     pickle[n + 3] = '.';
     refuse_pickle(pickle, n + 4, "nested deeper than 200");
-    /* the same, never finished, and a million marks */
+    /* the same without an end, and a million marks */
     refuse_pickle(pickle, n + 3, "cut short");
     memset(pickle + 3, '(', n);
     refuse_pickle(pickle, n + 4, "marks");
@@ -463,7 +464,7 @@ static void nesting_and_cycles_end(void **state)
            "holds itself");
 }
 
-/* 30 lists, each of ten references to the one before: 10^30 paths. */
+/* 30 lists, each with ten references to the previous one: 10^30 paths. */
 static void put_lattice(struct phema_strbuf *pickle, const void *leaf, size_t leaf_size)
 {
     put(pickle, PROTO "(", 3);
@@ -478,10 +479,11 @@ static void put_lattice(struct phema_strbuf *pickle, const void *leaf, size_t le
         put_text(pickle, "eq");
         put_int(pickle, level + 1, 1);
     }
-    put_text(pickle, "t."); /* all of them, one after another */
+    put_text(pickle, "t."); /* all lists, one after another */
 }
 
-/* Each tuple of a chain holds the one before, 150 levels down: none is deep when it is asked. */
+/* Each tuple of a chain holds the previous one, 150 levels deep. No tuple is too deep at the time
+ * of its check. */
 static void chains_of_shared_containers_end(void **state)
 {
     (void)state;
@@ -514,7 +516,7 @@ static void shared_containers_do_not_unfold_without_end(void **state)
     phema_strbuf_clear(&pickle);
 }
 
-/* A list of 100 000 pairs, made into a dict again and again by three bytes each. */
+/* A list of 100 000 pairs. Three bytes copy it into a dict, many times. */
 static void copies_of_containers_are_bounded(void **state)
 {
     (void)state;
@@ -566,7 +568,7 @@ static void no_change_of_a_byte_crashes(void **state)
     put_torch(&file, pickle, sizeof(pickle) - 1, 8);
     size_t start = 30 + strlen("a/data.pkl");
     size_t n_opened = survive((const uint8_t *)file.data, file.size, start, sizeof(pickle) - 1, 1);
-    assert_true(n_opened > 100); /* names of one letter, locations */
+    assert_true(n_opened > 100); /* names of one letter, and locations */
     phema_strbuf_clear(&file);
 }
 

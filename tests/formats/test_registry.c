@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Names of files: the format that each stands for, and its uses. */
+/* File names: their formats, and how the formats can be used. */
 #include "phema/formats.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "support.h"
 
 static const struct {
-    const char *path, *format, *extension; /* NULL: no format */
+    const char *path, *format, *extension; /* NULL: no format has this name */
     unsigned uses;
 } names[] = {
     {"a.safetensors", "safetensors", ".safetensors", PHEMA_NAMES_FILE | PHEMA_NAMES_SELF_DESCRIBED},
@@ -70,7 +70,7 @@ static void names_of_tensors_include_formats_that_are_not_read(void **state)
     assert_false(phema_path_names_tensors("tokenizer.model"));
 }
 
-/* An output format can be chosen by a name, and every template can. */
+/* A name can select an output format, and so can every template. */
 static void outputs_and_templates_have_names(void **state)
 {
     (void)state;

@@ -70,10 +70,10 @@ static void broken_json_is_refused(void **state)
         {"{\"a\xED\xA0\x80\":1}", "UTF-8"},
         {"{\"\\ud800\":1}", "surrogates"},
         {"{\"\\udc00\\ud800\":1}", "surrogates"},
-        {"{\"\\ud800\\udbff\":1}", "surrogates"}, /* behind a high one: a high one, ... */
-        {"{\"\\ud800\\ue000\":1}", "surrogates"}, /* ... the next behind all low ones, */
+        {"{\"\\ud800\\udbff\":1}", "surrogates"}, /* after a high one: a high one, ... */
+        {"{\"\\ud800\\ue000\":1}", "surrogates"}, /* ... the one after all low ones, ... */
         {"{\"\\ud800\\uffff\":1}", "surrogates"},
-        {"{\"\\ud800\\u0041\":1}", "surrogates"}, /* and none */
+        {"{\"\\ud800\\u0041\":1}", "surrogates"}, /* ... and no surrogate */
         {"{\"\\u12g4\":1}", "hexadecimal"},
         {"{\"\\x41\":1}", "no such escape"},
         {"{\"a\nb\":1}", "control characters"},
@@ -177,7 +177,7 @@ static void lengths_of_headers_are_checked(void **state)
 static void a_header_of_640_bytes_is_no_pickle(void **state)
 {
     (void)state;
-    /* 640 is 0x280: the file begins with 80 02, as a pickle of protocol 2 */
+    /* 640 is 0x280, so the file begins with 80 02, like a pickle of protocol 2 */
     char json[641];
     memset(json, ' ', 640);
     json[640] = '\0';
@@ -213,7 +213,7 @@ static void names_are_any_utf8(void **state)
     assert_int_equal(phema_checkpoint_find(checkpoint, "a", 1) - tensor, 1);
     phema_checkpoint_close(checkpoint);
 
-    /* and a message shows them escaped */
+    /* and messages escape them */
     refuse("{\"\\u001b[31m\":5}", 0, "tensor '\\x1b[31m'");
 }
 
@@ -248,14 +248,14 @@ static void no_change_of_a_byte_crashes(void **state)
     phema_strbuf_clear(&file);
 }
 
-/* ---- Headers that say the same as another one ---- */
+/* ---- Headers with the same meaning as another one ---- */
 
 #define ENTRIES                                                                                    \
     "\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"                               \
     "\"b\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[2,6]}}"
 #define WITH_METADATA "{\"__metadata__\":{\"k\":\"v\"}," ENTRIES "  "
 
-/* Beside other, NULL when it is refused; err says why. */
+/* Opens a file with the option alike = other. NULL on refusal; err has the reason. */
 static struct phema_checkpoint *open_beside(const struct phema_checkpoint *other, const char *json,
                                             size_t n_data, struct phema_error *err)
 {
@@ -263,7 +263,7 @@ static struct phema_checkpoint *open_beside(const struct phema_checkpoint *other
     struct phema_checkpoint *opened = NULL;
     put_safetensors(&file, json, n_data);
     char *path = support_tmp_path("beside.safetensors");
-    (void)unlink(path); /* the other one may be mapped still */
+    (void)unlink(path); /* the other file may still be mapped */
     support_write(path, file.data, file.size);
     const struct phema_checkpoint_options options = {.alike = other};
     if (phema_checkpoint_open(&opened, path, &options, err))
@@ -300,7 +300,7 @@ static void an_equal_header_is_not_listed_again(void **state)
         struct phema_checkpoint *first = open_first(pairs[i].first);
         uint64_t shift = 0;
         assert_false(phema_checkpoint_is_alike(first, &shift));
-        phema_checkpoint_forget_listing(first); /* is not needed */
+        phema_checkpoint_forget_listing(first); /* the listing is not needed */
         struct phema_checkpoint *second = open_beside(first, pairs[i].second, 6, &err);
         assert_non_null(second);
         assert_true(phema_checkpoint_is_alike(second, &shift));
@@ -354,7 +354,7 @@ static void a_header_that_differs_is_read(void **state)
         }
 }
 
-/* What is refused alone is refused beside a good one, with the same sentence. */
+/* A header that is refused alone is also refused next to a valid one, with the same sentence. */
 static void beside_another_the_same_is_refused(void **state)
 {
     (void)state;
@@ -392,7 +392,8 @@ static void beside_another_the_same_is_refused(void **state)
         }
 }
 
-/* Each byte of the header, changed to each other value: beside the first file as alone. */
+/* Sets each byte of the header to each other value. The result next to the first file equals the
+ * result alone. */
 static void a_changed_byte_is_seen(void **state)
 {
     (void)state;
@@ -426,7 +427,7 @@ static void a_changed_byte_is_seen(void **state)
             phema_checkpoint_close(second);
             phema_checkpoint_close(by_itself);
         }
-    assert_true(n_alike > 5); /* those in the metadata */
+    assert_true(n_alike > 5); /* those inside the metadata */
 }
 
 /* The last tensor first. */
@@ -444,7 +445,7 @@ static void put_many(struct phema_strbuf *file, size_t n)
     phema_strbuf_clear(&json);
 }
 
-/* What opening them takes is counted by tests/growth. */
+/* tests/growth counts the work of opening them. */
 static void many_tensors_are_listed(void **state)
 {
     (void)state;

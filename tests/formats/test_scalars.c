@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Numbers next to the tensors: the listed ones, their names, and the cost of hostile containers. */
+/* Numbers stored next to the tensors: the listed ones, their names, and the cost of hostile
+ * containers. */
 #include "phema/formats.h"
 
 #include "build.h"
@@ -57,17 +58,17 @@ static void numbers_are_named_like_tensors(void **state)
               TEXT("\3", "ema") "}" TEXT("\4", "stds") "](" A_TWENTIETH MINUS_2_5 "es" INT("\3")
                   INT("\1") INT("\2") "\x86u.",
           "step=7 3.0=1 3.1=2 ema.stds.0=0.05 ema.stds.1=-2.5");
-    /* neither truth, text, none nor bytes are numbers; sets have no order */
+    /* booleans, text, None and bytes are not numbers; sets have no order */
     CHECK(PROTO "}(" TEXT("\1", "a") "\x88" TEXT("\1", "b") TEXT("\1", "1")
               TEXT("\1", "c") "N" TEXT("\1", "d") INT("\1") "u.",
           "d=1");
-    /* keys that make no name, and empty ones */
+    /* keys that cannot be part of a name, and empty ones */
     CHECK(PROTO "}(" INT("\1") "\x85" INT("\2") TEXT("\0", "") INT("\3") "u.", "=3");
     CHECK(PROTO INT("\5") ".", "");
     CHECK(PROTO "]" INT("\5") "a.", "0=5");
 }
 
-/* Values as Python prints them; integers beyond 64 bits are left out. */
+/* Values are printed as in Python; integers beyond 64 bits are left out. */
 static void files_of_torch(void **state)
 {
     (void)state;
@@ -92,7 +93,7 @@ static const struct phema_value *find(const struct phema_checkpoint *checkpoint,
     return NULL;
 }
 
-/* An optimizer's long list of parameters comes first in the file, and last in the list. */
+/* The long list of an optimizer's parameters comes first in the file and last in the list. */
 static void numbers_near_the_root_are_kept(void **state)
 {
     (void)state;
@@ -116,7 +117,7 @@ static void numbers_near_the_root_are_kept(void **state)
     phema_checkpoint_close(checkpoint);
 }
 
-/* Ten to the power of thirty paths lead to one number. */
+/* 10^30 paths lead to one number. */
 static void shared_containers_cost_little(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Indices that lead elsewhere or disagree with their shards, and directories that hold one
- * checkpoint, none or several. */
+/* Indices that refer to other files or contradict their shards. Directories that contain one
+ * checkpoint, none, or several. */
 #include "phema/formats.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ static void write_shard(const char *directory, const char *name, const char *jso
     phema_strbuf_clear(&file);
 }
 
-/* One directory with the shards that every index here is about. */
+/* One directory with the shards that all indices here use. */
 static void make_shards(const char *directory)
 {
     make_directory(directory);
@@ -146,11 +146,12 @@ static void indices_and_shards_must_agree(void **state)
     refuse_index("{\"weight_map\":[]}", "weight_map");
     refuse_index("{\"weight_map\":{}", "JSON");
     refuse_index("{\"weight_map\":{}}x", "JSON");
-    refuse_index("{\"\\u07\n00\x1b[31m\":1}", "\\n"); /* no escape sequence reaches a terminal */
+    refuse_index("{\"\\u07\n00\x1b[31m\":1}", "\\n"); /* escape sequences do not reach a terminal */
     refuse_index("{\"weight_map\":{\"a\\u0000\":\"one.safetensors\"}}", "NUL");
 }
 
-/* docs/limits.md: 64 MiB. What stands behind the beginning is a hole, and no JSON. */
+/* The limit is 64 MiB (docs/limits.md). After its beginning the file is a hole, which is not
+ * JSON. */
 static void an_index_has_64_mib_at_most(void **state)
 {
     (void)state;
@@ -212,7 +213,7 @@ static enum phema_status open_directory(struct phema_checkpoint **out, const cha
     return status;
 }
 
-/* A shard is taken for what the index says, and its header is not looked at before. */
+/* The index decides that a file is a shard; the shard's header is not checked before. */
 static void headers_of_shards_end_inside_them(void **state)
 {
     (void)state;
@@ -263,7 +264,7 @@ static void directories_hold_exactly_one_checkpoint(void **state)
     assert_int_equal(phema_checkpoint_n_tensors(checkpoint), 2);
     phema_checkpoint_close(checkpoint);
 
-    /* one.safetensors ends zone.safetensors, and is not named by it */
+    /* one.safetensors is the end of zone.safetensors, but this does not name it */
     static const char single[] = MAP("\"b\":\"zone.safetensors\"");
     support_write(in_directory("dir", "m.index.json"), single, strlen(single));
     assert_fails(open_directory(&checkpoint, "dir", &err), PHEMA_ERR_FILE, &err,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Strided tensors against the definition: element by element, through the sum of index * stride. */
+/* Strided tensors compared with their definition, element by element: the sum of index * stride. */
 #include "phema/formats.h"
 
 #include "build.h"
@@ -14,7 +14,7 @@ static uint64_t below(uint64_t n)
     return (state_of_random >> 33) % n;
 }
 
-/* A random view of up to 4 dimensions; the elements it needs come out. */
+/* A random view of up to 4 dimensions. Returns the number of storage elements it needs. */
 static size_t random_view(struct phema_tensor *tensor, uint64_t shape[4], uint64_t stride[4],
                           enum phema_dtype dtype)
 {
@@ -65,7 +65,7 @@ static void strided_reads_follow_the_definition(void **state)
         size_t n = random_view(&tensor, shape, stride, dtypes[below(ARRAY_LEN(dtypes))]);
         size_t size = n * phema_dtype_bits(tensor.dtype) / 8;
         assert_true(size <= sizeof(bytes));
-        /* ends at a page that cannot be read, and so begins at any address */
+        /* ends at an inaccessible page, and therefore begins at any address */
         const uint8_t *start = support_guarded(bytes, size);
         uint64_t first = below(tensor.n_elems);
         check_against_definition(start, &tensor, first, 1 + below(tensor.n_elems - first));
@@ -83,14 +83,14 @@ static void reads_in_c_order_are_views(void **state)
     assert_ptr_equal(phema_tensor_read(bytes + 1, &tensor, 3, 5, NULL), bytes + 7);
     tensor.dtype = PHEMA_F4;
     assert_ptr_equal(phema_tensor_read(bytes, &tensor, 6, 2, NULL), bytes + 3);
-    tensor.dtype = PHEMA_F6_E2M3; /* four elements are three bytes */
+    tensor.dtype = PHEMA_F6_E2M3; /* four elements occupy three bytes */
     assert_ptr_equal(phema_tensor_read(bytes, &tensor, 12, 4, NULL), bytes + 9);
     tensor.dtype = PHEMA_C128;
     assert_ptr_equal(phema_tensor_read(bytes, &tensor, 3, 1, NULL), bytes + 48);
     assert_null(phema_tensor_read(NULL, &tensor, 0, 0, NULL));
 }
 
-/* Bytes [first, first + n) of a storage written element by element, the last writer wins. */
+/* Bytes [first, first + n) of a storage that is written element by element; the last write wins. */
 static void write_by_definition(uint8_t *start, const struct phema_tensor *tensor, uint64_t first,
                                 uint64_t n, const uint8_t *data)
 {
@@ -144,7 +144,7 @@ static void writes_in_c_order_are_copies(void **state)
     tensor.dtype = PHEMA_F4;
     phema_tensor_write(bytes, &tensor, 2, 4, "cd");
     assert_string_equal((const char *)bytes, ".cdab...");
-    tensor.dtype = PHEMA_F6_E2M3; /* four elements are three bytes */
+    tensor.dtype = PHEMA_F6_E2M3; /* four elements occupy three bytes */
     phema_tensor_write(bytes, &tensor, 4, 4, "efg");
     assert_string_equal((const char *)bytes, ".cdefg..");
     phema_tensor_write(bytes, &tensor, 4, 0, NULL);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Files of torch's format before 1.6 that contradict themselves. test_fixtures.c checks torch's own
- * files against torch's listings. */
+/* Inconsistent files in torch's format before 1.6. test_fixtures.c compares torch's own files with
+ * torch's listings. */
 #include "phema/formats.h"
 
 #include "build.h"
 
 #define TEXT(size, text) "X" size "\0\0\0" text
 #define SPAN(literal)    ((struct phema_span)BYTES_OF(literal))
-/* A tensor of n halves of the storage */
+/* A tensor of n halves from the storage */
 #define TENSOR(n)                                                                                  \
     "ctorch._utils\n_rebuild_tensor_v2\n(" LEGACY_STORAGE "K\0K" n "\x85K\1\x85\x89NtR"
 
@@ -60,14 +60,14 @@ static void a_plain_file_opens(void **state)
     accept(&file, "w", 0);
     /* a storage alone has no tensor to list */
     accept(&legacy_storage, NULL, 0);
-    /* bytes behind the last storage are ignored, as torch does */
+    /* bytes after the last storage are ignored, as in torch */
     size_t head = 0;
     for (int i = 0; i < LEGACY_DATA; i++)
         head += file.parts[i].size;
     file = with(LEGACY_DATA, SPAN("\4\0\0\0\0\0\0\0"
                                   "abcdefghtail"));
     accept(&file, "w", head + 8);
-    /* protocol 4 has frames; the value counts, not the bytes */
+    /* protocol 4 adds frames; the value matters, not the bytes */
     file = with(LEGACY_MAGIC, SPAN("\x80\x04\x95\x0D\0\0\0\0\0\0\0\x8A\x0A\x6C\xFC\x9C\x46\xF9\x20"
                                    "\x6A\xA8\x50\x19."));
     accept(&file, "w", 0);
@@ -76,7 +76,7 @@ static void a_plain_file_opens(void **state)
 static void the_head_is_checked(void **state)
 {
     (void)state;
-    /* other magic numbers make it another format, which it is not either */
+    /* another magic number suggests another format, but the file does not have that one either */
     REFUSE(LEGACY_MAGIC, "\x80\x02\x8A\x0A\x6C\xFC\x9C\x46\xF9\x20\x6A\xA8\x50\x1A.",
            "plain pickle");
     REFUSE(LEGACY_MAGIC, "\x80\x02\x8A\x0A\x6C\xFC\x9C\x46\xF9\x20\x6A\xA8\x50\x19\x85.",
@@ -91,7 +91,7 @@ static void the_head_is_checked(void **state)
     REFUSE(LEGACY_SYSTEM, "\x80\x02].", "little_endian");
     REFUSE(LEGACY_SYSTEM, "\x80\x02}X\x0D\0\0\0little_endianK\1s.", "little_endian");
     REFUSE(LEGACY_SYSTEM, "\x80\x02}(X\x0D\0\0\0little_endian\x88X\x0D\0\0\0little_endian\x89u.",
-           "big-endian"); /* the last one counts */
+           "big-endian"); /* the last one is used */
     REFUSE(LEGACY_SYSTEM, "\x80\x02" LEGACY_STORAGE ".", "persistent id where none");
 }
 
@@ -176,7 +176,7 @@ static void no_change_of_a_byte_crashes(void **state)
     struct legacy_file file = with(LEGACY_DATA, data);
     put_legacy(&content, &file);
     size_t n_opened = survive((const uint8_t *)content.data, content.size, 0, content.size, 1);
-    assert_true(n_opened > 2000); /* the 8 bytes of data, at least, may be anything */
+    assert_true(n_opened > 2000); /* at least the 8 bytes of data may have any value */
     phema_strbuf_clear(&content);
 
     static const char *const fixtures[] = {"legacy/views.pt", "legacy/module_state_dict.pth",

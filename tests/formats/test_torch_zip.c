@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Archives with false places of records, and edge cases that torch itself writes. */
+/* Archives with false record places, and edge cases that torch itself writes. */
 #include "phema/formats.h"
 
 #include "build.h"
@@ -12,7 +12,7 @@ static const uint8_t storage[8] = {0, 1, 2, 3, 4, 5, 6, 7};
 
 enum { DATA, VERSION, STORAGE, EXTRA, MAX_RECORDS };
 
-/* Where things are in a file of put_zip. */
+/* Offsets in a file of put_zip. */
 struct layout {
     size_t header[MAX_RECORDS], central[MAX_RECORDS], directory, end;
 };
@@ -35,7 +35,7 @@ static struct layout put_archive(struct phema_strbuf *file, const struct zip_rec
 static const struct zip_record plain[] = {
     {"a/data.pkl", pickle, sizeof(pickle) - 1}, {"a/version", "3\n", 2}, {"a/data/0", storage, 8}};
 
-/* A good archive in which width bytes at an offset are set to a value. */
+/* A valid archive with `width` bytes at an offset set to a value. */
 static void refuse_change(size_t (*where)(const struct layout *), size_t delta, uint64_t value,
                           unsigned width, const char *part)
 {
@@ -64,7 +64,7 @@ static size_t at_storage_header(const struct layout *layout)
     return layout->header[STORAGE];
 }
 
-/* A good archive in which the directory and the local header of a record have other sizes. */
+/* A valid archive with other sizes in the directory and the local header of a record. */
 static void refuse_sizes(size_t record, uint32_t stored_size, uint32_t size, const char *part)
 {
     struct phema_strbuf file = {0};
@@ -104,7 +104,7 @@ static void a_plain_archive_opens(void **state)
     struct phema_strbuf file = {0};
     (void)put_archive(&file, plain, 3);
     accept_file(&file);
-    /* a comment ends the file */
+    /* a comment at the end of the file */
     file.data[file.size - 2] = 5;
     put_text(&file, "hello");
     accept_file(&file);
@@ -134,7 +134,7 @@ static void entries_are_checked(void **state)
     refuse_change(at_first_entry, 8, 1, 2, "encrypted");
     refuse_change(at_first_entry, 8, 0x40, 2, "encrypted");
     refuse_change(at_first_entry, 8, 0x2000, 2, "encrypted");
-    refuse_change(at_first_entry, 8, 8, 2, "disagrees"); /* the local header lacks the bit */
+    refuse_change(at_first_entry, 8, 8, 2, "disagrees"); /* the local one lacks the bit */
     refuse_change(at_first_entry, 10, 8, 2, "disagrees");
     refuse_change(at_first_entry, 28, 0, 2, "without a name");
     refuse_change(at_first_entry, 28, 0xFFFF, 2, "runs out of its directory");
@@ -147,18 +147,18 @@ static void entries_are_checked(void **state)
     refuse_change(at_first_entry, 46, '/', 1, "absolute");
     refuse_change(at_first_entry, 46, 0xFF, 1, "not UTF-8");
     refuse_change(at_first_entry, 46, 0, 1, "NUL");
-    refuse_change(at_first_entry, 46, 'b', 1, "disagrees"); /* renamed in the directory alone */
+    refuse_change(at_first_entry, 46, 'b', 1, "disagrees"); /* renamed only in the directory */
     refuse_change(at_storage_header, 30, 'b', 1, "disagrees");
     refuse_change(at_storage_header, 28, 0xFFFF, 2, "do not end before the directory");
     refuse_change(at_storage_header, 28, 1, 2, "do not end before the directory");
     refuse_change(at_storage_entry, 20, 0x7FFFFFFF, 4, "do not end before the directory");
-    refuse_sizes(STORAGE, 7, 8, "compressed"); /* stored, and two sizes */
+    refuse_sizes(STORAGE, 7, 8, "compressed"); /* stored, with two different sizes */
     refuse_sizes(STORAGE, 8, 7, "compressed");
     refuse_sizes(STORAGE, 7, 7, "found a record of 7 bytes");
     refuse_sizes(DATA, sizeof(pickle) + 20, sizeof(pickle) + 20, "overlap");
 }
 
-/* Without a descriptor behind the data. */
+/* Records without a descriptor after the data. */
 static void local_headers_agree_with_the_directory(void **state)
 {
     (void)state;
@@ -166,7 +166,7 @@ static void local_headers_agree_with_the_directory(void **state)
         "record 'a/data/0': damaged zip file: the local header has another size or checksum";
     for (size_t delta = 0; delta < 12; delta++) { /* CRC, stored size, size */
         refuse_change(at_storage_header, 14 + delta, 1, 1, part);
-        if (delta % 4 == 0 && delta) /* 8, not 0 */
+        if (delta % 4 == 0 && delta) /* the sizes are 8, not 0 */
             refuse_change(at_storage_header, 14 + delta, 0, 4, part);
     }
     refuse_change(at_storage_entry, 16, 1, 4, part);
@@ -238,10 +238,10 @@ static void records_of_torch_are_checked(void **state)
             {"a/byteorder", orders[i].order, strlen(orders[i].order)}};
         refuse_records(records, 4, orders[i].part);
     }
-    /* the storage of another TOP is none of this one */
+    /* the storage is under another TOP */
     const struct zip_record elsewhere[] = {plain[DATA], plain[VERSION], {"b/data/0", storage, 8}};
     refuse_records(elsewhere, 3, "no record for it");
-    /* bytes behind the pickle's end are ignored, as torch does */
+    /* bytes after the end of the pickle are ignored, as in torch */
     char longer[sizeof(pickle) + 4] = {0};
     memcpy(longer, pickle, sizeof(pickle) - 1);
     const struct zip_record trailing[] = {
@@ -252,7 +252,7 @@ static void records_of_torch_are_checked(void **state)
     phema_strbuf_clear(&file);
 }
 
-/* zip64, as written beyond 4 GiB: here with small numbers in the wide fields. */
+/* zip64 records, as for sizes beyond 4 GiB, but with small numbers in the wide fields. */
 static void put_end64(struct phema_strbuf *file, uint64_t n, uint64_t size, uint64_t offset)
 {
     uint64_t record = file->size;
@@ -280,7 +280,7 @@ static void put_plain_end(struct phema_strbuf *file, uint64_t n, uint64_t size, 
     put_int(file, 0, 2);
 }
 
-/* The plain archive with its end rewritten for zip64. */
+/* The plain archive with a zip64 end. */
 static struct layout put_wide(struct phema_strbuf *file, uint64_t n64, uint64_t n)
 {
     struct layout layout = put_archive(file, plain, 3);
@@ -327,12 +327,12 @@ static void zip64_records_are_read_and_must_agree(void **state)
     phema_strbuf_clear(&file);
 }
 
-/* One record whose every size stands in the zip64 field, and which has a 24-byte descriptor: so
- * torch writes the records beyond 4 GiB. */
+/* One record with all sizes in the zip64 field and a 24-byte descriptor. torch writes records
+ * beyond 4 GiB in this form. */
 static void saturated_entries_take_their_zip64_field(void **state)
 {
     (void)state;
-    for (int is_wrong = 0; is_wrong < 3; is_wrong++) { /* 2: the field ends before the place */
+    for (int is_wrong = 0; is_wrong < 3; is_wrong++) { /* 2: the field ends before the offset */
         struct phema_strbuf file = {0};
         size_t header = 0;
         struct zip_record others[] = {plain[DATA], plain[VERSION]};
@@ -348,7 +348,7 @@ static void saturated_entries_take_their_zip64_field(void **state)
         put_int(&file, 8, 2);
         put_int(&file, 12, 2);
         put_text(&file, "a/data/0");
-        put_int(&file, 0x00080001, 4); /* the local field holds the offset alone */
+        put_int(&file, 0x00080001, 4); /* the local field holds only the offset */
         put_int(&file, header, 8);
         put(&file, storage, 8);
         put_int(&file, 0x08074b50, 4);
@@ -368,7 +368,7 @@ static void saturated_entries_take_their_zip64_field(void **state)
         put_int(&file, 0, 10);
         put_int(&file, UINT32_MAX, 4);
         put_text(&file, "a/data/0");
-        put_int(&file, 0x00004246, 4); /* an empty FB field first */
+        put_int(&file, 0x00004246, 4); /* an empty field FB precedes it */
         put_int(&file, is_wrong == 2 ? 0x00100001 : 0x001C0001, 4);
         put_int(&file, 8, 8);
         put_int(&file, 8, 8);
@@ -386,9 +386,9 @@ static void saturated_entries_take_their_zip64_field(void **state)
     }
 }
 
-/* The last record ends where the directory begins, whose first header reads as its descriptor: a
- * signature for a CRC, then 8 and 0 as versions for the stored size, and the flags 8 and the method
- * 0 for the size. */
+/* The last record ends at the start of the directory. The first header there reads as its
+ * descriptor. Its signature becomes the CRC, and the versions 8 and 0 become the stored size. The
+ * flags 8 and the method 0 become the size. */
 static void a_descriptor_does_not_lie_in_the_directory(void **state)
 {
     (void)state;
@@ -427,10 +427,10 @@ static void a_descriptor_does_not_lie_in_the_directory(void **state)
     phema_strbuf_clear(&file);
 }
 
-/* What a local header says of the storage, and what follows the data. */
+/* The description of the storage in the local header, and after the data. */
 struct described {
     uint32_t crc, stored_size, size;
-    bool has_wide; /* a zip64 field, of these sizes */
+    bool has_wide; /* a zip64 field with these sizes */
     uint64_t wide_size, wide_stored_size;
     bool has_descriptor;
     uint32_t descriptor_crc;
@@ -487,8 +487,9 @@ static void put_described(struct phema_strbuf *file, const struct described *how
     phema_strbuf_clear(&central);
 }
 
-/* APPNOTE 4.4.4: zeros where a descriptor follows; 4.5.3: sizes of 0xFFFFFFFF stand in the zip64
- * field, the size before the stored one. Python's zipfile writes such headers of small records. */
+/* APPNOTE 4.4.4: the fields are zero if a descriptor follows. APPNOTE 4.5.3: for sizes of
+ * 0xFFFFFFFF the zip64 field has the values, the size before the stored size. Python's zipfile
+ * writes such headers for small records. */
 static void local_headers_may_leave_sizes_to_descriptor_and_zip64_field(void **state)
 {
     (void)state;
@@ -503,7 +504,7 @@ static void local_headers_may_leave_sizes_to_descriptor_and_zip64_field(void **s
         {{CRC, ALL, ALL, true, 9, 8, false, 0}, "local header has another"},
         {{CRC, ALL, ALL, true, 8, 9, false, 0}, "local header has another"},
         {{CRC, ALL, ALL, true, 0, 0, false, 0}, "local header has another"},
-        {{CRC, 8, 8, true, 9, 9, false, 0}, NULL}, /* a field that nobody asks for */
+        {{CRC, 8, 8, true, 9, 9, false, 0}, NULL}, /* an unused field */
         {{CRC, ALL, ALL, false, 0, 0, false, 0}, "saturated size"},
         {{0, 0, 0, false, 0, 0, true, CRC}, NULL},
         {{CRC, 8, 8, false, 0, 0, true, CRC}, NULL},
@@ -527,7 +528,7 @@ static void local_headers_may_leave_sizes_to_descriptor_and_zip64_field(void **s
     }
 }
 
-/* A dict of n tensors, each with a storage of its own. */
+/* A dict of n tensors, each with its own storage. */
 static void put_many(struct phema_strbuf *file, size_t n)
 {
     struct phema_strbuf program = {0};
@@ -561,7 +562,7 @@ static void put_many(struct phema_strbuf *file, size_t n)
     phema_strbuf_clear(&program);
 }
 
-/* What opening them takes is counted by tests/growth. */
+/* tests/growth counts the work of opening them. */
 static void many_tensors_are_listed(void **state)
 {
     (void)state;

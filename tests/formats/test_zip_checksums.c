@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* All places of the checksums that torch wrote are found. */
+/* All places of the checksums in torch's files are found. */
 #include "phema/formats.h"
 
 #include "build.h"
@@ -28,12 +28,12 @@ static uint32_t crc_of(const struct phema_record *record, struct phema_span cont
     return phema_crc32(0, content.data + record->offset, record->size_bytes);
 }
 
-/* What stands at all places is one number, and with has_crcs that of the data. */
+/* All places hold one number; with has_crcs, it is the checksum of the data. */
 static void check_records(const struct phema_record *records, size_t n, struct phema_span content,
                           bool has_crcs)
 {
     for (size_t i = 0; i < n; i++) {
-        assert_int_equal(records[i].n_crc, 2); /* torch leaves local headers 0 */
+        assert_int_equal(records[i].n_crc, 2); /* torch leaves 0 in local headers */
         for (unsigned k = 0; k < records[i].n_crc; k++) {
             assert_true(records[i].crc_at[k] <= content.size - 4);
             assert_int_equal(phema_load_u32(content.data + records[i].crc_at[k]), records[i].crc);
@@ -46,7 +46,7 @@ static void check_records(const struct phema_record *records, size_t n, struct p
     }
 }
 
-/* Each tensor that has bytes lies in one of the records. */
+/* Each tensor with bytes lies in one of the records. */
 static void check_covered(const struct phema_checkpoint *checkpoint,
                           const struct phema_record *records, size_t n)
 {
@@ -63,7 +63,7 @@ static void check_covered(const struct phema_checkpoint *checkpoint,
 static void checksums_of_torch_are_those_of_the_data(void **state)
 {
     (void)state;
-    /* n: records TOP/data/K as Python's zipfile lists them */
+    /* n: the records TOP/data/K, as listed by Python's zipfile */
     static const struct {
         const char *name;
         size_t n;
@@ -118,9 +118,9 @@ static const char pickle[] = "\x80\x02}X\1\0\0\0wctorch._utils\n_rebuild_tensor_
                              "0X\3\0\0\0cpuK\x08tQK\0K\x08\x85K\1\x85\x89NtRs.";
 static const uint8_t storage[8] = {0, 1, 2, 3, 4, 5, 6, 7};
 
-/* How the last record of an archive is described. */
+/* The description of the last record of an archive. */
 struct described {
-    bool has_descriptor, has_signature, is_wide, is_local; /* with a descriptor, and yet here */
+    bool has_descriptor, has_signature, is_wide, is_local; /* is_local: also in the header */
     uint32_t crc;
 };
 
@@ -135,7 +135,7 @@ static void put_local(struct phema_strbuf *out, const struct zip_record *record,
     put_int(out, crc, 4);
     put_int(out, size, 4);
     put_int(out, size, 4);
-    put_int(out, strlen(record->name), 4); /* and no extra field */
+    put_int(out, strlen(record->name), 4); /* without an extra field */
     put_text(out, record->name);
     put(out, record->data, record->size);
 }
@@ -156,7 +156,7 @@ static void put_central(struct phema_strbuf *out, const struct zip_record *recor
     put_text(out, record->name);
 }
 
-/* An archive of one storage; the offset of the CRC beside the data comes out. */
+/* An archive of one storage. Returns the offset of the CRC next to the data. */
 static size_t put_archive(struct phema_strbuf *out, const struct described *how)
 {
     static const struct zip_record records[] = {{"a/data.pkl", pickle, sizeof(pickle) - 1},
@@ -194,7 +194,7 @@ static size_t put_archive(struct phema_strbuf *out, const struct described *how)
 static void all_kinds_of_descriptors_are_found(void **state)
 {
     (void)state;
-    /* the CRC of the signature's own bytes is the hardest to tell from a signature */
+    /* a CRC equal to the signature is the hardest case */
     static const uint32_t crcs[] = {0x88AA689F /* of 0 ... 7, by Python's zlib */, 0, 0x08074b50};
     for (unsigned kind = 0; kind < 5 * ARRAY_LEN(crcs); kind++) {
         unsigned bits = kind % 5; /* 4: no descriptor */
@@ -221,8 +221,8 @@ static void all_kinds_of_descriptors_are_found(void **state)
     }
 }
 
-/* A writer that knew it before may have put it into the local header although a descriptor follows;
- * who changes the data mends it there, too. */
+/* A writer that knows the checksum in advance may also store it in the local header, although a
+ * descriptor follows. A change of the data must correct it there too. */
 static void a_checksum_in_three_places_is_found(void **state)
 {
     (void)state;
@@ -244,7 +244,7 @@ static void a_checksum_in_three_places_is_found(void **state)
     phema_strbuf_clear(&file);
 }
 
-/* The data of a copy are changed and their checksums mended: again all is consistent. */
+/* The data of a copy are changed and their checksums corrected: everything is consistent again. */
 static void a_mended_copy_is_whole(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Compressed safetensors: the files of several writers read in any order and in bounded memory;
- * damaged or hostile frames made by hand are refused in a sentence. */
+/* Compressed safetensors. The files of several writers are read in any order and in bounded memory.
+ * Damaged or hostile frames, made by hand, are refused with a sentence. */
 #define ZSTD_STATIC_LINKING_ONLY /* ZSTD_estimateDStreamSize */
 #include <zstd.h>
 
@@ -9,7 +9,7 @@
 
 #define JSON_8 "{\"x\":{\"dtype\":\"U8\",\"shape\":[8],\"data_offsets\":[0,8]}}"
 
-#define FIXTURE_BYTES 29312u /* of content, in all of them */
+#define FIXTURE_BYTES 29312u /* size of the content in all of them */
 
 enum { RAW, RLE, COMPRESSED, RESERVED };
 
@@ -33,7 +33,7 @@ static void put_raw_frame(struct phema_strbuf *out, const void *data, size_t siz
     put(out, data, size);
 }
 
-/* As libzstd compresses it, with a checksum. */
+/* A frame of libzstd, with a checksum. */
 static void put_frame(struct phema_strbuf *out, const void *data, size_t size, bool says_size)
 {
     ZSTD_CCtx *context = ZSTD_createCCtx();
@@ -50,7 +50,7 @@ static void put_frame(struct phema_strbuf *out, const void *data, size_t size, b
     (void)ZSTD_freeCCtx(context);
 }
 
-/* JSON_8 and its data 0 .. 7. */
+/* JSON_8 and its data 0 to 7. */
 static struct phema_strbuf small_content(void)
 {
     struct phema_strbuf content = {0};
@@ -66,7 +66,7 @@ static struct phema_reader *open_reader(const struct phema_checkpoint *checkpoin
     return reader;
 }
 
-/* Opens, reads every tensor and finishes. */
+/* Opens the file, reads every tensor and finishes. */
 static enum phema_status read_all(const char *path, struct phema_error *err)
 {
     struct phema_checkpoint *checkpoint = NULL;
@@ -96,7 +96,7 @@ static void assert_reads(const struct phema_strbuf *file)
     assert_ok(read_all(as_file(file->data, file->size), &err), &err);
 }
 
-/* Opens, and fails with this while it is read. */
+/* The file opens, but reading it fails with this text. */
 static void assert_fails_later(const struct phema_strbuf *file, const char *part)
 {
     const char *path = as_file(file->data, file->size);
@@ -113,7 +113,7 @@ static void assert_fails_later(const struct phema_strbuf *file, const char *part
 
 static const struct {
     const char *name;
-    bool has_index; /* every frame says its size, or a table does */
+    bool has_index; /* every frame states its size, or a table does */
     unsigned n_frames;
 } fixtures[] = {
     {"zst/single.safetensors.zst", true, 1},
@@ -137,7 +137,7 @@ static struct phema_checkpoint *open_fixture(const char *name)
     return checkpoint;
 }
 
-/* Reading begins where the frame of a byte does. */
+/* Reading can begin at the frame of each byte. */
 static void assert_entries(const struct phema_checkpoint *checkpoint, unsigned n_frames)
 {
     unsigned n = 1;
@@ -171,7 +171,7 @@ static void places_are_known_where_sizes_are(void **state)
     phema_checkpoint_close(plain);
 }
 
-/* Windows as fixtures/README.md has them. */
+/* The windows listed in fixtures/README.md. */
 static void memory_equals_the_estimate_of_libzstd(void **state)
 {
     (void)state;
@@ -188,13 +188,13 @@ static void memory_equals_the_estimate_of_libzstd(void **state)
         assert_true(told <= windows[i].window + ((size_t)1 << 20));
         phema_checkpoint_close(checkpoint);
     }
-    /* known sizes bound what is kept of content: 29312 bytes */
+    /* known sizes limit the retained content, here to 29312 bytes */
     struct phema_checkpoint *single = open_fixture("zst/single.safetensors.zst");
     assert_true(phema_checkpoint_decoder_bytes(single) < (size_t)1 << 20);
     phema_checkpoint_close(single);
 }
 
-/* Pieces in an order that jumps to and fro, against the uncompressed content. */
+/* Pieces in an order that jumps back and forth, compared with the uncompressed content. */
 static void order_does_not_matter(void **state)
 {
     (void)state;
@@ -227,8 +227,8 @@ static void order_does_not_matter(void **state)
     free(content);
 }
 
-/* Where the frames end that hold no content, from the end of the last one that does; libzstd says
- * how long they are. */
+/* True for the ends of frames without content, from the end of the last frame with content on.
+ * libzstd computes the lengths of frames. */
 static bool is_whole(const uint8_t *data, size_t size, size_t length)
 {
     size_t end = 0, wanted = 0;
@@ -241,14 +241,14 @@ static bool is_whole(const uint8_t *data, size_t size, size_t length)
     return end == length;
 }
 
-/* A plain decoder ignores the seek table and other frames without content: without them the file is
- * whole, whatever else is missing makes it short. */
+/* A plain decoder ignores the seek table and other frames without content, so the file is whole
+ * without them. A file that lacks anything else is short. */
 static void cut_at_every_length_is_noticed(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(fixtures); i++) {
         if (strstr(fixtures[i].name, "long_window"))
-            continue; /* unknown_size but for the window, and slow under a sanitizer */
+            continue; /* like unknown_size except for the window, and slow under a sanitizer */
         char *fixture = support_fixture(fixtures[i].name);
         size_t size = 0;
         uint8_t *data = support_read(fixture, &size);
@@ -266,7 +266,7 @@ static void cut_at_every_length_is_noticed(void **state)
     }
 }
 
-/* Under a checksum a changed byte is noticed, or it changes nothing that is read. */
+/* With a checksum, a changed byte is detected, or it does not change the tensors. */
 static void damage_is_noticed(void **state)
 {
     (void)state;
@@ -307,7 +307,7 @@ static void damage_is_noticed(void **state)
         phema_reader_close(reader);
         phema_checkpoint_close(read);
     }
-    assert_true(n_noticed > size - 64); /* all but a few bits of frame headers that nobody reads */
+    assert_true(n_noticed > size - 64); /* all but a few unused bits of frame headers */
     phema_checkpoint_close(plain);
     free(data);
 }
@@ -328,7 +328,7 @@ static void frames_may_be_empty_skippable_and_of_any_kind(void **state)
     put_int(&file, 0x184D2A50, 4);
     put_int(&file, 0, 4);
     put_frame(&file, content.data + 5, content.size - 7, true);
-    put_frame_start(&file, 0x20, 2); /* single segment of 2 bytes: RLE would not do for 6, 7 */
+    put_frame_start(&file, 0x20, 2); /* single segment of 2 bytes; 6 and 7 differ, so not RLE */
     put_block(&file, RAW, 1, false);
     put(&file, content.data + content.size - 2, 1);
     put_block(&file, RLE, 1, true);
@@ -338,7 +338,7 @@ static void frames_may_be_empty_skippable_and_of_any_kind(void **state)
     struct phema_error err = {""};
     struct phema_checkpoint *checkpoint = NULL;
     assert_ok(open_bytes(&checkpoint, file.data, file.size, &err), &err);
-    assert_true(phema_checkpoint_can_seek(checkpoint)); /* raw and RLE blocks say what they hold */
+    assert_true(phema_checkpoint_can_seek(checkpoint)); /* raw and RLE blocks state their sizes */
     struct phema_reader *reader = open_reader(checkpoint);
     for (uint64_t i = 8; i-- > 0;) {
         uint8_t scratch = 0;
@@ -358,7 +358,7 @@ static void data_other_than_frames_are_refused(void **state)
 {
     (void)state;
     static const struct {
-        const char *after; /* a good frame */
+        const char *after; /* a valid frame */
         size_t size;
         const char *part;
     } rows[] = {
@@ -369,11 +369,11 @@ static void data_other_than_frames_are_refused(void **state)
         {"\x28\xB5\x2F\xFD\x08\x50\1\0\0", 9, "reserved bit"},
         {"\x28\xB5\x2F\xFD\x01\x50\7\1\0\0", 10, "dictionary"},
         {"\x28\xB5\x2F\xFD\0\x50\7\0\0", 9, "block of the reserved type"},
-        /* 128 KiB and one byte: raw, and RLE, which would need one byte of the file */
+        /* Blocks of 128 KiB and one byte: raw, and RLE, which needs only one byte of the file */
         {"\x28\xB5\x2F\xFD\0\x50\x09\0\x10", 9, "above the largest size"},
         {"\x28\xB5\x2F\xFD\0\x50\x0B\0\x10x", 10, "above the largest size"},
         {"\x28\xB5\x2F\xFD\0\0\x09\x20\0", 9, "above the largest size"}, /* the window is 1 KiB */
-        {"\x28\xB5\x2F\xFD\4\x50\1\0\0abc", 12, "cut short"},            /* of the checksum */
+        {"\x28\xB5\x2F\xFD\4\x50\1\0\0abc", 12, "cut short"},            /* in the checksum */
         {"\x28\xB5\x2F\xFD\0\x89\1\0\0", 9, "window of 144 MiB"},
         {"\x28\xB5\x2F\xFD\xE0\1\0\0\x08\0\0\0\0\1\0\0", 16, "window of 129 MiB"},
         {"\x28\xB5\x2F\xFD\xE0\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\1\0\0", 16,
@@ -392,7 +392,7 @@ static void data_other_than_frames_are_refused(void **state)
     phema_strbuf_clear(&content);
 }
 
-/* The size of a frame is a claim; libzstd holds it against what comes out. */
+/* The size of a frame is a claim that libzstd compares with the real size. */
 static void a_lying_frame_size_is_noticed(void **state)
 {
     (void)state;
@@ -401,10 +401,10 @@ static void a_lying_frame_size_is_noticed(void **state)
     put_frame(&file, content.data, content.size, true);
     assert_int_equal((uint8_t)file.data[4], 0x24); /* single segment, size of 1 byte, checksum */
     file.data[5]++;
-    assert_refused(file.data, file.size, ""); /* one byte more than the header inside tells of */
+    assert_refused(file.data, file.size, ""); /* one byte more than the header inside describes */
     phema_strbuf_clear(&file);
 
-    /* two frames whose lies make up for each other */
+    /* two false frame sizes with the right sum */
     char halves[2][64];
     memset(halves, 0, sizeof(halves));
     struct phema_strbuf json = {0};
@@ -414,7 +414,7 @@ static void a_lying_frame_size_is_noticed(void **state)
     put(&head, json.data, json.size);
     put_frame(&file, head.data, head.size, true);
     for (int i = 0; i < 2; i++) {
-        for (int k = 0; k < 64; k++) /* compressible, not RLE */
+        for (int k = 0; k < 64; k++) /* compressible, but not as RLE */
             halves[i][k] = (char)(k % 8);
         size_t start = file.size;
         put_frame(&file, halves[i], 64, true);
@@ -430,7 +430,7 @@ static void a_lying_frame_size_is_noticed(void **state)
 
 /* ---- Frames without content ---- */
 
-/* The bytes of tensor x, in pieces of a size: forward, or from the last piece to the first. */
+/* Reads tensor x in pieces of this size: forward, or from the last piece to the first. */
 static void assert_pieces(const struct phema_checkpoint *checkpoint, size_t piece, bool is_backward)
 {
     const struct phema_tensor *tensor = phema_checkpoint_tensors(checkpoint);
@@ -455,8 +455,7 @@ static void assert_pieces(const struct phema_checkpoint *checkpoint, size_t piec
 
 enum { SKIPPABLE, SKIPPABLE_EMPTY, SKIPPABLE_LONG, OF_SIZE_0, OF_NO_SIZE, N_WITHOUT_CONTENT };
 
-/* A frame that holds nothing, RFC 8878 3.1.1 and 3.1.2; longer ones are decoded in several steps.
- */
+/* A frame without content (RFC 8878, 3.1.1 and 3.1.2); longer ones are decoded in several steps. */
 static void put_without_content(struct phema_strbuf *out, unsigned kind)
 {
     static const size_t sizes[] = {5, 0, (size_t)150 << 10};
@@ -477,7 +476,7 @@ struct entry {
 static void put_table(struct phema_strbuf *out, const struct entry *entries, size_t n,
                       uint8_t descriptor);
 
-/* Three frames of 5000 bytes or so, and two of one kind before, between and behind each. */
+/* Three frames of about 5000 bytes. Two frames of one kind precede, separate and follow them. */
 static void put_with_gaps(struct phema_strbuf *out, unsigned kind, bool says_size, bool has_table)
 {
     struct phema_strbuf content = {0};
@@ -538,8 +537,8 @@ static void put_table(struct phema_strbuf *out, const struct entry *entries, siz
     put_int(out, 0x8F92EAB1, 4);
 }
 
-/* Three compressed frames of 5000 bytes or so that do not say so, the first with the header; their
- * window is 8 KiB, which is what a frame may hold. */
+/* Three compressed frames of about 5000 bytes without a stated size, the first with the header.
+ * Their window is 8 KiB, which limits the content of a frame. */
 static void put_unknown_frames(struct phema_strbuf *out, struct entry *entries)
 {
     struct phema_strbuf content = {0};
@@ -577,7 +576,7 @@ static void a_table_that_does_not_agree_is_ignored(void **state)
         put(&file, frames.data, frames.size);
         struct entry entries[3];
         memcpy(entries, good, sizeof(entries));
-        if (which == FRAME_SIZE) { /* the sum stays */
+        if (which == FRAME_SIZE) { /* the sum remains */
             entries[0].frame++;
             entries[1].frame--;
         }
@@ -601,7 +600,7 @@ static void a_table_that_does_not_agree_is_ignored(void **state)
         }
         assert_int_equal(has_index(&file), which < 0);
         assert_reads(&file);
-        put_int(&file, 0x184D2A50, 4); /* then the table is not the last frame */
+        put_int(&file, 0x184D2A50, 4); /* the table is then no longer the last frame */
         put_int(&file, 0, 4);
         assert_false(has_index(&file));
         phema_strbuf_clear(&file);
@@ -609,7 +608,8 @@ static void a_table_that_does_not_agree_is_ignored(void **state)
     phema_strbuf_clear(&frames);
 }
 
-/* Only decompressing a frame to its end tells; then it is an error, whichever way it lies. */
+/* Only full decompression of a frame reveals this. Then it is an error, whether the size is too
+ * large or too small. */
 static void a_table_whose_lies_add_up_is_noticed(void **state)
 {
     (void)state;
@@ -626,8 +626,8 @@ static void a_table_whose_lies_add_up_is_noticed(void **state)
     }
 }
 
-/* A frame whose one block is compressed, and holds nothing: no literals, no sequences (RFC 8878,
- * 3.1.1.3). Its header does not say so, and a table may lie about it. */
+/* A frame with a single compressed block without content: no literals, no sequences (RFC 8878,
+ * 3.1.1.3). Its header does not state the size, and the table may give a wrong one. */
 static void a_table_that_gives_an_empty_frame_content_is_noticed(void **state)
 {
     (void)state;
@@ -709,7 +709,8 @@ static void offsets_beyond_64_bits_are_refused(void **state)
     }
 }
 
-/* Compressed blocks without a size say nothing before they are read; others say it at once. */
+/* The size of compressed blocks is unknown before they are read, if the frame does not state it.
+ * Otherwise the error appears on opening. */
 static void content_ends_with_the_last_tensor(void **state)
 {
     (void)state;
@@ -742,7 +743,8 @@ static void content_ends_with_the_last_tensor(void **state)
     phema_strbuf_clear(&content);
 }
 
-/* RLE blocks say at once what they make of 4 bytes; compressed ones only as they are read. */
+/* RLE blocks state the size of their output in 4 bytes; compressed ones reveal it only on
+ * reading. */
 static void bombs_stop_at_the_last_tensor(void **state)
 {
     (void)state;
@@ -766,7 +768,7 @@ static void bombs_stop_at_the_last_tensor(void **state)
     memcpy(long_content, content.data, content.size);
     put_frame(&file, long_content, size, false);
     assert_true(file.size < size / 1000);
-    file.data[file.size - 1] ^= 1; /* the checksum: who decompressed that far would say so */
+    file.data[file.size - 1] ^= 1; /* the checksum, in case all is decompressed */
     assert_fails_later(&file, "goes on behind the last tensor");
     phema_strbuf_clear(&file);
     free(long_content);
@@ -791,7 +793,7 @@ static void a_wrong_checksum_is_noticed(void **state)
     phema_strbuf_clear(&content);
 }
 
-/* A reader that failed reads what is whole still. */
+/* After a failure, a reader still reads undamaged frames. */
 static void other_tensors_are_read_after_a_failure(void **state)
 {
     (void)state;
@@ -803,7 +805,7 @@ static void other_tensors_are_read_after_a_failure(void **state)
     for (int says_size = 0; says_size < 2; says_size++) {
         put_frame(&file, content.data, content.size - 8, says_size);
         put_frame(&file, content.data + content.size - 8, 8, says_size);
-        file.data[file.size - 1] ^= 1; /* checksum of b's frame */
+        file.data[file.size - 1] ^= 1; /* in the checksum of b's frame */
         struct phema_error err = {""};
         struct phema_checkpoint *checkpoint = NULL;
         assert_ok(open_bytes(&checkpoint, file.data, file.size, &err), &err);
@@ -831,8 +833,8 @@ static void other_tensors_are_read_after_a_failure(void **state)
 
 enum { PIECE = 1 << 16 };
 
-/* One frame with a window of 1 MiB around n blocks of 128 KiB; block k holds the byte k in RLE, or
- * raw. */
+/* One frame with a window of 1 MiB around n blocks of 128 KiB. Block k consists of the byte k, in
+ * RLE or raw. */
 static void put_long(struct phema_strbuf *out, size_t n, bool is_raw)
 {
     static uint8_t block[128 << 10];
@@ -855,7 +857,7 @@ static void memory_does_not_grow_with_the_content(void **state)
 {
     (void)state;
     for (int is_raw = 0; is_raw < 2; is_raw++) {
-        size_t n = is_raw ? 512 : 4096; /* 64 MiB, and 512 MiB out of 16 KiB */
+        size_t n = is_raw ? 512 : 4096; /* 64 MiB, or 512 MiB from 16 KiB */
         struct phema_strbuf file = {0};
         put_long(&file, n, is_raw);
         const char *path = as_file(file.data, file.size);
@@ -865,7 +867,7 @@ static void memory_does_not_grow_with_the_content(void **state)
         struct phema_memory before = phema_memory_now();
         assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
         assert_false(
-            phema_checkpoint_can_seek(checkpoint)); /* one frame of known, but great size */
+            phema_checkpoint_can_seek(checkpoint)); /* a single large frame with a known size */
         struct phema_reader *reader = open_reader(checkpoint);
         const struct phema_tensor *tensor = phema_checkpoint_tensors(checkpoint);
         struct phema_memory most = before;
@@ -884,7 +886,7 @@ static void memory_does_not_grow_with_the_content(void **state)
             }
         }
         assert_ok(phema_reader_finish(reader, &err), &err);
-        /* what is told, and 2 MiB for the heap and what a sanitizer keeps of it */
+        /* the stated memory, plus 2 MiB for the heap and for the overhead of a sanitizer */
         assert_true(most.anonymous_bytes - before.anonymous_bytes <
                     phema_checkpoint_decoder_bytes(checkpoint) + ((size_t)2 << 20));
         assert_true(most.file_bytes - before.file_bytes < (size_t)24 << 20);

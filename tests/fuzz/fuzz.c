@@ -13,7 +13,7 @@
 
 #include "phema/formats.h"
 
-/* Of content: beyond it a few bytes of input make the fuzzer slow. */
+/* Limit of decompressed content. Beyond it, a few bytes of input make the fuzzer slow. */
 #define MAX_DECODED_BYTES ((uint64_t)1 << 20)
 
 void fuzz_require(bool is_kept, const char *promise)
@@ -50,7 +50,7 @@ static void remove_directory(void)
         (void)nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* In memory where the machine offers that: an input takes a few microseconds. */
+/* In memory if the machine offers such files: then an input takes a few microseconds. */
 static const char *parent_directory(void)
 {
     const char *chosen = getenv("TMPDIR");
@@ -88,7 +88,8 @@ static void touch(const uint8_t *byte)
     (void)*(const volatile uint8_t *)byte;
 }
 
-/* What is decompressed may turn out to be damaged; what is mapped was proved to be there. */
+/* Decompressed data may turn out to be damaged. Mapped data were checked on opening, so an error
+ * there aborts. */
 static bool read_elements(struct phema_reader *reader, const struct phema_tensor *tensor,
                           uint64_t first, uint64_t n)
 {
@@ -121,14 +122,14 @@ static void touch_tensor(const struct phema_checkpoint *checkpoint, struct phema
     if (!tensor->n_elems)
         return;
     uint64_t n = tensor->n_elems < 64 ? tensor->n_elems : 64;
-    uint64_t last = (tensor->n_elems - n) / 8 * 8; /* on a byte, also of sub-byte dtypes */
+    uint64_t last = (tensor->n_elems - n) / 8 * 8; /* on a byte also below 8 bits */
     uint64_t n_last = tensor->n_elems - last;
-    /* any part may be wrong */
+    /* read all chunks, because any of them may be damaged */
     for (uint64_t at = 0; tensor->chunks && at < tensor->n_elems && at < MAX_DECODED_BYTES;
          at += 64)
         (void)read_elements(reader, tensor, at,
                             tensor->n_elems - at < 64 ? tensor->n_elems - at : 64);
-    /* a claimed petabyte is not to be decompressed here */
+    /* a false petabyte is not decompressed */
     if (!tensor->is_compressed || tensor->offset + tensor->size_bytes <= MAX_DECODED_BYTES)
         (void)(read_elements(reader, tensor, last, n_last) && read_elements(reader, tensor, 0, n));
 }

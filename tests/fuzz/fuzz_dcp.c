@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fuzz_dcp.c - The bytes as the metadata of a distributed checkpoint, next to the files of a good
+/* fuzz_dcp.c - The bytes as the metadata of a distributed checkpoint, next to the files of a valid
  * one. */
 #include <stdio.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fuzz_file_names.c - The bytes as a list of paths, one per line: times and widths by the
- * recognised layout, and by one that the length of the input chooses. No file is opened. */
+/* fuzz_file_names.c - The bytes as a list of paths, one per line. Times and widths are read with
+ * the recognised layout, and with one that the length of the input selects. No file is opened. */
 #include "phema/series.h"
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fuzz_journal.c - The bytes as the scores.csv of a search, and as its lines after the header, from
- * which a search would resume. */
+/* fuzz_journal.c - The bytes as the scores.csv of a search, and as its lines after the header. A
+ * search could resume from either. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +43,7 @@ static void check_scores(const struct phema_search_score *scores, size_t n)
     }
 }
 
-/* They are removed by these names. */
+/* A search removes files by these names. */
 static void check_made(const struct phema_search_made *made, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -54,7 +54,7 @@ static void check_made(const struct phema_search_made *made, size_t n)
     }
 }
 
-/* Of the time of the first score, so that some count. */
+/* Asks for the time of the first score, so that some scores count. */
 static void check_next(const struct phema_search_score *scores, size_t n)
 {
     static const double widths[N_WIDTHS] = {0.05, 0.1, 0.25};
@@ -83,7 +83,7 @@ static void check_next(const struct phema_search_score *scores, size_t n)
                      "the best is one of the scores");
 }
 
-/* One more score, and all of it is read again. */
+/* Appends one more score and reads everything again. */
 static void go_on(struct phema_journal *journal, const char *path)
 {
     size_t n = 0, n_again = 0, n_made = 0, n_made_again = 0;
@@ -124,7 +124,7 @@ static void check_untouched(const char *path, const uint8_t *data, size_t size)
     free(found);
 }
 
-/* A file that a search has written, or had begun to write. */
+/* A file that a search wrote, or began to write. */
 static bool is_of_a_search(const uint8_t *data, size_t size)
 {
     static const char first[] = "# posthoc-ema search 1\n";

@@ -9,10 +9,10 @@
 #include "phema/number.h"
 #include "phema/span.h"
 
-/* As documented: more than anyone sweeps. */
+/* The documented limit, above any useful sweep. */
 #define MAX_LIST 100000
 
-/* FIRST:LAST:STEP alone: both ends are included and what is between is evenly spaced. */
+/* A single FIRST:LAST:STEP: both ends are included, and the numbers are evenly spaced. */
 static void check_range(const struct cli_reals *list, const char *text)
 {
     char first_text[512];
@@ -53,7 +53,7 @@ static void check_list(const char *text)
     phema_arena_clear(&arena);
 }
 
-/* A size that is a number as well is what that rounds down to, but for the rounding of doubles. */
+/* A size that is also a real number is that number rounded down, up to the rounding of doubles. */
 static void check_size(const char *text, bool is_real, double value)
 {
     struct phema_error err = {""};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fuzz_pickle.c - The bytes as a file of torch's format before 1.6 or as a plain pickle. Bytes with
- * another beginning follow the head of a legacy file. */
+/* fuzz_pickle.c - The bytes as a file in torch's format before 1.6 or as a plain pickle. Bytes with
+ * another beginning are appended to the head of a legacy file. */
 #include <stdlib.h>
 #include <string.h>
 

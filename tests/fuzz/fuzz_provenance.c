@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fuzz_provenance.c - any bytes as the provenance of an output. */
+/* fuzz_provenance.c - The bytes as the provenance of an output. */
 #include <math.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fuzz_safetensors.c - Any bytes as a file. Bytes that begin with '{' become the JSON of a header,
- * so that a change of their length keeps the file valid. */
+/* fuzz_safetensors.c - The bytes as a file. Bytes that begin with '{' become the JSON of a header,
+ * so a change of their length keeps the file valid. */
 #include <stdlib.h>
 #include <string.h>
 

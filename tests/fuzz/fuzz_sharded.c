@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fuzz_sharded.c - The bytes as the index of a sharded checkpoint, next to the shards of the
- * fixtures and, in a directory below, a copy of the first. Whatever an index names, only files of
- * this directory may be opened. */
+/* fuzz_sharded.c - The bytes as the index of a sharded checkpoint. The shards of the fixtures are
+ * next to it, and a copy of the first one in a subdirectory. An index may only open files of its
+ * own directory. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

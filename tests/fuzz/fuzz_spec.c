@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fuzz_spec.c - the first line as a SPEC, the rest as the table that "table:T" in it names. */
+/* fuzz_spec.c - The first line as a SPEC, the rest as the table for its "table:T". */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,7 @@ static void check_mix(struct phema_spec *spec)
     fuzz_require(fabs(sum - wanted) < 1e-12, "factors add up to 1, of differences to 0");
 }
 
-/* What is shown reads back as the same, and a name of a file is one. */
+/* The shown text reads back as the same SPEC, and the file part is a file name. */
 static void check_shown(const struct phema_spec *spec, struct phema_arena *arena)
 {
     struct phema_spec *again = NULL;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fuzz_torch.c - A zip unchanged; other bytes as the pickle of an archive with a storage '0' of 8
- * bytes, since no fuzzer keeps the directory of a zip consistent. */
+/* fuzz_torch.c - A zip remains unchanged. Other bytes become the pickle of an archive with a
+ * storage '0' of 8 bytes, because no fuzzer keeps the directory of a zip consistent. */
 #include <stdlib.h>
 #include <string.h>
 

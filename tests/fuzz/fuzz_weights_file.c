@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fuzz_weights_file.c - The bytes as a file for --weights, for a series of four simulated
+/* fuzz_weights_file.c - The bytes as a file for --weights, with a series of four simulated
  * snapshots. */
 #include "phema/plan.h"
 #include <math.h>

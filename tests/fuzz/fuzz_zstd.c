@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fuzz_zstd.c - Any bytes as a file. Bytes with another beginning than zstd become content in raw
- * blocks, so that the safetensors header inside is reached; bytes that begin with '{' become the
+/* fuzz_zstd.c - The bytes as a file. Bytes that do not begin like zstd become content in raw
+ * blocks, so that the safetensors header inside is reached. Bytes that begin with '{' become the
  * JSON of that header. */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,8 @@ static bool is_zstd(const uint8_t *data, size_t size)
                          (phema_load_u32(data) & 0xFFFFFFF0u) == 0x184D2A50u);
 }
 
-/* One frame of raw blocks; with its content size or without, so that there is an index or none. */
+/* One frame of raw blocks, with its content size or without it, so that there is an index or
+ * not. */
 static size_t wrap(uint8_t *out, const uint8_t *content, size_t size, bool says_size)
 {
     memcpy(out, "\x28\xB5\x2F\xFD", 4);

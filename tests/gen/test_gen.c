@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_gen.c - the simulated training: its averages against recurrences written out here, over the
- * parameters of every step, which it can store as well. */
+/* test_gen.c - the simulated training. Its averages are compared with recurrences in this file,
+ * over the stored parameters of every step. */
 #include "phema/gen.h"
 
 #include <dirent.h>
@@ -37,7 +37,8 @@ static struct phema_gen_options small_options(void)
     };
 }
 
-/* The exponent a file states, held against the definition of its width (eq. 126). */
+/* The exponent that a file states, after a comparison with the definition of its width (eq.
+ * 126). */
 static double gamma_of(const char *directory, const char *name, double sigma_rel)
 {
     struct phema_checkpoint *checkpoint = open_file(directory, name);
@@ -49,8 +50,8 @@ static double gamma_of(const char *directory, const char *name, double sigma_rel
     return gamma;
 }
 
-/* Both sides round each step three times, by half an ulp of numbers below the largest parameter;
- * later steps only shrink what was added. */
+/* Both sides round each step three times, by half an ulp of numbers below the largest parameter.
+ * Later steps only reduce these errors. */
 static void check_average(const char *directory, const char *name, const long double *wanted,
                           size_t n, double largest)
 {
@@ -68,7 +69,8 @@ struct recurrence {
     size_t update_every;
 };
 
-/* e after the steps up to last, from the raw files. ema-pytorch's form for update_every > 1. */
+/* The average after the steps up to last, from the raw files. For update_every > 1 it has
+ * ema-pytorch's form. */
 static long double *recompute(const struct recurrence *recurrence, unsigned last, size_t *n,
                               double *largest)
 {
@@ -119,7 +121,7 @@ static void averages_are_those_of_the_stored_parameters(void **state)
             check_average(directory, name, wanted, n, largest);
             free(wanted);
         }
-        /* truths are touched at every step */
+        /* truths are updated at every step */
         (void)snprintf(name, sizeof(name), "truth/truth-%07u-0.150.safetensors", N_STEPS);
         struct recurrence recurrence = {directory, gamma_of(directory, name, 0.15), 1};
         size_t n = 0;
@@ -185,7 +187,8 @@ static void bytes_do_not_depend_on_threads_or_cpu(void **state)
     free(other);
 }
 
-/* Made once by this program; what must never change. FNV-1a of the truth's parameters as F64. */
+/* These numbers were made once by this program and must never change: FNV-1a of the truth's
+ * parameters as F64. */
 static void numbers_are_the_same_on_every_machine(void **state)
 {
     (void)state;
@@ -240,8 +243,8 @@ static void tensors_are_a_few_large_and_many_small(void **state)
     }
 }
 
-/* The averages of 0.05 and 0.10 lie 3 % apart at the end, as the solver expects of real trainings;
- * 20000 parameters tell it to a few percent, and the walk is not yet a continuous one. */
+/* At the end, the averages of 0.05 and 0.10 differ by 3 %, as the solver expects of real trainings.
+ * 20000 parameters determine this to a few percent, and the walk is not yet continuous. */
 static void motion_is_that_of_real_trainings(void **state)
 {
     (void)state;
@@ -342,14 +345,14 @@ static void an_existing_file_stays_and_no_other_appears(void **state)
     }
     struct phema_error err = {""};
     assert_fails(phema_gen(directory, &options, &err), PHEMA_ERR_OUTPUT, &err, small_names[5]);
-    assert_int_equal(count_entries(directory), 2); /* that file, and truth */
+    assert_int_equal(count_entries(directory), 2); /* that file, and the directory truth */
     options.replaces = true;
     assert_ok(phema_gen(directory, &options, &err), &err);
     assert_int_equal(count_entries(directory), 9);
     free(directory);
 }
 
-/* A limit on the size of files is met after the directories were made: they go again. */
+/* A limit on file sizes applies after the directories were created. They are removed again. */
 static void directories_made_in_vain_are_removed(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_shapes.c - averages of every shape, against sums over the parameters of every step with
- * weights that are worked out here from what the shapes mean. */
+/* test_shapes.c - averages of every shape, compared with sums over the parameters of every step.
+ * This file computes the weights from the definitions of the shapes. */
 #include "trainings.h"
 
 #include <dirent.h>
@@ -26,7 +26,8 @@ static struct phema_gen_options small_options(void)
     };
 }
 
-/* 1.5 warm-up of diffusers' EMAModel, say: nothing at step 1, and then a decay of its own. */
+/* A table like a warm-up of diffusers' EMAModel: nothing at step 1, then a decay for each listed
+ * step. */
 static const uint64_t table_steps[] = {2, 3, 5, 8, 13, 21, 34, 55, 89, 110};
 static const double table_betas[] = {0.5, 0.25, 1, 0.75, 0.9, 0.95, 0, 0.3, 0.8, 0.125};
 static const struct phema_betas table = {table_steps, table_betas, ARRAY_LEN(table_steps)};
@@ -50,7 +51,7 @@ static const struct phema_gen_profile shapes[] = {
     {{.shape = PHEMA_SHAPE_POWER, .gamma = 2.5}, (double)NAN, "power:gamma=2.5", "power-gamma2.5"},
 };
 
-/* Weight of what lies before t in an average that ends at end. */
+/* Weight of everything before t in an average that ends at end. */
 static long double weight_before(const struct phema_profile *profile, long double end,
                                  long double t)
 {
@@ -68,7 +69,7 @@ static long double weight_before(const struct phema_profile *profile, long doubl
     return t < end ? 0 : 1; /* raw */
 }
 
-/* What a step takes up of the parameters, for the shapes that are recurrences to begin with. */
+/* The share of the parameters that a step adds, for the shapes that are defined as recurrences. */
 static long double take_up(const struct phema_profile *profile, unsigned step)
 {
     if (profile->shape == PHEMA_SHAPE_RAMPED)
@@ -80,7 +81,7 @@ static long double take_up(const struct phema_profile *profile, unsigned step)
     return 0;
 }
 
-/* weights: [end + 1], of the parameters before training and after each step */
+/* weights: [end + 1], for the parameters before training and after each step */
 static void find_weights(long double *weights, const struct phema_profile *profile, unsigned end)
 {
     bool is_recurrence =
@@ -95,8 +96,8 @@ static void find_weights(long double *weights, const struct phema_profile *profi
     }
 }
 
-/* The parameters of every step, from raw files; those before training are what an average that is
- * never touched stays at. */
+/* The parameters of every step, from raw files. An average that is never updated gives those before
+ * training. */
 static double *read_training(void)
 {
     struct phema_gen_options options = small_options();
@@ -170,7 +171,8 @@ static void every_shape_is_the_sum_of_its_weights(void **state)
     free(thetas);
 }
 
-/* Parameters move by little in one step: what is before training is of the same training. */
+/* Parameters move little in one step, so the parameters before training belong to the same
+ * training. */
 static void parameters_before_training_are_one_step_away(void **state)
 {
     (void)state;
@@ -228,7 +230,7 @@ static void bytes_do_not_depend_on_threads(void **state)
     free(four);
 }
 
-/* Averages that begin before the training, and profiles of which there is none. */
+/* Averages that begin before the training, and undefined profiles. */
 static void impossible_profiles_are_refused(void **state)
 {
     (void)state;

@@ -1,5 +1,4 @@
-/* trainings.h - simulated trainings in a directory of the test's own, and what is in their files.
- */
+/* trainings.h - simulated trainings in a directory of the test, and the contents of their files. */
 #ifndef TESTS_GEN_TRAININGS_H
 #define TESTS_GEN_TRAININGS_H
 
@@ -36,7 +35,7 @@ static inline struct phema_checkpoint *open_file(const char *directory, const ch
     return checkpoint;
 }
 
-/* All tensors of a file, in its order, as doubles; the caller's (free). */
+/* All tensors of a file, in its order, as doubles; the caller frees them. */
 static inline double *read_values(const char *directory, const char *name, size_t *n)
 {
     struct phema_checkpoint *checkpoint = open_file(directory, name);

@@ -152,7 +152,7 @@ static void replacing_a_tensor_that_shares_bytes_with_a_kept_one_is_refused(void
     clear_made(&made);
 }
 
-/* Each view begins where the replaced tensor does, with fewer elements or in another order. */
+/* Each view begins at the start of the replaced tensor, with fewer elements or in another order. */
 static void another_view_at_the_same_offset_counts_as_kept(void **state)
 {
     (void)state;

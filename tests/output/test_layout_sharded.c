@@ -31,7 +31,7 @@ static struct phema_json *parse_index(const struct phema_outputs *outputs, const
     return index;
 }
 
-/* The number in the shard's name that the index has for the tensor: model-0000N-of-.... */
+/* The number in the name of the tensor's shard in the index: model-0000N-of-.... */
 static char shard_digit(const struct phema_json *index, const char *tensor)
 {
     const struct phema_json *map = phema_json_get(index, "weight_map");
@@ -86,7 +86,7 @@ static void tensors_fill_shards_in_order(void **state)
     }
 }
 
-/* A conversion has none at all. */
+/* A conversion has no provenance. */
 static void only_the_first_shard_has_provenance(void **state)
 {
     (void)state;

@@ -10,7 +10,7 @@
 
 #define MAX_NAMES 8
 
-/* A plan with these rules, for averaged F32 tensors of these names. */
+/* A plan with these rules for averaged F32 tensors of these names. */
 struct draft {
     struct phema_plan plan;
     struct phema_series series;
@@ -161,7 +161,7 @@ static void a_rule_without_tensors_is_an_error(void **state)
     (void)state;
     REFUSE("--rule 'atn': matches no tensor that is averaged; names are like 'enc.attn.weight'",
            "weight=0.1", "atn=0.05");
-    REFUSE("--rule 'step': matches no tensor", "step=copy"); /* a copy already */
+    REFUSE("--rule 'step': matches no tensor", "step=copy"); /* already a copy */
     REFUSE("--rule 'bias': every averaged tensor that it matches follows a rule before it",
            "n=0.05", "bias=0.1");
 }
@@ -182,7 +182,7 @@ static void tied_tensors_follow_one_rule(void **state)
     rules_clear(&draft.plan);
 }
 
-/* Weights from names and times alone. */
+/* Weights that depend only on names and times. */
 static void series_without_tensors_match_nothing(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_evaluate.c - cumulative profiles against their definitions and against products of betas;
- * betas against the profiles and against steps worked out by hand. */
+/* test_evaluate.c - cumulative profiles compared with their definitions and with products of betas.
+ * Betas compared with the profiles and with steps worked out by hand. */
 #include "support.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ static void continuous_shapes_are_their_definitions(void **state)
     assert_near(at(&power, 0), 0, 0);
     struct phema_profile ema = {.shape = PHEMA_SHAPE_EMA, .half_life = 100, .t = 1000};
     assert_near(at(&ema, 900), 0.5, 1e-15);
-    assert_near(at(&ema, 0), 0x1p-10, 1e-18); /* on what was before training */
+    assert_near(at(&ema, 0), 0x1p-10, 1e-18); /* the weight of the time before training */
     struct phema_profile window = {.shape = PHEMA_SHAPE_WINDOW, .length = 400, .t = 1000};
     assert_near(at(&window, 700), 0.25, 1e-15);
     assert_near(at(&window, 500), 0, 0);
@@ -30,8 +30,8 @@ static void continuous_shapes_are_their_definitions(void **state)
     assert_near(at(&cosine, 800), 0.5, 1e-15);
     struct phema_profile root = {.shape = PHEMA_SHAPE_MINUS_SQRT, .length = 400, .t = 1000};
     assert_near(at(&root, 700), 0.5, 1e-15);
-    /* half-life 0.1 t up to 50 at t = 500: (1/2)^10 from 500 to 1000, before that (t/500)^(10 ln 2)
-     */
+    /* The half-life is 0.1 t up to 50 at t = 500. So (1/2)^10 from 500 to 1000, and (t/500)^(10 ln
+     * 2) before that. */
     struct phema_profile ramped = {
         .shape = PHEMA_SHAPE_RAMPED, .half_life = 50, .ramp = 0.1, .t = 1000};
     assert_near(at(&ramped, 500), 0x1p-10, 1e-18);
@@ -94,7 +94,7 @@ static void tables_are_a_product_of_betas(void **state)
         assert_true(found[i] == 1);
 }
 
-/* ---- Betas: what they leave at the end, and steps worked out by hand ---- */
+/* ---- Betas: the weights at the end, and steps worked out by hand ---- */
 
 #define END 60
 
@@ -117,7 +117,8 @@ static long double weight_before(const struct phema_profile *profile, long doubl
     }
 }
 
-/* The weight of each step is what is taken up there and kept until the end. */
+/* The weight of a step is the share that the average adds there, times the betas of all later
+ * steps. */
 static void betas_give_the_weights_of_the_profile(void **state)
 {
     (void)state;

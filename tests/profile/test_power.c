@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_power.c - conversions between sigma_rel, gamma, beta and half-life, against the paper, the
- * 32-digit gammas of the golden values, and numbers that can be worked out by hand. */
+/* test_power.c - conversions between sigma_rel, gamma, beta and half-life. They are compared with
+ * the paper, the 32-digit gammas of the golden values, and numbers worked out by hand. */
 #include "support.h"
 
 #include <math.h>
 
 #include "phema/profile.h"
 
-/* arXiv:2312.02696, sec. 3.2: the two widths tracked in training, printed to two decimals. */
+/* arXiv:2312.02696, sec. 3.2: the two widths tracked in training, printed with two decimals. */
 static void gamma_matches_the_published_pairs(void **state)
 {
     (void)state;
@@ -20,8 +20,8 @@ static void gamma_matches_the_published_pairs(void **state)
     }
 }
 
-/* fixtures/golden/weights.json, of decimals; a sigma_rel that is a double differs by up to 2^-53 of
- * itself, which moves gamma by |dgamma/dsigma| times that. */
+/* From fixtures/golden/weights.json, whose widths are decimals. A double differs from its decimal
+ * by up to 2^-53 of itself, which moves gamma by |dgamma/dsigma| times that. */
 static void gamma_has_all_digits(void **state)
 {
     (void)state;
@@ -63,7 +63,7 @@ static void widths_that_do_not_exist_are_refused(void **state)
     assert_true(gamma < 0 && gamma > -0.01);
 }
 
-/* At gamma = (sqrt 5 - 3)/2 the width is largest: 0.300283. */
+/* The width is largest, 0.300283, at gamma = (sqrt 5 - 3)/2. */
 static void no_width_exceeds_the_supremum(void **state)
 {
     (void)state;
@@ -91,7 +91,7 @@ static void beta_is_the_correctly_rounded_power(void **state)
 static void half_life_goes_both_ways(void **state)
 {
     (void)state;
-    /* linear weight (gamma 1): half of it lies in the last 1 - 1/sqrt 2 */
+    /* linear weight (gamma 1): half of the weight lies in the last 1 - 1/sqrt 2 */
     assert_near(phema_half_life_from_gamma(1, 1000), 1000 * (1 - sqrt(0.5)), 1e-12);
     assert_near(phema_half_life_from_gamma(0, 8), 4, 1e-15);
     static const double gammas[] = {-0.4, 0, 0.17, 6.94, 16.97, 1e6};

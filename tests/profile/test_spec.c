@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_spec.c - texts of averages. Expected values come from hand arithmetic, from the rule in the
- * source of diffusers (EMAModel.get_decay), and from the sums that PMA and WSM define. */
+ * source of diffusers (EMAModel.get_decay), and from the sums that define PMA and WSM. */
 #include "phema/profile.h"
 
 #include <math.h>
@@ -61,7 +61,7 @@ static void decays_and_half_lives_are_exponential(void **state)
     struct phema_profile profile = profile_at(&arena, "ema:decay=0.5", 5000);
     assert_int_equal(profile.shape, PHEMA_SHAPE_EMA);
     assert_true(profile.half_life == 1);
-    /* -ln 2 / ln 0.9999 of the double, by decimal arithmetic of 40 digits */
+    /* -ln 2 / ln 0.9999 of the double, from decimal arithmetic with 40 digits */
     assert_near(profile_at(&arena, "ema:decay=0.9999", 5000).half_life, 6931.1252262334210, 1e-12);
     profile = profile_at(&arena, "edm-ema:half-life=500k,ramp=0.05", 5000);
     assert_int_equal(profile.shape, PHEMA_SHAPE_RAMPED);
@@ -94,7 +94,7 @@ static void lengths_reach_no_further_than_the_training(void **state)
     phema_arena_clear(&arena);
 }
 
-/* step 1 copies; step s has (1 + step)/(10 + step) with step = s - update_after - 1. */
+/* Step 1 copies. Step s has (1 + step)/(10 + step) with step = s - update_after - 1. */
 static void diffusers_decays_are_those_of_its_rule(void **state)
 {
     (void)state;
@@ -113,13 +113,13 @@ static void diffusers_decays_are_those_of_its_rule(void **state)
         assert_true(betas->betas[i] == 0);
     assert_near(betas->betas[11], 1 - pow(2, -2.0 / 3), 1e-15);
     assert_near(betas->betas[13], 1 - pow(4, -2.0 / 3), 1e-15);
-    /* 1 - (1 + step)^(-2/3) is 0.9999 from 999999 on */
+    /* 1 - (1 + step)^(-2/3) is limited to 0.9999 from step 999999 on */
     betas = profile_at(&arena, "diffusers:warmup=yes", 1100000).betas;
     assert_true(betas->betas[990000] < 0.9999 && betas->betas[1000002] == 0.9999);
     phema_arena_clear(&arena);
 }
 
-/* Snapshots of one series ask for one end after another, and are seen to be of one kind. */
+/* The snapshots of one series differ in their ends only, and share one array of betas. */
 static void betas_are_the_same_for_every_end(void **state)
 {
     (void)state;
@@ -264,7 +264,7 @@ static void merges_weigh_the_last_snapshots(void **state)
     static const double third[] = {1 / 3.0, 1 / 3.0, 1 / 3.0}, sixth[] = {1 / 6.0, 2 / 6.0, 0.5};
     static const double quarter[] = {0.25, 0.25, 0.25, 0.25};
     check_merge("sma:3", 500, third, last + 1, 3);
-    check_merge("sma:3", 450, third, last, 3); /* later ones take no part */
+    check_merge("sma:3", 450, third, last, 3); /* later snapshots do not take part */
     check_merge("wma:n=3", 400, sixth, last, 3);
     /* M_1 = W_1, M_2 = 0.2 W_2 + 0.8 M_1, M_3 = 0.2 W_3 + 0.8 M_2 */
     static const double recursive[] = {0.64, 0.16, 0.2};

@@ -91,7 +91,7 @@ static void background_processes_are_not_waited_for(void **state)
     struct phema_error err = {""};
     assert_ok(run(&result, "sleep 600 & echo $!; echo 2", 0, &err), &err);
     assert_true(result.elapsed_s < 300);
-    /* they outlive the command, and the watcher leaves nothing behind */
+    /* they outlive the command, and no child process is left */
     char path[64], line[256] = "";
     long pid = strtol(result.output.data, NULL, 10);
     (void)snprintf(path, sizeof(path), "/proc/%ld/stat", pid);

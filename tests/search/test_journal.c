@@ -172,7 +172,7 @@ static void a_second_writer_is_refused(void **state)
     free(path);
 }
 
-/* HEAD stands for the header. */
+/* HEAD is replaced by the header. */
 static void an_invalid_line_is_named(void **state)
 {
     (void)state;

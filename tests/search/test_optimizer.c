@@ -28,7 +28,7 @@ static double distance(double x, double time, double optimum)
     return hypot(x - optimum, 1e-3);
 }
 
-/* Steep on one side, nearly flat on the other: parabolas do not help. */
+/* Steep on one side, nearly flat on the other, so parabolas do not help. */
 static double cliff(double x, double time, double optimum)
 {
     (void)time;

@@ -37,7 +37,7 @@ static void words_are_split_as_by_a_shell(void **state)
                  (const char *const[]){"--ckpt=p", "p", "p.txt", NULL});
 }
 
-/* A path of any characters stays one word, and nothing in it is replaced again. */
+/* A path of any characters remains one word, and its text is not replaced again. */
 static void a_path_stays_part_of_one_word(void **state)
 {
     (void)state;
@@ -140,8 +140,8 @@ static bool has_program(const char *name)
     return system(command) == 0; /* NOLINT(cert-env33-c): a constant */
 }
 
-/* In each command {} becomes one argument, or a part of one, for any path: no word is split, no
- * pattern is expanded, nothing is run. `%` stands for the path in the expected output. */
+/* In each command {} becomes one argument, or a part of one, for any path. No word is split, no
+ * pattern is expanded, no command in it is run. `%` is the path in the expected output. */
 static void a_shell_gets_the_path_as_one_argument(void **state)
 {
     (void)state;

@@ -243,7 +243,7 @@ static inline size_t write_box(const char *directory, const char *name, const st
     return size;
 }
 
-/* Every tensor in two chunks of rows; the directory is relative to support_tmp(). */
+/* Writes every tensor in two chunks of rows; the directory is relative to support_tmp(). */
 static inline void write_dcp(const char *directory, const struct model *model)
 {
     struct dcp_tensor tensors[MAX_ENTRIES];

@@ -160,7 +160,7 @@ static size_t tensor_of(double number)
     return best;
 }
 
-/* Tensors are in the order of names and their elements ascend, so that none occurs twice. */
+/* Tensors are in the order of names and their elements ascend, so each occurs at most once. */
 static void elements_equal_those_in_the_files(void **state)
 {
     (void)state;
@@ -186,7 +186,7 @@ static void elements_equal_those_in_the_files(void **state)
         double last = sample.values[(N_SNAPSHOTS - 1) * sample.n_elems + i];
         squares += last * last;
     }
-    /* 60000, 20000, 5000 of 85107 elements; strata are some 660 elements wide */
+    /* 60000, 20000, 5000 of 85107 elements; strata have about 660 elements */
     assert_near((double)counts[0], 2048 * 60000 / 85107.0, 32);
     assert_near((double)counts[4], 2048 * 20000 / 85107.0, 32);
     assert_near((double)counts[2], 2048 * 5000 / 85107.0, 32);
@@ -219,7 +219,7 @@ static void every_format_gives_the_same_sample(void **state)
     phema_sample_clear(&plain);
 }
 
-/* Snapshots of one series may lie in different formats. */
+/* Snapshots of one series may have different formats. */
 static void formats_may_be_mixed(void **state)
 {
     (void)state;
@@ -277,7 +277,7 @@ static void rounding_follows_from_the_dtypes(void **state)
         assert_near(sample.rounding[0], wanted, 1e-15 * wanted);
         phema_sample_clear(&sample);
     }
-    /* below 2^-14 the spacing of F16 falls no further: 2^-24 for both */
+    /* below 2^-14 the spacing of F16 is constant: 2^-24 for both */
     static const uint16_t small[] = {0x0001, 0x0401};
     write_pair("pair", PHEMA_F16, small);
     struct phema_sample sample = read_files("pair", 1);
@@ -338,7 +338,7 @@ static void non_finite_elements_are_left_out_of_all_snapshots(void **state)
     assert_near(phema_sample_distance(&sample, 0, 1), 10000 / sample.mean_square, 1e-15);
     phema_sample_clear(&sample);
 
-    /* squares of these would be infinite */
+    /* squares of these numbers are infinite */
     static const double large[] = {1e101, 5};
     write_pair("large", PHEMA_F64, large);
     sample = read_files("large", 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The elements of a sample: as many as wanted, from the whole model, independent of the order of
+/* The elements of a sample: as many as requested, from the whole model, independent of the order of
  * the tensors. */
 #include "sample_positions.h"
 
@@ -12,7 +12,7 @@
 #define MAX_TENSORS   1024
 #define MAX_SNAPSHOTS 10000
 
-/* A series of names and sizes alone. */
+/* A series that has only names and sizes. */
 struct model {
     struct phema_series series;
     struct phema_series_tensor tensors[MAX_TENSORS];
@@ -53,7 +53,7 @@ static struct sample_positions choose(const struct model *model)
     return choice;
 }
 
-/* Runs lie in their tensors and ascend; their columns are contiguous. */
+/* Runs lie inside their tensors and ascend; their columns are contiguous. */
 static void assert_sound(const struct model *model, const struct sample_positions *choice)
 {
     size_t column = 0;
@@ -165,7 +165,8 @@ static void only_averaged_tensors_and_each_storage_once(void **state)
     free(model);
 }
 
-/* Also where tensors begin inside a block of the row: F4 has two elements in a byte. */
+/* This holds also for tensors that begin inside a block of the row: F4 has two elements in a
+ * byte. */
 static void runs_begin_and_end_on_bytes(void **state)
 {
     (void)state;
@@ -204,7 +205,7 @@ static void memory_and_reads_are_bounded(void **state)
     }
 }
 
-/* From the first to the last element of all runs, where gaps count up to a limit. */
+/* The range from the first to the last element of all runs, where gaps count up to a limit. */
 static size_t count_neighbourhoods(const struct sample_positions *choice, uint64_t limit)
 {
     size_t n = 1;

@@ -23,7 +23,7 @@ static void begin(struct read *read)
     read->specs.arena = &read->arena;
 }
 
-/* members: of __metadata__ */
+/* members of __metadata__ */
 static struct phema_checkpoint *make(const char *members)
 {
     struct phema_strbuf header = {0}, file = {0};

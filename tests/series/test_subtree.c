@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The averaged model inside a checkpoint: pickles as trainers write them, in any order, and
+/* The averaged model inside a checkpoint. The pickles are as trainers write them, in any order, and
  * damaged. */
 #include "subtree.h"
 
@@ -18,7 +18,7 @@
 #define EMAS(states)  TEXT("\4", "emas") "](" states "e"
 #define STATE         "}(" W "u"
 
-/* A dict of these items; the paths of calls before it stay. */
+/* A dict of these items; the paths of previous calls remain valid. */
 static char *make(const char *name, const char *items, size_t size)
 {
     struct phema_strbuf pickle = {0};
@@ -77,7 +77,7 @@ static void averages_are_preferred(void **state)
           "'state_dict'");
     CHECK(STDS(HALF) EMAS(STATE), NULL, "",
           "those in 'emas' are averaged, of the widths in 'stds'");
-    /* averages without widths do not count */
+    /* averages without widths are ignored */
     CHECK(EMAS(STATE) NESTED("\x0A", "state_dict"), NULL, "state_dict", "'state_dict'");
 }
 

@@ -1,4 +1,4 @@
-/* profiles.h - calls of the solver for targets that are one profile each. */
+/* profiles.h - calls of the solver for targets of one profile each. */
 #ifndef TESTS_SOLVER_PROFILES_H
 #define TESTS_SOLVER_PROFILES_H
 
@@ -29,7 +29,7 @@ solve_profiles(struct phema_solution *solutions, const struct phema_profile *sna
                                           .targets = mixes,
                                           .m = m,
                                           .run_end = run_end};
-    /* weights that are there are rated, else solved for */
+    /* without options, the weights in solutions are evaluated */
     enum phema_status status = options ? phema_weights_solve(solutions, &problem, options, err)
                                        : phema_weights_evaluate(solutions, &problem, err);
     free(mixes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_error_model.c - predictions of the data-free model against numerical integrals of its
- * definition, and the evaluation of weights from outside. */
+/* test_error_model.c - predictions of the data-free model, compared with numerical integrals of its
+ * definition; evaluation of weights from outside. */
 #include "profiles.h"
 #include "support.h"
 
@@ -17,7 +17,7 @@ static double after(double gamma, double t, double tau)
     return tau < t ? 1 - pow(tau / t, gamma + 1) : 0;
 }
 
-/* v_b = 0.03^2 / integral of (Q_.05 - Q_.10)^2 up to `end` */
+/* v_b = 0.03^2 / integral of (Q_.05 - Q_.10)^2 from 0 to `end` */
 static double wander(double end)
 {
     const int n = 100000;
@@ -85,8 +85,7 @@ static void prediction_is_the_models(void **state)
     phema_solutions_clear(solutions, 2);
 }
 
-/* With the sum kept at 1, no small change of two weights makes E = v_b int D^2 + sum n_i w_i^2
- * smaller. */
+/* While the sum stays 1, no small change of two weights reduces E = v_b int D^2 + sum n_i w_i^2. */
 static void ridge_minimises_the_predicted_error(void **state)
 {
     (void)state;
@@ -105,7 +104,7 @@ static void ridge_minimises_the_predicted_error(void **state)
         struct phema_solution rated = {.weights = moved};
         assert_ok(rate_profiles(&rated, snapshots, fp16, N, &target, 1, 0, &err), &err);
         assert_true(rated.predicted.total > best);
-        /* the walk metric's weights are no part of that: they are the paper's, and the same */
+        /* the paper's weights are those of the walk metric, so their error does not change */
         assert_near(rated.predicted.paper_weights, solution.predicted.paper_weights, 1e-15);
     }
     phema_solutions_clear(&solution, 1);
@@ -129,8 +128,8 @@ static void paper_weights_are_the_profile_metrics(void **state)
     phema_solutions_clear(&paper, 1);
 }
 
-/* One snapshot at twice its weight, against itself: D is Q, d is p, and half of the parameters'
- * size is too much. */
+/* One snapshot at twice its weight, with itself as the target. Then D is Q, d is p, and half of the
+ * result is error. */
 static void given_weights_are_evaluated_unchanged(void **state)
 {
     (void)state;
@@ -153,7 +152,7 @@ static void given_weights_are_evaluated_unchanged(void **state)
     double wandered = wander(800) * difference(same, zero, 2, &snapshots[4]);
     assert_near(rated.predicted.profile, sqrt(1 + wandered), 1e-6);
     assert_near(rated.predicted.rounding, 1.5e-3, 1e-17);
-    assert_near(rated.predicted.paper_weights, 1e-3, 1e-15); /* the first of the two, with 1 */
+    assert_near(rated.predicted.paper_weights, 1e-3, 1e-15); /* the first one, with weight 1 */
 
     weights[1] = (double)NAN;
     assert_fails(rate_profiles(&rated, same, rounding, 2, &snapshots[4], 1, 800, &err),
@@ -182,8 +181,8 @@ static void without_rounding_there_is_no_ridge(void **state)
     phema_solutions_clear(solutions, 3);
 }
 
-/* All ends at 20, where a bin of 10 steps ends as well; what parameters do behind it shows in
- * nothing, though snapshots and the target end within bins. */
+/* All averages end at 20, which is also the end of a bin of 10 steps. Motion after that changes
+ * nothing, although snapshots and the target end within bins. */
 static void steps_after_the_end_are_ignored(void **state)
 {
     (void)state;

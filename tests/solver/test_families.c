@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_families.c - inner products of every two shapes against integrals of the profiles as they
- * are defined, by a quadrature of the test's own; and, step by step, against explicit weights. */
+/* test_families.c - inner products of every pair of shapes. The test compares them with its own
+ * quadrature of the defined profiles and, step by step, with explicit weights. */
 #include "support.h"
 
 #include <math.h>
@@ -18,9 +18,10 @@ static phema_quad ln_2(void)
     return phema_quad_from_text("0.693147180559945309417232121458176568");
 }
 
-/* ---- Profiles, word by word ---- */
+/* ---- Profiles, from their definitions ---- */
 
-/* Weight before t, at + from where an interval begins: at may be tiny beside from. */
+/* Weight before t = from + at, where from is the start of an interval. at may be tiny compared with
+ * from. */
 static phema_quad before(const struct phema_profile *p, phema_quad from, phema_quad at)
 {
     phema_quad t = from + at;
@@ -60,7 +61,7 @@ static phema_quad before(const struct phema_profile *p, phema_quad from, phema_q
     return 0;
 }
 
-/* Its derivative */
+/* The derivative of before */
 static phema_quad density(const struct phema_profile *p, phema_quad from, phema_quad at)
 {
     phema_quad t = from + at;
@@ -101,8 +102,8 @@ static phema_quad after(const struct phema_profile *p, phema_quad from, phema_qu
 
 typedef phema_quad function(const struct phema_profile *, phema_quad, phema_quad);
 
-/* tanh-sinh between the breaks: steps of 1/28, so that 25 digits stand whatever happens at the ends
- */
+/* tanh-sinh between the breaks. Steps of 1/28 give 25 digits whatever the function does at the
+ * ends. */
 static phema_quad integrate(function *f, const struct phema_profile *a,
                             const struct phema_profile *b, phema_quad l, phema_quad u)
 {
@@ -154,7 +155,7 @@ static const struct phema_profile shapes[] = {
     {.gamma = 6.94, .t = 1000},
     {.gamma = -0.25, .t = 400},
     {.shape = PHEMA_SHAPE_EMA, .t = 1000, .half_life = 90},
-    {.shape = PHEMA_SHAPE_EMA, .t = 700, .half_life = 3000}, /* 85 % on what was before */
+    {.shape = PHEMA_SHAPE_EMA, .t = 700, .half_life = 3000}, /* 85 % before step 1 */
     {.shape = PHEMA_SHAPE_EMA, .t = 900, .half_life = 2},    /* e^-300 */
     {.shape = PHEMA_SHAPE_RAMPED, .t = 1000, .half_life = 50, .ramp = 0.0625},
     {.shape = PHEMA_SHAPE_RAMPED, .t = 600, .half_life = 50, .ramp = 0.0625},
@@ -181,8 +182,8 @@ static void assert_digits(phema_quad got, phema_quad wanted, phema_quad scale, s
         fail_msg("shapes %zu and %zu: off by %.1e of %.17g", i, j, error, (double)wanted);
 }
 
-/* What has no integral: raw profiles' densities are peaks one unit wide, and a square root's
- * density is not square-integrable where it begins. */
+/* Products without an integral. The density of a raw profile is a peak one unit wide. The density
+ * of a square root is not square-integrable at its start. */
 static phema_quad white_product(size_t i, size_t j)
 {
     const struct phema_profile *a = &shapes[i];
@@ -196,7 +197,7 @@ static phema_quad white_product(size_t i, size_t j)
         return a->t == b->t;
     if (a->shape == PHEMA_SHAPE_RAW && a->t > b->t)
         return 0;
-    if (a->shape == PHEMA_SHAPE_RAW) /* just before its end: b may end there too */
+    if (a->shape == PHEMA_SHAPE_RAW) /* just before its end, because b may end there too */
         return density(b, (phema_quad)a->t, -(phema_quad)1e-28 * (phema_quad)a->t);
     if (a->shape == PHEMA_SHAPE_MINUS_SQRT && i == j)
         return (4 + phema_quad_log((phema_quad)a->length)) / (4 * (phema_quad)a->length);
@@ -222,7 +223,7 @@ static void products_of_shapes_are_the_integrals(void **state)
     phema_grams_clear(&grams);
 }
 
-/* A target of several parts has the products of the sum. */
+/* The products of a target of several parts are the sums of the parts' products. */
 static void mixes_are_sums(void **state)
 {
     (void)state;
@@ -250,7 +251,8 @@ static void mixes_are_sums(void **state)
     phema_grams_clear(&grams);
 }
 
-/* phi(a, x) = a integral s^(a-1) e^(-x (1-s)): wherever series, asymptotics and integral meet. */
+/* phi(a, x) = a integral s^(a-1) e^(-x (1-s)). The cases lie where the series, the asymptotics and
+ * the integral meet. */
 static void phi_is_its_integral(void **state)
 {
     (void)state;
@@ -260,7 +262,7 @@ static void phi_is_its_integral(void **state)
         for (size_t j = 0; j < ARRAY_LEN(xs); j++) {
             phema_quad a = (phema_quad)as[i];
             phema_quad x = (phema_quad)xs[j];
-            /* with r = 1 - s = y / (1 + a + x): the peak is one wide; pieces as long as it */
+            /* with r = 1 - s = y / (1 + a + x), the peak has width 1, and so has each piece */
             phema_quad unit = 1 / (1 + a + x);
             phema_quad sum = 0;
             for (int piece = 0; piece < 90; piece++) {
@@ -271,7 +273,7 @@ static void phi_is_its_integral(void **state)
                     phema_quad s = half_pi() * (grown - 1 / grown) / 2;
                     phema_quad slope = half_pi() * (grown + 1 / grown) / 2;
                     phema_quad small = phema_quad_exp(-2 * phema_quad_abs(s));
-                    /* distance from the upper end, where s = 0 may be */
+                    /* distance from the upper end, where s may be 0 */
                     phema_quad left = (u - l) * (s > 0 ? small : 1) / (1 + small);
                     phema_quad weight = (u - l) * 2 * slope * small / ((1 + small) * (1 + small));
                     phema_quad power = phema_quad_pow((1 - u) + left, a - 1);
@@ -327,7 +329,7 @@ static phema_quad beta_of(const struct phema_profile *p, uint64_t step)
     return now > 0 ? before(p, (phema_quad)(step - 1), 0) / now : 1;
 }
 
-/* [t + 1]: at 0 what was before the first step */
+/* [t + 1]: at 0, the weight of everything before the first step */
 static phema_quad *weights_of(const struct phema_profile *p)
 {
     uint64_t end = (uint64_t)p->t;
@@ -367,8 +369,8 @@ static void steps_of_shapes_are_explicit_weights(void **state)
                                         (grams.white.lengths[i] * grams.white.lengths[j])),
                                (double)(phema_quad_abs(cosine_of(&grams.walk, i, j) - walk) /
                                         (grams.walk.lengths[i] * grams.walk.lengths[j]))};
-            /* long double steps, compensated; an average that hardly forgets loses a digit or two
-             * where its Q is the difference of two sums */
+            /* Long double steps, compensated. An average that hardly forgets loses a digit or two,
+             * because its Q is the difference of two sums. */
             if (!(errors[0] < 1e-18 && errors[1] < 2e-17))
                 fail_msg("shapes %zu and %zu: off by %.1e and %.1e", i, j, errors[0], errors[1]);
             free(a);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_golden.c - weights against values from 220-digit arithmetic: 48 cases up to condition 2e18,
- * and 12 that must fail. Distances are measured in quad with the golden, 32-digit gammas and with
- * inner products written down again here. */
+/* test_golden.c - weights compared with values from 220-digit arithmetic: 48 cases up to condition
+ * 2e18, and 12 that must fail. Distances are measured in quad, with the golden 32-digit gammas and
+ * with inner products written out in this file. */
 #include "profiles.h"
 #include "support.h"
 
@@ -17,7 +17,7 @@
 struct golden {
     const struct phema_json *json;
     const char *id;
-    size_t n;                        /* inputs that are used */
+    size_t n;                        /* the number of inputs used */
     struct phema_profile *snapshots; /* [n] */
     phema_quad *times, *gammas;      /* [n + 1], the target last */
     struct phema_profile target;
@@ -137,7 +137,8 @@ static double distance(const struct golden *golden, const phema_quad *matrix, ph
     return (double)phema_quad_sqrt(phema_quad_abs(sum / target));
 }
 
-/* Which golden weights stay when later inputs are dropped: those of the inputs used, in order. */
+/* The golden weights that remain when later inputs are dropped: those of the inputs used, in
+ * order. */
 static void compare_weights(const struct golden *golden, const char *key, const double *weights,
                             bool is_walk)
 {
@@ -160,8 +161,9 @@ static void compare_weights(const struct golden *golden, const char *key, const 
     }
     assert_int_equal(at, golden->n);
 
-    /* each norm is that of a metric; the weights of one metric are held in the other as well, where
-     * the digits of a float64 gamma and weight (1e-16) meet weights of 1e9 ("dense") */
+    /* Each norm belongs to a metric. The weights of one metric are compared in the other norm as
+     * well. There the digits of a float64 gamma and weight (1e-16) meet weights of 1e9
+     * ("dense"). */
     double white = distance(golden, golden->white, golden->white_target, difference);
     double walk = distance(golden, golden->walk, golden->walk_target, difference);
     double white_limit = is_walk ? fmax(1e-10, 1e-18 * largest) : 1e-10;
@@ -184,7 +186,8 @@ static void solve_case(const struct golden *golden, struct phema_solution *solut
               &err);
 }
 
-/* Printed digits, and the noise of weights that are doubles: 1e-16 |w|_1 |p| / |target|. */
+/* The error of the printed digits, and that of weights stored as doubles: 1e-16 |w|_1 |p| /
+ * |target|. */
 static void compare_error(const struct golden *golden, const char *key, double got, double norm1)
 {
     double wanted = number_of(golden->json, key);
@@ -214,7 +217,7 @@ static void check_case(const struct golden *golden)
     solve_case(golden, &solution, PHEMA_METRIC_WALK, false);
     compare_weights(golden, "weights_rw", solution.weights, true);
     compare_error(golden, "rel_rw_error", solution.walk_error, solution.norm1);
-    /* rounded together, large weights add up to 1 better than to their own digits */
+    /* weights rounded together: large ones add up to 1 more exactly than their own digits allow */
     assert_near(solution.sum, 1, 1e-15 * fmin(solution.norm1, 1e4));
     phema_solutions_clear(&solution, 1);
 }
@@ -253,7 +256,7 @@ static void every_valid_case_is_met(void **state)
     phema_json_free(document);
 }
 
-/* What the golden file says of a case that must fail, and what we say and return. */
+/* For each case that must fail: the golden file's text, and the program's status and message. */
 static const struct refusal {
     const char *said;
     enum phema_status status;
@@ -268,7 +271,7 @@ static const struct refusal {
     {"time must be positive", PHEMA_ERR_INPUTS, "the time must be positive"},
 };
 
-/* As a caller does it: gammas first, then weights. */
+/* Like a caller: first the gammas, then the weights. */
 static enum phema_status refuse_case(const struct phema_json *json, enum phema_metric metric,
                                      struct phema_error *err)
 {
@@ -291,7 +294,7 @@ static enum phema_status refuse_case(const struct phema_json *json, enum phema_m
     struct phema_solution solution = {.norm1 = 17};
     if (!status)
         status = solve_profiles(&solution, snapshots, rounding, n, &target, 1, 0, &options, err);
-    assert_true(solution.norm1 == 17); /* untouched by a failure */
+    assert_true(solution.norm1 == 17); /* a failure does not touch it */
     return status;
 }
 

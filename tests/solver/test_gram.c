@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_gram.c - inner products in closed form against numerical integrals of the profiles, and
- * fixed-point dot products against quad ones. */
+/* test_gram.c - inner products in closed form compared with numerical integrals of the profiles,
+ * and fixed-point dot products compared with quad ones. */
 #include "support.h"
 
 #include <math.h>
@@ -32,7 +32,7 @@ static double after(struct power p, double tau)
 
 typedef double function(struct power, double);
 
-/* Simpson over u with tau = end u^4, which makes powers down to tau^-1/2 smooth at 0. */
+/* Simpson over u with tau = end u^4, which makes powers from tau^-1/2 on smooth at 0. */
 static double integrate(function *f, struct power a, struct power b)
 {
     const int n = 40000;
@@ -41,7 +41,7 @@ static double integrate(function *f, struct power a, struct power b)
     for (int i = 1; i <= n; i++) {
         double u = (double)i / n;
         double tau = end * pow(u, 4);
-        /* the end of a density is its value there, not the 0 beyond */
+        /* at the end, a density counts with its value just before */
         double inside = i == n ? nextafter(end, 0) : tau;
         double value = f(a, inside) * f(b, inside) * 4 * end * pow(u, 3);
         sum += value * (i == n ? 1 : i % 2 ? 4 : 2);
@@ -69,7 +69,7 @@ static void closed_forms_are_the_integrals(void **state)
     }
 }
 
-/* The scaled matrix is that of the integrals, in the order of the snapshots, whatever that is. */
+/* The scaled matrix is that of the integrals, in any order of the snapshots. */
 static void matrices_hold_cosines(void **state)
 {
     (void)state;
@@ -102,7 +102,7 @@ static void matrices_hold_cosines(void **state)
     phema_grams_clear(&grams);
 }
 
-/* Powers whose result a quad cannot hold are 0, not NaN. */
+/* Powers too small for a quad are 0, not NaN. */
 static void products_far_apart_are_zero(void **state)
 {
     (void)state;
@@ -137,7 +137,7 @@ static void fixed_dot_products_are_exact(void **state)
         sum += phema_quad_from_fixed(a[i]) * phema_quad_from_fixed(b[i]);
     }
     phema_quad error = phema_fixed_dot(a, b, N) - sum;
-    assert_true(phema_quad_abs(error) < (phema_quad)1e-32); /* that of the quad sum */
+    assert_true(phema_quad_abs(error) < (phema_quad)1e-32); /* the error of the quad sum */
     a[0] = -PHEMA_FIXED_ONE;
     b[0] = PHEMA_FIXED_ONE;
     assert_true(phema_fixed_dot(a, b, 1) == -1);

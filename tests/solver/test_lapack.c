@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_lapack.c - the factor of OpenBLAS, compared with plain loops. Loading OpenBLAS starts no
- * thread, keeps the affinity, and is refused without enough address space. */
+ * thread, keeps the affinity, and fails without enough address space. */
 #include "lapack.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@
 
 #define N 300
 
-/* 1 on the diagonal, and less the further away from it: definite. */
+/* 1 on the diagonal and smaller with the distance from it, so the matrix is definite. */
 static double *new_matrix(size_t n)
 {
     double *matrix = malloc(n * n * sizeof(*matrix));
@@ -37,7 +37,7 @@ static void factor_plainly(double *matrix, size_t n)
     }
 }
 
-/* The first of all: what was loaded once needs no more memory. */
+/* This test runs first, because a loaded library needs no more memory. */
 static void without_address_space_nothing_is_loaded(void **state)
 {
     (void)state;
@@ -52,7 +52,8 @@ static void without_address_space_nothing_is_loaded(void **state)
     free(same);
 }
 
-/* 704 snapshots are LAPACK's, and as good without it; who asks for LAPACK is told. */
+/* LAPACK solves for 704 snapshots; without LAPACK, quad solves as exactly. Only a request for
+ * LAPACK is an error. */
 static void without_address_space_quad_solves(void **state)
 {
     (void)state;
@@ -95,7 +96,8 @@ static void loading_leaves_threads_and_affinity(void **state)
     free(matrix);
 }
 
-/* Entries are at most 1 and the condition is below 100: both are within n roundings times that. */
+/* Entries are at most 1, and the condition is below 100. Both factors are within n roundings times
+ * that. */
 static void the_factor_is_that_of_plain_loops(void **state)
 {
     (void)state;

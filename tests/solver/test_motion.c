@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_motion.c - fits recover known motions from the distances that these cause, and the motion
- * metric is the expected squared error. */
+/* test_motion.c - fits recover known motions from their distances, and the motion metric is the
+ * expected squared error. */
 #include "support.h"
 
 #include <math.h>
@@ -29,7 +29,7 @@ static double after(const struct phema_profile *p, double t)
     return t < p->t ? 1 - pow(t / p->t, p->gamma + 1) : 0;
 }
 
-/* Midpoint sums over an interval, good to 1e-6 with 4000 pieces of smooth functions */
+/* Midpoint sums over an interval: 4000 pieces of a smooth function give errors of 1e-6 */
 static double integrate(double (*f)(const struct phema_profile *, double),
                         const struct phema_profile *a, const struct phema_profile *b, double l,
                         double u)
@@ -47,7 +47,7 @@ static void pairs_are_of_one_time_or_neighbours(void **state)
     (void)state;
     struct phema_profile snapshots[N];
     make_series(snapshots);
-    struct phema_profile swapped = snapshots[0]; /* the order of the snapshots is no matter */
+    struct phema_profile swapped = snapshots[0]; /* the order of the snapshots does not matter */
     snapshots[0] = snapshots[7];
     snapshots[7] = swapped;
     struct phema_distance *pairs = NULL;
@@ -65,7 +65,7 @@ static void pairs_are_of_one_time_or_neighbours(void **state)
     free(pairs);
 }
 
-/* Of many times a few are looked at, the first stretch and the last time among them. */
+/* Many times are thinned to a few, among them the first stretch and the last time. */
 static void many_times_are_thinned(void **state)
 {
     (void)state;
@@ -123,7 +123,7 @@ static void terms_are_integrals(void **state)
     free(pairs);
 }
 
-/* Distances as a motion makes them, computed from the definition. */
+/* The distances that a motion causes, computed from the definition. */
 static double square_of(const struct phema_profile *a, const struct phema_profile *b,
                         double wander_of(double), double jitter_of(double))
 {
@@ -137,7 +137,7 @@ static double square_of(const struct phema_profile *a, const struct phema_profil
     return sum * 800 / 40000;
 }
 
-/* Constant within intervals of 100, so that the model can hold them */
+/* Constant within intervals of 100, so the model can represent it */
 static double falling(double t)
 {
     double middle = floor(t / 100) * 100 + 50;
@@ -167,7 +167,7 @@ static struct phema_distance *distances_of(const struct phema_profile *snapshots
     return pairs;
 }
 
-/* The series, and its distances under a motion that is known. */
+/* The series, and its distances under a known motion. */
 static struct phema_distance *make_known(struct phema_profile *snapshots, size_t *n_pairs,
                                          double wander_of(double), double jitter_of(double))
 {
@@ -196,7 +196,7 @@ static void powers_of_time_are_found(void **state)
     }
     phema_motion_clear(&motion);
 
-    /* the same with rounding in every distance, which is told */
+    /* the same with known rounding errors in every distance */
     double rounding[N];
     for (size_t i = 0; i < N; i++)
         rounding[i] = 1e-4 * (double)(1 + i % 3);
@@ -208,7 +208,7 @@ static void powers_of_time_are_found(void **state)
     free(distances);
 }
 
-/* No power of time drops by 50 at once: the factors of the intervals do. */
+/* No power of time drops by a factor of 50 at once, but the factors of the intervals do. */
 static void sudden_changes_are_found(void **state)
 {
     (void)state;
@@ -230,8 +230,8 @@ static void sudden_changes_are_found(void **state)
     free(distances);
 }
 
-/* A walk whose rate is no power of time, seen by averages of one width: neighbours look as if they
- * jittered, but twice the distance in time is further away. */
+/* A walk whose rate is not a power of time, seen by averages of one width. Direct neighbours cannot
+ * tell the walk from jitter, but pairs at twice the distance in time can. */
 static double slowing(double t)
 {
     return 1e-4 / (t + 40);
@@ -256,7 +256,7 @@ static void a_walk_is_fitted_without_jitter(void **state)
     struct phema_motion motion;
     struct phema_error err = {""};
     assert_ok(phema_motion_fit(&motion, snapshots, N, NULL, distances, n_pairs, &err), &err);
-    for (size_t k = 2; k < N; k++) { /* the first ones hardly show */
+    for (size_t k = 2; k < N; k++) { /* the first ones have little effect */
         double ratio = motion.wander[k] / slowing(motion.ends[k] - 25);
         if (!(ratio > 0.7 && ratio < 1.4) || motion.jitter[k] != 0)
             fail_msg("interval %zu: %g times the truth, jitter %g", k, ratio, motion.jitter[k]);
@@ -275,19 +275,19 @@ static void too_few_distances_are_refused(void **state)
     struct phema_error err = {""};
     double coarse[N];
     for (size_t i = 0; i < N; i++)
-        coarse[i] = 0.5; /* beside distances of 1e-2 */
+        coarse[i] = 0.5; /* large compared with distances of 1e-2 */
     assert_fails(phema_motion_fit(&motion, snapshots, N, coarse, distances, n_pairs, &err),
                  PHEMA_NO, &err, "0 of 36 distances");
     assert_fails(phema_motion_fit(&motion, snapshots, N, NULL, distances, 2, &err), PHEMA_NO, &err,
                  "2 of 2 distances");
     for (size_t p = 0; p < n_pairs; p++)
-        distances[p].square = p % 2 ? (double)NAN : 0; /* not finite, or equal files */
+        distances[p].square = p % 2 ? (double)NAN : 0; /* not finite, or of equal files */
     assert_fails(phema_motion_fit(&motion, snapshots, N, NULL, distances, n_pairs, &err), PHEMA_NO,
                  &err, "0 of 36");
     free(distances);
 }
 
-/* predicted.total^2 is E(w) for any weights, and the metric's own weights have the least of it. */
+/* predicted.total^2 is E(w) for any weights, and the metric's own weights minimise it. */
 static void the_metric_is_the_expected_error(void **state)
 {
     (void)state;
@@ -359,7 +359,8 @@ static void without_a_motion_there_is_no_such_metric(void **state)
                  PHEMA_ERR_USAGE, &err, "how the parameters moved");
 }
 
-/* Raw snapshots: a difference of two averages has weights that add up to 0; a raw target is met. */
+/* Raw snapshots. The weights of a difference of two averages add up to 0, and a raw target has no
+ * error. */
 static void differences_and_raw_targets(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_pruning.c - exactly the deletable snapshots are listed; the advised number of save times is
+/* test_pruning.c - exactly the deletable snapshots are listed. The advised number of save times is
  * enough, and one fewer is not. */
 #include "support.h"
 
@@ -21,7 +21,7 @@ struct series {
     struct phema_problem problem;
 };
 
-/* Two widths at twelve times, parameters that slow down half-method */
+/* Two widths at twelve times; the motion slows down half-way */
 static void make(struct series *series, bool has_motion)
 {
     for (size_t i = 0; i < N; i++) {
@@ -70,7 +70,7 @@ static double worst_of(const struct series *series, const bool *is_out)
     struct phema_solution solutions[3];
     struct phema_error err = {""};
     if (phema_weights_solve(solutions, &problem, &options, &err))
-        return HUGE_VAL; /* the target's time is behind what is left */
+        return HUGE_VAL; /* the target's time is after the remaining snapshots */
     double worst = 0;
     for (size_t k = 0; k < 3; k++)
         worst = fmax(worst, solutions[k].predicted.total);
@@ -95,7 +95,7 @@ static void check_advice(bool has_motion)
         double before = all;
         for (size_t r = 0; r < advice.n_removed; r++) {
             assert_false(is_out[advice.removed[r]]);
-            /* each is the one without which the worst target is best off */
+            /* each removal is the one with the least worst error */
             double least = HUGE_VAL;
             for (size_t i = 0; i < N; i++) {
                 if (is_out[i])
@@ -113,7 +113,7 @@ static void check_advice(bool has_motion)
         assert_near(advice.error_before, all, 1e-9 * all);
         assert_near(advice.error_after, before, 1e-9 * before);
         assert_true(before <= limit);
-        for (size_t i = 0; i < N; i++) { /* and no other may go besides */
+        for (size_t i = 0; i < N; i++) { /* and no other removal stays within the limit */
             if (is_out[i])
                 continue;
             is_out[i] = true;
@@ -196,7 +196,7 @@ static void the_advised_times_are_enough(void **state)
     }
     assert_true(before > 4);
     struct phema_saving saving;
-    struct phema_error err = {""}; /* beyond what rounding leaves: no number of times does */
+    struct phema_error err = {""}; /* below the rounding error: no number suffices */
     assert_ok(phema_advice_saving(&saving, &series.problem, 1e-9, &err), &err);
     assert_int_equal(saving.n_times, 0);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_recurrence.c - step-by-step inner products against explicit weights of every step, in quad,
- * and against the closed forms that they approach. */
+/* test_recurrence.c - step-by-step inner products, compared in quad with explicit weights of every
+ * step, and compared with the closed forms that they approach. */
 #include "support.h"
 
 #include <math.h>
@@ -19,7 +19,7 @@ static const struct phema_profile mixed[] = {
     {.gamma = 3, .t = 2, .update_every = 0},
 };
 
-/* Runs the average and notes what each step's parameters weigh in it; [t + 1], 0 unused */
+/* Runs the average and computes the weight of each step's parameters in it; [t + 1], 0 unused */
 static phema_quad *explicit_weights(const struct phema_profile *profile)
 {
     uint64_t end = (uint64_t)profile->t;
@@ -41,7 +41,7 @@ static phema_quad *explicit_weights(const struct phema_profile *profile)
     return weights;
 }
 
-/* White products at a resolution of so many steps, walk products at every step. */
+/* White products at a resolution of this many steps, walk products at every step. */
 static void multiply(phema_quad *white, phema_quad *walk, const struct phema_profile *a,
                      const struct phema_profile *b, uint64_t resolution)
 {
@@ -97,7 +97,7 @@ static void check_products(const struct phema_profile *snapshots, size_t n,
         assert_close(products.self[PHEMA_GRAM_WALK][i], wanted[1]);
         for (size_t j = 0; j < (i < n ? i + 1 : n); j++) {
             multiply(&wanted[0], &wanted[1], row, &snapshots[j], resolution);
-            size_t at = i < n ? j * n + i : i * n + j; /* above the diagonal, or of a target */
+            size_t at = i < n ? j * n + i : i * n + j; /* above the diagonal, or a target's */
             assert_close(products.with[PHEMA_GRAM_WHITE][at], wanted[0]);
             assert_close(products.with[PHEMA_GRAM_WALK][at], wanted[1]);
         }
@@ -116,7 +116,7 @@ static void products_are_those_of_the_steps(void **state)
     check_products(mixed, ARRAY_LEN(mixed), targets, ARRAY_LEN(targets), 1);
 }
 
-/* One U in common: bins of U steps, ends of snapshots and targets anywhere in them. */
+/* All with one U: bins of U steps, and snapshots and targets end anywhere in the bins. */
 static void one_update_every_sets_the_resolution(void **state)
 {
     (void)state;
@@ -132,8 +132,8 @@ static void one_update_every_sets_the_resolution(void **state)
     check_products(common, ARRAY_LEN(common), targets, ARRAY_LEN(targets), 5);
 }
 
-/* A bin counts with the jitter of where it ends, wherever in it averages end; steps with the wander
- * of the interval that they are in. */
+/* A bin counts with the jitter at its end, wherever in the bin averages end. A step counts with the
+ * wander of its interval. */
 static void motions_weigh_bins_and_steps(void **state)
 {
     (void)state;
@@ -187,8 +187,8 @@ static void motions_weigh_bins_and_steps(void **state)
     phema_grams_clear(&grams);
 }
 
-/* Long after the start an average over steps is one over time; the sum over steps of a smooth
- * function differs from its integral by O(1/t). */
+/* Long after the start, an average over steps approaches one over time. The sum of a smooth
+ * function over steps differs from its integral by O(1/t). */
 static void many_steps_approach_the_closed_form(void **state)
 {
     (void)state;
@@ -210,8 +210,8 @@ static void many_steps_approach_the_closed_form(void **state)
     phema_grams_clear(&closed);
 }
 
-/* ema-pytorch's widths are not what they say: at update_every 10 sigma_rel 0.05 is really 0.245
- * (docs/numerics.md), measured by the mean and variance of the steps it weighs. */
+/* The widths of ema-pytorch are not the real ones: at update_every 10, sigma_rel 0.05 is really
+ * 0.245 (docs/numerics.md). The test measures the mean and variance of the weighted steps. */
 static void updating_rarely_widens_the_profile(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_scaled.c - split quads against quad arithmetic. */
+/* test_scaled.c - split quads compared with quad arithmetic. */
 #include "support.h"
 
 #include "scaled.h"
@@ -43,14 +43,14 @@ static void conversion_to_scaled_and_back_is_exact(void **state)
     assert_true(put(taken(nearly_two)) == nearly_two);
     /* a mantissa of 126 ones rounds up to the next power of two */
     assert_true(put((struct phema_scaled){PHEMA_FIXED_ONE - 1, -126}) == 1);
-    /* exactly between two quads: the even one */
+    /* halfway between two quads: rounds to the even one */
     phema_fixed step = (phema_fixed)1 << 13, one = PHEMA_FIXED_ONE / 2;
     assert_true(put((struct phema_scaled){one + step / 2, -125}) == 1);
     assert_true(put((struct phema_scaled){one + step + step / 2, -125}) ==
                 1 + (phema_quad)0x1p-111);
 }
 
-/* A quad's own result is within 2^-113 of the truth, ours within 2^-113 and a little. */
+/* A quad's own result is within 2^-113 of the truth; ours is within slightly more than 2^-113. */
 static void products_and_differences_are_those_of_quads(void **state)
 {
     (void)state;
@@ -76,7 +76,7 @@ static void long_products_keep_the_digits_of_quads(void **state)
         product = phema_scaled_times(product, taken(third));
         wanted /= 3;
     }
-    /* ten roundings of third itself, 2^-114 each at most, and of wanted */
+    /* ten times the rounding of third, at most 2^-114 each, and the roundings of wanted */
     assert_within(put(product), wanted, wanted * (phema_quad)0x1p-109);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_solver.c - solvers against each other, the ridge against the equations it solves, a
- * published program's weights, and the errors of the public functions. */
+/* test_solver.c - solvers compared with each other, the ridge with its equations, and weights with
+ * those of a published program. Also the errors of the public functions. */
 #include "profiles.h"
 #include "support.h"
 
@@ -112,7 +112,7 @@ static void lapack_says_when_float64_is_not_enough(void **state)
 
 static size_t n_asked;
 
-/* Plain loops, as a device might have them. */
+/* Plain loops, as a device might run them. */
 static enum phema_status factor_elsewhere(double *matrix, size_t n, struct phema_error *err)
 {
     (void)err;
@@ -137,7 +137,7 @@ static enum phema_status fail_elsewhere(double *matrix, size_t n, struct phema_e
     return phema_fail(err, PHEMA_ERR_RESOURCE, "there is no device");
 }
 
-/* A factor from elsewhere is refined like LAPACK's, for few snapshots as well. */
+/* A factor from elsewhere is refined like LAPACK's, also for few snapshots. */
 static void factors_of_a_factorer_reach_quad(void **state)
 {
     (void)state;
@@ -160,7 +160,8 @@ static void factors_of_a_factorer_reach_quad(void **state)
     free(snapshots);
 }
 
-/* Where float64 does not carry quad does; what fails elsewhere is said. */
+/* Quad replaces a float64 factor that is not precise enough. An error of the factorer is
+ * reported. */
 static void quad_replaces_failed_factors(void **state)
 {
     (void)state;
@@ -182,7 +183,7 @@ static void quad_replaces_failed_factors(void **state)
                  PHEMA_ERR_RESOURCE, &err, "there is no device");
 }
 
-/* Above 700 unknowns: float64 factor and quad residuals give what the quad factor gives. */
+/* Above 700 unknowns: a float64 factor with quad residuals gives the result of the quad factor. */
 static void refinement_reaches_quad(void **state)
 {
     (void)state;
@@ -225,8 +226,8 @@ static void auto_falls_back_to_quad(void **state)
     free(snapshots);
 }
 
-/* Stationary: (A + lambda t) w - b = mu for the walk metric, (A + lambda / t) w = b for the other;
- * A and b written down here. */
+/* Stationarity: (A + lambda t) w - b = mu for the walk metric, (A + lambda / t) w = b otherwise.
+ * This file computes A and b itself. */
 static void ridge_value_solves_its_equations(void **state)
 {
     (void)state;
@@ -272,7 +273,7 @@ static void ridge_value_solves_its_equations(void **state)
     free(snapshots);
 }
 
-/* An endless ridge leaves the mean of all snapshots. */
+/* An enormous ridge leaves the mean of all snapshots. */
 static void huge_ridge_gives_equal_weights(void **state)
 {
     (void)state;
@@ -299,8 +300,8 @@ static struct phema_json *read_expected(void)
     return document;
 }
 
-/* ema-pytorch solves as if every step updated. Its weights come out of that assumption; told the
- * truth, they are rated as what they are, and better ones are found. */
+/* ema-pytorch solves as if every step updated, and this assumption reproduces its weights. With the
+ * true steps, those weights get their real error, and better weights exist. */
 static void ema_pytorch_is_reproduced(void **state)
 {
     (void)state;
@@ -326,7 +327,7 @@ static void ema_pytorch_is_reproduced(void **state)
         struct phema_solve_options options = {.metric = PHEMA_METRIC_PROFILE, .keeps_sum = true};
         struct phema_solution believed = solve_one(snapshots, NULL, N, target, options);
         for (size_t i = 0; i < N; i++)
-            /* its float64 LU is off by up to 2.1e-8, as 60-digit arithmetic says */
+            /* 60-digit arithmetic shows that its float64 LU is off by up to 2.1e-8 */
             assert_near(believed.weights[i], weights[i], 3e-8);
         phema_solutions_clear(&believed, 1);
 
@@ -337,7 +338,7 @@ static void ema_pytorch_is_reproduced(void **state)
         assert_ok(rate_profiles(&rated, snapshots, NULL, N, &target, 1, 0, &err), &err);
         options.metric = PHEMA_METRIC_WALK;
         struct phema_solution solved = solve_one(snapshots, NULL, N, target, options);
-        /* the white metric is no judge: to it a snapshot that sees one step in five is a comb */
+        /* the white metric cannot judge this: in it, a snapshot of one step in five is a comb */
         assert_true(rated.walk_error > 10 * solved.walk_error);
         phema_solutions_clear(&solved, 1);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cores.c - for LD_PRELOAD: libraries see a machine of CORES processors, by default 64. A thread
- * that binds itself gets the processors that it asked for. */
+ * that binds itself gets the requested processors. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>

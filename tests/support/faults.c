@@ -121,8 +121,8 @@ static void find(void *function, const char *name)
     memcpy(function, &found, sizeof(found));
 }
 
-/* Replaces a call, which returns `failed` when it fails. With 64-bit offsets the names in sources
- * stand for the library's functions whose names end in 64: that is `symbol`. */
+/* Replaces a call, which returns `failed` when it fails. With 64-bit offsets, the names in sources
+ * mean the library's functions whose names end in 64: that is `symbol`. */
 #define REPLACE(type, call, symbol, parameters, arguments, descriptor, path, failed)               \
     type call parameters                                                                           \
     {                                                                                              \
@@ -269,7 +269,7 @@ int openat(int descriptor, const char *path, int flags, ...)
     return strikes("openat", descriptor, path) ? -1 : next(descriptor, path, flags, mode);
 }
 
-/* Descriptors are copied with it, and all others of its commands pass. */
+/* Fails only for commands that copy descriptors. */
 int fcntl(int descriptor, int command, ...)
 {
     int (*next)(int, int, ...) = NULL;
@@ -282,7 +282,7 @@ int fcntl(int descriptor, int command, ...)
     return copies && strikes("fcntl", descriptor, NULL) ? -1 : next(descriptor, command, argument);
 }
 
-/* The descriptor is gone all the same. */
+/* The descriptor is closed even if the call fails. */
 int close(int descriptor)
 {
     int (*next)(int) = NULL;

@@ -13,7 +13,7 @@ static inline bool exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
-/* The path with an ending such as ".partial"; the caller's (free). */
+/* The path with an ending such as ".partial"; the caller frees it. */
 static inline char *with_end(const char *path, const char *end)
 {
     char *joined = NULL;

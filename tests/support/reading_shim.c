@@ -22,8 +22,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* With 64-bit offsets the names pread and statfs stand for the library's pread64 and statfs64, here
- * and in the program. */
+/* With 64-bit offsets, the names pread and statfs mean the library's pread64 and statfs64, here and
+ * in the program. */
 static _Atomic long n_reads;
 
 static long number(const char *name)

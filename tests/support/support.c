@@ -135,8 +135,8 @@ uint64_t support_random(uint64_t *state)
     return z ^ z >> 31;
 }
 
-/* Makes an element finite: one in [-2, 2], or, for dtypes whose bits are cleared, one whose
- * exponent is below the largest. */
+/* Makes an element finite. It becomes a number in [-2, 2], or, for dtypes whose bits are cleared,
+ * one with an exponent below the largest. */
 static void tame(uint8_t *data, enum phema_dtype dtype, size_t i, uint64_t *state)
 {
     double value = (double)(int64_t)support_random(state) * 0x1p-62;
@@ -147,7 +147,7 @@ static void tame(uint8_t *data, enum phema_dtype dtype, size_t i, uint64_t *stat
         memcpy(data + 4 * i, &single, 4);
     else if (dtype == PHEMA_F16)
         data[2 * i + 1] &= 0xbb;
-    else if (dtype == PHEMA_BF16) /* around 1: with its many exponents most would vanish in a sum */
+    else if (dtype == PHEMA_BF16) /* around 1, because tiny numbers vanish in a sum */
         data[2 * i + 1] = (uint8_t)((data[2 * i + 1] & 0x80) | 0x3f);
     else if (phema_dtype_bits(dtype) == 8)
         data[i] &= 0xbb;

@@ -39,12 +39,12 @@ void support_fill_numbers(void *out, enum phema_dtype dtype, size_t n, bool is_a
 
 /* An empty directory of this process, the same at each call; removed with its contents at exit. */
 const char *support_tmp(void);
-/* "TMP/name"; the caller's (free) */
+/* "TMP/name"; the caller frees it */
 char *support_tmp_path(const char *name);
-/* "FIXTURES/name"; the caller's (free) */
+/* "FIXTURES/name"; the caller frees it */
 char *support_fixture(const char *name);
 void support_write(const char *path, const void *data, size_t size);
-/* The whole file; the caller's (free). Fails the test when it cannot be read. */
+/* The whole file; the caller frees it. Fails the test if the file cannot be read. */
 uint8_t *support_read(const char *path, size_t *size);
 
 /* size bytes that end exactly at an inaccessible page, so that reading one byte more faults; never

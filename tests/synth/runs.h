@@ -1,4 +1,4 @@
-/* runs.h - small snapshots made here, and whole runs over them. */
+/* runs.h - small generated snapshots, and whole runs over them. */
 #ifndef TESTS_SYNTH_RUNS_H
 #define TESTS_SYNTH_RUNS_H
 
@@ -14,7 +14,7 @@
 
 #define MAX_TENSORS 8
 
-/* One tensor of a snapshot: a shape of one dimension (or none for n == 0 and is_scalar). */
+/* One tensor of a snapshot. The shape has one dimension, or none with n == 0 and is_scalar. */
 struct entry {
     const char *name;
     enum phema_dtype dtype;
@@ -78,7 +78,7 @@ struct request {
     enum phema_overflow_rule overflow;
     unsigned n_threads;
     enum phema_sums sums;
-    const double *sigma_rels; /* [n_sigma_rels] more targets than one: out is a template */
+    const double *sigma_rels; /* [n_sigma_rels] for several targets; out is a template */
     size_t n_sigma_rels;
     const char *include; /* a regular expression, or NULL: all tensors */
     struct phema_device_request device;
@@ -139,7 +139,7 @@ static inline enum phema_status synthesise(const char *directory, const char *ou
     return status;
 }
 
-/* The tensor's bytes in a file; fails the test when it is not there. */
+/* The tensor's bytes in a file; fails the test if it is absent. */
 static inline const void *find(const struct phema_checkpoint *checkpoint, const char *name)
 {
     const struct phema_tensor *tensor = phema_checkpoint_find(checkpoint, name, strlen(name));

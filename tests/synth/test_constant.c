@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Elements that are equal in all snapshots keep every bit in the average, as long as weights sum to
- * 1: with weights whose floating-point sum is not exactly 1, with negative ones, in every dtype,
- * precision, instruction set and way of reading. Written in another dtype they keep their value.
- * Zeros stay zeros for any sum of weights, and subnormal numbers are averaged like others. */
+/* Elements that are equal in all snapshots keep every bit in the average if the weights sum to 1.
+ * The cases are weights whose floating-point sum is not exactly 1, negative weights, every dtype,
+ * precision, instruction set and way of reading. Written in another dtype, the elements keep their
+ * value. Zeros stay zeros for any sum of weights. Subnormal numbers are averaged like others. */
 #include "phema/dtype.h"
 #include "runs.h"
 
-#define N_ELEMS ((size_t)3000) /* two blocks and a part of one */
+#define N_ELEMS ((size_t)3000) /* two blocks and a partial one */
 #define N_FILES 7
 
 static const enum phema_dtype dtypes[] = {PHEMA_F64, PHEMA_F32,     PHEMA_F16,     PHEMA_BF16,
@@ -19,7 +19,7 @@ static const double weights[][N_FILES] = {
     {0.1, 0.1, 0.1, 0.1, 0.2, 0.2, 0.2},
     {3.7, -2.9, 1.3, -0.6, 0.25, -0.45, -0.3},
     {1e6 / 3, -1e6 / 3, 0.7, 0.2, 0.05, 0.03, 0.02},
-    {0.3, 0, 0, 0.3, 0, 0, 0.4}, /* some take no part */
+    {0.3, 0, 0, 0.3, 0, 0, 0.4}, /* some weights are 0 */
 };
 
 static const char *name_of(size_t k)
@@ -49,7 +49,7 @@ static uint8_t *any_bits(enum phema_dtype dtype, uint64_t seed)
     return data;
 }
 
-/* One number in all elements: the first of some bits that is finite. */
+/* The same number in all elements: the first random bits that are finite. */
 static uint8_t *one_value(enum phema_dtype dtype, uint64_t seed)
 {
     uint8_t *data = any_bits(dtype, seed);
@@ -127,7 +127,7 @@ static void constants_keep_every_bit(void **state)
     }
 }
 
-/* A wider dtype holds the same number. */
+/* A wider dtype stores the same number. */
 static void a_constant_written_wider_is_the_same_number(void **state)
 {
     (void)state;
@@ -152,7 +152,7 @@ static void a_constant_written_wider_is_the_same_number(void **state)
     }
 }
 
-/* Where one snapshot alone has -0, nothing is equal, and 0 comes out of the sums. */
+/* Where a single snapshot has -0, the elements are not equal, and the sums give 0. */
 static void zeros_stay_zeros_whatever_the_weights_sum_to(void **state)
 {
     (void)state;
@@ -177,7 +177,7 @@ static void zeros_stay_zeros_whatever_the_weights_sum_to(void **state)
             struct request request = {.has_dtype = false};
             struct phema_checkpoint *made = average(directory, &request, others[x]);
             const uint8_t *got = find(made, "w");
-            for (size_t i = 0; i < size; i++) /* of the one that is mixed, either sign */
+            for (size_t i = 0; i < size; i++) /* 0 of either sign where -0 and 0 are mixed */
                 assert_int_equal(got[i] & (i < phema_dtype_bytes(kinds[d], 1) ? 0x7f : 0xff), 0);
             phema_checkpoint_close(made);
         }
@@ -186,7 +186,8 @@ static void zeros_stay_zeros_whatever_the_weights_sum_to(void **state)
     }
 }
 
-/* Codes of subnormal numbers count the smallest one: half of 1 and half of 3 is 2. */
+/* The code of a subnormal number is a multiple of the smallest one: half of 1 and half of 3 is
+ * 2. */
 static void subnormal_numbers_are_averaged_like_others(void **state)
 {
     (void)state;

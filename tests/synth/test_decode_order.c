@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Tiles of compressed snapshots are read in order by any worker, without deadlock. */
+/* Workers read the tiles of compressed snapshots in order, without deadlock. */
 #include "decode_order.h"
 
 #include <pthread.h>
@@ -20,8 +20,8 @@ static struct decode_order *make(size_t n)
     return turns;
 }
 
-/* What threads write while it is their turn needs no lock of its own: the thread sanitizer holds
- * turns to that. */
+/* A thread writes these arrays during its turn, without a lock. The thread sanitizer checks that
+ * turns are enough. */
 struct train {
     struct decode_order *turns;
     _Atomic uint64_t next_tile;
@@ -117,7 +117,7 @@ static void a_stop_wakes_all_waiting_workers(void **state)
     for (size_t w = 0; w < ARRAY_LEN(waiters); w++)
         assert_int_equal(pthread_create(&threads[w], NULL, wait_in_vain, &waiters[w]), 0);
     assert_true(decode_order_acquire(turns, 0, 0));
-    decode_order_release(turns, 0, 0); /* wakes them for nothing: the next is 1 */
+    decode_order_release(turns, 0, 0); /* wakes them in vain: the next tile is 1 */
     assert_int_equal(usleep(20000), 0);
     for (size_t w = 0; w < ARRAY_LEN(waiters); w++)
         assert_false(atomic_load(&waiters[w].is_back));
@@ -126,18 +126,18 @@ static void a_stop_wakes_all_waiting_workers(void **state)
         assert_int_equal(pthread_join(threads[w], NULL), 0);
         assert_false(waiters[w].may_read);
     }
-    assert_false(decode_order_acquire(turns, 0, 1)); /* nor does anybody begin */
+    assert_false(decode_order_acquire(turns, 0, 1)); /* no new worker begins */
     decode_order_free(turns);
 }
 
-/* A failing worker stops the others anywhere; all of them return. */
+/* A failing worker stops the others wherever they are, and all of them return. */
 static void a_failing_worker_stops_all_others(void **state)
 {
     (void)state;
     struct train *train = calloc(1, sizeof(*train));
     assert_non_null(train);
     train->turns = make(N_SNAPSHOTS);
-    train->next_tile = 1; /* nobody works on tile 0 */
+    train->next_tile = 1; /* no worker takes tile 0 */
     pthread_t threads[N_THREADS];
     for (unsigned t = 0; t < N_THREADS; t++)
         assert_int_equal(pthread_create(&threads[t], NULL, follow, train), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Finished ranges, compared with a plain list of the numbers in them. */
+/* Finished ranges, compared with a plain list of their numbers. */
 #include "resume/done_ranges.h"
 
 #include <string.h>
@@ -38,7 +38,7 @@ static void ranges_match_a_plain_list(void **state)
         uint64_t first = support_random(&seed) % N;
         uint64_t end = first + support_random(&seed) % (N - first + 1);
         switch (support_random(&seed) % 12) {
-        case 0: /* rarely: little is left then */
+        case 0: /* rarely, because few numbers remain */
             assert_ok(done_ranges_intersect(&done, &other, &err), &err);
             for (size_t i = 0; i < N; i++)
                 wanted[i] = wanted[i] && others[i];

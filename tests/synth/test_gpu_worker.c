@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Whole runs on a device: the bytes are those of the CPU for any snapshots and any device memory,
+/* Whole runs on a device. For any snapshots and any device memory the bytes are those of the CPU,
  * and failures are reported. The build has a plug-in whose device is host memory. scripts/test-gpu
- * runs these tests with the real plug-in, without the cases that need the simulated one (SIM_...).
- */
+ * runs these tests with the real plug-in, without the cases that need the simulated one
+ * (SIM_...). */
 #include "phema/synth.h"
 
 #include <dirent.h>
@@ -14,10 +14,10 @@ enum { N_BIG = 50011, N_SNAPSHOTS = 7 };
 
 static uint64_t random_state = 5;
 
-/* The contents of a directory of snapshots. */
+/* A directory of snapshots, and the outputs of its averages. */
 struct made {
     char *directory;
-    char *out[2]; /* by the processor, by the device */
+    char *out[2]; /* of the processor, of the device */
     struct phema_strbuf weights;
 };
 
@@ -36,7 +36,7 @@ static void make(struct made *made, const char *name, bool has_f8)
         support_fill_numbers(singles, PHEMA_F32, 10000, false, &random_state);
         support_fill_numbers(tiny, PHEMA_F8_E4M3, sizeof(tiny), false, &random_state);
         support_fill_numbers(frozen, PHEMA_F16, 1024, false,
-                             &random_state); /* the first block of it is not */
+                             &random_state); /* except its first block */
         const struct entry entries[] = {{"big", PHEMA_F16, N_BIG, false, big},
                                         {"doubles", PHEMA_F64, 100, false, doubles},
                                         {"empty", PHEMA_F32, 0, false, NULL},
@@ -49,7 +49,7 @@ static void make(struct made *made, const char *name, bool has_f8)
                                          tiny}};
         (void)snprintf(file, sizeof(file), "snapshot-%07d-0.050.safetensors", 100 * (k + 1));
         write_snapshot(made->directory, file, entries, ARRAY_LEN(entries));
-        double weight = (k % 2 ? -0.25 : 0.5) + (k == 6 ? -0.25 : 0); /* 1 in all */
+        double weight = (k % 2 ? -0.25 : 0.5) + (k == 6 ? -0.25 : 0); /* the weights add up to 1 */
         phema_strbuf_printf(&made->weights, "%s %.17g\n", file, weight);
     }
     made->out[0] = support_tmp_path("processor.safetensors");
@@ -119,7 +119,7 @@ static void bytes_are_those_of_the_processor(void **state)
                                       .device = cuda};
             struct phema_synth_result results[2];
             compare_runs(&made, request, results);
-            assert_true(results[0].n_nan > 0); /* there is something to count */
+            assert_true(results[0].n_nan > 0); /* the data contain some NaN */
         }
         clear(&made);
     }
@@ -203,7 +203,7 @@ static void max_ram_bounds_the_host_memory_of_devices(void **state)
     request.max_ram_bytes = phema_memory_now().anonymous_bytes + ((uint64_t)16 << 20);
     compare_runs(&made, request, results);
     struct phema_error err = {""};
-    request.max_ram_bytes = 1 << 20; /* less than the process has */
+    request.max_ram_bytes = 1 << 20; /* less than the process uses */
     assert_fails(synthesise(made.directory, made.out[1], &request, &results[1], &err),
                  PHEMA_ERR_RESOURCE, &err, "tiles on their way to a device");
     clear(&made);
@@ -332,7 +332,7 @@ static void a_device_with_less_memory_than_reported_gets_smaller_tiles(void **st
     compare_runs(&made, request, results);
     assert_true(results[1].device.device_bytes <= 400000);
     assert_non_null(strstr(results[1].device.note, "to give: tiles of"));
-    assert_int_equal(setenv("SIM_LARGEST", "1000", 1), 0); /* down to a floor */
+    assert_int_equal(setenv("SIM_LARGEST", "1000", 1), 0); /* below the smallest tile */
     assert_fails(synthesise(made.directory, made.out[1], &request, &results[1], &err),
                  PHEMA_ERR_RESOURCE, &err, "memory of the device: out of memory");
     assert_int_equal(unsetenv("SIM_LARGEST"), 0);
@@ -363,11 +363,11 @@ static void a_device_that_breaks_leaves_nothing(void **state)
                               .overflow = PHEMA_OVERFLOW_BECOMES_INF,
                               .device = cuda};
     struct phema_synth_result result;
-    char *list = support_tmp_path("weights.txt"); /* each run writes it */
+    char *list = support_tmp_path("weights.txt"); /* each run writes this file */
     support_write(list, "", 0);
     free(list);
     size_t before = n_files();
-    /* the first waits are those of the look at a small tile */
+    /* the first waits belong to the self-test with a small tile */
     static const char *const waits[] = {"1", "20", "45", "60"};
     for (size_t i = 0; i < ARRAY_LEN(waits); i++) {
         assert_int_equal(setenv("SIM_BREAKS_AT", waits[i], 1), 0);

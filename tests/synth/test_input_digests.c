@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Digests in provenances, compared with sums over each tensor separately. */
+/* Digests in provenances, compared with checksums of each tensor separately. */
 #include "runs.h"
 
 enum { N_SNAPSHOTS = 3, N_TENSORS = 5 };
 
-/* More than a tile, partial blocks, tensors that share a tile, integers. */
+/* More than a tile, partial blocks, tensors that share a tile, and integers. */
 static float large[N_SNAPSHOTS][70001];
 static uint16_t small[N_SNAPSHOTS][3], medium[N_SNAPSHOTS][2000];
 static int64_t counts[N_SNAPSHOTS][1500];
@@ -13,7 +13,7 @@ static void fill(void *data, size_t size, uint64_t seed)
 {
     uint8_t *bytes = data;
     for (size_t i = 0; i < size; i++)
-        bytes[i] = (uint8_t)(support_random(&seed) & 0x3f); /* no NaN, nothing large */
+        bytes[i] = (uint8_t)(support_random(&seed) & 0x3f); /* no NaN and no large number */
 }
 
 static void list_entries(struct entry *entries, size_t k)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Whole runs over small snapshots made here: every dtype, copied tensors, zero weights, overflow.
- * Expected values are computed by plain loops in this file. */
+/* Whole runs over small generated snapshots: every dtype, copied tensors, zero weights, overflow.
+ * Plain loops in this file compute the expected values. */
 #include "phema/synth.h"
 
 #include <fcntl.h>
@@ -43,7 +43,7 @@ static void floats_are_averaged_and_the_rest_comes_from_the_newest(void **state)
     static const float wanted_scalar = 7;
     assert_memory_equal(find(made, "scalar"), &wanted_scalar, sizeof(wanted_scalar));
     assert_memory_equal(find(made, "constant"), constant,
-                        sizeof(constant)); /* the sign of -0 too */
+                        sizeof(constant)); /* with the sign of -0 */
     assert_non_null(phema_checkpoint_find(made, "empty", 5));
     phema_checkpoint_close(made);
     free(out);
@@ -66,7 +66,7 @@ static void given_weights_are_used_as_they_are_whatever_their_sum(void **state)
     assert_ok(synthesise(directory, out, &request, &result, &err), &err);
     struct phema_checkpoint *made = NULL;
     assert_ok(phema_checkpoint_open(&made, out, NULL, &err), &err);
-    static const double wanted[2] = {1.5, 3}; /* equal tensors, but the sum is 1.5 */
+    static const double wanted[2] = {1.5, 3}; /* equal tensors, but the weights add up to 1.5 */
     assert_memory_equal(find(made, "w"), wanted, sizeof(wanted));
     phema_checkpoint_close(made);
     free(out);
@@ -94,7 +94,7 @@ static void a_snapshot_without_weight_is_not_used(void **state)
     assert_memory_equal(find(made, "w"), wanted, sizeof(wanted));
     phema_checkpoint_close(made);
 
-    request.weights = two_files; /* now it does, and is counted */
+    request.weights = two_files; /* now both are used and counted */
     assert_ok(synthesise(directory, out, &request, &result, &err), &err);
     assert_int_equal(result.n_nan, 1);
     assert_int_equal(result.n_inf, 1);
@@ -141,7 +141,7 @@ static uint32_t next_random(uint32_t *seed)
     return *seed >> 8;
 }
 
-/* A big tensor between small ones on odd addresses: tiles, tails, several threads. */
+/* A big tensor between small ones at odd addresses: tiles, tails, several threads. */
 static void big_tensors_are_right_element_by_element(void **state)
 {
     (void)state;
@@ -214,8 +214,8 @@ static void complex_numbers_are_averaged_by_components(void **state)
     free(directory);
 }
 
-/* changed: the file that is touched between planning and the run, of a snapshot and a file that the
- * output is a copy of */
+/* changed: the file to modify between planning and the run. It belongs to a snapshot, or the output
+ * is a copy of it. */
 static void check_changed(const char *name, const char *changed)
 {
     struct phema_error err = {""};

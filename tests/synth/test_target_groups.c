@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Targets that share a weight matrix or a row of sums, and the precision of sums: as chosen by
- * weights, dtypes and the user, and in the written numbers. */
+/* Targets that share a weight matrix or a row of sums. The precision of sums, as weights, dtypes
+ * and the user determine it, and in the written numbers. */
 #include "target_groups.h"
 
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 
 enum { N = 3, M = 4, N_RULES = 2 };
 
-/* Two widths at each of two times. At the later time the first rule uses only the last snapshot;
- * the second one uses the snapshots of the targets. */
+/* Two widths at each of two times. At the later time, the first rule uses only the last snapshot.
+ * The second rule uses the snapshots of the targets. */
 struct draft {
     struct phema_plan plan;
     struct phema_series series;
@@ -104,7 +104,7 @@ static void targets_of_one_time_share_the_row_of_a_rule(void **state)
         assert_int_equal(groups[g].rows[1], 0);
     }
     assert_weights(&groups[0], (const double[]){0.125, 0.875}, 2);
-    assert_weights(&groups[1], (const double[]){1}, 1); /* 0 is never multiplied by */
+    assert_weights(&groups[1], (const double[]){1}, 1); /* an input of weight 0 is left out */
     assert_int_equal(groups[1].inputs[0], 2);
     struct target_groups_needs needs = target_groups_count(groups, n, true, false);
     assert_int_equal(needs.n_rows, 2);
@@ -116,7 +116,7 @@ static void targets_of_one_time_share_the_row_of_a_rule(void **state)
     target_groups_free(groups, n);
 }
 
-/* The same snapshots, but copies come from another one. */
+/* The same snapshots, but the copied tensors come from another one. */
 static void a_pass_has_only_its_own_targets(void **state)
 {
     (void)state;
@@ -131,7 +131,7 @@ static void a_pass_has_only_its_own_targets(void **state)
     draft.targets[2].newest = draft.targets[3].newest = 1;
     make(&groups, &n, &draft, 2, 0, M);
     assert_int_equal(n, 1);
-    assert_int_equal(groups[0].n_rows, 2); /* one for each time */
+    assert_int_equal(groups[0].n_rows, 2); /* one row per time */
     static const size_t rows[] = {0, 0, 1, 1};
     assert_memory_equal(groups[0].rows, rows, sizeof(rows));
     assert_weights(&groups[0], (const double[]){0.375, 0.5, 0.625, 0.5}, 4);
@@ -155,7 +155,7 @@ static void float32_fits_as_long_as_its_roundings_are_hidden(void **state)
         bool fits;
     } cases[] = {
         {{0, 0, 0, 1}, true},
-        {{0, 0, 0, 32}, true}, /* its own rounding and one addition */
+        {{0, 0, 0, 32}, true}, /* its own rounding, and one addition */
         {{0, 0, 0, -32}, true},
         {{0, 0, 0, 32.0000001}, false},
         {{0, 0, 0, -32.0000001}, false},
@@ -182,12 +182,12 @@ static void dtypes_that_show_more_than_16_bits_need_float64(void **state)
     (void)state;
     static const struct {
         enum phema_dtype dtype;
-        bool by_auto, by_f32; /* written with 16 bits */
+        bool by_auto, by_f32; /* with outputs of 16 bits */
     } cases[] = {
         {PHEMA_F16, false, false},         {PHEMA_F8_E4M3, false, false},
         {PHEMA_F8_E5M2, false, false},     {PHEMA_F8_E4M3FNUZ, false, false},
         {PHEMA_F8_E5M2FNUZ, false, false}, {PHEMA_F4, false, false},
-        {PHEMA_F8_E8M0, true, false}, /* up to 2^127 */
+        {PHEMA_F8_E8M0, true, false}, /* values up to 2^127 */
         {PHEMA_BF16, true, false},         {PHEMA_F32, true, false},
         {PHEMA_C64, true, false},          {PHEMA_F64, true, true},
     };
@@ -220,7 +220,7 @@ static void dtypes_that_show_more_than_16_bits_need_float64(void **state)
 
 enum { N_ELEMS = 5000, N_SNAPSHOTS = 9 };
 
-/* One training: each snapshot differs a little from the one before. */
+/* One training: each snapshot differs slightly from the one before. */
 static char *make_snapshots(const char *name, struct phema_strbuf *weights, double largest)
 {
     char *directory = make_directory(name);
@@ -263,7 +263,7 @@ static void average(const char *directory, const char *weights, const char *out,
     assert_ok(synthesise(directory, out, &request, &result, &err), &err);
 }
 
-/* Elements of a tensor that differ between two runs. */
+/* Number of elements of a tensor that differ between two runs. */
 static size_t count_different(const char *a, const char *b, const char *tensor, size_t elem_bytes)
 {
     struct phema_error err = {""};
@@ -300,7 +300,7 @@ static void each_tensor_is_summed_in_the_precision_it_needs(void **state)
     assert_true(n > 0 && n < N_ELEMS / 16);
     assert_true(count_different(f32, f64, "single", 4) > N_ELEMS / 4);
 
-    /* wider outputs show more */
+    /* wider outputs show more digits */
     average(directory, weights.data, outs[0], PHEMA_SUMS_F64, true);
     average(directory, weights.data, outs[2], PHEMA_SUMS_AUTO, true);
     assert_int_equal(count_different(outs[2], outs[0], "half", 4), 0);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Blocks that are equal in all snapshots are copied bit for bit, and their neighbours averaged. The
- * bytes do not depend on tiles, targets or threads, or on whether data are views or gathered. */
+/* Blocks that are equal in all snapshots are copied bit for bit, and the blocks next to them are
+ * averaged. The bytes do not depend on tiles, targets or threads, nor on whether data are views or
+ * gathered. */
 #include "../formats/build.h"
 #include "runs.h"
 #include "worker_state.h"
 
-#define N_ELEMS (4 * BLOCK_ELEMS + 904) /* the last block is no whole one */
+#define N_ELEMS (4 * BLOCK_ELEMS + 904) /* the last block is partial */
 
 static const uint32_t odd_values[] = {0x7FC12345, 0xFFC00001, 0x7F800000, 0xFF800000,
                                       0x80000000, 0x00000001, 0x3DCCCCCD, 0xFF7FFFFF};
@@ -16,7 +17,8 @@ static void fill_odd(uint32_t *data, size_t n)
         data[i] = odd_values[i % ARRAY_LEN(odd_values)];
 }
 
-/* Blocks 1 and 4 are equal; block 2 but for its last element; 0 and 3 differ everywhere. */
+/* Blocks 1 and 4 are equal, and block 2 except for its last element. Blocks 0 and 3 differ
+ * everywhere. */
 static void fill_f32(uint32_t *data, uint32_t value)
 {
     for (size_t i = 0; i < N_ELEMS; i++)
@@ -37,7 +39,7 @@ static struct phema_checkpoint *open_made(const char *path)
     return made;
 }
 
-/* Two snapshots of one tensor in a directory of this name, averaged by the request. */
+/* Two snapshots of one tensor in a directory of this name, averaged as requested. */
 static struct phema_checkpoint *average_two(const char *name, enum phema_dtype dtype, size_t n,
                                             const void *old, const void *new,
                                             const struct request *request,
@@ -80,7 +82,8 @@ static void equal_blocks_are_copied_bit_for_bit(void **state)
         }
         assert_int_equal(result.n_constant, 0); /* the tensor varies */
         assert_int_equal(result.n_averaged, 1);
-        /* two of eight in blocks 1, 2 and 4 are NaN, two infinite: copied or not, they are told */
+        /* in blocks 1, 2 and 4, two of eight are NaN and two infinite: copied ones are counted
+         * too */
         assert_int_equal(result.n_nan, 2 * (2 * BLOCK_ELEMS + 904) / 8);
         assert_int_equal(result.n_inf, 2 * (2 * BLOCK_ELEMS + 904) / 8);
         phema_checkpoint_close(made);
@@ -130,7 +133,7 @@ static void weights_that_do_not_sum_to_one_copy_nothing(void **state)
     phema_checkpoint_close(made);
 }
 
-/* Equal blocks written as another dtype are that value rounded once; NaN stays NaN. */
+/* Equal blocks written in another dtype hold the same values, rounded once; NaN stays NaN. */
 static void equal_blocks_are_converted(void **state)
 {
     (void)state;
@@ -146,7 +149,8 @@ static void equal_blocks_are_converted(void **state)
     struct phema_checkpoint *made =
         average_two("converted", PHEMA_F32, N_ELEMS, old, new, &request, &result);
     memcpy(got, find(made, "w"), sizeof(got));
-    /* of odd_values but the two NaNs: 0.1 is 3DCC CCCD and rounds up, the largest to infinity */
+    /* of odd_values without the two NaNs: 0.1 is 3DCC CCCD and rounds up, the largest to
+     * infinity */
     static const uint16_t wanted[] = {0, 0, 0x7F80, 0xFF80, 0x8000, 0x0000, 0x3DCD, 0xFF80};
     for (size_t i = BLOCK_ELEMS; i < 2 * BLOCK_ELEMS; i++) {
         if (i % 8 < 2)
@@ -189,7 +193,7 @@ static uint32_t next_random(uint32_t *seed)
     return *seed >> 8;
 }
 
-/* Frozen stretches of odd values, some of which end within blocks. */
+/* Frozen stretches of odd values, some of which end inside blocks. */
 static void write_big(const char *directory)
 {
     uint32_t *data = malloc(sizeof(*data) * N_BIG), seed = 1;
@@ -222,11 +226,12 @@ static void bytes_do_not_depend_on_tiles_targets_and_threads(void **state)
     assert_ok(synthesise(directory, alone, &request, &result, &err), &err);
     struct phema_checkpoint *wanted = open_made(alone);
 
-    /* 300 rows of sums on eight threads leave 4 MiB / 300 / 8 for a tile, the smallest */
+    /* 300 rows of sums on eight threads leave 4 MiB / 300 / 8 for a tile, which is the smallest
+     * size */
     static double sigma_rels[300];
     for (size_t j = 0; j < ARRAY_LEN(sigma_rels); j++)
         sigma_rels[j] = 0.0505 + 0.0001 * (double)j;
-    sigma_rels[295] = 0.08; /* as it is written above, to the last bit */
+    sigma_rels[295] = 0.08; /* equal to the sigma_rel above, to the last bit */
     static const struct {
         size_t n_targets;
         unsigned n_threads;
@@ -262,7 +267,7 @@ static void put_u32(struct phema_strbuf *out, uint32_t value)
     put_int(out, value, 4);
 }
 
-/* A torch file of a pickle and one storage. */
+/* A torch file with a pickle and one storage. */
 static void write_archive(const char *directory, const char *name,
                           const struct phema_strbuf *pickle, const void *storage, size_t size)
 {
@@ -279,7 +284,7 @@ static void write_archive(const char *directory, const char *name,
     phema_strbuf_clear(&file);
 }
 
-/* A torch file of 'w' [rows, columns], its storage by columns. */
+/* A torch file with 'w' [rows, columns], whose storage is by columns. */
 static void write_transposed(const char *directory, const char *name, const float *data)
 {
     struct phema_strbuf pickle = {0};
@@ -332,7 +337,7 @@ static void write_plain(const char *directory, const char *name, const float *da
     phema_strbuf_clear(&file);
 }
 
-/* Bit s of mask: snapshot s is strided. out: the caller's */
+/* Bit s of mask: snapshot s is strided. out: memory of the caller */
 static void average_mix(const char *name, unsigned mask, float *out, enum phema_sums how)
 {
     struct phema_error err = {""};
@@ -400,7 +405,7 @@ static void gathered_tensors_give_the_bytes_of_plain_ones(void **state)
 
 enum { N_SHARED = 400000, N_FIRST = 260000, SECOND = 140001 };
 
-/* A torch file of 'a', the first elements of a storage, and 'b', the last ones; they overlap. */
+/* A torch file with 'a', the first elements of a storage, and 'b', the last ones. They overlap. */
 static void write_overlapping(const char *directory, const char *name, const double *stored)
 {
     struct phema_strbuf pickle = {0};
@@ -422,8 +427,8 @@ static void write_overlapping(const char *directory, const char *name, const dou
     phema_strbuf_clear(&pickle);
 }
 
-/* Stretches are equal in all snapshots: in 'a' another block is copied there than in 'b', and what
- * is copied differs in the last bit from what is added up. */
+/* Stretches are equal in all snapshots. The copied blocks of 'a' and 'b' differ, and a copied
+ * number differs from an averaged one in its last bit. */
 static void the_last_of_two_aliases_stays_for_any_threads(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Tiling: which tensors share tiles, that tiles and parts hold every element once, and that sharing
- * tiles does not change the outputs. */
+/* Tiling: the choice of tensors that share tiles. Tiles and parts hold every element once, and
+ * sharing tiles does not change the outputs. */
 #include "../formats/build.h"
 #include "runs.h"
 #include "tiling.h"
@@ -28,7 +28,7 @@ struct draft {
     size_t rule_of[MAX_DRAFTS];
 };
 
-/* F32 tensors of these sizes, one after the other in both. */
+/* F32 tensors of these sizes, in sequence in both. */
 static struct draft *draft_new(const size_t *sizes, size_t n)
 {
     struct draft *draft = calloc(1, sizeof(*draft));
@@ -59,7 +59,7 @@ static void tile_draft(struct tiling *tiling, const struct draft *draft)
               &err);
 }
 
-/* The tensor runs as text: "0 1|2|". */
+/* The tensor runs as text, "0 1|2|". */
 static void assert_tensor_runs(const struct draft *draft, const char *wanted)
 {
     struct tiling tiling;
@@ -111,7 +111,7 @@ static void tensors_that_are_alike_and_adjacent_share_tiles(void **state)
     assert_tensor_runs(draft, "0|1 2 3|");
     for (size_t i = 0; i < 4; i++)
         draft->places[1][i].file = 0;
-    draft->tensors[3].same_as = 1; /* read once, and put twice */
+    draft->tensors[3].same_as = 1; /* read once, written twice */
     assert_tensor_runs(draft, "0|1|2|");
     draft->tensors[3].same_as = 3;
     assert_tensor_runs(draft, "0 1 2 3|");
@@ -136,7 +136,7 @@ static void tiles_hold_every_element_once(void **state)
     for (size_t i = 0; i < MAX_DRAFTS; i++)
         sizes[i] = i % 100 == 7  ? next_random(&seed) % (3 * TILE)
                    : i % 10 == 3 ? next_random(&seed) % 9000
-                                 : next_random(&seed) % 3; /* some have none */
+                                 : next_random(&seed) % 3; /* some have no elements */
     struct draft *draft = draft_new(sizes, MAX_DRAFTS);
     struct tiling tiling;
     tile_draft(&tiling, draft);
@@ -151,7 +151,7 @@ static void tiles_hold_every_element_once(void **state)
         assert_true(range.n_elems > 0 && range.n_elems <= TILE);
         assert_true(range.n_tensors <= MAX_RUN_TENSORS);
         assert_int_equal(range.first % BLOCK_ELEMS, 0);
-        uint64_t start = 0; /* of the tensor in its run */
+        uint64_t start = 0; /* of a tensor in its run */
         for (size_t x = 0; x < range.n_tensors; x++) {
             size_t i = range.tensors[x];
             uint64_t from = start > range.first ? start : range.first;
@@ -159,7 +159,7 @@ static void tiles_hold_every_element_once(void **state)
             if (end > range.first + range.n_elems)
                 end = range.first + range.n_elems;
             if (from < end) {
-                assert_int_equal(seen[i], from - start); /* in order, and none left out */
+                assert_int_equal(seen[i], from - start); /* in order, without omissions */
                 seen[i] += end - from;
             }
             start += sizes[i];
@@ -192,7 +192,7 @@ static size_t size_at(size_t i)
     size_t n = i == LARGE ? 2 * TILE + 77 : i % 17 == 5 ? 1000 + next_random(&seed) % 3000 : 0;
     if (i == NAN_AT || i == HUGE_AT)
         return 40;
-    return n ? n / 2 * 2 : next_random(&seed) % 25 * 2; /* even: F4 fills bytes */
+    return n ? n / 2 * 2 : next_random(&seed) % 25 * 2; /* even, because F4 must fill bytes */
 }
 
 /* Every seventh tensor is the same in all snapshots. */
@@ -202,7 +202,7 @@ static void fill(uint8_t *data, size_t i, unsigned snapshot)
     uint32_t seed = (uint32_t)(i * 31 + (i % 7 == 2 ? 0 : snapshot + 1));
     size_t n_bytes = (size_t)phema_dtype_bytes(dtype, size_at(i));
     for (size_t b = 0; b < n_bytes; b++)
-        data[b] = (uint8_t)(next_random(&seed) & 0x77); /* no NaN of eight bits */
+        data[b] = (uint8_t)(next_random(&seed) & 0x77); /* no NaN of an 8-bit dtype */
     if (dtype == PHEMA_F16)
         for (size_t b = 1; b < n_bytes; b += 2)
             data[b] = (uint8_t)(data[b] & 0x37);
@@ -216,7 +216,7 @@ static void fill(uint8_t *data, size_t i, unsigned snapshot)
     }
 }
 
-/* The tensors stand in the header in one order; their data lie in the same, or in the reverse. */
+/* The header lists the tensors in one order. Their data are in the same or in the reverse order. */
 static void write_tiny(const char *directory, unsigned snapshot, bool is_reversed)
 {
     struct phema_strbuf json = {0}, file = {0};
@@ -257,7 +257,7 @@ static void write_tiny_series(const char *directory, bool is_mixed)
         write_tiny(directory, k, is_mixed && k == 1);
 }
 
-/* Tensors of these files, by their names, are the same bytes. */
+/* In these files, tensors of the same name have the same bytes. */
 static void assert_same_tensors(const char *left_path, const char *right_path)
 {
     struct phema_error err = {""};
@@ -295,8 +295,8 @@ static void assert_same_result(const char *shared, const char *alone, const char
     assert_int_equal(a.read_bytes, b.read_bytes);
 }
 
-/* In one series the data lie in the same order everywhere, in the other one snapshot has them in
- * reverse, so that no tensor shares a tile. */
+/* In one series the data have the same order everywhere. In the other one, one snapshot has them in
+ * reverse, so tensors cannot share tiles. */
 static void sharing_tiles_changes_nothing(void **state)
 {
     (void)state;
@@ -313,7 +313,7 @@ static void sharing_tiles_changes_nothing(void **state)
          .has_dtype = true,
          .dtype = PHEMA_F16,
          .overflow = PHEMA_OVERFLOW_SATURATES},
-        {.sigma_rel = 0.08, .include = "^t[0-9]*[1-8]$"}, /* gaps */
+        {.sigma_rel = 0.08, .include = "^t[0-9]*[1-8]$"}, /* leaves gaps */
     };
     for (size_t r = 0; r < ARRAY_LEN(requests); r++) {
         assert_same_result(shared, alone, out, other_out, &requests[r]);
@@ -357,7 +357,7 @@ static void sharing_tiles_changes_nothing_for_many_targets(void **state)
     free(other_out);
 }
 
-/* ... and an error in a tensor names that tensor. */
+/* An error in a tensor names that tensor. */
 static void the_tensor_within_a_tile_is_named(void **state)
 {
     (void)state;
@@ -380,7 +380,7 @@ static void the_tensor_within_a_tile_is_named(void **state)
 
 /* ---- Parts ---- */
 
-/* Sizes around the block and the tile, empty ones and scalars, dtypes of 4 to 128 bits. */
+/* Sizes around the block and the tile, empty tensors and scalars, and dtypes of 4 to 128 bits. */
 static const struct {
     uint64_t n_elems;
     enum phema_dtype dtype;
@@ -396,7 +396,7 @@ struct fake {
     struct phema_snapshot snapshot;
 };
 
-/* Tensor 9 shares its storage with another one, and is not read separately. */
+/* Tensor 9 shares its storage with another one and is not read separately. */
 static void make_fake(struct fake *fake)
 {
     uint64_t offset = 0;
@@ -416,7 +416,7 @@ static void make_fake(struct fake *fake)
         .snapshots = &fake->snapshot, .n = 1, .tensors = fake->tensors, .n_tensors = N_SHAPES};
 }
 
-/* seen: [N_SHAPES] arrays of counts, one for each element */
+/* seen: [N_SHAPES] arrays with one count for each element */
 static uint64_t count_part(uint8_t **seen, const struct fake *fake, struct part_range part,
                            size_t tile_elems, unsigned n_threads)
 {
@@ -464,10 +464,11 @@ static void parts_hold_every_element_once(void **state)
             assert_non_null(seen[i] = calloc(shapes[i].n_elems + 1, 1));
         for (uint64_t p = 1; p <= divisions[d]; p++) {
             struct part_range part = {p, divisions[d]};
-            /* processes may differ: memory and targets change the tiles, threads the jobs */
+            /* processes may differ: memory and targets change the tiles, and threads change the
+             * jobs */
             uint64_t bytes =
                 count_part(seen, &fake, part, BLOCK_ELEMS << p % 7, 1 + (unsigned)p % 5);
-            /* no more than its part and a block at either end */
+            /* at most its part and a block at either end */
             assert_true(bytes <= total / divisions[d] + 2 * BLOCK_ELEMS * 16);
         }
         for (size_t i = 0; i < N_SHAPES; i++) {
@@ -501,7 +502,7 @@ static void a_series_without_elements_has_no_tiles(void **state)
     make_fake(&fake);
     fake.series.tensors = &fake.tensors[3];
     fake.tensors[3].same_as = 0;
-    fake.series.n_tensors = 1; /* of no elements */
+    fake.series.n_tensors = 1; /* without elements */
     uint8_t *seen[1] = {NULL};
     assert_int_equal(count_part(seen, &fake, (struct part_range){0, 0}, 1024, 1), 0);
     assert_int_equal(count_part(seen, &fake, (struct part_range){2, 3}, 1024, 1), 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Files that begin as a copy equal the source except for changed bytes, whatever way the bytes
- * took; failures leave nothing. */
+/* Files that begin as a copy equal the source except for changed bytes, for every way of copying.
+ * Failures leave no file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -21,7 +21,7 @@
 static const struct phema_writer_options quick = {0};
 static const struct phema_writer_options apart = {.owns_blocks = true, .syncs = true};
 
-/* A file of bytes that follow no simple pattern; the path is the caller's. */
+/* A file of bytes without a simple pattern. The caller frees the path. */
 static char *make_source(uint8_t **content)
 {
     uint8_t *bytes = malloc(SOURCE_BYTES);
@@ -69,7 +69,7 @@ static void a_copy_equals_its_source_except_for_written_bytes(void **state)
                      &err, "cut short");
         assert_ok(phema_writer_commit(writer, &err), &err);
 
-        check_content(source, content); /* never written through */
+        check_content(source, content); /* unchanged by writes */
         uint8_t original[7];
         memcpy(original, content + 1000000, 7);
         memcpy(content + 1000000, "changed", 7);
@@ -82,7 +82,7 @@ static void a_copy_equals_its_source_except_for_written_bytes(void **state)
     free(path);
 }
 
-/* The mode is that of a fresh file, not the source's. */
+/* The mode is that of a new file, not the source's. */
 static void the_mode_follows_the_umask(void **state)
 {
     (void)state;
@@ -117,7 +117,7 @@ static void a_mapping_writes_the_file(void **state)
     struct stat st;
     char *partial = support_tmp_path("mapped.partial");
     assert_int_equal(stat(partial, &st), 0);
-    assert_true((uint64_t)st.st_blocks * 512 >= SOURCE_BYTES); /* all of its own */
+    assert_true((uint64_t)st.st_blocks * 512 >= SOURCE_BYTES); /* no shared blocks */
     uint8_t *map = NULL;
     uint8_t *again = NULL;
     assert_ok(phema_writer_map(&map, writer, &err), &err);
@@ -142,12 +142,12 @@ static void a_mapping_writes_the_file(void **state)
     free(path);
 }
 
-/* Each step of the way alone: the ways differ between filesystems, the result may not. */
+/* Each way of copying alone. Filesystems offer different ways, but the bytes must be the same. */
 static void every_way_gives_the_same_bytes(void **state)
 {
     (void)state;
     struct phema_error err = {""};
-    /* from another filesystem, where the kernel may refuse (/proc lies about its sizes) */
+    /* from another filesystem, where the kernel may refuse (/proc reports false sizes) */
     int descriptor = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (descriptor < 0)
         skip();
@@ -191,7 +191,7 @@ static void faults_of_a_source_are_reported(void **state)
     assert_null(writer);
     assert_false(exists(partial));
 
-    /* shorter than it was a moment ago: found out while copying */
+    /* shorter than a moment ago, which the copy detects */
     for (int i = 0; i < 2; i++) {
         int descriptor = open(source, O_RDONLY | O_CLOEXEC);
         assert_ok(writer_begin(&writer, path, i ? &apart : &quick, &err), &err);
@@ -269,7 +269,7 @@ static void a_limit_on_sizes_is_reported_with_the_needed_size(void **state)
     free(partial);
 }
 
-/* The mapped output loses its pages, as on a disk that is full: the sentence names it. */
+/* The mapped output loses its pages, as on a full disk. The message names it. */
 static void a_bus_error_in_an_output_names_it(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A directory of files appears whole or not at all, and nothing of anybody else is removed. */
+/* A directory of files appears whole or not at all, and the files of others are never removed. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@ static const struct phema_writer_options quick = {0};
 static const struct phema_writer_options durable = {.syncs = true};
 static const struct phema_writer_options forced = {.replaces = true, .syncs = true};
 
-/* Paths in a directory of the test's own, which starts empty. */
+/* Paths in a directory of the test, which is empty at first. */
 struct place {
     char *path, *partial, *aside;
 };
@@ -270,7 +270,7 @@ static void a_directory_that_appears_meanwhile_is_kept(void **state)
     }
 }
 
-/* The old directory got a subdirectory while the new one was written: nothing in it is lost. */
+/* The old directory got a subdirectory during the writing of the new one. Its contents are kept. */
 static void an_old_directory_that_cannot_be_removed_is_named(void **state)
 {
     (void)state;
@@ -288,7 +288,7 @@ static void an_old_directory_that_cannot_be_removed_is_named(void **state)
     assert_file(place.path, "new", "new");
     assert_file(place.partial, "old", "old");
 
-    /* and the next run leaves it alone, too */
+    /* the next run keeps it too */
     refuse(&place, &forced, "grown.partial: holds 'inner'");
     assert_file(place.partial, "old", "old");
     free(inner);
@@ -333,7 +333,7 @@ static void a_second_run_is_refused_and_a_leftover_taken_over(void **state)
     clear_place(&place);
 }
 
-/* For filesystems that cannot exchange directories. */
+/* The way for filesystems that cannot exchange directories. */
 static void moving_aside_is_all_or_nothing(void **state)
 {
     (void)state;
@@ -349,7 +349,7 @@ static void moving_aside_is_all_or_nothing(void **state)
     assert_file(place.path, "new", "new");
     assert_file(place.aside, "old", "old");
     assert_false(exists(place.partial));
-    assert_int_equal(mkdir(place.partial, 0700), 0); /* something stands aside already */
+    assert_int_equal(mkdir(place.partial, 0700), 0); /* the place aside is occupied */
     assert_int_equal(directory_move_aside(place.path, place.partial, place.aside), -1);
     assert_file(place.path, "new", "new");
     assert_int_equal(rmdir(place.partial), 0);
@@ -360,7 +360,7 @@ static void moving_aside_is_all_or_nothing(void **state)
     clear_place(&place);
 }
 
-/* A child that has one file whole and one half. */
+/* A child that has written one file completely and one half. */
 static void write_some(const struct place *place)
 {
     struct phema_error err = {""};
@@ -401,7 +401,7 @@ static void a_signal_removes_the_partial_directory(void **state)
     assert_false(exists(place.partial));
     assert_int_equal(count_entries(place.path), 1);
 
-    /* killed by SIGKILL: the next run takes over */
+    /* after SIGKILL the next run replaces the leftovers */
     child = fork();
     if (child == 0) {
         write_some(&place);
@@ -465,7 +465,7 @@ static void a_limit_on_sizes_is_reported_with_the_needed_size(void **state)
 static void without_permission_nothing_is_begun(void **state)
 {
     (void)state;
-    if (geteuid() == 0) /* root may everything */
+    if (geteuid() == 0) /* root is never refused */
         skip();
     struct place place = make_place("closed");
     assert_int_equal(mkdir(place.path, 0700), 0);

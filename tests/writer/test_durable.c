@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A published file is on disk: every file is synced before its rename, and the directory of its
- * name after it. The calls that matter are defined here, before those of libc: each is recorded,
- * and some are made to fail. */
+/* A published file is on disk: every file is synced before its rename, and its directory after the
+ * rename. This file defines the relevant calls before those of libc. It records each of them and
+ * makes some fail. */
 #include "phema/writer.h"
 
 #include <dlfcn.h>
@@ -23,12 +23,12 @@ static const struct phema_writer_options forced = {.syncs = true, .replaces = tr
 
 /* ---- Recorded calls ---- */
 
-static char calls[4096]; /* a word and a name for each, with spaces between */
+static char calls[4096]; /* a verb and a file name per call */
 
 static struct failures {
-    const char *synced, *closed; /* the call fails for the file whose path ends so */
-    size_t longest_write;        /* writes are cut to this, and every second one is interrupted */
-    size_t longest_copy;         /* copy_file_range does so much, and then nothing more */
+    const char *synced, *closed; /* calls for the file with this end of its path fail */
+    size_t longest_write;        /* longer writes are cut, and every second one is interrupted */
+    size_t longest_copy;         /* copy_file_range copies this much, then nothing */
     size_t end_of_source;        /* pread finds no byte from here on */
 } failures;
 
@@ -37,7 +37,7 @@ static void *next(const char *name)
     return dlsym(RTLD_NEXT, name);
 }
 
-/* The last part of the path: names in a test differ by it. */
+/* The last part of the path, which is enough to tell the names in a test apart. */
 static void note(const char *word, const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -175,7 +175,7 @@ static void assert_calls(const char *wanted)
     assert_string_equal(calls, wanted);
 }
 
-/* The directory's name differs from run to run. */
+/* The name of the directory differs between runs. */
 static void assert_calls_then_directory(const char *before, const char *after)
 {
     char wanted[1024];
@@ -226,7 +226,7 @@ static void without_syncs_nothing_is_synced(void **state)
     free(path);
 }
 
-/* Nothing has the name of a file that may not be on disk, and of the partial nothing is left. */
+/* A file that may not be on disk never gets its final name, and the partial file is removed. */
 static void failures_of_sync_or_close_are_reported(void **state)
 {
     (void)state;
@@ -336,7 +336,7 @@ static enum phema_status write_directory(const char *path,
     return phema_writer_directory_commit(directory, err);
 }
 
-/* The old output is removed when the new one is durable. */
+/* The old output is removed once the new one is durable. */
 static void all_of_a_directory_is_synced_before_it_is_named(void **state)
 {
     (void)state;
@@ -394,7 +394,7 @@ static enum phema_status write_part(const char *path, uint64_t part, struct phem
     return phema_writer_part_finish(opened, err);
 }
 
-/* A part syncs its data before its marker says that it is done. join syncs data of other machines
+/* A part syncs its data before its marker reports it as done. join syncs data from other machines
  * again, and removes markers only when the output is durable. */
 static void a_part_is_durable_before_its_marker_is_done(void **state)
 {

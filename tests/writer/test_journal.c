@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A journal returns the appended records up to the first damage: cut at any byte or changed in any,
- * it never returns other records. Files that are not journals are left alone. */
+/* A journal returns the appended records up to the first damage. Truncated or changed at any byte,
+ * it never returns other records. Other files are left alone. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static struct phema_writer_journal *open_journal(const char *path, bool resumes)
     return journal;
 }
 
-/* With all the records; kept. */
+/* A journal with all the records, kept on closing. */
 static void make(const char *path)
 {
     struct phema_writer_journal *journal = open_journal(path, false);
@@ -57,7 +57,7 @@ static void make(const char *path)
     phema_writer_journal_close(journal);
 }
 
-/* How many there are; they are the first ones. */
+/* Counts the records, which must be the first ones. */
 static size_t count(struct phema_writer_journal *journal)
 {
     struct phema_error err = {""};
@@ -85,9 +85,9 @@ static void records_are_read_back_in_order(void **state)
     assert_int_equal(look(path, OTHER), PHEMA_WRITER_JOURNAL_OTHER);
     struct phema_writer_journal *journal = open_journal(path, true);
     assert_int_equal(count(journal), ARRAY_LEN(records));
-    assert_int_equal(count(journal), 0); /* and from then on nothing */
+    assert_int_equal(count(journal), 0); /* later reads return nothing */
     append(journal, "after");
-    phema_writer_journal_close(journal); /* one that is gone on with stays */
+    phema_writer_journal_close(journal); /* a resumed journal is kept */
     journal = open_journal(path, true);
     assert_int_equal(count(journal), ARRAY_LEN(records) + 1);
     phema_writer_journal_close(journal);
@@ -97,7 +97,7 @@ static void records_are_read_back_in_order(void **state)
     free(path);
 }
 
-/* Opens the journal at path, appends a record, and reads both back next time. */
+/* Opens the journal at path, appends a record, and reads all records back. */
 static void assert_goes_on(const char *path, size_t n_whole)
 {
     struct phema_writer_journal *journal = open_journal(path, true);
@@ -111,7 +111,8 @@ static void assert_goes_on(const char *path, size_t n_whole)
     phema_writer_journal_remove(path);
 }
 
-/* The end of each record: 8 bytes before it, 8 after it, and 39 of the first line. */
+/* Counts the complete records. Each has 8 bytes before and 8 after it, and the first line has
+ * 39. */
 static size_t n_whole_in(size_t size)
 {
     size_t at = 22 + 17, n = 0;
@@ -145,7 +146,7 @@ static void a_changed_byte_ends_the_journal(void **state)
     make(path);
     size_t size = 0;
     uint8_t *whole = support_read(path, &size);
-    for (size_t at = 22; at < size; at++) { /* before that it is no journal any more */
+    for (size_t at = 22; at < size; at++) { /* an earlier change makes it another file */
         whole[at] ^= 0x10;
         support_write(path, whole, size);
         assert_goes_on(path, at < 39 ? 0 : n_whole_in(at));
@@ -166,7 +167,7 @@ static void records_at_other_offsets_are_invalid(void **state)
     phema_writer_journal_close(journal);
     size_t size = 0;
     uint8_t *whole = support_read(path, &size);
-    memmove(whole + 39, whole + 39 + 21, 21); /* the second one stands first */
+    memmove(whole + 39, whole + 39 + 21, 21); /* the second record comes first */
     support_write(path, whole, 39 + 21);
     assert_goes_on(path, 0);
     free(whole);
@@ -182,10 +183,10 @@ static void a_journal_of_another_output_is_replaced(void **state)
     make(path);
     assert_ok(phema_writer_journal_open(&journal, path, OTHER, true, &err), &err);
     assert_int_equal(count(journal), 0);
-    phema_writer_journal_close(journal); /* new: it is removed */
+    phema_writer_journal_close(journal); /* new, so closing removes it */
     assert_false(is_there(path));
     make(path);
-    journal = open_journal(path, false); /* not to be gone on with */
+    journal = open_journal(path, false); /* not resumed */
     assert_int_equal(count(journal), 0);
     phema_writer_journal_close(journal);
     assert_false(is_there(path));
@@ -222,7 +223,7 @@ static void other_files_stay(void **state)
     free(link);
 }
 
-/* That of a power failure: the size was stored, the bytes were not. */
+/* A journal after a power failure: its size was stored, but its bytes were not. */
 static void zeros_are_a_journal_that_was_begun(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* An output written by several processes: it appears when all parts are done, and any part can
+/* An output written by several processes. It appears when all parts are done, and any part can
  * fail, be killed and be written again. */
 #include "part.h"
 
@@ -144,7 +144,7 @@ static void parts_written_at_once_are_joined(void **state)
     free(path);
 }
 
-/* In a child: half of its share, and then the signal. */
+/* In a child: writes half of its share, then receives the signal. */
 static void die_in_part(const char *path, uint64_t part, int signal_number)
 {
     pid_t pid = fork();
@@ -180,7 +180,7 @@ static void a_part_that_is_killed_is_named_and_written_again(void **state)
     assert_ok(write_part(path, 2, &err), &err);
     assert_fails(join(path, &quick, &err), PHEMA_NO, &err, "part 3 is not finished");
     assert_ok(write_part(path, 3, &err), &err);
-    die_in_part(path, 1, SIGKILL); /* one that was done is no longer */
+    die_in_part(path, 1, SIGKILL); /* a finished part becomes unfinished */
     assert_fails(join(path, &quick, &err), PHEMA_NO, &err, "part 1 is not finished");
     assert_ok(write_part(path, 1, &err), &err);
     assert_joined(path);
@@ -219,11 +219,11 @@ static void a_part_has_one_run_at_a_time_and_ordinary_runs_are_refused(void **st
     assert_fails(write_part(path, 2, &err), PHEMA_ERR_OUTPUT, &err, "part 2 of 4 is being written");
     assert_fails(phema_writer_open(&writer, path, SIZE, &quick, &err), PHEMA_ERR_OUTPUT, &err,
                  "another run is writing it");
-    assert_ok(write_part(path, 1, &err), &err); /* others may */
+    assert_ok(write_part(path, 1, &err), &err); /* other parts are allowed */
     assert_fails(join(path, &quick, &err), PHEMA_NO, &err, "part 2 is being written");
     phema_writer_part_abandon(part);
     phema_writer_part_abandon(NULL);
-    /* part 1 is done: no ordinary run replaces it */
+    /* part 1 is done, so no ordinary run replaces it */
     assert_fails(phema_writer_open(&writer, path, SIZE, &forced, &err), PHEMA_ERR_OUTPUT, &err,
                  "part-1-of-4");
     for (uint64_t n = 2; n <= N_PARTS; n++)
@@ -255,18 +255,18 @@ static void parts_of_different_outputs_are_refused(void **state)
     assert_fails(phema_writer_part_open(&part, path, &options, &err), PHEMA_ERR_OUTPUT, &err,
                  "another number of parts");
     assert_false(has_marker(path, 2, 3));
-    /* the same of a killed run */
+    /* the same after a killed run */
     char *killed = support_tmp_path("unlike_killed");
     die_in_part(killed, 1, SIGKILL);
     options = part_of(2, N_PARTS);
     options.digest = other_digest;
     assert_fails(phema_writer_part_open(&part, killed, &options, &err), PHEMA_ERR_OUTPUT, &err,
                  "of another output");
-    /* a leftover of this part alone is taken over */
+    /* a leftover of only this part is replaced */
     options.part = 1;
     assert_ok(phema_writer_part_open(&part, killed, &options, &err), &err);
     phema_writer_part_abandon(part);
-    /* markers that were brought together by hand */
+    /* markers collected by hand */
     for (uint64_t n = 2; n <= N_PARTS; n++)
         assert_ok(write_part(path, n, &err), &err);
     put_marker(path, 3, 5, "", 0);
@@ -275,7 +275,7 @@ static void parts_of_different_outputs_are_refused(void **state)
     free(path);
 }
 
-/* In the marker of a part that is done, a text by another one. */
+/* Replaces a text in the marker of a finished part. */
 static void change_marker(const char *path, uint64_t part, const char *from, const char *to)
 {
     char *marker = part_marker_path(path, part, N_PARTS);
@@ -290,7 +290,7 @@ static void change_marker(const char *path, uint64_t part, const char *from, con
     free(marker);
 }
 
-/* Parts that were written where they could not see each other, and brought together later. */
+/* Parts written where they could not see each other, and collected later. */
 static void parts_that_disagree_are_not_joined(void **state)
 {
     (void)state;
@@ -345,9 +345,9 @@ static void parts_whose_file_is_gone_are_refused(void **state)
     assert_fails(write_part(path, 2, &err), PHEMA_ERR_OUTPUT, &err, "is not what it has left");
     assert_false(exists(partial));
     for (uint64_t part = 1; part <= N_PARTS; part++)
-        assert_true(has_marker(path, part, N_PARTS)); /* nothing was changed */
+        assert_true(has_marker(path, part, N_PARTS)); /* nothing changed */
 
-    /* under the hands of a part */
+    /* while a part is being written */
     char *second = support_tmp_path("gone_too");
     char *second_partial = with_end(second, ".partial");
     struct phema_writer_part_options options = part_of(1, N_PARTS);
@@ -362,7 +362,7 @@ static void parts_whose_file_is_gone_are_refused(void **state)
     free(path);
 }
 
-/* Cut anywhere, a marker does not say that its part is done; nor does anything else. */
+/* Truncated anywhere or replaced by other text, a marker does not report its part as done. */
 static void an_incomplete_marker_is_unfinished(void **state)
 {
     (void)state;
@@ -519,13 +519,13 @@ static void directories_are_written_in_parts(void **state)
     char *partial = with_end(path, ".partial"), *stranger = with_end(partial, "/stranger");
     struct phema_writer_directory *directory = NULL;
     assert_int_equal(mkdir(partial, 0777), 0);
-    put_inside(partial, "stranger"); /* of a killed run */
+    put_inside(partial, "stranger"); /* left by a killed run */
     assert_ok(write_directory_part(slashed, 2, &err), &err);
     assert_false(exists(stranger));
     assert_fails(phema_writer_directory_open(&directory, path, &forced, &err), PHEMA_ERR_OUTPUT,
                  &err, "parts of it are here");
     assert_fails(join(slashed, &quick, &err), PHEMA_NO, &err, "part 1 is not here");
-    put_inside(partial, "stranger"); /* of somebody else's */
+    put_inside(partial, "stranger"); /* belongs to somebody else */
     assert_ok(write_directory_part(path, 1, &err), &err);
     assert_fails(join(path, &quick, &err), PHEMA_ERR_OUTPUT, &err, "holds 'stranger'");
     assert_int_equal(unlink(stranger), 0);
@@ -541,7 +541,7 @@ static void directories_are_written_in_parts(void **state)
     assert_int_equal(size, 4);
     assert_memory_equal(data, "1122", 4);
     free(data);
-    /* and again, in its place */
+    /* again, to replace the output */
     assert_ok(write_directory_part(path, 1, &err), &err);
     assert_ok(write_directory_part(path, 2, &err), &err);
     assert_fails(join(path, &quick, &err), PHEMA_ERR_OUTPUT, &err, "exists already");

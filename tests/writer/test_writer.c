@@ -44,8 +44,8 @@ static void commit_publishes_bytes_written_in_any_order(void **state)
     free(partial);
 }
 
-/* Runs of zeros with every alignment to the blocks of the file: its bytes are those that were
- * written, and a long run of zeros occupies no blocks. */
+/* Runs of zeros with every alignment to the blocks of the file. The bytes are those written, and
+ * long runs of zeros occupy no blocks. */
 static void zeros_become_holes(void **state)
 {
     (void)state;
@@ -77,7 +77,7 @@ static void zeros_become_holes(void **state)
     free(path);
 }
 
-/* Blocks whose zeros come from several writes occupy no space either, where none was reserved. */
+/* Without reservation, blocks whose zeros come from several writes do not occupy space either. */
 static void zeros_that_share_blocks_are_not_written(void **state)
 {
     (void)state;
@@ -111,7 +111,7 @@ static void zeros_that_share_blocks_are_not_written(void **state)
     free(data);
 }
 
-/* One byte among zeros is kept, wherever in its block it stands. */
+/* A single byte among zeros is kept, wherever in its block it is. */
 static void a_byte_among_zeros_is_kept(void **state)
 {
     (void)state;
@@ -174,8 +174,8 @@ static void an_existing_file_is_refused_and_kept_unless_replacing(void **state)
     free(path);
 }
 
-/* abandon removes a published file and restores the replaced one; after commit the new file
- * stays. */
+/* abandon removes a published file and restores the replaced one. After commit, the new file
+ * remains. */
 static void a_published_file_can_be_abandoned(void **state)
 {
     (void)state;
@@ -215,7 +215,7 @@ static void a_published_file_can_be_abandoned(void **state)
     free(partial);
 }
 
-/* Only a leftover is taken over. */
+/* Only a leftover is replaced. */
 static void a_leftover_is_reported(void **state)
 {
     (void)state;
@@ -264,7 +264,7 @@ static void a_second_run_is_refused_and_a_leftover_taken_over(void **state)
     assert_ok(phema_writer_open(&first, path, 10, &quick, &err), &err);
     assert_fails(phema_writer_open(&second, path, 10, &quick, &err), PHEMA_ERR_OUTPUT, &err,
                  "another run");
-    assert_true(exists(partial)); /* the first one's */
+    assert_true(exists(partial)); /* that of the first writer */
     phema_writer_abandon(first);
 
     support_write(partial, "leftover of a killed run", 24);
@@ -279,7 +279,7 @@ static void a_second_run_is_refused_and_a_leftover_taken_over(void **state)
     free(partial);
 }
 
-/* Nothing is made or emptied where a link in the partial file's place points to. */
+/* A link in place of the partial file: its target is neither created nor emptied. */
 static void a_link_in_the_partials_place_is_not_followed(void **state)
 {
     (void)state;
@@ -330,7 +330,7 @@ static void a_size_beyond_the_disk_is_refused_at_once(void **state)
     free(partial);
 }
 
-/* In a child: open, then die by the signal while writing. */
+/* In a child: opens the output and dies by the signal while writing. */
 static void a_signal_removes_the_partial_file(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The zstd program and the reader get the content back, whatever the number of threads; frames and
- * table are as documented. */
+/* The zstd program and the reader restore the content for any number of threads. Frames and table
+ * are as documented. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static struct phema_writer *put_plain(const uint8_t *content, size_t size)
     return plain;
 }
 
-/* Writes it to TMP/name; the file's path is the caller's (free). */
+/* Writes the content to TMP/name; the caller frees the path. */
 static char *compress(const char *name, const uint8_t *content, size_t size, const uint64_t *ends,
                       size_t n_ends, int level, unsigned n_threads)
 {
@@ -78,8 +78,8 @@ static void assert_decodes(const char *path, const uint8_t *content, size_t size
     free(decoded_path);
 }
 
-/* The sizes of content in the seek table, which is held against the file's structure: frames of
- * csize each begin with the magic, and what is left is the table. */
+/* The sizes of content in the seek table, after a comparison with the structure of the file. Frames
+ * of csize bytes each begin with the magic number, and the table follows the last one. */
 static size_t read_table(uint32_t *sizes, size_t capacity, const char *path)
 {
     size_t size = 0;
@@ -116,7 +116,7 @@ static void zstd_decodes_any_size(void **state)
         assert_decodes(path, content, sizes[i]);
         uint32_t found[8];
         size_t n = read_table(found, ARRAY_LEN(found), path);
-        size_t wanted = (sizes[i] + 4 * MIB - 1) / (4 * MIB); /* one frame also around nothing */
+        size_t wanted = (sizes[i] + 4 * MIB - 1) / (4 * MIB); /* empty content has one frame too */
         assert_int_equal(n, wanted ? wanted : 1);
         free(path);
         free(content);
@@ -126,8 +126,8 @@ static void zstd_decodes_any_size(void **state)
 static void frames_end_where_tensors_do(void **state)
 {
     (void)state;
-    /* header, small ones, one that ends a frame to the byte, a large one with a tail that takes up
-     * the small ones behind it, empty ones */
+    /* Header, small tensors, one that ends a frame to the byte. Then a large one whose tail shares
+     * a frame with the small ones after it, and empty ones. */
     static const uint64_t ends[] = {100,      100,           2 * MIB,
                                     4 * MIB,  4 * MIB + 1,   5 * MIB,
                                     14 * MIB, 14 * MIB + 10, 14 * MIB + MIB / 2};
@@ -192,7 +192,7 @@ static void levels_trade_size(void **state)
     free(content);
 }
 
-/* The reader finds an index, and reads each tensor alone, backward. */
+/* The reader finds an index and reads each tensor alone, backward. */
 static void the_reader_seeks(void **state)
 {
     (void)state;
