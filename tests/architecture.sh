@@ -28,6 +28,7 @@ done < <(find src -type d)
 
 # a step names a function and the file that defines it
 steps=0
+# shellcheck disable=SC2016 # backticks of markdown
 while read -r function file; do
     steps=$((steps + 1))
     grep -qE "^[a-zA-Z].*\b$function\(" "$file" 2>/dev/null || fail "$page: $file does not define $function()"
