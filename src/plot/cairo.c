@@ -13,7 +13,7 @@
 #define PDF_SCALE 0.75 /* points per unit, as in browsers: 600 points are 21 cm */
 
 static struct {
-#define FUNCTION(name) __typeof__(cairo_##name) *name;
+#define FUNCTION(name) __typeof__(cairo_##name) *name; // NOLINT: a member cannot be in parentheses
 #include "cairo_functions.inc"
 #undef FUNCTION
 } api;
