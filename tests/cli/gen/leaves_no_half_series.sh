@@ -2,7 +2,7 @@
 # the directory could not be made durable. A harmless failure leaves the whole series.
 [[ $sanitize = *thread* ]] && echo "skipped: the thread sanitizer does not take the shim" >&2 && exit 77
 faults="env LD_PRELOAD=$(dirname "$phema")/tests/libfaults.so"
-export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:${ASAN_OPTIONS-}
+export ASAN_OPTIONS=detect_leaks=0:${ASAN_OPTIONS-}
 for ((n = 1; n < 1000; n++)); do
     rm -rf run
     $faults FAULT_CALLS=fsync,rename,renameat2,open FAULT_PATH=run FAULT_WITH=EIO FAULT_AT=$n FAULT_TOLD=told "$phema" gen -q --count 2 --params 100 run >/dev/null 2>err

@@ -2,7 +2,7 @@
 # and finishes. It does not mistake a directory that it has replaced for the parts.
 [[ $sanitize = *thread* ]] && echo "skipped: the thread sanitizer does not take the shim" >&2 && exit 77
 faults="env LD_PRELOAD=$(dirname "$phema")/tests/libfaults.so"
-export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:${ASAN_OPTIONS-}
+export ASAN_OPTIONS=detect_leaks=0:${ASAN_OPTIONS-}
 exec 2>&1
 "$phema" gen -q --count 2 --params 100 --no-sync run >/dev/null
 "$phema" synth -q --sigma-rel 0.1 run whole.safetensors >/dev/null

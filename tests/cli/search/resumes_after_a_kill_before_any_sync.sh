@@ -2,7 +2,7 @@
 # scores, and leaves nothing but scores.csv and the best candidate.
 [[ $sanitize = *thread* ]] && echo "skipped: the thread sanitizer does not take the shim" >&2 && exit 77
 faults="env LD_PRELOAD=$(dirname "$phema")/tests/libfaults.so"
-export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:${ASAN_OPTIONS-}
+export ASAN_OPTIONS=detect_leaks=0:${ASAN_OPTIONS-}
 "$phema" gen -q --count 3 --params 100 run >/dev/null
 search() { "$@" search -q --sigma-rel 0.05:0.2 --coarse 4 --batch 2 --tolerance 0.02 --exec 'echo {}' \
     --score-regex '(0\.[0-9]+)\.safetensors$' run out; }

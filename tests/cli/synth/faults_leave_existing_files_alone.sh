@@ -2,7 +2,7 @@
 # shellcheck disable=SC2086 # options are several words
 [[ $sanitize = *thread* ]] && echo "skipped: the thread sanitizer does not take the shim" >&2 && exit 77
 faults="env LD_PRELOAD=$(dirname "$phema")/tests/libfaults.so"
-export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:${ASAN_OPTIONS-}
+export ASAN_OPTIONS=detect_leaks=0:${ASAN_OPTIONS-}
 exec 2>&1
 "$phema" gen -q --count 2 --params 100 --no-sync run >/dev/null
 attempt() { # FAULT_..., --, arguments of synth: status and what is there

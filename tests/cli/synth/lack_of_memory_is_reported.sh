@@ -3,7 +3,7 @@
 # a signal.
 [[ $sanitize = *thread* ]] && echo "skipped: the thread sanitizer does not take the shim" >&2 && exit 77
 faults="env LD_PRELOAD=$(dirname "$phema")/tests/libfaults.so FAULT_CALLS=malloc,calloc,realloc,reallocarray,aligned_alloc FAULT_WITH=ENOMEM FAULT_TOLD=told"
-export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:${ASAN_OPTIONS-}
+export ASAN_OPTIONS=detect_leaks=0:${ASAN_OPTIONS-}
 "$phema" gen -q --count 2 --params 100 --no-sync run >/dev/null
 every() { # arguments: each allocation in turn, until there are no more
     local n status

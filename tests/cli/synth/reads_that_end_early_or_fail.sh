@@ -2,7 +2,6 @@
 # run with one sentence and leaves nothing. --io auto maps files when there are too few descriptors.
 # shellcheck disable=SC2086 # options are several words
 shim=$(dirname "$phema")/tests/libreading_shim.so
-export ASAN_OPTIONS=verify_asan_link_order=0:${ASAN_OPTIONS-} # the shim may come before its runtime
 "$phema" gen -q --count 4 --steps 40 --params 100k --tensors 3 --dtype f32 run >/dev/null
 for f in run/*.safetensors; do echo "${f#run/} 0.125"; done >weights.txt
 "$phema" synth -q --io mmap --weights weights.txt run mapped.safetensors >/dev/null

@@ -4,7 +4,7 @@
 [[ $sanitize = *thread* ]] && echo "skipped: the thread sanitizer does not take the shim" >&2 && exit 77
 faults="env LD_PRELOAD=$(dirname "$phema")/tests/libfaults.so"
 slow="$faults FAULT_CALLS=pwrite FAULT_PATH=.partial FAULT_PAUSE=50"
-export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:${ASAN_OPTIONS-}
+export ASAN_OPTIONS=detect_leaks=0:${ASAN_OPTIONS-}
 exec 2>&1
 "$phema" gen -q --count 3 --steps 30 --params 1M --tensors 8 --dtype f32 --no-sync run >/dev/null
 command=(--no-sync --sigma-rel 0.1 run)
