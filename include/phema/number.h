@@ -15,4 +15,8 @@ PHEMA_FALLIBLE phema_count_parse(uint64_t *out, const char *text, struct phema_e
  * fraction of a byte is dropped. A size above 0 and below one byte is refused. */
 PHEMA_FALLIBLE phema_size_parse(uint64_t *out, const char *text, struct phema_error *err);
 
+/* A decimal number, nan or inf, as programs print them: no suffix, no blanks, below 64 characters.
+ * false for anything else. */
+bool phema_decimal_parse(double *out, struct phema_span text);
+
 #endif

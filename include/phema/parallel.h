@@ -9,8 +9,7 @@
 
 #include "phema/error.h"
 
-/* The most threads for computations: memory is too slow for more. Also the most tasks of
- * phema_parallel_try. */
+/* The most threads for computations: memory is too slow for more. */
 #define PHEMA_PARALLEL_MOST 16
 
 /* The most threads of one phema_parallel. */
@@ -35,8 +34,8 @@ typedef void phema_parallel_work(void *context, size_t index);
  * number of threads if no index writes what another one reads or writes. */
 void phema_parallel(size_t n, unsigned n_threads, phema_parallel_work *work, void *context);
 
-/* The same for tasks that may fail: n <= PHEMA_PARALLEL_MOST. All of them are called. Returns the
- * failure with the lowest index, and its message. */
+/* The same for tasks that may fail. All of them are called. Returns the failure with the lowest
+ * index, and its message. */
 typedef enum phema_status phema_parallel_task(void *context, size_t index, struct phema_error *err);
 PHEMA_FALLIBLE phema_parallel_try(size_t n, unsigned n_threads, phema_parallel_task *task,
                                   void *context, struct phema_error *err);

@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LIMIT      ((uint64_t)1 << 53) /* whole numbers below it are doubles */
-#define MAX_DIGITS ((size_t)64)        /* of a size: more than any needs */
+#define LIMIT       ((uint64_t)1 << 53) /* whole numbers below it are doubles */
+#define MAX_DECIMAL 64                  /* longer texts are not numbers */
+#define MAX_DIGITS  ((size_t)64)        /* of a size: more than any needs */
 
 static bool read_suffix(double *factor, const char *suffix)
 {
@@ -155,4 +156,20 @@ PHEMA_FALLIBLE phema_size_parse(uint64_t *out, const char *text, struct phema_er
                           text);
     *out = bytes;
     return PHEMA_OK;
+}
+
+/* strtod also accepts hexadecimal numbers and leading blanks, so other characters are refused
+ * first. */
+bool phema_decimal_parse(double *out, struct phema_span text)
+{
+    char copy[MAX_DECIMAL];
+    if (text.size == 0 || text.size >= sizeof(copy))
+        return false;
+    memcpy(copy, text.data, text.size);
+    copy[text.size] = '\0';
+    if (strlen(copy) != text.size || strspn(copy, "0123456789+-.eEinfatyINFATY") != text.size)
+        return false;
+    char *end = NULL;
+    *out = strtod(copy, &end);
+    return end == copy + text.size;
 }

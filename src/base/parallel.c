@@ -67,28 +67,33 @@ void phema_parallel(size_t n, unsigned n_threads, phema_parallel_work *work, voi
 struct tasks {
     phema_parallel_task *task;
     void *context;
-    enum phema_status status[PHEMA_PARALLEL_MOST];
-    struct phema_error err[PHEMA_PARALLEL_MOST];
+    pthread_mutex_t lock; /* of all below: the failure with the lowest index so far */
+    size_t failed;
+    enum phema_status status;
+    struct phema_error *err;
 };
 
 static void try_one(void *context, size_t index)
 {
     struct tasks *tasks = context;
-    tasks->status[index] = tasks->task(tasks->context, index, &tasks->err[index]);
+    struct phema_error err = {""};
+    enum phema_status status = tasks->task(tasks->context, index, &err);
+    if (!status)
+        return;
+    (void)pthread_mutex_lock(&tasks->lock);
+    if (!tasks->status || index < tasks->failed) {
+        tasks->failed = index;
+        tasks->status = status;
+        *tasks->err = err;
+    }
+    (void)pthread_mutex_unlock(&tasks->lock);
 }
 
 PHEMA_FALLIBLE phema_parallel_try(size_t n, unsigned n_threads, phema_parallel_task *task,
                                   void *context, struct phema_error *err)
 {
-    struct tasks tasks; /* not initialised: messages are long, and there are few */
-    tasks.task = task;
-    tasks.context = context;
+    struct tasks tasks = {
+        .task = task, .context = context, .lock = PTHREAD_MUTEX_INITIALIZER, .err = err};
     phema_parallel(n, n_threads, try_one, &tasks);
-    for (size_t index = 0; index < n; index++) {
-        if (tasks.status[index]) {
-            *err = tasks.err[index];
-            return tasks.status[index];
-        }
-    }
-    return PHEMA_OK;
+    return tasks.status;
 }

@@ -143,8 +143,6 @@ static enum phema_status run_workers(struct work *work, unsigned n_threads, stru
     uint64_t n_runs = work->model->tensors[work->model->n].first_run;
     if (n_threads > n_runs)
         n_threads = (unsigned)n_runs;
-    if (n_threads > PHEMA_PARALLEL_MOST)
-        n_threads = PHEMA_PARALLEL_MOST;
     return phema_parallel_try(n_threads, n_threads, do_work, work, err);
 }
 

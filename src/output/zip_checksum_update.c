@@ -99,9 +99,8 @@ PHEMA_FALLIBLE zip_checksums_update(struct phema_writer *writer,
     for (size_t r = 0; r < n_records && !status; r++)
         is_changed[r] = is_changed[r] && !phema_record_is_switched_off(&records[r], content);
     struct checksum_update update = {writer, records, is_changed, n_records, 0};
-    size_t n_tasks = n_threads < PHEMA_PARALLEL_MOST ? n_threads : PHEMA_PARALLEL_MOST;
     if (!status)
-        status = phema_parallel_try(n_tasks, n_threads, update_records, &update, err);
+        status = phema_parallel_try(n_threads, n_threads, update_records, &update, err);
     free(is_changed);
     free(records);
     return status;

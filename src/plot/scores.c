@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "phema/array.h"
+#include "phema/number.h"
 #include "phema/plot.h"
 #include "phema/strbuf.h"
 
 #define LARGEST_SCORE 1e100 /* differences of scores must be finite */
-#define FIELD_SIZE    64    /* longer fields are not numbers */
 
 struct reading {
     struct scores *scores;
@@ -59,21 +59,6 @@ static struct phema_span field_at(struct phema_span line, size_t column)
     return field;
 }
 
-/* Decimal numbers only: strtod also accepts hexadecimal numbers and leading blanks. */
-static bool read_number(double *out, struct phema_span field)
-{
-    char text[FIELD_SIZE];
-    if (field.size == 0 || field.size >= sizeof(text))
-        return false;
-    memcpy(text, field.data, field.size);
-    text[field.size] = '\0';
-    if (strlen(text) != field.size || strspn(text, "0123456789+-.eEinfatyINFATY") != field.size)
-        return false;
-    char *end = NULL;
-    *out = strtod(text, &end);
-    return end == text + field.size;
-}
-
 static bool is_text(struct phema_span field, const char *text)
 {
     return field.size == strlen(text) && memcmp(field.data, text, field.size) == 0;
@@ -86,7 +71,7 @@ static enum phema_status read_names(struct reading *reading, struct phema_span l
     reading->has_columns = true;
     reading->score_column = 1;
     *is_names = false;
-    if (read_number(&number, field_at(line, 0)))
+    if (phema_decimal_parse(&number, field_at(line, 0)))
         return PHEMA_OK;
     size_t n_found = 0;
     for (size_t column = 0; line.size; column++) {
@@ -124,14 +109,14 @@ static enum phema_status read_line(struct reading *reading, struct phema_span li
     struct phema_name_buffer shown;
     struct phema_span width = field_at(line, reading->sigma_column);
     struct phema_span value = field_at(line, reading->score_column);
-    if (!read_number(&score.sigma_rel, width) ||
+    if (!phema_decimal_parse(&score.sigma_rel, width) ||
         !(score.sigma_rel > 0 && score.sigma_rel < PHEMA_SIGMA_REL_SUPREMUM))
         return phema_fail(err, PHEMA_ERR_FILE, "'%s' is no sigma_rel between 0 and %g",
                           phema_name_escape(&shown, (const char *)width.data, width.size),
                           PHEMA_SIGMA_REL_SUPREMUM);
     if (value.size == 0)
         score.score = PHEMA_UNKNOWN;
-    else if (!read_number(&score.score, value))
+    else if (!phema_decimal_parse(&score.score, value))
         return phema_fail(err, PHEMA_ERR_FILE, "'%s' is no score; expected a number",
                           phema_name_escape(&shown, (const char *)value.data, value.size));
     if (isfinite(score.score) && fabs(score.score) > LARGEST_SCORE)

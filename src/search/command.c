@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "csv_line.h"
+#include "last_line.h"
 #include "phema/cleanup.h"
 
 extern char **environ;
@@ -271,7 +271,7 @@ static enum phema_status check_result(const struct running *running, int state,
     size_t end = printed->size;
     struct phema_span line = {0};
     if (end)
-        line = csv_line_last(printed, &end);
+        line = last_line_find(printed, &end);
     int size = (int)(line.size < MAX_QUOTED ? line.size : MAX_QUOTED);
     const char *text = size ? (const char *)line.data : "and said nothing";
     const char *between = size ? ": " : ", ";

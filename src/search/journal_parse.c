@@ -2,10 +2,10 @@
 /* journal_parse.c - parses the lines of a journal. */
 #include <string.h>
 
-#include "csv_line.h"
 #include "journal.h"
 #include "phema/array.h"
 #include "phema/json.h"
+#include "phema/number.h"
 
 /* ---- Lists in memory ---- */
 
@@ -54,13 +54,13 @@ static struct phema_span split_field(struct phema_span *line)
 static bool read_score(struct phema_search_score *out, struct phema_span line)
 {
     *out = (struct phema_search_score){.predicted_error = PHEMA_UNKNOWN};
-    if (!csv_line_number(&out->at.sigma_rel, split_field(&line)) ||
-        !csv_line_number(&out->at.time, split_field(&line)) ||
-        !csv_line_number(&out->score, split_field(&line)))
+    if (!phema_decimal_parse(&out->at.sigma_rel, split_field(&line)) ||
+        !phema_decimal_parse(&out->at.time, split_field(&line)) ||
+        !phema_decimal_parse(&out->score, split_field(&line)))
         return false;
     struct phema_span seconds = split_field(&line), error = split_field(&line);
-    return (!seconds.size || csv_line_number(&out->seconds, seconds)) &&
-           (!error.size || csv_line_number(&out->predicted_error, error)) && !line.size &&
+    return (!seconds.size || phema_decimal_parse(&out->seconds, seconds)) &&
+           (!error.size || phema_decimal_parse(&out->predicted_error, error)) && !line.size &&
            isfinite(out->at.sigma_rel) && isfinite(out->at.time);
 }
 

@@ -4,7 +4,8 @@
 
 #include <math.h>
 
-#include "csv_line.h"
+#include "last_line.h"
+#include "phema/number.h"
 
 #define LARGEST_SCORE 1e100 /* differences of scores must be finite */
 
@@ -31,7 +32,7 @@ static enum phema_status find_text(struct phema_span *out, const struct phema_st
 {
     *out = (struct phema_span){0};
     for (size_t end = output->size; end && !out->data;) {
-        struct phema_span line = csv_line_last(output, &end);
+        struct phema_span line = last_line_find(output, &end);
         enum phema_status status = PHEMA_OK;
         if (line.size && pattern)
             status = match_line(out, pattern, line, err);
@@ -57,7 +58,7 @@ PHEMA_FALLIBLE phema_command_score(double *out, const struct phema_strbuf *outpu
     double score = 0;
     struct phema_name_buffer shown;
     (void)phema_name_escape(&shown, (const char *)text.data, text.size);
-    if (!csv_line_number(&score, text))
+    if (!phema_decimal_parse(&score, text))
         return phema_fail(err, PHEMA_ERR_INPUTS, "expected a number %s, found '%s'%s",
                           pattern ? "where --score-regex matches"
                                   : "in the last line of its output",

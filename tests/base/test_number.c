@@ -2,6 +2,7 @@
 /* Numbers with suffixes, as in the table of posthoc-ema(1), and invalid numbers. */
 #include "phema/number.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "support.h"
@@ -151,6 +152,40 @@ static void invalid_sizes_are_named(void **state)
     assert_fails(phema_size_parse(&bytes, long_text, &err), PHEMA_ERR_USAGE, &err, "one like");
 }
 
+static void decimals_are_whole_texts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        double value;
+    } known[] = {{"0.5", 0.5},      {"-1e-3", -1e-3},    {"+7", 7},
+                 {"inf", INFINITY}, {"-INF", -INFINITY}, {"1e999", INFINITY}};
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        double value = 0;
+        struct phema_span text = {(const uint8_t *)known[i].text, strlen(known[i].text)};
+        assert_true(phema_decimal_parse(&value, text));
+        assert_true(value == known[i].value);
+    }
+    double value = 0;
+    assert_true(phema_decimal_parse(&value, (struct phema_span){(const uint8_t *)"nan", 3}));
+    assert_true(isnan(value));
+
+    static const char *none[] = {"", " 1", "1 ", "0x1p3", "1k", "one", "1,5", "--1", "e5"};
+    for (size_t i = 0; i < ARRAY_LEN(none); i++) {
+        struct phema_span text = {(const uint8_t *)none[i], strlen(none[i])};
+        assert_false(phema_decimal_parse(&value, text));
+    }
+    assert_false(phema_decimal_parse(&value, (struct phema_span){(const uint8_t *)"1\0"
+                                                                                  "2",
+                                                                 3}));
+
+    /* A text of the longest length is read up to its end and not beyond it. */
+    char digits[64];
+    memset(digits, '1', sizeof(digits));
+    assert_true(phema_decimal_parse(&value, (struct phema_span){(uint8_t *)digits, 63}));
+    assert_false(phema_decimal_parse(&value, (struct phema_span){(uint8_t *)digits, 64}));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -159,6 +194,7 @@ int main(void)
         cmocka_unit_test(counts_are_whole_and_below_2_to_53),
         cmocka_unit_test(sizes_are_exact_and_rounded_down),
         cmocka_unit_test(invalid_sizes_are_named),
+        cmocka_unit_test(decimals_are_whole_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,6 +80,8 @@ static void without_threads_the_caller_does_all(void **state)
     assert_done_in_order(&line);
 }
 
+#define N_TASKS ((size_t)3 * PHEMA_PARALLEL_MOST)
+
 static enum phema_status fail_in_some(void *first_bad, size_t index, struct phema_error *err)
 {
     size_t first = *(size_t *)first_bad;
@@ -92,14 +94,14 @@ static void the_first_failed_task_is_reported(void **state)
 {
     (void)state;
     for (unsigned n_threads = 1; n_threads <= 4; n_threads++) {
-        for (size_t first = 0; first <= PHEMA_PARALLEL_MOST; first++) {
+        for (size_t first = 0; first <= N_TASKS; first++) {
             struct phema_error err = {"untouched"};
             char said[32] = "untouched";
             enum phema_status status =
-                phema_parallel_try(PHEMA_PARALLEL_MOST, n_threads, fail_in_some, &first, &err);
-            if (first < PHEMA_PARALLEL_MOST)
+                phema_parallel_try(N_TASKS, n_threads, fail_in_some, &first, &err);
+            if (first < N_TASKS)
                 (void)snprintf(said, sizeof(said), "task %zu", first);
-            assert_int_equal(status, first < PHEMA_PARALLEL_MOST ? PHEMA_ERR_FILE : PHEMA_OK);
+            assert_int_equal(status, first < N_TASKS ? PHEMA_ERR_FILE : PHEMA_OK);
             assert_string_equal(err.message, said);
         }
     }

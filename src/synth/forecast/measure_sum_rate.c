@@ -254,9 +254,10 @@ static bool process_tile(const struct trial *trial, struct trial_thread *thread,
     return true;
 }
 
-static void *work(void *argument)
+static void work(void *context, size_t index)
 {
-    struct trial *trial = argument;
+    (void)index;
+    struct trial *trial = context;
     struct trial_thread thread = {0};
     bool is_fine = trial_thread_init(&thread, trial);
     while (is_fine && phema_clock_s() < trial->until_s) {
@@ -267,23 +268,14 @@ static void *work(void *argument)
     if (!is_fine)
         atomic_store(&trial->has_failed, true);
     trial_thread_clear(&thread);
-    return NULL;
 }
 
-/* Not phema_parallel: a run may have more than PHEMA_PARALLEL_MOST threads. */
 static double measure(struct trial *trial)
 {
-    unsigned n = trial->run->budget.n_threads, n_started = 0;
-    pthread_t *threads = calloc(n, sizeof(*threads));
+    unsigned n_threads = trial->run->budget.n_threads;
     double start = phema_clock_s();
     trial->until_s = start + MIN_SECONDS;
-    while (threads && n_started + 1 < n &&
-           phema_thread_start(&threads[n_started], work, trial) == 0)
-        n_started++;
-    (void)work(trial);
-    for (unsigned i = 0; i < n_started; i++)
-        (void)pthread_join(threads[i], NULL);
-    free(threads);
+    phema_parallel(n_threads, n_threads, work, trial);
     double bytes =
         (double)atomic_load(&trial->n_done) * (double)trial->n_inputs * (double)trial->tile_bytes;
     return bytes / (phema_clock_s() - start);
