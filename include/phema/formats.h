@@ -26,7 +26,7 @@ enum phema_tensor_kind {
  * the JSON takes several times as much memory. */
 #define PHEMA_MAX_INDEX_BYTES ((size_t)64 << 20)
 
-/* A box of a tensor at a separate place, as in distributed checkpoints. */
+/* A rectangular part of a tensor at its own place, as in distributed checkpoints. */
 struct phema_chunk {
     const uint64_t *start, *size; /* [rank] first index and extent in every dimension */
     const uint64_t *stride;       /* [rank] in elements; NULL: C order */
@@ -49,7 +49,7 @@ struct phema_tensor {
     size_t file;            /* index of the checkpoint's file */
     uint64_t offset;        /* absolute, of the first element [bytes] */
     bool is_compressed;     /* offset counts in the decompressed content of the file */
-    /* [n_chunks] disjoint boxes that make up the tensor, until the checkpoint is closed; then file,
+    /* [n_chunks] disjoint parts that make up the tensor, until the checkpoint is closed; file,
      * offset and stride are unused. NULL: the tensor lies in one place. */
     const struct phema_chunk *chunks;
     size_t n_chunks;
@@ -192,10 +192,9 @@ bool phema_checkpoint_is_compressed(const struct phema_checkpoint *checkpoint);
 /* True when any order of reads is cheap: data are mapped, or compressed in small frames at known
  * places. Otherwise a backward read decompresses a large frame, or the file, from its beginning. */
 bool phema_checkpoint_can_seek(const struct phema_checkpoint *checkpoint);
-/* The offset where a read of a byte of a file's content begins. Mapped data: the byte itself.
+/* The offset where a read of a byte of content begins. Mapped data: the byte itself.
  * Compressed data: the beginning of the frame that holds it; without an index 0. */
-uint64_t phema_checkpoint_entry(const struct phema_checkpoint *checkpoint, size_t file,
-                                uint64_t offset);
+uint64_t phema_checkpoint_entry(const struct phema_checkpoint *checkpoint, uint64_t offset);
 /* Memory of one reader for decompression: window, buffers and decoder; 0 for mapped files.
  * Allocated from the first read until finish, close or the end of the content. */
 uint64_t phema_checkpoint_decoder_bytes(const struct phema_checkpoint *checkpoint);
@@ -266,21 +265,17 @@ const uint8_t *phema_tensor_read(const uint8_t *start, const struct phema_tensor
 void phema_tensor_write(uint8_t *start, const struct phema_tensor *tensor, uint64_t first,
                         uint64_t n, const void *data);
 
-/* Finds out if two tensors, each in one place of a checkpoint (no chunks), share a byte. Also true
- * where bounded time and 16 MiB of memory cannot exclude it: views that are interleaved in unusual
- * ways over a larger range.
- * PHEMA_ERR_RESOURCE  no memory */
-PHEMA_FALLIBLE phema_tensors_overlap(bool *out, const struct phema_tensor *a,
-                                     const struct phema_tensor *b, struct phema_error *err);
-
 enum phema_overlap {
     PHEMA_OVERLAP_KEPT,    /* a replaced tensor and a kept one */
     PHEMA_OVERLAP_REPLACED /* two replaced tensors, unless they are the same elements in the same
                               order, as several names of one tensor are */
 };
-/* Finds two of n tensors that share bytes, as above.
+/* Finds two of n tensors, each in one place of a checkpoint (no chunks), that share bytes. Also
+ * finds tensors where bounded time and 16 MiB of memory cannot exclude it: views that are
+ * interleaved in unusual ways over a larger range.
  *   pair         out: their indices, the replaced one first
- *   is_replaced  [n] */
+ *   is_replaced  [n]
+ * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE phema_find_overlap(size_t pair[2], bool *found, enum phema_overlap sought,
                                   const struct phema_tensor *tensors, const bool *is_replaced,
                                   size_t n, struct phema_error *err);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* checkpoint.c - Open and close a checkpoint, whatever its format. Two tensors with one name are
- * refused here, for all formats. */
+/* checkpoint.c - Open and close a checkpoint, whatever its format: a file, or the one checkpoint of
+ * a directory. Two tensors with one name are refused here, for all formats. */
 #include "phema/formats.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,27 +47,180 @@ static enum phema_status open_file(struct phema_checkpoint *checkpoint, const ch
     return index_names(checkpoint, err);
 }
 
+/* ---- The one checkpoint of a directory ----
+ * A directory must hold exactly one: the .metadata of a distributed checkpoint, an index with its
+ * shards, or one checkpoint file. Other files (config.json, tokenizers, optimizers, hidden files)
+ * are ignored. */
+
+/* The checkpoint files found so far. */
+struct finding {
+    char *index;  /* the last *.index.json of safetensors */
+    char **files; /* names with the extension of a checkpoint */
+    size_t n_files, files_capacity;
+    size_t n_indices;
+    bool is_distributed;
+};
+
+/* Files that transformers and accelerate keep next to the model to resume a training. */
+static bool is_of_training(const char *name)
+{
+    static const char *const starts[] = {"optimizer.", "scheduler.", "scaler.", "rng_state",
+                                         "random_states_"};
+    for (size_t i = 0; i < ARRAY_LEN(starts); i++)
+        if (strncmp(name, starts[i], strlen(starts[i])) == 0)
+            return true;
+    return false;
+}
+
+static enum phema_status note(struct finding *finding, const char *name, struct phema_error *err)
+{
+    if (strcmp(name, ".metadata") == 0)
+        finding->is_distributed = true;
+    const struct phema_format_info *format =
+        phema_format_from_path(NULL, name, PHEMA_NAMES_CHECKPOINT);
+    if (name[0] == '.' || !format || is_of_training(name))
+        return PHEMA_OK;
+    char *copy = strdup(name);
+    if (!copy)
+        return phema_fail_memory(err);
+    if (format->is_index) {
+        free(finding->index);
+        finding->index = copy;
+        finding->n_indices++;
+        return PHEMA_OK;
+    }
+    if (!phema_array_grow(&finding->files, &finding->files_capacity, finding->n_files,
+                          sizeof(*finding->files))) {
+        free(copy);
+        return phema_fail_memory(err);
+    }
+    finding->files[finding->n_files++] = copy;
+    return PHEMA_OK;
+}
+
+static enum phema_status scan(struct finding *finding, const char *directory,
+                              struct phema_error *err)
+{
+    DIR *stream = opendir(directory);
+    if (!stream)
+        return phema_fail(err, PHEMA_ERR_FILE, "cannot be opened: %s", strerror(errno));
+    enum phema_status status = PHEMA_OK;
+    for (const struct dirent *entry; !status && (entry = readdir(stream));)
+        status = note(finding, entry->d_name, err);
+    (void)closedir(stream);
+    return status;
+}
+
+/* True when the text holds name as a JSON string, or as the last part of a path in one. */
+static bool mentions(struct phema_span text, const char *name)
+{
+    size_t size = strlen(name);
+    const uint8_t *end = text.data + text.size;
+    for (const uint8_t *at = text.data; at < end; at++) {
+        at = memmem(at, (size_t)(end - at), name, size);
+        if (!at)
+            return false;
+        if (at > text.data && (at[-1] == '"' || at[-1] == '/') && at + size < end &&
+            at[size] == '"')
+            return true;
+    }
+    return false;
+}
+
+/* Finds a file that does not belong to the index: its text does not mention the file. Opening the
+ * index checks the rest. */
+static enum phema_status find_stranger(const char **stranger, const struct finding *finding,
+                                       const char *directory, struct phema_error *err)
+{
+    char *path = NULL;
+    if (asprintf(&path, "%s/%s", directory, finding->index) < 0)
+        return phema_fail_memory(err);
+    struct phema_file *file = NULL;
+    enum phema_status status = phema_file_open(&file, path, err);
+    free(path);
+    if (status)
+        return phema_fail_in(err, status, "%s", finding->index);
+    for (size_t i = 0; i < finding->n_files; i++)
+        if (!mentions(phema_file_span(file), finding->files[i]))
+            *stranger = finding->files[i];
+    phema_file_close(file);
+    return PHEMA_OK;
+}
+
+/* The name of the checkpoint's file is borrowed from the finding. */
+static enum phema_status choose(const char **name, const struct finding *finding,
+                                const char *directory, struct phema_error *err)
+{
+    if (finding->is_distributed) { /* others (tokenizers, exports) are not part of the checkpoint */
+        *name = ".metadata";
+        return PHEMA_OK;
+    }
+    if (finding->n_indices > 1)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "holds %zu indices (*.index.json), expected one checkpoint; name the one "
+                          "that is meant",
+                          finding->n_indices);
+    if (finding->n_indices == 1) {
+        const char *stranger = NULL;
+        enum phema_status status = find_stranger(&stranger, finding, directory, err);
+        struct phema_name_buffer shown;
+        if (!status && stranger)
+            return phema_fail(err, PHEMA_ERR_FILE,
+                              "holds '%s' besides an index that does not name it, expected one "
+                              "checkpoint; name the one that is meant",
+                              phema_name_escape(&shown, stranger, strlen(stranger)));
+        *name = finding->index;
+        return status;
+    }
+    if (finding->n_files == 0)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "holds no checkpoint, expected one (*.safetensors, *.index.json, *.pt, "
+                          "*.pth or *.ckpt)");
+    if (finding->n_files > 1)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "holds %zu checkpoint files and no index, expected one checkpoint; name "
+                          "the one that is meant",
+                          finding->n_files);
+    *name = finding->files[0];
+    return PHEMA_OK;
+}
+
+static enum phema_status open_found(struct phema_checkpoint *checkpoint, struct finding *finding,
+                                    const struct phema_checkpoint_options *options,
+                                    struct phema_error *err)
+{
+    const char *name = NULL;
+    enum phema_status status = scan(finding, checkpoint->path, err);
+    if (status)
+        return status;
+    status = choose(&name, finding, checkpoint->path, err);
+    if (status)
+        return status;
+    char *path = NULL;
+    if (asprintf(&path, "%s/%s", checkpoint->path, name) < 0)
+        return phema_fail_memory(err);
+    status = open_file(checkpoint, path, options, err);
+    free(path);
+    struct phema_name_buffer shown;
+    if (status)
+        return phema_fail_in(err, status, "%s", phema_name_escape(&shown, name, strlen(name)));
+    return PHEMA_OK;
+}
+
 static enum phema_status open_directory(struct phema_checkpoint *checkpoint,
                                         const struct phema_checkpoint_options *options,
                                         struct phema_error *err)
 {
-    char *name = NULL;
-    enum phema_status status = directory_find_checkpoint(&name, checkpoint->path, err);
-    if (status)
-        return status;
-    char *path = NULL;
-    if (asprintf(&path, "%s/%s", checkpoint->path, name) < 0) {
-        free(name);
-        return phema_fail_memory(err);
-    }
-    status = open_file(checkpoint, path, options, err);
-    struct phema_name_buffer shown;
-    if (status)
-        (void)phema_fail_in(err, status, "%s", phema_name_escape(&shown, name, strlen(name)));
-    free(path);
-    free(name);
+    struct finding finding = {0};
+    enum phema_status status = open_found(checkpoint, &finding, options, err);
+    free(finding.index);
+    for (size_t i = 0; i < finding.n_files; i++)
+        free(finding.files[i]);
+    free(finding.files);
     return status;
 }
+
+/* ---- Open and close ---- */
 
 enum phema_status phema_checkpoint_open(struct phema_checkpoint **out, const char *path,
                                         const struct phema_checkpoint_options *options,
@@ -115,8 +270,8 @@ void phema_checkpoint_close(struct phema_checkpoint *checkpoint)
         return;
     phema_checkpoint_forget_listing(checkpoint);
     phema_arena_clear(&checkpoint->chunk_arena);
+    zstd_frames_free(checkpoint->frames);
     for (size_t i = 0; i < checkpoint->n_files; i++) {
-        zstd_frames_free(checkpoint->files[i].frames);
         phema_file_close(checkpoint->files[i].file);
         free(checkpoint->files[i].label);
     }

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 
 #include "format.h"
-#include "strided.h"
 
 /* ---- Coverage ---- */
 
@@ -41,13 +40,11 @@ enum phema_status chunks_check_inside(const struct phema_chunk *chunk, const uin
     return PHEMA_OK;
 }
 
-/* Elements of a chunk. The chunk lies inside the tensor, so the product cannot overflow. */
+/* Elements of a chunk. The chunk lies inside the tensor, so the product cannot overflow: an empty
+ * one may wrap on the way to 0. */
 static uint64_t volume(const struct phema_chunk *chunk, unsigned rank)
 {
     uint64_t n_elems = 1;
-    for (unsigned d = 0; d < rank; d++)
-        if (chunk->size[d] == 0)
-            return 0;
     for (unsigned d = 0; d < rank; d++)
         n_elems *= chunk->size[d];
     return n_elems;
@@ -63,14 +60,14 @@ static bool overlap(const struct phema_chunk *a, const struct phema_chunk *b, un
 
 /* The dimension in which most chunks start after index 0: there, fewest chunks lie side by side. A
  * tensor split by columns is swept along its rows. */
-static unsigned best_dimension(const struct phema_chunk *const *boxes, size_t n, unsigned rank)
+static unsigned best_dimension(const struct phema_chunk *const *chunks, size_t n, unsigned rank)
 {
     unsigned best = 0;
     size_t most = 0;
     for (unsigned d = 0; d < rank; d++) {
         size_t n_behind = 0;
         for (size_t i = 0; i < n; i++)
-            n_behind += boxes[i]->start[d] > 0;
+            n_behind += chunks[i]->start[d] > 0;
         if (n_behind > most) {
             most = n_behind;
             best = d;
@@ -87,24 +84,24 @@ static int by_start(const void *a, const void *b, void *dimension)
     return (left > right) - (left < right);
 }
 
-static enum phema_status check_disjoint(const struct phema_chunk **boxes, size_t n, unsigned rank,
+static enum phema_status check_disjoint(const struct phema_chunk **chunks, size_t n, unsigned rank,
                                         struct phema_error *err)
 {
     if (rank == 0 && n > 1)
         return phema_fail(err, PHEMA_ERR_FILE, "has %zu pieces, expected one of a scalar", n);
     if (n < 2)
         return PHEMA_OK;
-    unsigned d = best_dimension(boxes, n, rank);
-    qsort_r(boxes, n, sizeof(const struct phema_chunk *), by_start, &d);
+    unsigned d = best_dimension(chunks, n, rank);
+    qsort_r(chunks, n, sizeof(const struct phema_chunk *), by_start, &d);
     for (size_t i = 0; i < n; i++) {
-        uint64_t end = boxes[i]->start[d] + boxes[i]->size[d];
-        for (size_t j = i + 1; j < n && boxes[j]->start[d] < end; j++) {
-            if (!overlap(boxes[i], boxes[j], rank))
+        uint64_t end = chunks[i]->start[d] + chunks[i]->size[d];
+        for (size_t j = i + 1; j < n && chunks[j]->start[d] < end; j++) {
+            if (!overlap(chunks[i], chunks[j], rank))
                 continue;
             struct phema_name_buffer left, right;
             return phema_fail(err, PHEMA_ERR_FILE, "the pieces at %s and %s overlap",
-                              chunks_format_index(&left, boxes[i]->start, rank),
-                              chunks_format_index(&right, boxes[j]->start, rank));
+                              chunks_format_index(&left, chunks[i]->start, rank),
+                              chunks_format_index(&right, chunks[j]->start, rank));
         }
     }
     return PHEMA_OK;
@@ -113,24 +110,24 @@ static enum phema_status check_disjoint(const struct phema_chunk **boxes, size_t
 enum phema_status chunks_check(const struct phema_chunk *chunks, size_t n, unsigned rank,
                                uint64_t n_elems, struct phema_error *err)
 {
-    const struct phema_chunk **boxes =
-        calloc(n + 1, sizeof(const struct phema_chunk *)); /* those that are not empty */
-    if (!boxes)
+    const struct phema_chunk **filled = calloc(n + 1, sizeof(const struct phema_chunk *));
+    if (!filled)
         return phema_fail_memory(err);
-    size_t n_boxes = 0;
-    for (size_t i = 0; i < n; i++)
-        if (volume(&chunks[i], rank))
-            boxes[n_boxes++] = &chunks[i];
-    enum phema_status status = check_disjoint(boxes, n_boxes, rank, err);
-    uint64_t n_covered = 0; /* at most n_elems: the chunks are disjoint and lie inside the tensor */
-    for (size_t i = 0; i < n_boxes && !status; i++)
-        n_covered += volume(boxes[i], rank);
-    if (!status && n_covered != n_elems)
-        status = phema_fail(err, PHEMA_ERR_FILE,
-                            "its pieces hold %llu of its %llu elements, expected all",
-                            (unsigned long long)n_covered, (unsigned long long)n_elems);
-    free(boxes);
-    return status;
+    size_t n_filled = 0;
+    uint64_t n_covered = 0; /* meant for disjoint chunks: then at most n_elems */
+    for (size_t i = 0; i < n; i++) {
+        uint64_t n_held = volume(&chunks[i], rank);
+        n_covered += n_held;
+        if (n_held)
+            filled[n_filled++] = &chunks[i];
+    }
+    enum phema_status status = check_disjoint(filled, n_filled, rank, err);
+    free(filled);
+    if (status || n_covered == n_elems)
+        return status;
+    return phema_fail(err, PHEMA_ERR_FILE,
+                      "its pieces hold %llu of its %llu elements, expected all",
+                      (unsigned long long)n_covered, (unsigned long long)n_elems);
 }
 
 /* ---- Reads ---- */

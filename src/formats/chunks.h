@@ -1,4 +1,4 @@
-/* chunks.h - Tensors stored as chunks: boxes of a tensor, each at its own place in a file. */
+/* chunks.h - Tensors stored as chunks: parts of a tensor, each at its own place in a file. */
 #ifndef FORMATS_CHUNKS_H
 #define FORMATS_CHUNKS_H
 

@@ -26,7 +26,6 @@ struct zstd_frames;
 struct checkpoint_file {
     struct phema_file *file;
     char *label;
-    struct zstd_frames *frames; /* of a compressed file, else NULL */
 };
 
 /* Of a single safetensors file: the place of the data, and the text of the header about them. */
@@ -41,6 +40,7 @@ struct phema_checkpoint {
     const struct phema_format *format;
     struct checkpoint_file *files;
     size_t n_files, files_capacity;
+    struct zstd_frames *frames;     /* of the one file if it is compressed, else NULL */
     struct phema_arena arena;       /* names, shapes, strides, metadata */
     struct phema_arena chunk_arena; /* chunks of tensors: outlive the listing */
     struct phema_tensor *tensors;
@@ -87,14 +87,12 @@ PHEMA_FALLIBLE safetensors_read(struct phema_checkpoint *checkpoint, size_t file
 
 #define SAFETENSORS_MAX_HEADER_BYTES 100000000u /* the limit of the Rust library */
 
-/* The same from the JSON of a header alone, which starts at byte 8 of the content.
+/* The same of file 0 from the JSON of its header alone, which starts at byte 8 of the content.
  *   content_size  out: end of the last tensor */
 PHEMA_FALLIBLE safetensors_read_header(uint64_t *content_size, struct phema_checkpoint *checkpoint,
-                                       size_t file, struct phema_span json,
-                                       struct phema_error *err);
+                                       struct phema_span json, struct phema_error *err);
 
-/* The one checkpoint file in a directory, relative to the directory; the caller's (free). */
-PHEMA_FALLIBLE directory_find_checkpoint(char **out, const char *directory,
-                                         struct phema_error *err);
+/* Copies n elements of size bytes each that lie step bytes apart. */
+void strided_gather_row(uint8_t *out, const uint8_t *from, uint64_t n, uint64_t step, size_t size);
 
 #endif

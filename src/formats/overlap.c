@@ -192,17 +192,6 @@ static enum phema_status share_bytes(bool *out, const struct runs *a, const stru
     return PHEMA_OK;
 }
 
-enum phema_status phema_tensors_overlap(bool *out, const struct phema_tensor *a,
-                                        const struct phema_tensor *b, struct phema_error *err)
-{
-    struct runs runs_a;
-    struct runs runs_b;
-    runs_of_tensor(&runs_a, a);
-    runs_of_tensor(&runs_b, b);
-    uint64_t work_left = MAX_WORK;
-    return share_bytes(out, &runs_a, &runs_b, &work_left, err);
-}
-
 /* True for the same elements in the same order: writing one writes the other. */
 static bool are_same_view(const struct phema_tensor *a, const struct phema_tensor *b)
 {

@@ -9,7 +9,7 @@
 
 struct phema_reader {
     const struct phema_checkpoint *checkpoint;
-    struct zstd_content **contents; /* [n_files] of compressed files; NULL before the first read */
+    struct zstd_content *content; /* of a compressed file, else NULL */
     struct source *sources; /* [n_files]; NULL: all files are mapped and stay in the page cache */
     bool drops_cache;
 };
@@ -22,24 +22,17 @@ struct source {
 
 bool phema_checkpoint_is_compressed(const struct phema_checkpoint *checkpoint)
 {
-    for (size_t i = 0; i < checkpoint->n_files; i++)
-        if (checkpoint->files[i].frames)
-            return true;
-    return false;
+    return checkpoint->frames != NULL;
 }
 
 bool phema_checkpoint_can_seek(const struct phema_checkpoint *checkpoint)
 {
-    for (size_t i = 0; i < checkpoint->n_files; i++)
-        if (checkpoint->files[i].frames && !zstd_frames_can_seek(checkpoint->files[i].frames))
-            return false;
-    return true;
+    return !checkpoint->frames || zstd_frames_can_seek(checkpoint->frames);
 }
 
-uint64_t phema_checkpoint_entry(const struct phema_checkpoint *checkpoint, size_t file,
-                                uint64_t offset)
+uint64_t phema_checkpoint_entry(const struct phema_checkpoint *checkpoint, uint64_t offset)
 {
-    const struct zstd_frames *frames = checkpoint->files[file].frames;
+    const struct zstd_frames *frames = checkpoint->frames;
     if (!frames)
         return offset;
     return zstd_frames_has_index(frames) ? zstd_frames_find(frames, offset).first : 0;
@@ -47,11 +40,7 @@ uint64_t phema_checkpoint_entry(const struct phema_checkpoint *checkpoint, size_
 
 uint64_t phema_checkpoint_decoder_bytes(const struct phema_checkpoint *checkpoint)
 {
-    uint64_t sum = 0; /* at most a little over 128 MiB for each open file */
-    for (size_t i = 0; i < checkpoint->n_files; i++)
-        if (checkpoint->files[i].frames)
-            sum += zstd_content_memory_bytes(checkpoint->files[i].frames);
-    return sum;
+    return checkpoint->frames ? zstd_content_memory_bytes(checkpoint->frames) : 0;
 }
 
 enum phema_status phema_reader_open(struct phema_reader **out,
@@ -62,11 +51,11 @@ enum phema_status phema_reader_open(struct phema_reader **out,
     if (!reader)
         return phema_fail_memory(err);
     reader->checkpoint = checkpoint;
-    if (phema_checkpoint_is_compressed(checkpoint)) {
-        reader->contents = calloc(checkpoint->n_files, sizeof(struct zstd_content *));
-        if (!reader->contents) {
+    if (checkpoint->frames) {
+        enum phema_status status = zstd_content_open(&reader->content, checkpoint->frames, err);
+        if (status) {
             free(reader);
-            return phema_fail_memory(err);
+            return status;
         }
     }
     *out = reader;
@@ -92,22 +81,9 @@ void phema_reader_close(struct phema_reader *reader)
 {
     if (!reader)
         return;
-    for (size_t i = 0; reader->contents && i < reader->checkpoint->n_files; i++)
-        zstd_content_close(reader->contents[i]);
+    zstd_content_close(reader->content);
     close_sources(reader);
-    free(reader->contents);
     free(reader);
-}
-
-static enum phema_status content_of(struct zstd_content **out, struct phema_reader *reader,
-                                    size_t file, struct phema_error *err)
-{
-    enum phema_status status = PHEMA_OK;
-    if (!reader->contents[file])
-        status =
-            zstd_content_open(&reader->contents[file], reader->checkpoint->files[file].frames, err);
-    *out = reader->contents[file];
-    return status;
 }
 
 /* ---- Access to the files ---- */
@@ -118,19 +94,20 @@ static enum phema_status fail_in_file(const struct phema_reader *reader, size_t 
     return phema_fail_in(err, status, "%s", phema_file_path(reader->checkpoint->files[file].file));
 }
 
-static enum phema_status open_source(struct source *source, const struct checkpoint_file *file,
+static enum phema_status open_source(struct source *source, const struct phema_reader *reader,
+                                     const struct phema_file *file,
                                      const struct phema_reading *reading, struct phema_error *err)
 {
     *source = (struct source){.io = reading->io};
-    if (file->frames) /* decompressed from the mapping: 128 KiB at a time, forward */
+    if (reader->content) /* decompressed from the mapping: 128 KiB at a time, forward */
         source->io = PHEMA_IO_MMAP;
     if (source->io == PHEMA_IO_AUTO) {
-        bool is_local = !phema_network_filesystem(phema_file_path(file->file));
+        bool is_local = !phema_network_filesystem(phema_file_path(file));
         source->io = reading->maps_local && is_local ? PHEMA_IO_MMAP : PHEMA_IO_READ;
     }
     if (source->io == PHEMA_IO_MMAP && !reading->drops_cache)
         return PHEMA_OK;
-    return phema_file_reader_open(&source->input, file->file, source->io == PHEMA_IO_DIRECT, err);
+    return phema_file_reader_open(&source->input, file, source->io == PHEMA_IO_DIRECT, err);
 }
 
 PHEMA_FALLIBLE phema_reader_use(struct phema_reader *reader, const struct phema_reading *reading,
@@ -142,8 +119,8 @@ PHEMA_FALLIBLE phema_reader_use(struct phema_reader *reader, const struct phema_
     if (!reader->sources)
         return phema_fail_memory(err);
     for (size_t i = 0; i < n_files; i++) {
-        enum phema_status status =
-            open_source(&reader->sources[i], &reader->checkpoint->files[i], reading, err);
+        enum phema_status status = open_source(&reader->sources[i], reader,
+                                               reader->checkpoint->files[i].file, reading, err);
         if (status)
             return fail_in_file(reader, i, status, err);
     }
@@ -186,74 +163,41 @@ void phema_reader_release(const struct phema_reader *reader, size_t file, uint64
 
 /* ---- Elements ---- */
 
-static enum phema_status fail_in_place(const struct phema_reader *reader,
-                                       const struct phema_tensor *tensor, enum phema_status status,
-                                       struct phema_error *err)
-{
-    (void)fail_in_tensor(err, status, tensor->name, tensor->name_size);
-    return fail_in_file(reader, tensor->file, status, err);
-}
-
-/* Bytes of n elements in C order. */
-static uint64_t bytes_of(const struct phema_tensor *tensor, uint64_t n)
-{
-    unsigned bits = phema_dtype_bits(tensor->dtype);
-    /* groups of 8 elements are whole bytes: no product overflows where data exist */
-    return n / 8 * bits + n % 8 * bits / 8;
-}
-
-/* Decompressed tensors lie in C order. */
-static enum phema_status read_decoded(struct phema_reader *reader,
-                                      const struct phema_tensor *tensor, uint64_t first, uint64_t n,
-                                      void *scratch, struct phema_error *err)
-{
-    uint64_t offset = tensor->offset + bytes_of(tensor, first);
-    size_t size = (size_t)bytes_of(tensor, n);
-    struct zstd_content *content = NULL;
-    enum phema_status status = content_of(&content, reader, tensor->file, err);
-    if (!status)
-        status = zstd_content_read(content, offset, size, scratch, err);
-    return status ? fail_in_place(reader, tensor, status, err) : PHEMA_OK;
-}
-
 enum phema_status phema_reader_read(const uint8_t **data, struct phema_reader *reader,
                                     const struct phema_tensor *tensor, uint64_t first, uint64_t n,
                                     void *scratch, struct phema_error *err)
 {
-    if (tensor->is_compressed) {
-        enum phema_status status = read_decoded(reader, tensor, first, n, scratch, err);
-        if (!status)
-            *data = scratch;
-        return status;
-    }
     if (tensor->chunks) {
         *data = chunks_read(reader->checkpoint, tensor, first, n, scratch);
         return PHEMA_OK;
     }
-    if (!tensor->stride && !gives_views(reader, tensor)) {
-        enum phema_status status = phema_file_reader_read(
-            data, reader->sources[tensor->file].input, tensor->offset + bytes_of(tensor, first),
-            (size_t)bytes_of(tensor, n), scratch, err);
-        return status ? fail_in_place(reader, tensor, status, err) : PHEMA_OK;
+    if (tensor->stride || gives_views(reader, tensor)) {
+        *data = phema_tensor_read(phema_tensor_start(reader->checkpoint, tensor), tensor, first, n,
+                                  scratch);
+        return PHEMA_OK;
     }
-    *data = phema_tensor_read(phema_tensor_start(reader->checkpoint, tensor), tensor, first, n,
-                              scratch);
-    return PHEMA_OK;
+    uint64_t offset = tensor->offset + phema_dtype_bytes(tensor->dtype, first);
+    size_t size = (size_t)phema_dtype_bytes(tensor->dtype, n);
+    enum phema_status status;
+    if (tensor->is_compressed) {
+        status = zstd_content_read(reader->content, offset, size, scratch, err);
+        if (!status)
+            *data = scratch;
+    } else {
+        status = phema_file_reader_read(data, reader->sources[tensor->file].input, offset, size,
+                                        scratch, err);
+    }
+    if (status)
+        (void)fail_in_tensor(err, status, tensor->name, tensor->name_size);
+    return status ? fail_in_file(reader, tensor->file, status, err) : PHEMA_OK;
 }
 
 enum phema_status phema_reader_finish(struct phema_reader *reader, struct phema_error *err)
 {
-    for (size_t i = 0; reader->contents && i < reader->checkpoint->n_files; i++) {
-        if (!reader->checkpoint->files[i].frames)
-            continue;
-        struct zstd_content *content = NULL;
-        enum phema_status status = content_of(&content, reader, i, err);
-        if (!status)
-            status = zstd_content_finish(content, err);
-        if (status)
-            return fail_in_file(reader, i, status, err);
-    }
-    return PHEMA_OK;
+    if (!reader->content)
+        return PHEMA_OK;
+    enum phema_status status = zstd_content_finish(reader->content, err);
+    return status ? fail_in_file(reader, 0, status, err) : PHEMA_OK;
 }
 
 /* ---- Releasing mapped pages ---- */

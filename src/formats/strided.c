@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* strided.c - Gather and scatter of strided elements, row by row. No alignment is assumed. */
-#include "strided.h"
+#include "format.h"
 
 #include <string.h>
-
-#include "format.h"
 
 const uint8_t *phema_tensor_start(const struct phema_checkpoint *checkpoint,
                                   const struct phema_tensor *tensor)
@@ -14,65 +12,47 @@ const uint8_t *phema_tensor_start(const struct phema_checkpoint *checkpoint,
     return checkpoint_content(checkpoint, tensor->file).data + tensor->offset;
 }
 
-/* In each case the size is a compile-time constant. */
-void strided_gather_row(uint8_t *out, const uint8_t *from, uint64_t n, uint64_t step, size_t size)
+static inline void copy_elements(uint8_t *to, uint64_t to_step, const uint8_t *from,
+                                 uint64_t from_step, uint64_t n, size_t size)
 {
-    if (step == size) {
-        memcpy(out, from, n * size);
+    for (uint64_t i = 0; i < n; i++)
+        memcpy(to + i * to_step, from + i * from_step, size);
+}
+
+/* Copies n elements from one distance [bytes] to another; one of both is the size of an element. In
+ * each case the size is a compile-time constant. */
+static inline void copy_row(uint8_t *to, uint64_t to_step, const uint8_t *from, uint64_t from_step,
+                            uint64_t n, size_t size)
+{
+    if (to_step == from_step) {
+        memcpy(to, from, n * size);
         return;
     }
     switch (size) {
     case 1:
-        for (uint64_t i = 0; i < n; i++)
-            out[i] = from[i * step];
-        return;
+        copy_elements(to, to_step, from, from_step, n, 1);
+        break;
     case 2:
-        for (uint64_t i = 0; i < n; i++)
-            memcpy(out + 2 * i, from + i * step, 2);
-        return;
+        copy_elements(to, to_step, from, from_step, n, 2);
+        break;
     case 4:
-        for (uint64_t i = 0; i < n; i++)
-            memcpy(out + 4 * i, from + i * step, 4);
-        return;
+        copy_elements(to, to_step, from, from_step, n, 4);
+        break;
     case 8:
-        for (uint64_t i = 0; i < n; i++)
-            memcpy(out + 8 * i, from + i * step, 8);
-        return;
+        copy_elements(to, to_step, from, from_step, n, 8);
+        break;
     default:
-        for (uint64_t i = 0; i < n; i++)
-            memcpy(out + size * i, from + i * step, size);
-        return;
+        copy_elements(to, to_step, from, from_step, n, size);
+        break;
     }
 }
 
-static void scatter_row(uint8_t *to, const uint8_t *data, uint64_t n, uint64_t step, size_t size)
+void strided_gather_row(uint8_t *out, const uint8_t *from, uint64_t n, uint64_t step, size_t size)
 {
-    if (step == size) {
-        memcpy(to, data, n * size);
-        return;
-    }
-    switch (size) {
-    case 2:
-        for (uint64_t i = 0; i < n; i++)
-            memcpy(to + i * step, data + 2 * i, 2);
-        return;
-    case 4:
-        for (uint64_t i = 0; i < n; i++)
-            memcpy(to + i * step, data + 4 * i, 4);
-        return;
-    case 8:
-        for (uint64_t i = 0; i < n; i++)
-            memcpy(to + i * step, data + 8 * i, 8);
-        return;
-    default:
-        for (uint64_t i = 0; i < n; i++)
-            memcpy(to + i * step, data + size * i, size);
-        return;
-    }
+    copy_row(out, size, from, step, n, size);
 }
 
-/* Offset of the first element of a row [elements]; the number of the row gives all indices but the
- * last. */
+/* Offset of the first element of a row [elements]. */
 static uint64_t row_offset(const struct phema_tensor *tensor, uint64_t row)
 {
     uint64_t offset = 0; /* within the storage: checked when the tensor was listed */
@@ -81,13 +61,6 @@ static uint64_t row_offset(const struct phema_tensor *tensor, uint64_t row)
         row /= tensor->shape[k];
     }
     return offset;
-}
-
-/* Bytes of n elements in C order. Groups of 8 elements are whole bytes: the product cannot overflow
- * where data exist. */
-static uint64_t bytes_of(uint64_t n, unsigned bits)
-{
-    return n / 8 * bits + n % 8 * bits / 8;
 }
 
 /* Limits *n elements from first on to those in the row of first. Returns the place of the first
@@ -104,10 +77,9 @@ static uint64_t part_of_row(uint64_t *n, const struct phema_tensor *tensor, uint
 const uint8_t *phema_tensor_read(const uint8_t *start, const struct phema_tensor *tensor,
                                  uint64_t first, uint64_t n, void *scratch)
 {
-    unsigned bits = phema_dtype_bits(tensor->dtype);
     if (!tensor->stride || n == 0)
-        return start ? start + bytes_of(first, bits) : NULL;
-    size_t size = bits / 8;
+        return start ? start + phema_dtype_bytes(tensor->dtype, first) : NULL;
+    size_t size = phema_dtype_bits(tensor->dtype) / 8;
     uint64_t step = tensor->stride[tensor->rank - 1];
     uint8_t *out = scratch;
     for (uint64_t at = first; at < first + n;) {
@@ -123,20 +95,20 @@ const uint8_t *phema_tensor_read(const uint8_t *start, const struct phema_tensor
 void phema_tensor_write(uint8_t *start, const struct phema_tensor *tensor, uint64_t first,
                         uint64_t n, const void *data)
 {
-    unsigned bits = phema_dtype_bits(tensor->dtype);
     if (n == 0)
         return;
     if (!tensor->stride) {
-        memcpy(start + bytes_of(first, bits), data, bytes_of(n, bits));
+        memcpy(start + phema_dtype_bytes(tensor->dtype, first), data,
+               phema_dtype_bytes(tensor->dtype, n));
         return;
     }
-    size_t size = bits / 8;
+    size_t size = phema_dtype_bits(tensor->dtype) / 8;
     uint64_t step = tensor->stride[tensor->rank - 1];
     const uint8_t *from = data;
     for (uint64_t at = first; at < first + n;) {
         uint64_t taken = first + n - at;
         uint64_t place = part_of_row(&taken, tensor, at);
-        scatter_row(start + place * size, from, taken, step * size, size);
+        copy_row(start + place * size, step * size, from, size, taken, size);
         from += taken * size;
         at += taken;
     }

@@ -152,7 +152,7 @@ static struct tensor_run move_window(const struct fingerprinting *fingerprinting
     uint64_t last = *entry, first = 0;
     if (!tensor.is_compressed)
         return window;
-    *entry = phema_checkpoint_entry(series->snapshots[k].checkpoint, tensor.file,
+    *entry = phema_checkpoint_entry(series->snapshots[k].checkpoint,
                                     tensor.offset + phema_dtype_bytes(tensor.dtype, window.first));
     if (*entry == last)
         return window;

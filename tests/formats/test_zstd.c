@@ -141,10 +141,10 @@ static struct phema_checkpoint *open_fixture(const char *name)
 static void assert_entries(const struct phema_checkpoint *checkpoint, unsigned n_frames)
 {
     unsigned n = 1;
-    uint64_t last = phema_checkpoint_entry(checkpoint, 0, 0);
+    uint64_t last = phema_checkpoint_entry(checkpoint, 0);
     assert_int_equal(last, 0);
     for (uint64_t offset = 1; offset < FIXTURE_BYTES; offset++) {
-        uint64_t entry = phema_checkpoint_entry(checkpoint, 0, offset);
+        uint64_t entry = phema_checkpoint_entry(checkpoint, offset);
         assert_true(entry == last || entry == offset);
         n += entry != last;
         last = entry;
@@ -167,7 +167,7 @@ static void places_are_known_where_sizes_are(void **state)
     assert_false(phema_checkpoint_is_compressed(plain));
     assert_true(phema_checkpoint_can_seek(plain));
     assert_int_equal(phema_checkpoint_decoder_bytes(plain), 0);
-    assert_int_equal(phema_checkpoint_entry(plain, 0, 1234), 1234);
+    assert_int_equal(phema_checkpoint_entry(plain, 1234), 1234);
     phema_checkpoint_close(plain);
 }
 

@@ -277,11 +277,10 @@ enum phema_status safetensors_read(struct phema_checkpoint *checkpoint, size_t f
 }
 
 enum phema_status safetensors_read_header(uint64_t *content_size,
-                                          struct phema_checkpoint *checkpoint, size_t file,
+                                          struct phema_checkpoint *checkpoint,
                                           struct phema_span json, struct phema_error *err)
 {
     struct header header = {.checkpoint = checkpoint,
-                            .file = file,
                             .scan = {.text = json},
                             .data_offset = 8 + json.size,
                             .data_size = UINT64_MAX - 8 - json.size,

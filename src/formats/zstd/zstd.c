@@ -34,44 +34,50 @@ static enum phema_status read_length(size_t *out, struct zstd_content *content,
     return PHEMA_OK;
 }
 
-static enum phema_status read_json(uint8_t **out, struct zstd_content *content, size_t size,
+/* *json is the caller's (free), even after a failure. */
+static enum phema_status read_json(uint8_t **json, size_t size, struct zstd_content *content,
                                    struct phema_error *err)
 {
-    uint8_t *json = NULL;
     for (size_t have = 0, capacity = 0; have < size;) {
         if (have == capacity) {
             capacity = capacity ? capacity * 2 : HEADER_STEP_BYTES;
             capacity = capacity < size ? capacity : size;
-            uint8_t *larger = realloc(json, capacity);
-            if (!larger) {
-                free(json);
+            uint8_t *larger = realloc(*json, capacity);
+            if (!larger)
                 return phema_fail_memory(err);
-            }
-            json = larger;
+            *json = larger;
         }
         size_t n = capacity - have < HEADER_STEP_BYTES ? capacity - have : HEADER_STEP_BYTES;
-        enum phema_status status = zstd_content_read(content, 8 + have, n, json + have, err);
-        if (status) {
-            free(json);
+        enum phema_status status = zstd_content_read(content, 8 + have, n, *json + have, err);
+        if (status)
             return phema_fail_in(err, status, "safetensors header");
-        }
         have += n;
     }
-    *out = json;
     return PHEMA_OK;
 }
 
-/* Reads the JSON of the header; the caller's (free). */
-static enum phema_status decode_header(uint8_t **json, size_t *size,
-                                       const struct zstd_frames *frames, struct phema_error *err)
+static enum phema_status read_header(uint8_t **json, size_t *size, struct zstd_content *content,
+                                     struct phema_error *err)
+{
+    enum phema_status status = read_length(size, content, err);
+    return status ? status : read_json(json, *size, content, err);
+}
+
+static enum phema_status list_tensors(uint64_t *content_size, struct phema_checkpoint *checkpoint,
+                                      struct phema_error *err)
 {
     struct zstd_content *content = NULL;
-    enum phema_status status = zstd_content_open(&content, frames, err);
-    if (!status)
-        status = read_length(size, content, err);
-    if (!status)
-        status = read_json(json, content, *size, err);
+    enum phema_status status = zstd_content_open(&content, checkpoint->frames, err);
+    if (status)
+        return status;
+    struct phema_span json = {NULL, 0};
+    uint8_t *data = NULL;
+    status = read_header(&data, &json.size, content, err);
     zstd_content_close(content);
+    json.data = data;
+    if (!status)
+        status = safetensors_read_header(content_size, checkpoint, json, err);
+    free(data);
     return status;
 }
 
@@ -80,21 +86,16 @@ static enum phema_status open_zstd(struct phema_checkpoint *checkpoint,
                                    struct phema_error *err)
 {
     (void)options;
-    struct checkpoint_file *file = &checkpoint->files[0];
-    enum phema_status status = zstd_frames_new(&file->frames, file->file, err);
-    uint8_t *json = NULL;
-    size_t size = 0;
-    if (!status)
-        status = decode_header(&json, &size, file->frames, err);
+    uint64_t content_size = 0;
+    enum phema_status status = zstd_frames_new(&checkpoint->frames, checkpoint->files[0].file, err);
     if (status)
         return status;
-    uint64_t content_size = 0;
-    status =
-        safetensors_read_header(&content_size, checkpoint, 0, (struct phema_span){json, size}, err);
-    free(json);
+    status = list_tensors(&content_size, checkpoint, err);
+    if (status)
+        return status;
     for (size_t i = 0; i < checkpoint->n_tensors; i++)
         checkpoint->tensors[i].is_compressed = true;
-    return status ? status : zstd_frames_settle(file->frames, content_size, err);
+    return zstd_frames_settle(checkpoint->frames, content_size, err);
 }
 
 const struct phema_format zstd_format = {
