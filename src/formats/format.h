@@ -3,10 +3,17 @@
 #ifndef FORMATS_FORMAT_H
 #define FORMATS_FORMAT_H
 
+#include <string.h>
+
 #include "name_table.h"
 #include "phema/arena.h"
 #include "phema/array.h"
 #include "phema/formats.h"
+
+static inline bool span_is(struct phema_span span, const char *text)
+{
+    return span.size == strlen(text) && memcmp(span.data, text, span.size) == 0;
+}
 
 struct phema_format {
     struct phema_format_info info;

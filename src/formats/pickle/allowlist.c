@@ -72,37 +72,32 @@ static const struct rule {
 
 /* Names that only the metadata of a distributed checkpoint may mention. TensorProperties and the
  * memory format have moved: the longer names are those before torch 2.4. */
-static const struct {
-    const char *name;
-    enum pickle_action action;
-} distributed[] = {
-    {"torch.distributed.checkpoint.metadata.Metadata", ACTION_RECORD_CLASS},
-    {"torch.distributed.checkpoint.metadata.MetadataIndex", ACTION_RECORD_CLASS},
-    {"torch.distributed.checkpoint.metadata.TensorStorageMetadata", ACTION_RECORD_CLASS},
-    {"torch.distributed.checkpoint.metadata.BytesStorageMetadata", ACTION_RECORD_CLASS},
-    {"torch.distributed.checkpoint.metadata.ChunkStorageMetadata", ACTION_RECORD_CLASS},
-    {"torch.distributed.checkpoint.metadata.TensorProperties", ACTION_RECORD_CLASS},
-    {"torch.distributed._shard.sharded_tensor.metadata.TensorProperties", ACTION_RECORD_CLASS},
-    {"torch.distributed.checkpoint.metadata.StorageMeta", ACTION_RECORD_CLASS},
-    {"torch.distributed.checkpoint.filesystem._StorageInfo", ACTION_RECORD_CLASS},
-    {"torch.distributed.checkpoint.metadata._MEM_FORMAT_ENCODING", ACTION_INERT},
-    {"torch.distributed._shard.sharded_tensor.metadata.MEM_FORMAT_ENCODING", ACTION_INERT},
+static const struct rule distributed[] = {
+    {"torch.distributed.checkpoint.metadata.Metadata", ACTION_RECORD_CLASS, NULL},
+    {"torch.distributed.checkpoint.metadata.MetadataIndex", ACTION_RECORD_CLASS, NULL},
+    {"torch.distributed.checkpoint.metadata.TensorStorageMetadata", ACTION_RECORD_CLASS, NULL},
+    {"torch.distributed.checkpoint.metadata.BytesStorageMetadata", ACTION_RECORD_CLASS, NULL},
+    {"torch.distributed.checkpoint.metadata.ChunkStorageMetadata", ACTION_RECORD_CLASS, NULL},
+    {"torch.distributed.checkpoint.metadata.TensorProperties", ACTION_RECORD_CLASS, NULL},
+    {"torch.distributed._shard.sharded_tensor.metadata.TensorProperties", ACTION_RECORD_CLASS,
+     NULL},
+    {"torch.distributed.checkpoint.metadata.StorageMeta", ACTION_RECORD_CLASS, NULL},
+    {"torch.distributed.checkpoint.filesystem._StorageInfo", ACTION_RECORD_CLASS, NULL},
+    {"torch.distributed.checkpoint.metadata._MEM_FORMAT_ENCODING", ACTION_INERT, NULL},
+    {"torch.distributed._shard.sharded_tensor.metadata.MEM_FORMAT_ENCODING", ACTION_INERT, NULL},
 };
 
 /* Names in builtins; protocol 2 calls the module __builtin__ and some by their old names. */
-static const struct {
-    const char *name;
-    enum pickle_action action;
-} builtins[] = {
-    {"set", ACTION_SET},       {"frozenset", ACTION_SET},
-    {"dict", ACTION_DICT},     {"bytearray", ACTION_UNHASHABLE},
-    {"complex", ACTION_INERT}, {"list", ACTION_UNHASHABLE},
-    {"tuple", ACTION_INERT},   {"int", ACTION_INERT},
-    {"float", ACTION_INERT},   {"str", ACTION_INERT},
-    {"bool", ACTION_INERT},    {"bytes", ACTION_INERT},
-    {"object", ACTION_INERT},  {"slice", ACTION_INERT},
-    {"range", ACTION_INERT},   {"xrange", ACTION_INERT},
-    {"unicode", ACTION_INERT}, {"long", ACTION_INERT},
+static const struct rule builtins[] = {
+    {"set", ACTION_SET, NULL},       {"frozenset", ACTION_SET, NULL},
+    {"dict", ACTION_DICT, NULL},     {"bytearray", ACTION_UNHASHABLE, NULL},
+    {"complex", ACTION_INERT, NULL}, {"list", ACTION_UNHASHABLE, NULL},
+    {"tuple", ACTION_INERT, NULL},   {"int", ACTION_INERT, NULL},
+    {"float", ACTION_INERT, NULL},   {"str", ACTION_INERT, NULL},
+    {"bool", ACTION_INERT, NULL},    {"bytes", ACTION_INERT, NULL},
+    {"object", ACTION_INERT, NULL},  {"slice", ACTION_INERT, NULL},
+    {"range", ACTION_INERT, NULL},   {"xrange", ACTION_INERT, NULL},
+    {"unicode", ACTION_INERT, NULL}, {"long", ACTION_INERT, NULL},
 };
 
 /* torch.NAME, a dtype, and torch.STORAGEStorage, the class of storages of it. */
@@ -139,18 +134,20 @@ static const char *after(const char *name, const char *prefix)
     return strncmp(name, prefix, size) == 0 ? name + size : NULL;
 }
 
-static bool find_builtin(struct pickle_global *out, const char *name)
+static const struct rule *find_rule(const struct rule *list, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(name, list[i].name) == 0)
+            return &list[i];
+    return NULL;
+}
+
+static const struct rule *find_builtin(const char *name)
 {
     const char *inner = after(name, "builtins.");
     if (!inner)
         inner = after(name, "__builtin__.");
-    for (size_t i = 0; inner && i < ARRAY_LEN(builtins); i++) {
-        if (strcmp(inner, builtins[i].name) == 0) {
-            out->action = builtins[i].action;
-            return true;
-        }
-    }
-    return false;
+    return inner ? find_rule(builtins, ARRAY_LEN(builtins), inner) : NULL;
 }
 
 static bool find_dtype(struct pickle_global *out, const char **why, const char *name)
@@ -199,31 +196,22 @@ static bool is_module_class(const char *name)
     return true;
 }
 
-static bool find_distributed(struct pickle_global *out, const char *name)
-{
-    for (size_t i = 0; i < ARRAY_LEN(distributed); i++) {
-        if (strcmp(name, distributed[i].name) == 0) {
-            out->action = distributed[i].action;
-            return true;
-        }
-    }
-    return false;
-}
-
 bool pickle_global_find(struct pickle_global *out, const char **why, const char *name,
                         const struct pickle_host *host)
 {
     const struct phema_checkpoint_options *options = host->options;
-    if (host->is_distributed && find_distributed(out, name))
+    const struct rule *rule =
+        host->is_distributed ? find_rule(distributed, ARRAY_LEN(distributed), name) : NULL;
+    if (!rule)
+        rule = find_rule(rules, ARRAY_LEN(rules), name);
+    if (!rule)
+        rule = find_builtin(name);
+    if (rule) {
+        out->action = rule->action;
+        *why = rule->why;
         return true;
-    for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
-        if (strcmp(name, rules[i].name) == 0) {
-            out->action = rules[i].action;
-            *why = rules[i].why;
-            return true;
-        }
     }
-    if (find_builtin(out, name) || find_dtype(out, why, name))
+    if (find_dtype(out, why, name))
         return true;
     if (is_module_class(name)) {
         out->action = ACTION_MODULE_CLASS;

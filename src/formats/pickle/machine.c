@@ -37,9 +37,10 @@ static enum phema_status take_counted(struct phema_span *out, struct pickle_mach
     for (unsigned i = 0; i < width; i++)
         size |= (uint64_t)field.data[i] << (8 * i);
     status = take(out, machine, size, err);
-    if (!status)
-        machine->n_skipped += out->size;
-    return status;
+    if (status)
+        return status;
+    machine->n_skipped += out->size;
+    return PHEMA_OK;
 }
 
 static enum phema_status op_protocol(struct pickle_machine *machine, uint8_t opcode,
@@ -86,22 +87,9 @@ static enum phema_status op_stop(struct pickle_machine *machine, uint8_t opcode,
 static enum phema_status op_constant(struct pickle_machine *machine, uint8_t opcode,
                                      struct phema_error *err)
 {
-    struct pickle_node *node = NULL;
-    enum phema_status status =
-        pickle_push_new(&node, machine, opcode == 'N' ? PICKLE_NONE : PICKLE_BOOL, err);
-    if (!status)
-        node->boolean = opcode == 0x88;
-    return status;
-}
-
-static enum phema_status push_integer(struct pickle_machine *machine, int64_t value,
-                                      struct phema_error *err)
-{
-    struct pickle_node *node = NULL;
-    enum phema_status status = pickle_push_new(&node, machine, PICKLE_INT, err);
-    if (!status)
-        node->integer = value;
-    return status;
+    const struct pickle_node node = {.kind = opcode == 'N' ? PICKLE_NONE : PICKLE_BOOL,
+                                     .boolean = opcode == 0x88};
+    return pickle_push_new(machine, &node, err);
 }
 
 static enum phema_status op_integer(struct pickle_machine *machine, uint8_t opcode,
@@ -115,10 +103,12 @@ static enum phema_status op_integer(struct pickle_machine *machine, uint8_t opco
                                     err);
     if (status)
         return status;
-    int64_t value = opcode == 'K'   ? field.data[0]
-                    : opcode == 'M' ? phema_load_u16(field.data)
-                                    : (int32_t)phema_load_u32(field.data);
-    return push_integer(machine, value, err);
+    const struct pickle_node node = {.kind = PICKLE_INT,
+                                     .integer = opcode == 'K' ? field.data[0]
+                                                : opcode == 'M'
+                                                    ? phema_load_u16(field.data)
+                                                    : (int32_t)phema_load_u32(field.data)};
+    return pickle_push_new(machine, &node, err);
 }
 
 /* True when the last byte repeats the sign of the one before. */
@@ -142,17 +132,14 @@ static enum phema_status op_long(struct pickle_machine *machine, uint8_t opcode,
         return phema_fail(err, PHEMA_ERR_FILE, "has an integer of negative length");
     while (digits.size > 8 && is_redundant(digits)) /* Python writes no such bytes */
         digits.size--;
-    if (digits.size > 8) {
-        struct pickle_node *node = NULL;
-        status = pickle_push_new(&node, machine, PICKLE_BIGINT, err);
-        if (!status)
-            node->span = digits;
-        return status;
+    struct pickle_node node = {.kind = PICKLE_BIGINT, .span = digits};
+    if (digits.size <= 8) {
+        uint64_t value = digits.size && (digits.data[digits.size - 1] & 0x80) ? UINT64_MAX : 0;
+        for (size_t i = digits.size; i-- > 0;)
+            value = value << 8 | digits.data[i];
+        node = (struct pickle_node){.kind = PICKLE_INT, .integer = (int64_t)value};
     }
-    uint64_t value = digits.size && (digits.data[digits.size - 1] & 0x80) ? UINT64_MAX : 0;
-    for (size_t i = digits.size; i-- > 0;)
-        value = value << 8 | digits.data[i];
-    return push_integer(machine, (int64_t)value, err);
+    return pickle_push_new(machine, &node, err);
 }
 
 static enum phema_status op_float(struct pickle_machine *machine, uint8_t opcode,
@@ -160,17 +147,15 @@ static enum phema_status op_float(struct pickle_machine *machine, uint8_t opcode
 {
     (void)opcode;
     struct phema_span field = {NULL, 0};
-    struct pickle_node *node = NULL;
     enum phema_status status = take(&field, machine, 8, err);
-    if (!status)
-        status = pickle_push_new(&node, machine, PICKLE_FLOAT, err);
     if (status)
         return status;
     uint64_t bits = 0;
     for (size_t i = 0; i < 8; i++) /* the one big-endian number of pickles */
         bits = bits << 8 | field.data[i];
-    memcpy(&node->real, &bits, sizeof(bits));
-    return PHEMA_OK;
+    struct pickle_node node = {.kind = PICKLE_FLOAT};
+    memcpy(&node.real, &bits, sizeof(bits));
+    return pickle_push_new(machine, &node, err);
 }
 
 /* Text and bytes; BINSTRING is what Python 2 wrote for either. */
@@ -187,18 +172,15 @@ static enum phema_status op_string(struct pickle_machine *machine, uint8_t opcod
     while (strings[i].opcode != opcode)
         i++;
     struct phema_span span = {NULL, 0};
-    struct pickle_node *node = NULL;
     enum phema_status status = take_counted(&span, machine, strings[i].width, err);
     if (status)
         return status;
     if (strings[i].is_text && !phema_is_utf8((const char *)span.data, span.size))
         return phema_fail(err, PHEMA_ERR_FILE, "has text that is not UTF-8");
-    status = pickle_push_new(&node, machine, strings[i].is_text ? PICKLE_TEXT : PICKLE_BYTES, err);
-    if (status)
-        return status;
-    node->span = span;
-    node->is_unhashable = opcode == 0x96; /* a bytearray */
-    return PHEMA_OK;
+    const struct pickle_node node = {.kind = strings[i].is_text ? PICKLE_TEXT : PICKLE_BYTES,
+                                     .is_unhashable = opcode == 0x96, /* a bytearray */
+                                     .span = span};
+    return pickle_push_new(machine, &node, err);
 }
 
 static enum phema_status op_mark(struct pickle_machine *machine, uint8_t opcode,
@@ -243,9 +225,10 @@ static enum phema_status take_memo_index(size_t *out, struct pickle_machine *mac
     if (opcode == 0x94)
         return PHEMA_OK;
     enum phema_status status = take(&field, machine, is_long ? 4 : 1, err);
-    if (!status)
-        *out = is_long ? phema_load_u32(field.data) : field.data[0];
-    return status;
+    if (status)
+        return status;
+    *out = is_long ? phema_load_u32(field.data) : field.data[0];
+    return PHEMA_OK;
 }
 
 /* Real files number their memo without gaps: it grows by one, never to an index from the file. */
@@ -255,8 +238,9 @@ static enum phema_status op_put(struct pickle_machine *machine, uint8_t opcode,
     size_t index = 0;
     struct pickle_node *node = NULL;
     enum phema_status status = take_memo_index(&index, machine, opcode, err);
-    if (!status)
-        status = pickle_top(&node, machine, err);
+    if (status)
+        return status;
+    status = pickle_top(&node, machine, err);
     if (status)
         return status;
     if (index > machine->n_memo)
@@ -284,8 +268,7 @@ static enum phema_status op_get(struct pickle_machine *machine, uint8_t opcode,
     return pickle_push(machine, machine->memo[index], err);
 }
 
-static enum phema_status (*const opcodes[256])(struct pickle_machine *machine, uint8_t opcode,
-                                               struct phema_error *err) = {
+static pickle_opcode *const opcodes[256] = {
     [0x80] = op_protocol,     [0x95] = op_frame,       ['.'] = op_stop,
     ['N'] = op_constant,      [0x88] = op_constant,    [0x89] = op_constant,
     ['J'] = op_integer,       ['K'] = op_integer,      ['M'] = op_integer,
@@ -308,6 +291,10 @@ static enum phema_status (*const opcodes[256])(struct pickle_machine *machine, u
 
 static enum phema_status run(struct pickle_machine *machine, struct phema_error *err)
 {
+    /* so that a mark on an empty stack points into the array */
+    if (!phema_array_grow(&machine->stack, &machine->stack_capacity, 0,
+                          sizeof(struct pickle_node *)))
+        return phema_fail_memory(err);
     if (machine->bytes.size < 2 || machine->bytes.data[0] != 0x80)
         return phema_fail(err, PHEMA_ERR_FILE,
                           "is no pickle of protocol 2 to 5 (protocol 0 and 1 are text, and torch "
@@ -325,7 +312,7 @@ static enum phema_status run(struct pickle_machine *machine, struct phema_error 
         if (status)
             return phema_fail_in(err, status, "pickle byte %zu", start);
     }
-    return PHEMA_OK;
+    return pickle_merge_equal_keys(machine, err);
 }
 
 enum phema_status pickle_read(struct pickle_node **root, size_t *used, struct phema_span bytes,
@@ -334,12 +321,7 @@ enum phema_status pickle_read(struct pickle_node **root, size_t *used, struct ph
 {
     struct pickle_machine machine = {.bytes = bytes, .arena = arena, .host = host};
     machine.arena_base = arena->total_bytes;
-    /* allocated first, so that a mark on an empty stack points into the array */
-    bool has_stack =
-        phema_array_grow(&machine.stack, &machine.stack_capacity, 0, sizeof(struct pickle_node *));
-    enum phema_status status = has_stack ? run(&machine, err) : phema_fail_memory(err);
-    if (!status)
-        status = pickle_merge_equal_keys(&machine, err);
+    enum phema_status status = run(&machine, err);
     if (!status) {
         *root = machine.stack[0];
         *used = machine.at;

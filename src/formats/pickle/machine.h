@@ -128,6 +128,15 @@ PHEMA_FALLIBLE pickle_read(struct pickle_node **root, size_t *used, struct phema
                            struct phema_arena *arena, const struct pickle_host *host,
                            struct phema_error *err);
 
+static inline bool pickle_is(const struct pickle_node *node, enum pickle_kind kind)
+{
+    return node && node->kind == kind;
+}
+/* A tuple of integers of 0 or more. */
+bool pickle_holds_sizes(const struct pickle_node *node);
+/* The value of a text key of a dict, of equal keys the last one; NULL: no such key. */
+struct pickle_node *pickle_find(const struct pickle_node *dict, const char *key);
+
 /* The entry of the allow-list for a name; false: not in the list. A name that is known but not read
  * has ACTION_REFUSED and a reason in *why. */
 bool pickle_global_find(struct pickle_global *out, const char **why, const char *name,

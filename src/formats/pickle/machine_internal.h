@@ -27,9 +27,9 @@ struct pickle_machine {
 void *pickle_alloc(struct pickle_machine *machine, size_t size);
 enum phema_status pickle_fail_memory(const struct pickle_machine *machine, struct phema_error *err);
 
-/* Pushes a new node, which the caller fills. */
-PHEMA_FALLIBLE pickle_push_new(struct pickle_node **out, struct pickle_machine *machine,
-                               enum pickle_kind kind, struct phema_error *err);
+/* Pushes a copy of the node, in the arena. */
+PHEMA_FALLIBLE pickle_push_new(struct pickle_machine *machine, const struct pickle_node *node,
+                               struct phema_error *err);
 PHEMA_FALLIBLE pickle_push(struct pickle_machine *machine, struct pickle_node *node,
                            struct phema_error *err);
 /* Nothing lies above the topmost mark. */
@@ -47,9 +47,9 @@ PHEMA_FALLIBLE pickle_pop_mark(struct pickle_node ***out, size_t *n, struct pick
 PHEMA_FALLIBLE pickle_append(struct pickle_machine *machine, struct pickle_items *items,
                              struct pickle_node *const *added, size_t n, struct phema_error *err);
 
-/* Keys (keys.c). Checks that Python can hash every step-th of n items. */
-enum phema_status pickle_check_keys(struct pickle_node *const *items, size_t n, size_t step,
-                                    struct phema_error *err);
+/* Checks that Python can hash every step-th of n items, which are to be keys. */
+PHEMA_FALLIBLE pickle_check_keys(struct pickle_node *const *items, size_t n, size_t step,
+                                 struct phema_error *err);
 /* Appends key, value, key, value ... to a dict: n items, an even number. */
 PHEMA_FALLIBLE pickle_set_items(struct pickle_machine *machine, struct pickle_node *dict,
                                 struct pickle_node *const *pairs, size_t n,
@@ -57,27 +57,12 @@ PHEMA_FALLIBLE pickle_set_items(struct pickle_machine *machine, struct pickle_no
 /* Once all items are set: of equal keys the first stays, with the last value. */
 PHEMA_FALLIBLE pickle_merge_equal_keys(struct pickle_machine *machine, struct phema_error *err);
 
-/* Opcodes of containers (containers.c) and objects (objects.c). */
-enum phema_status op_empty(struct pickle_machine *machine, uint8_t opcode, struct phema_error *err);
-enum phema_status op_from_mark(struct pickle_machine *machine, uint8_t opcode,
-                               struct phema_error *err);
-enum phema_status op_small_tuple(struct pickle_machine *machine, uint8_t opcode,
-                                 struct phema_error *err);
-enum phema_status op_append(struct pickle_machine *machine, uint8_t opcode,
-                            struct phema_error *err);
-enum phema_status op_set_item(struct pickle_machine *machine, uint8_t opcode,
-                              struct phema_error *err);
-enum phema_status op_global(struct pickle_machine *machine, uint8_t opcode,
-                            struct phema_error *err);
-enum phema_status op_stack_global(struct pickle_machine *machine, uint8_t opcode,
-                                  struct phema_error *err);
-enum phema_status op_reduce(struct pickle_machine *machine, uint8_t opcode,
-                            struct phema_error *err);
-enum phema_status op_new_object(struct pickle_machine *machine, uint8_t opcode,
-                                struct phema_error *err);
-enum phema_status op_build(struct pickle_machine *machine, uint8_t opcode, struct phema_error *err);
-enum phema_status op_persistent_id(struct pickle_machine *machine, uint8_t opcode,
-                                   struct phema_error *err);
+typedef enum phema_status pickle_opcode(struct pickle_machine *machine, uint8_t opcode,
+                                        struct phema_error *err);
+/* containers.c */
+pickle_opcode op_empty, op_from_mark, op_small_tuple, op_append, op_set_item;
+/* objects.c */
+pickle_opcode op_global, op_stack_global, op_reduce, op_new_object, op_build, op_persistent_id;
 
 /* Makes a tensor from the arguments of a rebuild function of torch (rebuild_tensor.c). */
 PHEMA_FALLIBLE pickle_rebuild_tensor(struct pickle_node **out, struct pickle_machine *machine,

@@ -45,11 +45,8 @@ static enum phema_status push_global(struct pickle_machine *machine, struct phem
     if (global->action == ACTION_REFUSED)
         return fail_global(joined, why, err);
     global->name = joined;
-    struct pickle_node *node = NULL;
-    enum phema_status status = pickle_push_new(&node, machine, PICKLE_GLOBAL, err);
-    if (!status)
-        node->global = global;
-    return status;
+    const struct pickle_node node = {.kind = PICKLE_GLOBAL, .global = global};
+    return pickle_push_new(machine, &node, err);
 }
 
 static enum phema_status take_line(struct phema_span *out, struct pickle_machine *machine,
@@ -70,8 +67,9 @@ enum phema_status op_global(struct pickle_machine *machine, uint8_t opcode, stru
     struct phema_span module = {NULL, 0};
     struct phema_span name = {NULL, 0};
     enum phema_status status = take_line(&module, machine, err);
-    if (!status)
-        status = take_line(&name, machine, err);
+    if (status)
+        return status;
+    status = take_line(&name, machine, err);
     return status ? status : push_global(machine, module, name, err);
 }
 
@@ -82,8 +80,9 @@ enum phema_status op_stack_global(struct pickle_machine *machine, uint8_t opcode
     struct pickle_node *name = NULL;
     struct pickle_node *module = NULL;
     enum phema_status status = pickle_pop(&name, machine, err);
-    if (!status)
-        status = pickle_pop(&module, machine, err);
+    if (status)
+        return status;
+    status = pickle_pop(&module, machine, err);
     if (status)
         return status;
     if (name->kind != PICKLE_TEXT || module->kind != PICKLE_TEXT)
@@ -94,13 +93,10 @@ enum phema_status op_stack_global(struct pickle_machine *machine, uint8_t opcode
 static enum phema_status push_object(struct pickle_machine *machine, struct pickle_global *global,
                                      struct phema_error *err)
 {
-    struct pickle_node *node = NULL;
-    enum phema_status status = pickle_push_new(&node, machine, PICKLE_OBJECT, err);
-    if (status)
-        return status;
-    node->global = global;
-    node->is_unhashable = global->action == ACTION_UNHASHABLE;
-    return PHEMA_OK;
+    const struct pickle_node node = {.kind = PICKLE_OBJECT,
+                                     .is_unhashable = global->action == ACTION_UNHASHABLE,
+                                     .global = global};
+    return pickle_push_new(machine, &node, err);
 }
 
 /* OrderedDict() and the like, empty or made of a list of pairs; any other argument (a factory, a
@@ -108,10 +104,12 @@ static enum phema_status push_object(struct pickle_machine *machine, struct pick
 static enum phema_status push_dict(struct pickle_machine *machine, const struct pickle_node *args,
                                    struct phema_error *err)
 {
-    struct pickle_node *dict = NULL;
-    enum phema_status status = pickle_push_new(&dict, machine, PICKLE_DICT, err);
+    static const struct pickle_node empty = {
+        .kind = PICKLE_DICT, .is_unhashable = true, .items = {NULL, 0, 0}};
+    enum phema_status status = pickle_push_new(machine, &empty, err);
     if (status || args->items.n == 0)
         return status;
+    struct pickle_node *dict = machine->stack[machine->n_stack - 1];
     const struct pickle_node *source = args->items.at[0];
     if (source->kind == PICKLE_DICT)
         return pickle_set_items(machine, dict, source->items.at, source->items.n, err);
@@ -130,34 +128,19 @@ static enum phema_status push_set(struct pickle_machine *machine,
                                   const struct pickle_global *global,
                                   const struct pickle_node *args, struct phema_error *err)
 {
-    struct pickle_node *set = NULL;
-    enum phema_status status = pickle_push_new(&set, machine, PICKLE_SET, err);
-    if (status)
-        return status;
-    set->is_unhashable = strcmp(strrchr(global->name, '.'), ".frozenset") != 0;
+    bool is_frozen = strcmp(strrchr(global->name, '.'), ".frozenset") == 0;
+    struct pickle_node set = {
+        .kind = PICKLE_SET, .is_unhashable = !is_frozen, .items = {NULL, 0, 0}};
     if (args->items.n == 0)
-        return PHEMA_OK;
+        return pickle_push_new(machine, &set, err);
     const struct pickle_node *source = args->items.at[0];
     if (source->kind != PICKLE_LIST && source->kind != PICKLE_TUPLE && source->kind != PICKLE_SET)
         return phema_fail(err, PHEMA_ERR_FILE, "makes a set of what is no list");
-    status = pickle_check_keys(source->items.at, source->items.n, 1, err);
-    return status ? status
-                  : pickle_append(machine, &set->items, source->items.at, source->items.n, err);
-}
-
-/* The value that was set last for a text key; NULL: no such key. */
-static struct pickle_node *value_of(const struct pickle_node *dict, const char *name)
-{
-    size_t size = strlen(name);
-    struct pickle_node *found = NULL;
-    for (size_t i = 0; i + 1 < dict->items.n; i += 2) {
-        const struct pickle_node *key = dict->items.at[i];
-        if (key->kind != PICKLE_TEXT || key->span.size != size ||
-            memcmp(key->span.data, name, size) != 0)
-            continue;
-        found = dict->items.at[i + 1];
-    }
-    return found;
+    enum phema_status status = pickle_check_keys(source->items.at, source->items.n, 1, err);
+    if (status)
+        return status;
+    status = pickle_append(machine, &set.items, source->items.at, source->items.n, err);
+    return status ? status : pickle_push_new(machine, &set, err);
 }
 
 /* ({type: 'class', version: 6, module_src: text, class_name: text, state: dict},): the source is
@@ -169,24 +152,27 @@ static enum phema_status push_persistent(struct pickle_machine *machine,
     if (args->items.n != 1 || args->items.at[0]->kind != PICKLE_DICT)
         return phema_fail(err, PHEMA_ERR_FILE, "expected one dict that describes the object");
     const struct pickle_node *meta = args->items.at[0];
-    const struct pickle_node *type = value_of(meta, "type");
-    const struct pickle_node *version = value_of(meta, "version");
-    const struct pickle_node *source = value_of(meta, "module_src");
-    const struct pickle_node *class = value_of(meta, "class_name");
-    struct pickle_node *state = value_of(meta, "state");
-    if (!type || type->kind != PICKLE_TEXT || type->span.size != strlen("class") ||
-        memcmp(type->span.data, "class", type->span.size) != 0 || !source ||
-        source->kind != PICKLE_TEXT || !class || class->kind != PICKLE_TEXT || !state ||
-        (state->kind != PICKLE_DICT && state->kind != PICKLE_NONE))
+    const struct pickle_node *type = pickle_find(meta, "type");
+    const struct pickle_node *version = pickle_find(meta, "version");
+    struct pickle_node *state = pickle_find(meta, "state");
+    if (!pickle_is(type, PICKLE_TEXT) || !span_is(type->span, "class") ||
+        !pickle_is(pickle_find(meta, "module_src"), PICKLE_TEXT) ||
+        !pickle_is(pickle_find(meta, "class_name"), PICKLE_TEXT) ||
+        (!pickle_is(state, PICKLE_DICT) && !pickle_is(state, PICKLE_NONE)))
         return phema_fail(err, PHEMA_ERR_FILE,
                           "expected type 'class', module_src, class_name and a dict as state");
-    if (!version || version->kind != PICKLE_INT || version->integer != 6)
+    if (!pickle_is(version, PICKLE_INT) || version->integer != 6)
         return phema_fail(err, PHEMA_ERR_FILE, "expected an object of version 6, as EDM2 saves it");
-    struct pickle_node *module = NULL;
-    enum phema_status status = pickle_push_new(&module, machine, PICKLE_MODULE, err);
-    if (!status && state->kind == PICKLE_DICT)
-        module->state = state;
-    return status;
+    const struct pickle_node module = {.kind = PICKLE_MODULE,
+                                       .state = state->kind == PICKLE_DICT ? state : NULL};
+    return pickle_push_new(machine, &module, err);
+}
+
+static enum phema_status push_storage(struct pickle_machine *machine,
+                                      struct pickle_storage *storage, struct phema_error *err)
+{
+    const struct pickle_node node = {.kind = PICKLE_STORAGE, .storage = storage};
+    return pickle_push_new(machine, &node, err);
 }
 
 static enum phema_status push_loaded(struct pickle_machine *machine, const struct pickle_node *args,
@@ -198,28 +184,20 @@ static enum phema_status push_loaded(struct pickle_machine *machine, const struc
     if (args->items.n != 1 || args->items.at[0]->kind != PICKLE_BYTES)
         return phema_fail(err, PHEMA_ERR_FILE, "expected bytes that are a file of torch.save");
     struct pickle_storage *storage = NULL;
-    struct pickle_node *node = NULL;
     enum phema_status status =
         machine->host->load_storage(&storage, machine->host->context, args->items.at[0]->span, err);
-    if (!status)
-        status = pickle_push_new(&node, machine, PICKLE_STORAGE, err);
-    if (!status)
-        node->storage = storage;
-    return status;
+    return status ? status : push_storage(machine, storage, err);
 }
 
 static enum phema_status push_record(struct pickle_machine *machine, struct pickle_global *global,
                                      struct phema_error *err)
 {
     struct pickle_record *record = pickle_alloc(machine, sizeof(*record));
-    struct pickle_node *node = NULL;
     if (!record)
         return pickle_fail_memory(machine, err);
-    enum phema_status status = pickle_push_new(&node, machine, PICKLE_RECORD, err);
     record->class = global;
-    if (!status)
-        node->record = record;
-    return status;
+    const struct pickle_node node = {.kind = PICKLE_RECORD, .record = record};
+    return pickle_push_new(machine, &node, err);
 }
 
 static enum phema_status build_record(struct pickle_record *record, struct pickle_node *state,
@@ -239,8 +217,9 @@ static enum phema_status pop_call(struct pickle_global **global, struct pickle_n
 {
     struct pickle_node *callee = NULL;
     enum phema_status status = pickle_pop(args, machine, err);
-    if (!status)
-        status = pickle_pop(&callee, machine, err);
+    if (status)
+        return status;
+    status = pickle_pop(&callee, machine, err);
     if (status)
         return status;
     if (callee->kind != PICKLE_GLOBAL)
@@ -308,7 +287,7 @@ enum phema_status op_new_object(struct pickle_machine *machine, uint8_t opcode,
     (void)opcode;
     struct pickle_global *global = NULL;
     struct pickle_node *args = NULL;
-    struct pickle_node *module = NULL;
+    static const struct pickle_node module = {.kind = PICKLE_MODULE, .state = NULL};
     enum phema_status status = pop_call(&global, &args, machine, err);
     if (status)
         return status;
@@ -323,7 +302,7 @@ enum phema_status op_new_object(struct pickle_machine *machine, uint8_t opcode,
     case ACTION_SET:
         return push_set(machine, global, args, err);
     case ACTION_MODULE_CLASS:
-        return pickle_push_new(&module, machine, PICKLE_MODULE, err);
+        return pickle_push_new(machine, &module, err);
     case ACTION_RECORD_CLASS:
         return push_record(machine, global, err);
     default:
@@ -340,8 +319,9 @@ enum phema_status op_build(struct pickle_machine *machine, uint8_t opcode, struc
     struct pickle_node *state = NULL;
     struct pickle_node *target = NULL;
     enum phema_status status = pickle_pop(&state, machine, err);
-    if (!status)
-        status = pickle_top(&target, machine, err);
+    if (status)
+        return status;
+    status = pickle_top(&target, machine, err);
     if (status)
         return status;
     switch ((enum pickle_kind)target->kind) {
@@ -372,7 +352,6 @@ enum phema_status op_persistent_id(struct pickle_machine *machine, uint8_t opcod
 {
     (void)opcode;
     struct pickle_node *id = NULL;
-    struct pickle_node *node = NULL;
     struct pickle_storage *storage = NULL;
     enum phema_status status = pickle_pop(&id, machine, err);
     if (status)
@@ -380,9 +359,5 @@ enum phema_status op_persistent_id(struct pickle_machine *machine, uint8_t opcod
     if (!machine->host->find_storage)
         return phema_fail(err, PHEMA_ERR_FILE, "has a persistent id where none is expected");
     status = machine->host->find_storage(&storage, machine->host->context, id, err);
-    if (!status)
-        status = pickle_push_new(&node, machine, PICKLE_STORAGE, err);
-    if (!status)
-        node->storage = storage;
-    return status;
+    return status ? status : push_storage(machine, storage, err);
 }

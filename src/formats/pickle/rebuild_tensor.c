@@ -13,24 +13,9 @@ static const struct pickle_node *arg(const struct pickle_node *args, size_t inde
     return index < args->items.n ? args->items.at[index] : NULL;
 }
 
-static bool is_kind(const struct pickle_node *node, enum pickle_kind kind)
-{
-    return node && node->kind == kind;
-}
-
 static bool is_size(const struct pickle_node *node)
 {
-    return is_kind(node, PICKLE_INT) && node->integer >= 0;
-}
-
-static bool are_sizes(const struct pickle_node *tuple)
-{
-    if (!is_kind(tuple, PICKLE_TUPLE))
-        return false;
-    for (size_t i = 0; i < tuple->items.n; i++)
-        if (!is_size(tuple->items.at[i]))
-            return false;
-    return true;
+    return pickle_is(node, PICKLE_INT) && node->integer >= 0;
 }
 
 /* The last element of the view, counted from the first of the storage. An empty view has no
@@ -88,7 +73,7 @@ static enum phema_status take_dtype(struct pickle_tensor *tensor, const struct p
 {
     if (!tensor->storage->is_untyped)
         return fail_args(err, "an untyped storage");
-    if (!is_kind(dtype, PICKLE_GLOBAL) ||
+    if (!pickle_is(dtype, PICKLE_GLOBAL) ||
         (dtype->global->action != ACTION_DTYPE && dtype->global->action != ACTION_PACKED_DTYPE))
         return fail_args(err, "a dtype of torch");
     tensor->dtype = dtype->global->dtype;
@@ -96,20 +81,35 @@ static enum phema_status take_dtype(struct pickle_tensor *tensor, const struct p
     return PHEMA_OK;
 }
 
+static enum phema_status check_view(struct pickle_tensor *tensor, enum pickle_action version,
+                                    const struct pickle_node *args, struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    if (version == ACTION_TENSOR_V2)
+        status = check_view_metadata(arg(args, 6), err);
+    if (version == ACTION_TENSOR_V3) {
+        status = take_dtype(tensor, arg(args, 6), err);
+        if (status)
+            return status;
+        status = check_view_metadata(arg(args, 7), err);
+    }
+    return status ? status : check_reach(tensor, err);
+}
+
 static enum phema_status make_tensor(struct pickle_node **out, struct pickle_machine *machine,
                                      enum pickle_action version, const struct pickle_node *args,
                                      struct phema_error *err)
 {
     static const struct {
-        size_t least, most; /* arguments; metadata is the last of most */
+        size_t least, most; /* arguments */
     } counts[] = {{4, 4}, {6, 7}, {7, 8}};
     size_t v = (size_t)(version - ACTION_TENSOR_V1);
     if (args->items.n < counts[v].least || args->items.n > counts[v].most)
         return phema_fail(err, PHEMA_ERR_FILE, "expected %zu arguments, found %zu", counts[v].least,
                           args->items.n);
-    if (!is_kind(arg(args, 0), PICKLE_STORAGE) || !is_size(arg(args, 1)))
+    if (!pickle_is(arg(args, 0), PICKLE_STORAGE) || !is_size(arg(args, 1)))
         return fail_args(err, "a storage and an offset of 0 or more");
-    if (!are_sizes(arg(args, 2)) || !are_sizes(arg(args, 3)) ||
+    if (!pickle_holds_sizes(arg(args, 2)) || !pickle_holds_sizes(arg(args, 3)) ||
         arg(args, 2)->items.n != arg(args, 3)->items.n)
         return fail_args(err, "sizes and strides of 0 or more, as many of one as of the other");
     if (arg(args, 2)->items.n > PHEMA_MAX_RANK)
@@ -127,23 +127,18 @@ static enum phema_status make_tensor(struct pickle_node **out, struct pickle_mac
                                      .first = (uint64_t)arg(args, 1)->integer,
                                      .sizes = arg(args, 2),
                                      .strides = arg(args, 3)};
-    enum phema_status status = PHEMA_OK;
-    if (version == ACTION_TENSOR_V3)
-        status = take_dtype(tensor, arg(args, 6), err);
-    if (!status && version != ACTION_TENSOR_V1)
-        status = check_view_metadata(arg(args, counts[v].most - 1), err);
-    if (!status)
-        status = check_reach(tensor, err);
-    if (!status)
-        *out = node;
-    return status;
+    enum phema_status status = check_view(tensor, version, args, err);
+    if (status)
+        return status;
+    *out = node;
+    return PHEMA_OK;
 }
 
 /* (tensor, requires_grad, hooks[, state]) */
 static enum phema_status take_parameter(struct pickle_node **out, const struct pickle_node *args,
                                         size_t n_wanted, struct phema_error *err)
 {
-    if (args->items.n != n_wanted || !is_kind(arg(args, 0), PICKLE_TENSOR))
+    if (args->items.n != n_wanted || !pickle_is(arg(args, 0), PICKLE_TENSOR))
         return phema_fail(err, PHEMA_ERR_FILE, "expected %zu arguments, the first a tensor",
                           n_wanted);
     *out = args->items.at[0];
@@ -156,8 +151,8 @@ enum phema_status pickle_rebuild_tensor(struct pickle_node **out, struct pickle_
 {
     if (function->action == ACTION_FROM_TYPE) {
         /* (function, type, args, state): one level, since the function must be another one */
-        if (args->items.n != 4 || !is_kind(arg(args, 0), PICKLE_GLOBAL) ||
-            !is_kind(arg(args, 1), PICKLE_GLOBAL) || !is_kind(arg(args, 2), PICKLE_TUPLE))
+        if (args->items.n != 4 || !pickle_is(arg(args, 0), PICKLE_GLOBAL) ||
+            !pickle_is(arg(args, 1), PICKLE_GLOBAL) || !pickle_is(arg(args, 2), PICKLE_TUPLE))
             return fail_args(err, "a function, a type, arguments and a state");
         if (arg(args, 1)->global->action != ACTION_TENSOR_CLASS)
             return phema_fail(err, PHEMA_ERR_FILE,

@@ -42,16 +42,14 @@ enum phema_status pickle_push(struct pickle_machine *machine, struct pickle_node
     return PHEMA_OK;
 }
 
-enum phema_status pickle_push_new(struct pickle_node **out, struct pickle_machine *machine,
-                                  enum pickle_kind kind, struct phema_error *err)
+enum phema_status pickle_push_new(struct pickle_machine *machine, const struct pickle_node *node,
+                                  struct phema_error *err)
 {
-    struct pickle_node *node = pickle_alloc(machine, sizeof(*node));
-    if (!node)
+    struct pickle_node *kept = pickle_alloc(machine, sizeof(*kept));
+    if (!kept)
         return pickle_fail_memory(machine, err);
-    node->kind = (uint8_t)kind;
-    node->is_unhashable = kind == PICKLE_LIST || kind == PICKLE_DICT || kind == PICKLE_SET;
-    *out = node;
-    return pickle_push(machine, node, err);
+    *kept = *node;
+    return pickle_push(machine, kept, err);
 }
 
 bool pickle_stack_is_empty(const struct pickle_machine *machine)

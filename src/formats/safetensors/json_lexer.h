@@ -3,8 +3,6 @@
 #ifndef FORMATS_SAFETENSORS_JSON_LEXER_H
 #define FORMATS_SAFETENSORS_JSON_LEXER_H
 
-#include <string.h>
-
 #include "phema/arena.h"
 #include "phema/error.h"
 #include "phema/span.h"
@@ -28,11 +26,5 @@ PHEMA_FALLIBLE json_lexer_string(struct phema_span *out, struct json_lexer *scan
 
 /* Reads an integer from 0 to 2^64 - 1: no sign, point, exponent or leading zero. */
 PHEMA_FALLIBLE json_lexer_u64(uint64_t *out, struct json_lexer *scan, struct phema_error *err);
-
-/* True when a string that was read equals this one. */
-static inline bool span_is(struct phema_span span, const char *text)
-{
-    return span.size == strlen(text) && memcmp(span.data, text, span.size) == 0;
-}
 
 #endif

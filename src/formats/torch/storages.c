@@ -9,11 +9,6 @@
 #include "format.h"
 #include "phema/strbuf.h"
 
-static bool span_is(struct phema_span span, const char *text)
-{
-    return span.size == strlen(text) && memcmp(span.data, text, span.size) == 0;
-}
-
 static bool is_of_kinds(const struct pickle_node *id, const uint8_t *kinds, size_t n)
 {
     bool is = id->kind == PICKLE_TUPLE && id->items.n == n;

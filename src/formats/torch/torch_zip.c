@@ -102,11 +102,6 @@ static enum phema_status read_small(struct phema_span *out, struct archive *arch
     return status;
 }
 
-static bool span_is(struct phema_span span, const char *text)
-{
-    return span.size == strlen(text) && memcmp(span.data, text, span.size) == 0;
-}
-
 static enum phema_status check_version(struct archive *archive, struct phema_error *err)
 {
     struct phema_span version = {NULL, 0};
