@@ -67,6 +67,8 @@ struct phema_checkpoint {
 /* Maps a file and appends it; the label is copied. */
 PHEMA_FALLIBLE checkpoint_add_file(struct phema_checkpoint *checkpoint, const char *path,
                                    const char *label, struct phema_error *err);
+/* A part of the path is "..". */
+bool path_has_parent(const char *path, size_t size);
 /* The fault of a path that a file of a checkpoint names, as the end of a sentence ("is absolute"),
  * or NULL. A path must stay below the directory of that file. */
 const char *relative_path_fault(const char *name, size_t size);

@@ -37,6 +37,18 @@ enum phema_status checkpoint_add_file(struct phema_checkpoint *checkpoint, const
 
 /* ---- Files that file 0 names ---- */
 
+bool path_has_parent(const char *path, size_t size)
+{
+    for (size_t start = 0; start < size;) {
+        const char *slash = memchr(path + start, '/', size - start);
+        size_t end = slash ? (size_t)(slash - path) : size;
+        if (end - start == 2 && path[start] == '.' && path[start + 1] == '.')
+            return true;
+        start = end + 1;
+    }
+    return false;
+}
+
 const char *relative_path_fault(const char *name, size_t size)
 {
     if (size == 0)
@@ -47,14 +59,7 @@ const char *relative_path_fault(const char *name, size_t size)
         return "is absolute";
     if (memmem(name, size, "://", 3))
         return "is a URL";
-    for (size_t start = 0; start <= size;) {
-        const char *slash = memchr(name + start, '/', size - start);
-        size_t end = slash ? (size_t)(slash - name) : size;
-        if (end - start == 2 && name[start] == '.' && name[start + 1] == '.')
-            return "leads out of the checkpoint's directory";
-        start = end + 1;
-    }
-    return NULL;
+    return path_has_parent(name, size) ? "leads out of the checkpoint's directory" : NULL;
 }
 
 enum phema_status checkpoint_add_relative(struct phema_checkpoint *checkpoint, const char *name,

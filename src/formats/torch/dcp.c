@@ -1,14 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
-/* dcp.c - Distributed checkpoints: .metadata and its archives (docs/formats/dcp.md). The pickle
- * .metadata lists the chunks of each tensor. Each chunk is an archive of torch.save inside a file
- * of the directory. Every statement of .metadata is checked against the archives. */
+/* dcp.c - Distributed checkpoints: .metadata and its archives (docs/formats/dcp.md; torch/
+ * distributed/checkpoint/metadata.py, filesystem.py). The pickle .metadata lists the chunks of each
+ * tensor. Each chunk is an archive of torch.save inside a file of the directory. Every statement of
+ * .metadata is checked against the archives. Its objects are records, identified by their class and
+ * read by the names of their fields. A field that is None by default may be missing. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "chunks.h"
 #include "format.h"
-#include "torch/dcp_metadata.h"
-#include "torch/torch_zip.h"
+#include "torch/torch.h"
+
+/* torch's classes have at most six fields. Repeated look-ups in a dict of thousands would take time
+ * out of proportion to the size of the file. */
+#define MAX_FIELDS 64u
+/* Length of a tensor's name. Names are looked up once for each chunk. */
+#define MAX_NAME_BYTES 4096u
+
+#define METADATA_CLASS(name)   "torch.distributed.checkpoint.metadata." name
+#define FILESYSTEM_CLASS(name) "torch.distributed.checkpoint.filesystem." name
+#define OLD_PROPERTIES         "torch.distributed._shard.sharded_tensor.metadata.TensorProperties"
+
+/* An entry of storage_data. */
+struct stored {
+    size_t number;                    /* of the value */
+    const struct pickle_node *offset; /* start of the chunk: a tuple of sizes */
+    const struct pickle_node *info;   /* record */
+    bool is_taken;
+};
+
+/* A distributed checkpoint while its files are read. */
+struct distributed {
+    struct phema_checkpoint *checkpoint;
+    const struct phema_checkpoint_options *options;
+    struct phema_arena nodes;         /* of .metadata */
+    const struct pickle_node *values; /* dict from names to records: the state dict */
+    struct name_table names;          /* values are numbers in it */
+    struct stored *stored;            /* sorted by number, then by offset */
+    size_t n_stored, stored_capacity;
+    uint64_t chunks_left; /* bound for lists that are shared: one chunk for each byte of the file */
+    struct name_table files; /* by path; values are indices in the checkpoint's files */
+};
+
+/* Bytes [offset, offset + size) of a file. */
+struct place {
+    struct phema_span path;
+    uint64_t offset, size;
+};
 
 static bool probe(struct phema_span content)
 {
@@ -19,13 +57,279 @@ static bool probe(struct phema_span content)
            memmem(content.data, size, module, sizeof(module) - 1);
 }
 
-/* A distributed checkpoint while its files are read. */
-struct distributed {
-    struct phema_checkpoint *checkpoint;
-    const struct phema_checkpoint_options *options;
-    struct dcp_metadata *metadata;
-    struct name_table files; /* by path; values are indices in the checkpoint's files */
-};
+/* ---- Nodes ---- */
+
+static bool is_record(const struct pickle_node *node, const char *class)
+{
+    return pickle_is(node, PICKLE_RECORD) && strcmp(node->record->class->name, class) == 0;
+}
+
+/* The value of a field; NULL when it is missing. */
+static struct pickle_node *field(const struct pickle_node *record, const char *name)
+{
+    const struct pickle_node *state = record->record->state;
+    if (!pickle_is(state, PICKLE_DICT) || state->items.n > (size_t)2 * MAX_FIELDS)
+        return NULL;
+    return pickle_find(state, name);
+}
+
+/* A torch.Size. */
+static bool is_size(const struct pickle_node *node)
+{
+    return pickle_holds_sizes(node) && node->items.n <= PHEMA_MAX_RANK;
+}
+
+static int compis_size(const struct pickle_node *a, const struct pickle_node *b)
+{
+    for (size_t i = 0; i < a->items.n && i < b->items.n; i++) {
+        int64_t left = a->items.at[i]->integer;
+        int64_t right = b->items.at[i]->integer;
+        if (left != right)
+            return left < right ? -1 : 1;
+    }
+    return (a->items.n > b->items.n) - (a->items.n < b->items.n);
+}
+
+static enum phema_status fail_expected(struct phema_error *err, const char *wanted)
+{
+    return phema_fail(err, PHEMA_ERR_FILE, "expected %s", wanted);
+}
+
+/* ---- The state dict ---- */
+
+static enum phema_status index_names(struct distributed *distributed, struct phema_error *err)
+{
+    const struct pickle_items *items = &distributed->values->items;
+    for (size_t i = 0; i + 1 < items->n; i += 2) {
+        const struct pickle_node *key = items->at[i];
+        if (key->kind != PICKLE_TEXT || key->span.size > MAX_NAME_BYTES)
+            return phema_fail(err, PHEMA_ERR_FILE,
+                              "state_dict_metadata: expected names of at most %u bytes as keys",
+                              MAX_NAME_BYTES);
+        const char *name = (const char *)key->span.data;
+        switch (name_table_add(&distributed->names, name, key->span.size, i / 2)) {
+        case NAME_ADDED:
+            break;
+        case NAME_EXISTS:
+            (void)fail_expected(err, "each name once, found it twice");
+            return fail_in_tensor(err, PHEMA_ERR_FILE, name, key->span.size);
+        case NAME_NO_MEMORY:
+            return phema_fail_memory(err);
+        }
+    }
+    return PHEMA_OK;
+}
+
+static struct phema_span name_of(const struct distributed *distributed, size_t number)
+{
+    return distributed->values->items.at[2 * number]->span;
+}
+
+static const struct pickle_node *value_of(const struct distributed *distributed, size_t number)
+{
+    return distributed->values->items.at[2 * number + 1];
+}
+
+/* The other values are pickled objects. */
+static bool is_tensor(const struct distributed *distributed, size_t number)
+{
+    return !is_record(value_of(distributed, number), METADATA_CLASS("BytesStorageMetadata"));
+}
+
+/* ---- Storage ---- */
+
+/* Entries of other objects are ignored, and so are entries of unlisted names, which no reader can
+ * reach. */
+static enum phema_status note_stored(struct distributed *distributed, const struct pickle_node *key,
+                                     const struct pickle_node *info, struct phema_error *err)
+{
+    if (!is_record(key, METADATA_CLASS("MetadataIndex")))
+        return fail_expected(err, "a MetadataIndex as key");
+    const struct pickle_node *name = field(key, "fqn");
+    if (!pickle_is(name, PICKLE_TEXT) || name->span.size > MAX_NAME_BYTES)
+        return fail_expected(err, "a MetadataIndex with the name of a tensor as fqn");
+    size_t number = 0;
+    if (!name_table_find(&number, &distributed->names, (const char *)name->span.data,
+                         name->span.size) ||
+        !is_tensor(distributed, number))
+        return PHEMA_OK;
+
+    const struct pickle_node *offset = field(key, "offset");
+    enum phema_status status = PHEMA_OK;
+    if (!is_size(offset))
+        status = fail_expected(err, "a MetadataIndex with a torch.Size as offset");
+    else if (!is_record(info, FILESYSTEM_CLASS("_StorageInfo")))
+        status = fail_expected(err, "a _StorageInfo for each piece");
+    else if (!phema_array_grow(&distributed->stored, &distributed->stored_capacity,
+                               distributed->n_stored, sizeof(*distributed->stored)))
+        return phema_fail_memory(err);
+    if (status)
+        return fail_in_tensor(err, status, (const char *)name->span.data, name->span.size);
+    distributed->stored[distributed->n_stored++] = (struct stored){number, offset, info, false};
+    return PHEMA_OK;
+}
+
+static int compare_stored(const void *a, const void *b)
+{
+    const struct stored *left = a, *right = b;
+    if (left->number != right->number)
+        return left->number < right->number ? -1 : 1;
+    return compis_size(left->offset, right->offset);
+}
+
+static enum phema_status index_storage(struct distributed *distributed,
+                                       const struct pickle_node *storage, struct phema_error *err)
+{
+    for (size_t i = 0; i + 1 < storage->items.n; i += 2) {
+        enum phema_status status =
+            note_stored(distributed, storage->items.at[i], storage->items.at[i + 1], err);
+        if (status)
+            return phema_fail_in(err, status, "storage_data");
+    }
+    if (distributed->n_stored)
+        qsort(distributed->stored, distributed->n_stored, sizeof(*distributed->stored),
+              compare_stored);
+    for (size_t i = 1; i < distributed->n_stored; i++) {
+        if (compare_stored(&distributed->stored[i - 1], &distributed->stored[i]) != 0)
+            continue;
+        struct phema_span name = name_of(distributed, distributed->stored[i].number);
+        (void)fail_expected(err, "each piece once in storage_data, found one twice");
+        return fail_in_tensor(err, PHEMA_ERR_FILE, (const char *)name.data, name.size);
+    }
+    return PHEMA_OK;
+}
+
+/* NULL: no such entry. */
+static struct stored *find_stored(const struct distributed *distributed, size_t number,
+                                  const struct pickle_node *offset)
+{
+    const struct stored wanted = {number, offset, NULL, false};
+    return distributed->n_stored ? bsearch(&wanted, distributed->stored, distributed->n_stored,
+                                           sizeof(wanted), compare_stored)
+                                 : NULL;
+}
+
+static bool is_none_or_empty(const struct pickle_node *node)
+{
+    return !node || node->kind == PICKLE_NONE ||
+           ((node->kind == PICKLE_LIST || node->kind == PICKLE_TUPLE) && node->items.n == 0);
+}
+
+static enum phema_status read_place(struct place *place, const struct pickle_node *info,
+                                    struct phema_error *err)
+{
+    if (!is_none_or_empty(field(info, "transform_descriptors")))
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "is stored compressed or otherwise transformed, which is not read; save "
+                          "it without extensions");
+    const struct pickle_node *path = field(info, "relative_path");
+    const struct pickle_node *offset = field(info, "offset");
+    const struct pickle_node *length = field(info, "length");
+    if (!pickle_is(path, PICKLE_TEXT) || path->span.size > MAX_NAME_BYTES ||
+        !pickle_is(offset, PICKLE_INT) || !pickle_is(length, PICKLE_INT) || offset->integer < 0 ||
+        length->integer < 0)
+        return fail_expected(err, "a _StorageInfo with relative_path, and offset and length of 0 "
+                                  "or more");
+    *place = (struct place){path->span, (uint64_t)offset->integer, (uint64_t)length->integer};
+    return PHEMA_OK;
+}
+
+static enum phema_status read_metadata(struct distributed *distributed, struct phema_span content,
+                                       struct phema_error *err)
+{
+    const struct pickle_host host = {.options = distributed->options, .is_distributed = true};
+    struct pickle_node *root = NULL;
+    size_t used = 0;
+    enum phema_status status = pickle_read(&root, &used, content, &distributed->nodes, &host, err);
+    if (status)
+        return status;
+    if (used != content.size)
+        return phema_fail(err, PHEMA_ERR_FILE, "has %zu bytes behind its end, expected none",
+                          content.size - used);
+    if (!is_record(root, METADATA_CLASS("Metadata")))
+        return fail_expected(err, "the Metadata of torch.distributed.checkpoint as its object");
+    distributed->values = field(root, "state_dict_metadata");
+    const struct pickle_node *storage = field(root, "storage_data");
+    if (!pickle_is(distributed->values, PICKLE_DICT) || !pickle_is(storage, PICKLE_DICT))
+        return fail_expected(err, "Metadata with dicts as state_dict_metadata and storage_data");
+    distributed->chunks_left = content.size;
+    status = index_names(distributed, err);
+    return status ? status : index_storage(distributed, storage, err);
+}
+
+/* ---- Tensors ---- */
+
+/* The dtype is the first item of the tuple that is the state of TensorProperties. */
+static const struct pickle_node *dtype_of(const struct pickle_node *properties)
+{
+    if (!is_record(properties, METADATA_CLASS("TensorProperties")) &&
+        !is_record(properties, OLD_PROPERTIES))
+        return NULL;
+    const struct pickle_node *state = properties->record->state;
+    return pickle_is(state, PICKLE_TUPLE) && state->items.n ? state->items.at[0] : NULL;
+}
+
+static enum phema_status take_dtype(struct phema_tensor *tensor, const struct pickle_node *value,
+                                    struct phema_error *err)
+{
+    const struct pickle_node *dtype = dtype_of(field(value, "properties"));
+    if (!pickle_is(dtype, PICKLE_GLOBAL))
+        return fail_expected(err, "TensorProperties with a dtype");
+    if (dtype->global->action == ACTION_PACKED_DTYPE)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "is of packed float4 elements, which are not read here");
+    if (dtype->global->action != ACTION_DTYPE)
+        return phema_fail(err, PHEMA_ERR_FILE, "expected a dtype of torch, found '%s'",
+                          dtype->global->name);
+    tensor->dtype = dtype->global->dtype;
+    return PHEMA_OK;
+}
+
+static enum phema_status take_shape(struct phema_tensor *tensor, const struct pickle_node *size,
+                                    struct phema_arena *arena, struct phema_error *err)
+{
+    if (!is_size(size))
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "expected as its size a torch.Size of at most %d dimensions",
+                          PHEMA_MAX_RANK);
+    uint64_t *shape = phema_arena_array(arena, size->items.n, sizeof(*shape));
+    if (!shape)
+        return phema_fail_memory(err);
+    bool is_empty = false;
+    uint64_t n_elems = 1;
+    for (size_t d = 0; d < size->items.n; d++) {
+        shape[d] = (uint64_t)size->items.at[d]->integer;
+        is_empty |= shape[d] == 0;
+    }
+    bool fits = true;
+    for (size_t d = 0; d < size->items.n && !is_empty && fits; d++)
+        fits = phema_size_mul(&n_elems, n_elems, shape[d]);
+    uint64_t bits = 0;
+    if (!fits || !phema_size_mul(&bits, n_elems, 128))
+        return phema_fail(err, PHEMA_ERR_FILE, "the size of the tensor overflows");
+    tensor->shape = shape;
+    tensor->rank = (unsigned)size->items.n;
+    tensor->n_elems = is_empty ? 0 : n_elems;
+    tensor->size_bytes = tensor->n_elems * (phema_dtype_bits(tensor->dtype) / 8);
+    return PHEMA_OK;
+}
+
+static enum phema_status check_chunks(struct distributed *distributed,
+                                      const struct pickle_node *chunks, struct phema_error *err)
+{
+    if (!pickle_is(chunks, PICKLE_LIST))
+        return fail_expected(err, "a list of chunks");
+    if (chunks->items.n > MAX_CHUNKS)
+        return phema_fail(err, PHEMA_ERR_FILE, "has %zu pieces, expected %u at most",
+                          chunks->items.n, MAX_CHUNKS);
+    if (chunks->items.n > distributed->chunks_left)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "the tensors share lists of pieces, as no real metadata do");
+    distributed->chunks_left -= chunks->items.n;
+    return PHEMA_OK;
+}
+
+/* ---- Chunks ---- */
 
 static enum phema_status find_file(size_t *out, struct distributed *distributed,
                                    struct phema_span path, struct phema_error *err)
@@ -46,87 +350,134 @@ static enum phema_status find_file(size_t *out, struct distributed *distributed,
 
 static enum phema_status check_piece(const struct phema_tensor *piece,
                                      const struct phema_tensor *tensor,
-                                     const struct phema_chunk *box, struct phema_error *err)
+                                     const struct phema_chunk *chunk, struct phema_error *err)
 {
     if (piece->dtype != tensor->dtype)
         return phema_fail(err, PHEMA_ERR_FILE, "the tensor in the archive is %s, expected %s",
                           phema_dtype_name(piece->dtype), phema_dtype_name(tensor->dtype));
     bool is_same = piece->rank == tensor->rank;
     for (unsigned d = 0; d < tensor->rank && is_same; d++)
-        is_same = piece->shape[d] == box->size[d];
+        is_same = piece->shape[d] == chunk->size[d];
     if (is_same)
         return PHEMA_OK;
     struct phema_name_buffer found, wanted;
     return phema_fail(err, PHEMA_ERR_FILE, "the tensor in the archive has shape %s, expected %s",
                       chunks_format_index(&found, piece->shape, piece->rank),
-                      chunks_format_index(&wanted, box->size, tensor->rank));
+                      chunks_format_index(&wanted, chunk->size, tensor->rank));
 }
 
 /* Finds the data of a chunk whose start and size are known. */
-static enum phema_status find_chunk(struct phema_chunk *box, struct distributed *distributed,
+static enum phema_status find_chunk(struct phema_chunk *chunk, struct distributed *distributed,
                                     const struct phema_tensor *tensor, struct phema_arena *arena,
-                                    const struct dcp_place *place, struct phema_error *err)
+                                    const struct place *place, struct phema_error *err)
 {
-    enum phema_status status = find_file(&box->file, distributed, place->path, err);
+    enum phema_status status = find_file(&chunk->file, distributed, place->path, err);
     if (status)
         return status;
-    struct phema_span content = checkpoint_content(distributed->checkpoint, box->file);
+    struct phema_span content = checkpoint_content(distributed->checkpoint, chunk->file);
     struct phema_span archive;
     if (!phema_span_part(&archive, content, place->offset, place->size))
         return phema_fail(err, PHEMA_ERR_FILE, "expected %llu bytes at byte %llu, the file has %zu",
                           (unsigned long long)place->size, (unsigned long long)place->offset,
                           content.size);
     struct phema_tensor piece = {0};
-    status = torch_zip_read_tensor(&piece, arena, archive, box->file, place->offset,
+    status = torch_zip_read_tensor(&piece, arena, archive, chunk->file, place->offset,
                                    distributed->options, err);
     if (!status)
-        status = check_piece(&piece, tensor, box, err);
+        status = check_piece(&piece, tensor, chunk, err);
     if (status)
         return phema_fail_in(err, status, "byte %llu", (unsigned long long)place->offset);
-    box->offset = piece.offset;
-    box->stride = piece.stride;
+    chunk->offset = piece.offset;
+    chunk->stride = piece.stride;
     return PHEMA_OK;
 }
 
-static enum phema_status read_chunk(struct phema_chunk *box, bool *is_repeated,
+/* The entry of a chunk in storage_data, whose start and size are read; NULL for an empty chunk that
+ * equals an earlier one, as ranks without a share have them. */
+static enum phema_status claim_stored(const struct stored **out, struct distributed *distributed,
+                                      size_t number, const struct pickle_node *offsets,
+                                      const struct phema_chunk *chunk, bool is_empty,
+                                      struct phema_error *err)
+{
+    struct stored *stored = find_stored(distributed, number, offsets);
+    struct phema_name_buffer shown;
+    if (!stored)
+        return phema_fail(err, PHEMA_ERR_FILE, "storage_data does not say where the piece at %s is",
+                          chunks_format_index(&shown, chunk->start, (unsigned)offsets->items.n));
+    *out = stored->is_taken ? NULL : stored;
+    if (stored->is_taken && !is_empty)
+        return phema_fail(err, PHEMA_ERR_FILE, "two pieces begin at %s: they overlap",
+                          chunks_format_index(&shown, chunk->start, (unsigned)offsets->items.n));
+    stored->is_taken = true;
+    return PHEMA_OK;
+}
+
+/* Reads start and size of a chunk into the arena, and finds its data.
+ *   is_repeated  out: an empty chunk that equals an earlier one */
+static enum phema_status read_chunk(struct phema_chunk *chunk, bool *is_repeated,
                                     struct distributed *distributed,
                                     const struct phema_tensor *tensor, struct phema_arena *arena,
-                                    size_t number, size_t chunk, struct phema_error *err)
+                                    size_t number, const struct pickle_node *node,
+                                    struct phema_error *err)
 {
-    uint64_t *start = phema_arena_array(arena, 2 * (size_t)tensor->rank, sizeof(*start));
+    size_t rank = tensor->rank;
+    uint64_t *start = phema_arena_array(arena, 2 * rank, sizeof(*start));
     if (!start)
         return phema_fail_memory(err);
-    box->start = start;
-    box->size = start + tensor->rank;
-    struct dcp_place place;
-    enum phema_status status = dcp_read_chunk(start, start + tensor->rank, &place, is_repeated,
-                                              distributed->metadata, number, chunk, err);
-    if (!status)
-        status = chunks_check_inside(box, tensor->shape, tensor->rank, err);
+    uint64_t *size = start + rank;
+    if (!is_record(node, METADATA_CLASS("ChunkStorageMetadata")))
+        return fail_expected(err, "ChunkStorageMetadata as chunks");
+    const struct pickle_node *offsets = field(node, "offsets");
+    const struct pickle_node *sizes = field(node, "sizes");
+    if (!is_size(offsets) || !is_size(sizes) || offsets->items.n != rank || sizes->items.n != rank)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "expected offsets and sizes of each piece as torch.Size of %zu "
+                          "dimensions",
+                          rank);
+    bool is_empty = false;
+    for (size_t d = 0; d < rank; d++) {
+        start[d] = (uint64_t)offsets->items.at[d]->integer;
+        size[d] = (uint64_t)sizes->items.at[d]->integer;
+        is_empty |= size[d] == 0;
+    }
+    chunk->start = start;
+    chunk->size = size;
+    const struct stored *stored = NULL;
+    struct place place = {0};
+    enum phema_status status =
+        claim_stored(&stored, distributed, number, offsets, chunk, is_empty, err);
+    if (!status && stored)
+        status = read_place(&place, stored->info, err);
+    if (status)
+        return status;
+    status = chunks_check_inside(chunk, tensor->shape, tensor->rank, err);
+    *is_repeated = !stored;
     if (status || *is_repeated)
         return status;
-    status = find_chunk(box, distributed, tensor, arena, &place, err);
+    status = find_chunk(chunk, distributed, tensor, arena, &place, err);
     struct phema_name_buffer shown;
-    return status ? phema_fail_in(
-                        err, status, "file '%s'",
-                        phema_name_escape(&shown, (const char *)place.path.data, place.path.size))
-                  : PHEMA_OK;
+    if (status)
+        return phema_fail_in(
+            err, status, "file '%s'",
+            phema_name_escape(&shown, (const char *)place.path.data, place.path.size));
+    return PHEMA_OK;
 }
 
 /* A tensor of one chunk is an ordinary tensor. Several chunks outlive the listing. */
 static enum phema_status read_chunks(struct phema_tensor *tensor, struct distributed *distributed,
-                                     size_t number, size_t n_chunks, struct phema_error *err)
+                                     size_t number, const struct pickle_items *list,
+                                     struct phema_error *err)
 {
     struct phema_checkpoint *checkpoint = distributed->checkpoint;
-    struct phema_arena *arena = n_chunks > 1 ? &checkpoint->chunk_arena : &checkpoint->arena;
-    struct phema_chunk *chunks = phema_arena_array(arena, n_chunks, sizeof(*chunks));
+    struct phema_arena *arena = list->n > 1 ? &checkpoint->chunk_arena : &checkpoint->arena;
+    struct phema_chunk *chunks = phema_arena_array(arena, list->n, sizeof(*chunks));
     if (!chunks)
         return phema_fail_memory(err);
     size_t n = 0;
-    for (size_t i = 0; i < n_chunks; i++) {
+    for (size_t i = 0; i < list->n; i++) {
         bool is_repeated = false;
-        enum phema_status status =
-            read_chunk(&chunks[n], &is_repeated, distributed, tensor, arena, number, i, err);
+        enum phema_status status = read_chunk(&chunks[n], &is_repeated, distributed, tensor, arena,
+                                              number, list->at[i], err);
         if (status)
             return status;
         n += !is_repeated;
@@ -148,37 +499,53 @@ static enum phema_status read_chunks(struct phema_tensor *tensor, struct distrib
 static enum phema_status read_tensor(struct distributed *distributed, size_t number,
                                      struct phema_error *err)
 {
-    struct phema_checkpoint *checkpoint = distributed->checkpoint;
-    struct phema_tensor tensor = {0};
-    size_t n_chunks = 0;
-    enum phema_status status =
-        dcp_read_tensor(&tensor, &n_chunks, distributed->metadata, number, &checkpoint->arena, err);
-    if (!status)
-        status = read_chunks(&tensor, distributed, number, n_chunks, err);
-    return status ? status : checkpoint_add_tensor(checkpoint, &tensor, err);
+    struct phema_arena *arena = &distributed->checkpoint->arena;
+    const struct pickle_node *value = value_of(distributed, number);
+    if (!is_record(value, METADATA_CLASS("TensorStorageMetadata")))
+        return fail_expected(err, "TensorStorageMetadata or BytesStorageMetadata");
+    const struct pickle_node *chunks = field(value, "chunks");
+    struct phema_span name = name_of(distributed, number);
+    struct phema_tensor tensor = {.name_size = name.size};
+    enum phema_status status = take_dtype(&tensor, value, err);
+    if (status)
+        return status;
+    status = take_shape(&tensor, field(value, "size"), arena, err);
+    if (status)
+        return status;
+    status = check_chunks(distributed, chunks, err);
+    if (status)
+        return status;
+    tensor.name = phema_arena_copy(arena, name.data, name.size);
+    if (!tensor.name)
+        return phema_fail_memory(err);
+    status = read_chunks(&tensor, distributed, number, &chunks->items, err);
+    return status ? status : checkpoint_add_tensor(distributed->checkpoint, &tensor, err);
+}
+
+static enum phema_status read_tensors(struct distributed *distributed, struct phema_error *err)
+{
+    for (size_t i = 0; i < distributed->values->items.n / 2; i++) {
+        struct phema_span name = name_of(distributed, i);
+        enum phema_status status =
+            is_tensor(distributed, i) ? read_tensor(distributed, i, err) : PHEMA_OK;
+        if (status)
+            return fail_in_tensor(err, status, (const char *)name.data, name.size);
+    }
+    return PHEMA_OK;
 }
 
 static enum phema_status open_distributed(struct phema_checkpoint *checkpoint,
                                           const struct phema_checkpoint_options *options,
                                           struct phema_error *err)
 {
-    struct dcp_metadata *metadata = NULL;
-    enum phema_status status =
-        dcp_metadata_open(&metadata, checkpoint_content(checkpoint, 0), options, err);
-    if (status)
-        return status;
-    struct distributed distributed = {
-        .checkpoint = checkpoint, .options = options, .metadata = metadata};
-    for (size_t i = 0; i < dcp_n_values(metadata) && !status; i++) {
-        if (!dcp_is_tensor(metadata, i))
-            continue;
-        struct phema_span name = dcp_name(metadata, i);
-        status = read_tensor(&distributed, i, err);
-        if (status)
-            (void)fail_in_tensor(err, status, (const char *)name.data, name.size);
-    }
+    struct distributed distributed = {.checkpoint = checkpoint, .options = options};
+    enum phema_status status = read_metadata(&distributed, checkpoint_content(checkpoint, 0), err);
+    if (!status)
+        status = read_tensors(&distributed, err);
     name_table_clear(&distributed.files);
-    dcp_metadata_close(metadata);
+    name_table_clear(&distributed.names);
+    free(distributed.stored);
+    phema_arena_clear(&distributed.nodes);
     return status;
 }
 

@@ -2,12 +2,8 @@
 /* edm2.c - EDM2 network pickles, network-snapshot-*.pkl (docs/formats/edm2.md). Each storage is a
  * whole file of the legacy format inside the pickle. Tensors are listed at their places in the
  * outer file. */
-#include <string.h>
-
 #include "format.h"
-#include "torch/scalars.h"
-#include "torch/tensors.h"
-#include "torch/torch_legacy.h"
+#include "torch/torch.h"
 
 /* The file while its pickle is read. */
 struct outer {
@@ -24,15 +20,24 @@ static bool probe(struct phema_span content)
            content.data[1] <= 5;
 }
 
-static enum phema_status check_loaded(const struct torch_legacy *inner, size_t size,
-                                      struct phema_error *err)
+/* The file has one storage as its object, and nothing else. */
+static enum phema_status read_inner(struct pickle_storage **out, struct outer *outer,
+                                    struct torch_legacy *inner, struct phema_span bytes,
+                                    size_t start, struct phema_error *err)
 {
+    enum phema_status status = torch_legacy_read(inner, bytes, start, outer->options, err);
+    if (status)
+        return status;
     if (inner->root->kind != PICKLE_STORAGE || inner->storages.n != 1)
         return phema_fail(err, PHEMA_ERR_FILE,
                           "expected one storage as its object, found something else");
-    if (inner->used != size)
+    if (inner->used != bytes.size)
         return phema_fail(err, PHEMA_ERR_FILE, "has %zu bytes behind its storage, expected none",
-                          size - inner->used);
+                          bytes.size - inner->used);
+    *out = phema_arena_alloc(&outer->arena, sizeof(**out));
+    if (!*out)
+        return phema_fail_memory(err);
+    **out = *inner->root->storage;
     return PHEMA_OK;
 }
 
@@ -49,34 +54,10 @@ static enum phema_status load_storage(struct pickle_storage **out, void *context
     outer->loaded_bytes += bytes.size;
 
     struct torch_legacy inner;
-    enum phema_status status = torch_legacy_read(&inner, bytes, start, outer->options, err);
-    if (!status)
-        status = check_loaded(&inner, bytes.size, err);
-    if (!status) {
-        *out = phema_arena_alloc(&outer->arena, sizeof(**out));
-        if (*out)
-            **out = *inner.root->storage;
-        else
-            status = phema_fail_memory(err);
-    }
+    enum phema_status status = read_inner(out, outer, &inner, bytes, start, err);
     torch_legacy_clear(&inner);
     return status ? phema_fail_in(err, status, "file of %zu bytes at byte %zu", bytes.size, start)
                   : PHEMA_OK;
-}
-
-/* Next to its network, 'ema', a file of EDM2 has settings, the encoder, augmentation and the loss.
- * Tensors of these are not part of the model. */
-static bool find_network(struct torch_model *out, const struct pickle_node *root)
-{
-    for (size_t i = 0; root->kind == PICKLE_DICT && i + 1 < root->items.n; i += 2) {
-        const struct pickle_node *key = root->items.at[i];
-        if (key->kind == PICKLE_TEXT && key->span.size == 3 &&
-            memcmp(key->span.data, "ema", 3) == 0 && root->items.at[i + 1]->kind == PICKLE_MODULE) {
-            *out = (struct torch_model){"ema", root->items.at[i + 1]};
-            return true;
-        }
-    }
-    return false;
 }
 
 static enum phema_status read_outer(struct outer *outer, struct phema_checkpoint *checkpoint,
@@ -93,17 +74,17 @@ static enum phema_status read_outer(struct outer *outer, struct phema_checkpoint
         return phema_fail(err, PHEMA_ERR_FILE,
                           "is a plain pickle with %zu bytes behind its end, expected none",
                           outer->content.size - used);
-    status = torch_list_values(checkpoint, root, used - outer->loaded_bytes, err);
-    struct torch_model network;
-    bool has_network = find_network(&network, root);
-    if (!status)
-        status = torch_list_tensors(checkpoint, root, has_network ? &network : NULL,
-                                    used - outer->loaded_bytes, err);
-    if (!status && !checkpoint->n_tensors)
-        return phema_fail(err, PHEMA_ERR_FILE,
-                          "is a plain pickle without tensors of torch in dicts, lists or modules; "
-                          "save the state_dict as safetensors");
-    return status;
+    /* Next to its network, a file of EDM2 has settings, the encoder, augmentation and the loss.
+     * Tensors of these are not part of the model. */
+    const char *network = "ema";
+    if (root->kind != PICKLE_DICT || !pickle_is(pickle_find(root, network), PICKLE_MODULE))
+        network = NULL;
+    status = torch_list(checkpoint, root, network, used - outer->loaded_bytes, err);
+    if (status || checkpoint->n_tensors)
+        return status;
+    return phema_fail(err, PHEMA_ERR_FILE,
+                      "is a plain pickle without tensors of torch in dicts, lists or modules; "
+                      "save the state_dict as safetensors");
 }
 
 static enum phema_status open_plain_pickle(struct phema_checkpoint *checkpoint,

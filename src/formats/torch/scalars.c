@@ -2,14 +2,12 @@
 /* scalars.c - Numbers stored next to the tensors (step counters, widths). The walk goes level by
  * level, so that numbers near the root are found whatever lies below. Constants bound the walk,
  * even of shared containers. */
-#include "torch/scalars.h"
-
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "format.h"
+#include "torch/torch.h"
 
 /* Trainers keep their counters three or four levels deep. Thousands of settings and lists of
  * parameter numbers lie in optimizers, at level five and below. */

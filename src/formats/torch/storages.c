@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* storages.c - Persistent ids to storages; conflicting ids are refused. torch trusts the first id
  * of a key (torch/serialization.py). */
-#include "torch/storages.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "format.h"
 #include "phema/strbuf.h"
+#include "torch/torch.h"
 
 static bool is_of_kinds(const struct pickle_node *id, const uint8_t *kinds, size_t n)
 {

@@ -2,13 +2,12 @@
 /* tensors.c - From the unpickled root to a list of named tensors. Containers may be shared and may
  * contain themselves. The walk notes once for each container whether it leads to tensors, and never
  * enters the others again. The length of the pickle bounds the unfolding of shared containers. */
-#include "torch/tensors.h"
-
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "format.h"
 #include "phema/strbuf.h"
+#include "torch/torch.h"
 
 #define MAX_NESTING 200u
 /* Limits of steps and of bytes of names, for each byte of the pickle. */
@@ -28,7 +27,8 @@ enum walk_state {
  * attributes lead to. Attributes may refer to anything, even to their owner. */
 struct walk {
     struct phema_checkpoint *checkpoint;
-    struct phema_strbuf name;
+    struct phema_strbuf name; /* of the current node: n_parts, with points between */
+    size_t n_parts;
     uint64_t steps_left;
     unsigned nesting;
     unsigned n_attributes; /* on the path from the root to the current node */
@@ -53,29 +53,17 @@ static enum phema_status fail_nesting(struct phema_error *err)
     return phema_fail(err, PHEMA_ERR_FILE, "containers are nested deeper than %u", MAX_NESTING);
 }
 
-static bool is_text(const struct pickle_node *node, const char *text, size_t size)
-{
-    return node->kind == PICKLE_TEXT && node->span.size == size &&
-           (size == 0 || memcmp(node->span.data, text, size) == 0);
-}
-
 static bool leads_to_tensors(const struct pickle_node *node)
 {
     return node->kind == PICKLE_TENSOR || node->walk_state == WITH_TENSORS;
 }
 
 /* The item of a module under a name; NULL: nothing, or of another kind. */
-static struct pickle_node *member(bool *is_other, const struct pickle_node *module,
-                                  const char *name, enum pickle_kind kind)
+static const struct pickle_node *member(const struct pickle_node *module, const char *name,
+                                        enum pickle_kind kind)
 {
-    size_t size = strlen(name);
-    const struct pickle_node *state = module->state;
-    struct pickle_node *found = NULL;
-    for (size_t i = 0; state && i + 1 < state->items.n && !found; i += 2)
-        if (is_text(state->items.at[i], name, size))
-            found = state->items.at[i + 1];
-    *is_other = found && found->kind != kind;
-    return *is_other ? NULL : found;
+    const struct pickle_node *found = module->state ? pickle_find(module->state, name) : NULL;
+    return pickle_is(found, kind) ? found : NULL;
 }
 
 /* The items of a state_dict: dicts. */
@@ -87,27 +75,28 @@ static const char left_out_member[] = "_non_persistent_buffers_set";
 /* All other items of a module are attributes. */
 static bool is_member(const struct pickle_node *key)
 {
+    if (key->kind != PICKLE_TEXT)
+        return false;
     for (size_t i = 0; i < ARRAY_LEN(module_members); i++)
-        if (is_text(key, module_members[i], strlen(module_members[i])))
+        if (span_is(key->span, module_members[i]))
             return true;
-    return is_text(key, left_out_member, strlen(left_out_member));
+    return span_is(key->span, left_out_member);
 }
 
 /* ---- Search for tensors ---- */
 
-static enum phema_status ask(bool *has_tensors, struct walk *walk, struct pickle_node *node,
-                             unsigned nesting, struct phema_error *err);
+static enum phema_status ask(struct walk *walk, struct pickle_node *node, unsigned nesting,
+                             struct phema_error *err);
 
 static enum phema_status ask_attribute(bool *has_tensors, struct walk *walk,
                                        struct pickle_node *node, unsigned nesting,
                                        struct phema_error *err)
 {
-    bool has = false;
     walk->n_attributes++;
-    enum phema_status status = ask(&has, walk, node, nesting + 1, err);
+    enum phema_status status = ask(walk, node, nesting + 1, err);
     walk->n_attributes--;
-    walk->has_attributes |= has;
-    *has_tensors |= has;
+    walk->has_attributes |= leads_to_tensors(node);
+    *has_tensors |= leads_to_tensors(node);
     return status;
 }
 
@@ -115,48 +104,53 @@ static enum phema_status ask_items(bool *has_tensors, struct walk *walk,
                                    const struct pickle_node *node, unsigned nesting,
                                    struct phema_error *err)
 {
-    enum phema_status status = PHEMA_OK;
     bool is_dict = node->kind == PICKLE_DICT;
-    for (size_t i = is_dict ? 1 : 0; i < node->items.n && !status; i += is_dict ? 2 : 1) {
-        bool has = false;
-        status = ask(&has, walk, node->items.at[i], nesting + 1, err);
-        *has_tensors |= has;
+    for (size_t i = is_dict ? 1 : 0; i < node->items.n; i += is_dict ? 2 : 1) {
+        enum phema_status status = ask(walk, node->items.at[i], nesting + 1, err);
+        if (status)
+            return status;
+        *has_tensors |= leads_to_tensors(node->items.at[i]);
     }
-    if (!status && node->attributes)
-        status = ask_attribute(has_tensors, walk, node->attributes, nesting, err);
-    return status;
+    return node->attributes ? ask_attribute(has_tensors, walk, node->attributes, nesting, err)
+                            : PHEMA_OK;
 }
 
 static enum phema_status ask_module(bool *has_tensors, struct walk *walk,
                                     const struct pickle_node *module, unsigned nesting,
                                     struct phema_error *err)
 {
-    enum phema_status status = PHEMA_OK;
-    bool is_other = false, has = false, is_strict = walk->n_attributes == 0;
-    for (size_t i = 0; i < ARRAY_LEN(module_members) && !status; i++) {
-        struct pickle_node *dict = member(&is_other, module, module_members[i], PICKLE_DICT);
-        if (is_other && is_strict)
-            return phema_fail(err, PHEMA_ERR_FILE, "a module's %s are no dict", module_members[i]);
-        if (dict)
-            status = ask(&has, walk, dict, nesting + 1, err);
-        *has_tensors |= has;
-    }
-    (void)member(&is_other, module, left_out_member, PICKLE_SET);
-    if (!status && *has_tensors && is_other && is_strict)
-        return phema_fail(err, PHEMA_ERR_FILE, "a module's %s is no set", left_out_member);
     const struct pickle_node *state = module->state;
-    for (size_t i = 0; state && i + 1 < state->items.n && !status; i += 2)
-        if (!is_member(state->items.at[i]))
-            status = ask_attribute(has_tensors, walk, state->items.at[i + 1], nesting, err);
-    return status;
+    bool is_strict = walk->n_attributes == 0;
+    for (size_t i = 0; state && i < ARRAY_LEN(module_members); i++) {
+        struct pickle_node *dict = pickle_find(state, module_members[i]);
+        if (dict && dict->kind != PICKLE_DICT && is_strict)
+            return phema_fail(err, PHEMA_ERR_FILE, "a module's %s are no dict", module_members[i]);
+        if (!pickle_is(dict, PICKLE_DICT))
+            continue;
+        enum phema_status status = ask(walk, dict, nesting + 1, err);
+        if (status)
+            return status;
+        *has_tensors |= leads_to_tensors(dict);
+    }
+    const struct pickle_node *left_out = state ? pickle_find(state, left_out_member) : NULL;
+    if (*has_tensors && left_out && left_out->kind != PICKLE_SET && is_strict)
+        return phema_fail(err, PHEMA_ERR_FILE, "a module's %s is no set", left_out_member);
+    for (size_t i = 0; state && i + 1 < state->items.n; i += 2) {
+        if (is_member(state->items.at[i]))
+            continue;
+        enum phema_status status =
+            ask_attribute(has_tensors, walk, state->items.at[i + 1], nesting, err);
+        if (status)
+            return status;
+    }
+    return PHEMA_OK;
 }
 
-/* True when any tensor lies below the node, which keeps the answer. A container may contain itself
- * through attributes; that changes nothing. */
-static enum phema_status ask(bool *has_tensors, struct walk *walk, struct pickle_node *node,
-                             unsigned nesting, struct phema_error *err)
+/* Notes in the node whether any tensor lies below it. A container may contain itself through
+ * attributes; that changes nothing. */
+static enum phema_status ask(struct walk *walk, struct pickle_node *node, unsigned nesting,
+                             struct phema_error *err)
 {
-    *has_tensors = leads_to_tensors(node);
     bool is_container = node->kind == PICKLE_TUPLE || node->kind == PICKLE_LIST ||
                         node->kind == PICKLE_SET || node->kind == PICKLE_DICT;
     if ((!is_container && node->kind != PICKLE_MODULE) || node->walk_state == WITH_TENSORS ||
@@ -172,10 +166,11 @@ static enum phema_status ask(bool *has_tensors, struct walk *walk, struct pickle
     if (nesting > MAX_NESTING)
         return fail_nesting(err);
 
+    bool has_tensors = false;
     node->walk_state = BEING_ASKED;
-    enum phema_status status = is_container ? ask_items(has_tensors, walk, node, nesting, err)
-                                            : ask_module(has_tensors, walk, node, nesting, err);
-    node->walk_state = *has_tensors ? WITH_TENSORS : WITHOUT_TENSORS;
+    enum phema_status status = is_container ? ask_items(&has_tensors, walk, node, nesting, err)
+                                            : ask_module(&has_tensors, walk, node, nesting, err);
+    node->walk_state = has_tensors ? WITH_TENSORS : WITHOUT_TENSORS;
     return status;
 }
 
@@ -242,73 +237,51 @@ enum phema_status torch_place_tensor(struct phema_tensor *tensor, struct phema_a
 static enum phema_status list_tensor(struct walk *walk, const struct pickle_tensor *view,
                                      enum phema_tensor_kind kind, struct phema_error *err)
 {
-    static const char lone[] = "tensor";
-    bool is_root = !walk->name.data;
-    const char *name = is_root ? lone : walk->name.data;
-    size_t name_size = is_root ? strlen(lone) : walk->name.size;
-    struct phema_tensor tensor = {.kind = kind, .name_size = name_size};
-    enum phema_status status = spend(walk, name_size + 16 * view->sizes->items.n, err);
+    struct phema_span name = {(const uint8_t *)walk->name.data, walk->name.size};
+    if (!walk->n_parts)
+        name = (struct phema_span){(const uint8_t *)"tensor", strlen("tensor")};
+    struct phema_tensor tensor = {.kind = kind, .name_size = name.size};
+    enum phema_status status = spend(walk, name.size + 16 * view->sizes->items.n, err);
     if (!status)
         status = torch_place_tensor(&tensor, &walk->checkpoint->arena, view, err);
     if (status)
-        return fail_in_tensor(err, status, name, name_size);
-    tensor.name = phema_arena_copy(&walk->checkpoint->arena, name, name_size);
+        return fail_in_tensor(err, status, (const char *)name.data, name.size);
+    tensor.name = phema_arena_copy(&walk->checkpoint->arena, name.data, name.size);
     if (!tensor.name)
         return phema_fail_memory(err);
     return checkpoint_add_tensor(walk->checkpoint, &tensor, err);
 }
 
-/* Appends a part to the name; returns the size before. A name without parts has no data, since
- * parts may be empty. */
-static size_t push_name(struct walk *walk, const char *part, size_t size)
-{
-    size_t before = walk->name.size;
-    if (walk->name.data)
-        phema_strbuf_puts(&walk->name, ".");
-    phema_strbuf_append(&walk->name, part, size);
-    return before;
-}
-
-static void pop_name(struct walk *walk, size_t before, bool was_root)
-{
-    if (was_root) {
-        phema_strbuf_clear(&walk->name);
-        return;
-    }
-    walk->name.size = before;
-    walk->name.data[before] = '\0';
-}
-
 static enum phema_status list(struct walk *walk, struct pickle_node *node,
                               enum phema_tensor_kind kind, struct phema_error *err);
 
+/* Parts of names may be empty. */
 static enum phema_status list_below(struct walk *walk, const char *part, size_t size,
                                     struct pickle_node *node, enum phema_tensor_kind kind,
                                     struct phema_error *err)
 {
-    bool was_root = !walk->name.data;
     enum phema_status status = spend(walk, 1, err);
     if (status || !leads_to_tensors(node))
         return status;
-    size_t before = push_name(walk, part, size);
+    size_t before = walk->name.size;
+    if (walk->n_parts++)
+        phema_strbuf_puts(&walk->name, ".");
+    phema_strbuf_append(&walk->name, part, size);
     status = phema_strbuf_check(&walk->name, err);
     if (status)
         return status;
     status = list(walk, node, kind, err);
-    pop_name(walk, before, was_root);
+    walk->n_parts--;
+    walk->name.size = before;
     return status;
 }
 
 static enum phema_status list_numbered(struct walk *walk, int64_t number, struct pickle_node *node,
                                        enum phema_tensor_kind kind, struct phema_error *err)
 {
-    struct phema_strbuf digits = {0};
-    phema_strbuf_printf(&digits, "%lld", (long long)number);
-    enum phema_status status = phema_strbuf_check(&digits, err);
-    if (!status)
-        status = list_below(walk, digits.data, digits.size, node, kind, err);
-    phema_strbuf_clear(&digits);
-    return status;
+    char digits[24];
+    int size = snprintf(digits, sizeof(digits), "%lld", (long long)number);
+    return list_below(walk, digits, (size_t)size, node, kind, err);
 }
 
 static enum phema_status list_items(struct walk *walk, const struct pickle_node *sequence,
@@ -379,9 +352,12 @@ static enum phema_status list_dict(struct walk *walk, const struct pickle_node *
 
 static bool is_in_set(const struct pickle_node *set, const struct pickle_node *key)
 {
-    for (size_t i = 0; set && i < set->items.n; i++)
-        if (is_text(set->items.at[i], (const char *)key->span.data, key->span.size))
+    for (size_t i = 0; set && i < set->items.n; i++) {
+        const struct pickle_node *item = set->items.at[i];
+        if (item->kind == PICKLE_TEXT && item->span.size == key->span.size &&
+            (!key->span.size || memcmp(item->span.data, key->span.data, key->span.size) == 0))
             return true;
+    }
     return false;
 }
 
@@ -400,16 +376,11 @@ static enum phema_status list_own(struct walk *walk, const struct pickle_node *d
         if (status || value->kind == PICKLE_NONE)
             continue;
         bool is_named_tensor = key->kind == PICKLE_TEXT && value->kind == PICKLE_TENSOR;
-        if (!is_named_tensor && walk->n_attributes) {
-            status = list_pair(walk, key, value, kind, err);
-            continue;
-        }
-        if (!is_named_tensor)
+        if (!is_named_tensor && !walk->n_attributes)
             return phema_fail(err, PHEMA_ERR_FILE,
                               "a module has a parameter or buffer that is no named tensor");
-        if (!is_in_set(left_out, key))
-            status =
-                list_below(walk, (const char *)key->span.data, key->span.size, value, kind, err);
+        if (!is_named_tensor || !is_in_set(left_out, key))
+            status = list_pair(walk, key, value, kind, err);
     }
     return status;
 }
@@ -418,15 +389,14 @@ static enum phema_status list_own(struct walk *walk, const struct pickle_node *d
 static enum phema_status list_module(struct walk *walk, const struct pickle_node *module,
                                      struct phema_error *err)
 {
-    bool is_other = false; /* has been visited */
-    const struct pickle_node *parameters = member(&is_other, module, "_parameters", PICKLE_DICT);
-    const struct pickle_node *buffers = member(&is_other, module, "_buffers", PICKLE_DICT);
-    const struct pickle_node *children = member(&is_other, module, "_modules", PICKLE_DICT);
-    const struct pickle_node *left_out = member(&is_other, module, left_out_member, PICKLE_SET);
     const struct pickle_node *state = module->state;
-    enum phema_status status = list_own(walk, parameters, NULL, PHEMA_KIND_PARAMETER, err);
-    if (!status)
-        status = list_own(walk, buffers, left_out, PHEMA_KIND_BUFFER, err);
+    const struct pickle_node *children = member(module, "_modules", PICKLE_DICT);
+    enum phema_status status =
+        list_own(walk, member(module, "_parameters", PICKLE_DICT), NULL, PHEMA_KIND_PARAMETER, err);
+    if (status)
+        return status;
+    status = list_own(walk, member(module, "_buffers", PICKLE_DICT),
+                      member(module, left_out_member, PICKLE_SET), PHEMA_KIND_BUFFER, err);
     if (!status && children)
         status = list_dict(walk, children, PHEMA_KIND_UNKNOWN, err);
     for (size_t i = 0; walk->is_second && state && i + 1 < state->items.n && !status; i += 2)
@@ -477,18 +447,22 @@ static enum phema_status list(struct walk *walk, struct pickle_node *node,
     return status;
 }
 
-/* Lists all items of a dict but the model. */
+/* ---- The root ---- */
+
+/* Searches all items of the root but the model. */
 static enum phema_status ask_beside(struct walk *walk, const struct pickle_node *root,
                                     const struct pickle_node *model, struct phema_error *err)
 {
-    enum phema_status status = PHEMA_OK;
     bool has_tensors = false;
-    for (size_t i = 1; i < root->items.n && !status; i += 2)
-        if (root->items.at[i] != model)
-            status = ask_attribute(&has_tensors, walk, root->items.at[i], 0, err);
-    if (!status && root->attributes)
-        status = ask_attribute(&has_tensors, walk, root->attributes, 0, err);
-    return status;
+    for (size_t i = 1; i < root->items.n; i += 2) {
+        if (root->items.at[i] == model)
+            continue;
+        enum phema_status status = ask_attribute(&has_tensors, walk, root->items.at[i], 0, err);
+        if (status)
+            return status;
+    }
+    return root->attributes ? ask_attribute(&has_tensors, walk, root->attributes, 0, err)
+                            : PHEMA_OK;
 }
 
 static enum phema_status list_beside(struct walk *walk, const struct pickle_node *root,
@@ -503,13 +477,18 @@ static enum phema_status list_beside(struct walk *walk, const struct pickle_node
     return status;
 }
 
-static enum phema_status list_model(struct walk *walk, struct pickle_node *root,
-                                    const struct torch_model *model, struct phema_error *err)
+/* One pass. Without a key the root is the model. */
+static enum phema_status list_pass(struct walk *walk, struct pickle_node *root,
+                                   const char *model_key, struct pickle_node *model,
+                                   struct phema_error *err)
 {
-    if (model)
-        return list_below(walk, model->name, strlen(model->name), model->node, PHEMA_KIND_UNKNOWN,
-                          err);
-    return leads_to_tensors(root) ? list(walk, root, PHEMA_KIND_UNKNOWN, err) : PHEMA_OK;
+    if (!model_key)
+        return leads_to_tensors(root) ? list(walk, root, PHEMA_KIND_UNKNOWN, err) : PHEMA_OK;
+    enum phema_status status =
+        list_below(walk, model_key, strlen(model_key), model, PHEMA_KIND_UNKNOWN, err);
+    if (status || !walk->is_second)
+        return status;
+    return list_beside(walk, root, model, err);
 }
 
 static enum phema_status warn(const struct walk *walk, struct phema_error *err)
@@ -528,25 +507,33 @@ static enum phema_status warn(const struct walk *walk, struct phema_error *err)
     return status;
 }
 
-enum phema_status torch_list_tensors(struct phema_checkpoint *checkpoint, struct pickle_node *root,
-                                     const struct torch_model *model, size_t pickle_size,
-                                     struct phema_error *err)
+static enum phema_status walk_root(struct walk *walk, struct pickle_node *root,
+                                   const char *model_key, struct phema_error *err)
+{
+    struct pickle_node *model = model_key ? pickle_find(root, model_key) : root;
+    enum phema_status status = ask(walk, model, 0, err);
+    if (status)
+        return status;
+    if (model_key) {
+        status = ask_beside(walk, root, model, err);
+        if (status)
+            return status;
+    }
+    status = list_pass(walk, root, model_key, model, err);
+    walk->is_second = true;
+    if (!status && walk->has_attributes)
+        status = list_pass(walk, root, model_key, model, err);
+    return status ? status : warn(walk, err);
+}
+
+enum phema_status torch_list(struct phema_checkpoint *checkpoint, struct pickle_node *root,
+                             const char *model_key, size_t pickle_size, struct phema_error *err)
 {
     struct walk walk = {.checkpoint = checkpoint};
     if (!phema_size_mul(&walk.steps_left, pickle_size, STEPS_PER_BYTE) ||
         !phema_size_add(&walk.steps_left, walk.steps_left, STEPS_AT_LEAST))
         walk.steps_left = UINT64_MAX;
-    bool has_tensors = false;
-    enum phema_status status = ask(&has_tensors, &walk, model ? model->node : root, 0, err);
-    if (!status && model)
-        status = ask_beside(&walk, root, model->node, err);
-    if (!status)
-        status = list_model(&walk, root, model, err);
-    walk.is_second = true;
-    if (!status && walk.has_attributes)
-        status = list_model(&walk, root, model, err);
-    if (!status && walk.has_attributes && model)
-        status = list_beside(&walk, root, model->node, err);
+    enum phema_status status = walk_root(&walk, root, model_key, err);
     phema_strbuf_clear(&walk.name);
-    return status ? status : warn(&walk, err);
+    return status ? status : torch_list_values(checkpoint, root, pickle_size, err);
 }

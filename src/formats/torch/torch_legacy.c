@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /* torch_legacy.c - torch.save files before 1.6, or without zip today (docs/formats/torch-legacy.md;
  * _legacy_save and _legacy_load of torch/serialization.py). */
-#include "torch/torch_legacy.h"
-
 #include <string.h>
 
 #include "format.h"
 #include "phema/strbuf.h"
-#include "torch/scalars.h"
-#include "torch/tensors.h"
-#include "torch/torch_zip.h"
+#include "torch/torch.h"
 
 #define PROTOCOL_VERSION 1001
 
 /* 0x1950a86a20f9469cfc6c, little-endian */
 static const uint8_t magic[] = {0x6C, 0xFC, 0x9C, 0x46, 0xF9, 0x20, 0x6A, 0xA8, 0x50, 0x19};
 
-bool torch_legacy_probe(struct phema_span bytes)
+/* True when the bytes begin with torch's magic number, in a pickle of protocol 2 to 5. */
+static bool probe(struct phema_span bytes)
 {
     size_t at = 2;
     if (bytes.size < 2 || bytes.data[0] != 0x80 || bytes.data[1] < 2 || bytes.data[1] > 5)
@@ -50,21 +47,12 @@ static bool is_magic(const struct pickle_node *node)
            memcmp(node->span.data, magic, sizeof(magic)) == 0;
 }
 
-/* Checks the dict in which 'little_endian' must be True, once. */
+/* Checks the dict in which 'little_endian' must be True. */
 static enum phema_status check_system(const struct pickle_node *info, struct phema_error *err)
 {
-    static const char wanted[] = "little_endian";
-    size_t n_found = 0;
-    const struct pickle_node *value = NULL;
-    for (size_t i = 0; info->kind == PICKLE_DICT && i + 1 < info->items.n; i += 2) {
-        const struct pickle_node *key = info->items.at[i];
-        if (key->kind != PICKLE_TEXT || key->span.size != strlen(wanted) ||
-            memcmp(key->span.data, wanted, key->span.size) != 0)
-            continue;
-        value = info->items.at[i + 1];
-        n_found++;
-    }
-    if (n_found != 1 || value->kind != PICKLE_BOOL)
+    const struct pickle_node *value =
+        info->kind == PICKLE_DICT ? pickle_find(info, "little_endian") : NULL;
+    if (!pickle_is(value, PICKLE_BOOL))
         return phema_fail(err, PHEMA_ERR_FILE,
                           "expected a dict that says whether the file is little_endian, as torch "
                           "writes it behind its magic number");
@@ -191,9 +179,7 @@ static enum phema_status open_torch_legacy(struct phema_checkpoint *checkpoint,
     enum phema_status status =
         torch_legacy_read(&legacy, checkpoint_content(checkpoint, 0), 0, options, err);
     if (!status)
-        status = torch_list_tensors(checkpoint, legacy.root, NULL, legacy.object_size, err);
-    if (!status)
-        status = torch_list_values(checkpoint, legacy.root, legacy.object_size, err);
+        status = torch_list(checkpoint, legacy.root, NULL, legacy.object_size, err);
     torch_legacy_clear(&legacy);
     return status;
 }
@@ -203,6 +189,6 @@ const struct phema_format torch_legacy_format = {
              .extensions = torch_extensions,
              .output = PHEMA_OUTPUT_COPY,
              .can_be_template = true},
-    .probe = torch_legacy_probe,
+    .probe = probe,
     .open = open_torch_legacy,
 };

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* torch_zip.c - torch.save archives since 1.6: a zip of a pickle and one stored record for each
- * storage (docs/formats/torch-zip.md). */
-#include "torch/torch_zip.h"
-
+ * storage (docs/formats/torch-zip.md); the CRCs of the records, for copies with other data. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "format.h"
+#include "phema/checksum.h"
 #include "phema/strbuf.h"
-#include "pickle/machine.h"
-#include "torch/scalars.h"
-#include "torch/storages.h"
-#include "torch/tensors.h"
+#include "torch/torch.h"
 
 /* torch.save writes some seven records and a pickle of 200 bytes for one tensor. The bounds keep
  * the work for a file of many such archives proportional to their number, even if one archive is
@@ -50,8 +47,8 @@ static bool is_at_top(const struct zip_entry *entry, const char *name)
 }
 
 /* Finds TOP by the only TOP/data.pkl; constants.pkl and code/ mean TorchScript. */
-enum phema_status torch_zip_find_top(const char **top, size_t *top_size,
-                                     const struct zip_archive *zip, struct phema_error *err)
+static enum phema_status find_top(const char **top, size_t *top_size, const struct zip_archive *zip,
+                                  struct phema_error *err)
 {
     size_t n_found = 0;
     for (size_t i = 0; i < zip->n_entries; i++) {
@@ -107,8 +104,9 @@ static enum phema_status check_version(struct archive *archive, struct phema_err
     struct phema_span version = {NULL, 0};
     struct phema_span order = {NULL, 0};
     enum phema_status status = read_small(&version, archive, "version", err);
-    if (!status)
-        status = read_small(&order, archive, "byteorder", err);
+    if (status)
+        return status;
+    status = read_small(&order, archive, "byteorder", err);
     if (status)
         return status;
     size_t n_digits = 0;
@@ -154,21 +152,24 @@ static enum phema_status read_archive(struct pickle_node **root, size_t *pickle_
                                       const struct phema_checkpoint_options *options,
                                       struct phema_error *err)
 {
-    struct phema_span pickle = {NULL, 0};
     enum phema_status status =
         zip_open(&archive->zip, content, archive->is_lone ? LONE_MAX_RECORDS : UINT64_MAX, err);
-    if (!status)
-        status = torch_zip_find_top(&archive->top, &archive->top_size, &archive->zip, err);
-    if (!status)
-        status = check_version(archive, err);
-    if (!status)
-        status = read_small(&pickle, archive, "data.pkl", err);
-    if (!status && archive->is_lone && pickle.size > LONE_MAX_PICKLE_BYTES)
-        status = phema_fail(err, PHEMA_ERR_FILE,
-                            "data.pkl: has %zu bytes, expected %zu at most for one tensor",
-                            pickle.size, LONE_MAX_PICKLE_BYTES);
     if (status)
         return status;
+    status = find_top(&archive->top, &archive->top_size, &archive->zip, err);
+    if (status)
+        return status;
+    status = check_version(archive, err);
+    if (status)
+        return status;
+    struct phema_span pickle = {NULL, 0};
+    status = read_small(&pickle, archive, "data.pkl", err);
+    if (status)
+        return status;
+    if (archive->is_lone && pickle.size > LONE_MAX_PICKLE_BYTES)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "data.pkl: has %zu bytes, expected %zu at most for one tensor",
+                          pickle.size, LONE_MAX_PICKLE_BYTES);
 
     archive->storages = (struct torch_storages){
         .arena = &archive->arena, .n_id_fields = 5, .place = place_storage, .context = archive};
@@ -198,11 +199,20 @@ static enum phema_status open_torch_zip(struct phema_checkpoint *checkpoint,
     enum phema_status status = read_archive(&root, &pickle_size, &archive,
                                             checkpoint_content(checkpoint, 0), options, err);
     if (!status)
-        status = torch_list_tensors(checkpoint, root, NULL, pickle_size, err);
-    if (!status)
-        status = torch_list_values(checkpoint, root, pickle_size, err);
+        status = torch_list(checkpoint, root, NULL, pickle_size, err);
     clear(&archive);
     return status;
+}
+
+static enum phema_status place_root(struct phema_tensor *out, struct phema_arena *arena,
+                                    const struct pickle_node *root, struct phema_error *err)
+{
+    if (root->kind != PICKLE_TENSOR)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "data.pkl: expected a tensor as its object, found something else");
+    if (root->tensor->is_packed)
+        return phema_fail(err, PHEMA_ERR_FILE, "packed float4 elements are not read here");
+    return torch_place_tensor(out, arena, root->tensor, err);
 }
 
 enum phema_status torch_zip_read_tensor(struct phema_tensor *out, struct phema_arena *arena,
@@ -214,13 +224,8 @@ enum phema_status torch_zip_read_tensor(struct phema_tensor *out, struct phema_a
     struct pickle_node *root = NULL;
     size_t pickle_size = 0;
     enum phema_status status = read_archive(&root, &pickle_size, &archive, content, options, err);
-    if (!status && root->kind != PICKLE_TENSOR)
-        status = phema_fail(err, PHEMA_ERR_FILE,
-                            "data.pkl: expected a tensor as its object, found something else");
-    if (!status && root->tensor->is_packed)
-        status = phema_fail(err, PHEMA_ERR_FILE, "packed float4 elements are not read here");
     if (!status)
-        status = torch_place_tensor(out, arena, root->tensor, err);
+        status = place_root(out, arena, root, err);
     clear(&archive);
     return status;
 }
@@ -242,3 +247,76 @@ const struct phema_format torch_zip_format = {
     .probe = probe,
     .open = open_torch_zip,
 };
+
+/* ---- Checksums of records ---- */
+
+/* TOP/data/KEY, never compressed */
+static bool holds_storage(const struct zip_entry *entry, size_t top_size, const char *top)
+{
+    static const char folder[] = "/data/";
+    size_t folder_size = sizeof(folder) - 1;
+    return entry->name_size > top_size + folder_size && memcmp(entry->name, top, top_size) == 0 &&
+           memcmp(entry->name + top_size, folder, folder_size) == 0 && zip_is_stored(entry);
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    const struct phema_record *left = a;
+    const struct phema_record *right = b;
+    return (left->offset > right->offset) - (left->offset < right->offset);
+}
+
+static enum phema_status list_records(struct phema_record *records, size_t *n,
+                                      const struct zip_archive *zip, struct phema_error *err)
+{
+    const char *top = NULL;
+    size_t top_size = 0;
+    enum phema_status status = find_top(&top, &top_size, zip, err);
+    if (status)
+        return status;
+    for (size_t i = 0; i < zip->n_entries; i++) {
+        const struct zip_entry *entry = &zip->entries[i];
+        if (!holds_storage(entry, top_size, top))
+            continue;
+        struct phema_record *record = &records[(*n)++];
+        *record = (struct phema_record){
+            .offset = entry->offset, .size_bytes = entry->size, .crc = entry->crc};
+        record->n_crc = zip_find_crcs(record->crc_at, zip, entry);
+    }
+    if (*n)
+        qsort(records, *n, sizeof(*records), by_offset);
+    return PHEMA_OK;
+}
+
+enum phema_status phema_checkpoint_records(struct phema_record **out, size_t *n,
+                                           const struct phema_checkpoint *checkpoint,
+                                           struct phema_error *err)
+{
+    *out = NULL;
+    *n = 0;
+    if (checkpoint->format != &torch_zip_format)
+        return PHEMA_OK;
+    struct zip_archive zip;
+    enum phema_status status = zip_open(&zip, checkpoint_content(checkpoint, 0), UINT64_MAX, err);
+    if (status)
+        return phema_fail_in(err, status, "%s", checkpoint->path);
+    size_t n_records = 0;
+    struct phema_record *records = calloc(zip.n_entries + 1, sizeof(*records));
+    status = records ? list_records(records, &n_records, &zip, err) : phema_fail_memory(err);
+    zip_close(&zip);
+    if (status) {
+        free(records);
+        return phema_fail_in(err, status, "%s", checkpoint->path);
+    }
+    *out = records;
+    *n = n_records;
+    return PHEMA_OK;
+}
+
+bool phema_record_is_switched_off(const struct phema_record *record, struct phema_span content)
+{
+    struct phema_span data = {NULL, 0};
+    return record->crc == 0 &&
+           phema_span_part(&data, content, record->offset, record->size_bytes) &&
+           phema_crc32(0, data.data, data.size) != 0;
+}

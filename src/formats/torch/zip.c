@@ -2,12 +2,12 @@
 /* zip.c - Central directory of a zip file, strict (APPNOTE.TXT 6.3; docs/formats/torch-zip.md).
  * Sizes come from the directory; local headers and descriptors must agree. Overlapping, renamed and
  * duplicated entries, which torch tolerates, are refused. */
-#include "torch/zip.h"
-
 #include <stdlib.h>
 #include <string.h>
 
+#include "format.h"
 #include "phema/strbuf.h"
+#include "torch/torch.h"
 
 enum {
     END_BYTES = 22,
@@ -109,11 +109,11 @@ static enum phema_status read_end(struct directory *directory, struct phema_span
         return refuse(err, "its counts of entries differ");
     *directory = (struct directory){phema_load_u16(at + 10), phema_load_u32(at + 12),
                                     phema_load_u32(at + 16), end};
-    enum phema_status status = PHEMA_OK;
-    if (end >= LOCATOR_BYTES && has_signature(content, end - LOCATOR_BYTES, "\6\7"))
-        status = read_end64(directory, content, end - LOCATOR_BYTES, err);
-    if (status)
-        return status;
+    if (end >= LOCATOR_BYTES && has_signature(content, end - LOCATOR_BYTES, "\6\7")) {
+        enum phema_status status = read_end64(directory, content, end - LOCATOR_BYTES, err);
+        if (status)
+            return status;
+    }
 
     uint64_t directory_end = 0;
     if (!phema_size_add(&directory_end, directory->offset, directory->size) ||
@@ -134,14 +134,7 @@ static const char *what_is_wrong_with_name(const char *name, size_t size)
         return "a name that is not UTF-8";
     if (name[0] == '/')
         return "an absolute name";
-    for (size_t start = 0; start < size;) {
-        const char *slash = memchr(name + start, '/', size - start);
-        size_t end = slash ? (size_t)(slash - name) : size;
-        if (end - start == 2 && name[start] == '.' && name[start + 1] == '.')
-            return "a name with '..'";
-        start = end + 1;
-    }
-    return NULL;
+    return path_has_parent(name, size) ? "a name with '..'" : NULL;
 }
 
 /* Saturated fields are in the zip64 extra field, in this order. */
@@ -354,28 +347,34 @@ static enum phema_status check_overlaps(const struct zip_archive *zip, struct ph
     enum phema_status status = PHEMA_OK;
     for (size_t i = 1; i < zip->n_entries && !status; i++) {
         if (places[i]->header < places[i - 1]->end) {
-            (void)refuse(err, "two records overlap");
-            status = zip_fail_in(err, PHEMA_ERR_FILE, places[i]);
+            status = refuse(err, "two records overlap");
+            (void)zip_fail_in(err, status, places[i]);
         }
     }
     free(places);
     return status;
 }
 
+static enum phema_status read_zip(struct zip_archive *zip, uint64_t max_entries,
+                                  struct phema_error *err)
+{
+    struct directory directory = {0};
+    enum phema_status status = read_end(&directory, zip->content, err);
+    if (status)
+        return status;
+    if (directory.n_entries > max_entries)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "is a zip file of %llu records, expected %llu at most",
+                          (unsigned long long)directory.n_entries, (unsigned long long)max_entries);
+    status = read_entries(zip, &directory, err);
+    return status ? status : check_overlaps(zip, err);
+}
+
 enum phema_status zip_open(struct zip_archive *zip, struct phema_span content, uint64_t max_entries,
                            struct phema_error *err)
 {
     *zip = (struct zip_archive){.content = content};
-    struct directory directory = {0};
-    enum phema_status status = read_end(&directory, content, err);
-    if (!status && directory.n_entries > max_entries)
-        status =
-            phema_fail(err, PHEMA_ERR_FILE, "is a zip file of %llu records, expected %llu at most",
-                       (unsigned long long)directory.n_entries, (unsigned long long)max_entries);
-    if (!status)
-        status = read_entries(zip, &directory, err);
-    if (!status)
-        status = check_overlaps(zip, err);
+    enum phema_status status = read_zip(zip, max_entries, err);
     if (status)
         zip_close(zip);
     return status;
