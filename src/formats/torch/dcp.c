@@ -79,7 +79,7 @@ static bool is_size(const struct pickle_node *node)
     return pickle_holds_sizes(node) && node->items.n <= PHEMA_MAX_RANK;
 }
 
-static int compis_size(const struct pickle_node *a, const struct pickle_node *b)
+static int compare_sizes(const struct pickle_node *a, const struct pickle_node *b)
 {
     for (size_t i = 0; i < a->items.n && i < b->items.n; i++) {
         int64_t left = a->items.at[i]->integer;
@@ -106,16 +106,9 @@ static enum phema_status index_names(struct distributed *distributed, struct phe
             return phema_fail(err, PHEMA_ERR_FILE,
                               "state_dict_metadata: expected names of at most %u bytes as keys",
                               MAX_NAME_BYTES);
-        const char *name = (const char *)key->span.data;
-        switch (name_table_add(&distributed->names, name, key->span.size, i / 2)) {
-        case NAME_ADDED:
-            break;
-        case NAME_EXISTS:
-            (void)fail_expected(err, "each name once, found it twice");
-            return fail_in_tensor(err, PHEMA_ERR_FILE, name, key->span.size);
-        case NAME_NO_MEMORY:
-            return phema_fail_memory(err);
-        }
+        if (name_table_add(&distributed->names, (const char *)key->span.data, key->span.size,
+                           i / 2) != NAME_ADDED)
+            return phema_fail_memory(err); /* equal keys are one: the pickle reader merges them */
     }
     return PHEMA_OK;
 }
@@ -174,7 +167,7 @@ static int compare_stored(const void *a, const void *b)
     const struct stored *left = a, *right = b;
     if (left->number != right->number)
         return left->number < right->number ? -1 : 1;
-    return compis_size(left->offset, right->offset);
+    return compare_sizes(left->offset, right->offset);
 }
 
 static enum phema_status index_storage(struct distributed *distributed,
@@ -392,35 +385,11 @@ static enum phema_status find_chunk(struct phema_chunk *chunk, struct distribute
     return PHEMA_OK;
 }
 
-/* The entry of a chunk in storage_data, whose start and size are read; NULL for an empty chunk that
- * equals an earlier one, as ranks without a share have them. */
-static enum phema_status claim_stored(const struct stored **out, struct distributed *distributed,
-                                      size_t number, const struct pickle_node *offsets,
-                                      const struct phema_chunk *chunk, bool is_empty,
-                                      struct phema_error *err)
+/* Reads start and size of a chunk into the arena. */
+static enum phema_status read_bounds(struct phema_chunk *chunk, const struct pickle_node *node,
+                                     size_t rank, struct phema_arena *arena,
+                                     struct phema_error *err)
 {
-    struct stored *stored = find_stored(distributed, number, offsets);
-    struct phema_name_buffer shown;
-    if (!stored)
-        return phema_fail(err, PHEMA_ERR_FILE, "storage_data does not say where the piece at %s is",
-                          chunks_format_index(&shown, chunk->start, (unsigned)offsets->items.n));
-    *out = stored->is_taken ? NULL : stored;
-    if (stored->is_taken && !is_empty)
-        return phema_fail(err, PHEMA_ERR_FILE, "two pieces begin at %s: they overlap",
-                          chunks_format_index(&shown, chunk->start, (unsigned)offsets->items.n));
-    stored->is_taken = true;
-    return PHEMA_OK;
-}
-
-/* Reads start and size of a chunk into the arena, and finds its data.
- *   is_repeated  out: an empty chunk that equals an earlier one */
-static enum phema_status read_chunk(struct phema_chunk *chunk, bool *is_repeated,
-                                    struct distributed *distributed,
-                                    const struct phema_tensor *tensor, struct phema_arena *arena,
-                                    size_t number, const struct pickle_node *node,
-                                    struct phema_error *err)
-{
-    size_t rank = tensor->rank;
     uint64_t *start = phema_arena_array(arena, 2 * rank, sizeof(*start));
     if (!start)
         return phema_fail_memory(err);
@@ -434,25 +403,57 @@ static enum phema_status read_chunk(struct phema_chunk *chunk, bool *is_repeated
                           "expected offsets and sizes of each piece as torch.Size of %zu "
                           "dimensions",
                           rank);
-    bool is_empty = false;
     for (size_t d = 0; d < rank; d++) {
         start[d] = (uint64_t)offsets->items.at[d]->integer;
         size[d] = (uint64_t)sizes->items.at[d]->integer;
-        is_empty |= size[d] == 0;
     }
     chunk->start = start;
     chunk->size = size;
-    const struct stored *stored = NULL;
+    return PHEMA_OK;
+}
+
+/* Finds the place of a chunk in storage_data. No place: an empty chunk that equals an earlier one,
+ * as ranks without a share have them. */
+static enum phema_status claim_place(struct place *place, bool *has_place,
+                                     struct distributed *distributed, size_t number,
+                                     const struct pickle_node *offsets,
+                                     const struct phema_chunk *chunk, struct phema_error *err)
+{
+    unsigned rank = (unsigned)offsets->items.n;
+    struct stored *stored = find_stored(distributed, number, offsets);
+    struct phema_name_buffer shown;
+    if (!stored)
+        return phema_fail(err, PHEMA_ERR_FILE, "storage_data does not say where the piece at %s is",
+                          chunks_format_index(&shown, chunk->start, rank));
+    bool is_empty = false;
+    for (unsigned d = 0; d < rank; d++)
+        is_empty |= chunk->size[d] == 0;
+    *has_place = !stored->is_taken;
+    if (stored->is_taken && is_empty)
+        return PHEMA_OK;
+    if (stored->is_taken)
+        return phema_fail(err, PHEMA_ERR_FILE, "two pieces begin at %s: they overlap",
+                          chunks_format_index(&shown, chunk->start, rank));
+    stored->is_taken = true;
+    return read_place(place, stored->info, err);
+}
+
+/* is_used: out, false for an empty chunk that equals an earlier one */
+static enum phema_status read_chunk(struct phema_chunk *chunk, bool *is_used,
+                                    struct distributed *distributed,
+                                    const struct phema_tensor *tensor, struct phema_arena *arena,
+                                    size_t number, const struct pickle_node *node,
+                                    struct phema_error *err)
+{
     struct place place = {0};
-    enum phema_status status =
-        claim_stored(&stored, distributed, number, offsets, chunk, is_empty, err);
-    if (!status && stored)
-        status = read_place(&place, stored->info, err);
+    enum phema_status status = read_bounds(chunk, node, tensor->rank, arena, err);
+    if (status)
+        return status;
+    status = claim_place(&place, is_used, distributed, number, field(node, "offsets"), chunk, err);
     if (status)
         return status;
     status = chunks_check_inside(chunk, tensor->shape, tensor->rank, err);
-    *is_repeated = !stored;
-    if (status || *is_repeated)
+    if (status || !*is_used)
         return status;
     status = find_chunk(chunk, distributed, tensor, arena, &place, err);
     struct phema_name_buffer shown;
@@ -475,12 +476,12 @@ static enum phema_status read_chunks(struct phema_tensor *tensor, struct distrib
         return phema_fail_memory(err);
     size_t n = 0;
     for (size_t i = 0; i < list->n; i++) {
-        bool is_repeated = false;
-        enum phema_status status = read_chunk(&chunks[n], &is_repeated, distributed, tensor, arena,
-                                              number, list->at[i], err);
+        bool is_used = false;
+        enum phema_status status =
+            read_chunk(&chunks[n], &is_used, distributed, tensor, arena, number, list->at[i], err);
         if (status)
             return status;
-        n += !is_repeated;
+        n += is_used;
     }
     enum phema_status status = chunks_check(chunks, n, tensor->rank, tensor->n_elems, err);
     if (status)
