@@ -9,8 +9,6 @@
 #include "phema/sort.h"
 #include "phema/strbuf.h"
 
-#define MAX_HEADER_BYTES 100000000u
-
 /* The library sorts by its enum Dtype, last first: by falling width but for the sub-byte types. */
 static const enum phema_dtype order[] = {
     PHEMA_U64,         PHEMA_I64,     PHEMA_F64,     PHEMA_C64,     PHEMA_F32, PHEMA_U32,
@@ -105,11 +103,11 @@ static enum phema_status write_header(struct phema_strbuf *text, const struct pl
     enum phema_status status = phema_strbuf_check(text, err);
     if (status)
         return status;
-    if (text->size - 8 > MAX_HEADER_BYTES)
+    if (text->size - 8 > SAFETENSORS_MAX_HEADER_BYTES)
         return phema_fail(err, PHEMA_ERR_OUTPUT,
                           "the safetensors header would have %zu bytes, more than the %u that "
                           "readers accept",
-                          text->size - 8, MAX_HEADER_BYTES);
+                          text->size - 8, SAFETENSORS_MAX_HEADER_BYTES);
     phema_store_u64((uint8_t *)text->data, text->size - 8);
     return PHEMA_OK;
 }

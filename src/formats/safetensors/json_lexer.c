@@ -183,6 +183,34 @@ enum phema_status json_lexer_string(struct phema_span *out, struct json_lexer *s
     return PHEMA_OK;
 }
 
+enum phema_status json_lexer_key(struct phema_span *out, struct json_lexer *scan,
+                                 struct phema_arena *arena, struct phema_error *err)
+{
+    enum phema_status status = json_lexer_string(out, scan, arena, err);
+    if (status)
+        return status;
+    return json_lexer_accept(scan, ':') ? PHEMA_OK : json_lexer_fail(scan, "':'", err);
+}
+
+enum phema_status json_lexer_items(struct json_lexer *scan, char open, const char *wanted,
+                                   json_lexer_read *read, void *context, struct phema_error *err)
+{
+    bool is_object = open == '{';
+    char close = is_object ? '}' : ']';
+    if (!json_lexer_accept(scan, open))
+        return json_lexer_fail(scan, wanted, err);
+    bool is_end = json_lexer_accept(scan, close);
+    while (!is_end) {
+        enum phema_status status = read(context, err);
+        if (status)
+            return status;
+        is_end = json_lexer_accept(scan, close);
+        if (!is_end && !json_lexer_accept(scan, ','))
+            return json_lexer_fail(scan, is_object ? "',' or '}'" : "',' or ']'", err);
+    }
+    return PHEMA_OK;
+}
+
 enum phema_status json_lexer_u64(uint64_t *out, struct json_lexer *scan, struct phema_error *err)
 {
     static const char wanted[] = "a plain integer below 2^64";

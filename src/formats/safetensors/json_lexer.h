@@ -24,6 +24,17 @@ enum phema_status json_lexer_fail(const struct json_lexer *scan, const char *wan
 PHEMA_FALLIBLE json_lexer_string(struct phema_span *out, struct json_lexer *scan,
                                  struct phema_arena *arena, struct phema_error *err);
 
+/* Reads the key of a member and the colon after it. */
+PHEMA_FALLIBLE json_lexer_key(struct phema_span *out, struct json_lexer *scan,
+                              struct phema_arena *arena, struct phema_error *err);
+
+/* Reads an array or an object and calls read at the start of each item or member.
+ *   open    [ or {
+ *   wanted  for the message when another character comes */
+typedef enum phema_status json_lexer_read(void *context, struct phema_error *err);
+PHEMA_FALLIBLE json_lexer_items(struct json_lexer *scan, char open, const char *wanted,
+                                json_lexer_read *read, void *context, struct phema_error *err);
+
 /* Reads an integer from 0 to 2^64 - 1: no sign, point, exponent or leading zero. */
 PHEMA_FALLIBLE json_lexer_u64(uint64_t *out, struct json_lexer *scan, struct phema_error *err);
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "phema/sort.h"
 #include "phema/strbuf.h"
 #include "safetensors/json_lexer.h"
-#include "safetensors/tensor_entry.h"
 
 struct header {
     struct phema_checkpoint *checkpoint;
@@ -19,8 +19,9 @@ struct header {
     bool is_open_ended;   /* the size of the data is unknown: they end with the last tensor */
     bool takes_metadata;
     bool has_metadata;
-    size_t metadata_end; /* in the text, if the metadata are the first member; else 0 */
-    size_t end;          /* after the last brace */
+    struct name_table keys; /* of the metadata, while they are read */
+    size_t metadata_end;    /* in the text, if the metadata are the first member; else 0 */
+    size_t end;             /* after the last brace */
 };
 
 static bool probe(struct phema_span content)
@@ -71,23 +72,23 @@ static enum phema_status keep(const char **out, struct header *header, struct ph
     return *out ? PHEMA_OK : phema_fail_memory(err);
 }
 
-static enum phema_status read_pair(struct header *header, struct name_table *keys,
-                                   struct phema_error *err)
+/* ---- Metadata ---- */
+
+static enum phema_status read_pair(void *context, struct phema_error *err)
 {
+    struct header *header = context;
     struct phema_arena *arena = &header->checkpoint->arena;
     struct phema_span key = {NULL, 0};
     struct phema_span value = {NULL, 0};
-    enum phema_status status = json_lexer_string(&key, &header->scan, arena, err);
+    enum phema_status status = json_lexer_key(&key, &header->scan, arena, err);
     if (status)
         return status;
-    if (!json_lexer_accept(&header->scan, ':'))
-        return json_lexer_fail(&header->scan, "':'", err);
     status = json_lexer_string(&value, &header->scan, arena, err);
     if (status)
         return status;
 
     struct phema_name_buffer shown;
-    switch (name_table_add(keys, (const char *)key.data, key.size, 0)) {
+    switch (name_table_add(&header->keys, (const char *)key.data, key.size, 0)) {
     case NAME_NO_MEMORY:
         return phema_fail_memory(err);
     case NAME_EXISTS:
@@ -105,27 +106,10 @@ static enum phema_status read_pair(struct header *header, struct name_table *key
         return PHEMA_OK;
     struct phema_metadata pair = {NULL, NULL, key.size, value.size};
     status = keep(&pair.key, header, key, err);
-    if (!status)
-        status = keep(&pair.value, header, value, err);
+    if (status)
+        return status;
+    status = keep(&pair.value, header, value, err);
     return status ? status : checkpoint_add_metadata(header->checkpoint, &pair, err);
-}
-
-static enum phema_status read_pairs(struct header *header, struct name_table *keys,
-                                    struct phema_error *err)
-{
-    if (!json_lexer_accept(&header->scan, '{'))
-        return json_lexer_fail(&header->scan, "an object of strings", err);
-    if (json_lexer_accept(&header->scan, '}'))
-        return PHEMA_OK;
-    for (;;) {
-        enum phema_status status = read_pair(header, keys, err);
-        if (status)
-            return status;
-        if (json_lexer_accept(&header->scan, '}'))
-            return PHEMA_OK;
-        if (!json_lexer_accept(&header->scan, ','))
-            return json_lexer_fail(&header->scan, "',' or '}'", err);
-    }
 }
 
 static enum phema_status read_metadata(struct header *header, struct phema_error *err)
@@ -133,52 +117,194 @@ static enum phema_status read_metadata(struct header *header, struct phema_error
     if (header->has_metadata)
         return phema_fail(err, PHEMA_ERR_FILE, "duplicate key '__metadata__'");
     header->has_metadata = true;
-    struct name_table keys = {0};
-    enum phema_status status = read_pairs(header, &keys, err);
-    name_table_clear(&keys);
+    enum phema_status status =
+        json_lexer_items(&header->scan, '{', "an object of strings", read_pair, header, err);
+    name_table_clear(&header->keys);
     return status ? phema_fail_in(err, status, "__metadata__") : PHEMA_OK;
 }
 
-static enum phema_status read_member(struct header *header, struct phema_error *err)
+/* ---- Tensors ---- */
+
+/* A tensor's dtype, shape and offsets, which count from the beginning of the data. */
+struct entry {
+    struct header *header;
+    struct phema_tensor *tensor;
+    uint64_t shape[PHEMA_MAX_RANK];
+    uint64_t begin, end;
+    bool has_dtype, has_shape, has_offsets;
+};
+
+static enum phema_status read_dtype(struct entry *entry, struct phema_error *err)
 {
     struct phema_span name = {NULL, 0};
     enum phema_status status =
-        json_lexer_string(&name, &header->scan, &header->checkpoint->arena, err);
+        json_lexer_string(&name, &entry->header->scan, &entry->header->checkpoint->arena, err);
     if (status)
         return status;
-    if (!json_lexer_accept(&header->scan, ':'))
-        return json_lexer_fail(&header->scan, "':'", err);
-    if (span_is(name, "__metadata__"))
-        return read_metadata(header, err);
-
-    struct phema_tensor tensor = {.name_size = name.size, .file = header->file};
-    status = keep(&tensor.name, header, name, err);
-    if (!status)
-        status = safetensors_entry_read(&tensor, &header->scan, &header->checkpoint->arena,
-                                        header->data_size, err);
-    tensor.offset += header->data_offset;
-    if (!status)
-        status = checkpoint_add_tensor(header->checkpoint, &tensor, err);
-    return status ? fail_in_tensor(err, status, (const char *)name.data, name.size) : PHEMA_OK;
+    struct phema_name_buffer shown;
+    if (!phema_dtype_from_name(&entry->tensor->dtype, (const char *)name.data, name.size) ||
+        entry->tensor->dtype == PHEMA_C128)
+        return phema_fail(err, PHEMA_ERR_FILE, "safetensors has no dtype '%s'",
+                          phema_name_escape(&shown, (const char *)name.data, name.size));
+    return PHEMA_OK;
 }
+
+static enum phema_status read_size(void *context, struct phema_error *err)
+{
+    struct entry *entry = context;
+    if (entry->tensor->rank == PHEMA_MAX_RANK)
+        return phema_fail(err, PHEMA_ERR_FILE, "the shape has more than %d dimensions",
+                          PHEMA_MAX_RANK);
+    return json_lexer_u64(&entry->shape[entry->tensor->rank++], &entry->header->scan, err);
+}
+
+static enum phema_status read_shape(struct entry *entry, struct phema_error *err)
+{
+    enum phema_status status =
+        json_lexer_items(&entry->header->scan, '[', "a list of sizes", read_size, entry, err);
+    if (status)
+        return status;
+    size_t rank = entry->tensor->rank;
+    uint64_t *kept = phema_arena_array(&entry->header->checkpoint->arena, rank, sizeof(*kept));
+    if (!kept)
+        return phema_fail_memory(err);
+    memcpy(kept, entry->shape, rank * sizeof(*kept));
+    entry->tensor->shape = kept;
+    return PHEMA_OK;
+}
+
+static enum phema_status read_offsets(struct entry *entry, struct phema_error *err)
+{
+    struct json_lexer *scan = &entry->header->scan;
+    if (!json_lexer_accept(scan, '['))
+        return json_lexer_fail(scan, "a list of two offsets", err);
+    enum phema_status status = json_lexer_u64(&entry->begin, scan, err);
+    if (status)
+        return status;
+    if (!json_lexer_accept(scan, ','))
+        return json_lexer_fail(scan, "','", err);
+    status = json_lexer_u64(&entry->end, scan, err);
+    if (status)
+        return status;
+    return json_lexer_accept(scan, ']') ? PHEMA_OK
+                                        : json_lexer_fail(scan, "']' after two offsets", err);
+}
+
+static const struct field {
+    const char *name;
+    size_t has; /* offset of its flag in struct entry */
+    enum phema_status (*read)(struct entry *entry, struct phema_error *err);
+} fields[] = {
+    {"dtype", offsetof(struct entry, has_dtype), read_dtype},
+    {"shape", offsetof(struct entry, has_shape), read_shape},
+    {"data_offsets", offsetof(struct entry, has_offsets), read_offsets},
+};
+
+static enum phema_status read_field(void *context, struct phema_error *err)
+{
+    struct entry *entry = context;
+    struct phema_span key = {NULL, 0};
+    enum phema_status status =
+        json_lexer_key(&key, &entry->header->scan, &entry->header->checkpoint->arena, err);
+    if (status)
+        return status;
+    for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
+        if (!span_is(key, fields[i].name))
+            continue;
+        bool *has = (bool *)((char *)entry + fields[i].has);
+        if (*has)
+            return phema_fail(err, PHEMA_ERR_FILE, "duplicate key '%s'", fields[i].name);
+        *has = true;
+        return fields[i].read(entry, err);
+    }
+    struct phema_name_buffer shown;
+    return phema_fail(err, PHEMA_ERR_FILE,
+                      "expected the fields dtype, shape and data_offsets alone, found '%s'",
+                      phema_name_escape(&shown, (const char *)key.data, key.size));
+}
+
+/* Checks that the length by the offsets equals the length by the shape. */
+static enum phema_status check_entry(const struct entry *entry, struct phema_error *err)
+{
+    struct phema_tensor *tensor = entry->tensor;
+    uint64_t data_size = entry->header->data_size;
+    if (entry->begin > entry->end || entry->end > data_size)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "expected data_offsets in order and inside the %llu bytes of data, found "
+                          "[%llu, %llu]",
+                          (unsigned long long)data_size, (unsigned long long)entry->begin,
+                          (unsigned long long)entry->end);
+    unsigned bits = phema_dtype_bits(tensor->dtype);
+    uint64_t n_elems = 1;
+    uint64_t n_bits = 0;
+    bool fits = true;
+    for (unsigned i = 0; i < tensor->rank && fits; i++)
+        fits = phema_size_mul(&n_elems, n_elems, tensor->shape[i]);
+    if (!fits || !phema_size_mul(&n_bits, n_elems, bits))
+        return phema_fail(err, PHEMA_ERR_FILE, "the product of the shape overflows");
+    if (n_bits % 8 || n_bits / 8 != entry->end - entry->begin)
+        return phema_fail(
+            err, PHEMA_ERR_FILE, "expected %llu elements of %u bits, found %llu bytes",
+            (unsigned long long)n_elems, bits, (unsigned long long)(entry->end - entry->begin));
+    tensor->n_elems = n_elems;
+    tensor->size_bytes = n_bits / 8;
+    tensor->offset = entry->header->data_offset + entry->begin;
+    return PHEMA_OK;
+}
+
+static enum phema_status read_entry(struct phema_tensor *tensor, struct header *header,
+                                    struct phema_error *err)
+{
+    struct entry entry = {.header = header, .tensor = tensor};
+    enum phema_status status =
+        json_lexer_items(&header->scan, '{', "an object", read_field, &entry, err);
+    if (status)
+        return status;
+    if (!entry.has_dtype || !entry.has_shape || !entry.has_offsets)
+        return phema_fail(err, PHEMA_ERR_FILE, "lacks %s",
+                          !entry.has_dtype   ? "dtype"
+                          : !entry.has_shape ? "shape"
+                                             : "data_offsets");
+    return check_entry(&entry, err);
+}
+
+static enum phema_status read_tensor(struct header *header, struct phema_span name,
+                                     struct phema_error *err)
+{
+    struct phema_tensor tensor = {.name_size = name.size, .file = header->file};
+    enum phema_status status = keep(&tensor.name, header, name, err);
+    if (status)
+        return status;
+    status = read_entry(&tensor, header, err);
+    return status ? status : checkpoint_add_tensor(header->checkpoint, &tensor, err);
+}
+
+static enum phema_status read_member(void *context, struct phema_error *err)
+{
+    struct header *header = context;
+    struct phema_span name = {NULL, 0};
+    enum phema_status status =
+        json_lexer_key(&name, &header->scan, &header->checkpoint->arena, err);
+    if (status)
+        return status;
+    if (!span_is(name, "__metadata__")) {
+        status = read_tensor(header, name, err);
+        return status ? fail_in_tensor(err, status, (const char *)name.data, name.size) : PHEMA_OK;
+    }
+    status = read_metadata(header, err);
+    if (header->checkpoint->n_tensors == 0)
+        header->metadata_end = header->scan.at;
+    return status;
+}
+
+/* ---- The whole header ---- */
 
 static enum phema_status read_members(struct header *header, struct phema_error *err)
 {
     struct json_lexer *scan = &header->scan;
-    if (!json_lexer_accept(scan, '{'))
-        return json_lexer_fail(scan, "'{'", err);
-    bool is_end = json_lexer_accept(scan, '}');
-    while (!is_end) {
-        bool is_first = !header->has_metadata && header->checkpoint->n_tensors == 0;
-        enum phema_status status = read_member(header, err);
-        if (status)
-            return status;
-        if (is_first && header->has_metadata)
-            header->metadata_end = scan->at;
-        is_end = json_lexer_accept(scan, '}');
-        if (!is_end && !json_lexer_accept(scan, ','))
-            return json_lexer_fail(scan, "',' or '}'", err);
-    }
+    enum phema_status status = json_lexer_items(scan, '{', "'{'", read_member, header, err);
+    if (status)
+        return status;
     header->end = scan->at;
     for (; scan->at < scan->text.size; scan->at++)
         if (scan->text.data[scan->at] != ' ')
@@ -186,8 +312,9 @@ static enum phema_status read_members(struct header *header, struct phema_error 
     return PHEMA_OK;
 }
 
-static int by_place(const void *a, const void *b)
+static int by_place(const void *a, const void *b, void *unused)
 {
+    (void)unused;
     const struct phema_tensor *left = *(const struct phema_tensor *const *)a;
     const struct phema_tensor *right = *(const struct phema_tensor *const *)b;
     if (left->offset != right->offset)
@@ -195,8 +322,7 @@ static int by_place(const void *a, const void *b)
     return (left->size_bytes > right->size_bytes) - (left->size_bytes < right->size_bytes);
 }
 
-/* Checks that the tensors fill the data without hole or overlap; *end is the end of the last
- * one. */
+/* Checks that the tensors fill the data without hole or overlap; *end is that of the last one. */
 static enum phema_status check_cover(uint64_t *end, const struct header *header,
                                      const struct phema_tensor *const *places, size_t n,
                                      struct phema_error *err)
@@ -230,14 +356,9 @@ static enum phema_status check_places(uint64_t *end, const struct header *header
     const struct phema_tensor **places = calloc(n + 1, sizeof(const struct phema_tensor *));
     if (!places)
         return phema_fail_memory(err);
-    bool is_sorted = true;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         places[i] = &header->checkpoint->tensors[first + i];
-        if (i && by_place(&places[i - 1], &places[i]) > 0)
-            is_sorted = false;
-    }
-    if (!is_sorted)
-        qsort(places, n, sizeof(const struct phema_tensor *), by_place);
+    phema_sort(places, n, sizeof(const struct phema_tensor *), by_place, NULL);
     enum phema_status status = check_cover(end, header, places, n, err);
     free(places);
     return status;
@@ -320,9 +441,8 @@ static bool read_front(struct header *header, struct phema_span front, bool has_
     if (!phema_is_utf8((const char *)front.data, front.size) || !json_lexer_accept(scan, '{') ||
         front.data[0] != '{')
         return false;
-    if (has_metadata && (json_lexer_string(&name, scan, &header->checkpoint->arena, &ignored) ||
-                         !span_is(name, "__metadata__") || !json_lexer_accept(scan, ':') ||
-                         read_metadata(header, &ignored)))
+    if (has_metadata && (json_lexer_key(&name, scan, &header->checkpoint->arena, &ignored) ||
+                         !span_is(name, "__metadata__") || read_metadata(header, &ignored)))
         return false;
     return scan->at == front.size;
 }

@@ -13,18 +13,28 @@ struct shard {
     size_t name_size;
 };
 
+/* A tensor of the weight_map, by its name. */
+struct row {
+    const char *name; /* borrowed from the document */
+    size_t name_size;
+    size_t shard;
+    bool is_found; /* in that shard */
+};
+
 struct shard_index {
     struct phema_json *document;
-    struct name_table shard_of; /* tensor -> index in shards */
-    struct name_table shard_names;
-    struct shard *shards;
+    struct row *rows; /* in the order of the weight_map */
+    size_t n_rows, rows_capacity;
+    struct shard *shards; /* in the order of their first mention */
     size_t n_shards, shards_capacity;
+    struct name_table row_names, shard_names; /* values are indices */
 };
 
 static void clear(struct shard_index *index)
 {
-    name_table_clear(&index->shard_of);
+    name_table_clear(&index->row_names);
     name_table_clear(&index->shard_names);
+    free(index->rows);
     free(index->shards);
     phema_json_free(index->document);
 }
@@ -64,20 +74,20 @@ static enum phema_status find_shard(size_t *out, struct shard_index *index, cons
 static enum phema_status read_row(struct shard_index *index, struct phema_json_field *field,
                                   struct phema_error *err)
 {
-    size_t name_size = 0;
+    struct row row = {0};
     size_t shard_size = 0;
-    const char *name = phema_json_key(field, &name_size);
+    row.name = phema_json_key(field, &row.name_size);
     const char *shard = phema_json_string(phema_json_value(field), &shard_size);
-    size_t number = 0;
-    enum phema_status status = PHEMA_OK;
-    if (!shard)
-        status = phema_fail(err, PHEMA_ERR_FILE, "expected the name of a shard, found no string");
-    else
-        status = find_shard(&number, index, shard, shard_size, err);
+    enum phema_status status =
+        shard ? find_shard(&row.shard, index, shard, shard_size, err)
+              : phema_fail(err, PHEMA_ERR_FILE, "expected the name of a shard, found no string");
     if (status)
-        return fail_in_tensor(err, status, name, name_size);
-    if (name_table_add(&index->shard_of, name, name_size, number) != NAME_ADDED)
+        return fail_in_tensor(err, status, row.name, row.name_size);
+    if (!phema_array_grow(&index->rows, &index->rows_capacity, index->n_rows,
+                          sizeof(*index->rows)) ||
+        name_table_add(&index->row_names, row.name, row.name_size, index->n_rows) != NAME_ADDED)
         return phema_fail_memory(err); /* the JSON reader has refused duplicate keys */
+    index->rows[index->n_rows++] = row;
     return PHEMA_OK;
 }
 
@@ -109,75 +119,54 @@ static enum phema_status read_index(struct shard_index *index, struct phema_span
 }
 
 /* Checks that the index lists each tensor of a shard for that shard. */
-static enum phema_status check_listed(const struct phema_checkpoint *checkpoint, size_t first,
-                                      const struct shard_index *index, size_t number,
-                                      struct phema_error *err)
+static enum phema_status check_listed(struct shard_index *index,
+                                      const struct phema_checkpoint *checkpoint, size_t first,
+                                      size_t number, struct phema_error *err)
 {
     for (size_t i = first; i < checkpoint->n_tensors; i++) {
         const struct phema_tensor *tensor = &checkpoint->tensors[i];
-        size_t listed = 0;
-        if (!name_table_find(&listed, &index->shard_of, tensor->name, tensor->name_size))
+        size_t row = 0;
+        bool is_listed = name_table_find(&row, &index->row_names, tensor->name, tensor->name_size);
+        if (!is_listed)
             (void)phema_fail(err, PHEMA_ERR_FILE,
-                             "is in this shard, but the index does not list "
-                             "it");
-        else if (listed != number)
+                             "is in this shard, but the index does not list it");
+        else if (index->rows[row].shard != number)
             (void)phema_fail(err, PHEMA_ERR_FILE,
                              "is in this shard, but the index says it is in another one");
-        else
-            continue;
-        return fail_in_tensor(err, PHEMA_ERR_FILE, tensor->name, tensor->name_size);
+        if (!is_listed || index->rows[row].shard != number)
+            return fail_in_tensor(err, PHEMA_ERR_FILE, tensor->name, tensor->name_size);
+        index->rows[row].is_found = true;
     }
     return PHEMA_OK;
 }
 
-static enum phema_status read_shard(struct phema_checkpoint *checkpoint,
-                                    const struct shard_index *index, size_t number,
-                                    struct phema_error *err)
+static enum phema_status read_shard(struct phema_checkpoint *checkpoint, struct shard_index *index,
+                                    size_t number, struct phema_error *err)
 {
     const struct shard *shard = &index->shards[number];
     size_t first = checkpoint->n_tensors;
     enum phema_status status =
         checkpoint_add_relative(checkpoint, shard->name, shard->name_size, err);
-    if (!status)
-        status = safetensors_read(checkpoint, checkpoint->n_files - 1, number == 0, err);
-    if (!status)
-        status = check_listed(checkpoint, first, index, number, err);
-    struct phema_name_buffer shown;
     if (status)
-        return phema_fail_in(err, status, "shard '%s'",
-                             phema_name_escape(&shown, shard->name, shard->name_size));
-    return PHEMA_OK;
+        return status;
+    status = safetensors_read(checkpoint, checkpoint->n_files - 1, number == 0, err);
+    return status ? status : check_listed(index, checkpoint, first, number, err);
 }
 
 /* Names the first tensor that the index lists and its shard lacks. */
-static enum phema_status find_missing(const struct phema_checkpoint *checkpoint,
-                                      const struct shard_index *index, struct phema_error *err)
+static enum phema_status find_missing(const struct shard_index *index, struct phema_error *err)
 {
-    struct name_table present = {0};
-    enum phema_status status = PHEMA_OK;
-    for (size_t i = 0; i < checkpoint->n_tensors && !status; i++) {
-        const struct phema_tensor *tensor = &checkpoint->tensors[i];
-        if (name_table_add(&present, tensor->name, tensor->name_size, i) == NAME_NO_MEMORY)
-            status = phema_fail_memory(err);
+    for (size_t i = 0; i < index->n_rows; i++) {
+        const struct row *row = &index->rows[i];
+        const struct shard *shard = &index->shards[row->shard];
+        if (row->is_found)
+            continue;
+        struct phema_name_buffer shown;
+        (void)phema_fail(err, PHEMA_ERR_FILE, "the index lists it in '%s', which does not hold it",
+                         phema_name_escape(&shown, shard->name, shard->name_size));
+        return fail_in_tensor(err, PHEMA_ERR_FILE, row->name, row->name_size);
     }
-    const struct phema_json *map = phema_json_get(index->document, "weight_map");
-    for (struct phema_json_field *field = phema_json_first(map); field && !status;
-         field = phema_json_next(map, field)) {
-        size_t size = 0;
-        size_t found = 0;
-        const char *name = phema_json_key(field, &size);
-        if (!name_table_find(&found, &present, name, size)) {
-            struct phema_name_buffer shown;
-            size_t shard_size = 0;
-            const char *shard = phema_json_string(phema_json_value(field), &shard_size);
-            (void)phema_fail(err, PHEMA_ERR_FILE,
-                             "the index lists it in '%s', which does not hold it",
-                             phema_name_escape(&shown, shard, shard_size));
-            status = fail_in_tensor(err, PHEMA_ERR_FILE, name, size);
-        }
-    }
-    name_table_clear(&present);
-    return status;
+    return PHEMA_OK;
 }
 
 /* Some real indices have a wrong total_size, or a float: a warning, not a failure. */
@@ -204,13 +193,18 @@ static enum phema_status read_shards(struct phema_checkpoint *checkpoint, struct
                                      struct phema_error *err)
 {
     enum phema_status status = read_index(index, checkpoint_content(checkpoint, 0), err);
-    for (size_t i = 0; i < index->n_shards && !status; i++)
+    if (status)
+        return status;
+    for (size_t i = 0; i < index->n_shards; i++) {
+        const struct shard *shard = &index->shards[i];
+        struct phema_name_buffer shown;
         status = read_shard(checkpoint, index, i, err);
-    if (!status)
-        status = find_missing(checkpoint, index, err);
-    if (!status)
-        status = check_total(checkpoint, index, err);
-    return status;
+        if (status)
+            return phema_fail_in(err, status, "shard '%s'",
+                                 phema_name_escape(&shown, shard->name, shard->name_size));
+    }
+    status = find_missing(index, err);
+    return status ? status : check_total(checkpoint, index, err);
 }
 
 static enum phema_status open_shards(struct phema_checkpoint *checkpoint,
