@@ -153,21 +153,15 @@ static enum phema_status step(size_t *made, struct zstd_content *content, uint8_
 /* With an index: after the content of a frame only its checksum remains. */
 static enum phema_status end_frame(struct zstd_content *content, struct phema_error *err)
 {
-    enum phema_status status = PHEMA_OK;
-    size_t made = 0;
-    while (!status && content->is_inside)
-        status = step(&made, content, content->skipped, 0, err);
-    if (!status && content->position == zstd_frames_content_size(content->frames))
+    while (content->is_inside) {
+        size_t made = 0;
+        enum phema_status status = step(&made, content, content->skipped, 0, err);
+        if (status)
+            return status;
+    }
+    if (content->position == zstd_frames_content_size(content->frames))
         free_decoder(content);
-    return status;
-}
-
-/* With an index: moves from the end of one frame's content to the next frame. */
-static void enter_frame(struct zstd_content *content)
-{
-    struct zstd_place place = zstd_frames_find(content->frames, content->position);
-    content->frame_offset = place.file_offset;
-    content->frame_end = place.end;
+    return PHEMA_OK;
 }
 
 /* Reads the next size bytes into dst; NULL discards them. */
@@ -179,8 +173,11 @@ static enum phema_status advance(struct zstd_content *content, uint64_t size, ui
         enum phema_status status = need_decoder(content, err);
         if (status)
             return status;
-        if (has_index && content->position == content->frame_end)
-            enter_frame(content);
+        if (has_index && content->position == content->frame_end) { /* on to the next frame */
+            struct zstd_place place = zstd_frames_find(content->frames, content->position);
+            content->frame_offset = place.file_offset;
+            content->frame_end = place.end;
+        }
         uint64_t wanted = size;
         if (has_index && wanted > content->frame_end - content->position)
             wanted = content->frame_end - content->position;
@@ -188,9 +185,11 @@ static enum phema_status advance(struct zstd_content *content, uint64_t size, ui
             wanted = SKIP_BYTES;
         size_t made = 0;
         status = step(&made, content, dst ? dst : content->skipped, (size_t)wanted, err);
-        if (!status && has_index && content->position == content->frame_end)
+        if (status)
+            return status;
+        if (has_index && content->position == content->frame_end)
             status = end_frame(content, err);
-        else if (!status && has_index && !content->is_inside &&
+        else if (has_index && !content->is_inside &&
                  content->at > content->frame_offset) /* the content ended too early */
             status = fail_frame_size(content, err);
         if (status)
@@ -227,18 +226,23 @@ static enum phema_status finish_file(struct zstd_content *content, struct phema_
 {
     uint64_t content_size = zstd_frames_content_size(content->frames);
     enum phema_status status = advance(content, content_size - content->position, NULL, err);
-    while (!status && (content->at < content->bytes.size || content->is_inside)) {
+    if (status)
+        return status;
+    while (content->at < content->bytes.size || content->is_inside) {
         size_t made = 0;
         status = need_decoder(content, err);
-        if (!status)
-            status = step(&made, content, content->skipped, SKIP_BYTES, err);
+        if (status)
+            return status;
+        status = step(&made, content, content->skipped, SKIP_BYTES, err);
+        if (status)
+            return status;
         if (made)
-            status = phema_fail(err, PHEMA_ERR_FILE,
-                                "the content goes on behind the last tensor, which ends after %llu "
-                                "bytes; the file is damaged",
-                                (unsigned long long)content_size);
+            return phema_fail(err, PHEMA_ERR_FILE,
+                              "the content goes on behind the last tensor, which ends after %llu "
+                              "bytes; the file is damaged",
+                              (unsigned long long)content_size);
     }
-    return status;
+    return PHEMA_OK;
 }
 
 enum phema_status zstd_content_finish(struct zstd_content *content, struct phema_error *err)

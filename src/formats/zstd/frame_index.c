@@ -62,7 +62,7 @@ struct zstd_frames {
 /* The header of a frame. */
 struct frame_header {
     size_t size;
-    uint64_t window;
+    uint64_t window, block_max;
     uint64_t content_size;
     bool has_content_size, has_checksum;
 };
@@ -133,6 +133,7 @@ static enum phema_status read_header(struct frame_header *out, struct phema_span
             "is compressed with a zstd window of %llu MiB, more than the 128 MiB that "
             "are accepted",
             (unsigned long long)((out->window >> 20) + (out->window % (1u << 20) != 0)));
+    out->block_max = out->window < MAX_BLOCK_BYTES ? out->window : MAX_BLOCK_BYTES;
     return PHEMA_OK;
 }
 
@@ -140,7 +141,7 @@ static enum phema_status read_header(struct frame_header *out, struct phema_span
 static enum phema_status walk_blocks(struct frame *out, uint64_t *size, struct phema_span frame,
                                      const struct frame_header *header, struct phema_error *err)
 {
-    uint64_t block_max = header->window < MAX_BLOCK_BYTES ? header->window : MAX_BLOCK_BYTES;
+    uint64_t block_max = header->block_max;
     uint64_t at = header->size;
     for (bool is_last = false; !is_last;) {
         if (frame.size - at < 3)
@@ -175,8 +176,9 @@ static enum phema_status walk_data_frame(struct frame *out, uint64_t *size,
 {
     struct frame_header header = {0};
     enum phema_status status = read_header(&header, bytes, out->file_offset, err);
-    if (!status)
-        status = walk_blocks(out, size, bytes, &header, err);
+    if (status)
+        return status;
+    status = walk_blocks(out, size, bytes, &header, err);
     if (status)
         return status;
     if (header.has_content_size) {
@@ -189,8 +191,7 @@ static enum phema_status walk_data_frame(struct frame *out, uint64_t *size,
                               (unsigned long long)out->least, (unsigned long long)out->most);
         out->least = out->most = header.content_size;
     }
-    uint64_t block = header.window < MAX_BLOCK_BYTES ? header.window : MAX_BLOCK_BYTES;
-    uint64_t history = header.window + block + HISTORY_SLACK_BYTES;
+    uint64_t history = header.window + header.block_max + HISTORY_SLACK_BYTES;
     if (header.has_content_size && header.content_size < history)
         history = header.content_size;
     if (header.window > frames->window)
@@ -248,8 +249,9 @@ static enum phema_status walk(struct zstd_frames *frames, struct phema_error *er
         struct frame frame = {.file_offset = at};
         uint64_t size = 0;
         enum phema_status status = walk_frame(&frame, &size, frames, rest, err);
-        if (!status)
-            status = note_frame(frames, &frame, err);
+        if (status)
+            return status;
+        status = note_frame(frames, &frame, err);
         if (status)
             return status;
         at += size;
