@@ -15,6 +15,15 @@ static inline bool span_is(struct phema_span span, const char *text)
     return span.size == strlen(text) && memcmp(span.data, text, span.size) == 0;
 }
 
+/* A little-endian number of up to 8 bytes, at any address. */
+static inline uint64_t load_number(const uint8_t *bytes, size_t width)
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < width; i++)
+        value |= (uint64_t)bytes[i] << (8 * i);
+    return value;
+}
+
 struct phema_format {
     struct phema_format_info info;
     /* True when the content is of this format; looks at the first few bytes only. */
@@ -92,7 +101,7 @@ enum phema_status fail_in_tensor(struct phema_error *err, enum phema_status stat
 
 /* Lists one safetensors file of the checkpoint: its tensors and, if asked for, its metadata. */
 PHEMA_FALLIBLE safetensors_read(struct phema_checkpoint *checkpoint, size_t file,
-                                bool takes_metadata, struct phema_error *err);
+                                bool keeps_metadata, struct phema_error *err);
 
 #define SAFETENSORS_MAX_HEADER_BYTES 100000000u /* the limit of the Rust library */
 

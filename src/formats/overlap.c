@@ -145,7 +145,7 @@ static bool visit(const struct runs *runs, uint8_t *map, uint64_t first, uint64_
 }
 
 /* False when less work than that is left. */
-static bool take_work(uint64_t *left, uint64_t amount)
+static bool spend(uint64_t *left, uint64_t amount)
 {
     if (amount > *left) {
         *left = 0;
@@ -155,13 +155,13 @@ static bool take_work(uint64_t *left, uint64_t amount)
     return true;
 }
 
-static bool take_work_of_runs(uint64_t *left, const struct runs *runs)
+static bool spend_on_runs(uint64_t *left, const struct runs *runs)
 {
     uint64_t amount = runs->run_bytes;
     for (unsigned k = 0; k < runs->rank; k++)
         if (!phema_size_mul(&amount, amount, runs->n[k]))
             return false;
-    return take_work(left, amount);
+    return spend(left, amount);
 }
 
 static enum phema_status share_bytes(bool *out, const struct runs *a, const struct runs *b,
@@ -174,14 +174,13 @@ static enum phema_status share_bytes(bool *out, const struct runs *a, const stru
         return PHEMA_OK;
     *out = true;
     uint64_t amount = 4 * (uint64_t)(a->rank + b->rank + 1) * (a->rank + b->rank + 1);
-    if ((!a->rank && !b->rank) || !take_work(work_left, amount))
+    if ((!a->rank && !b->rank) || !spend(work_left, amount))
         return PHEMA_OK;
-    if (are_proved_apart(a, b)) {
-        *out = false;
+    *out = !are_proved_apart(a, b);
+    if (!*out)
         return PHEMA_OK;
-    }
-    if (end - first > MAX_MARKED_BYTES || !take_work_of_runs(work_left, a) ||
-        !take_work_of_runs(work_left, b))
+    if (end - first > MAX_MARKED_BYTES || !spend_on_runs(work_left, a) ||
+        !spend_on_runs(work_left, b))
         return PHEMA_OK;
     uint8_t *map = calloc(1, end - first);
     if (!map)

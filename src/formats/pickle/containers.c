@@ -142,9 +142,9 @@ static void become_container(struct pickle_node *node, enum pickle_kind kind)
 }
 
 /* Pops the items of an opcode, n_single or all above a mark, and finds the container below them. */
-static enum phema_status take_items(struct pickle_node **target, struct pickle_node ***items,
-                                    size_t *n, struct pickle_machine *machine, size_t n_single,
-                                    struct phema_error *err)
+static enum phema_status pop_items(struct pickle_node **target, struct pickle_node ***items,
+                                   size_t *n, struct pickle_machine *machine, size_t n_single,
+                                   struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
     if (!n_single)
@@ -163,7 +163,7 @@ enum phema_status op_append(struct pickle_machine *machine, uint8_t opcode, stru
     struct pickle_node *target = NULL;
     struct pickle_node **items = NULL;
     size_t n = 0;
-    enum phema_status status = take_items(&target, &items, &n, machine, opcode == 'a' ? 1 : 0, err);
+    enum phema_status status = pop_items(&target, &items, &n, machine, opcode == 'a' ? 1 : 0, err);
     if (status)
         return status;
     enum pickle_kind wanted = opcode == 0x90 ? PICKLE_SET : PICKLE_LIST;
@@ -189,7 +189,7 @@ enum phema_status op_set_item(struct pickle_machine *machine, uint8_t opcode,
     struct pickle_node *target = NULL;
     struct pickle_node **items = NULL;
     size_t n = 0;
-    enum phema_status status = take_items(&target, &items, &n, machine, opcode == 's' ? 2 : 0, err);
+    enum phema_status status = pop_items(&target, &items, &n, machine, opcode == 's' ? 2 : 0, err);
     if (status)
         return status;
     if (n % 2)

@@ -15,8 +15,8 @@ static enum phema_status fail_cut(struct phema_error *err)
     return phema_fail(err, PHEMA_ERR_FILE, "the pickle is cut short");
 }
 
-static enum phema_status take(struct phema_span *out, struct pickle_machine *machine, uint64_t size,
-                              struct phema_error *err)
+static enum phema_status read_bytes(struct phema_span *out, struct pickle_machine *machine,
+                                    uint64_t size, struct phema_error *err)
 {
     if (size > machine->bytes.size - machine->at)
         return fail_cut(err);
@@ -26,17 +26,14 @@ static enum phema_status take(struct phema_span *out, struct pickle_machine *mac
 }
 
 /* Reads a little-endian length of width bytes, and that many bytes. */
-static enum phema_status take_counted(struct phema_span *out, struct pickle_machine *machine,
+static enum phema_status read_counted(struct phema_span *out, struct pickle_machine *machine,
                                       unsigned width, struct phema_error *err)
 {
     struct phema_span field = {NULL, 0};
-    enum phema_status status = take(&field, machine, width, err);
+    enum phema_status status = read_bytes(&field, machine, width, err);
     if (status)
         return status;
-    uint64_t size = 0;
-    for (unsigned i = 0; i < width; i++)
-        size |= (uint64_t)field.data[i] << (8 * i);
-    status = take(out, machine, size, err);
+    status = read_bytes(out, machine, load_number(field.data, width), err);
     if (status)
         return status;
     machine->n_skipped += out->size;
@@ -50,7 +47,7 @@ static enum phema_status op_protocol(struct pickle_machine *machine, uint8_t opc
     if (machine->at != 1)
         return phema_fail(err, PHEMA_ERR_FILE, "states its protocol twice");
     struct phema_span version = {NULL, 0};
-    enum phema_status status = take(&version, machine, 1, err);
+    enum phema_status status = read_bytes(&version, machine, 1, err);
     if (status)
         return status;
     if (version.data[0] < 2 || version.data[0] > 5)
@@ -63,7 +60,7 @@ static enum phema_status op_frame(struct pickle_machine *machine, uint8_t opcode
 {
     (void)opcode;
     struct phema_span length = {NULL, 0};
-    enum phema_status status = take(&length, machine, 8, err);
+    enum phema_status status = read_bytes(&length, machine, 8, err);
     if (status)
         return status;
     if (phema_load_u64(length.data) > machine->bytes.size - machine->at)
@@ -92,22 +89,18 @@ static enum phema_status op_constant(struct pickle_machine *machine, uint8_t opc
     return pickle_push_new(machine, &node, err);
 }
 
+/* BININT is signed, the others are not. */
 static enum phema_status op_integer(struct pickle_machine *machine, uint8_t opcode,
                                     struct phema_error *err)
 {
     struct phema_span field = {NULL, 0};
-    enum phema_status status = take(&field, machine,
-                                    opcode == 'K'   ? 1
-                                    : opcode == 'M' ? 2
-                                                    : 4,
-                                    err);
+    size_t width = opcode == 'K' ? 1 : opcode == 'M' ? 2 : 4;
+    enum phema_status status = read_bytes(&field, machine, width, err);
     if (status)
         return status;
-    const struct pickle_node node = {.kind = PICKLE_INT,
-                                     .integer = opcode == 'K' ? field.data[0]
-                                                : opcode == 'M'
-                                                    ? phema_load_u16(field.data)
-                                                    : (int32_t)phema_load_u32(field.data)};
+    uint64_t value = load_number(field.data, width);
+    const struct pickle_node node = {
+        .kind = PICKLE_INT, .integer = opcode == 'J' ? (int32_t)(uint32_t)value : (int64_t)value};
     return pickle_push_new(machine, &node, err);
 }
 
@@ -125,7 +118,7 @@ static enum phema_status op_long(struct pickle_machine *machine, uint8_t opcode,
                                  struct phema_error *err)
 {
     struct phema_span digits = {NULL, 0};
-    enum phema_status status = take_counted(&digits, machine, opcode == 0x8A ? 1 : 4, err);
+    enum phema_status status = read_counted(&digits, machine, opcode == 0x8A ? 1 : 4, err);
     if (status)
         return status;
     if (digits.size > INT32_MAX)
@@ -147,7 +140,7 @@ static enum phema_status op_float(struct pickle_machine *machine, uint8_t opcode
 {
     (void)opcode;
     struct phema_span field = {NULL, 0};
-    enum phema_status status = take(&field, machine, 8, err);
+    enum phema_status status = read_bytes(&field, machine, 8, err);
     if (status)
         return status;
     uint64_t bits = 0;
@@ -172,7 +165,7 @@ static enum phema_status op_string(struct pickle_machine *machine, uint8_t opcod
     while (strings[i].opcode != opcode)
         i++;
     struct phema_span span = {NULL, 0};
-    enum phema_status status = take_counted(&span, machine, strings[i].width, err);
+    enum phema_status status = read_counted(&span, machine, strings[i].width, err);
     if (status)
         return status;
     if (strings[i].is_text && !phema_is_utf8((const char *)span.data, span.size))
@@ -216,18 +209,18 @@ static enum phema_status op_duplicate(struct pickle_machine *machine, uint8_t op
 }
 
 /* Reads the index of a memo opcode; MEMOIZE has no index and means the next one. */
-static enum phema_status take_memo_index(size_t *out, struct pickle_machine *machine,
+static enum phema_status read_memo_index(size_t *out, struct pickle_machine *machine,
                                          uint8_t opcode, struct phema_error *err)
 {
     struct phema_span field = {NULL, 0};
-    bool is_long = opcode == 'r' || opcode == 'j';
+    size_t width = opcode == 'r' || opcode == 'j' ? 4 : 1;
     *out = machine->n_memo;
     if (opcode == 0x94)
         return PHEMA_OK;
-    enum phema_status status = take(&field, machine, is_long ? 4 : 1, err);
+    enum phema_status status = read_bytes(&field, machine, width, err);
     if (status)
         return status;
-    *out = is_long ? phema_load_u32(field.data) : field.data[0];
+    *out = (size_t)load_number(field.data, width);
     return PHEMA_OK;
 }
 
@@ -237,7 +230,7 @@ static enum phema_status op_put(struct pickle_machine *machine, uint8_t opcode,
 {
     size_t index = 0;
     struct pickle_node *node = NULL;
-    enum phema_status status = take_memo_index(&index, machine, opcode, err);
+    enum phema_status status = read_memo_index(&index, machine, opcode, err);
     if (status)
         return status;
     status = pickle_top(&node, machine, err);
@@ -259,7 +252,7 @@ static enum phema_status op_get(struct pickle_machine *machine, uint8_t opcode,
                                 struct phema_error *err)
 {
     size_t index = 0;
-    enum phema_status status = take_memo_index(&index, machine, opcode, err);
+    enum phema_status status = read_memo_index(&index, machine, opcode, err);
     if (status)
         return status;
     if (index >= machine->n_memo)

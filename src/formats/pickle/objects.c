@@ -49,7 +49,7 @@ static enum phema_status push_global(struct pickle_machine *machine, struct phem
     return pickle_push_new(machine, &node, err);
 }
 
-static enum phema_status take_line(struct phema_span *out, struct pickle_machine *machine,
+static enum phema_status read_line(struct phema_span *out, struct pickle_machine *machine,
                                    struct phema_error *err)
 {
     const uint8_t *start = machine->bytes.data + machine->at;
@@ -66,10 +66,10 @@ enum phema_status op_global(struct pickle_machine *machine, uint8_t opcode, stru
     (void)opcode;
     struct phema_span module = {NULL, 0};
     struct phema_span name = {NULL, 0};
-    enum phema_status status = take_line(&module, machine, err);
+    enum phema_status status = read_line(&module, machine, err);
     if (status)
         return status;
-    status = take_line(&name, machine, err);
+    status = read_line(&name, machine, err);
     return status ? status : push_global(machine, module, name, err);
 }
 
@@ -268,17 +268,9 @@ enum phema_status op_reduce(struct pickle_machine *machine, uint8_t opcode, stru
     case ACTION_LOAD_STORAGE:
         status = push_loaded(machine, args, err);
         return status ? phema_fail_in(err, status, "%s", global->name) : PHEMA_OK;
-    case ACTION_TENSOR_CLASS:
-    case ACTION_STORAGE_CLASS:
-    case ACTION_UNTYPED_STORAGE_CLASS:
-    case ACTION_DTYPE:
-    case ACTION_PACKED_DTYPE:
-    case ACTION_MODULE_CLASS:
-    case ACTION_RECORD_CLASS:
-    case ACTION_REFUSED:
-        break;
+    default:
+        return phema_fail(err, PHEMA_ERR_FILE, "calls '%s', which only may be named", global->name);
     }
-    return phema_fail(err, PHEMA_ERR_FILE, "calls '%s', which only may be named", global->name);
 }
 
 enum phema_status op_new_object(struct pickle_machine *machine, uint8_t opcode,

@@ -68,7 +68,7 @@ static enum phema_status check_view_metadata(const struct pickle_node *metadata,
 }
 
 /* The dtype of version 3, whose storage is untyped. */
-static enum phema_status take_dtype(struct pickle_tensor *tensor, const struct pickle_node *dtype,
+static enum phema_status read_dtype(struct pickle_tensor *tensor, const struct pickle_node *dtype,
                                     struct phema_error *err)
 {
     if (!tensor->storage->is_untyped)
@@ -88,7 +88,7 @@ static enum phema_status check_view(struct pickle_tensor *tensor, enum pickle_ac
     if (version == ACTION_TENSOR_V2)
         status = check_view_metadata(arg(args, 6), err);
     if (version == ACTION_TENSOR_V3) {
-        status = take_dtype(tensor, arg(args, 6), err);
+        status = read_dtype(tensor, arg(args, 6), err);
         if (status)
             return status;
         status = check_view_metadata(arg(args, 7), err);
@@ -135,7 +135,7 @@ static enum phema_status make_tensor(struct pickle_node **out, struct pickle_mac
 }
 
 /* (tensor, requires_grad, hooks[, state]) */
-static enum phema_status take_parameter(struct pickle_node **out, const struct pickle_node *args,
+static enum phema_status read_parameter(struct pickle_node **out, const struct pickle_node *args,
                                         size_t n_wanted, struct phema_error *err)
 {
     if (args->items.n != n_wanted || !pickle_is(arg(args, 0), PICKLE_TENSOR))
@@ -167,9 +167,9 @@ enum phema_status pickle_rebuild_tensor(struct pickle_node **out, struct pickle_
     case ACTION_TENSOR_V3:
         return make_tensor(out, machine, function->action, args, err);
     case ACTION_PARAMETER:
-        return take_parameter(out, args, 3, err);
+        return read_parameter(out, args, 3, err);
     case ACTION_PARAMETER_WITH_STATE:
-        return take_parameter(out, args, 4, err);
+        return read_parameter(out, args, 4, err);
     default:
         return phema_fail(err, PHEMA_ERR_FILE, "'%s' makes no tensor", function->name);
     }

@@ -2,6 +2,8 @@
 /* json_lexer.c - Streaming JSON lexer for headers of up to 100 MB (RFC 8259). */
 #include "safetensors/json_lexer.h"
 
+#include <string.h>
+
 static void skip_space(struct json_lexer *scan)
 {
     while (scan->at < scan->text.size) {
@@ -35,7 +37,7 @@ enum phema_status json_lexer_fail(const struct json_lexer *scan, const char *wan
                       wanted, c);
 }
 
-static bool take_hex4(uint32_t *out, struct phema_span text, size_t *at)
+static bool read_hex4(uint32_t *out, struct phema_span text, size_t *at)
 {
     if (text.size - *at < 4)
         return false;
@@ -55,10 +57,10 @@ static bool take_hex4(uint32_t *out, struct phema_span text, size_t *at)
 }
 
 /* Reads one code point after "\u": two units when the first is a high surrogate. */
-static bool take_code_point(uint32_t *out, struct phema_span text, size_t *at)
+static bool read_code_point(uint32_t *out, struct phema_span text, size_t *at)
 {
     uint32_t high = 0;
-    if (!take_hex4(&high, text, at))
+    if (!read_hex4(&high, text, at))
         return false;
     *out = high;
     if (high < 0xD800 || high > 0xDFFF)
@@ -67,7 +69,7 @@ static bool take_code_point(uint32_t *out, struct phema_span text, size_t *at)
     if (high > 0xDBFF || text.size - *at < 2 || text.data[*at] != '\\' || text.data[*at + 1] != 'u')
         return false;
     *at += 2;
-    if (!take_hex4(&low, text, at) || low < 0xDC00 || low > 0xDFFF)
+    if (!read_hex4(&low, text, at) || low < 0xDC00 || low > 0xDFFF)
         return false;
     *out = 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00);
     return true;
@@ -100,24 +102,9 @@ static size_t put_utf8(uint8_t *out, uint32_t c)
 /* The character that a backslash followed by this character means; 0: none. */
 static uint8_t unescaped(uint8_t c)
 {
-    switch (c) {
-    case '"':
-    case '\\':
-    case '/':
-        return c;
-    case 'b':
-        return '\b';
-    case 'f':
-        return '\f';
-    case 'n':
-        return '\n';
-    case 'r':
-        return '\r';
-    case 't':
-        return '\t';
-    default:
-        return 0;
-    }
+    static const char escapes[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
+    const char *found = c ? strchr(escapes, c) : NULL;
+    return found ? (uint8_t)meanings[found - escapes] : 0;
 }
 
 /* raw: the text between the quotes. No escape is shorter than its character. */
@@ -143,7 +130,7 @@ static enum phema_status unescape(struct phema_span *out, struct phema_span raw,
                 return phema_fail(err, PHEMA_ERR_FILE, "byte %zu: JSON has no such escape", escape);
             continue;
         }
-        if (!take_code_point(&code_point, raw, &at))
+        if (!read_code_point(&code_point, raw, &at))
             return phema_fail(err, PHEMA_ERR_FILE,
                               "byte %zu: expected \\u with four hexadecimal digits, surrogates in "
                               "pairs",

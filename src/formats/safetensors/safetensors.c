@@ -17,7 +17,7 @@ struct header {
     uint64_t data_offset; /* 8 + N */
     uint64_t data_size;   /* unknown: the most that 64 bits can count after the header */
     bool is_open_ended;   /* the size of the data is unknown: they end with the last tensor */
-    bool takes_metadata;
+    bool keeps_metadata;
     bool has_metadata;
     struct name_table keys; /* of the metadata, while they are read */
     size_t metadata_end;    /* in the text, if the metadata are the first member; else 0 */
@@ -102,7 +102,7 @@ static enum phema_status read_pair(void *context, struct phema_error *err)
                           "the file is a shard of a PyTorch Distributed Checkpoint in safetensors "
                           "(DCP_SHARDING_INFO), which is not read; consolidate it with "
                           "torch.distributed.checkpoint.HuggingFaceStorageWriter");
-    if (!header->takes_metadata)
+    if (!header->keeps_metadata)
         return PHEMA_OK;
     struct phema_metadata pair = {NULL, NULL, key.size, value.size};
     status = keep(&pair.key, header, key, err);
@@ -376,7 +376,7 @@ static enum phema_status read_header(uint64_t *end, struct header *header, struc
     return check_places(end, header, first, err);
 }
 
-/* header: checkpoint, file and takes_metadata are set */
+/* header: checkpoint, file and keeps_metadata are set */
 static enum phema_status read_file(struct header *header, struct phema_error *err)
 {
     struct phema_span content = checkpoint_content(header->checkpoint, header->file);
@@ -390,10 +390,10 @@ static enum phema_status read_file(struct header *header, struct phema_error *er
 }
 
 enum phema_status safetensors_read(struct phema_checkpoint *checkpoint, size_t file,
-                                   bool takes_metadata, struct phema_error *err)
+                                   bool keeps_metadata, struct phema_error *err)
 {
     struct header header = {
-        .checkpoint = checkpoint, .file = file, .takes_metadata = takes_metadata};
+        .checkpoint = checkpoint, .file = file, .keeps_metadata = keeps_metadata};
     return read_file(&header, err);
 }
 
@@ -406,7 +406,7 @@ enum phema_status safetensors_read_header(uint64_t *content_size,
                             .data_offset = 8 + json.size,
                             .data_size = UINT64_MAX - 8 - json.size,
                             .is_open_ended = true,
-                            .takes_metadata = true};
+                            .keeps_metadata = true};
     return read_header(content_size, &header, err);
 }
 
@@ -416,7 +416,7 @@ enum phema_status safetensors_read_header(uint64_t *content_size,
  * tensors. */
 static enum phema_status read_single(struct phema_checkpoint *checkpoint, struct phema_error *err)
 {
-    struct header header = {.checkpoint = checkpoint, .takes_metadata = true};
+    struct header header = {.checkpoint = checkpoint, .keeps_metadata = true};
     enum phema_status status = read_file(&header, err);
     if (status || (header.has_metadata && !header.metadata_end))
         return status;
@@ -455,7 +455,7 @@ static bool is_read_as(struct phema_checkpoint *checkpoint, const struct header_
 {
     struct phema_error ignored = {""};
     struct phema_span content = checkpoint_content(checkpoint, 0);
-    struct header header = {.checkpoint = checkpoint, .takes_metadata = true};
+    struct header header = {.checkpoint = checkpoint, .keeps_metadata = true};
     struct phema_span text = {NULL, 0};
     if (!other->text.data || find_header(&text, content, &ignored))
         return false;

@@ -26,7 +26,7 @@ struct stored {
     size_t number;                    /* of the value */
     const struct pickle_node *offset; /* start of the chunk: a tuple of sizes */
     const struct pickle_node *info;   /* record */
-    bool is_taken;
+    bool is_claimed;
 };
 
 /* A distributed checkpoint while its files are read. */
@@ -262,7 +262,7 @@ static const struct pickle_node *dtype_of(const struct pickle_node *properties)
     return pickle_is(state, PICKLE_TUPLE) && state->items.n ? state->items.at[0] : NULL;
 }
 
-static enum phema_status take_dtype(struct phema_tensor *tensor, const struct pickle_node *value,
+static enum phema_status read_dtype(struct phema_tensor *tensor, const struct pickle_node *value,
                                     struct phema_error *err)
 {
     const struct pickle_node *dtype = dtype_of(field(value, "properties"));
@@ -278,7 +278,7 @@ static enum phema_status take_dtype(struct phema_tensor *tensor, const struct pi
     return PHEMA_OK;
 }
 
-static enum phema_status take_shape(struct phema_tensor *tensor, const struct pickle_node *size,
+static enum phema_status read_shape(struct phema_tensor *tensor, const struct pickle_node *size,
                                     struct phema_arena *arena, struct phema_error *err)
 {
     if (!is_size(size))
@@ -428,13 +428,13 @@ static enum phema_status claim_place(struct place *place, bool *has_place,
     bool is_empty = false;
     for (unsigned d = 0; d < rank; d++)
         is_empty |= chunk->size[d] == 0;
-    *has_place = !stored->is_taken;
-    if (stored->is_taken && is_empty)
+    *has_place = !stored->is_claimed;
+    if (stored->is_claimed && is_empty)
         return PHEMA_OK;
-    if (stored->is_taken)
+    if (stored->is_claimed)
         return phema_fail(err, PHEMA_ERR_FILE, "two pieces begin at %s: they overlap",
                           chunks_format_index(&shown, chunk->start, rank));
-    stored->is_taken = true;
+    stored->is_claimed = true;
     return read_place(place, stored->info, err);
 }
 
@@ -507,10 +507,10 @@ static enum phema_status read_tensor(struct distributed *distributed, size_t num
     const struct pickle_node *chunks = field(value, "chunks");
     struct phema_span name = name_of(distributed, number);
     struct phema_tensor tensor = {.name_size = name.size};
-    enum phema_status status = take_dtype(&tensor, value, err);
+    enum phema_status status = read_dtype(&tensor, value, err);
     if (status)
         return status;
-    status = take_shape(&tensor, field(value, "size"), arena, err);
+    status = read_shape(&tensor, field(value, "size"), arena, err);
     if (status)
         return status;
     status = check_chunks(distributed, chunks, err);

@@ -15,8 +15,8 @@
 #define STEPS_AT_LEAST ((uint64_t)1 << 12)
 
 enum walk_state {
-    NOT_ASKED,
-    BEING_ASKED,
+    NOT_SEARCHED,
+    BEING_SEARCHED,
     WITHOUT_TENSORS,
     WITH_TENSORS,
     BEING_LISTED,
@@ -85,39 +85,39 @@ static bool is_member(const struct pickle_node *key)
 
 /* ---- Search for tensors ---- */
 
-static enum phema_status ask(struct walk *walk, struct pickle_node *node, unsigned nesting,
-                             struct phema_error *err);
+static enum phema_status search(struct walk *walk, struct pickle_node *node, unsigned nesting,
+                                struct phema_error *err);
 
-static enum phema_status ask_attribute(bool *has_tensors, struct walk *walk,
-                                       struct pickle_node *node, unsigned nesting,
-                                       struct phema_error *err)
+static enum phema_status search_attribute(bool *has_tensors, struct walk *walk,
+                                          struct pickle_node *node, unsigned nesting,
+                                          struct phema_error *err)
 {
     walk->n_attributes++;
-    enum phema_status status = ask(walk, node, nesting + 1, err);
+    enum phema_status status = search(walk, node, nesting + 1, err);
     walk->n_attributes--;
     walk->has_attributes |= leads_to_tensors(node);
     *has_tensors |= leads_to_tensors(node);
     return status;
 }
 
-static enum phema_status ask_items(bool *has_tensors, struct walk *walk,
-                                   const struct pickle_node *node, unsigned nesting,
-                                   struct phema_error *err)
+static enum phema_status search_items(bool *has_tensors, struct walk *walk,
+                                      const struct pickle_node *node, unsigned nesting,
+                                      struct phema_error *err)
 {
     bool is_dict = node->kind == PICKLE_DICT;
     for (size_t i = is_dict ? 1 : 0; i < node->items.n; i += is_dict ? 2 : 1) {
-        enum phema_status status = ask(walk, node->items.at[i], nesting + 1, err);
+        enum phema_status status = search(walk, node->items.at[i], nesting + 1, err);
         if (status)
             return status;
         *has_tensors |= leads_to_tensors(node->items.at[i]);
     }
-    return node->attributes ? ask_attribute(has_tensors, walk, node->attributes, nesting, err)
+    return node->attributes ? search_attribute(has_tensors, walk, node->attributes, nesting, err)
                             : PHEMA_OK;
 }
 
-static enum phema_status ask_module(bool *has_tensors, struct walk *walk,
-                                    const struct pickle_node *module, unsigned nesting,
-                                    struct phema_error *err)
+static enum phema_status search_module(bool *has_tensors, struct walk *walk,
+                                       const struct pickle_node *module, unsigned nesting,
+                                       struct phema_error *err)
 {
     const struct pickle_node *state = module->state;
     bool is_strict = walk->n_attributes == 0;
@@ -127,7 +127,7 @@ static enum phema_status ask_module(bool *has_tensors, struct walk *walk,
             return phema_fail(err, PHEMA_ERR_FILE, "a module's %s are no dict", module_members[i]);
         if (!pickle_is(dict, PICKLE_DICT))
             continue;
-        enum phema_status status = ask(walk, dict, nesting + 1, err);
+        enum phema_status status = search(walk, dict, nesting + 1, err);
         if (status)
             return status;
         *has_tensors |= leads_to_tensors(dict);
@@ -139,7 +139,7 @@ static enum phema_status ask_module(bool *has_tensors, struct walk *walk,
         if (is_member(state->items.at[i]))
             continue;
         enum phema_status status =
-            ask_attribute(has_tensors, walk, state->items.at[i + 1], nesting, err);
+            search_attribute(has_tensors, walk, state->items.at[i + 1], nesting, err);
         if (status)
             return status;
     }
@@ -148,15 +148,15 @@ static enum phema_status ask_module(bool *has_tensors, struct walk *walk,
 
 /* Notes in the node whether any tensor lies below it. A container may contain itself through
  * attributes; that changes nothing. */
-static enum phema_status ask(struct walk *walk, struct pickle_node *node, unsigned nesting,
-                             struct phema_error *err)
+static enum phema_status search(struct walk *walk, struct pickle_node *node, unsigned nesting,
+                                struct phema_error *err)
 {
     bool is_container = node->kind == PICKLE_TUPLE || node->kind == PICKLE_LIST ||
                         node->kind == PICKLE_SET || node->kind == PICKLE_DICT;
     if ((!is_container && node->kind != PICKLE_MODULE) || node->walk_state == WITH_TENSORS ||
         node->walk_state == WITHOUT_TENSORS)
         return PHEMA_OK;
-    bool is_inside = node->walk_state == BEING_ASKED;
+    bool is_inside = node->walk_state == BEING_SEARCHED;
     if (walk->n_attributes && (is_inside || nesting > MAX_NESTING)) {
         walk->n_too_deep += !is_inside;
         return PHEMA_OK;
@@ -167,9 +167,9 @@ static enum phema_status ask(struct walk *walk, struct pickle_node *node, unsign
         return fail_nesting(err);
 
     bool has_tensors = false;
-    node->walk_state = BEING_ASKED;
-    enum phema_status status = is_container ? ask_items(&has_tensors, walk, node, nesting, err)
-                                            : ask_module(&has_tensors, walk, node, nesting, err);
+    node->walk_state = BEING_SEARCHED;
+    enum phema_status status = is_container ? search_items(&has_tensors, walk, node, nesting, err)
+                                            : search_module(&has_tensors, walk, node, nesting, err);
     node->walk_state = has_tensors ? WITH_TENSORS : WITHOUT_TENSORS;
     return status;
 }
@@ -450,22 +450,22 @@ static enum phema_status list(struct walk *walk, struct pickle_node *node,
 /* ---- The root ---- */
 
 /* Searches all items of the root but the model. */
-static enum phema_status ask_beside(struct walk *walk, const struct pickle_node *root,
-                                    const struct pickle_node *model, struct phema_error *err)
+static enum phema_status search_others(struct walk *walk, const struct pickle_node *root,
+                                       const struct pickle_node *model, struct phema_error *err)
 {
     bool has_tensors = false;
     for (size_t i = 1; i < root->items.n; i += 2) {
         if (root->items.at[i] == model)
             continue;
-        enum phema_status status = ask_attribute(&has_tensors, walk, root->items.at[i], 0, err);
+        enum phema_status status = search_attribute(&has_tensors, walk, root->items.at[i], 0, err);
         if (status)
             return status;
     }
-    return root->attributes ? ask_attribute(&has_tensors, walk, root->attributes, 0, err)
+    return root->attributes ? search_attribute(&has_tensors, walk, root->attributes, 0, err)
                             : PHEMA_OK;
 }
 
-static enum phema_status list_beside(struct walk *walk, const struct pickle_node *root,
+static enum phema_status list_others(struct walk *walk, const struct pickle_node *root,
                                      const struct pickle_node *model, struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
@@ -488,7 +488,7 @@ static enum phema_status list_pass(struct walk *walk, struct pickle_node *root,
         list_below(walk, model_key, strlen(model_key), model, PHEMA_KIND_UNKNOWN, err);
     if (status || !walk->is_second)
         return status;
-    return list_beside(walk, root, model, err);
+    return list_others(walk, root, model, err);
 }
 
 static enum phema_status warn(const struct walk *walk, struct phema_error *err)
@@ -511,11 +511,11 @@ static enum phema_status walk_root(struct walk *walk, struct pickle_node *root,
                                    const char *model_key, struct phema_error *err)
 {
     struct pickle_node *model = model_key ? pickle_find(root, model_key) : root;
-    enum phema_status status = ask(walk, model, 0, err);
+    enum phema_status status = search(walk, model, 0, err);
     if (status)
         return status;
     if (model_key) {
-        status = ask_beside(walk, root, model, err);
+        status = search_others(walk, root, model, err);
         if (status)
             return status;
     }

@@ -174,10 +174,8 @@ static bool is_descriptor(const struct zip_entry *entry, struct phema_span conte
     if (!found || phema_load_u32(found + skip) != entry->crc)
         return false;
     const uint8_t *sizes = found + skip + 4;
-    if (width == 4)
-        return phema_load_u32(sizes) == entry->stored_size &&
-               phema_load_u32(sizes + 4) == entry->size;
-    return phema_load_u64(sizes) == entry->stored_size && phema_load_u64(sizes + 8) == entry->size;
+    return load_number(sizes, width) == entry->stored_size &&
+           load_number(sizes + width, width) == entry->size;
 }
 
 /* The descriptor after the data: its sizes have 4 or 8 bytes; the signature is optional. */

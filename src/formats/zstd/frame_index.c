@@ -79,14 +79,6 @@ static enum phema_status fail_short(uint64_t at, struct phema_error *err)
                       (unsigned long long)at);
 }
 
-static uint64_t load_field(const uint8_t *bytes, unsigned width)
-{
-    uint64_t value = 0;
-    for (unsigned i = 0; i < width; i++)
-        value |= (uint64_t)bytes[i] << (8 * i);
-    return value;
-}
-
 static enum phema_status check_descriptor(uint8_t descriptor, uint64_t at, struct phema_error *err)
 {
     if (descriptor & 0x08)
@@ -122,7 +114,7 @@ static enum phema_status read_header(struct frame_header *out, struct phema_span
         return fail_short(at, err);
     out->has_checksum = descriptor & 0x04;
     out->has_content_size = width > 0;
-    out->content_size = load_field(frame.data + 5 + !is_single, width);
+    out->content_size = load_number(frame.data + 5 + !is_single, width);
     if (width == 2)
         out->content_size += 256;
     uint64_t base = (uint64_t)1 << (10 + (frame.data[5] >> 3));
@@ -146,7 +138,7 @@ static enum phema_status walk_blocks(struct frame *out, uint64_t *size, struct p
     for (bool is_last = false; !is_last;) {
         if (frame.size - at < 3)
             return fail_short(out->file_offset, err);
-        uint32_t block = (uint32_t)load_field(frame.data + at, 3);
+        uint32_t block = (uint32_t)load_number(frame.data + at, 3);
         at += 3;
         is_last = block & 1;
         unsigned type = block >> 1 & 3; /* raw, RLE, compressed, reserved */
@@ -309,7 +301,7 @@ static const uint8_t *find_table(const struct zstd_frames *frames, size_t *entry
 
 /* Uses the sizes of a seek table that agrees with every frame and with the total. A decoder may
  * ignore the table, so a table that disagrees is ignored. */
-static bool take_table(struct zstd_frames *frames, uint64_t content_size)
+static bool accept_table(struct zstd_frames *frames, uint64_t content_size)
 {
     size_t entry_size = 0;
     const uint8_t *entries = find_table(frames, &entry_size);
@@ -366,7 +358,7 @@ enum phema_status zstd_frames_settle(struct zstd_frames *frames, uint64_t conten
                           (unsigned long long)content_size, (unsigned long long)frames->least);
     frames->content_size = content_size;
     enum phema_status status = PHEMA_OK;
-    if (frames->frames && (frames->least == frames->most || take_table(frames, content_size)))
+    if (frames->frames && (frames->least == frames->most || accept_table(frames, content_size)))
         status = build_index(frames, err);
     free(frames->frames);
     frames->frames = NULL;
