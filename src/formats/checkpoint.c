@@ -129,7 +129,7 @@ static bool mentions(struct phema_span text, const char *name)
 
 /* Finds a file that does not belong to the index: its text does not mention the file. Opening the
  * index checks the rest. */
-static enum phema_status find_stranger(const char **stranger, const struct finding *finding,
+static enum phema_status find_unlisted(const char **unlisted, const struct finding *finding,
                                        const char *directory, struct phema_error *err)
 {
     char *path = NULL;
@@ -142,7 +142,7 @@ static enum phema_status find_stranger(const char **stranger, const struct findi
         return phema_fail_in(err, status, "%s", finding->index);
     for (size_t i = 0; i < finding->n_files; i++)
         if (!mentions(phema_file_span(file), finding->files[i]))
-            *stranger = finding->files[i];
+            *unlisted = finding->files[i];
     phema_file_close(file);
     return PHEMA_OK;
 }
@@ -161,14 +161,14 @@ static enum phema_status choose(const char **name, const struct finding *finding
                           "that is meant",
                           finding->n_indices);
     if (finding->n_indices == 1) {
-        const char *stranger = NULL;
-        enum phema_status status = find_stranger(&stranger, finding, directory, err);
+        const char *unlisted = NULL;
+        enum phema_status status = find_unlisted(&unlisted, finding, directory, err);
         struct phema_name_buffer shown;
-        if (!status && stranger)
+        if (!status && unlisted)
             return phema_fail(err, PHEMA_ERR_FILE,
                               "holds '%s' besides an index that does not name it, expected one "
                               "checkpoint; name the one that is meant",
-                              phema_name_escape(&shown, stranger, strlen(stranger)));
+                              phema_name_escape(&shown, unlisted, strlen(unlisted)));
         *name = finding->index;
         return status;
     }

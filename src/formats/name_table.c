@@ -33,11 +33,11 @@ static uint64_t hash_name(const uint64_t key[2], const char *name, size_t size)
 }
 
 /* The slot of the name, or the free slot where it is to be inserted. */
-static struct name_slot *slot_of(const struct name_table *index, const char *name, size_t size,
+static struct name_slot *slot_of(const struct name_table *table, const char *name, size_t size,
                                  uint64_t hash)
 {
-    for (size_t at = hash & (index->capacity - 1);; at = (at + 1) & (index->capacity - 1)) {
-        struct name_slot *slot = &index->slots[at];
+    for (size_t at = hash & (table->capacity - 1);; at = (at + 1) & (table->capacity - 1)) {
+        struct name_slot *slot = &table->slots[at];
         if (!slot->name || (slot->hash == hash && slot->size == size &&
                             (size == 0 || memcmp(slot->name, name, size) == 0)))
             return slot;
@@ -53,53 +53,53 @@ static void choose_key(uint64_t key[2])
     key[1] |= 1;
 }
 
-static bool grow(struct name_table *index)
+static bool grow(struct name_table *table)
 {
-    size_t capacity = index->capacity ? index->capacity * 2 : 64;
-    struct name_table larger = *index;
+    size_t capacity = table->capacity ? table->capacity * 2 : 64;
+    struct name_table larger = *table;
     larger.slots = calloc(capacity, sizeof(*larger.slots));
     larger.capacity = capacity;
     if (!larger.slots)
         return false;
-    if (!index->slots)
+    if (!table->slots)
         choose_key(larger.key);
-    for (size_t i = 0; index->slots && i < index->capacity; i++) {
-        const struct name_slot *slot = &index->slots[i];
+    for (size_t i = 0; table->slots && i < table->capacity; i++) {
+        const struct name_slot *slot = &table->slots[i];
         if (slot->name)
             *slot_of(&larger, slot->name, slot->size, slot->hash) = *slot;
     }
-    free(index->slots);
-    *index = larger;
+    free(table->slots);
+    *table = larger;
     return true;
 }
 
-enum name_added name_table_add(struct name_table *index, const char *name, size_t size,
+enum name_added name_table_add(struct name_table *table, const char *name, size_t size,
                                size_t value)
 {
-    if (index->n >= index->capacity / 2 && !grow(index))
+    if (table->n >= table->capacity / 2 && !grow(table))
         return NAME_NO_MEMORY;
-    uint64_t hash = hash_name(index->key, name, size);
-    struct name_slot *slot = slot_of(index, name, size, hash);
+    uint64_t hash = hash_name(table->key, name, size);
+    struct name_slot *slot = slot_of(table, name, size, hash);
     if (slot->name)
         return NAME_EXISTS;
     *slot = (struct name_slot){name, size, hash, value};
-    index->n++;
+    table->n++;
     return NAME_ADDED;
 }
 
-bool name_table_find(size_t *value, const struct name_table *index, const char *name, size_t size)
+bool name_table_find(size_t *value, const struct name_table *table, const char *name, size_t size)
 {
-    if (!index->n)
+    if (!table->n)
         return false;
-    const struct name_slot *slot = slot_of(index, name, size, hash_name(index->key, name, size));
+    const struct name_slot *slot = slot_of(table, name, size, hash_name(table->key, name, size));
     if (!slot->name)
         return false;
     *value = slot->value;
     return true;
 }
 
-void name_table_clear(struct name_table *index)
+void name_table_clear(struct name_table *table)
 {
-    free(index->slots);
-    *index = (struct name_table){0};
+    free(table->slots);
+    *table = (struct name_table){0};
 }

@@ -16,9 +16,9 @@ struct name_table {
 
 enum name_added { NAME_ADDED, NAME_EXISTS, NAME_NO_MEMORY };
 
-enum name_added name_table_add(struct name_table *index, const char *name, size_t size,
+enum name_added name_table_add(struct name_table *table, const char *name, size_t size,
                                size_t value);
-bool name_table_find(size_t *value, const struct name_table *index, const char *name, size_t size);
-void name_table_clear(struct name_table *index);
+bool name_table_find(size_t *value, const struct name_table *table, const char *name, size_t size);
+void name_table_clear(struct name_table *table);
 
 #endif

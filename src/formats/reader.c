@@ -74,7 +74,6 @@ static void close_sources(struct phema_reader *reader)
         phema_file_reader_close(reader->sources[i].input);
     }
     free(reader->sources);
-    reader->sources = NULL;
 }
 
 void phema_reader_close(struct phema_reader *reader)

@@ -142,7 +142,7 @@ static enum phema_status unescape(struct phema_span *out, struct phema_span raw,
 }
 
 enum phema_status json_lexer_string(struct phema_span *out, struct json_lexer *scan,
-                                    struct phema_arena *arena, struct phema_error *err)
+                                    struct phema_error *err)
 {
     if (!json_lexer_accept(scan, '"'))
         return json_lexer_fail(scan, "a string", err);
@@ -165,15 +165,15 @@ enum phema_status json_lexer_string(struct phema_span *out, struct json_lexer *s
     struct phema_span raw = {data + start, scan->at - start};
     scan->at++;
     if (is_escaped)
-        return unescape(out, raw, start, arena, err);
+        return unescape(out, raw, start, scan->arena, err);
     *out = raw;
     return PHEMA_OK;
 }
 
 enum phema_status json_lexer_key(struct phema_span *out, struct json_lexer *scan,
-                                 struct phema_arena *arena, struct phema_error *err)
+                                 struct phema_error *err)
 {
-    enum phema_status status = json_lexer_string(out, scan, arena, err);
+    enum phema_status status = json_lexer_string(out, scan, err);
     if (status)
         return status;
     return json_lexer_accept(scan, ':') ? PHEMA_OK : json_lexer_fail(scan, "':'", err);

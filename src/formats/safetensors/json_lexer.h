@@ -7,10 +7,10 @@
 #include "phema/error.h"
 #include "phema/span.h"
 
-/* The text must be valid UTF-8. */
 struct json_lexer {
-    struct phema_span text;
+    struct phema_span text; /* valid UTF-8 */
     size_t at;
+    struct phema_arena *arena; /* memory of strings with escapes */
 };
 
 /* Skips white space, then the given character. False when another character follows. */
@@ -22,11 +22,11 @@ enum phema_status json_lexer_fail(const struct json_lexer *scan, const char *wan
 
 /* Reads a string and unescapes it: a view of the text without escapes, else a copy in the arena. */
 PHEMA_FALLIBLE json_lexer_string(struct phema_span *out, struct json_lexer *scan,
-                                 struct phema_arena *arena, struct phema_error *err);
+                                 struct phema_error *err);
 
 /* Reads the key of a member and the colon after it. */
 PHEMA_FALLIBLE json_lexer_key(struct phema_span *out, struct json_lexer *scan,
-                              struct phema_arena *arena, struct phema_error *err);
+                              struct phema_error *err);
 
 /* Reads an array or an object and calls read at the start of each item or member.
  *   open    [ or {

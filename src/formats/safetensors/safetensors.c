@@ -16,12 +16,12 @@ struct header {
     struct json_lexer scan;
     uint64_t data_offset; /* 8 + N */
     uint64_t data_size;   /* unknown: the most that 64 bits can count after the header */
-    bool is_open_ended;   /* the size of the data is unknown: they end with the last tensor */
     bool keeps_metadata;
     bool has_metadata;
-    struct name_table keys; /* of the metadata, while they are read */
-    size_t metadata_end;    /* in the text, if the metadata are the first member; else 0 */
-    size_t end;             /* after the last brace */
+    struct name_table keys;         /* of the metadata, while they are read */
+    uint64_t shape[PHEMA_MAX_RANK]; /* of a tensor, while it is read */
+    size_t metadata_end;            /* in the text, if the metadata are the first member; else 0 */
+    size_t end;                     /* after the last brace */
 };
 
 static bool probe(struct phema_span content)
@@ -77,13 +77,12 @@ static enum phema_status keep(const char **out, struct header *header, struct ph
 static enum phema_status read_pair(void *context, struct phema_error *err)
 {
     struct header *header = context;
-    struct phema_arena *arena = &header->checkpoint->arena;
     struct phema_span key = {NULL, 0};
     struct phema_span value = {NULL, 0};
-    enum phema_status status = json_lexer_key(&key, &header->scan, arena, err);
+    enum phema_status status = json_lexer_key(&key, &header->scan, err);
     if (status)
         return status;
-    status = json_lexer_string(&value, &header->scan, arena, err);
+    status = json_lexer_string(&value, &header->scan, err);
     if (status)
         return status;
 
@@ -129,7 +128,6 @@ static enum phema_status read_metadata(struct header *header, struct phema_error
 struct entry {
     struct header *header;
     struct phema_tensor *tensor;
-    uint64_t shape[PHEMA_MAX_RANK];
     uint64_t begin, end;
     bool has_dtype, has_shape, has_offsets;
 };
@@ -137,8 +135,7 @@ struct entry {
 static enum phema_status read_dtype(struct entry *entry, struct phema_error *err)
 {
     struct phema_span name = {NULL, 0};
-    enum phema_status status =
-        json_lexer_string(&name, &entry->header->scan, &entry->header->checkpoint->arena, err);
+    enum phema_status status = json_lexer_string(&name, &entry->header->scan, err);
     if (status)
         return status;
     struct phema_name_buffer shown;
@@ -155,7 +152,7 @@ static enum phema_status read_size(void *context, struct phema_error *err)
     if (entry->tensor->rank == PHEMA_MAX_RANK)
         return phema_fail(err, PHEMA_ERR_FILE, "the shape has more than %d dimensions",
                           PHEMA_MAX_RANK);
-    return json_lexer_u64(&entry->shape[entry->tensor->rank++], &entry->header->scan, err);
+    return json_lexer_u64(&entry->header->shape[entry->tensor->rank++], &entry->header->scan, err);
 }
 
 static enum phema_status read_shape(struct entry *entry, struct phema_error *err)
@@ -168,7 +165,7 @@ static enum phema_status read_shape(struct entry *entry, struct phema_error *err
     uint64_t *kept = phema_arena_array(&entry->header->checkpoint->arena, rank, sizeof(*kept));
     if (!kept)
         return phema_fail_memory(err);
-    memcpy(kept, entry->shape, rank * sizeof(*kept));
+    memcpy(kept, entry->header->shape, rank * sizeof(*kept));
     entry->tensor->shape = kept;
     return PHEMA_OK;
 }
@@ -204,8 +201,7 @@ static enum phema_status read_field(void *context, struct phema_error *err)
 {
     struct entry *entry = context;
     struct phema_span key = {NULL, 0};
-    enum phema_status status =
-        json_lexer_key(&key, &entry->header->scan, &entry->header->checkpoint->arena, err);
+    enum phema_status status = json_lexer_key(&key, &entry->header->scan, err);
     if (status)
         return status;
     for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
@@ -283,8 +279,7 @@ static enum phema_status read_member(void *context, struct phema_error *err)
 {
     struct header *header = context;
     struct phema_span name = {NULL, 0};
-    enum phema_status status =
-        json_lexer_key(&name, &header->scan, &header->checkpoint->arena, err);
+    enum phema_status status = json_lexer_key(&name, &header->scan, err);
     if (status)
         return status;
     if (!span_is(name, "__metadata__")) {
@@ -341,11 +336,6 @@ static enum phema_status check_cover(uint64_t *end, const struct header *header,
         at += places[i]->size_bytes;
     }
     *end = at;
-    if (!header->is_open_ended && at != header->data_offset + header->data_size)
-        return phema_fail(err, PHEMA_ERR_FILE,
-                          "the tensors end after %llu bytes of data, but the file holds %llu",
-                          (unsigned long long)(at - header->data_offset),
-                          (unsigned long long)header->data_size);
     return PHEMA_OK;
 }
 
@@ -386,14 +376,24 @@ static enum phema_status read_file(struct header *header, struct phema_error *er
     header->data_offset = 8 + header->scan.text.size;
     header->data_size = content.size - header->data_offset;
     uint64_t end = 0;
-    return read_header(&end, header, err);
+    status = read_header(&end, header, err);
+    if (status)
+        return status;
+    if (end != content.size)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "the tensors end after %llu bytes of data, but the file holds %llu",
+                          (unsigned long long)(end - header->data_offset),
+                          (unsigned long long)header->data_size);
+    return PHEMA_OK;
 }
 
 enum phema_status safetensors_read(struct phema_checkpoint *checkpoint, size_t file,
                                    bool keeps_metadata, struct phema_error *err)
 {
-    struct header header = {
-        .checkpoint = checkpoint, .file = file, .keeps_metadata = keeps_metadata};
+    struct header header = {.checkpoint = checkpoint,
+                            .file = file,
+                            .scan = {.arena = &checkpoint->arena},
+                            .keeps_metadata = keeps_metadata};
     return read_file(&header, err);
 }
 
@@ -402,10 +402,9 @@ enum phema_status safetensors_read_header(uint64_t *content_size,
                                           struct phema_span json, struct phema_error *err)
 {
     struct header header = {.checkpoint = checkpoint,
-                            .scan = {.text = json},
+                            .scan = {.text = json, .arena = &checkpoint->arena},
                             .data_offset = 8 + json.size,
                             .data_size = UINT64_MAX - 8 - json.size,
-                            .is_open_ended = true,
                             .keeps_metadata = true};
     return read_header(content_size, &header, err);
 }
@@ -416,7 +415,8 @@ enum phema_status safetensors_read_header(uint64_t *content_size,
  * tensors. */
 static enum phema_status read_single(struct phema_checkpoint *checkpoint, struct phema_error *err)
 {
-    struct header header = {.checkpoint = checkpoint, .keeps_metadata = true};
+    struct header header = {
+        .checkpoint = checkpoint, .scan = {.arena = &checkpoint->arena}, .keeps_metadata = true};
     enum phema_status status = read_file(&header, err);
     if (status || (header.has_metadata && !header.metadata_end))
         return status;
@@ -441,8 +441,8 @@ static bool read_front(struct header *header, struct phema_span front, bool has_
     if (!phema_is_utf8((const char *)front.data, front.size) || !json_lexer_accept(scan, '{') ||
         front.data[0] != '{')
         return false;
-    if (has_metadata && (json_lexer_key(&name, scan, &header->checkpoint->arena, &ignored) ||
-                         !span_is(name, "__metadata__") || read_metadata(header, &ignored)))
+    if (has_metadata && (json_lexer_key(&name, scan, &ignored) || !span_is(name, "__metadata__") ||
+                         read_metadata(header, &ignored)))
         return false;
     return scan->at == front.size;
 }
@@ -455,7 +455,8 @@ static bool is_read_as(struct phema_checkpoint *checkpoint, const struct header_
 {
     struct phema_error ignored = {""};
     struct phema_span content = checkpoint_content(checkpoint, 0);
-    struct header header = {.checkpoint = checkpoint, .keeps_metadata = true};
+    struct header header = {
+        .checkpoint = checkpoint, .scan = {.arena = &checkpoint->arena}, .keeps_metadata = true};
     struct phema_span text = {NULL, 0};
     if (!other->text.data || find_header(&text, content, &ignored))
         return false;

@@ -121,6 +121,4 @@ void torch_storages_clear(struct torch_storages *storages)
 {
     name_table_clear(&storages->keys);
     free(storages->all);
-    storages->all = NULL;
-    storages->n = storages->capacity = 0;
 }
