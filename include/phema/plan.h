@@ -70,7 +70,7 @@ struct phema_plan_options {
     size_t n_rules;
     bool is_conversion; /* one checkpoint with the weight 1 */
     struct phema_solve_options solve;
-    struct phema_memory_profile *ledger; /* NULL: no record */
+    struct phema_memory_profile *memory_profile; /* NULL: no record */
 };
 
 struct phema_plan {

@@ -149,7 +149,7 @@ static enum phema_status make_plan(struct cli_prepared *prepared, const struct c
     enum phema_status status = cli_plan_options(&options, common, &values->plan, err);
     if (status)
         return status;
-    options.ledger = prepared->options.ledger;
+    options.memory_profile = prepared->options.ledger;
     options.series.max_ram_bytes = values->synth.max_ram_bytes;
     options.series.may_lack_key = values->outputs.into != NULL;
     if (options.is_conversion) {

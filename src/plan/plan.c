@@ -235,11 +235,11 @@ static enum phema_status open_series(struct phema_plan *plan,
                                      const struct phema_plan_options *options,
                                      struct phema_error *err)
 {
-    phema_memory_profile_begin_stage(options->ledger, PHEMA_STAGE_OPEN);
+    phema_memory_profile_begin_stage(options->memory_profile, PHEMA_STAGE_OPEN);
     enum phema_status status = rules_read(plan, options->rules, options->n_rules, err);
     if (!status)
         status = phema_series_open(&plan->series, &options->series, err);
-    phema_memory_profile_begin_stage(options->ledger, PHEMA_STAGE_SOLVE);
+    phema_memory_profile_begin_stage(options->memory_profile, PHEMA_STAGE_SOLVE);
     return status ? status : rules_match(plan, err);
 }
 
