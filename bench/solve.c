@@ -15,8 +15,7 @@
 
 #include "../src/solver/cholesky.h"
 #include "../src/solver/gram.h"
-#include "../src/solver/lapack.h"
-#include "../src/solver/mpfr_system.h"
+#include "../src/solver/linear_system.h"
 #include "../src/solver/scaled.h"
 #include "phema/dtype.h"
 #include "phema/solver.h"
@@ -237,7 +236,7 @@ static enum phema_status enter_scaled(struct parts *parts, struct phema_error *e
     return PHEMA_OK;
 }
 
-/* One sum of the recurrence (recurrence.c) over N_STEPS steps: S = beta (S + 1). */
+/* One sum of the recurrence (intervals.c) over N_STEPS steps: S = beta (S + 1). */
 static enum phema_status step_long_double(struct parts *parts, struct phema_error *err)
 {
     (void)err;

@@ -8,6 +8,14 @@
 /* A pivot below this fraction of its diagonal is rounding error alone. */
 #define LEAST_PIVOT ((phema_quad)1e-30)
 
+/* Entry (i, j) of the system, not on the diagonal */
+static phema_quad entry_of(const phema_fixed *matrix, const phema_quad *shrink, size_t n, size_t i,
+                           size_t j)
+{
+    phema_quad entry = phema_quad_from_fixed(matrix[i * n + j]);
+    return shrink ? entry * shrink[i] * shrink[j] : entry;
+}
+
 /* Row i of L left of the diagonal; false when an entry shows that the matrix is not definite. */
 static bool factor_row(struct phema_cholesky *cholesky, const phema_fixed *matrix,
                        const phema_quad *shrink, size_t i)
@@ -15,8 +23,8 @@ static bool factor_row(struct phema_cholesky *cholesky, const phema_fixed *matri
     size_t n = cholesky->n;
     phema_fixed *row = cholesky->factor + i * n;
     for (size_t j = 0; j < i; j++) {
-        phema_quad rest = phema_system_entry(matrix, shrink, n, i, j) -
-                          phema_fixed_dot(row, cholesky->factor + j * n, j);
+        phema_quad rest =
+            entry_of(matrix, shrink, n, i, j) - phema_fixed_dot(row, cholesky->factor + j * n, j);
         phema_quad entry = rest * cholesky->inverses[j];
         if (phema_quad_abs(entry) > (phema_quad)1.5)
             return false;
@@ -28,10 +36,9 @@ static bool factor_row(struct phema_cholesky *cholesky, const phema_fixed *matri
 static void mirror(struct phema_cholesky *cholesky)
 {
     size_t n = cholesky->n;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < i; j++)
             cholesky->factor[j * n + i] = cholesky->factor[i * n + j];
-    }
 }
 
 enum phema_status phema_cholesky_factor(struct phema_cholesky *cholesky, const phema_fixed *matrix,
@@ -92,10 +99,8 @@ static void store_entry(struct growing *vector, size_t index, phema_quad x, size
         vector->unit *= 2;
         shift++;
     }
-    if (shift) {
-        for (size_t i = from; i < to; i++)
-            vector->at[i] = shift < 127 ? vector->at[i] >> shift : 0;
-    }
+    for (size_t i = from; shift && i < to; i++)
+        vector->at[i] = shift < 127 ? vector->at[i] >> shift : 0;
     vector->at[index] = phema_fixed_from_quad(x / vector->unit);
 }
 

@@ -1,11 +1,12 @@
-/* cholesky.h - Cholesky factors of a Gram matrix in fixed point, and condition numbers.
- * The system is S (A + R) S with A of unit diagonal, R a diagonal >= 0 and S = (1 + R)^-1/2, which
+/* cholesky.h - Cholesky factors of a Gram matrix in fixed point and in float64, and condition
+ * numbers. In fixed point, the system is S (A + R) S with A of unit diagonal, R a diagonal >= 0 and S = (1 + R)^-1/2, which
  * gives it unit diagonal again. */
 #ifndef SOLVER_CHOLESKY_H
 #define SOLVER_CHOLESKY_H
 
+#include <stdbool.h>
+
 #include "phema/error.h"
-#include "phema/span.h"
 
 #include "fixed_point.h"
 
@@ -17,17 +18,7 @@ struct phema_cholesky {
     double least_pivot;   /* least L_ii^2 of the other unknowns; 1 for a diagonal matrix */
 };
 
-/* Entry (i, j) of the system; shrink is the diagonal of S, or NULL for 1. */
-static inline phema_quad phema_system_entry(const phema_fixed *matrix, const phema_quad *shrink,
-                                            size_t n, size_t i, size_t j)
-{
-    phema_quad entry = phema_quad_from_fixed(matrix[i * n + j]);
-    if (i == j)
-        return 1;
-    return shrink ? entry * shrink[i] * shrink[j] : entry;
-}
-
-/* With may_leave_out, an unknown that depends on those before it gets the value 0 in every
+/* shrink [n] is the diagonal of S, or NULL for 1. With may_leave_out, an unknown that depends on those before it gets the value 0 in every
  * solution.
  * PHEMA_NO            without may_leave_out: *dependent is the index of such an unknown; no message
  * PHEMA_ERR_RESOURCE  no memory */
@@ -40,12 +31,19 @@ void phema_cholesky_clear(struct phema_cholesky *cholesky);
 void phema_cholesky_solve(const struct phema_cholesky *cholesky, phema_quad *x, const phema_quad *b,
                           phema_fixed *scratch);
 
-/* L^-1 x and L^-T x, in place; L as below */
+/* lapack.c: Cholesky in float64 by OpenBLAS, which the first call loads. Lower factors, row-major;
+ * upper parts are ignored. In place, by one thread; safe from any thread, and one factorises at a
+ * time. No entry may be NaN.
+ * PHEMA_NO            a pivot is not positive; no message
+ * PHEMA_ERR_RESOURCE  OpenBLAS cannot be loaded or lacks memory; the matrix is unchanged */
+PHEMA_FALLIBLE phema_lapack_factor(double *lower, size_t n, struct phema_error *err);
+
+/* condition.c: L^-1 x and L^-T x, in place; L as above */
 void phema_lower_solve(const double *lower, double *x, size_t n);
 void phema_lower_solve_transposed(const double *lower, double *x, size_t n);
 
-/* Condition number in the 2-norm of D L L^T D, from float64 L [n x n], row-major, upper part
- * ignored, and the diagonal D [n]. Some six digits. */
+/* Condition number in the 2-norm of D L L^T D, from L [n x n] and the diagonal D [n]. Some six
+ * digits. */
 PHEMA_FALLIBLE phema_condition(double *out, const double *lower, const double *diagonal, size_t n,
                                struct phema_error *err);
 

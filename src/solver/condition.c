@@ -135,12 +135,9 @@ static size_t count_above(const struct lanczos *l, size_t steps, double x)
 
 static double largest_ritz_value(const struct lanczos *l, size_t steps)
 {
-    double low = 0;
-    double high = 0;
-    for (size_t i = 0; i < steps; i++) {
-        double reach = l->diagonal[i] + l->beside[i] + (i ? l->beside[i - 1] : 0);
-        high = fmax(high, reach);
-    }
+    double low = 0, high = 0;
+    for (size_t i = 0; i < steps; i++)
+        high = fmax(high, l->diagonal[i] + l->beside[i] + (i ? l->beside[i - 1] : 0));
     for (int halvings = 0; halvings < 60; halvings++) {
         double middle = low + (high - low) / 2;
         if (count_above(l, steps, middle))
@@ -176,10 +173,10 @@ static bool step(struct lanczos *l, size_t k, bool is_inverse)
         length = sqrt(dot(next, next, n));
     } while (length < before / 2 && length > 1e-14 * length_before);
     l->beside[k] = length;
-    if (!(l->beside[k] > 1e-14 * length_before))
+    if (!(length > 1e-14 * length_before))
         return false;
     for (size_t i = 0; i < n; i++)
-        next[i] /= l->beside[k];
+        next[i] /= length;
     return true;
 }
 
@@ -201,8 +198,7 @@ static double largest_eigenvalue(struct lanczos *l, bool is_inverse)
     start(l->basis, l->n);
     double value = 0;
     for (size_t k = 0; k < MAX_STEPS; k++) {
-        bool goes_on = step(l, k, is_inverse);
-        if (!goes_on || k + 1 == l->n)
+        if (!step(l, k, is_inverse) || k + 1 == l->n)
             return largest_ritz_value(l, k + 1);
         if (k % 8 != 7)
             continue;
@@ -217,17 +213,11 @@ static double largest_eigenvalue(struct lanczos *l, bool is_inverse)
 PHEMA_FALLIBLE phema_condition(double *out, const double *lower, const double *diagonal, size_t n,
                                struct phema_error *err)
 {
-    struct lanczos *l = calloc(1, sizeof(*l));
-    if (!l)
+    struct lanczos l = {.lower = lower, .scale = diagonal, .n = n};
+    l.basis = calloc((MAX_STEPS + 1) * n, sizeof(*l.basis));
+    if (!l.basis)
         return phema_fail_memory(err);
-    l->lower = lower;
-    l->scale = diagonal;
-    l->n = n;
-    l->basis = calloc((MAX_STEPS + 1) * n, sizeof(*l->basis));
-    if (l->basis)
-        *out = largest_eigenvalue(l, false) * largest_eigenvalue(l, true);
-    enum phema_status status = l->basis ? PHEMA_OK : phema_fail_memory(err);
-    free(l->basis);
-    free(l);
-    return status;
+    *out = largest_eigenvalue(&l, false) * largest_eigenvalue(&l, true);
+    free(l.basis);
+    return PHEMA_OK;
 }

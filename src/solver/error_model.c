@@ -42,9 +42,7 @@ void phema_model_ridge(phema_quad *ridge, const struct phema_model *model, bool 
 
 static void rate_weights(struct phema_solution *solution, size_t n)
 {
-    phema_quad sum = 0;
-    phema_quad norm1 = 0;
-    phema_quad norm2 = 0;
+    phema_quad sum = 0, norm1 = 0, norm2 = 0;
     for (size_t i = 0; i < n; i++) {
         phema_quad w = (phema_quad)solution->weights[i];
         sum += w;
@@ -71,9 +69,11 @@ static void predict(struct phema_solution *solution, const struct phema_model *m
     solution->predicted.paper_weights = solution->predicted.total;
 }
 
+/* NaN: the metric is not known, or the target has no length in it */
 static double relative_error(const struct phema_gram *gram, size_t target, phema_quad squared)
 {
-    return gram->has_length[target] ? (double)phema_quad_sqrt(squared) : (double)NAN;
+    bool is_defined = gram->n && gram->has_length[target];
+    return is_defined ? (double)phema_quad_sqrt(squared) : (double)NAN;
 }
 
 enum phema_status phema_solution_evaluate(struct phema_solution *solution,
@@ -81,23 +81,23 @@ enum phema_status phema_solution_evaluate(struct phema_solution *solution,
                                           const struct phema_model *model, struct phema_error *err)
 {
     size_t n = grams->white.n;
-    const struct phema_gram *moving = model->has_motion ? &grams->motion : &grams->walk;
-    phema_quad white = 0;
-    phema_quad walk = 0;
-    phema_quad moved = 0;
-    enum phema_status status =
-        phema_gram_error(&white, &grams->white, target, solution->weights, err);
-    if (!status && grams->walk.n)
-        status = phema_gram_error(&walk, &grams->walk, target, solution->weights, err);
-    if (!status)
-        status = phema_gram_error(&moved, moving, target, solution->weights, err);
-    if (status)
-        return status;
-    phema_quad length = moving->lengths[n + target];
-    solution->profile_error = relative_error(&grams->white, target, white);
-    solution->walk_error = grams->walk.n ? relative_error(&grams->walk, target, walk) : (double)NAN;
+    const struct phema_gram *const all[] = {&grams->white, &grams->walk, &grams->motion};
+    phema_quad squared[PHEMA_N_GRAMS] = {0};
+    for (size_t g = 0; g < PHEMA_N_GRAMS; g++) {
+        if (!all[g]->n)
+            continue;
+        enum phema_status status =
+            phema_gram_error(&squared[g], all[g], target, solution->weights, err);
+        if (status)
+            return status;
+    }
+    enum phema_gram_metric moving = model->has_motion ? PHEMA_GRAM_MOTION : PHEMA_GRAM_WALK;
+    phema_quad length = all[moving]->lengths[n + target];
+    phema_quad unit = model->has_motion ? 1 : model->wander;
+    solution->profile_error = relative_error(&grams->white, target, squared[PHEMA_GRAM_WHITE]);
+    solution->walk_error = relative_error(&grams->walk, target, squared[PHEMA_GRAM_WALK]);
     rate_weights(solution, n);
-    predict(solution, model, n, moved * length * length * (model->has_motion ? 1 : model->wander),
+    predict(solution, model, n, squared[moving] * length * length * unit,
             phema_profile_set_sum(&grams->set, target));
     return PHEMA_OK;
 }

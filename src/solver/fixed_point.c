@@ -4,8 +4,7 @@
  * define them. */
 #include "fixed_point.h"
 
-/* A number as high 2^64 + low with both signed: each product is one instruction.
- */
+/* A number as high 2^64 + low with both signed: each product is one instruction. */
 struct halves {
     int64_t high, low;
 };
@@ -42,7 +41,7 @@ unsigned phema_fixed_headroom(size_t n)
     return headroom;
 }
 
-phema_quad phema_fixed_vector(phema_fixed *fixed, const phema_quad *x, size_t n)
+phema_quad phema_quad_largest(const phema_quad *x, size_t n)
 {
     phema_quad largest = 0;
     for (size_t i = 0; i < n; i++) {
@@ -50,8 +49,13 @@ phema_quad phema_fixed_vector(phema_fixed *fixed, const phema_quad *x, size_t n)
         if (size > largest)
             largest = size;
     }
-    int exponent = 0;
-    (void)frexpl((long double)largest, &exponent); /* largest < 2^exponent, or equal by rounding */
+    return largest;
+}
+
+phema_quad phema_fixed_vector(phema_fixed *fixed, const phema_quad *x, size_t n)
+{
+    int exponent = 0; /* no entry is above 2^exponent */
+    (void)frexpl((long double)phema_quad_largest(x, n), &exponent);
     phema_quad unit = (phema_quad)ldexpl(1, exponent + 1 + (int)phema_fixed_headroom(n));
     for (size_t i = 0; i < n; i++)
         fixed[i] = phema_fixed_from_quad(x[i] / unit);

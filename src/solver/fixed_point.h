@@ -35,6 +35,9 @@ static inline double phema_double_from_fixed(phema_fixed x)
 /* Sum of a_i b_i, to n 2^-187 and a quad; no partial sum may leave [-7, 7]. */
 phema_quad phema_fixed_dot(const phema_fixed *a, const phema_fixed *b, size_t n);
 
+/* The largest |x_i|, 0 for none */
+phema_quad phema_quad_largest(const phema_quad *x, size_t n);
+
 /* Any vector as fixed = x / unit with sum |fixed| <= 1, so that its dot product with a row of
  * numbers in [-1, 1] stays in range. Returns unit, a power of two; n > 0, x finite. */
 phema_quad phema_fixed_vector(phema_fixed *fixed, const phema_quad *x, size_t n);

@@ -10,7 +10,6 @@
 
 static bool alloc_products(struct phema_products *products, size_t n, size_t m, const bool *wanted)
 {
-    *products = (struct phema_products){0};
     for (size_t g = 0; g < PHEMA_N_GRAMS; g++) {
         if (!wanted[g])
             continue;
@@ -56,14 +55,6 @@ enum phema_status phema_products_find(struct phema_products *products,
     both.summed.with[PHEMA_GRAM_WHITE] = both.summed.with[PHEMA_GRAM_WALK] = NULL;
     return phema_parallel_try(motion ? 2 : 1, phema_threads_for(set->n), find_one_of_both, &both,
                               err);
-}
-
-static void clear_gram(struct phema_gram *gram)
-{
-    free(gram->matrix); /* and the cosines in its block */
-    free(gram->lengths);
-    free(gram->has_length);
-    *gram = (struct phema_gram){0};
 }
 
 /* Threads work on blocks of rows; square blocks also fit the cache. */
@@ -134,10 +125,9 @@ static void scale_products(struct phema_gram *gram, const phema_quad *self,
     struct scaling scaling = {gram, inverses};
     phema_parallel(count_blocks(n), phema_threads_for(n), scale_rows, &scaling);
     phema_parallel(count_blocks(n), phema_threads_for(n), mirror_rows, &scaling);
-    for (size_t k = 0; k < gram->m; k++) {
+    for (size_t k = 0; k < gram->m; k++)
         for (size_t j = 0; j < n; j++)
             gram->cosines[k * n + j] *= inverse_lengths[n + k] * inverse_lengths[j];
-    }
 }
 
 /* Reuses the memory of the products, which saves a second matrix for each metric. */
@@ -162,32 +152,51 @@ static bool build_gram(struct phema_gram *gram, const struct phema_profile_set *
     return has_memory;
 }
 
-enum phema_status phema_grams_build(struct phema_grams *grams, const struct phema_problem *problem,
-                                    bool needs_walk, struct phema_error *err)
+static enum phema_status fail_memory(size_t n, struct phema_error *err)
 {
-    *grams = (struct phema_grams){0};
-    enum phema_status status = phema_profile_set_build(&grams->set, problem, err);
-    if (status)
-        return status;
+    return phema_fail(err, PHEMA_ERR_RESOURCE, "no memory to solve for %zu snapshots", n);
+}
 
+/* products: empty at first; the caller frees what is left of them */
+static enum phema_status build_grams(struct phema_grams *grams, struct phema_products *products,
+                                     const struct phema_problem *problem, bool needs_walk,
+                                     struct phema_error *err)
+{
     struct phema_gram *const all[PHEMA_N_GRAMS] = {&grams->white, &grams->walk, &grams->motion};
     const bool wanted[PHEMA_N_GRAMS] = {[PHEMA_GRAM_WHITE] = true,
                                         [PHEMA_GRAM_WALK] = needs_walk || !problem->motion,
                                         [PHEMA_GRAM_MOTION] = problem->motion != NULL};
-    struct phema_products products;
-    bool has_memory = alloc_products(&products, problem->n, problem->m, wanted);
-    if (has_memory)
-        status = phema_products_find(&products, &grams->set, problem->motion, err);
-    for (size_t g = 0; has_memory && !status && g < PHEMA_N_GRAMS; g++)
-        if (wanted[g])
-            has_memory = build_gram(all[g], &grams->set, &products, (enum phema_gram_metric)g);
-    if (!has_memory)
-        status =
-            phema_fail(err, PHEMA_ERR_RESOURCE, "no memory to solve for %zu snapshots", problem->n);
+    if (!alloc_products(products, problem->n, problem->m, wanted))
+        return fail_memory(problem->n, err);
+    enum phema_status status = phema_products_find(products, &grams->set, problem->motion, err);
+    if (status)
+        return status;
+    for (size_t g = 0; g < PHEMA_N_GRAMS; g++)
+        if (wanted[g] && !build_gram(all[g], &grams->set, products, (enum phema_gram_metric)g))
+            return fail_memory(problem->n, err);
+    return PHEMA_OK;
+}
+
+enum phema_status phema_grams_build(struct phema_grams *grams, const struct phema_problem *problem,
+                                    bool needs_walk, struct phema_error *err)
+{
+    *grams = (struct phema_grams){0};
+    struct phema_products products = {0};
+    enum phema_status status = phema_profile_set_build(&grams->set, problem, err);
+    if (!status)
+        status = build_grams(grams, &products, problem, needs_walk, err);
+    free_products(&products);
     if (status)
         phema_grams_clear(grams);
-    free_products(&products);
     return status;
+}
+
+static void clear_gram(struct phema_gram *gram)
+{
+    free(gram->matrix); /* and the cosines in its block */
+    free(gram->lengths);
+    free(gram->has_length);
+    *gram = (struct phema_gram){0};
 }
 
 void phema_grams_clear(struct phema_grams *grams)
@@ -230,35 +239,31 @@ enum phema_status phema_gram_error(phema_quad *squared, const struct phema_gram 
     phema_quad *x = calloc(n, sizeof(*x));
     phema_quad *product = calloc(n, sizeof(*product));
     phema_fixed *scratch = calloc(n, sizeof(*scratch));
-    enum phema_status status = PHEMA_OK;
-    if (!x || !product || !scratch) {
-        status = phema_fail(err, PHEMA_ERR_RESOURCE, "no memory for %zu weights", n);
-        goto done;
+    bool has_memory = x && product && scratch;
+    if (has_memory) {
+        for (size_t i = 0; i < n; i++)
+            x[i] = (phema_quad)weights[i] * gram->lengths[i] / gram->lengths[n + target];
+        phema_gram_apply(gram, product, x, scratch);
+        phema_quad sum = 1;
+        for (size_t i = 0; i < n; i++)
+            sum += x[i] * (product[i] - 2 * gram->cosines[target * n + i]);
+        *squared = sum > 0 ? sum : 0;
     }
-    for (size_t i = 0; i < n; i++)
-        x[i] = (phema_quad)weights[i] * gram->lengths[i] / gram->lengths[n + target];
-    phema_gram_apply(gram, product, x, scratch);
-    phema_quad sum = 1;
-    for (size_t i = 0; i < n; i++)
-        sum += x[i] * (product[i] - 2 * gram->cosines[target * n + i]);
-    *squared = sum > 0 ? sum : 0;
-
-done:
     free(x);
     free(product);
     free(scratch);
-    return status;
+    if (!has_memory)
+        return phema_fail(err, PHEMA_ERR_RESOURCE, "no memory for %zu weights", n);
+    return PHEMA_OK;
 }
 
 bool phema_gram_find_alike(const struct phema_gram *gram, size_t *i, size_t *j)
 {
     /* sin^2 <= 1e-30 where the cosine is above 1 - 5e-31 */
     const phema_fixed limit = phema_fixed_from_quad(1 - (phema_quad)5e-31);
-    for (*i = 0; *i < gram->n; (*i)++) {
-        for (*j = 0; *j < *i; (*j)++) {
+    for (*i = 0; *i < gram->n; (*i)++)
+        for (*j = 0; *j < *i; (*j)++)
             if (gram->matrix[*i * gram->n + *j] >= limit)
                 return true;
-        }
-    }
     return false;
 }

@@ -30,27 +30,6 @@ bool phema_product_is_wanted(const struct phema_profile_set *set, size_t i, size
     return i < set->n || j < set->n || set->owners[i] == set->owners[j];
 }
 
-/* A counting sort. */
-size_t *phema_profile_set_by_time(const struct phema_profile_set *set)
-{
-    size_t n_members = set->n + set->n_parts;
-    size_t *by_time = calloc(n_members + 1, sizeof(*by_time));
-    size_t *starts = calloc(set->n_times + 1, sizeof(*starts));
-    if (by_time && starts) {
-        for (size_t i = 0; i < n_members; i++)
-            starts[set->members[i].time + 1]++;
-        for (size_t t = 0; t < set->n_times; t++)
-            starts[t + 1] += starts[t];
-        for (size_t i = 0; i < n_members; i++)
-            by_time[starts[set->members[i].time]++] = i;
-    } else {
-        free(by_time);
-        by_time = NULL;
-    }
-    free(starts);
-    return by_time;
-}
-
 /* ---- Lines ---- */
 
 /* Powers outside the range of a quad are computed for each pair instead. */
@@ -130,80 +109,61 @@ phema_quad phema_walk_product(phema_quad a_power, phema_quad b_power, phema_quad
     return ta * (terms.begun - decay * terms.lost);
 }
 
-struct closed {
+struct finding {
+    struct phema_products *products;
+    const struct phema_profile_set *set;
     size_t *by_family; /* [n + n_parts] members, family by family, each by time */
     size_t *starts;    /* [n_families + 1] of each in by_family */
     size_t *ranks;     /* [n + n_parts] by time */
 };
 
-static void free_closed(struct closed *closed)
+/* A counting sort. */
+static void sort_by_family(struct finding *finding)
 {
-    free(closed->by_family);
-    free(closed->starts);
-    free(closed->ranks);
-}
-
-/* Counting sort. */
-static bool init_closed(struct closed *closed, const struct phema_profile_set *set)
-{
+    const struct phema_profile_set *set = finding->set;
     size_t n_members = set->n + set->n_parts;
-    closed->by_family = calloc(n_members + 1, sizeof(*closed->by_family));
-    closed->starts = calloc(set->n_families + 2, sizeof(*closed->starts));
-    closed->ranks = calloc(n_members + 1, sizeof(*closed->ranks));
-    size_t *by_time = phema_profile_set_by_time(set);
-    bool has_memory = closed->by_family && closed->starts && closed->ranks && by_time;
-    if (has_memory) {
-        size_t *ends = closed->starts + 1; /* while they fill, family k's is one place further */
-        for (size_t i = 0; i < n_members; i++)
-            ends[set->members[i].family + 1]++;
-        for (size_t k = 0; k < set->n_families; k++)
-            ends[k + 1] += ends[k];
-        for (size_t rank = 0; rank < n_members; rank++) {
-            size_t i = by_time[rank];
-            closed->ranks[i] = rank;
-            closed->by_family[ends[set->members[i].family]++] = i;
-        }
+    size_t *ends = finding->starts + 1; /* while they fill, family k's is one place further */
+    for (size_t i = 0; i < n_members; i++)
+        ends[set->members[i].family + 1]++;
+    for (size_t k = 0; k < set->n_families; k++)
+        ends[k + 1] += ends[k];
+    for (size_t rank = 0; rank < n_members; rank++) {
+        size_t i = set->by_time[rank];
+        finding->ranks[i] = rank;
+        finding->by_family[ends[set->members[i].family]++] = i;
     }
-    free(by_time);
-    return has_memory;
 }
 
 /* Of the members of two families, those where the first ends before the second. */
-static void find_of_families(struct phema_products *products, const struct phema_profile_set *set,
-                             const struct closed *closed, size_t x, size_t y)
+static void find_of_families(const struct finding *finding, size_t x, size_t y)
 {
+    const struct phema_profile_set *set = finding->set;
     const struct phema_walk_terms walk =
         phema_walk_terms(set->families[x].power, set->families[y].power);
     const phema_quad white = phema_white_term(set->families[x].power, set->families[y].power);
-    size_t later = closed->starts[y];
-    for (size_t p = closed->starts[x]; p < closed->starts[x + 1]; p++) {
-        size_t i = closed->by_family[p];
+    size_t later = finding->starts[y];
+    for (size_t p = finding->starts[x]; p < finding->starts[x + 1]; p++) {
+        size_t i = finding->by_family[p];
         const struct phema_member *a = &set->members[i];
         phema_quad time = set->times[a->time];
         struct phema_line line = {
             .begun = {[PHEMA_GRAM_WALK] = time * walk.begun},
             .lost = {[PHEMA_GRAM_WHITE] = -white / time, [PHEMA_GRAM_WALK] = time * walk.lost}};
-        phema_line_scale(&line, products, set, a, y);
-        while (later < closed->starts[y + 1] &&
-               closed->ranks[closed->by_family[later]] < closed->ranks[i])
+        phema_line_scale(&line, finding->products, set, a, y);
+        while (later < finding->starts[y + 1] &&
+               finding->ranks[finding->by_family[later]] < finding->ranks[i])
             later++;
-        for (size_t q = later; q < closed->starts[y + 1]; q++)
-            if (phema_product_is_wanted(set, i, closed->by_family[q]))
-                phema_line_store(products, set, i, closed->by_family[q], &line);
+        for (size_t q = later; q < finding->starts[y + 1]; q++)
+            if (phema_product_is_wanted(set, i, finding->by_family[q]))
+                phema_line_store(finding->products, set, i, finding->by_family[q], &line);
     }
 }
 
-struct finding {
-    struct phema_products *products;
-    const struct phema_profile_set *set;
-    struct closed closed;
-};
-
 static void find_of_family(void *context, size_t x)
 {
-    struct finding *finding = context;
+    const struct finding *finding = context;
     for (size_t y = 0; y < finding->set->n_families; y++)
-        find_of_families(finding->products, finding->set, &finding->closed, x, y);
+        find_of_families(finding, x, y);
 }
 
 /* The family of the member that ends first finds a product, so threads write to different places.
@@ -211,10 +171,19 @@ static void find_of_family(void *context, size_t x)
 bool phema_products_find_closed(struct phema_products *products,
                                 const struct phema_profile_set *set)
 {
-    struct finding finding = {.products = products, .set = set};
-    bool has_memory = init_closed(&finding.closed, set);
-    if (has_memory)
+    size_t n_members = set->n + set->n_parts;
+    struct finding finding = {.products = products,
+                              .set = set,
+                              .by_family = calloc(n_members, sizeof(size_t)),
+                              .starts = calloc(set->n_families + 2, sizeof(size_t)),
+                              .ranks = calloc(n_members, sizeof(size_t))};
+    bool has_memory = finding.by_family && finding.starts && finding.ranks;
+    if (has_memory) {
+        sort_by_family(&finding);
         phema_parallel(set->n_families, phema_threads_for(set->n), find_of_family, &finding);
-    free_closed(&finding.closed);
+    }
+    free(finding.by_family);
+    free(finding.starts);
+    free(finding.ranks);
     return has_memory;
 }

@@ -6,9 +6,6 @@
 #include "gram.h"
 #include "scaled.h"
 
-/* Members by time, then by index; the caller frees it. NULL: no memory. */
-size_t *phema_profile_set_by_time(const struct phema_profile_set *set);
-
 /* One member is a snapshot, or both are parts of one target. */
 bool phema_product_is_wanted(const struct phema_profile_set *set, size_t i, size_t j);
 
@@ -46,8 +43,7 @@ phema_quad phema_white_product(phema_quad a_power, phema_quad b_power, phema_qua
 phema_quad phema_walk_product(phema_quad a_power, phema_quad b_power, phema_quad ta,
                               phema_quad decay);
 
-/* Fills the white and walk products of a plain set (phema_profile_set.is_plain). False: no memory.
- */
+/* Fills the white and walk products of a plain set. False: no memory. */
 bool phema_products_find_closed(struct phema_products *products,
                                 const struct phema_profile_set *set);
 

@@ -2,135 +2,72 @@
 /* gram_integrals.c - inner products of profiles of any shape, with any motion. Sums over the
  * intervals of a set are carried forward; the products of a profile are read at its end. */
 #include "gram_closed_form.h"
-
-#include <stdlib.h>
-
 #include "intervals.h"
 
 struct sums { /* up to the current time */
     const struct phema_profile_set *set;
     const struct phema_motion *motion;
-    struct phema_family_pair *pairs;
-    size_t n_pairs;
-    size_t *pair_at;          /* [n_families x n_families] index in pairs */
-    phema_quad *densities;    /* [n_pairs] integral of p_a p_b */
-    phema_quad *both;         /* [n_pairs] integral of F_a F_b */
-    phema_quad *moved;        /* [n_pairs] integral of jitter p_a p_b + wander F_a F_b */
-    phema_quad *singles;      /* [n_families] integral of F */
-    phema_quad *moved_single; /* [n_families] integral of wander F */
-    phema_quad wandered;      /* integral of wander */
-    size_t motion_at;         /* interval of the motion */
-    struct phema_line *lines; /* [n_families] of the member that is read */
-    size_t *line_of;          /* [n_families] 1 + the member that the line is of */
-    size_t *by_time;          /* [n + n_parts] members in order of their time */
+    struct phema_family_pairs pairs;
+    phema_quad *densities;     /* [pairs.n] integral of p_a p_b */
+    phema_quad *both;          /* [pairs.n] integral of F_a F_b */
+    phema_quad *moved;         /* [pairs.n] integral of jitter p_a p_b + wander F_a F_b */
+    phema_quad *singles;       /* [n_families] integral of F */
+    phema_quad *moved_single;  /* [n_families] integral of wander F */
+    phema_quad wandered;       /* integral of wander */
+    size_t motion_at;          /* interval of the motion */
+    struct phema_line *lines;  /* [n_families] of the member that is read */
+    size_t *line_of;           /* [n_families] 1 + the member that the line is of */
+    struct phema_arena memory; /* of all arrays */
 };
 
-static void free_sums(struct sums *sums)
+/* Products are wanted where one family is the snapshots', or both are of one target. */
+static void want_pairs(struct phema_family_pairs *pairs, const struct phema_profile_set *set)
 {
-    free(sums->pairs);
-    free(sums->pair_at);
-    free(sums->densities);
-    free(sums->both);
-    free(sums->moved);
-    free(sums->singles);
-    free(sums->moved_single);
-    free(sums->lines);
-    free(sums->line_of);
-    free(sums->by_time);
+    for (size_t a = 0; a < set->n_families; a++)
+        for (size_t b = 0; b <= a; b++)
+            if (a == b || set->families[a].is_snapshots || set->families[b].is_snapshots)
+                phema_family_pairs_want(pairs, a, b);
+    for (size_t i = set->n; i < set->n + set->n_parts; i++)
+        for (size_t j = i; j > set->n && set->owners[j - 1] == set->owners[i]; j--)
+            phema_family_pairs_want(pairs, set->members[i].family, set->members[j - 1].family);
 }
 
-/* Marks the pairs of families of which a product is wanted: one is the snapshots', or both are of
- * one target. Returns how many. */
-static size_t mark_pairs(size_t *pair_at, const struct phema_profile_set *set)
+static bool alloc_sums(struct sums *sums, const struct phema_profile_set *set)
 {
     size_t n_families = set->n_families;
-    for (size_t a = 0; a < n_families; a++)
-        for (size_t b = 0; b <= a; b++)
-            pair_at[a * n_families + b] =
-                a == b || set->families[a].is_snapshots || set->families[b].is_snapshots;
-    for (size_t i = set->n; i < set->n + set->n_parts; i++) {
-        for (size_t j = i; j > set->n && set->owners[j - 1] == set->owners[i]; j--) {
-            size_t a = set->members[i].family;
-            size_t b = set->members[j - 1].family;
-            pair_at[(a > b ? a : b) * n_families + (a > b ? b : a)] = 1;
-        }
-    }
-    size_t n_pairs = 0;
-    for (size_t a = 0; a < n_families; a++)
-        for (size_t b = 0; b <= a; b++)
-            n_pairs += pair_at[a * n_families + b];
-    return n_pairs;
-}
-
-static void list_pairs(struct sums *sums)
-{
-    size_t n_families = sums->set->n_families;
-    size_t n_pairs = 0;
-    for (size_t a = 0; a < n_families; a++) {
-        for (size_t b = 0; b <= a; b++) {
-            if (!sums->pair_at[a * n_families + b])
-                continue;
-            sums->pair_at[a * n_families + b] = n_pairs;
-            sums->pair_at[b * n_families + a] = n_pairs;
-            sums->pairs[n_pairs++] = (struct phema_family_pair){a, b};
-        }
-    }
-}
-
-static bool init_sums(struct sums *sums, const struct phema_profile_set *set,
-                      const struct phema_motion *motion)
-{
-    size_t n_families = set->n_families;
-    *sums = (struct sums){.set = set, .motion = motion};
-    sums->pair_at = calloc(n_families * n_families + 1, sizeof(*sums->pair_at));
-    if (!sums->pair_at)
+    struct phema_arena *memory = &sums->memory;
+    if (!phema_family_pairs_begin(&sums->pairs, n_families, memory))
         return false;
-    sums->n_pairs = mark_pairs(sums->pair_at, set);
-    sums->pairs = calloc(sums->n_pairs + 1, sizeof(*sums->pairs));
-    sums->densities = calloc(sums->n_pairs + 1, sizeof(*sums->densities));
-    sums->both = calloc(sums->n_pairs + 1, sizeof(*sums->both));
-    sums->moved = calloc(sums->n_pairs + 1, sizeof(*sums->moved));
-    sums->singles = calloc(n_families + 1, sizeof(*sums->singles));
-    sums->moved_single = calloc(n_families + 1, sizeof(*sums->moved_single));
-    sums->lines = calloc(n_families + 1, sizeof(*sums->lines));
-    sums->line_of = calloc(n_families + 1, sizeof(*sums->line_of));
-    sums->by_time = phema_profile_set_by_time(set);
-    if (!sums->pairs || !sums->densities || !sums->both || !sums->moved || !sums->singles ||
-        !sums->moved_single || !sums->lines || !sums->line_of || !sums->by_time)
-        return false;
-    list_pairs(sums);
-    return true;
+    want_pairs(&sums->pairs, set);
+    sums->densities = phema_arena_array(memory, sums->pairs.n, sizeof(phema_quad));
+    sums->both = phema_arena_array(memory, sums->pairs.n, sizeof(phema_quad));
+    sums->moved = phema_arena_array(memory, sums->pairs.n, sizeof(phema_quad));
+    sums->singles = phema_arena_array(memory, n_families, sizeof(phema_quad));
+    sums->moved_single = phema_arena_array(memory, n_families, sizeof(phema_quad));
+    sums->lines = phema_arena_array(memory, n_families, sizeof(*sums->lines));
+    sums->line_of = phema_arena_array(memory, n_families, sizeof(*sums->line_of));
+    return sums->densities && sums->both && sums->moved && sums->singles && sums->moved_single &&
+           sums->lines && sums->line_of && phema_family_pairs_list(&sums->pairs, memory);
 }
 
-/* The amplitudes of an interval of the set, which lies within one of the motion. After the last
- * interval of the motion its amplitudes continue. */
-static void find_amplitudes(struct sums *sums, phema_quad u, phema_quad *wander, phema_quad *jitter)
+/* The interval of the motion at a time; after the last one its amplitudes continue. */
+static size_t find_motion(const struct phema_motion *motion, size_t from, phema_quad t)
 {
-    const struct phema_motion *motion = sums->motion;
-    *wander = *jitter = 0;
-    if (!motion)
-        return;
-    while (sums->motion_at + 1 < motion->n_intervals &&
-           (phema_quad)motion->ends[sums->motion_at] < u)
-        sums->motion_at++;
-    *wander = (phema_quad)motion->wander[sums->motion_at];
-    *jitter = (phema_quad)motion->jitter[sums->motion_at];
-}
-
-static phema_quad jitter_at(const struct sums *sums, phema_quad t)
-{
-    const struct phema_motion *motion = sums->motion;
-    size_t k = sums->motion_at;
+    size_t k = from;
     while (k + 1 < motion->n_intervals && (phema_quad)motion->ends[k] < t)
         k++;
-    return (phema_quad)motion->jitter[k];
+    return k;
 }
 
 static void add_interval(struct sums *sums, const struct phema_interval *interval)
 {
-    phema_quad wander;
-    phema_quad jitter;
-    find_amplitudes(sums, sums->set->times[interval->time], &wander, &jitter);
+    const struct phema_motion *motion = sums->motion;
+    phema_quad wander = 0, jitter = 0;
+    if (motion) { /* an interval of the set lies within one of the motion */
+        sums->motion_at = find_motion(motion, sums->motion_at, sums->set->times[interval->time]);
+        wander = (phema_quad)motion->wander[sums->motion_at];
+        jitter = (phema_quad)motion->jitter[sums->motion_at];
+    }
     sums->wandered += wander * interval->length;
     for (size_t k = 0; k < sums->set->n_families; k++) {
         if (!interval->is_active[k])
@@ -139,14 +76,14 @@ static void add_interval(struct sums *sums, const struct phema_interval *interva
         sums->moved_single[k] =
             interval->decays[k] * sums->moved_single[k] + wander * interval->singles[k];
     }
-    for (size_t i = 0; i < sums->n_pairs; i++) {
-        const struct phema_family_pair *pair = &sums->pairs[i];
+    for (size_t i = 0; i < sums->pairs.n; i++) {
+        const struct phema_family_pair *pair = &sums->pairs.items[i];
         if (!interval->is_active[pair->a] || !interval->is_active[pair->b])
             continue;
         phema_quad decay = interval->decays[pair->a] * interval->decays[pair->b];
         sums->densities[i] = decay * sums->densities[i] + interval->densities[i];
         sums->both[i] = decay * sums->both[i] + interval->both[i];
-        if (sums->motion)
+        if (motion)
             sums->moved[i] = decay * sums->moved[i] + wander * interval->both[i] +
                              jitter * interval->densities[i];
     }
@@ -162,7 +99,7 @@ static const struct phema_line *line_of(struct sums *sums, const struct phema_pr
     sums->line_of[family] = i + 1;
     const struct phema_profile_set *set = sums->set;
     const struct phema_member *a = &set->members[i];
-    size_t pair = sums->pair_at[a->family * set->n_families + family];
+    size_t pair = sums->pairs.at[a->family * set->n_families + family];
     *line = (struct phema_line){
         .begun = {[PHEMA_GRAM_WALK] = set->times[a->time] - sums->singles[a->family],
                   [PHEMA_GRAM_MOTION] = sums->wandered - sums->moved_single[a->family]},
@@ -179,12 +116,15 @@ static void store_open_pair(struct phema_products *products, const struct sums *
                             const struct phema_line *line)
 {
     const struct phema_profile_set *set = sums->set;
+    const struct phema_motion *motion = sums->motion;
     const struct phema_member *a = &set->members[i], *b = &set->members[j];
     phema_quad decay = phema_profile_set_decay(set, b->family, a->time, b->time);
     phema_quad open = phema_intervals_open_bin(intervals, a, b, decay);
     phema_quad product[PHEMA_N_GRAMS] = {[PHEMA_GRAM_WHITE] = open};
-    if (products->with[PHEMA_GRAM_MOTION])
-        product[PHEMA_GRAM_MOTION] = open * jitter_at(sums, phema_intervals_bin_end(intervals));
+    if (products->with[PHEMA_GRAM_MOTION]) {
+        size_t at = find_motion(motion, sums->motion_at, phema_intervals_bin_end(intervals));
+        product[PHEMA_GRAM_MOTION] = open * (phema_quad)motion->jitter[at];
+    }
     for (size_t g = 0; g < PHEMA_N_GRAMS; g++)
         if (products->with[g])
             product[g] += line->begun[g] - decay * line->lost[g];
@@ -196,9 +136,9 @@ static void read_member(struct phema_products *products, struct sums *sums,
                         const struct phema_intervals *intervals, size_t at)
 {
     const struct phema_profile_set *set = sums->set;
-    size_t i = sums->by_time[at];
+    size_t i = set->by_time[at];
     for (size_t later = at; later < set->n + set->n_parts; later++) {
-        size_t j = sums->by_time[later];
+        size_t j = set->by_time[later];
         if (!phema_product_is_wanted(set, i, j))
             continue;
         const struct phema_line *line = line_of(sums, products, i, set->members[j].family);
@@ -209,25 +149,33 @@ static void read_member(struct phema_products *products, struct sums *sums,
     }
 }
 
+static enum phema_status sum_intervals(struct phema_products *products, struct sums *sums,
+                                       struct phema_error *err)
+{
+    const struct phema_profile_set *set = sums->set;
+    struct phema_intervals *intervals = NULL;
+    enum phema_status status = phema_intervals_open(&intervals, set, &sums->pairs, err);
+    if (status)
+        return status;
+    size_t at = 0;
+    for (const struct phema_interval *interval; (interval = phema_intervals_next(intervals));) {
+        add_interval(sums, interval);
+        for (; at < set->n + set->n_parts && set->members[set->by_time[at]].time == interval->time;
+             at++)
+            read_member(products, sums, intervals, at);
+    }
+    phema_intervals_close(intervals);
+    return PHEMA_OK;
+}
+
 enum phema_status phema_products_integrate(struct phema_products *products,
                                            const struct phema_profile_set *set,
                                            const struct phema_motion *motion,
                                            struct phema_error *err)
 {
-    struct sums sums;
-    struct phema_intervals *intervals = NULL;
-    enum phema_status status = init_sums(&sums, set, motion) ? PHEMA_OK : phema_fail_memory(err);
-    if (!status)
-        status = phema_intervals_open(&intervals, set, sums.pairs, sums.n_pairs, err);
-    size_t at = 0;
-    for (const struct phema_interval *interval;
-         !status && (interval = phema_intervals_next(intervals));) {
-        add_interval(&sums, interval);
-        for (; at < set->n + set->n_parts && set->members[sums.by_time[at]].time == interval->time;
-             at++)
-            read_member(products, &sums, intervals, at);
-    }
-    phema_intervals_close(intervals);
-    free_sums(&sums);
+    struct sums sums = {.set = set, .motion = motion};
+    enum phema_status status =
+        alloc_sums(&sums, set) ? sum_intervals(products, &sums, err) : phema_fail_memory(err);
+    phema_arena_clear(&sums.memory);
     return status;
 }

@@ -10,6 +10,21 @@ struct phema_family_pair {
     size_t a, b;
 };
 
+/* The pairs of families of which products are wanted. */
+struct phema_family_pairs {
+    size_t n_families;
+    size_t n;
+    struct phema_family_pair *items; /* [n] */
+    size_t *at;                      /* [n_families x n_families] index in items */
+};
+
+/* First begin, then want each pair, as often as it is met, then list: this fills items and at.
+ * Memory is of the arena. false: no memory */
+bool phema_family_pairs_begin(struct phema_family_pairs *pairs, size_t n_families,
+                              struct phema_arena *memory);
+void phema_family_pairs_want(struct phema_family_pairs *pairs, size_t a, size_t b);
+bool phema_family_pairs_list(struct phema_family_pairs *pairs, struct phema_arena *memory);
+
 struct phema_interval {
     size_t time;       /* of the end u in set->times */
     phema_quad length; /* of the interval */
@@ -29,30 +44,18 @@ struct phema_intervals; /* iterates the intervals */
  * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE phema_intervals_open(struct phema_intervals **out,
                                     const struct phema_profile_set *set,
-                                    const struct phema_family_pair *pairs, size_t n_pairs,
+                                    const struct phema_family_pairs *pairs,
                                     struct phema_error *err);
 /* The next interval, valid until the next call; NULL after the last. */
 const struct phema_interval *phema_intervals_next(struct phema_intervals *intervals);
-void phema_intervals_close(struct phema_intervals *intervals); /* takes NULL */
+void phema_intervals_close(struct phema_intervals *intervals);
 
 /* Product of the densities in the bin that is open at the end of a; b ends there or later, and
  * decay is F(a's end; b's end). Step by step only, else 0. */
 phema_quad phema_intervals_open_bin(const struct phema_intervals *intervals,
                                     const struct phema_member *a, const struct phema_member *b,
                                     phema_quad decay);
-/* The end of that bin. A full bin counts in the interval in which it ends. */
+/* The end of that bin; step by step only. A full bin counts in the interval in which it ends. */
 phema_quad phema_intervals_bin_end(const struct phema_intervals *intervals);
-
-/* recurrence.c: the intervals of a set that is followed step by step. Errors as above. */
-struct phema_steps;
-PHEMA_FALLIBLE phema_steps_open(struct phema_steps **out, const struct phema_profile_set *set,
-                                const struct phema_family_pair *pairs, size_t n_pairs,
-                                struct phema_error *err);
-void phema_steps_fill(struct phema_steps *steps, struct phema_interval *interval);
-phema_quad phema_steps_open_bin(const struct phema_steps *steps,
-                                const struct phema_interval *interval, const struct phema_member *a,
-                                const struct phema_member *b, phema_quad decay);
-uint64_t phema_steps_bin_end(const struct phema_steps *steps);
-void phema_steps_close(struct phema_steps *steps); /* takes NULL */
 
 #endif

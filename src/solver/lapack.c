@@ -11,7 +11,7 @@
  *   - OpenMP is told to use one thread: the build of OpenBLAS that uses it starts others in a call.
  * One thread is enough. The factor is a twentieth of a solve for 2000 snapshots, and a second
  * thread does not make it faster. */
-#include "lapack.h"
+#include "cholesky.h"
 
 #include <errno.h>
 #include <pthread.h>

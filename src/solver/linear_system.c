@@ -8,8 +8,6 @@
 
 #include "phema/strbuf.h"
 
-#include "lapack.h"
-
 #define MAX_QUAD_UNKNOWNS 700
 #define MAX_REFINEMENTS   60
 
@@ -19,9 +17,8 @@
 
 static enum phema_status fail_memory(const struct phema_system *system, struct phema_error *err)
 {
-    (void)phema_fail(err, PHEMA_ERR_RESOURCE, "no memory to solve for %zu snapshots",
-                     system->gram->n);
-    return PHEMA_ERR_RESOURCE;
+    return phema_fail(err, PHEMA_ERR_RESOURCE, "no memory to solve for %zu snapshots",
+                      system->gram->n);
 }
 
 static bool find_shrink(struct phema_system *system, const phema_quad *ridge)
@@ -42,20 +39,18 @@ static enum phema_status fail_dependent(const struct phema_system *system, size_
                                         struct phema_error *err)
 {
     const struct phema_gram *gram = system->gram;
-    const struct phema_profile *snapshots = system->snapshots;
     size_t nearest = dependent ? 0 : gram->n - 1;
     for (size_t j = 0; j < gram->n; j++) {
         const phema_fixed *row = gram->matrix + dependent * gram->n;
         if (j != dependent && row[j] > row[nearest])
             nearest = j;
     }
-    struct phema_name_buffer name;
-    struct phema_name_buffer other;
+    struct phema_name_buffer name, other;
     return phema_fail(err, PHEMA_ERR_INPUTS,
                       "snapshots %s and %s are the same average as far as 30 digits tell, or made "
                       "up of others; leave one of them out",
-                      phema_profile_format_label(&name, snapshots, nearest),
-                      phema_profile_format_label(&other, snapshots, dependent));
+                      phema_profile_format_label(&name, gram->set->snapshots, nearest),
+                      phema_profile_format_label(&other, gram->set->snapshots, dependent));
 }
 
 static bool alloc_lower(struct phema_system *system)
@@ -176,15 +171,15 @@ static enum phema_status factor_float64(struct phema_system *system,
     return phema_lapack_factor(system->lower, system->gram->n, err);
 }
 
-static enum phema_status factor(struct phema_system *system, struct phema_system_method method,
-                                struct phema_error *err)
+static enum phema_status factor(struct phema_system *system,
+                                const struct phema_solve_options *options, struct phema_error *err)
 {
     size_t n = system->gram->n;
-    enum phema_solver solver = method.solver;
+    enum phema_solver solver = options->solver;
     if (solver == PHEMA_SOLVER_QUAD || (solver == PHEMA_SOLVER_AUTO && n <= MAX_QUAD_UNKNOWNS))
         return factor_quad(system, err);
-    bool is_by_other = solver == PHEMA_SOLVER_DEVICE && method.factorer;
-    enum phema_status status = factor_float64(system, is_by_other ? method.factorer : NULL, err);
+    bool is_by_other = solver == PHEMA_SOLVER_DEVICE && options->factorer;
+    enum phema_status status = factor_float64(system, is_by_other ? options->factorer : NULL, err);
     /* LAPACK may be missing or have no memory; the quad factor takes a few times as long */
     bool is_missing = status == PHEMA_ERR_RESOURCE && !is_by_other;
     if (solver != PHEMA_SOLVER_LAPACK && (status == PHEMA_NO || is_missing))
@@ -201,17 +196,14 @@ static enum phema_status factor(struct phema_system *system, struct phema_system
 }
 
 enum phema_status phema_system_open(struct phema_system *system, const struct phema_gram *gram,
-                                    const phema_quad *ridge, struct phema_system_method method,
-                                    enum phema_leniency leniency,
-                                    const struct phema_profile *snapshots, struct phema_error *err)
+                                    const phema_quad *ridge,
+                                    const struct phema_solve_options *options,
+                                    enum phema_leniency leniency, struct phema_error *err)
 {
-    *system = (struct phema_system){.gram = gram, .snapshots = snapshots, .leniency = leniency};
-    enum phema_status status = PHEMA_OK;
+    *system = (struct phema_system){.gram = gram, .leniency = leniency};
     system->scratch = malloc(gram->n * sizeof(*system->scratch));
-    if (!system->scratch || (ridge && !find_shrink(system, ridge)))
-        status = fail_memory(system, err);
-    if (!status)
-        status = factor(system, method, err);
+    bool has_memory = system->scratch && (!ridge || find_shrink(system, ridge));
+    enum phema_status status = has_memory ? factor(system, options, err) : fail_memory(system, err);
     if (status)
         phema_system_close(system);
     return status;
@@ -233,17 +225,6 @@ const char *phema_system_solver(const struct phema_system *system)
     return system->cholesky.factor ? "quad" : system->float64_by;
 }
 
-static phema_quad largest(const phema_quad *x, size_t n)
-{
-    phema_quad found = 0;
-    for (size_t i = 0; i < n; i++) {
-        phema_quad size = phema_quad_abs(x[i]);
-        if (size > found)
-            found = size;
-    }
-    return found;
-}
-
 /* rest = b - S (A + R) S x; S (1 + R) S is 1 */
 static void find_residual(const struct phema_system *system, phema_quad *rest, const phema_quad *x,
                           const phema_quad *b, phema_quad *inner)
@@ -260,6 +241,13 @@ static void find_residual(const struct phema_system *system, phema_quad *rest, c
     }
 }
 
+/* x of L L^T x = x, in float64 */
+static void solve_lower(const struct phema_system *system, double *x)
+{
+    phema_lower_solve(system->lower, x, system->gram->n);
+    phema_lower_solve_transposed(system->lower, x, system->gram->n);
+}
+
 /* Adds the float64 solution for the residual to x until it is negligible. false when a step is not
  * at most half of the one before: the factor is too rough for this matrix. */
 static bool refine(const struct phema_system *system, phema_quad *x, const phema_quad *b,
@@ -274,19 +262,18 @@ static bool refine(const struct phema_system *system, phema_quad *x, const phema
     for (int round = 0; round < MAX_REFINEMENTS; round++) {
         if (round)
             find_residual(system, rest, x, b, inner);
-        phema_quad scale = largest(rest, n);
+        phema_quad scale = phema_quad_largest(rest, n);
         if (scale == 0)
             return true;
         for (size_t i = 0; i < n; i++)
             step[i] = (double)(rest[i] / scale);
-        phema_lower_solve(system->lower, step, n);
-        phema_lower_solve_transposed(system->lower, step, n);
+        solve_lower(system, step);
         for (size_t i = 0; i < n; i++) {
             rest[i] = (phema_quad)step[i] * scale;
             x[i] += rest[i];
         }
-        phema_quad length = largest(rest, n);
-        if (length <= largest(x, n) * (phema_quad)1e-25)
+        phema_quad length = phema_quad_largest(rest, n);
+        if (length <= phema_quad_largest(x, n) * (phema_quad)1e-25)
             return true;
         if (round && !(length <= step_before / 2))
             return false;
@@ -311,8 +298,7 @@ static enum phema_status solve_float64(const struct phema_system *system, phema_
     } else {
         for (size_t i = 0; i < n; i++)
             step[i] = (double)b[i];
-        phema_lower_solve(system->lower, step, n);
-        phema_lower_solve_transposed(system->lower, step, n);
+        solve_lower(system, step);
         for (size_t i = 0; i < n; i++)
             x[i] = (phema_quad)step[i];
     }
@@ -322,28 +308,36 @@ static enum phema_status solve_float64(const struct phema_system *system, phema_
     return status;
 }
 
+/* x of S (A + R) S x = side */
+static enum phema_status solve_scaled(struct phema_system *system, phema_quad *x,
+                                      const phema_quad *side, struct phema_error *err)
+{
+    if (!system->cholesky.factor) {
+        enum phema_status status = solve_float64(system, x, side, err);
+        if (status != PHEMA_NO)
+            return status;
+        status = factor_quad(system, err);
+        if (status)
+            return status;
+    }
+    phema_cholesky_solve(&system->cholesky, x, side, system->scratch);
+    return PHEMA_OK;
+}
+
 /* x of (A + R) x = b; x may be b */
 static enum phema_status solve_any(struct phema_system *system, phema_quad *x, const phema_quad *b,
                                    struct phema_error *err)
 {
     size_t n = system->gram->n;
-    phema_quad *side = malloc(n * sizeof(*side));
+    phema_quad *side = calloc(n, sizeof(*side));
     if (!side)
         return fail_memory(system, err);
     for (size_t i = 0; i < n; i++)
         side[i] = system->shrink ? system->shrink[i] * b[i] : b[i];
-    phema_quad scale = largest(side, n); /* tiny under a large ridge */
+    phema_quad scale = phema_quad_largest(side, n); /* tiny under a large ridge */
     for (size_t i = 0; scale > 0 && i < n; i++)
         side[i] /= scale;
-
-    enum phema_status status = PHEMA_OK;
-    if (!system->cholesky.factor) {
-        status = solve_float64(system, x, side, err);
-        if (status == PHEMA_NO)
-            status = factor_quad(system, err);
-    }
-    if (!status && system->cholesky.factor)
-        phema_cholesky_solve(&system->cholesky, x, side, system->scratch);
+    enum phema_status status = solve_scaled(system, x, side, err);
     for (size_t i = 0; !status && i < n; i++)
         x[i] *= system->shrink ? system->shrink[i] * scale : scale;
     free(side);
@@ -356,16 +350,18 @@ static enum phema_status solve_target(struct phema_system *system, phema_quad *w
 {
     const struct phema_gram *gram = system->gram;
     size_t n = gram->n;
-    enum phema_status status = PHEMA_OK;
-    if (!system->mpfr)
-        status = solve_any(system, w, gram->cosines + target * n, err);
+    if (!system->mpfr) {
+        enum phema_status status = solve_any(system, w, gram->cosines + target * n, err);
+        if (status)
+            return status;
+    }
     if (system->mpfr) { /* solve_any may have opened it */
         phema_mpfr_solve_target(system->mpfr, w, target);
-        return status;
+        return PHEMA_OK;
     }
-    for (size_t i = 0; !status && i < n; i++)
+    for (size_t i = 0; i < n; i++)
         w[i] *= gram->lengths[n + target] / gram->lengths[i];
-    return status;
+    return PHEMA_OK;
 }
 
 /* G w = 1: for the constraint on the sum, once for all targets */
@@ -412,8 +408,7 @@ static enum phema_status correct_sum(struct phema_system *system, phema_quad *w,
     enum phema_status status = solve_ones(system, err);
     if (status)
         return status;
-    phema_quad sum = 0;
-    phema_quad sum_of_ones = 0;
+    phema_quad sum = 0, sum_of_ones = 0;
     for (size_t i = 0; i < n; i++) {
         sum += w[i];
         sum_of_ones += system->ones[i];
@@ -426,8 +421,7 @@ static enum phema_status correct_sum(struct phema_system *system, phema_quad *w,
 
 static enum phema_status divide_by_sum(phema_quad *w, size_t n, struct phema_error *err)
 {
-    phema_quad sum = 0;
-    phema_quad size = 0;
+    phema_quad sum = 0, size = 0;
     for (size_t i = 0; i < n; i++) {
         sum += w[i];
         size += phema_quad_abs(w[i]);
@@ -442,23 +436,35 @@ static enum phema_status divide_by_sum(phema_quad *w, size_t n, struct phema_err
     return PHEMA_OK;
 }
 
+/* w [n]: zeroed scratch memory */
+static enum phema_status solve_weights(struct phema_system *system, double *weights, phema_quad *w,
+                                       size_t target, enum phema_sum sum, struct phema_error *err)
+{
+    size_t n = system->gram->n;
+    enum phema_status status = solve_target(system, w, target, err);
+    if (status)
+        return status;
+    phema_quad wanted = phema_profile_set_sum(system->gram->set, target);
+    if (sum == PHEMA_SUM_KEPT || (sum == PHEMA_SUM_DIVIDED && wanted == 0))
+        status = correct_sum(system, w, wanted, err);
+    else if (sum == PHEMA_SUM_DIVIDED)
+        status = divide_by_sum(w, n, err);
+    if (status)
+        return status;
+    if (system->mpfr)
+        return phema_mpfr_round(system->mpfr, weights, w, err);
+    for (size_t i = 0; i < n; i++)
+        weights[i] = (double)w[i];
+    return PHEMA_OK;
+}
+
 enum phema_status phema_system_solve(struct phema_system *system, double *weights, size_t target,
                                      enum phema_sum sum, struct phema_error *err)
 {
-    size_t n = system->gram->n;
-    phema_quad *w = calloc(n, sizeof(*w));
+    phema_quad *w = calloc(system->gram->n, sizeof(*w));
     if (!w)
         return fail_memory(system, err);
-    enum phema_status status = solve_target(system, w, target, err);
-    phema_quad wanted = phema_profile_set_sum(system->gram->set, target);
-    if (!status && (sum == PHEMA_SUM_KEPT || (sum == PHEMA_SUM_DIVIDED && wanted == 0)))
-        status = correct_sum(system, w, wanted, err);
-    else if (!status && sum == PHEMA_SUM_DIVIDED)
-        status = divide_by_sum(w, n, err);
-    if (!status && system->mpfr)
-        status = phema_mpfr_round(system->mpfr, weights, w, err);
-    for (size_t i = 0; !status && !system->mpfr && i < n; i++)
-        weights[i] = (double)w[i];
+    enum phema_status status = solve_weights(system, weights, w, target, sum, err);
     free(w);
     return status;
 }

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "phema/arena.h"
+
 #include "motion_pairs.h"
 
 #define N_POWERS        4  /* t^0 ... t^-3 */
@@ -21,12 +23,12 @@
 #define EARNED 0.8
 
 struct fit {
-    const struct phema_motion_terms *terms; /* of the distances that are used */
-    double *seen;                           /* [n_pairs] squared distances without the rounding */
-    double *modelled;                       /* [n_pairs] */
-    double *walked, *jittered;              /* [n_pairs] for an amplitude of 1 t^-q */
-    double *pulls, *loads;                  /* [n_intervals] */
-    double *wander_alone, *jitter_alone;    /* [n_intervals] */
+    struct phema_motion_terms terms;     /* of the distances that are used */
+    double *seen;                        /* [n_pairs] squared distances without the rounding */
+    double *walked, *jittered;           /* [n_pairs] for an amplitude of 1 t^-q */
+    double *pulls, *loads;               /* [n_intervals] */
+    double *wander_alone, *jitter_alone; /* [n_intervals] */
+    struct phema_arena memory;           /* of all arrays but the terms' */
 };
 
 /* ---- Logarithms that are the same on every machine: + - * / alone ---- */
@@ -95,7 +97,7 @@ static void sum_powers(double *sums, const struct phema_motion_terms *terms, boo
 static void fit_two(double *b, double *c, const struct fit *fit, bool only_wanders)
 {
     double xx = 0, xy = 0, yy = 0, x1 = 0, y1 = 0;
-    for (size_t p = 0; p < fit->terms->n_pairs; p++) {
+    for (size_t p = 0; p < fit->terms.n_pairs; p++) {
         double x = fit->walked[p] / fit->seen[p];
         double y = fit->jittered[p] / fit->seen[p];
         xx += x * x;
@@ -120,13 +122,13 @@ static void fit_two(double *b, double *c, const struct fit *fit, bool only_wande
 static double misfit_of(const struct fit *fit, double b, double c)
 {
     double sum = 0;
-    for (size_t p = 0; p < fit->terms->n_pairs; p++) {
+    for (size_t p = 0; p < fit->terms.n_pairs; p++) {
         double modelled = b * fit->walked[p] + c * fit->jittered[p];
         if (!(modelled > 0))
             return HUGE_VAL;
         sum += fabs(log_of(fit->seen[p] / modelled));
     }
-    return sum / (double)fit->terms->n_pairs;
+    return sum / (double)fit->terms.n_pairs;
 }
 
 static void fit_powers(struct phema_motion *motion, struct fit *fit, bool only_wanders)
@@ -134,10 +136,10 @@ static void fit_powers(struct phema_motion *motion, struct fit *fit, bool only_w
     double best_b = 0, best_c = 0;
     motion->misfit = HUGE_VAL;
     for (int q = 0; q < N_POWERS; q++) {
-        sum_powers(fit->walked, fit->terms, true, q);
+        sum_powers(fit->walked, &fit->terms, true, q);
         for (int r = 0; r < N_POWERS; r++) {
             double b, c;
-            sum_powers(fit->jittered, fit->terms, false, r);
+            sum_powers(fit->jittered, &fit->terms, false, r);
             fit_two(&b, &c, fit, only_wanders);
             double misfit = misfit_of(fit, b, c);
             if (misfit < motion->misfit) {
@@ -150,7 +152,7 @@ static void fit_powers(struct phema_motion *motion, struct fit *fit, bool only_w
         }
     }
     for (size_t k = 0; k < motion->n_intervals; k++) {
-        double middle = middle_of(fit->terms, k);
+        double middle = middle_of(&fit->terms, k);
         motion->wander[k] = best_b / power_of(middle, motion->wander_power);
         motion->jitter[k] = best_c / power_of(middle, motion->jitter_power);
     }
@@ -164,17 +166,25 @@ static double part_of(const struct phema_motion *motion, const struct phema_moti
            motion->jitter[term->interval] * term->jitter;
 }
 
+/* The modelled square of a distance */
+static double model_pair(const struct phema_motion *motion, const struct phema_motion_terms *terms,
+                         size_t pair)
+{
+    double modelled = 0;
+    for (size_t s = terms->starts[pair]; s < terms->starts[pair + 1]; s++)
+        modelled += part_of(motion, &terms->items[s]);
+    return modelled;
+}
+
 /* One round: a distance that is modelled too short by a factor pulls at the intervals that it
  * passes, at each by the interval's share in the distance. */
 static void scale_intervals(struct phema_motion *motion, struct fit *fit)
 {
-    const struct phema_motion_terms *terms = fit->terms;
+    const struct phema_motion_terms *terms = &fit->terms;
     memset(fit->pulls, 0, motion->n_intervals * sizeof(*fit->pulls));
     memset(fit->loads, 0, motion->n_intervals * sizeof(*fit->loads));
     for (size_t p = 0; p < terms->n_pairs; p++) {
-        double modelled = 0;
-        for (size_t s = terms->starts[p]; s < terms->starts[p + 1]; s++)
-            modelled += part_of(motion, &terms->items[s]);
+        double modelled = model_pair(motion, terms, p);
         if (!(modelled > 0))
             continue;
         double missing = log_of(fit->seen[p] / modelled);
@@ -194,17 +204,14 @@ static void scale_intervals(struct phema_motion *motion, struct fit *fit)
 /* Mean |log(seen / modelled)| of the distances that the intervals give. */
 static double final_misfit(const struct phema_motion *motion, const struct fit *fit)
 {
-    const struct phema_motion_terms *terms = fit->terms;
     double sum = 0;
-    for (size_t p = 0; p < terms->n_pairs; p++) {
-        double modelled = 0;
-        for (size_t s = terms->starts[p]; s < terms->starts[p + 1]; s++)
-            modelled += part_of(motion, &terms->items[s]);
+    for (size_t p = 0; p < fit->terms.n_pairs; p++) {
+        double modelled = model_pair(motion, &fit->terms, p);
         if (!(modelled > 0))
             return HUGE_VAL;
         sum += fabs(log_of(fit->seen[p] / modelled));
     }
-    return sum / (double)terms->n_pairs;
+    return sum / (double)fit->terms.n_pairs;
 }
 
 static void fit_intervals(struct phema_motion *motion, struct fit *fit)
@@ -237,35 +244,8 @@ static void keep_simpler(struct phema_motion *motion, struct fit *fit)
 
 /* ---- Together ---- */
 
-static enum phema_status make_motion(struct phema_motion *motion, struct fit *fit,
-                                     struct phema_error *err)
-{
-    size_t n_pairs = fit->terms->n_pairs;
-    size_t n_intervals = fit->terms->n_intervals;
-    motion->n_intervals = n_intervals;
-    motion->ends = calloc(n_intervals, sizeof(double));
-    motion->wander = calloc(n_intervals, sizeof(double));
-    motion->jitter = calloc(n_intervals, sizeof(double));
-    fit->walked = calloc(n_pairs, sizeof(double));
-    fit->jittered = calloc(n_pairs, sizeof(double));
-    fit->pulls = calloc(n_intervals, sizeof(double));
-    fit->loads = calloc(n_intervals, sizeof(double));
-    fit->wander_alone = calloc(n_intervals, sizeof(double));
-    fit->jitter_alone = calloc(n_intervals, sizeof(double));
-    if (!motion->ends || !motion->wander || !motion->jitter || !fit->walked || !fit->jittered ||
-        !fit->pulls || !fit->loads || !fit->wander_alone || !fit->jitter_alone)
-        return phema_fail_memory(err);
-    memcpy(motion->ends, fit->terms->ends, n_intervals * sizeof(double));
-    fit_powers(motion, fit, false);
-    if (!isfinite(motion->misfit))
-        return phema_fail(err, PHEMA_NO,
-                          "the distances between the snapshots do not say how parameters moved");
-    fit_intervals(motion, fit);
-    keep_simpler(motion, fit);
-    return PHEMA_OK;
-}
-
-/* Of the distances those that are more than rounding; returns how many. */
+/* Of the distances those that are more than rounding, and their squares without it; returns how
+ * many. */
 static size_t choose(struct phema_distance *chosen, double *seen,
                      const struct phema_distance *distances, size_t n_distances,
                      const double *rounding)
@@ -287,36 +267,77 @@ static size_t choose(struct phema_distance *chosen, double *seen,
     return n;
 }
 
-/* Keeps the snapshots that distances name, since intervals lie between their times. The indices of
- * the chosen distances are adapted. NULL: no memory */
-static struct phema_profile *compact(size_t *n_left, const struct phema_profile *snapshots,
-                                     size_t n, const struct phema_distance *distances,
-                                     size_t n_distances, struct phema_distance *chosen,
-                                     size_t n_chosen)
+/* Keeps the snapshots that distances name, since intervals lie between their times. Returns how
+ * many. places [n]: 1 + index among them, or 0 */
+static size_t compact(struct phema_profile *kept, size_t *places,
+                      const struct phema_profile *snapshots, size_t n,
+                      const struct phema_distance *distances, size_t n_distances)
 {
-    size_t *places = calloc(n + 1, sizeof(*places)); /* 1 + index among those left */
-    struct phema_profile *left = calloc(n + 1, sizeof(*left));
-    *n_left = 0;
-    if (places && left) {
-        for (size_t d = 0; d < n_distances; d++)
-            places[distances[d].i] = places[distances[d].j] = 1;
-        for (size_t i = 0; i < n; i++) {
-            if (!places[i])
-                continue;
-            left[*n_left] = snapshots[i];
-            places[i] = ++*n_left;
-        }
-        for (size_t d = 0; d < n_chosen; d++) {
-            chosen[d].i = places[chosen[d].i] - 1;
-            chosen[d].j = places[chosen[d].j] - 1;
-        }
+    size_t n_kept = 0;
+    for (size_t d = 0; d < n_distances; d++)
+        places[distances[d].i] = places[distances[d].j] = 1;
+    for (size_t i = 0; i < n; i++) {
+        if (!places[i])
+            continue;
+        kept[n_kept] = snapshots[i];
+        places[i] = ++n_kept;
     }
-    bool has_memory = places && left;
-    free(places);
-    if (has_memory)
-        return left;
-    free(left);
-    return NULL;
+    return n_kept;
+}
+
+/* Sets seen and terms. */
+static enum phema_status find_terms(struct fit *fit, const struct phema_profile *snapshots,
+                                    size_t n, const double *rounding,
+                                    const struct phema_distance *distances, size_t n_distances,
+                                    struct phema_error *err)
+{
+    struct phema_arena *memory = &fit->memory;
+    struct phema_distance *chosen = phema_arena_array(memory, n_distances, sizeof(*chosen));
+    struct phema_profile *kept = phema_arena_array(memory, n, sizeof(*kept));
+    size_t *places = phema_arena_array(memory, n, sizeof(*places));
+    fit->seen = phema_arena_array(memory, n_distances, sizeof(double));
+    if (!chosen || !kept || !places || !fit->seen)
+        return phema_fail_memory(err);
+    size_t n_chosen = choose(chosen, fit->seen, distances, n_distances, rounding);
+    if (n_chosen < LEAST_DISTANCES)
+        return phema_fail(err, PHEMA_NO,
+                          "%zu of %zu distances between snapshots are more than their rounding; "
+                          "expected at least %d",
+                          n_chosen, n_distances, LEAST_DISTANCES);
+    size_t n_kept = compact(kept, places, snapshots, n, distances, n_distances);
+    for (size_t d = 0; d < n_chosen; d++) {
+        chosen[d].i = places[chosen[d].i] - 1;
+        chosen[d].j = places[chosen[d].j] - 1;
+    }
+    return phema_motion_terms_find(&fit->terms, kept, n_kept, chosen, n_chosen, err);
+}
+
+static enum phema_status fit_motion(struct phema_motion *motion, struct fit *fit,
+                                    struct phema_error *err)
+{
+    size_t n_pairs = fit->terms.n_pairs, n_intervals = fit->terms.n_intervals;
+    struct phema_arena *memory = &fit->memory;
+    motion->n_intervals = n_intervals;
+    motion->ends = calloc(n_intervals, sizeof(double));
+    motion->wander = calloc(n_intervals, sizeof(double));
+    motion->jitter = calloc(n_intervals, sizeof(double));
+    fit->walked = phema_arena_array(memory, n_pairs, sizeof(double));
+    fit->jittered = phema_arena_array(memory, n_pairs, sizeof(double));
+    fit->pulls = phema_arena_array(memory, n_intervals, sizeof(double));
+    fit->loads = phema_arena_array(memory, n_intervals, sizeof(double));
+    fit->wander_alone = phema_arena_array(memory, n_intervals, sizeof(double));
+    fit->jitter_alone = phema_arena_array(memory, n_intervals, sizeof(double));
+    if (!motion->ends || !motion->wander || !motion->jitter || !fit->walked || !fit->jittered ||
+        !fit->pulls || !fit->loads || !fit->wander_alone || !fit->jitter_alone)
+        return phema_fail_memory(err);
+    memcpy(motion->ends, fit->terms.ends, n_intervals * sizeof(double));
+    fit_powers(motion, fit, false);
+    if (!isfinite(motion->misfit))
+        return phema_fail(err, PHEMA_NO,
+                          "the distances between the snapshots do not say how parameters moved");
+    fit_intervals(motion, fit);
+    keep_simpler(motion, fit);
+    return PHEMA_OK;
 }
 
 PHEMA_FALLIBLE phema_motion_fit(struct phema_motion *out, const struct phema_profile *snapshots,
@@ -325,42 +346,17 @@ PHEMA_FALLIBLE phema_motion_fit(struct phema_motion *out, const struct phema_pro
                                 struct phema_error *err)
 {
     struct phema_motion motion = {0};
-    struct phema_motion_terms terms = {0};
-    struct fit fit = {.terms = &terms};
-    struct phema_distance *chosen = calloc(n_distances + 1, sizeof(*chosen));
-    fit.seen = calloc(n_distances + 1, sizeof(*fit.seen));
-    enum phema_status status = chosen && fit.seen ? PHEMA_OK : phema_fail_memory(err);
-    size_t n_chosen = 0;
+    struct fit fit = {0};
+    enum phema_status status =
+        find_terms(&fit, snapshots, n, rounding, distances, n_distances, err);
     if (!status)
-        n_chosen = choose(chosen, fit.seen, distances, n_distances, rounding);
-    if (!status && n_chosen < LEAST_DISTANCES)
-        status = phema_fail(err, PHEMA_NO,
-                            "%zu of %zu distances between snapshots are more than their rounding; "
-                            "expected at least %d",
-                            n_chosen, n_distances, LEAST_DISTANCES);
-    size_t n_left = 0;
-    struct phema_profile *left = NULL;
-    if (!status) {
-        left = compact(&n_left, snapshots, n, distances, n_distances, chosen, n_chosen);
-        status = left ? phema_motion_terms_find(&terms, left, n_left, chosen, n_chosen, err)
-                      : phema_fail_memory(err);
-    }
-    if (!status)
-        status = make_motion(&motion, &fit, err);
+        status = fit_motion(&motion, &fit, err);
+    phema_motion_terms_clear(&fit.terms);
+    phema_arena_clear(&fit.memory);
     if (status)
         phema_motion_clear(&motion);
     else
         *out = motion;
-    phema_motion_terms_clear(&terms);
-    free(left);
-    free(chosen);
-    free(fit.seen);
-    free(fit.walked);
-    free(fit.jittered);
-    free(fit.pulls);
-    free(fit.loads);
-    free(fit.wander_alone);
-    free(fit.jitter_alone);
     return status;
 }
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "phema/array.h"
+
 #include "intervals.h"
 
 /* More times or pairs do not improve the fit; these take some 1e-2 s. */
@@ -38,16 +40,6 @@ static size_t group_end(const struct timed *order, size_t n, size_t i)
     while (end < n && order[end].t == order[i].t)
         end++;
     return end;
-}
-
-/* One snapshot at each time. Distances of neighbours alone cannot distinguish a random walk, which
- * leads away, from jitter, which does not. */
-static bool is_single(const struct timed *order, size_t n)
-{
-    for (size_t i = 1; i < n; i++)
-        if (order[i].t == order[i - 1].t)
-            return false;
-    return true;
 }
 
 /* Where each time begins: starts [n_times + 1]. Returns n_times. */
@@ -86,7 +78,9 @@ static size_t choose_times(struct timed *order, const size_t *starts, size_t n_t
 }
 
 /* Counts the pairs of snapshots at one time or at neighbouring times, and lists them in `pairs`
- * unless it is NULL. With one snapshot at each time, neighbours of neighbours count as well. */
+ * unless it is NULL. With one snapshot at each time, neighbours of neighbours count as well:
+ * distances of neighbours alone cannot distinguish a random walk, which leads away, from jitter,
+ * which does not. */
 static size_t list_pairs(struct phema_distance *pairs, const struct timed *order, size_t n,
                          bool is_alone)
 {
@@ -114,10 +108,11 @@ PHEMA_FALLIBLE phema_motion_pairs(struct phema_distance **pairs, size_t *n_pairs
         for (size_t i = 0; i < n; i++)
             order[i] = (struct timed){snapshots[i].t, i};
         qsort(order, n, sizeof(*order), compare_timed);
-        bool is_alone = is_single(order, n);
-        size_t n_chosen = choose_times(order, starts, find_groups(starts, order, n), n);
+        size_t n_times = find_groups(starts, order, n);
+        bool is_alone = n_times == n;
+        size_t n_chosen = choose_times(order, starts, n_times, n);
         count = list_pairs(NULL, order, n_chosen, is_alone);
-        made = calloc(count ? count : 1, sizeof(*made));
+        made = calloc(count + 1, sizeof(*made)); /* never of size 0 */
         if (made)
             list_pairs(made, order, n_chosen, is_alone);
     }
@@ -135,77 +130,52 @@ PHEMA_FALLIBLE phema_motion_pairs(struct phema_distance **pairs, size_t *n_pairs
 /* The integrals of all intervals, for every family and pair of families. */
 struct table {
     struct phema_profile_set set;
-    struct phema_family_pair *pairs; /* of families */
-    size_t n_pairs;
-    size_t *pair_at;        /* [n_families x n_families] */
-    long double *lengths;   /* [n_times] */
-    long double *decays;    /* [n_times x n_families] */
-    long double *singles;   /* [n_times x n_families] */
-    long double *both;      /* [n_times x n_pairs] */
-    long double *densities; /* [n_times x n_pairs] */
-    long double *open_bins; /* [n_times x n_pairs] of a, b both ending there */
-    size_t *intervals;      /* [n_times] of the terms, in which one of the set lies */
+    struct phema_family_pairs pairs;
+    long double *lengths;      /* [n_times] */
+    long double *decays;       /* [n_times x n_families] */
+    long double *singles;      /* [n_times x n_families] */
+    long double *both;         /* [n_times x n_pairs] */
+    long double *densities;    /* [n_times x n_pairs] */
+    long double *open_bins;    /* [n_times x n_pairs] of a, b both ending there */
+    size_t *intervals;         /* [n_times] of the terms, in which one of the set lies */
+    struct phema_arena memory; /* of all arrays */
 };
-
-static void clear_table(struct table *table)
-{
-    phema_profile_set_clear(&table->set);
-    free(table->pairs);
-    free(table->pair_at);
-    free(table->lengths);
-    free(table->decays);
-    free(table->singles);
-    free(table->both);
-    free(table->densities);
-    free(table->open_bins);
-    free(table->intervals);
-}
-
-static void want_pair(struct table *table, size_t a, size_t b)
-{
-    size_t *at = &table->pair_at[a * table->set.n_families + b];
-    if (*at)
-        return;
-    table->pairs[table->n_pairs++] = (struct phema_family_pair){a, b};
-    *at = table->n_pairs; /* index + 1 */
-    table->pair_at[b * table->set.n_families + a] = *at;
-}
 
 static size_t pair_of(const struct table *table, size_t a, size_t b)
 {
-    return table->pair_at[a * table->set.n_families + b] - 1;
+    return table->pairs.at[a * table->set.n_families + b];
 }
 
 static bool alloc_table(struct table *table, const struct phema_distance *wanted, size_t n_wanted)
 {
     size_t n_families = table->set.n_families;
     size_t n_times = table->set.n_times;
-    table->pair_at = calloc(n_families * n_families, sizeof(*table->pair_at));
-    table->pairs = calloc(n_families + n_wanted, sizeof(*table->pairs));
-    if (!table->pair_at || !table->pairs)
+    const struct phema_member *members = table->set.members;
+    struct phema_arena *memory = &table->memory;
+    if (!phema_family_pairs_begin(&table->pairs, n_families, memory))
         return false;
     for (size_t k = 0; k < n_families; k++)
-        want_pair(table, k, k);
+        phema_family_pairs_want(&table->pairs, k, k);
     for (size_t p = 0; p < n_wanted; p++)
-        want_pair(table, table->set.members[wanted[p].i].family,
-                  table->set.members[wanted[p].j].family);
-    table->lengths = calloc(n_times, sizeof(long double));
-    table->decays = calloc(n_times * n_families, sizeof(long double));
-    table->singles = calloc(n_times * n_families, sizeof(long double));
-    table->both = calloc(n_times * table->n_pairs, sizeof(long double));
-    table->densities = calloc(n_times * table->n_pairs, sizeof(long double));
-    table->open_bins = calloc(n_times * table->n_pairs, sizeof(long double));
-    table->intervals = calloc(n_times, sizeof(size_t));
+        phema_family_pairs_want(&table->pairs, members[wanted[p].i].family,
+                                members[wanted[p].j].family);
+    size_t n_pairs = table->pairs.n;
+    table->lengths = phema_arena_array(memory, n_times, sizeof(long double));
+    table->decays = phema_arena_array(memory, n_times * n_families, sizeof(long double));
+    table->singles = phema_arena_array(memory, n_times * n_families, sizeof(long double));
+    table->both = phema_arena_array(memory, n_times * n_pairs, sizeof(long double));
+    table->densities = phema_arena_array(memory, n_times * n_pairs, sizeof(long double));
+    table->open_bins = phema_arena_array(memory, n_times * n_pairs, sizeof(long double));
+    table->intervals = phema_arena_array(memory, n_times, sizeof(size_t));
     return table->lengths && table->decays && table->singles && table->both && table->densities &&
-           table->open_bins && table->intervals;
+           table->open_bins && table->intervals && phema_family_pairs_list(&table->pairs, memory);
 }
 
 static enum phema_status fill_table(struct table *table, struct phema_error *err)
 {
-    size_t n_families = table->set.n_families;
+    size_t n_families = table->set.n_families, n_pairs = table->pairs.n;
     struct phema_intervals *intervals = NULL;
-    enum phema_status status =
-        phema_intervals_open(&intervals, &table->set, table->pairs, table->n_pairs, err);
+    enum phema_status status = phema_intervals_open(&intervals, &table->set, &table->pairs, err);
     if (status)
         return status;
     for (const struct phema_interval *interval; (interval = phema_intervals_next(intervals));) {
@@ -215,12 +185,12 @@ static enum phema_status fill_table(struct table *table, struct phema_error *err
             table->decays[t * n_families + k] = (long double)interval->decays[k];
             table->singles[t * n_families + k] = (long double)interval->singles[k];
         }
-        for (size_t p = 0; p < table->n_pairs; p++) {
-            struct phema_member a = {table->pairs[p].a, t};
-            struct phema_member b = {table->pairs[p].b, t};
-            table->both[t * table->n_pairs + p] = (long double)interval->both[p];
-            table->densities[t * table->n_pairs + p] = (long double)interval->densities[p];
-            table->open_bins[t * table->n_pairs + p] =
+        for (size_t p = 0; p < n_pairs; p++) {
+            struct phema_member a = {table->pairs.items[p].a, t};
+            struct phema_member b = {table->pairs.items[p].b, t};
+            table->both[t * n_pairs + p] = (long double)interval->both[p];
+            table->densities[t * n_pairs + p] = (long double)interval->densities[p];
+            table->open_bins[t * n_pairs + p] =
                 (long double)phema_intervals_open_bin(intervals, &a, &b, 1);
         }
     }
@@ -233,19 +203,16 @@ static bool find_intervals(struct phema_motion_terms *terms, struct table *table
 {
     const struct phema_profile_set *set = &table->set;
     terms->ends = calloc(set->n_times, sizeof(*terms->ends));
-    bool *is_end = calloc(set->n_times, sizeof(*is_end));
-    if (terms->ends && is_end) {
-        for (size_t i = 0; i < set->n; i++)
-            is_end[set->members[i].time] = true;
-        for (size_t t = 0; t < set->n_times; t++) {
-            table->intervals[t] = terms->n_intervals;
-            if (is_end[t])
-                terms->ends[terms->n_intervals++] = (double)set->times[t];
-        }
+    if (!terms->ends)
+        return false;
+    for (size_t t = 0, next = 0; t < set->n_times; t++) {
+        table->intervals[t] = terms->n_intervals;
+        if (set->members[set->by_time[next]].time == t)
+            terms->ends[terms->n_intervals++] = (double)set->times[t];
+        while (next + 1 < set->n && set->members[set->by_time[next]].time == t)
+            next++;
     }
-    bool has_memory = terms->ends && is_end;
-    free(is_end);
-    return has_memory;
+    return true;
 }
 
 struct row {                          /* one pair of snapshots, from its later end backwards */
@@ -257,12 +224,12 @@ struct row {                          /* one pair of snapshots, from its later e
 static void measure(struct phema_motion_term *term, struct row *row, const struct table *table,
                     size_t t)
 {
-    size_t n_families = table->set.n_families;
+    size_t n_families = table->set.n_families, n_pairs = table->pairs.n;
     size_t a = row->a->family;
     size_t b = row->b->family;
-    const long double *both = table->both + t * table->n_pairs;
-    const long double *densities = table->densities + t * table->n_pairs;
-    const long double *open = table->open_bins + t * table->n_pairs;
+    const long double *both = table->both + t * n_pairs;
+    const long double *densities = table->densities + t * n_pairs;
+    const long double *open = table->open_bins + t * n_pairs;
     size_t bb = pair_of(table, b, b);
     long double left = row->b_left;
     long double walk = left * left * both[bb];
@@ -316,27 +283,41 @@ static size_t measure_pair(struct phema_motion_term *items, const struct table *
     return n;
 }
 
-static bool measure_pairs(struct phema_motion_terms *terms, const struct table *table,
+static bool measure_pairs(struct phema_motion_terms *terms, struct table *table,
                           const struct phema_distance *pairs)
 {
-    struct phema_motion_term *line = calloc(table->set.n_times, sizeof(*line));
-    size_t capacity = 0;
-    bool has_memory = line != NULL;
-    for (size_t p = 0; has_memory && p < terms->n_pairs; p++) {
+    struct phema_motion_term *line =
+        phema_arena_array(&table->memory, table->set.n_times, sizeof(*line));
+    terms->starts = calloc(terms->n_pairs + 1, sizeof(*terms->starts));
+    if (!line || !terms->starts)
+        return false;
+    size_t capacity = 0, used = 0;
+    for (size_t p = 0; p < terms->n_pairs; p++) {
         size_t n = measure_pair(line, table, &pairs[p]);
-        size_t used = terms->starts[p];
-        if (used + n > capacity) {
-            capacity = 2 * (used + n);
-            struct phema_motion_term *grown = realloc(terms->items, capacity * sizeof(*grown));
-            has_memory = grown != NULL;
-            terms->items = grown ? grown : terms->items;
+        for (size_t i = 0; i < n; i++, used++) {
+            if (!phema_array_grow(&terms->items, &capacity, used, sizeof(*terms->items)))
+                return false;
+            terms->items[used] = line[i];
         }
-        for (size_t i = 0; has_memory && i < n; i++)
-            terms->items[used + i] = line[i];
-        terms->starts[p + 1] = used + n;
+        terms->starts[p + 1] = used;
     }
-    free(line);
-    return has_memory;
+    return true;
+}
+
+static enum phema_status find_terms(struct phema_motion_terms *terms, struct table *table,
+                                    const struct phema_problem *problem,
+                                    const struct phema_distance *pairs, struct phema_error *err)
+{
+    enum phema_status status = phema_profile_set_build(&table->set, problem, err);
+    if (status)
+        return status;
+    if (!alloc_table(table, pairs, terms->n_pairs))
+        return phema_fail_memory(err);
+    status = fill_table(table, err);
+    if (status)
+        return status;
+    bool has_memory = find_intervals(terms, table) && measure_pairs(terms, table, pairs);
+    return has_memory ? PHEMA_OK : phema_fail_memory(err);
 }
 
 PHEMA_FALLIBLE phema_motion_terms_find(struct phema_motion_terms *out,
@@ -347,18 +328,9 @@ PHEMA_FALLIBLE phema_motion_terms_find(struct phema_motion_terms *out,
     const struct phema_problem problem = {.snapshots = snapshots, .n = n};
     struct phema_motion_terms terms = {.n_pairs = n_pairs};
     struct table table = {0};
-    enum phema_status status = phema_profile_set_build(&table.set, &problem, err);
-    if (!status && !alloc_table(&table, pairs, n_pairs))
-        status = phema_fail_memory(err);
-    if (!status)
-        status = fill_table(&table, err);
-    if (!status) {
-        terms.starts = calloc(n_pairs + 1, sizeof(*terms.starts));
-        bool has_memory =
-            terms.starts && find_intervals(&terms, &table) && measure_pairs(&terms, &table, pairs);
-        status = has_memory ? PHEMA_OK : phema_fail_memory(err);
-    }
-    clear_table(&table);
+    enum phema_status status = find_terms(&terms, &table, &problem, pairs, err);
+    phema_profile_set_clear(&table.set);
+    phema_arena_clear(&table.memory);
     if (status)
         phema_motion_terms_clear(&terms);
     else

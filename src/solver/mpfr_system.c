@@ -2,7 +2,7 @@
 /* mpfr_system.c - 256-bit solve for nearly equal snapshots. The only file that uses MPFR, which
  * ends the program when it gets no memory. So the numbers are allocated here, and enough free
  * memory for the allocations of MPFR itself is a condition. */
-#include "mpfr_system.h"
+#include "linear_system.h"
 
 #include <mpfr.h>
 #include <stdlib.h>
@@ -14,25 +14,22 @@
 /* More than MPFR allocates by itself, for a logarithm and an exponential at a time. */
 #define MPFR_BYTES ((uint64_t)1 << 20)
 
-#define HARMLESS_SUM                                                                               \
-    ((phema_quad)1e3) /* of |weights|: rounding them moves the profile by 1e-13                    \
-                       */
+/* Of |weights|: rounding them moves the profile by 1e-13. */
+#define HARMLESS_SUM ((phema_quad)1e3)
 
 struct triangle {        /* the Cholesky factor of the Gram matrix in some order of the snapshots */
     mpfr_t *entries;     /* lower triangle, packed by rows */
-    const size_t *order; /* [n] */
-    bool is_walk;
+    const size_t *order; /* [n]; NULL: as they come */
+    bool is_walk;        /* the metric */
 };
 
 struct phema_mpfr_system {
     const struct phema_profile_set *set; /* borrowed */
-    bool is_walk;                        /* the metric it solves in */
-    mpfr_t *kept;                        /* [n_families x n_times] (t / last time)^power */
-    mpfr_t *powers;                      /* [n_families] */
-    mpfr_t *times;                       /* [n_times] */
-    size_t *order;                       /* [n] as they come */
+    mpfr_t *kept;   /* [n_families x n_times] (t / last time)^power; the other arrays lie behind */
+    mpfr_t *powers; /* [n_families] */
+    mpfr_t *times;  /* [n_times] */
+    mpfr_t *side;   /* [n] */
     struct triangle factor;
-    mpfr_t *side; /* [n] */
     mpfr_t term, other;
 };
 
@@ -157,7 +154,8 @@ static bool factorise(struct phema_mpfr_system *system, const struct triangle *t
     for (size_t i = 0; i < system->set->n; i++) {
         for (size_t j = 0; j <= i; j++) {
             mpfr_t *out = entry(triangle, i, j);
-            multiply(system, *out, triangle->is_walk, triangle->order[i], triangle->order[j]);
+            multiply(system, *out, triangle->is_walk, triangle->order ? triangle->order[i] : i,
+                     triangle->order ? triangle->order[j] : j);
             subtract_dot(system, triangle, i, j);
             if (j < i)
                 mpfr_div(*out, *out, *entry(triangle, j, j), MPFR_RNDN);
@@ -168,13 +166,6 @@ static bool factorise(struct phema_mpfr_system *system, const struct triangle *t
         mpfr_sqrt(*pivot, *pivot, MPFR_RNDN);
     }
     return true;
-}
-
-static bool make_triangle(struct triangle *triangle, size_t n, const size_t *order, bool is_walk)
-{
-    *triangle = (struct triangle){.order = order, .is_walk = is_walk};
-    triangle->entries = make_numbers(n * (n + 1) / 2);
-    return triangle->entries != NULL;
 }
 
 static enum phema_status fail_memory(size_t n, struct phema_error *err)
@@ -191,29 +182,28 @@ enum phema_status phema_mpfr_open(struct phema_mpfr_system **out,
     if (!system)
         return fail_memory(set->n, err);
     system->set = set;
-    system->is_walk = is_walk;
     mpfr_inits2(BITS, system->term, system->other, (mpfr_ptr)NULL);
-    system->kept = make_numbers(set->n_families * set->n_times);
-    system->powers = make_numbers(set->n_families);
-    system->times = make_numbers(set->n_times);
-    system->order = calloc(set->n, sizeof(*system->order));
-    bool has_factor = make_triangle(&system->factor, set->n, system->order, is_walk);
-    system->side = make_numbers(set->n);
-
+    size_t n_kept = set->n_families * set->n_times, n_entries = set->n * (set->n + 1) / 2;
+    system->kept = make_numbers(n_kept + set->n_families + set->n_times + set->n + n_entries);
     enum phema_status status = PHEMA_OK;
-    if (!system->kept || !system->powers || !system->times || !system->order || !has_factor ||
-        !system->side || !phema_memory_has_room(MPFR_BYTES)) {
+    if (!system->kept || !phema_memory_has_room(MPFR_BYTES)) {
         status = fail_memory(set->n, err);
-    } else {
-        for (size_t i = 0; i < set->n; i++)
-            system->order[i] = i;
-        fill_tables(system);
-        status = factorise(system, &system->factor) ? PHEMA_OK : PHEMA_NO;
+        goto fail;
     }
-    if (status)
-        phema_mpfr_close(system);
-    else
-        *out = system;
+    system->powers = system->kept + n_kept;
+    system->times = system->powers + set->n_families;
+    system->side = system->times + set->n_times;
+    system->factor = (struct triangle){.entries = system->side + set->n, .is_walk = is_walk};
+    fill_tables(system);
+    if (!factorise(system, &system->factor)) {
+        status = PHEMA_NO;
+        goto fail;
+    }
+    *out = system;
+    return PHEMA_OK;
+
+fail:
+    phema_mpfr_close(system);
     return status;
 }
 
@@ -222,11 +212,6 @@ void phema_mpfr_close(struct phema_mpfr_system *system)
     if (!system)
         return;
     free(system->kept);
-    free(system->powers);
-    free(system->times);
-    free(system->factor.entries);
-    free(system->order);
-    free(system->side);
     mpfr_clears(system->term, system->other, (mpfr_ptr)NULL);
     mpfr_free_cache();
     free(system);
@@ -255,7 +240,7 @@ static void solve(struct phema_mpfr_system *system, phema_quad *x)
 void phema_mpfr_solve_target(struct phema_mpfr_system *system, phema_quad *x, size_t target)
 {
     for (size_t i = 0; i < system->set->n; i++)
-        multiply(system, system->side[i], system->is_walk, system->set->n + target, i);
+        multiply(system, system->side[i], system->factor.is_walk, system->set->n + target, i);
     solve(system, x);
 }
 
@@ -328,10 +313,9 @@ enum phema_status phema_mpfr_round(struct phema_mpfr_system *system, double *wei
         return PHEMA_OK;
 
     size_t *order = calloc(n + 1, sizeof(*order));
-    struct triangle triangle;
-    bool has_memory = make_triangle(&triangle, n, order, false);
-    has_memory =
-        has_memory && order && order_by_size(order, x, n) && phema_memory_has_room(MPFR_BYTES);
+    struct triangle triangle = {.entries = make_numbers(n * (n + 1) / 2), .order = order};
+    bool has_memory = triangle.entries && order && order_by_size(order, x, n) &&
+                      phema_memory_has_room(MPFR_BYTES);
     if (has_memory && factorise(system, &triangle))
         round_to_planes(system, &triangle, weights, x);
     free(triangle.entries);

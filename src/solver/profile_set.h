@@ -3,9 +3,9 @@
 #ifndef SOLVER_PROFILE_SET_H
 #define SOLVER_PROFILE_SET_H
 
-#include "phema/solver.h"
-
+#include "phema/arena.h"
 #include "phema/family.h"
+#include "phema/solver.h"
 
 #define PHEMA_MAX_SNAPSHOTS 8192 /* beyond, matrices fill 4 GiB each and a solve takes an hour */
 
@@ -23,9 +23,11 @@ struct phema_profile_set {
     size_t n;       /* snapshots: members 0 .. n-1 */
     size_t m;       /* targets */
     size_t n_parts; /* of all targets: members n .. n+n_parts-1, target by target */
+    const struct phema_profile *snapshots; /* borrowed, for messages */
     struct phema_member *members;
     phema_quad *factors; /* [n + n_parts] of a part in its target; 1 for snapshots */
     size_t *owners;      /* [n + n_parts] i for snapshot i, n + k for parts of target k */
+    size_t *by_time;     /* [n + n_parts] members by time, then by index */
     struct phema_family *families;
     size_t n_families;
     phema_quad
@@ -36,7 +38,8 @@ struct phema_profile_set {
     /* [n_families x n_times] F(time; last time), and its inverse: see phema_profile_set_decay */
     phema_quad *kept, *inverse_kept;
     struct phema_trail
-        *trails; /* [n_families x n_times] of families without a closed decay, or NULL */
+        *trails; /* [n_families x n_times] of families without a closed decay; stepwise only */
+    struct phema_arena memory; /* of all arrays */
 };
 
 /* PHEMA_ERR_INPUTS, PHEMA_ERR_TARGET, PHEMA_ERR_RESOURCE: as phema_weights_solve */
@@ -45,16 +48,10 @@ PHEMA_FALLIBLE phema_profile_set_build(struct phema_profile_set *set,
                                        struct phema_error *err);
 void phema_profile_set_clear(struct phema_profile_set *set);
 
-/* validate.c: checks the ranges of all parameters; sets n_parts and is_stepwise. */
-PHEMA_FALLIBLE phema_profile_set_check(struct phema_profile_set *set,
-                                       const struct phema_problem *problem,
-                                       struct phema_error *err);
-
 /* The sum of the weights of a target: 1, or 0 for a difference. */
 phema_quad phema_profile_set_sum(const struct phema_profile_set *set, size_t target);
 
-/* F(from; to), the product of the betas of this family from times[from] to times[to], from <= to.
- */
+/* F(from; to), the product of the family's betas from times[from] to times[to], from <= to. */
 phema_quad phema_profile_set_decay(const struct phema_profile_set *set, size_t family, size_t from,
                                    size_t to);
 /* True if the decay is kept[from] inverse_kept[to] for every to >= from. */

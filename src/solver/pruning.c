@@ -43,6 +43,29 @@ static void keep_sum(phema_quad *inverse, phema_quad *rows, size_t n)
             inverse[i * n + j] -= rows[i] * rows[j] / all;
 }
 
+/* P of the Gram matrix with the ridge of the model */
+static enum phema_status invert(phema_quad *inverse, const struct phema_gram *gram,
+                                const struct phema_model *model, struct phema_error *err)
+{
+    static const struct phema_solve_options in_quad = {.solver = PHEMA_SOLVER_QUAD};
+    size_t n = gram->n;
+    phema_quad *scratch = calloc(n, sizeof(*scratch));
+    if (!scratch)
+        return phema_fail_memory(err);
+    struct phema_system system;
+    phema_model_ridge(scratch, model, model->has_motion, n);
+    enum phema_status status =
+        phema_system_open(&system, gram, scratch, &in_quad, PHEMA_STRICT, err);
+    for (size_t i = 0; !status && i < n; i++)
+        status = phema_system_column(&system, inverse + i * n, i, err);
+    if (!status)
+        keep_sum(inverse, scratch, n);
+    phema_system_close(&system);
+    free(scratch);
+    return status;
+}
+
+/* elimination: empty; the caller clears it also after a failure */
 static enum phema_status begin(struct elimination *elimination, const struct phema_problem *problem,
                                const struct phema_solution *solutions,
                                const struct phema_gram *gram, const struct phema_model *model,
@@ -54,31 +77,16 @@ static enum phema_status begin(struct elimination *elimination, const struct phe
     elimination->weights = calloc(problem->m * n, sizeof(phema_quad));
     elimination->errors = calloc(problem->m, sizeof(phema_quad));
     elimination->is_out = calloc(n, sizeof(bool));
-    phema_quad *scratch = calloc(n, sizeof(*scratch));
-    enum phema_status status = PHEMA_OK;
     if (!elimination->inverse || !elimination->weights || !elimination->errors ||
-        !elimination->is_out || !scratch)
-        status = phema_fail_memory(err);
-    for (size_t k = 0; !status && k < problem->m; k++) {
+        !elimination->is_out)
+        return phema_fail_memory(err);
+    for (size_t k = 0; k < problem->m; k++) {
         double total = solutions[k].predicted.total;
         elimination->errors[k] = (phema_quad)total * (phema_quad)total;
         for (size_t i = 0; i < n; i++)
             elimination->weights[k * n + i] = (phema_quad)solutions[k].weights[i];
     }
-    struct phema_system system = {0};
-    struct phema_system_method method = {PHEMA_SOLVER_QUAD, NULL};
-    if (!status) {
-        phema_model_ridge(scratch, model, model->has_motion, n);
-        status = phema_system_open(&system, gram, scratch, method, PHEMA_STRICT, problem->snapshots,
-                                   err);
-    }
-    for (size_t i = 0; !status && i < n; i++)
-        status = phema_system_column(&system, elimination->inverse + i * n, i, err);
-    if (!status)
-        keep_sum(elimination->inverse, scratch, n);
-    phema_system_close(&system);
-    free(scratch);
-    return status;
+    return invert(elimination->inverse, gram, model, err);
 }
 
 /* The largest error of any target without snapshot i, squared; unit: of the Gram matrix */
@@ -153,65 +161,69 @@ static double worst_of(const struct phema_solution *solutions, size_t m)
     return worst;
 }
 
-/* The worst predicted error of the targets without the first n_removed removed snapshots, solved
- * anew. Infinite where the remaining snapshots cannot make the targets. */
-static enum phema_status rate_rest(double *worst, const struct phema_problem *problem,
-                                   const struct phema_solve_options *options,
-                                   const struct phema_advice *advice, size_t n_removed,
-                                   struct phema_error *err)
+/* solutions [m]: the caller's; those of the metric that errors are predicted by */
+static enum phema_status solve(struct phema_solution *solutions,
+                               const struct phema_problem *problem, struct phema_error *err)
 {
-    size_t n = problem->n;
-    struct phema_profile *snapshots = calloc(n, sizeof(*snapshots));
-    double *rounding = calloc(n, sizeof(*rounding));
-    bool *is_out = calloc(n, sizeof(*is_out));
+    const struct phema_solve_options options = {.metric = problem->motion ? PHEMA_METRIC_MOTION
+                                                                          : PHEMA_METRIC_WALK};
+    return phema_weights_solve(solutions, problem, &options, err);
+}
+
+/* The worst predicted error of the targets with other snapshots. */
+static enum phema_status rate(double *worst, const struct phema_problem *problem,
+                              const struct phema_profile *snapshots, const double *rounding,
+                              size_t n, struct phema_error *err)
+{
     struct phema_solution *solutions = calloc(problem->m, sizeof(*solutions));
-    enum phema_status status = PHEMA_OK;
-    if (!snapshots || !rounding || !is_out || !solutions)
-        status = phema_fail_memory(err);
-    for (size_t r = 0; !status && r < n_removed; r++)
-        is_out[advice->removed[r]] = true;
-    struct phema_problem rest = *problem;
-    rest.n = 0;
-    for (size_t i = 0; !status && i < n; i++) {
-        if (is_out[i])
-            continue;
-        snapshots[rest.n] = problem->snapshots[i];
-        rounding[rest.n++] = problem->rounding ? problem->rounding[i] : 0;
-    }
-    rest.snapshots = snapshots;
-    rest.rounding = rounding;
+    if (!solutions)
+        return phema_fail_memory(err);
+    struct phema_problem other = *problem;
+    other.snapshots = snapshots;
+    other.rounding = rounding;
+    other.n = n;
+    enum phema_status status = solve(solutions, &other, err);
     if (!status)
-        status = phema_weights_solve(solutions, &rest, options, err);
-    if (!status) {
         *worst = worst_of(solutions, problem->m);
-        phema_solutions_clear(solutions, problem->m);
-    } else if (status == PHEMA_ERR_TARGET) {
-        *worst = HUGE_VAL;
-        status = PHEMA_OK;
-    }
-    free(snapshots);
-    free(rounding);
-    free(is_out);
+    phema_solutions_clear(solutions, problem->m);
     free(solutions);
     return status;
 }
 
-/* Restores snapshots until a new solve confirms the error. */
-static enum phema_status confirm(struct phema_advice *advice, const struct phema_problem *problem,
-                                 const struct phema_solve_options *options, double max_error,
-                                 struct phema_error *err)
+static bool is_removed(const struct phema_advice *advice, size_t i)
 {
-    for (;;) {
-        enum phema_status status =
-            rate_rest(&advice->error_after, problem, options, advice, advice->n_removed, err);
-        if (status || advice->n_removed == 0 || advice->error_after <= max_error)
-            return status;
-        advice->n_removed--;
+    for (size_t r = 0; r < advice->n_removed; r++)
+        if (advice->removed[r] == i)
+            return true;
+    return false;
+}
+
+/* Solves anew without the removed snapshots. The error is infinite where the remaining ones cannot
+ * make the targets. */
+static enum phema_status rate_rest(struct phema_advice *advice, const struct phema_problem *problem,
+                                   struct phema_error *err)
+{
+    struct phema_profile *snapshots = calloc(problem->n, sizeof(*snapshots));
+    double *rounding = calloc(problem->n, sizeof(*rounding));
+    size_t n = 0;
+    for (size_t i = 0; snapshots && rounding && i < problem->n; i++) {
+        if (is_removed(advice, i))
+            continue;
+        snapshots[n] = problem->snapshots[i];
+        rounding[n++] = problem->rounding ? problem->rounding[i] : 0;
     }
+    enum phema_status status =
+        snapshots && rounding ? rate(&advice->error_after, problem, snapshots, rounding, n, err)
+                              : phema_fail_memory(err);
+    free(snapshots);
+    free(rounding);
+    if (status != PHEMA_ERR_TARGET)
+        return status;
+    advice->error_after = HUGE_VAL;
+    return PHEMA_OK;
 }
 
 static enum phema_status advise(struct phema_advice *advice, const struct phema_problem *problem,
-                                const struct phema_solve_options *options,
                                 const struct phema_solution *solutions, double max_error,
                                 struct phema_error *err)
 {
@@ -231,7 +243,13 @@ static enum phema_status advise(struct phema_advice *advice, const struct phema_
         eliminate(advice, &elimination, model.has_motion ? 1 : model.wander, max_error);
     clear_elimination(&elimination);
     phema_grams_clear(&grams);
-    return status ? status : confirm(advice, problem, options, max_error, err);
+    if (status)
+        return status;
+    for (;; advice->n_removed--) { /* restores snapshots until a new solve confirms the error */
+        status = rate_rest(advice, problem, err);
+        if (status || advice->n_removed == 0 || advice->error_after <= max_error)
+            return status;
+    }
 }
 
 PHEMA_FALLIBLE phema_advice_find(struct phema_advice *out, const struct phema_problem *problem,
@@ -242,18 +260,15 @@ PHEMA_FALLIBLE phema_advice_find(struct phema_advice *out, const struct phema_pr
                           "advice is for up to %d snapshots and some target, found %zu and %zu; "
                           "choose among them",
                           PHEMA_ADVICE_MAX_SNAPSHOTS, problem->n, problem->m);
-    const struct phema_solve_options options = {.metric = problem->motion ? PHEMA_METRIC_MOTION
-                                                                          : PHEMA_METRIC_WALK};
     struct phema_advice advice = {0};
     advice.removed = calloc(problem->n, sizeof(*advice.removed));
     struct phema_solution *solutions = calloc(problem->m, sizeof(*solutions));
-    enum phema_status status = advice.removed && solutions ? PHEMA_OK : phema_fail_memory(err);
+    enum phema_status status =
+        advice.removed && solutions ? solve(solutions, problem, err) : phema_fail_memory(err);
     if (!status)
-        status = phema_weights_solve(solutions, problem, &options, err);
-    if (!status) {
-        status = advise(&advice, problem, &options, solutions, max_error, err);
+        status = advise(&advice, problem, solutions, max_error, err);
+    if (solutions)
         phema_solutions_clear(solutions, problem->m);
-    }
     free(solutions);
     if (status)
         phema_advice_clear(&advice);
@@ -284,11 +299,7 @@ static enum phema_status rate_times(double *worst, const struct saving *saving, 
     size_t n = n_times * saving->n_families;
     struct phema_profile *snapshots = calloc(n + 1, sizeof(*snapshots)); /* never of size 0 */
     double *rounding = calloc(n + 1, sizeof(*rounding));
-    struct phema_solution *solutions = calloc(saving->problem->m, sizeof(*solutions));
-    enum phema_status status = PHEMA_OK;
-    if (!snapshots || !rounding || !solutions)
-        status = phema_fail_memory(err);
-    for (size_t i = 0; !status && i < n; i++) {
+    for (size_t i = 0; snapshots && rounding && i < n; i++) {
         struct phema_profile *snapshot = &snapshots[i];
         *snapshot = saving->families[i % saving->n_families];
         size_t nth = i / saving->n_families + 1;
@@ -298,21 +309,11 @@ static enum phema_status rate_times(double *worst, const struct saving *saving, 
         snapshot->length = fmin(snapshot->length, snapshot->t);
         rounding[i] = saving->rounding;
     }
-    struct phema_problem problem = *saving->problem;
-    problem.snapshots = snapshots;
-    problem.rounding = rounding;
-    problem.n = n;
-    const struct phema_solve_options options = {.metric = problem.motion ? PHEMA_METRIC_MOTION
-                                                                         : PHEMA_METRIC_WALK};
-    if (!status)
-        status = phema_weights_solve(solutions, &problem, &options, err);
-    if (!status) {
-        *worst = worst_of(solutions, problem.m);
-        phema_solutions_clear(solutions, problem.m);
-    }
+    enum phema_status status = snapshots && rounding
+                                   ? rate(worst, saving->problem, snapshots, rounding, n, err)
+                                   : phema_fail_memory(err);
     free(snapshots);
     free(rounding);
-    free(solutions);
     return status;
 }
 

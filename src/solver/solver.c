@@ -4,7 +4,6 @@
 #include "phema/solver.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "phema/strbuf.h"
 
@@ -20,9 +19,8 @@ struct problem {
 
 static enum phema_status fail_memory(const struct problem *problem, struct phema_error *err)
 {
-    (void)phema_fail(err, PHEMA_ERR_RESOURCE, "no memory for the weights of %zu snapshots",
-                     problem->given->n);
-    return PHEMA_ERR_RESOURCE;
+    return phema_fail(err, PHEMA_ERR_RESOURCE, "no memory for the weights of %zu snapshots",
+                      problem->given->n);
 }
 
 static double *make_weights(size_t n)
@@ -51,21 +49,18 @@ static enum phema_status check_numbers(const struct problem *problem, struct phe
 
 static enum phema_status check_distinct(const struct problem *problem, struct phema_error *err)
 {
-    size_t i;
-    size_t j;
+    size_t i, j;
     if (!phema_gram_find_alike(&problem->grams.white, &i, &j))
         return PHEMA_OK;
-    struct phema_name_buffer name;
-    struct phema_name_buffer other;
-    struct phema_name_buffer time;
-    struct phema_name_buffer gamma;
+    const struct phema_profile *snapshots = problem->given->snapshots;
+    struct phema_name_buffer name, other, time, gamma;
     return phema_fail(err, PHEMA_ERR_INPUTS,
                       "snapshots %s and %s are the same average (time %s, gamma %s); leave "
                       "one of them out",
-                      phema_profile_format_label(&name, problem->given->snapshots, j),
-                      phema_profile_format_label(&other, problem->given->snapshots, i),
-                      phema_number_format(&time, problem->given->snapshots[i].t),
-                      phema_number_format(&gamma, problem->given->snapshots[i].gamma));
+                      phema_profile_format_label(&name, snapshots, j),
+                      phema_profile_format_label(&other, snapshots, i),
+                      phema_number_format(&time, snapshots[i].t),
+                      phema_number_format(&gamma, snapshots[i].gamma));
 }
 
 /* The end of the last part of a target. */
@@ -135,11 +130,6 @@ static const struct phema_gram *gram_of(const struct problem *problem)
     return &problem->grams.white;
 }
 
-static struct phema_system_method method_of(const struct phema_solve_options *options)
-{
-    return (struct phema_system_method){options->solver, options->factorer};
-}
-
 /* A new factor is needed where the ridge depends on the target's time, and this one differs. */
 static bool shares_ridge(const struct problem *problem, size_t target)
 {
@@ -147,14 +137,25 @@ static bool shares_ridge(const struct problem *problem, size_t target)
            ridge_unit(problem, target) == ridge_unit(problem, target - 1);
 }
 
+/* ridge [n]: scratch memory */
 static enum phema_status solve_target(struct phema_solution *solution, struct phema_system *system,
-                                      const struct problem *problem, size_t target,
-                                      struct phema_error *err)
+                                      phema_quad *ridge, const struct problem *problem,
+                                      size_t target, struct phema_error *err)
 {
-    enum phema_status status =
+    enum phema_status status;
+    bool has_ridge = find_ridge(ridge, &solution->ridge, problem, target);
+    if (!system->gram || !shares_ridge(problem, target)) {
+        phema_system_close(system);
+        status = phema_system_open(system, gram_of(problem), has_ridge ? ridge : NULL,
+                                   problem->options, PHEMA_STRICT, err);
+        if (status)
+            return status;
+    }
+    status =
         phema_system_solve(system, solution->weights, target, wanted_sum(problem->options), err);
-    if (!status)
-        status = phema_system_condition(&solution->condition, system, err);
+    if (status)
+        return status;
+    status = phema_system_condition(&solution->condition, system, err);
     if (status)
         return status;
     solution->solver = phema_system_solver(system);
@@ -164,24 +165,13 @@ static enum phema_status solve_target(struct phema_solution *solution, struct ph
 static enum phema_status solve_all(struct phema_solution *solutions, const struct problem *problem,
                                    struct phema_error *err)
 {
-    const struct phema_solve_options *options = problem->options;
     phema_quad *ridge = calloc(problem->given->n, sizeof(*ridge));
     if (!ridge)
         return fail_memory(problem, err);
-
     struct phema_system system = {0};
     enum phema_status status = PHEMA_OK;
-    for (size_t k = 0; !status && k < problem->given->m; k++) {
-        bool has_ridge = find_ridge(ridge, &solutions[k].ridge, problem, k);
-        if (!system.gram || !shares_ridge(problem, k)) {
-            phema_system_close(&system);
-            status =
-                phema_system_open(&system, gram_of(problem), has_ridge ? ridge : NULL,
-                                  method_of(options), PHEMA_STRICT, problem->given->snapshots, err);
-        }
-        if (!status)
-            status = solve_target(&solutions[k], &system, problem, k, err);
-    }
+    for (size_t k = 0; !status && k < problem->given->m; k++)
+        status = solve_target(&solutions[k], &system, ridge, problem, k, err);
     phema_system_close(&system);
     free(ridge);
     return status;
@@ -194,14 +184,11 @@ static enum phema_status rate_paper(double *total, struct phema_system *system,
 {
     enum phema_status status =
         phema_system_solve(system, paper->weights, target, PHEMA_SUM_DIVIDED, err);
-    if (status == PHEMA_ERR_TARGET) {
-        *total = (double)NAN;
-        return PHEMA_OK;
-    }
-    if (!status)
-        status = phema_solution_evaluate(paper, &problem->grams, target, &problem->model, err);
-    if (!status)
-        *total = paper->predicted.total;
+    *total = (double)NAN;
+    if (status)
+        return status == PHEMA_ERR_TARGET ? PHEMA_OK : status;
+    status = phema_solution_evaluate(paper, &problem->grams, target, &problem->model, err);
+    *total = paper->predicted.total;
     return status;
 }
 
@@ -213,12 +200,12 @@ static enum phema_status compare_with_paper(double *totals, double *condition,
     struct phema_solution paper = {.weights = make_weights(problem->given->n)};
     if (!paper.weights)
         return fail_memory(problem, err);
-    struct phema_system system = {0};
-    struct phema_system_method method = {PHEMA_SOLVER_AUTO, NULL};
-    if (problem->options->solver == PHEMA_SOLVER_DEVICE) /* where n is large, this takes as long */
-        method = method_of(problem->options);
-    enum phema_status status = phema_system_open(&system, &problem->grams.white, NULL, method,
-                                                 PHEMA_LENIENT, problem->given->snapshots, err);
+    static const struct phema_solve_options automatic = {.solver = PHEMA_SOLVER_AUTO};
+    bool is_on_device = problem->options->solver == PHEMA_SOLVER_DEVICE; /* this takes as long */
+    struct phema_system system;
+    enum phema_status status =
+        phema_system_open(&system, &problem->grams.white, NULL,
+                          is_on_device ? problem->options : &automatic, PHEMA_LENIENT, err);
     for (size_t k = 0; !status && k < problem->given->m; k++)
         status = rate_paper(&totals[k], &system, &paper, problem, k, err);
     if (!status && condition)
@@ -231,7 +218,7 @@ static enum phema_status compare_with_paper(double *totals, double *condition,
 /* The solutions, and the predicted errors of the paper's weights: two independent systems. */
 struct solving {
     struct phema_solution *solutions;
-    double *paper; /* [m], or NULL where there is nothing to compare with */
+    double *paper; /* [m] */
     const struct problem *problem;
 };
 
@@ -242,37 +229,28 @@ static enum phema_status solve_system(void *context, size_t index, struct phema_
                       : compare_with_paper(solving->paper, NULL, solving->problem, err);
 }
 
-static enum phema_status solve_systems(struct solving *solving, struct phema_error *err)
-{
-    const struct problem *problem = solving->problem;
-    bool is_on_device = problem->options->solver == PHEMA_SOLVER_DEVICE; /* one at a time */
-    enum phema_status status = phema_parallel_try(
-        solving->paper ? 2 : 1, is_on_device ? 1 : phema_threads_for(problem->given->n),
-        solve_system, solving, err);
-    for (size_t k = 0; !status && solving->paper && k < problem->given->m; k++)
-        solving->solutions[k].predicted.paper_weights = solving->paper[k];
-    return status;
-}
-
 static enum phema_status solve_problem(struct phema_solution *solutions,
                                        const struct problem *problem, struct phema_error *err)
 {
     size_t m = problem->given->m;
     enum phema_status status = check_distinct(problem, err);
-    for (size_t k = 0; !status && k < m; k++) {
-        solutions[k].weights = make_weights(problem->given->n);
-        if (!solutions[k].weights)
-            status = fail_memory(problem, err);
-    }
     if (status)
         return status;
-    struct solving solving = {.solutions = solutions, .problem = problem};
-    if (problem->options->metric != PHEMA_METRIC_PROFILE) {
-        solving.paper = make_weights(m);
-        if (!solving.paper)
+    for (size_t k = 0; k < m; k++) {
+        solutions[k].weights = make_weights(problem->given->n);
+        if (!solutions[k].weights)
             return fail_memory(problem, err);
     }
-    status = solve_systems(&solving, err);
+    if (problem->options->metric == PHEMA_METRIC_PROFILE)
+        return solve_all(solutions, problem, err);
+    struct solving solving = {solutions, make_weights(m), problem};
+    if (!solving.paper)
+        return fail_memory(problem, err);
+    bool is_on_device = problem->options->solver == PHEMA_SOLVER_DEVICE; /* one at a time */
+    status = phema_parallel_try(2, is_on_device ? 1 : phema_threads_for(problem->given->n),
+                                solve_system, &solving, err);
+    for (size_t k = 0; !status && k < m; k++)
+        solutions[k].predicted.paper_weights = solving.paper[k];
     free(solving.paper);
     return status;
 }
@@ -282,10 +260,12 @@ static enum phema_status open_problem(struct problem *problem, bool needs_walk,
 {
     problem->model = phema_model_of(problem->given);
     enum phema_status status = check_numbers(problem, err);
-    if (!status && problem->options->metric == PHEMA_METRIC_MOTION && !problem->given->motion)
-        status = phema_fail(err, PHEMA_ERR_USAGE,
-                            "the motion metric needs to know how the parameters moved");
-    return status ? status : phema_grams_build(&problem->grams, problem->given, needs_walk, err);
+    if (status)
+        return status;
+    if (problem->options->metric == PHEMA_METRIC_MOTION && !problem->given->motion)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "the motion metric needs to know how the parameters moved");
+    return phema_grams_build(&problem->grams, problem->given, needs_walk, err);
 }
 
 enum phema_status phema_weights_solve(struct phema_solution *solutions,
@@ -301,9 +281,9 @@ enum phema_status phema_weights_solve(struct phema_solution *solutions,
     size_t m = given->m;
     struct phema_solution *made = calloc(m + 1, sizeof(*made)); /* m may be 0 */
     status = made ? solve_problem(made, &problem, err) : fail_memory(&problem, err);
-    if (made && !status && m)
-        memcpy(solutions, made, m * sizeof(*made));
-    if (made && status)
+    for (size_t k = 0; !status && k < m; k++)
+        solutions[k] = made[k];
+    if (status && made)
         phema_solutions_clear(made, m);
     free(made);
     phema_grams_clear(&problem.grams);
@@ -313,37 +293,34 @@ enum phema_status phema_weights_solve(struct phema_solution *solutions,
 static enum phema_status check_weights(const struct phema_solution *solutions, size_t n, size_t m,
                                        struct phema_error *err)
 {
-    for (size_t k = 0; k < m; k++) {
-        for (size_t i = 0; i < n; i++) {
+    for (size_t k = 0; k < m; k++)
+        for (size_t i = 0; i < n; i++)
             if (!isfinite(solutions[k].weights[i]))
                 return phema_fail(err, PHEMA_ERR_INPUTS, "expected finite weights, found %g",
                                   solutions[k].weights[i]);
-        }
-    }
     return PHEMA_OK;
 }
 
-static enum phema_status rate_problem(struct phema_solution *rated, const struct problem *problem,
-                                      struct phema_error *err)
+/* paper: scratch memory [m] */
+static enum phema_status rate_all(struct phema_solution *rated, double *paper,
+                                  const struct problem *problem, struct phema_error *err)
 {
-    size_t m = problem->given->m;
+    enum phema_status status;
     double condition = 0;
-    double *totals = make_weights(m);
-    if (!totals)
-        return fail_memory(problem, err);
-    enum phema_status status = PHEMA_OK;
-    for (size_t k = 0; !status && k < m; k++) {
-        rated[k].ridge = 0;
+    for (size_t k = 0; k < problem->given->m; k++) {
         status = phema_solution_evaluate(&rated[k], &problem->grams, k, &problem->model, err);
+        if (status)
+            return status;
     }
-    if (!status)
-        status = compare_with_paper(totals, &condition, problem, err);
-    for (size_t k = 0; !status && k < m; k++) {
-        rated[k].predicted.paper_weights = totals[k];
+    status = compare_with_paper(paper, &condition, problem, err);
+    if (status)
+        return status;
+    for (size_t k = 0; k < problem->given->m; k++) {
+        rated[k].predicted.paper_weights = paper[k];
         rated[k].condition = condition;
+        rated[k].ridge = 0;
     }
-    free(totals);
-    return status;
+    return PHEMA_OK;
 }
 
 enum phema_status phema_weights_evaluate(struct phema_solution *solutions,
@@ -353,19 +330,22 @@ enum phema_status phema_weights_evaluate(struct phema_solution *solutions,
                                                 .ridge = PHEMA_RIDGE_NONE};
     struct problem problem = {.given = given, .options = &options};
     enum phema_status status = check_weights(solutions, given->n, given->m, err);
-    if (!status)
-        status = open_problem(&problem, false, err);
+    if (status)
+        return status;
+    status = open_problem(&problem, false, err);
     if (status)
         return status;
 
     size_t m = given->m;
     struct phema_solution *rated = calloc(m + 1, sizeof(*rated)); /* m may be 0 */
+    double *paper = make_weights(m);
     for (size_t k = 0; rated && k < m; k++)
         rated[k] = solutions[k];
-    status = rated ? rate_problem(rated, &problem, err) : fail_memory(&problem, err);
-    if (rated && !status && m)
-        memcpy(solutions, rated, m * sizeof(*rated));
+    status = rated && paper ? rate_all(rated, paper, &problem, err) : fail_memory(&problem, err);
+    for (size_t k = 0; !status && k < m; k++)
+        solutions[k] = rated[k];
     free(rated);
+    free(paper);
     phema_grams_clear(&problem.grams);
     return status;
 }

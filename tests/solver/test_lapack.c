@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_lapack.c - the factor of OpenBLAS, compared with plain loops. Loading OpenBLAS starts no
  * thread, keeps the affinity, and fails without enough address space. */
-#include "lapack.h"
+#include "cholesky.h"
 
 #include <math.h>
 #include <pthread.h>
