@@ -9,7 +9,6 @@
 #include "phema/profile.h"
 
 #include "phema/quad.h"
-#include "phema/quadrature.h"
 
 enum phema_family_form {
     PHEMA_FAMILY_POWER,       /* F = ((t - origin) / (T - origin))^power, 0 before the origin */
@@ -38,8 +37,6 @@ struct phema_family {
 struct phema_family phema_family_of(const struct phema_profile *profile);
 bool phema_family_equals(const struct phema_family *a, const struct phema_family *b);
 
-/* The family has no continuous form: it is followed step by step. */
-bool phema_family_is_stepwise(const struct phema_family *family);
 /* Finds the time after 0 at which the form of the family changes; returns how many, 0 or 1. */
 size_t phema_family_breaks(const struct phema_family *family, phema_quad *found);
 
@@ -49,6 +46,14 @@ phema_quad phema_family_decay(const struct phema_family *family, phema_quad from
 /* log of the product of Gamma(j + 1 + 1/U) / Gamma(j + 1 + 2/U): differences of it are the logs of
  * products of (1 + j U) / (2 + j U), the ratio in beta at step c = 1 + j U. t >= 1. */
 phema_quad phema_log_updates(uint64_t every, phema_quad t);
+
+/* A Gauss-Legendre rule on [-1, 1]; all zero at first. The first integral that needs the rule
+ * computes it, which takes half a millisecond. Most forms need no quadrature. */
+#define PHEMA_GAUSS_POINTS 24
+struct phema_quadrature {
+    bool is_found;
+    phema_quad nodes[PHEMA_GAUSS_POINTS], weights[PHEMA_GAUSS_POINTS];
+};
 
 /* A family within an interval (l, u] that contains none of its breaks, normalised at u. */
 struct phema_local {

@@ -29,6 +29,9 @@ struct phema_betas {
     size_t n;
 };
 
+/* How many of the steps are not later than t. */
+size_t phema_betas_count(const struct phema_betas *betas, double t);
+
 /* How a snapshot or a target weighs the past. A power-function EMA that is updated at every step:
  * p(tau) = (gamma+1) tau^gamma / t^(gamma+1) on [0, t] (eq. 123). With update_every U > 1: the
  * average is touched at steps 1, 1+U, 1+2U, ... only, with beta = (c/(c+1))^(gamma+1) at step c

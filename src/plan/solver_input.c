@@ -23,18 +23,9 @@ size_t solver_input_count_used(const struct phema_series *series, double time)
  * tables. */
 static double count_updates(const struct phema_profile *profile)
 {
-    if (profile->shape != PHEMA_SHAPE_TABLE)
-        return floor((profile->t - 1) / (double)profile->update_every);
-    const struct phema_betas *betas = profile->betas;
-    size_t low = 0, high = betas->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if ((double)betas->steps[middle] <= profile->t)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return (double)low;
+    if (profile->shape == PHEMA_SHAPE_TABLE)
+        return (double)phema_betas_count(profile->betas, profile->t);
+    return floor((profile->t - 1) / (double)profile->update_every);
 }
 
 /* With updates every U steps, snapshots between two updates are the same average. Up to the second

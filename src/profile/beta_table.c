@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* beta_table.c - tables of betas: from files, and by the schedule of diffusers. */
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "phema/mapped_file.h"
 #include "phema/number.h"
-#include "spec_internal.h"
+#include "phema/quad.h"
+#include "spec.h"
 
 /* A step of 16 digits, a beta of 25, and blanks; longer lines are refused. */
 #define MAX_LINE ((size_t)256)
@@ -108,6 +110,18 @@ PHEMA_FALLIBLE spec_read_table(struct phema_spec_term *term, struct phema_arena 
 
 /* ---- diffusers ---- */
 
+/* 1 - base^-exponent to the nearest double, so that every machine has the same. A long training has
+ * a million of them, and quad takes a microsecond: it is used only if the last bits of libm, of
+ * which two may be wrong, could change the result. */
+static double one_minus_power(double base, double exponent)
+{
+    double power = pow(base, -exponent);
+    double slack = 2 * DBL_EPSILON * power;
+    double low = 1 - (power + slack), high = 1 - (power - slack);
+    return low == high ? low
+                       : (double)(1 - phema_quad_pow((phema_quad)base, -(phema_quad)exponent));
+}
+
 /* EMAModel.get_decay (src/diffusers/training_utils.py): the optimisation step is counted before the
  * decay is computed, so the first step copies the parameters. */
 static double diffusers_decay(const struct phema_spec_term *term, uint64_t optimization_step)
@@ -115,10 +129,10 @@ static double diffusers_decay(const struct phema_spec_term *term, uint64_t optim
     double step = (double)optimization_step - spec_value(term, "update-after") - 1;
     if (step <= 0)
         return 0;
-    double value = spec_value(term, "warmup") != 0
-                       ? rounded_one_minus_power(1 + step / spec_value(term, "inv-gamma"),
-                                                 spec_value(term, "power"))
-                       : (1 + step) / (10 + step);
+    double value =
+        spec_value(term, "warmup") != 0
+            ? one_minus_power(1 + step / spec_value(term, "inv-gamma"), spec_value(term, "power"))
+            : (1 + step) / (10 + step);
     return fmax(fmin(value, spec_value(term, "decay")), spec_value(term, "min-decay"));
 }
 
@@ -144,11 +158,11 @@ static enum phema_status fill_diffusers(struct phema_spec_term *term, double t,
 PHEMA_FALLIBLE spec_betas(const struct phema_betas **out, struct phema_spec_term *term, double t,
                           struct phema_arena *arena, struct phema_error *err)
 {
-    enum phema_status status = PHEMA_OK;
-    if (term->kind->build == BUILD_DIFFUSERS)
-        status = fill_diffusers(term, t, arena, err);
-    if (status)
-        return status;
+    if (term->kind->build == BUILD_DIFFUSERS) {
+        enum phema_status status = fill_diffusers(term, t, arena, err);
+        if (status)
+            return status;
+    }
     if (term->known.n == 0 || (double)term->steps[0] > t)
         return phema_fail(err, PHEMA_ERR_INPUTS, "has no step until time %g", t);
     *out = &term->known;

@@ -2,6 +2,19 @@
 /* evaluate.c - any profile at a point in time, and its beta at a step. */
 #include "phema/family.h"
 
+size_t phema_betas_count(const struct phema_betas *betas, double t)
+{
+    size_t low = 0, high = betas->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if ((double)betas->steps[middle] <= t)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 /* ---- Curves ---- */
 
 static double share_between(double at, double begin, double end, double before, double after)
@@ -18,12 +31,12 @@ static double updated_at(const struct phema_family *family, double end, double t
     if (next > end && t >= 1)
         return 1;
     phema_quad all = phema_log_updates(family->every, (phema_quad)end);
-    double before = 0, after = 0;
+    double before = 0;
     if (last > 0)
         before = (double)phema_quad_exp(family->power *
                                         (all - phema_log_updates(family->every, (phema_quad)last)));
-    after = (double)phema_quad_exp(family->power *
-                                   (all - phema_log_updates(family->every, (phema_quad)next)));
+    double after = (double)phema_quad_exp(
+        family->power * (all - phema_log_updates(family->every, (phema_quad)next)));
     return share_between(t, last, next, before, after);
 }
 
@@ -32,9 +45,7 @@ static double updated_at(const struct phema_family *family, double end, double t
 static void follow_betas(double *out, const struct phema_betas *betas, double end,
                          const double *times, size_t n)
 {
-    size_t j = betas->n;
-    while (j > 0 && (double)betas->steps[j - 1] > end)
-        j--;
+    size_t j = phema_betas_count(betas, end);
     double kept = 1;
     for (size_t i = n; i-- > 0;) {
         double t = times[i];
@@ -108,9 +119,7 @@ static phema_quad root_of_weight(enum phema_shape shape, phema_quad x)
     if (shape != PHEMA_SHAPE_COSINE)
         return x;
     /* (1 - cos(pi x)) / 2 = sin^2(pi x / 2) */
-    phema_quad half_pi =
-        phema_quad_from_text("1.57079632679489661923132169163975144209858469968755");
-    return phema_quad_sin(half_pi * x);
+    return phema_quad_sin(phema_quad_pi() / 2 * x);
 }
 
 static double finite_beta(const struct phema_profile *profile, uint64_t step)
@@ -133,15 +142,8 @@ static double finite_beta(const struct phema_profile *profile, uint64_t step)
 
 static double table_beta(const struct phema_betas *betas, uint64_t step)
 {
-    size_t low = 0, high = betas->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (betas->steps[middle] < step)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < betas->n && betas->steps[low] == step ? betas->betas[low] : 1;
+    size_t n = phema_betas_count(betas, (double)step);
+    return n && betas->steps[n - 1] == step ? betas->betas[n - 1] : 1;
 }
 
 double phema_profile_beta(const struct phema_profile *profile, uint64_t step)

@@ -1,20 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 /* family.c - profiles of one family within an interval: closed forms for pairs of powers,
- * exponentials and windows (docs/numerics.md), quadrature for the others. */
+ * exponentials and windows (docs/numerics.md), quadrature for the others: Gauss-Legendre where a
+ * function is analytic well beyond the interval, tanh-sinh (Takahasi and Mori 1974) where a power
+ * begins at its end. */
 #include "phema/family.h"
 
 /* Beyond this the asymptotic series of phi, which leaves out e^-x, is exact to a quad. */
 #define LARGE_X   120
 #define LARGEST_X 11000 /* e^-x is still a normal number */
 
+/* Per interval of a Gauss rule: e^8 is a polynomial of degree 47 to 1e-38. */
+#define MAX_EXPONENT 8
+/* e^-100 is negligible next to 1 in a quad. */
+#define NO_EXPONENT 100
+
+#define STEP       ((phema_quad)1 / 28)
+#define MAX_STEPS  (28 * 9)
+#define NEGLIGIBLE ((phema_quad)1e-37)
+
+/* at: distance from the lower end, exact however small */
+typedef phema_quad integrand(const void *context, phema_quad at);
+
 static phema_quad ln_2(void)
 {
     return phema_quad_from_text("0.693147180559945309417232121458176568");
-}
-
-static phema_quad pi(void)
-{
-    return phema_quad_from_text("3.14159265358979323846264338327950288");
 }
 
 struct phema_family phema_family_of(const struct phema_profile *profile)
@@ -68,11 +77,6 @@ bool phema_family_equals(const struct phema_family *a, const struct phema_family
            a->betas == b->betas;
 }
 
-bool phema_family_is_stepwise(const struct phema_family *family)
-{
-    return family->every > 1 || family->form == PHEMA_FAMILY_TABLE;
-}
-
 size_t phema_family_breaks(const struct phema_family *family, phema_quad *found)
 {
     *found = family->form == PHEMA_FAMILY_RAMPED ? family->turn : family->origin;
@@ -84,7 +88,7 @@ static phema_quad risen(const struct phema_family *family, phema_quad t)
     if (t >= family->end)
         return 1;
     phema_quad sine =
-        phema_quad_sin(pi() / 2 * (t - family->origin) / (family->end - family->origin));
+        phema_quad_sin(phema_quad_pi() / 2 * (t - family->origin) / (family->end - family->origin));
     return sine * sine;
 }
 
@@ -127,6 +131,103 @@ struct phema_local phema_family_local(const struct phema_family *family, phema_q
         local.form = u <= family->turn ? PHEMA_FAMILY_POWER : PHEMA_FAMILY_EXPONENTIAL;
     local.is_zero = local.form == PHEMA_FAMILY_RAW || local.to <= 0;
     return local;
+}
+
+/* ---- Quadrature ---- */
+
+/* P_n and its derivative by the three-term recurrence */
+static phema_quad legendre(phema_quad x, phema_quad *derivative)
+{
+    const int n = PHEMA_GAUSS_POINTS;
+    phema_quad before = 1;
+    phema_quad value = x;
+    for (int k = 2; k <= n; k++) {
+        phema_quad next = ((2 * k - 1) * x * value - (k - 1) * before) / k;
+        before = value;
+        value = next;
+    }
+    *derivative = n * (before - x * value) / (1 - x * x);
+    return value;
+}
+
+static void find_rule(struct phema_quadrature *rule)
+{
+    rule->is_found = true;
+    for (int i = 0; i < PHEMA_GAUSS_POINTS; i++) {
+        phema_quad x = (phema_quad)cos(3.14159265358979 * (i + 0.75) / (PHEMA_GAUSS_POINTS + 0.5));
+        phema_quad derivative = 1;
+        for (int round = 0; round < 6; round++)
+            x -= legendre(x, &derivative) / derivative;
+        (void)legendre(x, &derivative);
+        rule->nodes[i] = x;
+        rule->weights[i] = 2 / ((1 - x * x) * derivative * derivative);
+    }
+}
+
+static phema_quad gauss(struct phema_quadrature *rule, integrand *f, const void *context,
+                        phema_quad begin, phema_quad end)
+{
+    if (!rule->is_found)
+        find_rule(rule);
+    phema_quad half = (end - begin) / 2;
+    phema_quad sum = 0;
+    for (int i = 0; i < PHEMA_GAUSS_POINTS; i++)
+        sum += rule->weights[i] * f(context, begin + half * (1 + rule->nodes[i]));
+    return half * sum;
+}
+
+/* at = end / (1 + e^-2s), s = pi/2 sinh t: near the lower end as exact as anywhere */
+static phema_quad tanh_sinh_term(integrand *f, const void *context, phema_quad end, phema_quad t)
+{
+    phema_quad grown = phema_quad_exp(t);
+    phema_quad s = phema_quad_pi() / 2 * (grown - 1 / grown) / 2;
+    phema_quad slope = phema_quad_pi() / 2 * (grown + 1 / grown) / 2;
+    phema_quad small = phema_quad_exp(-2 * phema_quad_abs(s));
+    phema_quad share = s < 0 ? small / (1 + small) : 1 / (1 + small);
+    phema_quad weight = 2 * slope * small / ((1 + small) * (1 + small));
+    return weight > 0 && share > 0 ? end * weight * f(context, end * share) : 0;
+}
+
+static phema_quad tanh_sinh(integrand *f, const void *context, phema_quad end)
+{
+    phema_quad sum = tanh_sinh_term(f, context, end, 0);
+    for (int sign = -1; sign <= 1; sign += 2) {
+        int n_small = 0;
+        for (int i = 1; i <= MAX_STEPS && n_small < 3; i++) {
+            phema_quad term = tanh_sinh_term(f, context, end, sign * i * STEP);
+            sum += term;
+            n_small = phema_quad_abs(term) <= NEGLIGIBLE * phema_quad_abs(sum) ? n_small + 1 : 0;
+        }
+    }
+    return sum * STEP;
+}
+
+/* A power of (at + from) that is nowhere nearer than the interval is long is analytic in an ellipse
+ * of foci at the ends and half-axes adding up to 5.8: 5.8^-48 = 1e-37. */
+static phema_quad integrate_part(struct phema_quadrature *rule, integrand *f, const void *context,
+                                 phema_quad begin, phema_quad end, phema_quad from, phema_quad rate,
+                                 phema_quad length, int depth)
+{
+    if (rate * (length - end) > NO_EXPONENT)
+        return 0;
+    bool is_short = rate * (end - begin) <= MAX_EXPONENT;
+    if (is_short && from + begin >= end - begin)
+        return gauss(rule, f, context, begin, end);
+    if (is_short && begin == 0 && from == 0)
+        return tanh_sinh(f, context, end);
+    if (depth == 0)
+        return gauss(rule, f, context, begin, end);
+    phema_quad middle = begin + (end - begin) / 2;
+    return integrate_part(rule, f, context, begin, middle, from, rate, length, depth - 1) +
+           integrate_part(rule, f, context, middle, end, from, rate, length, depth - 1);
+}
+
+/* Integral over [0, length] of a function that is analytic there, except for a power of (at + from)
+ * at the lower end, and that grows like e^(rate at) at most. */
+static phema_quad integrate(struct phema_quadrature *rule, integrand *f, const void *context,
+                            phema_quad length, phema_quad from, phema_quad rate)
+{
+    return integrate_part(rule, f, context, 0, length, from, rate, length, 60);
 }
 
 /* ---- phi ---- */
@@ -178,7 +279,7 @@ static phema_quad phi_integral(phema_quad a, phema_quad x)
     phema_quad sum = 0;
     for (int i = 0; i < 25; i++) { /* to e^-100 */
         struct phi phi = {a, x, i * width};
-        sum += phema_integrate(&rule, phi_integrand, &phi, width, 1, 0);
+        sum += integrate(&rule, phi_integrand, &phi, width, 1, 0);
     }
     return sum;
 }
@@ -203,8 +304,8 @@ static phema_quad value_at(const struct phema_local *local, phema_quad at)
         return phema_quad_pow((local->from + at) / local->to, local->power);
     if (local->form == PHEMA_FAMILY_EXPONENTIAL)
         return phema_quad_exp(-local->rate * (local->length - at));
-    phema_quad sine = phema_quad_sin(pi() / 2 * (local->from + at) / local->span);
-    phema_quad last = phema_quad_sin(pi() / 2 * local->to / local->span);
+    phema_quad sine = phema_quad_sin(phema_quad_pi() / 2 * (local->from + at) / local->span);
+    phema_quad last = phema_quad_sin(phema_quad_pi() / 2 * local->to / local->span);
     return sine * sine / (last * last);
 }
 
@@ -215,9 +316,9 @@ static phema_quad density_at(const struct phema_local *local, phema_quad at)
                phema_quad_pow((local->from + at) / local->to, local->power - 1);
     if (local->form == PHEMA_FAMILY_EXPONENTIAL)
         return local->rate * value_at(local, at);
-    phema_quad last = phema_quad_sin(pi() / 2 * local->to / local->span);
-    return pi() / 2 / local->span * phema_quad_sin(pi() * (local->from + at) / local->span) /
-           (last * last);
+    phema_quad last = phema_quad_sin(phema_quad_pi() / 2 * local->to / local->span);
+    return phema_quad_pi() / 2 / local->span *
+           phema_quad_sin(phema_quad_pi() * (local->from + at) / local->span) / (last * last);
 }
 
 static phema_quad product_at(const void *context, phema_quad at)
@@ -228,7 +329,7 @@ static phema_quad product_at(const void *context, phema_quad at)
     return value_at(pair->a, at) * (pair->b ? value_at(pair->b, at) : 1);
 }
 
-static phema_quad integrate(const struct pair *pair, struct phema_quadrature *rule)
+static phema_quad integrate_pair(const struct pair *pair, struct phema_quadrature *rule)
 {
     phema_quad from = pair->a->length;
     phema_quad rate = 0;
@@ -239,7 +340,7 @@ static phema_quad integrate(const struct pair *pair, struct phema_quadrature *ru
         if (both[i]->form == PHEMA_FAMILY_EXPONENTIAL)
             rate += both[i]->rate;
     }
-    return phema_integrate(rule, product_at, pair, pair->a->length, from, rate);
+    return integrate(rule, product_at, pair, pair->a->length, from, rate);
 }
 
 /* ---- Closed forms ---- */
@@ -269,7 +370,7 @@ phema_quad phema_local_single(const struct phema_local *a, struct phema_quadratu
         return integral_of_power(a, a->power, a->decay);
     if (is_exponential(a))
         return -phema_quad_expm1(-a->rate * a->length) / a->rate;
-    return integrate(&(struct pair){a, NULL, false}, rule);
+    return integrate_pair(&(struct pair){a, NULL, false}, rule);
 }
 
 /* integral (x/to)^A e^(-k (u-t)): the integral from the origin, minus the part before the
@@ -314,7 +415,7 @@ phema_quad phema_local_both(const struct phema_local *a, const struct phema_loca
         if (a->power == 1)
             return both_power_window(b, a);
     }
-    return integrate(&(struct pair){a, b, false}, rule);
+    return integrate_pair(&(struct pair){a, b, false}, rule);
 }
 
 /* At the beginning, profiles of powers of a half and less are not square-integrable: the density of
@@ -383,7 +484,7 @@ phema_quad phema_local_densities(const struct phema_local *a, const struct phema
         if (a->power == 1)
             return (1 - b->decay) / a->to;
     }
-    return integrate(&(struct pair){a, b, true}, rule);
+    return integrate_pair(&(struct pair){a, b, true}, rule);
 }
 
 phema_quad phema_log_updates(uint64_t every, phema_quad t)

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* spec_format.c - SPEC back to canonical text, which parses to the same average to the last bit,
  * and to a part of a file name. */
-#include "spec_format.h"
-
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
 
-#include "spec_kinds.h"
+#include "spec.h"
 
 /* Names of files are at most 255 bytes, with a prefix, a time and endings. */
 #define MAX_FILE_PART ((size_t)120)
@@ -87,19 +85,14 @@ PHEMA_FALLIBLE spec_format(struct phema_spec *spec, struct phema_error *err)
         append_term(&shown, &spec->terms[i]);
         append_file_part(&file_part, &spec->terms[i]);
     }
-    enum phema_status status = phema_strbuf_check(&shown, err);
-    if (!status)
-        status = phema_strbuf_check(&file_part, err);
-    if (!status) {
-        escape_file_part(&file_part);
+    escape_file_part(&file_part);
+    if (!shown.is_failed && !file_part.is_failed) {
         spec->shown = phema_arena_copy(spec->arena, shown.data, shown.size);
         spec->file_part = phema_arena_copy(spec->arena, file_part.data, file_part.size);
-        if (!spec->shown || !spec->file_part)
-            status = phema_fail_memory(err);
     }
     phema_strbuf_clear(&shown);
     phema_strbuf_clear(&file_part);
-    return status;
+    return spec->shown && spec->file_part ? PHEMA_OK : phema_fail_memory(err);
 }
 
 void phema_spec_append_power(struct phema_strbuf *text, double sigma_rel, double gamma,

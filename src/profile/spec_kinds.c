@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* spec_kinds.c - the table of SPEC kinds and their keys. */
-#include "spec_kinds.h"
+#include "spec.h"
 
 #include <float.h>
 #include <string.h>
@@ -74,20 +74,6 @@ const struct spec_kind *spec_kind_find(const char *name, size_t size)
     return NULL;
 }
 
-PHEMA_FALLIBLE spec_kind_fail_unknown(const char *name, size_t size, struct phema_error *err)
-{
-    struct phema_strbuf known = {0};
-    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-        phema_strbuf_printf(&known, "%s%s", i ? ", " : "", kinds[i].name);
-    enum phema_status status = phema_strbuf_check(&known, err);
-    struct phema_name_buffer shown;
-    if (!status)
-        status = phema_fail(err, PHEMA_ERR_USAGE, "unknown profile '%s'; known are %s",
-                            phema_name_escape(&shown, name, size), known.data);
-    phema_strbuf_clear(&known);
-    return status;
-}
-
 size_t spec_n_keys(const struct spec_kind *kind)
 {
     size_t n = 0;
@@ -102,4 +88,25 @@ double spec_value(const struct phema_spec_term *term, const char *key)
         if (strcmp(term->kind->keys[i].name, key) == 0)
             return term->values[i];
     return PHEMA_UNKNOWN;
+}
+
+PHEMA_FALLIBLE spec_fail_unknown(const struct spec_kind *kind, const char *name, size_t size,
+                                 struct phema_error *err)
+{
+    struct phema_strbuf known = {0};
+    size_t n = kind ? spec_n_keys(kind) : ARRAY_LEN(kinds);
+    for (size_t i = 0; i < n; i++)
+        phema_strbuf_printf(&known, "%s%s", i ? ", " : "",
+                            kind ? kind->keys[i].name : kinds[i].name);
+    struct phema_name_buffer shown;
+    (void)phema_name_escape(&shown, name, size);
+    enum phema_status status = phema_strbuf_check(&known, err);
+    if (!status && kind)
+        status = phema_fail(err, PHEMA_ERR_USAGE, "'%s' is nothing that %s has; known are %s",
+                            shown.text, kind->name, known.data);
+    else if (!status)
+        status = phema_fail(err, PHEMA_ERR_USAGE, "unknown profile '%s'; known are %s", shown.text,
+                            known.data);
+    phema_strbuf_clear(&known);
+    return status;
 }

@@ -8,25 +8,9 @@
 
 #include "phema/claims.h"
 #include "phema/number.h"
-#include "spec_format.h"
-#include "spec_kinds.h"
+#include "spec.h"
 
 /* ---- Values ---- */
-
-static enum phema_status fail_keys(const struct spec_kind *kind, const char *found, size_t size,
-                                   struct phema_error *err)
-{
-    struct phema_strbuf known = {0};
-    for (size_t i = 0; i < spec_n_keys(kind); i++)
-        phema_strbuf_printf(&known, "%s%s", i ? ", " : "", kind->keys[i].name);
-    enum phema_status status = phema_strbuf_check(&known, err);
-    struct phema_name_buffer shown;
-    if (!status)
-        status = phema_fail(err, PHEMA_ERR_USAGE, "'%s' is nothing that %s has; known are %s",
-                            phema_name_escape(&shown, found, size), kind->name, known.data);
-    phema_strbuf_clear(&known);
-    return status;
-}
 
 static enum phema_status parse_value(double *out, const struct spec_key *key, const char *text,
                                      struct phema_error *err)
@@ -75,7 +59,7 @@ static enum phema_status parse_item(struct phema_spec_term *term, bool *is_given
                (strlen(kind->keys[i].name) != size || memcmp(kind->keys[i].name, item, size) != 0))
             i++;
         if (i == n)
-            return fail_keys(kind, item, size, err);
+            return spec_fail_unknown(kind, item, size, err);
     }
     if (is_given[i])
         return phema_fail(err, PHEMA_ERR_USAGE, "has two %s", kind->keys[i].name);
@@ -129,7 +113,7 @@ static enum phema_status parse_term(struct phema_spec_term *term, struct phema_a
     size_t name_size = colon ? (size_t)(colon - copy) : size;
     term->kind = spec_kind_find(copy, name_size);
     if (!term->kind)
-        return spec_kind_fail_unknown(copy, name_size, err);
+        return spec_fail_unknown(NULL, copy, name_size, err);
     if (!term->kind->takes_path)
         return parse_items(term, colon ? colon + 1 : NULL, err);
     if (!colon || !colon[1])
@@ -159,15 +143,24 @@ static const char *find_minus(const char *text)
     return minus;
 }
 
-static enum phema_status set_power(struct phema_spec *spec, struct phema_error *err)
+/* Checks all power functions; the only one of a spec sets its numbers. */
+static enum phema_status resolve_powers(struct phema_spec *spec, struct phema_error *err)
 {
-    const struct phema_spec_term *term = &spec->terms[0];
     spec->sigma_rel = spec->gamma = PHEMA_UNKNOWN;
-    if (spec->n_terms > 1 || term->kind->build != BUILD_POWER)
-        return PHEMA_OK;
-    double every = spec_value(term, "update-every");
-    spec->update_every = isnan(every) ? 0 : (uint64_t)every;
-    return spec_resolve_power(&spec->sigma_rel, &spec->gamma, term, err);
+    for (size_t i = 0; i < spec->n_terms; i++) {
+        double sigma_rel, gamma, every = spec_value(&spec->terms[i], "update-every");
+        if (spec->terms[i].kind->build != BUILD_POWER)
+            continue;
+        enum phema_status status = spec_resolve_power(&sigma_rel, &gamma, &spec->terms[i], err);
+        if (status)
+            return status;
+        if (spec->n_terms > 1)
+            continue;
+        spec->update_every = isnan(every) ? 0 : (uint64_t)every;
+        spec->sigma_rel = sigma_rel;
+        spec->gamma = gamma;
+    }
+    return PHEMA_OK;
 }
 
 static enum phema_status parse_all(struct phema_spec *spec, const char *text,
@@ -180,15 +173,13 @@ static enum phema_status parse_all(struct phema_spec *spec, const char *text,
         return phema_fail_memory(err);
     size_t size = minus ? (size_t)(minus - text) : strlen(text);
     enum phema_status status = parse_term(&spec->terms[0], spec->arena, text, size, err);
-    if (!status && minus)
+    if (status)
+        return status;
+    if (minus)
         status = parse_term(&spec->terms[1], spec->arena, minus + 3, strlen(minus + 3), err);
-    for (size_t i = 0; !status && i < spec->n_terms; i++) {
-        double ignored[2];
-        if (spec->terms[i].kind->build == BUILD_POWER)
-            status = spec_resolve_power(&ignored[0], &ignored[1], &spec->terms[i], err);
-    }
-    if (!status)
-        status = set_power(spec, err);
+    if (status)
+        return status;
+    status = resolve_powers(spec, err);
     if (status)
         return status;
     spec->kind = minus ? "difference" : spec->terms[0].kind->name;

@@ -3,7 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "spec_format.h"
+#include "phema/quad.h"
+#include "spec.h"
 
 PHEMA_FALLIBLE spec_resolve_power(double *sigma_rel, double *gamma,
                                   const struct phema_spec_term *term, struct phema_error *err)
@@ -20,50 +21,45 @@ PHEMA_FALLIBLE spec_resolve_power(double *sigma_rel, double *gamma,
 
 /* ---- One average ---- */
 
+static const enum phema_shape shapes[] = {
+    [BUILD_POWER] = PHEMA_SHAPE_POWER,           [BUILD_EMA] = PHEMA_SHAPE_EMA,
+    [BUILD_RAMPED] = PHEMA_SHAPE_RAMPED,         [BUILD_DIFFUSERS] = PHEMA_SHAPE_TABLE,
+    [BUILD_WINDOW] = PHEMA_SHAPE_WINDOW,         [BUILD_COSINE] = PHEMA_SHAPE_COSINE,
+    [BUILD_MINUS_SQRT] = PHEMA_SHAPE_MINUS_SQRT, [BUILD_RAW] = PHEMA_SHAPE_RAW,
+    [BUILD_TABLE] = PHEMA_SHAPE_TABLE,
+};
+
+/* 0 where the shape does not have the number */
+static double value_or_0(const struct phema_spec_term *term, const char *key)
+{
+    double value = spec_value(term, key);
+    return isnan(value) ? 0 : value;
+}
+
 static enum phema_status set_shape(struct phema_profile *profile, struct phema_spec *spec,
                                    struct phema_spec_term *term, struct phema_error *err)
 {
-    double decay = spec_value(term, "decay"), ignored = 0;
-    profile->half_life = spec_value(term, "half-life");
-    profile->length = spec_value(term, "length");
-    switch (term->kind->build) {
-    case BUILD_POWER:
-        profile->shape = PHEMA_SHAPE_POWER;
-        if (!isnan(spec_value(term, "update-every")))
-            profile->update_every = (uint64_t)spec_value(term, "update-every");
+    double decay = spec_value(term, "decay"), every = spec_value(term, "update-every"), ignored;
+    profile->shape = shapes[term->kind->build];
+    profile->half_life = value_or_0(term, "half-life");
+    profile->length = value_or_0(term, "length");
+    profile->ramp = value_or_0(term, "ramp");
+    profile->update_every = isnan(every) ? 1 : (uint64_t)every;
+    if (profile->shape == PHEMA_SHAPE_POWER)
         return spec_resolve_power(&ignored, &profile->gamma, term, err);
-    case BUILD_EMA:
-        profile->shape = PHEMA_SHAPE_EMA;
-        if (!isnan(decay))
-            profile->half_life = rounded_half_life(decay);
-        return PHEMA_OK;
-    case BUILD_RAMPED:
-        profile->shape = PHEMA_SHAPE_RAMPED;
-        profile->ramp = spec_value(term, "ramp");
-        return PHEMA_OK;
-    case BUILD_WINDOW:
-        profile->shape = PHEMA_SHAPE_WINDOW;
-        return PHEMA_OK;
-    case BUILD_COSINE:
-        profile->shape = PHEMA_SHAPE_COSINE;
-        return PHEMA_OK;
-    case BUILD_MINUS_SQRT:
-        profile->shape = PHEMA_SHAPE_MINUS_SQRT;
-        return PHEMA_OK;
-    case BUILD_RAW:
-        profile->shape = PHEMA_SHAPE_RAW;
-        return PHEMA_OK;
-    default:
-        profile->shape = PHEMA_SHAPE_TABLE;
+    if (profile->shape == PHEMA_SHAPE_TABLE)
         return spec_betas(&profile->betas, term, profile->t, spec->arena, err);
-    }
+    if (profile->shape == PHEMA_SHAPE_EMA && !isnan(decay)) /* the nearest double, as below */
+        profile->half_life =
+            (double)(-phema_quad_log((phema_quad)2) / phema_quad_log((phema_quad)decay));
+    return PHEMA_OK;
 }
 
 static enum phema_status make_average(struct phema_profile *out, struct phema_spec *spec,
                                       struct phema_spec_term *term, double t,
                                       struct phema_error *err)
 {
-    struct phema_profile profile = {.t = t, .update_every = 1};
+    struct phema_profile profile = {.t = t};
     struct phema_name_buffer length, end;
     if (!(t > 0 && t < 0x1p53))
         return phema_fail(err, PHEMA_ERR_INPUTS,
@@ -77,9 +73,6 @@ static enum phema_status make_average(struct phema_profile *out, struct phema_sp
             phema_number_format(&length, profile.length), phema_number_format(&end, t));
     if (status)
         return phema_fail_in(err, status, "%s", spec->shown);
-    /* numbers that a shape does not have are 0 */
-    profile.half_life = isnan(profile.half_life) ? 0 : profile.half_life;
-    profile.length = isnan(profile.length) ? 0 : profile.length;
     *out = profile;
     return PHEMA_OK;
 }
@@ -108,6 +101,25 @@ static void fill_recursive(double *factors, size_t n, double alpha)
     factors[0] = left;
 }
 
+/* Cosines and roots in quad, rounded once to double: those of libm differ in the last bit between
+ * machines, and the bytes of an output would differ with them. */
+static phema_quad decay_cosine(size_t i, size_t n)
+{
+    return (1 + phema_quad_cos(phema_quad_pi() * (phema_quad)i / (phema_quad)n)) / 2;
+}
+
+static phema_quad decay_minus_sqrt(size_t i, size_t n)
+{
+    return 1 - phema_quad_sqrt((phema_quad)i / (phema_quad)n);
+}
+
+/* decay(i/n) - decay((i+1)/n), 1 - decay(1/n) for i = 0, decay(i/n) for the last */
+static double step_of(phema_quad (*decay)(size_t i, size_t n), size_t i, size_t n)
+{
+    phema_quad before = i ? decay(i, n) : 1;
+    return (double)(i + 1 < n ? before - decay(i + 1, n) : before);
+}
+
 /* A sum over snapshots with the factors c_j is the first one plus each step between two of them
  * times w_i = sum of the c_j from i on. So c_j = w_j - w_(j+1) has the effect of a learning rate
  * that decays as w does. With n snapshots, w_i = decay(i/n), i = 1..n-1. */
@@ -124,10 +136,10 @@ static void fill_merge_factors(double *factors, size_t n, const struct phema_spe
             factors[i] = (double)(i + 1) / sum;
             break;
         case BUILD_WSM_COSINE:
-            factors[i] = rounded_cosine_step(i, n);
+            factors[i] = step_of(decay_cosine, i, n);
             break;
         case BUILD_WSM_MINUS_SQRT:
-            factors[i] = rounded_minus_sqrt_step(i, n);
+            factors[i] = step_of(decay_minus_sqrt, i, n);
             break;
         default: /* a linear decay of w is the uniform average */
             factors[i] = 1 / (double)n;
@@ -175,12 +187,12 @@ static enum phema_status add_term(struct sum *sum, struct phema_spec *spec,
 {
     size_t n = 0;
     enum phema_status status = count_parts(&n, spec, term, t, times, n_times, err);
-    if (!status && !spec_is_merge(term->kind)) {
+    if (status)
+        return status;
+    if (!spec_is_merge(term->kind)) {
         sum->factors[sum->n] = 1;
         return make_average(&sum->parts[sum->n++], spec, term, t, err);
     }
-    if (status)
-        return status;
     size_t first = count_until(times, n_times, t) - n;
     fill_merge_factors(sum->factors + sum->n, n, term);
     for (size_t i = 0; i < n; i++)

@@ -1,6 +1,6 @@
-/* spec_internal.h - the parts of a parsed SPEC: kinds, their keys and values. */
-#ifndef PROFILE_SPEC_INTERNAL_H
-#define PROFILE_SPEC_INTERNAL_H
+/* spec.h - a parsed SPEC: kinds, their keys and values, and the steps from text to profile. */
+#ifndef PROFILE_SPEC_H
+#define PROFILE_SPEC_H
 
 #include "phema/profile.h"
 
@@ -60,8 +60,28 @@ static inline bool spec_is_merge(const struct spec_kind *kind)
     return kind->build >= BUILD_UNIFORM;
 }
 
-/* The value of a key by its name. */
+/* ---- spec_kinds.c ---- */
+
+/* NULL: unknown name. */
+const struct spec_kind *spec_kind_find(const char *name, size_t size);
+size_t spec_n_keys(const struct spec_kind *kind);
+/* Fails: no kind, or no key of a kind that is given, has this name. The message lists those there
+ * are. */
+PHEMA_FALLIBLE spec_fail_unknown(const struct spec_kind *kind, const char *name, size_t size,
+                                 struct phema_error *err);
+
+/* The value of a key by its name; NaN also where the kind does not have the key. */
 double spec_value(const struct phema_spec_term *term, const char *key);
+
+/* ---- spec_format.c: fills in spec->shown and spec->file_part. ---- */
+
+PHEMA_FALLIBLE spec_format(struct phema_spec *spec, struct phema_error *err);
+
+/* ---- spec_resolve.c: both numbers of a power function. ---- */
+
+/* PHEMA_ERR_TARGET  no such function exists */
+PHEMA_FALLIBLE spec_resolve_power(double *sigma_rel, double *gamma,
+                                  const struct phema_spec_term *term, struct phema_error *err);
 
 /* ---- beta_table.c ---- */
 
@@ -76,14 +96,5 @@ PHEMA_FALLIBLE spec_read_table(struct phema_spec_term *term, struct phema_arena 
 /* The recurrence until t or later, shared by all profiles of the term. */
 PHEMA_FALLIBLE spec_betas(const struct phema_betas **out, struct phema_spec_term *term, double t,
                           struct phema_arena *arena, struct phema_error *err);
-
-/* ---- quad_math.c: the nearest doubles, so that every machine has the same ---- */
-
-double rounded_half_life(double decay);                       /* ln 0.5 / ln decay */
-double rounded_one_minus_power(double base, double exponent); /* 1 - base^-exponent */
-/* decay(i/n) - decay((i+1)/n), 1 - decay(1/n) for i = 0, decay(i/n) for the last; of cosine, minus
- * sqrt */
-double rounded_cosine_step(size_t i, size_t n);
-double rounded_minus_sqrt_step(size_t i, size_t n);
 
 #endif
