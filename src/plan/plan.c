@@ -6,11 +6,9 @@
 #include <string.h>
 
 #include "phema/memory.h"
-#include "rules.h"
 #include "series_motion.h"
 #include "solver_input.h"
 #include "targets.h"
-#include "weights_file.h"
 
 /* ---- Weights for the targets of one time ---- */
 
@@ -135,9 +133,12 @@ static enum phema_status solve_input(struct solver_input *input, const struct ph
     status = use_merge_weights(input, err);
     if (status)
         return status;
-    if (!input->has_true_labels)
+    if (!input->has_true_labels) {
         status = rate_labels(plan, targets, input->problem.m, err);
-    return status ? status : store_solutions(input, plan->series, n_considered, targets, err);
+        if (status)
+            return status;
+    }
+    return store_solutions(input, plan->series, n_considered, targets, err);
 }
 
 /* Targets of one time share the snapshots and so the factorisation. */
@@ -221,12 +222,16 @@ static enum phema_status solve_targets(struct phema_plan *plan,
         return status;
     status = phema_memory_check(options->series.max_ram_bytes, phema_weights_bytes(plan->series->n),
                                 "to solve for the weights of so many snapshots", err);
+    if (status)
+        return status;
     size_t n_widths = targets_per_time(options);
-    for (size_t j = 0; !status && j < plan->m; j += n_widths)
+    for (size_t j = 0; j < plan->m; j += n_widths) {
         status = solve_time(plan, j, n_widths, &solve, err);
-    if (!status)
-        rules_mark_copies(plan);
-    return status;
+        if (status)
+            return status;
+    }
+    rules_mark_copies(plan);
+    return PHEMA_OK;
 }
 
 /* ---- Make and free ---- */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* rules.c - --rule RE=SIGMA and RE=copy. */
-#include "rules.h"
+#include "targets.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -129,6 +129,24 @@ static enum phema_status fail_unfollowed(const struct phema_series *series, bool
                       phema_name_escape(&shown, tensor->name, tensor->name_size));
 }
 
+static enum phema_status choose_rules(struct phema_plan *plan, bool *matches,
+                                      struct phema_error *err)
+{
+    const struct phema_series *series = plan->series;
+    for (size_t i = 0; i < series->n_tensors && plan->n_rules; i++) {
+        if (series->tensors[i].rule != PHEMA_RULE_AVERAGE)
+            continue;
+        enum phema_status status = choose_rule(plan, i, matches, err);
+        if (status)
+            return status;
+    }
+    for (size_t r = 0; r < plan->n_rules && series->n_tensors; r++)
+        if (!plan->rules[r].n_tensors)
+            return fail_rule(plan->rules[r].expression, fail_unfollowed(series, matches[r], err),
+                             err);
+    return PHEMA_OK;
+}
+
 /* Tied tensors must follow the same rule: they are read once and stay tied. */
 static enum phema_status check_ties(const struct phema_plan *plan, struct phema_error *err)
 {
@@ -159,14 +177,7 @@ PHEMA_FALLIBLE rules_match(struct phema_plan *plan, struct phema_error *err)
         free(matches);
         return phema_fail_memory(err);
     }
-    enum phema_status status = PHEMA_OK;
-    for (size_t i = 0; i < series->n_tensors && plan->n_rules && !status; i++)
-        if (series->tensors[i].rule == PHEMA_RULE_AVERAGE)
-            status = choose_rule(plan, i, matches, err);
-    for (size_t r = 0; r < plan->n_rules && series->n_tensors && !status; r++)
-        if (!plan->rules[r].n_tensors)
-            status =
-                fail_rule(plan->rules[r].expression, fail_unfollowed(series, matches[r], err), err);
+    enum phema_status status = choose_rules(plan, matches, err);
     free(matches);
     if (!status)
         status = check_ties(plan, err);

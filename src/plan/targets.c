@@ -98,6 +98,13 @@ static enum phema_status list_times(double **times, size_t *n, struct phema_plan
     return PHEMA_OK;
 }
 
+static enum phema_status read_spec(struct phema_spec **out, struct phema_plan *plan,
+                                   const char *text, struct phema_error *err)
+{
+    enum phema_status status = phema_spec_parse(out, &plan->memory, text, err);
+    return status ? status : phema_spec_claim(*out, plan->series->claims, err);
+}
+
 static enum phema_status set_spec(struct phema_target *target, struct phema_plan *plan,
                                   struct phema_spec *spec, struct phema_error *err)
 {
@@ -107,8 +114,9 @@ static enum phema_status set_spec(struct phema_target *target, struct phema_plan
     double *times = NULL;
     size_t n = 0;
     enum phema_status status = list_times(&times, &n, plan, err);
-    if (!status)
-        status = phema_spec_mix(&target->mix, spec, target->time, times, n, err);
+    if (status)
+        return status;
+    status = phema_spec_mix(&target->mix, spec, target->time, times, n, err);
     if (status)
         return status;
     struct phema_profile *parts =
@@ -130,9 +138,7 @@ PHEMA_FALLIBLE target_resolve_spec(struct phema_target *target, struct phema_pla
                                    const char *text, struct phema_error *err)
 {
     struct phema_spec *spec = NULL;
-    enum phema_status status = phema_spec_parse(&spec, &plan->memory, text, err);
-    if (!status)
-        status = phema_spec_claim(spec, plan->series->claims, err);
+    enum phema_status status = read_spec(&spec, plan, text, err);
     return status ? status : set_spec(target, plan, spec, err);
 }
 
@@ -161,10 +167,7 @@ static enum phema_status read_specs(struct phema_spec ***out, struct phema_plan 
     if (!*out)
         return phema_fail_memory(err);
     for (size_t i = 0; i < options->n_profiles; i++) {
-        enum phema_status status =
-            phema_spec_parse(&(*out)[i], &plan->memory, options->profiles[i], err);
-        if (!status)
-            status = phema_spec_claim((*out)[i], plan->series->claims, err);
+        enum phema_status status = read_spec(&(*out)[i], plan, options->profiles[i], err);
         if (status)
             return phema_fail_in(err, status, "--profile");
     }
@@ -185,7 +188,7 @@ PHEMA_FALLIBLE targets_make(struct phema_plan *plan, const struct phema_plan_opt
     if (!plan->targets)
         return phema_fail_memory(err);
     plan->m = n * n_ats;
-    for (size_t j = 0; j < plan->m && !status; j++) {
+    for (size_t j = 0; j < plan->m; j++) {
         struct phema_target *target = &plan->targets[j];
         target->label_profile_error = target->label_predicted_error = PHEMA_UNKNOWN;
         target->sigma_rel = target->gamma = PHEMA_UNKNOWN;
@@ -193,8 +196,10 @@ PHEMA_FALLIBLE targets_make(struct phema_plan *plan, const struct phema_plan_opt
             options->n_ats ? options->ats[j / n] : series->snapshots[series->n - 1].named_time;
         target->time = phema_series_clock(series, target->named_time);
         status = set_option(target, plan, options, specs, j % n, err);
+        if (status)
+            return status;
     }
-    return status;
+    return PHEMA_OK;
 }
 
 PHEMA_FALLIBLE target_resolve(struct phema_target *target, struct phema_plan *plan,

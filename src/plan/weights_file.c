@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* weights_file.c - weights that are used as given: --weights FILE (JSON or a plain list), and the
  * one of a conversion. */
-#include "weights_file.h"
+#include "targets.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -14,7 +14,6 @@
 #include "phema/strbuf.h"
 #include "series_motion.h"
 #include "solver_input.h"
-#include "targets.h"
 
 /* Each has a weight for every snapshot, however short the file: 10000 targets of 8192 snapshots are
  * 0.6 GiB. */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "weights_file.h"
+#include "targets.h"
 
 enum { N_SNAPSHOTS = 4 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Widths per tensor: the syntax of rules, and the rule of each tensor. The series have no files. */
-#include "rules.h"
+#include "targets.h"
 
 #include <math.h>
 #include <stdlib.h>
