@@ -18,25 +18,24 @@ static phema_quad widths_apart(void)
            phema_walk_product(b, b, 1, 1);
 }
 
-struct phema_model phema_model_of(const struct phema_problem *problem)
+phema_quad phema_error_unit(const struct phema_problem *problem, bool is_motion)
 {
     double end = 0;
+    if (is_motion)
+        return 1;
     for (size_t i = 0; i < problem->n; i++)
         end = fmax(end, problem->snapshots[i].t);
     if (problem->run_end > 0 && isfinite(problem->run_end))
         end = problem->run_end;
-    return (struct phema_model){
-        .wander = WANDERED * WANDERED / (widths_apart() * (phema_quad)end),
-        .has_motion = problem->motion != NULL,
-        .rounding = problem->rounding,
-    };
+    return WANDERED * WANDERED / (widths_apart() * (phema_quad)end);
 }
 
-void phema_model_ridge(phema_quad *ridge, const struct phema_model *model, bool is_motion, size_t n)
+void phema_error_ridge(phema_quad *ridge, const struct phema_problem *problem, bool is_motion)
 {
-    for (size_t i = 0; i < n; i++) {
-        phema_quad rounding = model->rounding ? (phema_quad)model->rounding[i] : 0;
-        ridge[i] = rounding * rounding / (is_motion ? 1 : model->wander);
+    phema_quad unit = phema_error_unit(problem, is_motion);
+    for (size_t i = 0; i < problem->n; i++) {
+        phema_quad rounding = problem->rounding ? (phema_quad)problem->rounding[i] : 0;
+        ridge[i] = rounding * rounding / unit;
     }
 }
 
@@ -56,12 +55,12 @@ static void rate_weights(struct phema_solution *solution, size_t n)
 
 /* If the sum of the weights differs from the target's, the parameters themselves are scaled: that
  * error does not decay. */
-static void predict(struct phema_solution *solution, const struct phema_model *model, size_t n,
+static void predict(struct phema_solution *solution, const struct phema_problem *problem,
                     phema_quad moved_squared, phema_quad sum)
 {
     double rounded = 0;
-    for (size_t i = 0; model->rounding && i < n; i++)
-        rounded = hypot(rounded, model->rounding[i] * solution->weights[i]);
+    for (size_t i = 0; problem->rounding && i < problem->n; i++)
+        rounded = hypot(rounded, problem->rounding[i] * solution->weights[i]);
     double moved = (double)phema_quad_sqrt(moved_squared);
     solution->predicted.profile = hypot(moved, (double)sum - solution->sum);
     solution->predicted.rounding = rounded;
@@ -78,9 +77,9 @@ static double relative_error(const struct phema_gram *gram, size_t target, phema
 
 enum phema_status phema_solution_evaluate(struct phema_solution *solution,
                                           const struct phema_grams *grams, size_t target,
-                                          const struct phema_model *model, struct phema_error *err)
+                                          const struct phema_problem *problem,
+                                          struct phema_error *err)
 {
-    size_t n = grams->white.n;
     const struct phema_gram *const all[] = {&grams->white, &grams->walk, &grams->motion};
     phema_quad squared[PHEMA_N_GRAMS] = {0};
     for (size_t g = 0; g < PHEMA_N_GRAMS; g++) {
@@ -91,13 +90,13 @@ enum phema_status phema_solution_evaluate(struct phema_solution *solution,
         if (status)
             return status;
     }
-    enum phema_gram_metric moving = model->has_motion ? PHEMA_GRAM_MOTION : PHEMA_GRAM_WALK;
-    phema_quad length = all[moving]->lengths[n + target];
-    phema_quad unit = model->has_motion ? 1 : model->wander;
+    enum phema_gram_metric moving = problem->motion ? PHEMA_GRAM_MOTION : PHEMA_GRAM_WALK;
+    phema_quad length = all[moving]->lengths[problem->n + target];
     solution->profile_error = relative_error(&grams->white, target, squared[PHEMA_GRAM_WHITE]);
     solution->walk_error = relative_error(&grams->walk, target, squared[PHEMA_GRAM_WALK]);
-    rate_weights(solution, n);
-    predict(solution, model, n, squared[moving] * length * length * unit,
+    rate_weights(solution, problem->n);
+    predict(solution, problem,
+            squared[moving] * length * length * phema_error_unit(problem, problem->motion != NULL),
             phema_profile_set_sum(&grams->set, target));
     return PHEMA_OK;
 }

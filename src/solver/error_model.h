@@ -8,23 +8,19 @@
 
 #include "gram.h"
 
-struct phema_model {
-    phema_quad wander;      /* of the data-free model */
-    bool has_motion;        /* the motion metric is the model */
-    const double *rounding; /* [n], relative rms; NULL: all 0; borrowed */
-};
+/* The squared error of the tensors for a squared distance of 1 in the metric: 1 for motion, for walk
+ * the wander of parameters without a known motion. */
+phema_quad phema_error_unit(const struct phema_problem *problem, bool is_motion);
 
-struct phema_model phema_model_of(const struct phema_problem *problem);
+/* n_i in units of the metric, motion or walk: to be added to the diagonal of its Gram matrix */
+void phema_error_ridge(phema_quad *ridge, const struct phema_problem *problem, bool is_motion);
 
-/* n_i, to be added to the diagonal of the Gram matrix of the motion metric; n_i / wander for that
- * of the walk metric */
-void phema_model_ridge(phema_quad *ridge, const struct phema_model *model, bool is_motion,
-                       size_t n);
-
-/* Computes all members but weights, solver, condition, ridge and predicted.paper_weights.
+/* Computes all members but weights, solver, condition, ridge and predicted.paper_weights. The grams
+ * are the problem's.
  * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE phema_solution_evaluate(struct phema_solution *solution,
                                        const struct phema_grams *grams, size_t target,
-                                       const struct phema_model *model, struct phema_error *err);
+                                       const struct phema_problem *problem,
+                                       struct phema_error *err);
 
 #endif

@@ -110,12 +110,15 @@ static enum phema_status find_room(struct phema_error *err)
 
 static enum phema_status factor_alone(double *lower, size_t n, struct phema_error *err)
 {
-    enum phema_status status = blas.is_ready ? PHEMA_OK : find_room(err);
-    if (!status && !blas.is_ready)
+    if (!blas.is_ready) {
+        enum phema_status status = find_room(err);
+        if (status)
+            return status;
         status = load(err);
-    if (status)
-        return status;
-    blas.is_ready = true;
+        if (status)
+            return status;
+        blas.is_ready = true;
+    }
     bool has_openmp = blas.get_threads && blas.set_threads;
     int order = (int)n, info = 0, n_threads = has_openmp ? blas.get_threads() : 1;
     if (has_openmp)

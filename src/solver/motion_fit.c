@@ -201,10 +201,12 @@ static void scale_intervals(struct phema_motion *motion, struct fit *fit)
     }
 }
 
-/* Mean |log(seen / modelled)| of the distances that the intervals give. */
-static double final_misfit(const struct phema_motion *motion, const struct fit *fit)
+/* Returns the mean |log(seen / modelled)| of the distances that the intervals give. */
+static double fit_intervals(struct phema_motion *motion, struct fit *fit)
 {
     double sum = 0;
+    for (int round = 0; round < N_ROUNDS; round++)
+        scale_intervals(motion, fit);
     for (size_t p = 0; p < fit->terms.n_pairs; p++) {
         double modelled = model_pair(motion, &fit->terms, p);
         if (!(modelled > 0))
@@ -214,27 +216,20 @@ static double final_misfit(const struct phema_motion *motion, const struct fit *
     return sum / (double)fit->terms.n_pairs;
 }
 
-static void fit_intervals(struct phema_motion *motion, struct fit *fit)
-{
-    for (int round = 0; round < N_ROUNDS; round++)
-        scale_intervals(motion, fit);
-}
-
 /* Powers of time never fit a motion exactly, and jitter makes up for that where it can. The fitted
  * jitter is wrong then, by far for targets of which it is a large part. So jitter is used only
- * where a random walk alone, whose intervals are scaled as well, leaves a clearly larger misfit. */
-static void keep_simpler(struct phema_motion *motion, struct fit *fit)
+ * where a random walk alone, whose intervals are scaled as well, leaves a clearly larger misfit than
+ * both. */
+static void keep_simpler(struct phema_motion *motion, struct fit *fit, double both)
 {
     size_t n = motion->n_intervals;
-    double both = final_misfit(motion, fit);
     struct phema_motion walk = *motion;
     walk.wander = fit->wander_alone;
     walk.jitter = fit->jitter_alone;
     fit_powers(&walk, fit, true);
     if (!isfinite(walk.misfit))
         return;
-    fit_intervals(&walk, fit);
-    if (both < EARNED * final_misfit(&walk, fit))
+    if (both < EARNED * fit_intervals(&walk, fit))
         return;
     memcpy(motion->wander, walk.wander, n * sizeof(double));
     memcpy(motion->jitter, walk.jitter, n * sizeof(double));
@@ -335,8 +330,7 @@ static enum phema_status fit_motion(struct phema_motion *motion, struct fit *fit
     if (!isfinite(motion->misfit))
         return phema_fail(err, PHEMA_NO,
                           "the distances between the snapshots do not say how parameters moved");
-    fit_intervals(motion, fit);
-    keep_simpler(motion, fit);
+    keep_simpler(motion, fit, fit_intervals(motion, fit));
     return PHEMA_OK;
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "phema/memory.h"
+#include "phema/sort.h"
 
 #define BITS 256
 
@@ -251,32 +252,21 @@ void phema_mpfr_solve_ones(struct phema_mpfr_system *system, phema_quad *x)
     solve(system, x);
 }
 
-struct sized { /* for sorting */
-    size_t index;
-    phema_quad size;
-};
-
-static int compare_sizes(const void *a, const void *b)
+static int compare_sizes(const void *a, const void *b, void *context)
 {
-    const struct sized *x = a;
-    const struct sized *y = b;
-    if (x->size != y->size)
-        return x->size < y->size ? -1 : 1;
-    return (x->index > y->index) - (x->index < y->index);
+    const phema_quad *x = *(const phema_quad *const *)context;
+    size_t i = *(const size_t *)a, j = *(const size_t *)b;
+    phema_quad size = phema_quad_abs(x[i]), other = phema_quad_abs(x[j]);
+    if (size != other)
+        return size < other ? -1 : 1;
+    return (i > j) - (i < j);
 }
 
-static bool order_by_size(size_t *order, const phema_quad *x, size_t n)
+static void order_by_size(size_t *order, const phema_quad *x, size_t n)
 {
-    struct sized *sized = calloc(n + 1, sizeof(*sized));
-    if (!sized)
-        return false;
     for (size_t i = 0; i < n; i++)
-        sized[i] = (struct sized){i, phema_quad_abs(x[i])};
-    qsort(sized, n, sizeof(*sized), compare_sizes);
-    for (size_t i = 0; i < n; i++)
-        order[i] = sized[i].index;
-    free(sized);
-    return true;
+        order[i] = i;
+    phema_sort(order, n, sizeof(*order), compare_sizes, &x);
 }
 
 /* Babai's nearest plane, in the white metric. With e = x - weights, e moves the profile by row i of
@@ -314,8 +304,9 @@ enum phema_status phema_mpfr_round(struct phema_mpfr_system *system, double *wei
 
     size_t *order = calloc(n + 1, sizeof(*order));
     struct triangle triangle = {.entries = make_numbers(n * (n + 1) / 2), .order = order};
-    bool has_memory = triangle.entries && order && order_by_size(order, x, n) &&
-                      phema_memory_has_room(MPFR_BYTES);
+    bool has_memory = triangle.entries && order && phema_memory_has_room(MPFR_BYTES);
+    if (has_memory)
+        order_by_size(order, x, n);
     if (has_memory && factorise(system, &triangle))
         round_to_planes(system, &triangle, weights, x);
     free(triangle.entries);

@@ -3,6 +3,7 @@
  * Relies on quad pow, exp and lgamma for decays between two times. */
 #include "profile_set.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +56,7 @@ static enum phema_status check_shape(const struct phema_profile *profile, struct
                               "expected a gamma above -0.5 (square-integrable) and below 2^53, "
                               "found %.17g",
                               profile->gamma);
-        return PHEMA_OK;
+        break;
     case PHEMA_SHAPE_RAMPED:
         if (!(profile->ramp > 1e-3 && profile->ramp < 1e3))
             return phema_fail(err, PHEMA_ERR_INPUTS, "expected a ramp from 0.001 to 1000, found %g",
@@ -65,7 +66,7 @@ static enum phema_status check_shape(const struct phema_profile *profile, struct
         if (!(half_life > 0 && half_life < MAX_TIME))
             return phema_fail(err, PHEMA_ERR_INPUTS,
                               "expected a half-life above 0 and below 2^53, found %g", half_life);
-        return PHEMA_OK;
+        break;
     case PHEMA_SHAPE_WINDOW:
     case PHEMA_SHAPE_COSINE:
     case PHEMA_SHAPE_MINUS_SQRT:
@@ -78,42 +79,50 @@ static enum phema_status check_shape(const struct phema_profile *profile, struct
                               "expected a length of 1e-9 of the time %.17g or more, found %.17g; "
                               "so short an average is the raw parameters",
                               profile->t, length);
-        return PHEMA_OK;
-    case PHEMA_SHAPE_RAW:
-        return PHEMA_OK;
+        break;
     case PHEMA_SHAPE_TABLE:
         return check_betas(profile->betas, err);
+    case PHEMA_SHAPE_RAW:
+        break;
     }
-    return phema_fail(err, PHEMA_BUG, "no such shape of a profile: %d", (int)profile->shape);
+    return PHEMA_OK;
+}
+
+static enum phema_status check_numbers(const struct phema_profile *profile, bool is_stepwise,
+                                       struct phema_error *err)
+{
+    if (!(profile->t > 0))
+        return phema_fail(err, PHEMA_ERR_INPUTS, "the time must be positive, found %.17g",
+                          profile->t);
+    if (!(profile->t < MAX_TIME))
+        return phema_fail(err, PHEMA_ERR_INPUTS, "expected a time below 2^53, found %.17g",
+                          profile->t);
+    enum phema_status status = check_shape(profile, err);
+    if (status)
+        return status;
+    if (is_stepwise && profile->t != floor(profile->t))
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "with update_every above 1 or a table of betas times are counted in "
+                          "steps: expected a whole number, found %.17g",
+                          profile->t);
+    if (is_stepwise && profile->t > MAX_STEPS)
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "with update_every above 1 or a table of betas averages are followed "
+                          "step by step: expected at most 1e9 steps, found %.0f; use times "
+                          "counted in updates with update_every 1",
+                          profile->t);
+    return PHEMA_OK;
 }
 
 static enum phema_status check_profile(const struct phema_profile *profiles, size_t index,
                                        const char *what, enum phema_status status, bool is_stepwise,
                                        struct phema_error *err)
 {
-    const struct phema_profile *profile = &profiles[index];
     struct phema_name_buffer name;
-    const char *shown = phema_profile_format_label(&name, profiles, index);
-    if (!(profile->t > 0))
-        return phema_fail(err, status, "%s %s: the time must be positive, found %.17g", what, shown,
-                          profile->t);
-    if (!(profile->t < MAX_TIME))
-        return phema_fail(err, status, "%s %s: expected a time below 2^53, found %.17g", what,
-                          shown, profile->t);
-    if (check_shape(profile, err))
-        return phema_fail_in(err, status, "%s %s", what, shown);
-    if (is_stepwise && profile->t != floor(profile->t))
-        return phema_fail(err, status,
-                          "%s %s: with update_every above 1 or a table of betas times are counted "
-                          "in steps: expected a whole number, found %.17g",
-                          what, shown, profile->t);
-    if (is_stepwise && profile->t > MAX_STEPS)
-        return phema_fail(err, status,
-                          "%s %s: with update_every above 1 or a table of betas averages are "
-                          "followed step by step: expected at most 1e9 steps, found %.0f; use "
-                          "times counted in updates with update_every 1",
-                          what, shown, profile->t);
-    return PHEMA_OK;
+    if (!check_numbers(&profiles[index], is_stepwise, err))
+        return PHEMA_OK;
+    return phema_fail_in(err, status, "%s %s", what,
+                         phema_profile_format_label(&name, profiles, index));
 }
 
 static enum phema_status check_target_time(const struct phema_problem *problem, double t,
@@ -139,14 +148,13 @@ static enum phema_status check_target_time(const struct phema_problem *problem, 
 
 static enum phema_status check_factors(const struct phema_mix *mix, struct phema_error *err)
 {
-    double sum = 0;
+    assert(mix->factors ? mix->n_parts > 0 : mix->n_parts == 1);
+    double sum = mix->factors ? 0 : 1;
     for (size_t p = 0; mix->factors && p < mix->n_parts; p++)
         sum += mix->factors[p];
     bool is_average = fabs(sum - 1) <= 1e-9;
     bool is_difference = fabs(sum) <= 1e-9;
-    if (mix->n_parts == 0 || (!mix->factors && mix->n_parts != 1))
-        return phema_fail(err, PHEMA_BUG, "a target without parts or factors");
-    if (mix->factors && !is_average && !is_difference)
+    if (!is_average && !is_difference)
         return phema_fail(err, PHEMA_ERR_TARGET,
                           "expected the factors of a target to add up to 1, or to 0 for a "
                           "difference, found %g",

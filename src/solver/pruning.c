@@ -7,26 +7,20 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
+
+#include "phema/arena.h"
 
 #include "error_model.h"
 #include "linear_system.h"
 
 struct elimination {
     size_t n, m;
-    phema_quad *inverse; /* [n x n] P */
-    phema_quad *weights; /* [m x n] */
-    phema_quad *errors;  /* [m] squared */
-    bool *is_out;        /* [n] */
+    phema_quad *inverse;       /* [n x n] P */
+    phema_quad *weights;       /* [m x n] */
+    phema_quad *errors;        /* [m] squared */
+    bool *is_out;              /* [n] */
+    struct phema_arena memory; /* of all arrays */
 };
-
-static void clear_elimination(struct elimination *elimination)
-{
-    free(elimination->inverse);
-    free(elimination->weights);
-    free(elimination->errors);
-    free(elimination->is_out);
-}
 
 /* P = H^-1 - H^-1 1 1^T H^-1 / (1^T H^-1 1), which moves weights only along sums of 0 */
 static void keep_sum(phema_quad *inverse, phema_quad *rows, size_t n)
@@ -43,9 +37,9 @@ static void keep_sum(phema_quad *inverse, phema_quad *rows, size_t n)
             inverse[i * n + j] -= rows[i] * rows[j] / all;
 }
 
-/* P of the Gram matrix with the ridge of the model */
+/* P of the Gram matrix with the ridge of the problem */
 static enum phema_status invert(phema_quad *inverse, const struct phema_gram *gram,
-                                const struct phema_model *model, struct phema_error *err)
+                                const struct phema_problem *problem, struct phema_error *err)
 {
     static const struct phema_solve_options in_quad = {.solver = PHEMA_SOLVER_QUAD};
     size_t n = gram->n;
@@ -53,7 +47,7 @@ static enum phema_status invert(phema_quad *inverse, const struct phema_gram *gr
     if (!scratch)
         return phema_fail_memory(err);
     struct phema_system system;
-    phema_model_ridge(scratch, model, model->has_motion, n);
+    phema_error_ridge(scratch, problem, problem->motion != NULL);
     enum phema_status status =
         phema_system_open(&system, gram, scratch, &in_quad, PHEMA_STRICT, err);
     for (size_t i = 0; !status && i < n; i++)
@@ -65,18 +59,19 @@ static enum phema_status invert(phema_quad *inverse, const struct phema_gram *gr
     return status;
 }
 
-/* elimination: empty; the caller clears it also after a failure */
+/* elimination: {0}; the caller clears its memory, also after a failure */
 static enum phema_status begin(struct elimination *elimination, const struct phema_problem *problem,
                                const struct phema_solution *solutions,
-                               const struct phema_gram *gram, const struct phema_model *model,
-                               struct phema_error *err)
+                               const struct phema_gram *gram, struct phema_error *err)
 {
     size_t n = problem->n;
-    *elimination = (struct elimination){.n = n, .m = problem->m};
-    elimination->inverse = calloc(n * n, sizeof(phema_quad));
-    elimination->weights = calloc(problem->m * n, sizeof(phema_quad));
-    elimination->errors = calloc(problem->m, sizeof(phema_quad));
-    elimination->is_out = calloc(n, sizeof(bool));
+    struct phema_arena *memory = &elimination->memory;
+    elimination->n = n;
+    elimination->m = problem->m;
+    elimination->inverse = phema_arena_array(memory, n * n, sizeof(phema_quad));
+    elimination->weights = phema_arena_array(memory, problem->m * n, sizeof(phema_quad));
+    elimination->errors = phema_arena_array(memory, problem->m, sizeof(phema_quad));
+    elimination->is_out = phema_arena_array(memory, n, sizeof(bool));
     if (!elimination->inverse || !elimination->weights || !elimination->errors ||
         !elimination->is_out)
         return phema_fail_memory(err);
@@ -86,7 +81,7 @@ static enum phema_status begin(struct elimination *elimination, const struct phe
         for (size_t i = 0; i < n; i++)
             elimination->weights[k * n + i] = (phema_quad)solutions[k].weights[i];
     }
-    return invert(elimination->inverse, gram, model, err);
+    return invert(elimination->inverse, gram, problem, err);
 }
 
 /* The largest error of any target without snapshot i, squared; unit: of the Gram matrix */
@@ -231,17 +226,17 @@ static enum phema_status advise(struct phema_advice *advice, const struct phema_
     advice->error_after = advice->error_before;
     if (advice->error_before > max_error)
         return PHEMA_OK; /* nothing can be removed */
-    struct phema_model model = phema_model_of(problem);
     struct phema_grams grams;
     enum phema_status status = phema_grams_build(&grams, problem, false, err);
     if (status)
         return status;
-    struct elimination elimination;
-    status = begin(&elimination, problem, solutions, model.has_motion ? &grams.motion : &grams.walk,
-                   &model, err);
+    struct elimination elimination = {0};
+    status =
+        begin(&elimination, problem, solutions, problem->motion ? &grams.motion : &grams.walk, err);
     if (!status)
-        eliminate(advice, &elimination, model.has_motion ? 1 : model.wander, max_error);
-    clear_elimination(&elimination);
+        eliminate(advice, &elimination, phema_error_unit(problem, problem->motion != NULL),
+                  max_error);
+    phema_arena_clear(&elimination.memory);
     phema_grams_clear(&grams);
     if (status)
         return status;

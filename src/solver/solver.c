@@ -13,7 +13,6 @@
 struct problem {
     const struct phema_problem *given;
     const struct phema_solve_options *options;
-    struct phema_model model;
     struct phema_grams grams;
 };
 
@@ -30,8 +29,8 @@ static double *make_weights(size_t n)
 
 static enum phema_status check_numbers(const struct problem *problem, struct phema_error *err)
 {
-    for (size_t i = 0; problem->model.rounding && i < problem->given->n; i++) {
-        double rounding = problem->model.rounding[i];
+    for (size_t i = 0; problem->given->rounding && i < problem->given->n; i++) {
+        double rounding = problem->given->rounding[i];
         if (!(rounding >= 0 && rounding <= 1)) {
             struct phema_name_buffer name;
             return phema_fail(err, PHEMA_ERR_INPUTS,
@@ -76,15 +75,9 @@ static double end_of(const struct phema_mix *target)
 static phema_quad ridge_unit(const struct problem *problem, size_t target)
 {
     phema_quad t = (phema_quad)end_of(&problem->given->targets[target]);
-    switch (problem->options->metric) {
-    case PHEMA_METRIC_WALK:
-        return t;
-    case PHEMA_METRIC_PROFILE:
-        return 1 / t;
-    case PHEMA_METRIC_MOTION:
-        break;
-    }
-    return 1;
+    if (problem->options->metric == PHEMA_METRIC_MOTION)
+        return 1;
+    return problem->options->metric == PHEMA_METRIC_WALK ? t : 1 / t;
 }
 
 /* Computes the ridge to add to the diagonal; false if it is 0. */
@@ -102,7 +95,7 @@ static bool find_ridge(phema_quad *ridge, double *lambda, const struct problem *
     }
     if (options->ridge == PHEMA_RIDGE_AUTO && options->metric != PHEMA_METRIC_PROFILE) {
         phema_quad sum = 0;
-        phema_model_ridge(ridge, &problem->model, options->metric == PHEMA_METRIC_MOTION, n);
+        phema_error_ridge(ridge, problem->given, options->metric == PHEMA_METRIC_MOTION);
         for (size_t i = 0; i < n; i++)
             sum += ridge[i];
         *lambda = (double)(sum / ((phema_quad)n * unit));
@@ -119,15 +112,10 @@ static enum phema_sum wanted_sum(const struct phema_solve_options *options)
 
 static const struct phema_gram *gram_of(const struct problem *problem)
 {
-    switch (problem->options->metric) {
-    case PHEMA_METRIC_WALK:
-        return &problem->grams.walk;
-    case PHEMA_METRIC_MOTION:
-        return &problem->grams.motion;
-    case PHEMA_METRIC_PROFILE:
-        break;
-    }
-    return &problem->grams.white;
+    const struct phema_gram *const grams[] = {[PHEMA_METRIC_WALK] = &problem->grams.walk,
+                                              [PHEMA_METRIC_PROFILE] = &problem->grams.white,
+                                              [PHEMA_METRIC_MOTION] = &problem->grams.motion};
+    return grams[problem->options->metric];
 }
 
 /* A new factor is needed where the ridge depends on the target's time, and this one differs. */
@@ -159,7 +147,7 @@ static enum phema_status solve_target(struct phema_solution *solution, struct ph
     if (status)
         return status;
     solution->solver = phema_system_solver(system);
-    return phema_solution_evaluate(solution, &problem->grams, target, &problem->model, err);
+    return phema_solution_evaluate(solution, &problem->grams, target, problem->given, err);
 }
 
 static enum phema_status solve_all(struct phema_solution *solutions, const struct problem *problem,
@@ -187,7 +175,7 @@ static enum phema_status rate_paper(double *total, struct phema_system *system,
     *total = (double)NAN;
     if (status)
         return status == PHEMA_ERR_TARGET ? PHEMA_OK : status;
-    status = phema_solution_evaluate(paper, &problem->grams, target, &problem->model, err);
+    status = phema_solution_evaluate(paper, &problem->grams, target, problem->given, err);
     *total = paper->predicted.total;
     return status;
 }
@@ -258,7 +246,6 @@ static enum phema_status solve_problem(struct phema_solution *solutions,
 static enum phema_status open_problem(struct problem *problem, bool needs_walk,
                                       struct phema_error *err)
 {
-    problem->model = phema_model_of(problem->given);
     enum phema_status status = check_numbers(problem, err);
     if (status)
         return status;
@@ -308,7 +295,7 @@ static enum phema_status rate_all(struct phema_solution *rated, double *paper,
     enum phema_status status;
     double condition = 0;
     for (size_t k = 0; k < problem->given->m; k++) {
-        status = phema_solution_evaluate(&rated[k], &problem->grams, k, &problem->model, err);
+        status = phema_solution_evaluate(&rated[k], &problem->grams, k, problem->given, err);
         if (status)
             return status;
     }
