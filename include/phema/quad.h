@@ -6,6 +6,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdlib.h>
 
 #if LDBL_MANT_DIG == 113
 typedef long double phema_quad;

@@ -4,7 +4,6 @@
 #include "targets.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,18 +47,6 @@ static size_t find_snapshot(const struct phema_series *series, const char *name,
     return SIZE_MAX;
 }
 
-static enum phema_status resolve(size_t *out, const struct phema_series *series, const char *name,
-                                 size_t size, struct phema_error *err)
-{
-    *out = find_snapshot(series, name, size);
-    struct phema_name_buffer shown;
-    if (*out == SIZE_MAX)
-        return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "names '%s', which is not among the snapshots of %s",
-                          phema_name_escape(&shown, name, size), series->root);
-    return PHEMA_OK;
-}
-
 static enum phema_status add_targets(struct phema_plan *plan, size_t m, struct phema_error *err)
 {
     plan->targets = calloc(m ? m : 1, sizeof(*plan->targets));
@@ -87,8 +74,9 @@ static enum phema_status add_targets(struct phema_plan *plan, size_t m, struct p
 /* ---- "file weight" lines: the file may contain spaces ---- */
 
 static enum phema_status read_line(struct phema_plan *plan, bool *is_seen, const char *line,
-                                   size_t size, size_t number, struct phema_error *err)
+                                   size_t size, struct phema_error *err)
 {
+    const struct phema_series *series = plan->series;
     while (size && isspace((unsigned char)line[size - 1]))
         size--;
     if (size == 0 || line[0] == '#')
@@ -106,15 +94,15 @@ static enum phema_status read_line(struct phema_plan *plan, bool *is_seen, const
         name_size--;
     if (!*text || *end || !isfinite(weight) || !name_size)
         return phema_fail(err, PHEMA_ERR_FILE,
-                          "line %zu: expected a file and a number, or the JSON of weights --json",
-                          number);
-    size_t k = 0;
-    enum phema_status status = resolve(&k, plan->series, line, name_size, err);
-    if (!status && is_seen[k])
-        status =
-            phema_fail(err, PHEMA_ERR_INPUTS, "names '%s' twice", plan->series->snapshots[k].label);
-    if (status)
-        return phema_fail_in(err, status, "line %zu", number);
+                          "expected a file and a number, or the JSON of weights --json");
+    size_t k = find_snapshot(series, line, name_size);
+    struct phema_name_buffer shown;
+    if (k == SIZE_MAX)
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "names '%s', which is not among the snapshots of %s",
+                          phema_name_escape(&shown, line, name_size), series->root);
+    if (is_seen[k])
+        return phema_fail(err, PHEMA_ERR_INPUTS, "names '%s' twice", series->snapshots[k].label);
     is_seen[k] = true;
     plan->targets[0].solution.weights[k] = weight;
     return PHEMA_OK;
@@ -128,9 +116,9 @@ static enum phema_status read_lines(struct phema_plan *plan, bool *is_seen, stru
     for (size_t at = 0; at < text.size; number++) {
         const char *newline = memchr(data + at, '\n', text.size - at);
         size_t size = newline ? (size_t)(newline - (data + at)) : text.size - at;
-        enum phema_status status = read_line(plan, is_seen, data + at, size, number, err);
+        enum phema_status status = read_line(plan, is_seen, data + at, size, err);
         if (status)
-            return status;
+            return phema_fail_in(err, status, "line %zu", number);
         at += size + 1;
     }
     for (size_t k = 0; k < plan->series->n; k++)
@@ -274,25 +262,28 @@ static enum phema_status read_json(struct phema_plan *plan, const struct phema_j
     return status;
 }
 
-PHEMA_FALLIBLE weights_file_read(struct phema_plan *plan, const char *path, struct phema_error *err)
+static enum phema_status read_text(struct phema_plan *plan, struct phema_span text,
+                                   struct phema_error *err)
 {
-    struct phema_file *file = NULL;
-    struct phema_json *root = NULL;
-    enum phema_status status = phema_file_open(&file, path, err);
-    if (status)
-        return phema_fail_in(err, status, "%s", path);
-    struct phema_span text = phema_file_span(file);
     size_t first = 0;
     while (first < text.size && isspace(text.data[first]))
         first++;
-    if (first < text.size && text.data[first] == '{') {
-        status = phema_json_parse(&root, text, err);
-        if (!status)
-            status = read_json(plan, root, err);
-    } else {
-        status = read_list(plan, text, err);
-    }
+    if (first == text.size || text.data[first] != '{')
+        return read_list(plan, text, err);
+    struct phema_json *root = NULL;
+    enum phema_status status = phema_json_parse(&root, text, err);
+    if (!status)
+        status = read_json(plan, root, err);
     phema_json_free(root);
+    return status;
+}
+
+PHEMA_FALLIBLE weights_file_read(struct phema_plan *plan, const char *path, struct phema_error *err)
+{
+    struct phema_file *file = NULL;
+    enum phema_status status = phema_file_open(&file, path, err);
+    if (!status)
+        status = read_text(plan, phema_file_span(file), err);
     phema_file_close(file);
     return status ? phema_fail_in(err, status, "%s", path) : PHEMA_OK;
 }
@@ -373,19 +364,24 @@ PHEMA_FALLIBLE weights_file_use(struct phema_plan *plan, const struct phema_plan
     bool has_target = false;
     for (size_t j = 0; j < plan->m; j++)
         has_target |= plan->targets[j].kind != NULL;
-    if (has_target) /* the motion is for the predicted errors alone */
+    if (has_target) { /* the motion is for the predicted errors alone */
         status = motion_find(plan, options, true, err);
-    for (size_t j = 0; !status && j < plan->m; j++) {
+        if (status)
+            return status;
+    }
+    for (size_t j = 0; j < plan->m; j++) {
         struct phema_target *target = &plan->targets[j];
         status = target_check_time(target, plan->series, err);
         if (status)
             return status;
         target->newest = solver_input_count_until(plan->series, target->time) - 1;
         status = evaluate_weights(plan, target, err);
+        if (status)
+            return status;
     }
     plan->metric = "given";
     plan->has_given_weights = true;
-    return status;
+    return PHEMA_OK;
 }
 
 PHEMA_FALLIBLE weights_use_one(struct phema_plan *plan, struct phema_error *err)

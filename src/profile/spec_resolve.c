@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* spec_resolve.c - SPEC plus end time to a profile, or to a sum of profiles; merges (PMA, WSM). */
 #include <math.h>
-#include <string.h>
 
 #include "phema/quad.h"
 #include "spec.h"

@@ -82,8 +82,8 @@ void phema_line_store(struct phema_products *products, const struct phema_profil
 
 /* ---- Closed forms ---- */
 
-/* A B/(A+B-1) (ta/tb)^(B-1) / tb */
-phema_quad phema_white_term(phema_quad a_power, phema_quad b_power)
+/* A B/(A+B-1) (ta/tb)^(B-1) / tb is this, times the decay, over ta */
+static phema_quad white_term(phema_quad a_power, phema_quad b_power)
 {
     return a_power * b_power / (a_power + b_power - 1);
 }
@@ -91,21 +91,25 @@ phema_quad phema_white_term(phema_quad a_power, phema_quad b_power)
 phema_quad phema_white_product(phema_quad a_power, phema_quad b_power, phema_quad ta,
                                phema_quad decay)
 {
-    return phema_white_term(a_power, b_power) * decay / ta;
+    return white_term(a_power, b_power) * decay / ta;
 }
+
+struct walk_terms { /* product = ta (begun - decay lost) */
+    phema_quad begun, lost;
+};
 
 /* ta (1 - 1/(A+1) - r/(B+1) + r/(A+B+1)) with r the decay; the last two terms over one denominator,
  * since they nearly cancel for large A */
-struct phema_walk_terms phema_walk_terms(phema_quad a_power, phema_quad b_power)
+static struct walk_terms find_walk_terms(phema_quad a_power, phema_quad b_power)
 {
-    return (struct phema_walk_terms){a_power / (a_power + 1),
-                                     a_power / ((b_power + 1) * (a_power + b_power + 1))};
+    return (struct walk_terms){a_power / (a_power + 1),
+                               a_power / ((b_power + 1) * (a_power + b_power + 1))};
 }
 
 phema_quad phema_walk_product(phema_quad a_power, phema_quad b_power, phema_quad ta,
                               phema_quad decay)
 {
-    struct phema_walk_terms terms = phema_walk_terms(a_power, b_power);
+    struct walk_terms terms = find_walk_terms(a_power, b_power);
     return ta * (terms.begun - decay * terms.lost);
 }
 
@@ -138,9 +142,8 @@ static void sort_by_family(struct finding *finding)
 static void find_of_families(const struct finding *finding, size_t x, size_t y)
 {
     const struct phema_profile_set *set = finding->set;
-    const struct phema_walk_terms walk =
-        phema_walk_terms(set->families[x].power, set->families[y].power);
-    const phema_quad white = phema_white_term(set->families[x].power, set->families[y].power);
+    const struct walk_terms walk = find_walk_terms(set->families[x].power, set->families[y].power);
+    const phema_quad white = white_term(set->families[x].power, set->families[y].power);
     size_t later = finding->starts[y];
     for (size_t p = finding->starts[x]; p < finding->starts[x + 1]; p++) {
         size_t i = finding->by_family[p];

@@ -33,11 +33,6 @@ void phema_line_store(struct phema_products *products, const struct phema_profil
 
 /* Closed forms (N14), (N15) for power functions of exponents a_power - 1 and b_power - 1; ta <= tb,
  * and decay = (ta/tb)^b_power. */
-phema_quad phema_white_term(phema_quad a_power, phema_quad b_power); /* product ta / decay */
-struct phema_walk_terms { /* product = ta (begun - decay lost) */
-    phema_quad begun, lost;
-};
-struct phema_walk_terms phema_walk_terms(phema_quad a_power, phema_quad b_power);
 phema_quad phema_white_product(phema_quad a_power, phema_quad b_power, phema_quad ta,
                                phema_quad decay);
 phema_quad phema_walk_product(phema_quad a_power, phema_quad b_power, phema_quad ta,

@@ -53,21 +53,15 @@ static enum phema_status fail_dependent(const struct phema_system *system, size_
                       phema_profile_format_label(&other, gram->set->snapshots, dependent));
 }
 
-static bool alloc_lower(struct phema_system *system)
-{
-    size_t n = system->gram->n;
-    if (!system->lower)
-        system->lower = malloc(n * n * sizeof(*system->lower));
-    return system->lower != NULL;
-}
-
 /* Converts a fixed-point factor to float64. */
 static bool convert_lower(struct phema_system *system)
 {
     size_t n = system->gram->n;
     if (!system->cholesky.factor)
         return true;
-    if (!alloc_lower(system))
+    if (!system->lower)
+        system->lower = malloc(n * n * sizeof(*system->lower));
+    if (!system->lower)
         return false;
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j <= i; j++)
@@ -141,13 +135,11 @@ static bool fill_lower(struct phema_system *system)
 {
     size_t n = system->gram->n;
     double *shrink = calloc(n, sizeof(*shrink));
-    if (!shrink || !alloc_lower(system)) {
-        free(shrink);
-        return false;
-    }
-    for (size_t i = 0; i < n; i++)
+    system->lower = malloc(n * n * sizeof(*system->lower));
+    bool has_memory = shrink && system->lower;
+    for (size_t i = 0; has_memory && i < n; i++)
         shrink[i] = system->shrink ? (double)system->shrink[i] : 1;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; has_memory && i < n; i++) {
         const phema_fixed *row = system->gram->matrix + i * n;
         double *entries = system->lower + i * n;
         for (size_t j = 0; j < i; j++)
@@ -155,7 +147,7 @@ static bool fill_lower(struct phema_system *system)
         entries[i] = 1;
     }
     free(shrink);
-    return true;
+    return has_memory;
 }
 
 /* PHEMA_NO: a pivot fails, since in float64 the matrix is singular. */
