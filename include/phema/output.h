@@ -27,7 +27,7 @@ struct phema_output {
     size_t n_files;
     uint64_t size_bytes; /* of all files */
     /* [n_tensors] the place of each tensor: offset + shift after the header of its file; shared */
-    const struct phema_tensor_location *places;
+    const struct phema_tensor_location *locations;
     uint64_t shift;
     const struct phema_checkpoint *template; /* the output begins as its copy; borrowed, or NULL */
     char *sidecar; /* text of PATH.json, the provenance of a copy; NULL: in the header, or none */
@@ -69,10 +69,10 @@ struct phema_outputs {
     enum phema_output_form form;
     struct phema_output *items; /* [plan->m] */
     size_t m;
-    enum phema_dtype *dtypes;             /* [series->n_tensors] as written */
-    struct phema_tensor_location *places; /* [series->n_tensors] of all outputs that are not
+    enum phema_dtype *dtypes;                /* [series->n_tensors] as written */
+    struct phema_tensor_location *locations; /* [series->n_tensors] of all outputs that are not
                                              copies of a snapshot */
-    struct phema_side_file *side_files;   /* [n_side_files] of every sharded output */
+    struct phema_side_file *side_files;      /* [n_side_files] of every sharded output */
     size_t n_side_files;
     struct phema_checkpoint **templates; /* [n_templates] */
     size_t n_templates;

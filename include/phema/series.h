@@ -36,14 +36,14 @@ struct phema_snapshot {
     const char *spec; /* the profile as text (profile.h); NULL: unknown */
 
     /* its data */
-    double rounding;                            /* relative rms error of its dtypes, 0: unknown */
-    struct phema_checkpoint *checkpoint;        /* mapped, listing forgotten; NULL: never opened */
-    bool is_checkpoint_shared;                  /* with the previous snapshot, which closes it */
-    bool is_compressed;                         /* data are decompressed as they are read */
-    bool is_one_of_many;                        /* its file holds several snapshots */
-    const struct phema_tensor_location *places; /* [n_tensors]; similar files share a table */
-    uint64_t shift;                             /* [bytes] added to every offset of places */
-    char digest[PHEMA_DIGEST];                  /* fingerprint (phema_series_identify); "": none */
+    double rounding;                     /* relative rms error of its dtypes, 0: unknown */
+    struct phema_checkpoint *checkpoint; /* mapped, listing forgotten; NULL: never opened */
+    bool is_checkpoint_shared;           /* with the previous snapshot, which closes it */
+    bool is_compressed;                  /* data are decompressed as they are read */
+    bool is_one_of_many;                 /* its file holds several snapshots */
+    const struct phema_tensor_location *locations; /* [n_tensors]; similar files share a table */
+    uint64_t shift;                                /* [bytes] added to every offset of locations */
+    char digest[PHEMA_DIGEST]; /* fingerprint (phema_series_identify); "": none */
 };
 
 enum phema_rule {

@@ -7,14 +7,14 @@
 #include "outputs.h"
 
 static struct phema_tensor tensor_at(const struct phema_series *series,
-                                     const struct phema_tensor_location *place, uint64_t shift,
+                                     const struct phema_tensor_location *location, uint64_t shift,
                                      enum phema_dtype dtype, size_t i)
 {
     struct phema_tensor tensor = series->tensors[i].tensor;
     tensor.dtype = dtype;
-    tensor.offset = place->offset + shift;
-    tensor.stride = place->stride;
-    tensor.file = place->file;
+    tensor.offset = location->offset + shift;
+    tensor.stride = location->stride;
+    tensor.file = location->file;
     return tensor;
 }
 
@@ -131,7 +131,7 @@ static enum phema_status check_expanded(bool *is_in_order, const struct phema_se
             continue;
         *is_in_order = true;
         for (size_t k = 0; k < series->n; k++) {
-            const uint64_t *stride = series->snapshots[k].places[i].stride;
+            const uint64_t *stride = series->snapshots[k].locations[i].stride;
             struct phema_name_buffer shown;
             if (!stride || stride[d] != 0)
                 return phema_fail(
@@ -146,9 +146,10 @@ static enum phema_status check_expanded(bool *is_in_order, const struct phema_se
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE copy_check_places(const struct draft *draft, const struct phema_checkpoint *template,
-                                 const struct phema_tensor_location *places, uint64_t shift,
-                                 struct phema_error *err)
+PHEMA_FALLIBLE copy_check_locations(const struct draft *draft,
+                                    const struct phema_checkpoint *template,
+                                    const struct phema_tensor_location *locations, uint64_t shift,
+                                    struct phema_error *err)
 {
     const struct phema_series *series = draft->plan->series;
     struct phema_tensor *written = calloc(series->n_tensors + 1, sizeof(*written));
@@ -159,7 +160,7 @@ PHEMA_FALLIBLE copy_check_places(const struct draft *draft, const struct phema_c
     for (size_t i = 0; i < series->n_tensors && !status; i++) {
         if (!draft->outputs->is_replaced[i])
             continue;
-        written[n] = tensor_at(series, &places[i], shift, draft->outputs->dtypes[i], i);
+        written[n] = tensor_at(series, &locations[i], shift, draft->outputs->dtypes[i], i);
         index[n] = i;
         status = check_expanded(is_in_order, series, template, &written[n++], i, err);
     }

@@ -72,7 +72,7 @@ static enum phema_status use_newest(struct draft *draft, size_t j, struct phema_
     size_t k = plan->targets[j].newest;
     const struct phema_snapshot *snapshot = &plan->series->snapshots[k];
     struct phema_output *output = &draft->outputs->items[j];
-    output->places = snapshot->places;
+    output->locations = snapshot->locations;
     output->shift = snapshot->shift;
     for (size_t i = 0; i < j; i++)
         if (plan->targets[i].newest == k) {
@@ -89,7 +89,7 @@ static enum phema_status use_newest(struct draft *draft, size_t j, struct phema_
     if (!status)
         status = check_name(output->path, template, draft->options, err);
     if (!status)
-        status = copy_check_places(draft, template, snapshot->places, snapshot->shift, err);
+        status = copy_check_locations(draft, template, snapshot->locations, snapshot->shift, err);
     output->template = template;
     return status;
 }
@@ -177,7 +177,7 @@ static enum phema_status place_into(struct draft *draft, const struct phema_chec
 {
     const struct phema_series_tensor *entry = &draft->plan->series->tensors[i];
     const struct phema_tensor *tensor = &entry->tensor;
-    struct phema_tensor_location *place = &draft->outputs->places[i];
+    struct phema_tensor_location *location = &draft->outputs->locations[i];
     const struct phema_tensor *found = find_in(template, key, tensor);
     bool fits = found && found->rank == tensor->rank && may_hold(found->dtype, tensor->dtype);
     for (unsigned d = 0; fits && d < tensor->rank; d++)
@@ -196,7 +196,7 @@ static enum phema_status place_into(struct draft *draft, const struct phema_chec
                           "average; the snapshots are of another model",
                           phema_checkpoint_path(template), shown.text);
     draft->outputs->dtypes[i] = found->dtype;
-    *place = (struct phema_tensor_location){
+    *location = (struct phema_tensor_location){
         .offset = found->offset, .stride = found->stride, .file = found->file};
     if (first != i && draft->outputs->dtypes[first] != found->dtype)
         return phema_fail(err, PHEMA_ERR_INPUTS,
@@ -223,10 +223,10 @@ static enum phema_status use_into(struct draft *draft, struct phema_error *err)
         status = place_into(draft, template, key, i, err);
     for (size_t j = 0; j < outputs->m && !status; j++) {
         outputs->items[j].template = template;
-        outputs->items[j].places = outputs->places;
+        outputs->items[j].locations = outputs->locations;
         status = check_name(outputs->items[j].path, template, draft->options, err);
     }
-    return status ? status : copy_check_places(draft, template, outputs->places, 0, err);
+    return status ? status : copy_check_locations(draft, template, outputs->locations, 0, err);
 }
 
 /* ---- Provenance ---- */

@@ -110,7 +110,7 @@ static enum phema_status lay_out_last_file(struct draft *draft, struct phema_out
                                           &file->size_bytes, tensors, n, metadata, n_metadata, err);
     }
     for (size_t x = 0; x < n && !status; x++)
-        draft->outputs->places[index[x]] = (struct phema_tensor_location){
+        draft->outputs->locations[index[x]] = (struct phema_tensor_location){
             .offset = offsets[x] - file->header_size, .file = output->n_files - 1};
     free(tensors);
     free(offsets);
@@ -144,7 +144,7 @@ static enum phema_status add_file(struct draft *draft, struct phema_output *outp
                                       file->header_size, err);
     provenance_clear(&provenance);
     output->size_bytes += file->size_bytes;
-    output->places = draft->outputs->places;
+    output->locations = draft->outputs->locations;
     return status;
 }
 

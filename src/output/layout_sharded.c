@@ -54,7 +54,7 @@ static enum phema_status copy_sharding(struct sharding *sharding, const struct d
             return phema_fail_memory(err);
     }
     for (size_t i = 0; i < series->n_tensors; i++)
-        sharding->shard_of[i] = snapshot->places[i].file - 1;
+        sharding->shard_of[i] = snapshot->locations[i].file - 1;
     const char *index = base_of(phema_checkpoint_file_label(draft->newest, 0));
     sharding->index_name = phema_arena_copy(draft->arena, index, strlen(index));
     return sharding->index_name ? PHEMA_OK : phema_fail_memory(err);

@@ -20,9 +20,9 @@ static enum phema_status set_tensors(struct draft *draft, struct phema_error *er
     const struct phema_series *series = draft->plan->series;
     struct phema_outputs *outputs = draft->outputs;
     outputs->dtypes = calloc(series->n_tensors + 1, sizeof(*outputs->dtypes));
-    outputs->places = calloc(series->n_tensors + 1, sizeof(*outputs->places));
+    outputs->locations = calloc(series->n_tensors + 1, sizeof(*outputs->locations));
     draft->tensors = calloc(series->n_tensors + 1, sizeof(*draft->tensors));
-    if (!outputs->dtypes || !outputs->places || !draft->tensors)
+    if (!outputs->dtypes || !outputs->locations || !draft->tensors)
         return phema_fail_memory(err);
     for (size_t i = 0; i < series->n_tensors; i++) {
         struct phema_tensor *tensor = &draft->tensors[i];
@@ -120,7 +120,7 @@ void phema_outputs_clear(struct phema_outputs *outputs)
     free(outputs->side_files);
     free(outputs->items);
     free(outputs->dtypes);
-    free(outputs->places);
+    free(outputs->locations);
     free(outputs->is_replaced);
     for (size_t t = 0; t < outputs->n_templates; t++)
         phema_checkpoint_close(outputs->templates[t]);

@@ -28,7 +28,7 @@ PHEMA_FALLIBLE outputs_lay_out_safetensors(struct draft *draft, struct phema_err
 PHEMA_FALLIBLE outputs_lay_out_sharded(struct draft *draft, struct phema_error *err);
 PHEMA_FALLIBLE outputs_lay_out_copies(struct draft *draft, struct phema_error *err);
 
-/* Adds a safetensors file with n of the tensors to an output, and fills their places
+/* Adds a safetensors file with n of the tensors to an output, and fills their locations
  * (layout_safetensors.c).
  *   target  whose provenance the file carries, or SIZE_MAX
  *   name    NULL: the file is the output
@@ -47,8 +47,9 @@ PHEMA_FALLIBLE outputs_find_digests(const struct draft *draft, struct phema_outp
 /* Whether tensors may be replaced at these places of a copy of the template (copy_checks.c).
  * PHEMA_ERR_INPUTS  a replaced tensor shares bytes with a tensor that stays, or with another
  *                   replaced one that not all snapshots share alike */
-PHEMA_FALLIBLE copy_check_places(const struct draft *draft, const struct phema_checkpoint *template,
-                                 const struct phema_tensor_location *places, uint64_t shift,
-                                 struct phema_error *err);
+PHEMA_FALLIBLE copy_check_locations(const struct draft *draft,
+                                    const struct phema_checkpoint *template,
+                                    const struct phema_tensor_location *locations, uint64_t shift,
+                                    struct phema_error *err);
 
 #endif

@@ -65,13 +65,13 @@ uint64_t sink_size_bytes(const struct sink *sink)
 PHEMA_FALLIBLE sink_write(struct sink *sink, size_t i, uint64_t first, uint64_t n, const void *data,
                           uint64_t *sum, struct phema_error *err)
 {
-    const struct phema_tensor_location *place = &sink->output->places[i];
+    const struct phema_tensor_location *location = &sink->output->locations[i];
     if (sink->outputs->is_replaced && !sink->outputs->is_replaced[i])
         return PHEMA_OK;
     enum phema_dtype dtype = sink->outputs->dtypes[i];
     uint64_t offset = sink_tensor_offset(sink, i);
     size_t size = (size_t)phema_dtype_bytes(dtype, n);
-    if (!place->stride)
+    if (!location->stride)
         offset += phema_dtype_bytes(dtype, first);
     if (!data)
         return sink_reread(sink, i, offset, first, n, sum, err);
@@ -80,21 +80,21 @@ PHEMA_FALLIBLE sink_write(struct sink *sink, size_t i, uint64_t first, uint64_t 
         atomic_fetch_add_explicit(&sink->sums[i], hash, memory_order_relaxed);
     if (sum)
         *sum += hash;
-    if (place->stride) {
+    if (location->stride) {
         struct phema_tensor tensor = sink->plan->series->tensors[i].tensor;
         tensor.dtype = dtype;
-        tensor.stride = place->stride;
+        tensor.stride = location->stride;
         phema_tensor_write(sink->map + offset, &tensor, first, n, data);
         return PHEMA_OK;
     }
-    return phema_writer_write(sink->writers[place->file], offset, data, size, err);
+    return phema_writer_write(sink->writers[location->file], offset, data, size, err);
 }
 
 /* Whether tensor b begins where a ends in the file, so that one write has the data of both. */
 static bool is_adjacent(const struct sink *sink, size_t a, size_t b)
 {
-    const struct phema_tensor_location *left = &sink->output->places[a],
-                                       *right = &sink->output->places[b];
+    const struct phema_tensor_location *left = &sink->output->locations[a],
+                                       *right = &sink->output->locations[b];
     const bool *is_replaced = sink->outputs->is_replaced;
     uint64_t size_bytes =
         phema_dtype_bytes(sink->outputs->dtypes[a], sink->plan->series->tensors[a].tensor.n_elems);
@@ -221,9 +221,10 @@ PHEMA_FALLIBLE sink_finish(struct sink *sink, struct phema_error *err)
     if (sink->compressed)
         return compress(sink, err);
     if (sink->form->is_copy)
-        return zip_checksums_update(sink->writers[0], sink->output->template, sink->output->places,
-                                    sink->output->shift, sink->outputs->is_replaced,
-                                    sink->plan->series->n_tensors, sink->options.n_threads, err);
+        return zip_checksums_update(sink->writers[0], sink->output->template,
+                                    sink->output->locations, sink->output->shift,
+                                    sink->outputs->is_replaced, sink->plan->series->n_tensors,
+                                    sink->options.n_threads, err);
     return PHEMA_OK;
 }
 

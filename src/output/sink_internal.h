@@ -45,15 +45,15 @@ PHEMA_FALLIBLE sink_reread(struct sink *sink, size_t i, uint64_t offset, uint64_
 /* Where tensor i begins in its file. */
 static inline uint64_t sink_tensor_offset(const struct sink *sink, size_t i)
 {
-    const struct phema_tensor_location *place = &sink->output->places[i];
-    return sink->output->files[place->file].header_size + place->offset + sink->output->shift;
+    const struct phema_tensor_location *location = &sink->output->locations[i];
+    return sink->output->files[location->file].header_size + location->offset + sink->output->shift;
 }
 
 /* Hash of data and their place. */
 static inline uint64_t sink_hash(const struct sink *sink, size_t i, uint64_t offset, uint64_t first,
                                  const void *data, size_t size)
 {
-    uint64_t file = sink->output->places[i].file; /* 16 bits distinguish enough files */
+    uint64_t file = sink->output->locations[i].file; /* 16 bits distinguish enough files */
     return phema_hash_at(data, size, (offset + first) ^ file << 48);
 }
 

@@ -218,7 +218,7 @@ static bool is_any_strided(const struct phema_plan *plan, const struct phema_out
                            const struct phema_output *output)
 {
     for (size_t i = 0; i < plan->series->n_tensors; i++)
-        if (outputs->is_replaced[i] && output->places[i].stride)
+        if (outputs->is_replaced[i] && output->locations[i].stride)
             return true;
     return false;
 }

@@ -103,17 +103,17 @@ static enum phema_status grow_scratch(struct sink *sink, size_t size, struct phe
 PHEMA_FALLIBLE sink_reread(struct sink *sink, size_t i, uint64_t offset, uint64_t first, uint64_t n,
                            uint64_t *sum, struct phema_error *err)
 {
-    const struct phema_tensor_location *place = &sink->output->places[i];
+    const struct phema_tensor_location *location = &sink->output->locations[i];
     struct phema_tensor tensor = sink->plan->series->tensors[i].tensor;
     tensor.dtype = sink->outputs->dtypes[i];
     size_t size = (size_t)phema_dtype_bytes(tensor.dtype, n);
     enum phema_status status = grow_scratch(sink, size, err);
     const uint8_t *data = sink->scratch;
-    if (!status && place->stride) {
-        tensor.stride = place->stride;
+    if (!status && location->stride) {
+        tensor.stride = location->stride;
         data = phema_tensor_read(sink->map + offset, &tensor, first, n, sink->scratch);
     } else if (!status) {
-        status = phema_writer_read(sink->writers[place->file], offset, sink->scratch, size, err);
+        status = phema_writer_read(sink->writers[location->file], offset, sink->scratch, size, err);
     }
     if (status)
         return status;

@@ -77,7 +77,7 @@ static const struct phema_record *find_record(const struct phema_record *records
 
 PHEMA_FALLIBLE zip_checksums_update(struct phema_writer *writer,
                                     const struct phema_checkpoint *template,
-                                    const struct phema_tensor_location *places, uint64_t shift,
+                                    const struct phema_tensor_location *locations, uint64_t shift,
                                     const bool *is_replaced, size_t n, unsigned n_threads,
                                     struct phema_error *err)
 {
@@ -92,7 +92,7 @@ PHEMA_FALLIBLE zip_checksums_update(struct phema_writer *writer,
         status = phema_fail_memory(err);
     for (size_t i = 0; i < n && !status; i++) {
         const struct phema_record *record =
-            is_replaced[i] ? find_record(records, n_records, places[i].offset + shift) : NULL;
+            is_replaced[i] ? find_record(records, n_records, locations[i].offset + shift) : NULL;
         if (record)
             is_changed[record - records] = true;
     }

@@ -36,8 +36,8 @@ struct sampling {
 /* Consecutive snapshots, which one thread reads. */
 struct sample_part {
     struct sampling *sampling;
-    struct tensor_run *ordered; /* [choice.n] in the order of places */
-    const struct phema_tensor_location *places;
+    struct tensor_run *ordered; /* [choice.n] in the order of locations */
+    const struct phema_tensor_location *locations;
     uint8_t *scratch;
     struct phema_reader *reader;
 };
@@ -158,32 +158,32 @@ static enum phema_status allocate(struct sampling *sampling, uint64_t max_ram_by
     return PHEMA_OK;
 }
 
-static int compare_places(const void *a, const void *b, void *table)
+static int compare_locations(const void *a, const void *b, void *table)
 {
     const struct tensor_run *left = a, *right = b;
-    const struct phema_tensor_location *places = table;
-    int order = tensor_locations_compare(&places[left->tensor], &places[right->tensor]);
+    const struct phema_tensor_location *locations = table;
+    int order = tensor_locations_compare(&locations[left->tensor], &locations[right->tensor]);
     return order ? order : (left->column > right->column) - (left->column < right->column);
 }
 
-/* Sorts the runs by their place in the snapshot: disks and decoders read forward. */
+/* Sorts the runs by their location in the snapshot: disks and decoders read forward. */
 static enum phema_status sort_runs(struct sample_part *part,
-                                   const struct phema_tensor_location *places,
+                                   const struct phema_tensor_location *locations,
                                    struct phema_error *err)
 {
     const struct sampling *sampling = part->sampling;
-    if (places == part->places)
+    if (locations == part->locations)
         return PHEMA_OK;
     size_t n_tensors = sampling->series->n_tensors;
     struct phema_tensor_location *table =
         calloc(n_tensors, sizeof(*table)); /* qsort_r takes no constant */
     if (!table)
         return phema_fail_memory(err);
-    memcpy(table, places, n_tensors * sizeof(*table));
+    memcpy(table, locations, n_tensors * sizeof(*table));
     memcpy(part->ordered, sampling->choice.runs, sampling->choice.n * sizeof(*part->ordered));
-    qsort_r(part->ordered, sampling->choice.n, sizeof(*part->ordered), compare_places, table);
+    qsort_r(part->ordered, sampling->choice.n, sizeof(*part->ordered), compare_locations, table);
     free(table);
-    part->places = places;
+    part->locations = locations;
     return PHEMA_OK;
 }
 
@@ -227,7 +227,7 @@ static enum phema_status read_runs(struct sample_part *part, size_t k, struct ph
 static enum phema_status read_snapshot(struct sample_part *part, size_t k, struct phema_error *err)
 {
     const struct phema_snapshot *snapshot = &part->sampling->series->snapshots[k];
-    enum phema_status status = sort_runs(part, snapshot->places, err);
+    enum phema_status status = sort_runs(part, snapshot->locations, err);
     if (status)
         return status;
     status = read_runs(part, k, err);

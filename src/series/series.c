@@ -211,11 +211,11 @@ struct phema_tensor phema_series_tensor_in(const struct phema_series *series, si
 {
     struct phema_tensor tensor = series->tensors[i].tensor;
     const struct phema_snapshot *snapshot = &series->snapshots[k];
-    tensor.offset = snapshot->places[i].offset + snapshot->shift;
-    tensor.stride = snapshot->places[i].stride;
-    tensor.file = snapshot->places[i].file;
-    tensor.chunks = snapshot->places[i].chunks;
-    tensor.n_chunks = snapshot->places[i].n_chunks;
+    tensor.offset = snapshot->locations[i].offset + snapshot->shift;
+    tensor.stride = snapshot->locations[i].stride;
+    tensor.file = snapshot->locations[i].file;
+    tensor.chunks = snapshot->locations[i].chunks;
+    tensor.n_chunks = snapshot->locations[i].n_chunks;
     tensor.is_compressed = snapshot->is_compressed;
     return tensor;
 }

@@ -72,11 +72,11 @@ static enum phema_status fill_table(struct tensor_table *tensor_table,
     size_t n = phema_checkpoint_n_tensors(checkpoint);
     series->tensors = phema_arena_array(tensor_table->arena, n + 1, sizeof(*series->tensors));
     tensor_table->by_name = phema_arena_array(tensor_table->arena, n + 1, sizeof(size_t));
-    tensor_table->places =
+    tensor_table->locations =
         phema_arena_array(tensor_table->arena, n + 1, sizeof(struct phema_tensor_location));
     if (tensor_table->is_alone)
         series->became = phema_arena_array(tensor_table->arena, n + 1, sizeof(size_t));
-    if (!series->tensors || !tensor_table->by_name || !tensor_table->places ||
+    if (!series->tensors || !tensor_table->by_name || !tensor_table->locations ||
         (tensor_table->is_alone && !series->became))
         return phema_fail_memory(err);
 
@@ -108,7 +108,7 @@ static enum phema_status fill_table(struct tensor_table *tensor_table,
             return status;
         tensor_filter_rule(entry, &tensors[i], tensor_table->averages_buffers);
         tensor_table->by_name[series->n_tensors] = series->n_tensors;
-        tensor_table->places[series->n_tensors] = location_of(&entry->tensor);
+        tensor_table->locations[series->n_tensors] = location_of(&entry->tensor);
         series->n_tensors++;
         if (series->became)
             series->became[i] = series->n_tensors;
@@ -147,13 +147,13 @@ PHEMA_FALLIBLE tensor_table_init(struct tensor_table *tensor_table, struct phema
                 phema_dtype_name(dtype));
         }
     }
-    snapshot->places = tensor_table->first = tensor_table->places;
+    snapshot->locations = tensor_table->first = tensor_table->locations;
     /* the next snapshot is compared in its own table */
     struct phema_tensor_location *spare =
         phema_arena_array(tensor_table->arena, series->n_tensors, sizeof(*spare));
     if (!spare)
         return phema_fail_memory(err);
-    tensor_table->places = spare;
+    tensor_table->locations = spare;
     return PHEMA_OK;
 }
 
@@ -278,9 +278,9 @@ static void subtract_left_out(struct phema_series *series, const struct phema_te
 
 /* Fills in the snapshot's locations; is_alike: they equal the first snapshot's but for one shift.
  * */
-static enum phema_status fill_places(struct tensor_table *tensor_table,
-                                     struct phema_snapshot *snapshot, bool *is_alike,
-                                     struct phema_error *err)
+static enum phema_status fill_locations(struct tensor_table *tensor_table,
+                                        struct phema_snapshot *snapshot, bool *is_alike,
+                                        struct phema_error *err)
 {
     struct phema_series *series = tensor_table->series;
     const struct phema_tensor_location *first = tensor_table->first;
@@ -307,21 +307,21 @@ static enum phema_status fill_places(struct tensor_table *tensor_table,
             series->became[j] = i + 1;
         if (snapshot->is_one_of_many && snapshot->checkpoint == tensor_table->checkpoint)
             subtract_left_out(series, &tensors[j]);
-        struct phema_tensor_location *place = &tensor_table->places[i];
-        *place = location_of(&tensors[j]);
-        if (same_dimensions(place->stride, first[i].stride, wanted->rank))
-            place->stride = first[i].stride;
+        struct phema_tensor_location *location = &tensor_table->locations[i];
+        *location = location_of(&tensors[j]);
+        if (same_dimensions(location->stride, first[i].stride, wanted->rank))
+            location->stride = first[i].stride;
         else {
             *is_alike = false;
-            status = copy_dimensions(tensor_table->arena, &place->stride, wanted->rank, err);
+            status = copy_dimensions(tensor_table->arena, &location->stride, wanted->rank, err);
             if (status)
                 return status;
         }
         if (found == 0)
-            snapshot->shift = place->offset - first[i].offset; /* wraps, and back when added */
-        *is_alike = *is_alike && !place->chunks && !first[i].chunks &&
-                    place->file == first[i].file &&
-                    place->offset == first[i].offset + snapshot->shift;
+            snapshot->shift = location->offset - first[i].offset; /* wraps, and back when added */
+        *is_alike = *is_alike && !location->chunks && !first[i].chunks &&
+                    location->file == first[i].file &&
+                    location->offset == first[i].offset + snapshot->shift;
         found++;
     }
     return found == series->n_tensors ? PHEMA_OK : fail_lacking(tensor_table, snapshot, err);
@@ -331,23 +331,23 @@ PHEMA_FALLIBLE tensor_table_match(struct tensor_table *tensor_table,
                                   struct phema_snapshot *snapshot, struct phema_error *err)
 {
     if (phema_checkpoint_is_alike(snapshot->checkpoint, &snapshot->shift)) {
-        snapshot->places = tensor_table->first;
+        snapshot->locations = tensor_table->first;
         return PHEMA_OK;
     }
     snapshot->shift = 0;
     bool is_alike = false;
-    enum phema_status status = fill_places(tensor_table, snapshot, &is_alike, err);
+    enum phema_status status = fill_locations(tensor_table, snapshot, &is_alike, err);
     if (status)
         return status;
     if (is_alike) {
-        snapshot->places = tensor_table->first;
+        snapshot->locations = tensor_table->first;
         return PHEMA_OK;
     }
     snapshot->shift = 0; /* the locations are absolute */
-    snapshot->places = tensor_table->places;
-    tensor_table->places = phema_arena_array(tensor_table->arena, tensor_table->series->n_tensors,
-                                             sizeof(*tensor_table->places));
-    return tensor_table->places ? PHEMA_OK : phema_fail_memory(err);
+    snapshot->locations = tensor_table->locations;
+    tensor_table->locations = phema_arena_array(
+        tensor_table->arena, tensor_table->series->n_tensors, sizeof(*tensor_table->locations));
+    return tensor_table->locations ? PHEMA_OK : phema_fail_memory(err);
 }
 
 double tensor_table_rounding(const struct phema_series *series)
@@ -377,23 +377,23 @@ static bool shares_storage(const struct phema_series *series, size_t a, size_t b
         return false;
     const struct phema_tensor_location *table = NULL;
     for (size_t k = 0; k < series->n; k++) {
-        const struct phema_tensor_location *places = series->snapshots[k].places;
-        if (!places || places == table) /* a manifest may lack files */
+        const struct phema_tensor_location *locations = series->snapshots[k].locations;
+        if (!locations || locations == table) /* a manifest may lack files */
             continue;
-        table = places;
-        if (places[a].chunks || places[b].chunks || places[a].offset != places[b].offset ||
-            places[a].file != places[b].file ||
-            !same_dimensions(places[a].stride, places[b].stride, left->rank))
+        table = locations;
+        if (locations[a].chunks || locations[b].chunks ||
+            locations[a].offset != locations[b].offset || locations[a].file != locations[b].file ||
+            !same_dimensions(locations[a].stride, locations[b].stride, left->rank))
             return false;
     }
     return true;
 }
 
-static int compare_places(const void *a, const void *b, void *table)
+static int compare_locations(const void *a, const void *b, void *table)
 {
-    const struct phema_tensor_location *places = table;
+    const struct phema_tensor_location *locations = table;
     size_t i = *(const size_t *)a, j = *(const size_t *)b;
-    int order = tensor_locations_compare(&places[i], &places[j]);
+    int order = tensor_locations_compare(&locations[i], &locations[j]);
     return order ? order : (i > j) - (i < j);
 }
 
@@ -401,14 +401,14 @@ PHEMA_FALLIBLE tensor_table_find_tied(struct tensor_table *tensor_table, struct 
 {
     struct phema_series *series = tensor_table->series;
     size_t *order = phema_arena_array(tensor_table->arena, series->n_tensors + 1, sizeof(*order));
-    struct phema_tensor_location *places =
-        phema_arena_array(tensor_table->arena, series->n_tensors + 1, sizeof(*places));
-    if (!order || !places)
+    struct phema_tensor_location *locations =
+        phema_arena_array(tensor_table->arena, series->n_tensors + 1, sizeof(*locations));
+    if (!order || !locations)
         return phema_fail_memory(err);
     for (size_t i = 0; i < series->n_tensors; i++)
         order[i] = i;
-    memcpy(places, tensor_table->first, series->n_tensors * sizeof(*places));
-    phema_sort(order, series->n_tensors, sizeof(*order), compare_places, places);
+    memcpy(locations, tensor_table->first, series->n_tensors * sizeof(*locations));
+    phema_sort(order, series->n_tensors, sizeof(*order), compare_locations, locations);
     for (size_t i = 1; i < series->n_tensors; i++)
         if (shares_storage(series, order[i - 1], order[i]))
             series->tensors[order[i]].same_as = series->tensors[order[i - 1]].same_as;

@@ -18,7 +18,7 @@ struct tensor_table {
     const struct phema_tensor_location *first; /* ... [n_tensors] and locations */
     size_t *by_name;                           /* [n_tensors] indices sorted by name */
     struct phema_tensor_location
-        *places; /* [n_tensors] of the current snapshot, before they are shared */
+        *locations; /* [n_tensors] of the current snapshot, before they are shared */
 };
 
 /* Makes the table from the first snapshot.

@@ -73,8 +73,8 @@ static enum phema_status place_tensors(struct compare_output *comparison, struct
         *tensor = series->tensors[i].tensor;
         tensor->dtype = comparison->outputs->dtypes[i];
         tensor->size_bytes = phema_dtype_bytes(tensor->dtype, tensor->n_elems);
-        tensor->stride = output->places[i].stride;
-        tensor->offset = output->places[i].offset + output->shift;
+        tensor->stride = output->locations[i].stride;
+        tensor->offset = output->locations[i].offset + output->shift;
         tensor->file = 0;
         tensor->is_compressed = false;
         tensor->chunks = NULL;

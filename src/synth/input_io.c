@@ -133,7 +133,7 @@ static bool next_extent(struct extent *out, const struct run *run, uint64_t *t, 
     *out = (struct extent){0, 0, 0};
     for (; *t < end_tile; (*t)++) {
         struct tile_range range = tiling_tile(&run->tiling, *t, hint);
-        const struct phema_tensor_location *place = &snapshot->places[range.tensor];
+        const struct phema_tensor_location *place = &snapshot->locations[range.tensor];
         if (place->stride || place->chunks)
             continue;
         enum phema_dtype dtype = run->plan->series->tensors[range.tensor].tensor.dtype;
@@ -193,7 +193,8 @@ void input_io_evict(const struct run *run, uint64_t first_tile, uint64_t end_til
             release_extent(run, k, &extent, is_last);
         for (uint64_t t = first_tile; t < end_tile; t++) {
             struct tile_range range = tiling_tile(&run->tiling, t, &hint);
-            const struct phema_tensor_location *place = &series->snapshots[k].places[range.tensor];
+            const struct phema_tensor_location *place =
+                &series->snapshots[k].locations[range.tensor];
             if (!place->stride && !place->chunks)
                 continue;
             struct phema_tensor tensor = phema_series_tensor_in(series, k, range.tensor);

@@ -81,7 +81,7 @@ static void add_template(struct run_digest *digest, const struct phema_plan *pla
     for (size_t i = 0; i < plan->series->n_tensors; i++) {
         add_number(digest, outputs->is_replaced[i]);
         add_number(digest, outputs->dtypes[i]);
-        add_number(digest, output->places[i].offset + output->shift);
+        add_number(digest, output->locations[i].offset + output->shift);
     }
 }
 

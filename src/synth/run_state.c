@@ -13,10 +13,10 @@ bool run_is_any_copied(const struct run *run)
         const struct phema_snapshot *snapshot = &series->snapshots[k];
         if (snapshot->is_compressed)
             return true;
-        if (k && snapshot->places == snapshot[-1].places)
+        if (k && snapshot->locations == snapshot[-1].locations)
             continue;
         for (size_t i = 0; i < series->n_tensors; i++)
-            if (snapshot->places[i].stride || snapshot->places[i].chunks)
+            if (snapshot->locations[i].stride || snapshot->locations[i].chunks)
                 return true;
     }
     return false;

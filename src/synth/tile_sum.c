@@ -247,7 +247,7 @@ static bool are_views(const struct run *run, size_t i)
     if (run->n_read + run->n_direct)
         return false;
     for (size_t k = 0; k < series->n; k++) {
-        const struct phema_tensor_location *place = &series->snapshots[k].places[i];
+        const struct phema_tensor_location *place = &series->snapshots[k].locations[i];
         if (series->snapshots[k].is_compressed || place->stride || place->chunks)
             return false;
     }

@@ -42,12 +42,13 @@ static enum phema_status check_order(const struct tiling *tiling, size_t followe
     const struct phema_series *series = tiling->series;
     for (size_t k = followed + 1; k < series->n; k++) {
         const struct phema_snapshot *snapshot = &series->snapshots[k];
-        if (!snapshot->is_compressed || snapshot->places == series->snapshots[followed].places ||
+        if (!snapshot->is_compressed ||
+            snapshot->locations == series->snapshots[followed].locations ||
             phema_checkpoint_can_seek(snapshot->checkpoint))
             continue;
         for (size_t i = 1; i < tiling->n; i++)
-            if (snapshot->places[tiling->order[i - 1]].offset >
-                snapshot->places[tiling->order[i]].offset)
+            if (snapshot->locations[tiling->order[i - 1]].offset >
+                snapshot->locations[tiling->order[i]].offset)
                 return phema_fail(err, PHEMA_ERR_INPUTS,
                                   "%s: its tensors lie in another order than in %s, and neither "
                                   "file has a seek table to go back by; decompress one of them "
@@ -131,7 +132,7 @@ static bool follows(const struct phema_series *series, size_t a, size_t b)
     uint64_t size_bytes = series->tensors[a].tensor.size_bytes;
     const struct phema_tensor_location *table = NULL;
     for (size_t k = 0; k < series->n; k++) {
-        const struct phema_tensor_location *places = series->snapshots[k].places;
+        const struct phema_tensor_location *places = series->snapshots[k].locations;
         if (places == table)
             continue;
         table = places;
@@ -214,7 +215,7 @@ PHEMA_FALLIBLE tiling_make(struct tiling *tiling, const struct phema_series *ser
         if (series->tensors[i].same_as == i && series->tensors[i].tensor.n_elems)
             tiling->order[tiling->n++] = i;
     size_t followed = snapshot_to_follow(series);
-    struct order order = {series->snapshots[followed].places};
+    struct order order = {series->snapshots[followed].locations};
     phema_sort(tiling->order, tiling->n, sizeof(*tiling->order), compare_places, &order);
     bool is_compressed = series->snapshots[followed].is_compressed;
     enum phema_status status = is_compressed ? check_order(tiling, followed, err) : PHEMA_OK;

@@ -295,7 +295,7 @@ static void a_copy_keeps_the_dtypes_of_the_file(void **state)
     assert_int_equal(outputs->dtypes[0], PHEMA_F32); /* w */
     assert_int_equal(outputs->dtypes[1], PHEMA_F16);
     const struct phema_tensor *v = phema_checkpoint_find(outputs->templates[0], "v", 1);
-    assert_int_equal(outputs->items[0].places[1].offset, v->offset);
+    assert_int_equal(outputs->items[0].locations[1].offset, v->offset);
     assert_int_equal(outputs->items[0].size_bytes,
                      phema_file_span(phema_checkpoint_file(outputs->templates[0], 0)).size);
     /* counters may differ from those of the newest snapshot */
@@ -338,7 +338,7 @@ static void assert_replaces(const struct wanted *wanted, const char *name)
     const struct phema_tensor *tensor =
         phema_checkpoint_find(made.outputs.templates[0], name, strlen(name));
     assert_non_null(tensor);
-    assert_int_equal(made.outputs.items[0].places[0].offset, tensor->offset);
+    assert_int_equal(made.outputs.items[0].locations[0].offset, tensor->offset);
     clear_made(&made);
 }
 

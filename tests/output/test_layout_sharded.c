@@ -67,7 +67,7 @@ static void tensors_fill_shards_in_order(void **state)
         for (size_t i = 0; i < 4; i++) {
             static const char *const names[] = {"a", "b", "c", "d"};
             assert_int_equal(shard_digit(index, names[i]), cases[c].shards[i]);
-            assert_int_equal(output->places[i].file, cases[c].shards[i] - '1');
+            assert_int_equal(output->locations[i].file, cases[c].shards[i] - '1');
         }
         uint64_t total = 0, sizes = 0;
         const struct phema_json *metadata = phema_json_get(index, "metadata");
@@ -179,7 +179,7 @@ static void shards_are_those_of_the_newest_snapshot(void **state)
     accept(&made, &wanted);
     assert_int_equal(made.outputs.items[0].n_files, 1);
     assert_string_equal(made.outputs.items[0].files[0].name, "y.safetensors");
-    assert_int_equal(made.outputs.items[0].places[0].file, 0);
+    assert_int_equal(made.outputs.items[0].locations[0].file, 0);
     clear_made(&made);
 }
 

@@ -44,7 +44,7 @@ static struct draft *draft_new(const size_t *sizes, size_t n)
         offset += 4 * sizes[i];
     }
     for (size_t k = 0; k < 2; k++)
-        draft->snapshots[k].places = draft->places[k];
+        draft->snapshots[k].locations = draft->places[k];
     draft->series = (struct phema_series){
         .snapshots = draft->snapshots, .n = 2, .tensors = draft->tensors, .n_tensors = n};
     return draft;
@@ -411,7 +411,7 @@ static void make_fake(struct fake *fake)
         fake->places[N_SHAPES - 1 - i].offset = offset++;
     }
     fake->tensors[9].same_as = 5;
-    fake->snapshot.places = fake->places;
+    fake->snapshot.locations = fake->places;
     fake->series = (struct phema_series){
         .snapshots = &fake->snapshot, .n = 1, .tensors = fake->tensors, .n_tensors = N_SHAPES};
 }
