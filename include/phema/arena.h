@@ -19,6 +19,7 @@ void *phema_arena_alloc(struct phema_arena *arena, size_t size);
 void *phema_arena_array(struct phema_arena *arena, size_t n, size_t size);
 /* A copy with a NUL after it. */
 char *phema_arena_copy(struct phema_arena *arena, const void *data, size_t size);
+char *phema_arena_printf(struct phema_arena *arena, const char *format, ...) PHEMA_PRINTF(2, 3);
 void phema_arena_clear(struct phema_arena *arena);
 
 #endif

@@ -1,4 +1,4 @@
-/* span.h - a view of bytes, and arithmetic on sizes that came from a file.
+/* span.h - a view of bytes, comparison of bytes, and arithmetic on sizes that came from a file.
  * Sizes from a file are unchecked input: no other file adds or multiplies them. */
 #ifndef PHEMA_SPAN_H
 #define PHEMA_SPAN_H
@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* An unknown number: the width of a file name without one, a prediction without a target. */
 #define PHEMA_UNKNOWN ((double)NAN)
@@ -46,6 +47,20 @@ static inline bool phema_span_part(struct phema_span *out, struct phema_span spa
     out->data = span.data ? span.data + offset : NULL;
     out->size = (size_t)size;
     return true;
+}
+
+/* true when size bytes are this text and no more */
+static inline bool phema_bytes_are(const void *data, size_t size, const char *text)
+{
+    return size == strlen(text) && memcmp(data, text, size) == 0;
+}
+
+/* Order by bytes; a beginning comes before the whole. Below, equal to or above 0. */
+static inline int phema_bytes_compare(const void *a, size_t a_size, const void *b, size_t b_size)
+{
+    size_t shorter = a_size < b_size ? a_size : b_size;
+    int order = shorter ? memcmp(a, b, shorter) : 0;
+    return order ? order : (a_size > b_size) - (a_size < b_size);
 }
 
 /* Little-endian loads from any address; the caller has checked the length. */

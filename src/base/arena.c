@@ -3,6 +3,7 @@
 #include "phema/arena.h"
 
 #include <stdalign.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,6 +56,20 @@ char *phema_arena_copy(struct phema_arena *arena, const void *data, size_t size)
     if (copy && size)
         memcpy(copy, data, size);
     return copy;
+}
+
+char *phema_arena_printf(struct phema_arena *arena, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int size = vsnprintf(NULL, 0, format, args);
+    char *text = size < 0 ? NULL : phema_arena_alloc(arena, (size_t)size + 1);
+    if (text)
+        (void)vsnprintf(text, (size_t)size + 1, format, again);
+    va_end(again);
+    va_end(args);
+    return text;
 }
 
 void phema_arena_clear(struct phema_arena *arena)

@@ -86,6 +86,18 @@ static void copies_end_with_nul_and_are_copies(void **state)
     phema_arena_clear(&arena);
 }
 
+static void printed_text_is_of_any_length(void **state)
+{
+    (void)state;
+    struct phema_arena arena = {0};
+    assert_string_equal(phema_arena_printf(&arena, "%s-%d", "a", 7), "a-7");
+    assert_string_equal(phema_arena_printf(&arena, "%s", ""), "");
+    const char *padded = phema_arena_printf(&arena, "%100000d", 1);
+    assert_int_equal(strlen(padded), 100000);
+    assert_string_equal(padded + 99998, " 1");
+    phema_arena_clear(&arena);
+}
+
 static void a_cleared_arena_is_like_new(void **state)
 {
     (void)state;
@@ -110,6 +122,7 @@ int main(void)
         cmocka_unit_test(an_allocation_may_be_larger_than_a_block),
         cmocka_unit_test(sizes_that_overflow_are_refused),
         cmocka_unit_test(copies_end_with_nul_and_are_copies),
+        cmocka_unit_test(printed_text_is_of_any_length),
         cmocka_unit_test(a_cleared_arena_is_like_new),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
