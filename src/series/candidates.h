@@ -1,14 +1,44 @@
-/* candidates.h - the list of candidates: files and manifest entries that may become snapshots, with
- * the facts their names give before any file is opened. */
+/* candidates.h - known layouts, the list of files and manifest entries that may become snapshots,
+ * and the steps from SNAPSHOTS to the candidates that are wanted. No tensor is read. */
 #ifndef SERIES_CANDIDATES_H
 #define SERIES_CANDIDATES_H
 
-#include "layouts.h"
 #include "phema/arena.h"
 #include "phema/profile.h"
 #include "phema/series.h"
 #include "phema/strbuf.h"
 
+/* ---- layouts.c: known trainers ---- */
+
+struct layout {
+    const char *name;    /* of --layout and listings */
+    const char *library; /* its writer, where a message needs it */
+    const char *pattern; /* of names, groups time, sigma or index, prefix; NULL: none */
+    const char *unit;
+    double (*clock)(double named_time); /* time of a named time; NULL: equal */
+    const char *subtree;                /* averaged unless --key says otherwise; NULL: all */
+    /* the counter inside the file: the time on the clock, or counts_per_time times the named time
+     * */
+    const char *counter;    /* NULL: none */
+    double counts_per_time; /* the division rounds down */
+    bool is_labelled_only;  /* files lack sigma: --input-sigma and --update-every are needed */
+    bool has_step_inside;   /* the tensor 'step', not the name, is the clock of the average */
+    uint64_t default_update_every; /* documented by the library */
+    const char *default_sigmas;
+};
+
+/* The layout of that name, or NULL. */
+const struct layout *layout_find(const char *name);
+
+extern const struct layout layout_own, layout_edm2, layout_ema_pytorch, layout_posthoc_ema,
+    layout_lightning, layout_hf, layout_manifest, layout_custom;
+
+/* EDM2's training states hold in float32 what its pickles hold in float16. */
+bool layout_is_training_state(const char *base);
+
+/* ---- candidates.c: the list ---- */
+
+/* With the facts that its name gives before any file is opened. */
 struct candidate {
     const char *path;                    /* NULL in a manifest without files */
     const char *label;                   /* relative to SNAPSHOTS */
@@ -42,5 +72,54 @@ struct candidate *candidates_add(struct candidate_list *candidates);
 
 /* Adds a sentence for the user, such as a reason why a file is left out. */
 void candidates_note(struct candidate_list *candidates, const char *format, ...) PHEMA_PRINTF(2, 3);
+
+/* Leaves a candidate out, with a note. */
+#define CANDIDATE_IS_OUTPUT "made by posthoc-ema"
+void candidates_leave_out(struct candidate_list *candidates, struct candidate *candidate,
+                          const char *reason);
+
+/* A width from inside the file, and the candidate's name or manifest. */
+bool candidate_allows_width(const struct candidate *candidate, double width);
+void candidate_set_width(struct candidate *candidate, double width);
+/* PHEMA_ERR_INPUTS: the candidate allows none of the widths in KEY.stds. */
+PHEMA_FALLIBLE candidate_fail_width(const struct candidate *candidate, const char *key,
+                                    struct phema_error *err);
+
+/* ---- discover.c ---- */
+
+/* Lists a directory, a @list or a manifest.
+ * PHEMA_ERR_USAGE     --layout or --name-regex is invalid
+ * PHEMA_ERR_FILE      SNAPSHOTS cannot be read
+ * PHEMA_ERR_INPUTS    SNAPSHOTS is a single file, or the manifest is invalid
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE discover_snapshots(struct candidate_list *candidates,
+                                  const struct phema_series_options *options,
+                                  struct phema_error *err);
+
+/* A single checkpoint, under any name. */
+PHEMA_FALLIBLE discover_checkpoint(struct candidate_list *candidates,
+                                   const struct phema_series_options *options,
+                                   struct phema_error *err);
+
+/* ---- manifest.c ---- */
+
+PHEMA_FALLIBLE manifest_read(struct candidate_list *candidates, const char *path,
+                             struct phema_error *err);
+
+/* ---- file_names.c ---- */
+
+/* Reads each name by the requested layout, or by the one that fits most names. */
+PHEMA_FALLIBLE file_names_read(struct candidate_list *candidates,
+                               const struct phema_series_options *options, struct phema_error *err);
+
+/* ---- select_snapshots.c ---- */
+
+/* Leaves out outputs of synth, files without a time, and times outside the selection.
+ * PHEMA_ERR_INPUTS    the directory holds two series, or a name disagrees with its metadata
+ * PHEMA_ERR_FILE      a file cannot be read
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE select_snapshots(struct candidate_list *candidates,
+                                const struct phema_series_options *options,
+                                struct phema_error *err);
 
 #endif

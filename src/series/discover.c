@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* discover.c - SNAPSHOTS (directory, @list, manifest) to candidates. The order of a directory, file
  * times and the locale have no influence: candidates are sorted by the bytes of their names. */
-#include "discover.h"
+#include "candidates.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "discover.h"
+#include "candidates.h"
 #include "phema/regex.h"
 
 /* A decimal number from a name; NaN when the group is empty or not a plain number. */
@@ -71,15 +71,21 @@ static enum phema_status read_names(struct phema_regex *pattern, struct candidat
     return PHEMA_OK;
 }
 
-static enum phema_status count_matches(struct candidate_list *candidates,
-                                       const struct layout *layout, size_t *matched,
-                                       struct phema_error *err)
+/* is_option: the expression is that of --name-regex */
+static enum phema_status read_by_pattern(struct candidate_list *candidates, const char *expression,
+                                         bool is_option, size_t *matched, struct phema_error *err)
 {
     struct phema_regex *pattern = NULL;
-    enum phema_status status = phema_regex_compile(&pattern, layout->pattern, err);
+    enum phema_status status = phema_regex_compile(&pattern, expression, err);
     if (status)
-        return status;
-    status = read_names(pattern, candidates, matched, err);
+        return is_option ? phema_fail_in(err, status, "--name-regex") : status;
+    if (!phema_regex_has_group(pattern, "time"))
+        status = phema_fail(err, PHEMA_ERR_USAGE,
+                            "--name-regex '%s': has no group named time; write (?<time>[0-9]+), "
+                            "and (?<sigma>...) or (?<index>...) where names hold them",
+                            expression);
+    else
+        status = read_names(pattern, candidates, matched, err);
     phema_regex_free(pattern);
     return status;
 }
@@ -94,7 +100,8 @@ static enum phema_status recognise(struct candidate_list *candidates, struct phe
     size_t most = 0;
     for (size_t i = 0; i < ARRAY_LEN(tried); i++) {
         size_t matched = 0;
-        enum phema_status status = count_matches(candidates, tried[i], &matched, err);
+        enum phema_status status =
+            read_by_pattern(candidates, tried[i]->pattern, false, &matched, err);
         if (status)
             return status;
         if (matched > most) {
@@ -104,26 +111,8 @@ static enum phema_status recognise(struct candidate_list *candidates, struct phe
     }
     candidates->layout = best;
     candidates->is_numbered = best == &layout_ema_pytorch;
-    return count_matches(candidates, best, &most, err); /* fills in the facts of its names */
-}
-
-static enum phema_status use_pattern(struct candidate_list *candidates, const char *expression,
-                                     struct phema_error *err)
-{
-    struct phema_regex *pattern = NULL;
-    size_t matched = 0;
-    enum phema_status status = phema_regex_compile(&pattern, expression, err);
-    if (status)
-        return phema_fail_in(err, status, "--name-regex");
-    if (!phema_regex_has_group(pattern, "time"))
-        status = phema_fail(err, PHEMA_ERR_USAGE,
-                            "--name-regex '%s': has no group named time; write (?<time>[0-9]+), "
-                            "and (?<sigma>...) or (?<index>...) where names hold them",
-                            expression);
-    else
-        status = read_names(pattern, candidates, &matched, err);
-    phema_regex_free(pattern);
-    return status;
+    /* fills in the facts of its names */
+    return read_by_pattern(candidates, best->pattern, false, &most, err);
 }
 
 /* Files of another series must not slip in unnoticed. */
@@ -161,10 +150,10 @@ PHEMA_FALLIBLE file_names_read(struct candidate_list *candidates,
     enum phema_status status;
     size_t matched = 0;
     if (options->name_regex) {
-        status = use_pattern(candidates, options->name_regex, err);
+        status = read_by_pattern(candidates, options->name_regex, true, &matched, err);
         candidates->layout = candidates->layout ? candidates->layout : &layout_custom;
     } else if (is_named) {
-        status = count_matches(candidates, candidates->layout, &matched, err);
+        status = read_by_pattern(candidates, candidates->layout->pattern, false, &matched, err);
     } else {
         status = recognise(candidates, err);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* layouts.c - table of known trainers (docs/layouts.md). */
-#include "layouts.h"
+#include "candidates.h"
 
 #include <math.h>
 #include <string.h>

@@ -5,84 +5,98 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "discover.h"
+#include "candidates.h"
 #include "phema/json.h"
 #include "phema/mapped_file.h"
 
 struct manifest_reader {
     struct candidate_list *candidates;
     const char *path;
-    size_t directory_size; /* of path, with the last slash */
+    int directory_size; /* of path, with the last slash */
 };
 
-static enum phema_status unknown_key(const char *where, const char *key, size_t size,
-                                     const char *known, struct phema_error *err)
+/* A member of an object of the manifest. */
+struct member {
+    const char *where; /* the object, for messages */
+    const char *key;
+    size_t size; /* of the key */
+    const struct phema_json *value;
+};
+
+static struct member member_of(const char *where, struct phema_json_field *field)
+{
+    struct member member = {.where = where, .value = phema_json_value(field)};
+    member.key = phema_json_key(field, &member.size);
+    return member;
+}
+
+static bool is_key(const struct member *member, const char *wanted)
+{
+    return phema_bytes_are(member->key, member->size, wanted);
+}
+
+static enum phema_status fail_unknown(const struct member *member, const char *known,
+                                      struct phema_error *err)
 {
     struct phema_name_buffer shown;
-    return phema_fail(err, PHEMA_ERR_INPUTS, "%s: unknown key '%s'; known are %s", where,
-                      phema_name_escape(&shown, key, size), known);
+    return phema_fail(err, PHEMA_ERR_INPUTS, "%s: unknown key '%s'; known are %s", member->where,
+                      phema_name_escape(&shown, member->key, member->size), known);
 }
 
-static bool is_key(const char *key, size_t size, const char *wanted)
+static enum phema_status read_number(double *out, const struct member *member,
+                                     struct phema_error *err)
 {
-    return strlen(wanted) == size && memcmp(key, wanted, size) == 0;
-}
-
-static enum phema_status read_number(double *out, const struct phema_json *value, const char *where,
-                                     const char *key, struct phema_error *err)
-{
-    if (!phema_json_number(out, value))
-        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: '%s' is no number", where, key);
+    if (!phema_json_number(out, member->value))
+        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: '%s' is no number", member->where,
+                          member->key);
     return PHEMA_OK;
+}
+
+static enum phema_status read_sigma_rel(struct candidate *candidate, const struct member *member,
+                                        struct phema_error *err)
+{
+    if (!isnan(candidate->sigma_rel))
+        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: has two sigma_rel", member->where);
+    return read_number(&candidate->sigma_rel, member, err);
+}
+
+/* A path relative to the manifest, unless it is absolute. It lives in the arena. */
+static enum phema_status resolve_path(const char **out, const struct manifest_reader *reader,
+                                      const char *name, size_t size, const char *where,
+                                      struct phema_error *err)
+{
+    if (!name || size == 0 || memchr(name, '\0', size))
+        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: 'file' is no path", where);
+    *out = phema_arena_printf(reader->candidates->arena, "%.*s%s",
+                              name[0] == '/' ? 0 : reader->directory_size, reader->path, name);
+    return *out ? PHEMA_OK : phema_fail_memory(err);
 }
 
 /* ---- Profiles ---- */
 
-/* A path relative to the manifest, unless it is absolute. It lives in the arena. */
-static enum phema_status resolve_path(char **out, const struct manifest_reader *reader,
-                                      const char *name, size_t size, const char *where,
-                                      struct phema_error *err)
-{
-    struct phema_strbuf path = {0};
-    if (!name || size == 0 || memchr(name, '\0', size))
-        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: 'file' is no path", where);
-    if (name[0] != '/')
-        phema_strbuf_append(&path, reader->path, reader->directory_size);
-    phema_strbuf_append(&path, name, size);
-    enum phema_status status = phema_strbuf_check(&path, err);
-    *out = status ? NULL : phema_arena_copy(reader->candidates->arena, path.data, path.size);
-    phema_strbuf_clear(&path);
-    return status || *out ? status : phema_fail_memory(err);
-}
-
-static enum phema_status read_power(struct candidate *candidate, const char *key, size_t size,
-                                    const struct phema_json *item, const char *where,
+static enum phema_status read_power(struct candidate *candidate, const struct member *member,
                                     struct phema_error *err)
 {
-    if (is_key(key, size, "gamma"))
-        return read_number(&candidate->gamma, item, where, "gamma", err);
-    if (is_key(key, size, "sigma_rel")) {
-        if (!isnan(candidate->sigma_rel))
-            return phema_fail(err, PHEMA_ERR_INPUTS, "%s: has two sigma_rel", where);
-        return read_number(&candidate->sigma_rel, item, where, "sigma_rel", err);
-    }
-    if (!is_key(key, size, "update_every"))
-        return unknown_key(where, key, size, "kind, gamma, sigma_rel, update_every", err);
-    if (!phema_json_u64(&candidate->update_every, item) || candidate->update_every == 0)
+    if (is_key(member, "gamma"))
+        return read_number(&candidate->gamma, member, err);
+    if (is_key(member, "sigma_rel"))
+        return read_sigma_rel(candidate, member, err);
+    if (!is_key(member, "update_every"))
+        return fail_unknown(member, "kind, gamma, sigma_rel, update_every", err);
+    if (!phema_json_u64(&candidate->update_every, member->value) || candidate->update_every == 0)
         return phema_fail(err, PHEMA_ERR_INPUTS, "%s: 'update_every' is no whole number of steps",
-                          where);
+                          member->where);
     return PHEMA_OK;
 }
 
 /* Appends a key and its value in the syntax of a SPEC, where half_life is half-life. */
-static enum phema_status add_key(struct phema_strbuf *spec, const char *key, size_t size,
-                                 const struct phema_json *item, const char *where,
+static enum phema_status add_key(struct phema_strbuf *spec, const struct member *member,
                                  struct phema_error *err)
 {
     struct phema_name_buffer shown;
-    (void)phema_name_escape(&shown, key, size);
+    (void)phema_name_escape(&shown, member->key, member->size);
     if (strpbrk(shown.text, ",=:"))
-        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: unknown key '%s'", where, shown.text);
+        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: unknown key '%s'", member->where, shown.text);
     bool has_keys = memchr(spec->data, ':', spec->size) != NULL;
     double number = 0;
     size_t at = spec->size + 1;
@@ -90,12 +104,13 @@ static enum phema_status add_key(struct phema_strbuf *spec, const char *key, siz
     for (; !spec->is_failed && at < spec->size; at++)
         if (spec->data[at] == '_')
             spec->data[at] = '-';
-    if (phema_json_type(item) == PHEMA_JSON_BOOL)
-        phema_strbuf_puts(spec, phema_json_boolean(item) ? "yes" : "no");
-    else if (phema_json_number(&number, item))
+    if (phema_json_type(member->value) == PHEMA_JSON_BOOL)
+        phema_strbuf_puts(spec, phema_json_boolean(member->value) ? "yes" : "no");
+    else if (phema_json_number(&number, member->value))
         phema_strbuf_puts(spec, phema_number_format(&shown, number));
     else
-        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: '%s' is no number", where, shown.text);
+        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: '%s' is no number", member->where,
+                          shown.text);
     return phema_strbuf_check(spec, err);
 }
 
@@ -128,15 +143,14 @@ static enum phema_status use_spec(struct candidate *candidate, struct manifest_r
 }
 
 static enum phema_status add_path(struct phema_strbuf *spec, struct manifest_reader *reader,
-                                  const char *key, size_t size, const struct phema_json *item,
-                                  const char *where, struct phema_error *err)
+                                  const struct member *member, struct phema_error *err)
 {
-    char *path = NULL;
-    if (!is_key(key, size, "file"))
-        return unknown_key(where, key, size, "kind, file", err);
-    size_t name_size = 0;
-    const char *name = phema_json_string(item, &name_size);
-    enum phema_status status = resolve_path(&path, reader, name, name_size, where, err);
+    if (!is_key(member, "file"))
+        return fail_unknown(member, "kind, file", err);
+    const char *path = NULL;
+    size_t size = 0;
+    const char *name = phema_json_string(member->value, &size);
+    enum phema_status status = resolve_path(&path, reader, name, size, member->where, err);
     if (!status)
         phema_strbuf_printf(spec, ":%s", path);
     return status;
@@ -172,14 +186,11 @@ static enum phema_status read_object(struct candidate *candidate, struct manifes
     status = phema_strbuf_check(&spec, err);
     for (struct phema_json_field *f = phema_json_first(value); f && !status;
          f = phema_json_next(value, f)) {
-        size_t size = 0;
-        const char *key = phema_json_key(f, &size);
-        if (is_key(key, size, "kind"))
-            continue;
-        const struct phema_json *item = phema_json_value(f);
-        status = is_power   ? read_power(candidate, key, size, item, where, err)
-                 : is_table ? add_path(&spec, reader, key, size, item, where, err)
-                            : add_key(&spec, key, size, item, where, err);
+        const struct member member = member_of(where, f);
+        if (!is_key(&member, "kind"))
+            status = is_power   ? read_power(candidate, &member, err)
+                     : is_table ? add_path(&spec, reader, &member, err)
+                                : add_key(&spec, &member, err);
     }
     if (!status && !is_power)
         status = use_spec(candidate, reader, spec.data, where, err);
@@ -187,72 +198,56 @@ static enum phema_status read_object(struct candidate *candidate, struct manifes
     return status;
 }
 
-static const char table[] = "table:";
-
-static enum phema_status use_table(struct candidate *candidate, struct manifest_reader *reader,
-                                   const char *name, const char *where, struct phema_error *err)
-{
-    char *path = NULL;
-    enum phema_status status = resolve_path(&path, reader, name, strlen(name), where, err);
-    if (status)
-        return status;
-    struct phema_strbuf spec = {0};
-    phema_strbuf_printf(&spec, "%s%s", table, path);
-    status = phema_strbuf_check(&spec, err);
-    if (!status)
-        status = use_spec(candidate, reader, spec.data, where, err);
-    phema_strbuf_clear(&spec);
-    return status;
-}
-
 static enum phema_status read_profile(struct candidate *candidate, struct manifest_reader *reader,
-                                      const struct phema_json *value, const char *where,
-                                      struct phema_error *err)
+                                      const struct member *member, struct phema_error *err)
 {
+    static const char table[] = "table:";
     size_t size = 0;
-    const char *text = phema_json_string(value, &size);
-    if (text && strlen(text) == size && strncmp(text, table, strlen(table)) == 0)
-        return use_table(candidate, reader, text + strlen(table), where, err);
-    if (text && strlen(text) == size)
-        return use_spec(candidate, reader, text, where, err);
-    if (phema_json_type(value) != PHEMA_JSON_OBJECT)
+    const char *where = member->where, *text = phema_json_string(member->value, &size);
+    if (!text || strlen(text) != size) {
+        if (phema_json_type(member->value) == PHEMA_JSON_OBJECT)
+            return read_object(candidate, reader, member->value, where, err);
         return phema_fail(err, PHEMA_ERR_INPUTS, "%s: 'profile' is no object and no SPEC", where);
-    return read_object(candidate, reader, value, where, err);
+    }
+    if (strncmp(text, table, strlen(table)) == 0) {
+        const char *path = NULL, *name = text + strlen(table);
+        enum phema_status status = resolve_path(&path, reader, name, strlen(name), where, err);
+        if (status)
+            return status;
+        text = phema_arena_printf(reader->candidates->arena, "%s%s", table, path);
+        if (!text)
+            return phema_fail_memory(err);
+    }
+    return use_spec(candidate, reader, text, where, err);
 }
 
 /* ---- Snapshots ---- */
 
 static enum phema_status read_file_name(struct manifest_reader *reader, struct candidate *candidate,
-                                        const struct phema_json *value, const char *where,
-                                        struct phema_error *err)
+                                        const struct member *member, struct phema_error *err)
 {
-    char *path = NULL;
     size_t size = 0;
-    const char *name = phema_json_string(value, &size);
-    enum phema_status status = resolve_path(&path, reader, name, size, where, err);
+    const char *name = phema_json_string(member->value, &size);
+    enum phema_status status =
+        resolve_path(&candidate->path, reader, name, size, member->where, err);
     if (status)
         return status;
-    candidate->path = path;
-    candidate->label = phema_arena_copy(reader->candidates->arena, name, size);
-    candidate->base = candidate->label;
+    candidate->label = candidate->base = phema_arena_copy(reader->candidates->arena, name, size);
     return candidate->label ? PHEMA_OK : phema_fail_memory(err);
 }
 
-static enum phema_status read_field(struct manifest_reader *reader, struct candidate *candidate,
-                                    const char *key, size_t size, const struct phema_json *item,
-                                    const char *where, struct phema_error *err)
+static enum phema_status read_member(struct manifest_reader *reader, struct candidate *candidate,
+                                     const struct member *member, struct phema_error *err)
 {
-    if (is_key(key, size, "file"))
-        return read_file_name(reader, candidate, item, where, err);
-    if (is_key(key, size, "time"))
-        return read_number(&candidate->named_time, item, where, "time", err);
-    if (is_key(key, size, "profile"))
-        return read_profile(candidate, reader, item, where, err);
-    if (!is_key(key, size, "sigma_rel"))
-        return unknown_key(where, key, size, "file, time, sigma_rel, profile", err);
-    if (!isnan(candidate->sigma_rel))
-        return phema_fail(err, PHEMA_ERR_INPUTS, "%s: has two sigma_rel", where);
-    return read_number(&candidate->sigma_rel, item, where, "sigma_rel", err);
+    if (is_key(member, "file"))
+        return read_file_name(reader, candidate, member, err);
+    if (is_key(member, "time"))
+        return read_number(&candidate->named_time, member, err);
+    if (is_key(member, "profile"))
+        return read_profile(candidate, reader, member, err);
+    if (is_key(member, "sigma_rel"))
+        return read_sigma_rel(candidate, member, err);
+    return fail_unknown(member, "file, time, sigma_rel, profile", err);
 }
 
 static enum phema_status read_snapshot(struct manifest_reader *reader,
@@ -266,18 +261,14 @@ static enum phema_status read_snapshot(struct manifest_reader *reader,
     struct candidate *candidate = candidates_add(reader->candidates);
     if (!candidate)
         return phema_fail_memory(err);
-    char label[32];
-    (void)snprintf(label, sizeof(label), "#%zu", number);
-    candidate->label = phema_arena_copy(reader->candidates->arena, label, strlen(label));
-    candidate->base = candidate->label;
+    candidate->label = candidate->base =
+        phema_arena_printf(reader->candidates->arena, "#%zu", number);
     if (!candidate->label)
         return phema_fail_memory(err);
 
     for (struct phema_json_field *f = phema_json_first(value); f; f = phema_json_next(value, f)) {
-        size_t size = 0;
-        const char *key = phema_json_key(f, &size);
-        enum phema_status status =
-            read_field(reader, candidate, key, size, phema_json_value(f), where, err);
+        const struct member member = member_of(where, f);
+        enum phema_status status = read_member(reader, candidate, &member, err);
         if (status)
             return status;
     }
@@ -298,21 +289,17 @@ static enum phema_status read_document(struct manifest_reader *reader,
         return phema_fail(err, PHEMA_ERR_INPUTS, "is no manifest: expected an object");
     const struct phema_json *snapshots = NULL;
     for (struct phema_json_field *f = phema_json_first(root); f; f = phema_json_next(root, f)) {
+        const struct member member = member_of("manifest", f);
         size_t size = 0;
-        const char *key = phema_json_key(f, &size);
-        const struct phema_json *item = phema_json_value(f);
-        if (is_key(key, size, "snapshots")) {
-            snapshots = item;
-        } else if (is_key(key, size, "unit")) {
-            size_t unit_size = 0;
-            const char *unit = phema_json_string(item, &unit_size);
-            reader->candidates->unit =
-                unit ? phema_arena_copy(reader->candidates->arena, unit, unit_size) : NULL;
-            if (!unit)
-                return phema_fail(err, PHEMA_ERR_INPUTS, "'unit' is no string");
-        } else {
-            return unknown_key("manifest", key, size, "unit, snapshots", err);
-        }
+        const char *unit = phema_json_string(member.value, &size);
+        if (is_key(&member, "snapshots"))
+            snapshots = member.value;
+        else if (!is_key(&member, "unit"))
+            return fail_unknown(&member, "unit, snapshots", err);
+        else if (!unit)
+            return phema_fail(err, PHEMA_ERR_INPUTS, "'unit' is no string");
+        else
+            reader->candidates->unit = phema_arena_copy(reader->candidates->arena, unit, size);
     }
     if (!snapshots || phema_json_type(snapshots) != PHEMA_JSON_ARRAY)
         return phema_fail(err, PHEMA_ERR_INPUTS, "is no manifest: expected a list 'snapshots'");
@@ -335,7 +322,7 @@ PHEMA_FALLIBLE manifest_read(struct candidate_list *candidates, const char *path
     status = phema_json_parse(&root, phema_file_span(file), err);
     if (!status) {
         const char *slash = strrchr(path, '/');
-        struct manifest_reader reader = {candidates, path, slash ? (size_t)(slash - path) + 1 : 0};
+        struct manifest_reader reader = {candidates, path, slash ? (int)(slash - path) + 1 : 0};
         status = read_document(&reader, root, err);
     }
     phema_json_free(root);

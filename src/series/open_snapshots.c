@@ -10,7 +10,6 @@
 
 #include "phema/array.h"
 #include "phema/memory.h"
-#include "quantised.h"
 #include "snapshot_metadata.h"
 
 /* ---- Files ---- */
@@ -34,22 +33,17 @@ static enum phema_status choose_subtree(struct series_builder *builder, struct p
     struct candidate_list *candidates = &builder->candidates;
     builder->is_subtree_chosen = true;
     if (candidates->is_numbered) {
-        bool is_ema_pytorch =
-            snapshot_metadata_has_subtree(builder->checkpoint, layout_ema_pytorch.subtree);
+        bool is_ema_pytorch = subtree_exists(builder->checkpoint, layout_ema_pytorch.subtree);
         candidates->layout = is_ema_pytorch ? &layout_ema_pytorch : &layout_posthoc_ema;
     }
     const char *key = options->key;
-    if (key && options->may_lack_key && !snapshot_metadata_has_subtree(builder->checkpoint, key))
+    if (key && options->may_lack_key && !subtree_exists(builder->checkpoint, key))
         key = strcmp(key, ".") == 0 ? key : NULL;
     enum phema_status status =
         subtree_choose(&builder->subtree, candidates, key, builder->checkpoint, err);
     if (status)
         return phema_fail_in(err, status, "%s", builder->path);
     builder->filter.key = builder->subtree.key;
-    builder->filter.key_size = strlen(builder->subtree.key);
-    builder->filter.leaves_out_optimizer = builder->subtree.leaves_out_optimizer;
-    builder->filter.names = builder->subtree.names;
-    builder->filter.n_names = builder->subtree.n_names;
     builder->series->key = strdup(builder->subtree.key);
     return builder->series->key ? input_profiles_check(builder, err) : phema_fail_memory(err);
 }
@@ -254,7 +248,6 @@ static enum phema_status add_average(struct series_builder *builder, const struc
     if (!key || !candidate.label)
         return phema_fail_memory(err);
     builder->filter.key = key;
-    builder->filter.key_size = strlen(key);
     return add_snapshot(builder, &candidate, key, err);
 }
 
@@ -320,8 +313,7 @@ static enum phema_status add_file(struct series_builder *builder, struct candida
     if (status)
         return status;
     if (is_output) {
-        candidates_note(&builder->candidates, "left out: '%s', made by posthoc-ema",
-                        candidate->label);
+        candidates_leave_out(&builder->candidates, candidate, CANDIDATE_IS_OUTPUT);
         return PHEMA_OK;
     }
     if (!builder->is_subtree_chosen)

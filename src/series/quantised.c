@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* quantised.c - finds quantised tensors by name. Names that writers of quantised checkpoints use:
+/* quantised.c - finds quantised tensors by name. Codes and scale averaged separately are not the
+ * average of the tensor. Names that writers of quantised checkpoints use:
  *   X.weight, X.weight_scale_inv            DeepSeek-V3; transformers (also X, X_scale_inv)
  *   X.weight, X.weight_scale, X.input_scale compressed-tensors, ModelOpt (NVFP4: X.weight_scale_2)
  *   X.weight_packed, X.weight_scale         compressed-tensors, pack-quantized
@@ -13,7 +14,7 @@
  *   X.weight, X.SCB; X.weight.absmax        bitsandbytes
  * The name of a scale is a stem followed by words, one of which means a scale. The codes are named
  * by the stem, perhaps with another word, or are the weight of the same module. */
-#include "quantised.h"
+#include "tensor_table.h"
 
 #include <string.h>
 
@@ -30,7 +31,7 @@ static bool is_separator(char c)
 static bool is_one_of(const char *const *words, size_t n, const char *word, size_t size)
 {
     for (size_t i = 0; i < n; i++)
-        if (strlen(words[i]) == size && memcmp(words[i], word, size) == 0)
+        if (phema_bytes_are(word, size, words[i]))
             return true;
     return false;
 }

@@ -9,7 +9,7 @@
 #include "phema/memory.h"
 #include "phema/parallel.h"
 #include "phema/series.h"
-#include "sample_positions.h"
+#include "sparse_read.h"
 #include "tensor_table.h"
 
 /* Squares of numbers between these, and sums and quotients of the squares, are finite. Only F64 has
@@ -158,33 +158,24 @@ static enum phema_status allocate(struct sampling *sampling, uint64_t max_ram_by
     return PHEMA_OK;
 }
 
-static int compare_locations(const void *a, const void *b, void *table)
+static int compare_runs(const void *a, const void *b, void *context)
 {
     const struct tensor_run *left = a, *right = b;
-    const struct phema_tensor_location *locations = table;
-    int order = tensor_locations_compare(&locations[left->tensor], &locations[right->tensor]);
+    const struct sample_part *part = context;
+    int order =
+        tensor_locations_compare(&part->locations[left->tensor], &part->locations[right->tensor]);
     return order ? order : (left->column > right->column) - (left->column < right->column);
 }
 
-/* Sorts the runs by their location in the snapshot: disks and decoders read forward. */
-static enum phema_status sort_runs(struct sample_part *part,
-                                   const struct phema_tensor_location *locations,
-                                   struct phema_error *err)
+/* Sorts the runs by their place in the snapshot: disks and decoders read forward. */
+static void sort_runs(struct sample_part *part, const struct phema_tensor_location *locations)
 {
-    const struct sampling *sampling = part->sampling;
+    const struct sample_positions *choice = &part->sampling->choice;
     if (locations == part->locations)
-        return PHEMA_OK;
-    size_t n_tensors = sampling->series->n_tensors;
-    struct phema_tensor_location *table =
-        calloc(n_tensors, sizeof(*table)); /* qsort_r takes no constant */
-    if (!table)
-        return phema_fail_memory(err);
-    memcpy(table, locations, n_tensors * sizeof(*table));
-    memcpy(part->ordered, sampling->choice.runs, sampling->choice.n * sizeof(*part->ordered));
-    qsort_r(part->ordered, sampling->choice.n, sizeof(*part->ordered), compare_locations, table);
-    free(table);
+        return;
     part->locations = locations;
-    return PHEMA_OK;
+    memcpy(part->ordered, choice->runs, choice->n * sizeof(*part->ordered));
+    qsort_r(part->ordered, choice->n, sizeof(*part->ordered), compare_runs, part);
 }
 
 static enum phema_status read_run(struct sample_part *part, size_t k, const struct tensor_run *run,
@@ -227,10 +218,8 @@ static enum phema_status read_runs(struct sample_part *part, size_t k, struct ph
 static enum phema_status read_snapshot(struct sample_part *part, size_t k, struct phema_error *err)
 {
     const struct phema_snapshot *snapshot = &part->sampling->series->snapshots[k];
-    enum phema_status status = sort_runs(part, snapshot->locations, err);
-    if (status)
-        return status;
-    status = read_runs(part, k, err);
+    sort_runs(part, snapshot->locations);
+    enum phema_status status = read_runs(part, k, err);
     if (status || snapshot->is_checkpoint_shared)
         return status;
     return phema_checkpoint_check_unchanged(snapshot->checkpoint, err);

@@ -4,7 +4,7 @@
  * block is drawn from each, so that every element is equally likely. The choice depends on names,
  * shapes, dtypes, the number of snapshots and their compression, not on files or the order of
  * tensors in them. */
-#include "sample_positions.h"
+#include "sparse_read.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,25 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "discover.h"
+#include "candidates.h"
 #include "snapshot_metadata.h"
-
-static bool is_default_output_name(const char *base)
-{
-    return strncmp(base, "phema-", 6) == 0;
-}
 
 /* Opens files whose names lack a time or look like synth's outputs. Times are selected later. */
 static enum phema_status read_doubtful_file(struct candidate_list *candidates,
                                             const struct phema_series_options *options,
                                             struct candidate *candidate, struct phema_error *err)
 {
-    bool is_unknown = isnan(candidate->named_time);
-    if (!is_unknown && !is_default_output_name(candidate->base))
+    bool is_default_output_name = strncmp(candidate->base, "phema-", 6) == 0;
+    if (!isnan(candidate->named_time) && !is_default_output_name)
         return PHEMA_OK;
     if (candidates->layout == &layout_edm2) {
-        candidate->is_left_out = true;
-        candidates_note(candidates, "left out: '%s', a reconstruction", candidate->label);
+        candidates_leave_out(candidates, candidate, "a reconstruction");
         return PHEMA_OK;
     }
     struct phema_checkpoint *checkpoint = NULL;
@@ -38,12 +32,10 @@ static enum phema_status read_doubtful_file(struct candidate_list *candidates,
     phema_checkpoint_close(checkpoint);
     if (status)
         return phema_fail_in(err, status, "%s", candidate->path);
-    if (is_output || isnan(candidate->named_time)) {
-        candidate->is_left_out = true;
-        candidates_note(candidates, "left out: '%s', %s", candidate->label,
-                        is_output ? "made by posthoc-ema"
-                                  : "which says no time, in its name or metadata");
-    }
+    if (is_output)
+        candidates_leave_out(candidates, candidate, CANDIDATE_IS_OUTPUT);
+    else if (isnan(candidate->named_time))
+        candidates_leave_out(candidates, candidate, "which says no time, in its name or metadata");
     return PHEMA_OK;
 }
 
@@ -77,11 +69,9 @@ static void leave_out_described(struct candidate_list *candidates)
 {
     for (size_t i = 0; i < candidates->n; i++) {
         struct candidate *candidate = &candidates->items[i];
-        if (candidate->is_left_out || !candidate->path ||
-            !snapshot_metadata_is_described_output(candidate->path))
-            continue;
-        candidate->is_left_out = true;
-        candidates_note(candidates, "left out: '%s', made by posthoc-ema", candidate->label);
+        if (!candidate->is_left_out && candidate->path &&
+            snapshot_metadata_is_described_output(candidate->path))
+            candidates_leave_out(candidates, candidate, CANDIDATE_IS_OUTPUT);
     }
 }
 
@@ -95,18 +85,10 @@ static enum phema_status leave_out_output(struct candidate_list *candidates,
         phema_checkpoint_open(&checkpoint, candidate->path, &options->checkpoint, err);
     if (status)
         return status;
-    candidate->is_left_out =
-        phema_checkpoint_metadatum(checkpoint, "posthoc_ema.provenance") != NULL;
+    if (phema_checkpoint_metadatum(checkpoint, "posthoc_ema.provenance"))
+        candidates_leave_out(candidates, candidate, CANDIDATE_IS_OUTPUT);
     phema_checkpoint_close(checkpoint);
-    if (candidate->is_left_out)
-        candidates_note(candidates, "left out: '%s', made by posthoc-ema", candidate->label);
     return PHEMA_OK;
-}
-
-static bool same_prefix(const struct candidate *a, const struct candidate *b)
-{
-    return a->prefix.size == b->prefix.size &&
-           memcmp(a->prefix.data, b->prefix.data, a->prefix.size) == 0;
 }
 
 static enum phema_status check_prefixes(struct candidate_list *candidates,
@@ -118,10 +100,10 @@ static enum phema_status check_prefixes(struct candidate_list *candidates,
         struct candidate *candidate = &candidates->items[i];
         if (candidate->is_left_out || !candidate->prefix.data)
             continue;
-        if (!first || same_prefix(first, candidate)) {
-            first = first ? first : candidate;
+        first = first ? first : candidate;
+        if (phema_bytes_compare(first->prefix.data, first->prefix.size, candidate->prefix.data,
+                                candidate->prefix.size) == 0)
             continue;
-        }
         enum phema_status status = leave_out_output(candidates, options, candidate, err);
         if (!status && !candidate->is_left_out)
             status = leave_out_output(candidates, options, first, err);

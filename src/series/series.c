@@ -172,6 +172,7 @@ PHEMA_FALLIBLE phema_series_open(struct phema_series **out,
     builder.candidates.arena = &builder.scratch;
     builder.candidates.notes = &builder.notes;
     builder.tensor_table.filter = &builder.filter;
+    builder.filter.subtree = &builder.subtree;
 
     enum phema_status status = build_series(&builder, err);
 

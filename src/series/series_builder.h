@@ -2,7 +2,7 @@
 #ifndef SERIES_SERIES_BUILDER_H
 #define SERIES_SERIES_BUILDER_H
 
-#include "discover.h"
+#include "candidates.h"
 #include "subtree.h"
 #include "tensor_table.h"
 
@@ -56,12 +56,5 @@ PHEMA_FALLIBLE input_profiles_check(const struct series_builder *builder, struct
  * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE snapshot_profile_set(struct series_builder *builder, struct phema_snapshot *snapshot,
                                     struct candidate *candidate, struct phema_error *err);
-
-/* A width from inside the file, and the candidate's name or manifest. */
-bool candidate_allows_width(const struct candidate *candidate, double width);
-void candidate_set_width(struct candidate *candidate, double width);
-/* PHEMA_ERR_INPUTS: the candidate allows none of the widths in KEY.stds. */
-PHEMA_FALLIBLE candidate_fail_width(const struct candidate *candidate, const char *key,
-                                    struct phema_error *err);
 
 #endif

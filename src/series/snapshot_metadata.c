@@ -140,24 +140,6 @@ static enum phema_status read_profile(struct candidate *candidate, struct phema_
     return PHEMA_OK;
 }
 
-struct numbers { /* of the metadata, NaN where missing */
-    double time, sigma_rel, gamma, update_every;
-};
-
-static enum phema_status read_numbers(struct numbers *out,
-                                      const struct phema_checkpoint *checkpoint,
-                                      struct phema_error *err)
-{
-    enum phema_status status = read_number(&out->time, checkpoint, "posthoc_ema.time", err);
-    if (!status)
-        status = read_number(&out->sigma_rel, checkpoint, "posthoc_ema.sigma_rel", err);
-    if (!status)
-        status = read_number(&out->gamma, checkpoint, "posthoc_ema.gamma", err);
-    if (!status)
-        status = read_number(&out->update_every, checkpoint, "posthoc_ema.update_every", err);
-    return status;
-}
-
 PHEMA_FALLIBLE snapshot_metadata_read(struct candidate *candidate, bool *is_output,
                                       const char **unit, struct phema_specs *specs,
                                       const struct phema_checkpoint *checkpoint,
@@ -166,20 +148,25 @@ PHEMA_FALLIBLE snapshot_metadata_read(struct candidate *candidate, bool *is_outp
     *is_output = phema_checkpoint_metadatum(checkpoint, "posthoc_ema.provenance") != NULL;
     if (*is_output)
         return PHEMA_OK;
-    struct numbers inside;
-    enum phema_status status = read_numbers(&inside, checkpoint, err);
+    enum { TIME, SIGMA_REL, GAMMA, UPDATE_EVERY, N_NUMBERS };
+    static const char *const keys[N_NUMBERS] = {"posthoc_ema.time", "posthoc_ema.sigma_rel",
+                                                "posthoc_ema.gamma", "posthoc_ema.update_every"};
+    double inside[N_NUMBERS];
+    enum phema_status status = PHEMA_OK;
+    for (size_t i = 0; i < N_NUMBERS && !status; i++)
+        status = read_number(&inside[i], checkpoint, keys[i], err);
     if (status)
         return status;
-    status = reconcile(&candidate->named_time, inside.time, 0, "time", err);
+    status = reconcile(&candidate->named_time, inside[TIME], 0, "time", err);
     if (status)
         return status;
     status = read_profile(candidate, specs, checkpoint, err);
     if (status)
         return status;
-    status = reconcile_width(candidate, inside.sigma_rel, inside.gamma, err);
+    status = reconcile_width(candidate, inside[SIGMA_REL], inside[GAMMA], err);
     if (status)
         return status;
-    status = reconcile_update_every(candidate, inside.update_every, err);
+    status = reconcile_update_every(candidate, inside[UPDATE_EVERY], err);
     if (status)
         return status;
     *unit = phema_checkpoint_metadatum(checkpoint, "posthoc_ema.unit");
@@ -194,16 +181,9 @@ static double scalar_of(enum phema_dtype dtype, const uint8_t *data)
         return (double)(int64_t)phema_load_u64(data);
     case PHEMA_I32:
         return (int32_t)phema_load_u32(data);
-    case PHEMA_F64: {
-        double value;
-        memcpy(&value, data, sizeof(value));
-        return value;
-    }
-    case PHEMA_F32: {
-        float value;
-        memcpy(&value, data, sizeof(value));
-        return (double)value;
-    }
+    case PHEMA_F64:
+    case PHEMA_F32:
+        return phema_element_widen(dtype, data, 0);
     default:
         return PHEMA_UNKNOWN; /* a counter cast to 16 bits cannot be trusted */
     }
@@ -238,7 +218,7 @@ double snapshot_metadata_value(const struct phema_checkpoint *checkpoint, struct
     const struct phema_value *values = phema_checkpoint_values(checkpoint);
     double number = PHEMA_UNKNOWN;
     for (size_t i = 0; i < phema_checkpoint_n_values(checkpoint); i++) {
-        if (values[i].name_size != name.size || memcmp(values[i].name, name.data, name.size) != 0)
+        if (phema_bytes_compare(values[i].name, values[i].name_size, name.data, name.size) != 0)
             continue;
         if (!isnan(number) && number != values[i].number)
             return PHEMA_UNKNOWN;
@@ -286,15 +266,4 @@ bool snapshot_metadata_is_described_output(const char *path)
     phema_file_close(file);
     phema_strbuf_clear(&name);
     return is_output;
-}
-
-bool snapshot_metadata_has_subtree(const struct phema_checkpoint *checkpoint, const char *key)
-{
-    size_t size = strlen(key);
-    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
-    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++)
-        if (tensors[i].name_size > size && memcmp(tensors[i].name, key, size) == 0 &&
-            tensors[i].name[size] == '.')
-            return true;
-    return false;
 }

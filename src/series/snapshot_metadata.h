@@ -39,7 +39,4 @@ PHEMA_FALLIBLE snapshot_metadata_check_counter(const struct candidate *candidate
 /* True when "FILE.json" holds a provenance: the file is an output in a format without metadata. */
 bool snapshot_metadata_is_described_output(const char *path);
 
-/* true when a tensor's name begins with "KEY." */
-bool snapshot_metadata_has_subtree(const struct phema_checkpoint *checkpoint, const char *key);
-
 #endif

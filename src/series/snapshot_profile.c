@@ -167,39 +167,6 @@ static enum phema_status set_update_every(const struct phema_series_options *opt
     return PHEMA_OK;
 }
 
-bool candidate_allows_width(const struct candidate *candidate, double width)
-{
-    double named = candidate->sigma_rel, slack = candidate->sigma_slack;
-    if (isnan(named) && !isnan(candidate->gamma))
-        named = phema_sigma_rel_from_gamma(candidate->gamma);
-    slack += 1e-9 * fabs(width); /* of a conversion */
-    return !candidate->spec && (isnan(named) || fabs(named - width) <= slack);
-}
-
-void candidate_set_width(struct candidate *candidate, double width)
-{
-    if (isnan(candidate->gamma))
-        candidate->sigma_rel = width;
-}
-
-PHEMA_FALLIBLE candidate_fail_width(const struct candidate *candidate, const char *key,
-                                    struct phema_error *err)
-{
-    struct phema_name_buffer shown;
-    bool is_width = !isnan(candidate->sigma_rel);
-    if (candidate->spec)
-        return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "%s: is said to be %s, but the 'stds' of '%s' inside are widths of power "
-                          "functions; mend what is wrong",
-                          candidate->path, candidate->spec->shown, key);
-    return phema_fail(
-        err, PHEMA_ERR_INPUTS,
-        "%s: its name or manifest says %s %s, which is not in the 'stds' of '%s' "
-        "inside; mend what is wrong",
-        candidate->path, is_width ? "sigma_rel" : "gamma",
-        phema_number_format(&shown, is_width ? candidate->sigma_rel : candidate->gamma), key);
-}
-
 /* ---- The profile of a snapshot ---- */
 
 /* EMAs that are defined step by step would be other averages with update_every. */

@@ -1,4 +1,5 @@
-/* sparse_read.h - reads of a few elements of a snapshot, which leave the page cache as it was. */
+/* sparse_read.h - a few elements of a snapshot: their choice, and reads that leave the page cache
+ * as it was. */
 #ifndef SERIES_SPARSE_READ_H
 #define SERIES_SPARSE_READ_H
 
@@ -11,6 +12,26 @@ struct tensor_run {
     uint64_t first, n;
     size_t column;
 };
+
+/* ---- sample_positions.c ---- */
+
+struct sample_positions {
+    struct tensor_run *runs; /* [n] by tensor name, then by element */
+    size_t n;
+    size_t n_numbers; /* columns */
+};
+
+/* The dtype of the numbers in an element, and their count. */
+enum phema_dtype number_dtype(enum phema_dtype dtype);
+uint64_t numbers_per_element(enum phema_dtype dtype);
+
+/* PHEMA_NO            no tensor is averaged, or they claim more elements than files hold
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE sample_positions_make(struct sample_positions *choice,
+                                     const struct phema_series *series, struct phema_error *err);
+void sample_positions_clear(struct sample_positions *choice);
+
+/* ---- sparse_read.c ---- */
 
 /* A reader of small reads, which fetch single pages. Without enough descriptors it maps the files,
  * which fetches neighbouring pages as well.

@@ -10,16 +10,36 @@
 
 #include "snapshot_metadata.h"
 
+const char *subtree_inner_name(const char *name, size_t *size, const char *key)
+{
+    size_t key_size = strlen(key);
+    if (*size <= key_size || memcmp(name, key, key_size) != 0 || name[key_size] != '.')
+        return NULL;
+    *size -= key_size + 1;
+    return name + key_size + 1;
+}
+
+bool subtree_exists(const struct phema_checkpoint *checkpoint, const char *key)
+{
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
+        size_t size = tensors[i].name_size;
+        if (subtree_inner_name(tensors[i].name, &size, key))
+            return true;
+    }
+    return false;
+}
+
 bool root_is_optimizer(const char *name, size_t size)
 {
     static const char *const roots[] = {"optim", "opt", "opt_state"};
     static const char stem[] = "optimizer"; /* _states, _state_dict, s, ... */
     const char *dot = size ? memchr(name, '.', size) : NULL;
     size_t root_size = dot ? (size_t)(dot - name) : size;
-    if (root_size >= sizeof(stem) - 1 && memcmp(name, stem, sizeof(stem) - 1) == 0)
+    if (root_size >= strlen(stem) && memcmp(name, stem, strlen(stem)) == 0)
         return true;
     for (size_t i = 0; i < ARRAY_LEN(roots); i++)
-        if (strlen(roots[i]) == root_size && memcmp(name, roots[i], root_size) == 0)
+        if (phema_bytes_are(name, root_size, roots[i]))
             return true;
     return false;
 }
@@ -87,7 +107,7 @@ static struct phema_span find_bundle(const struct phema_checkpoint *checkpoint)
         const char *name = tensors[i].name;
         if (!names_average(&size, &index, name, tensors[i].name_size))
             continue;
-        if (seen.data && seen.size == size && memcmp(seen.data, name, size) == 0)
+        if (seen.data && phema_bytes_compare(seen.data, seen.size, name, size) == 0)
             continue; /* the same key again */
         seen = (struct phema_span){(const uint8_t *)name, size};
         if (!isnan(width_at(checkpoint, name, size, 0)))
@@ -100,7 +120,7 @@ static bool is_bundle(const struct phema_checkpoint *checkpoint, const char *key
 {
     struct phema_strbuf list = {0};
     phema_strbuf_printf(&list, "%s%semas", key, *key ? "." : "");
-    bool is_found = !list.is_failed && snapshot_metadata_has_subtree(checkpoint, list.data) &&
+    bool is_found = !list.is_failed && subtree_exists(checkpoint, list.data) &&
                     !isnan(width_at(checkpoint, key, strlen(key), 0));
     phema_strbuf_clear(&list);
     return is_found;
@@ -114,7 +134,7 @@ static enum phema_status mark_averages(bool *is_seen, size_t n, const char *key,
     for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
         size_t size = 0, index = 0;
         if (!names_average(&size, &index, tensors[i].name, tensors[i].name_size) ||
-            size != strlen(key) || memcmp(tensors[i].name, key, size) != 0)
+            !phema_bytes_are(tensors[i].name, size, key))
             continue;
         if (index >= n)
             return phema_fail(err, PHEMA_ERR_INPUTS,
@@ -182,11 +202,149 @@ double subtree_width_of(const char *key, const struct phema_checkpoint *checkpoi
 
 const char *subtree_key_of(struct phema_arena *arena, const char *key, size_t index)
 {
-    struct phema_strbuf text = {0};
-    phema_strbuf_printf(&text, "%s%semas.%zu", key, *key ? "." : "", index);
-    const char *copy = text.is_failed ? NULL : phema_arena_copy(arena, text.data, text.size);
-    phema_strbuf_clear(&text);
-    return copy;
+    return phema_arena_printf(arena, "%s%semas.%zu", key, *key ? "." : "", index);
+}
+
+/* ---- LitEma's names ----
+ * LitEma (ldm/modules/ema.py of LDM and Stable Diffusion) keeps the average of parameter
+ * 'diffusion_model.out.0.weight' of 'model' as 'model_ema.diffusion_modelout0weight', next to two
+ * counters. */
+
+static const char *const litema_counters[] = {"decay", "num_updates"};
+
+/* The key of LitEma's averages, or NULL. Models are saved at the root or below state_dict. */
+static const char *find_litema(const struct phema_checkpoint *checkpoint)
+{
+    static const struct {
+        const char *key, *counter;
+    } known[] = {{"state_dict.model_ema", "state_dict.model_ema.num_updates"},
+                 {"model_ema", "model_ema.num_updates"}};
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        if (phema_checkpoint_find(checkpoint, known[i].counter, strlen(known[i].counter)))
+            return known[i].key;
+    return NULL;
+}
+
+static int compare_renames(const void *a, const void *b)
+{
+    const struct rename *left = a, *right = b;
+    return phema_bytes_compare(left->from.data, left->from.size, right->from.data,
+                               right->from.size);
+}
+
+const struct rename *rename_find(const struct rename *renames, size_t n, const char *name,
+                                 size_t size)
+{
+    const struct rename wanted = {.from = {(const uint8_t *)name, size}};
+    return n ? bsearch(&wanted, renames, n, sizeof(*renames), compare_renames) : NULL;
+}
+
+static bool is_litema_counter(struct phema_span name)
+{
+    for (size_t c = 0; c < ARRAY_LEN(litema_counters); c++)
+        if (phema_bytes_are(name.data, name.size, litema_counters[c]))
+            return true;
+    return false;
+}
+
+/* LitEma's name of each parameter below 'model', which stands next to KEY. The counters are never
+ * parameters, and take no part. */
+static enum phema_status list_model(struct rename **out, size_t *n, struct phema_arena *arena,
+                                    const char *key, const struct phema_checkpoint *checkpoint,
+                                    struct phema_error *err)
+{
+    size_t n_tensors = phema_checkpoint_n_tensors(checkpoint);
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
+    size_t model_size = strlen(key) - strlen("_ema"), base_size = model_size - strlen("model");
+    const char *model = phema_arena_copy(arena, key, model_size);
+    struct rename *renames =
+        phema_arena_array(arena, n_tensors + ARRAY_LEN(litema_counters), sizeof(*renames));
+    if (!model || !renames)
+        return phema_fail_memory(err);
+    *n = 0;
+    for (size_t i = 0; i < n_tensors; i++) {
+        size_t size = tensors[i].name_size;
+        const char *inner = subtree_inner_name(tensors[i].name, &size, model);
+        if (!inner || !size)
+            continue;
+        size_t dotted_size = tensors[i].name_size - base_size, flat_size = 0;
+        char *flat = phema_arena_copy(arena, inner, size);
+        char *dotted = phema_arena_copy(arena, tensors[i].name + base_size, dotted_size);
+        if (!flat || !dotted)
+            return phema_fail_memory(err);
+        for (size_t c = 0; c < size; c++)
+            if (flat[c] != '.')
+                flat[flat_size++] = flat[c];
+        struct phema_span from = {(const uint8_t *)flat, flat_size};
+        if (!is_litema_counter(from))
+            renames[(*n)++] = (struct rename){from, {(const uint8_t *)dotted, dotted_size}};
+    }
+    for (size_t c = 0; c < ARRAY_LEN(litema_counters); c++)
+        renames[(*n)++] = (struct rename){
+            .from = {(const uint8_t *)litema_counters[c], strlen(litema_counters[c])}};
+    qsort(renames, *n, sizeof(*renames), compare_renames);
+    *out = renames;
+    return PHEMA_OK;
+}
+
+/* Drops names that two parameters share without their dots. */
+static size_t drop_ambiguous(struct rename *renames, size_t n)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < n;) {
+        size_t end = i + 1;
+        while (end < n && compare_renames(&renames[i], &renames[end]) == 0)
+            end++;
+        if (end == i + 1)
+            renames[kept++] = renames[i];
+        i = end;
+    }
+    return kept;
+}
+
+static void note_unmatched(struct candidate_list *candidates, const struct subtree *subtree,
+                           const struct phema_checkpoint *checkpoint)
+{
+    size_t n = 0;
+    const char *first = NULL;
+    size_t first_size = 0;
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
+        size_t size = tensors[i].name_size;
+        const char *name = subtree_inner_name(tensors[i].name, &size, subtree->key);
+        if (!name || !size || rename_find(subtree->names, subtree->n_names, name, size))
+            continue;
+        if (n++ == 0) {
+            first = name;
+            first_size = size;
+        }
+    }
+    struct phema_name_buffer shown;
+    if (n)
+        candidates_note(
+            candidates,
+            "%zu tensor%s of '%s' keep%s the name without dots, such as '%s': no parameter of "
+            "the model, or more than one, can be meant",
+            n, n == 1 ? "" : "s", subtree->key, n == 1 ? "s" : "",
+            phema_name_escape(&shown, first, first_size));
+}
+
+/* Sets the names that LitEma's tensors have in the model. Ambiguous tensors keep their own names,
+ * with a note. */
+static enum phema_status match_litema(struct subtree *subtree, struct candidate_list *candidates,
+                                      const struct phema_checkpoint *checkpoint,
+                                      struct phema_error *err)
+{
+    struct rename *renames = NULL;
+    size_t n = 0;
+    enum phema_status status =
+        list_model(&renames, &n, candidates->arena, subtree->key, checkpoint, err);
+    if (status)
+        return status;
+    subtree->names = renames;
+    subtree->n_names = drop_ambiguous(renames, n);
+    note_unmatched(candidates, subtree, checkpoint);
+    return PHEMA_OK;
 }
 
 /* ---- The choice ---- */
@@ -210,21 +368,21 @@ static const char *guess_key(const struct candidate_list *candidates,
 {
     static const char *const models[] = {"model", "model_state_dict", "module", "net"};
     const char *own = candidates->layout->subtree;
-    if (own && snapshot_metadata_has_subtree(checkpoint, own))
+    if (own && subtree_exists(checkpoint, own))
         return own;
     struct phema_span bundle = find_bundle(checkpoint);
     if (bundle.data)
         return phema_arena_copy(candidates->arena, bundle.data, bundle.size);
-    if (snapshot_metadata_has_subtree(checkpoint, "ema_state_dict"))
+    if (subtree_exists(checkpoint, "ema_state_dict"))
         return "ema_state_dict";
-    const char *lit_ema = litema_find(checkpoint);
+    const char *lit_ema = find_litema(checkpoint);
     if (lit_ema)
         return lit_ema;
-    if (snapshot_metadata_has_subtree(checkpoint, "state_dict"))
+    if (subtree_exists(checkpoint, "state_dict"))
         return "state_dict";
     bool is_training = has_optimizer(checkpoint, false);
     for (size_t i = 0; is_training && i < ARRAY_LEN(models); i++)
-        if (snapshot_metadata_has_subtree(checkpoint, models[i]))
+        if (subtree_exists(checkpoint, models[i]))
             return models[i];
     return "";
 }
@@ -266,14 +424,14 @@ PHEMA_FALLIBLE subtree_choose(struct subtree *out, struct candidate_list *candid
     if (!out->key)
         return phema_fail_memory(err);
     struct phema_name_buffer shown;
-    if (*out->key && !snapshot_metadata_has_subtree(checkpoint, out->key))
+    if (*out->key && !subtree_exists(checkpoint, out->key))
         return phema_fail(err, PHEMA_ERR_INPUTS, "has no subtree '%s'; see --key",
                           phema_name_escape(&shown, out->key, strlen(out->key)));
     out->leaves_out_optimizer = !asked && !*out->key;
     out->is_bundle = !is_all && is_bundle(checkpoint, out->key);
-    const char *lit_ema = is_all ? NULL : litema_find(checkpoint);
+    const char *lit_ema = is_all ? NULL : find_litema(checkpoint);
     if (lit_ema && strcmp(lit_ema, out->key) == 0) {
-        enum phema_status status = litema_match(out, candidates, checkpoint, err);
+        enum phema_status status = match_litema(out, candidates, checkpoint, err);
         if (status)
             return status;
     }

@@ -43,18 +43,14 @@ double subtree_width_of(const char *key, const struct phema_checkpoint *checkpoi
 /* The key of one average of a bundle, in the arena; NULL: no memory. */
 const char *subtree_key_of(struct phema_arena *arena, const char *key, size_t index);
 
-/* ---- subtree_litema.c ---- */
-
-/* The key of LitEma's averages, or NULL. */
-const char *litema_find(const struct phema_checkpoint *checkpoint);
-/* Sets the names that LitEma's tensors have in the model. Ambiguous tensors keep their own names,
- * with a note. PHEMA_ERR_RESOURCE: no memory */
-PHEMA_FALLIBLE litema_match(struct subtree *subtree, struct candidate_list *candidates,
-                            const struct phema_checkpoint *checkpoint, struct phema_error *err);
-
-/* The entry of a sorted table, or NULL. */
+/* The name of a tensor in the model, from a table of subtree; NULL: it keeps its name. */
 const struct rename *rename_find(const struct rename *renames, size_t n, const char *name,
                                  size_t size);
+
+/* The part of a name after "KEY.", with its size, which may be 0; NULL: the name begins otherwise. */
+const char *subtree_inner_name(const char *name, size_t *size, const char *key);
+/* true when a tensor's name begins with "KEY." */
+bool subtree_exists(const struct phema_checkpoint *checkpoint, const char *key);
 
 /* True of a full name that begins at the root of an optimizer's state. */
 bool root_is_optimizer(const char *name, size_t size);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* tensor_filter.c - --include, --exclude; average or copy. */
-#include "tensor_filter.h"
+#include "tensor_table.h"
 
 #include <string.h>
 
@@ -23,22 +23,20 @@ PHEMA_FALLIBLE tensor_filter_name(const struct tensor_filter *filter,
     *name = NULL;
     if (tensor->kind == PHEMA_KIND_ATTRIBUTE && !filter->takes_attributes)
         return PHEMA_OK;
-    if (filter->leaves_out_optimizer && root_is_optimizer(inner, *size))
+    if (filter->subtree->leaves_out_optimizer && root_is_optimizer(inner, *size))
         return PHEMA_OK;
-    if (filter->key_size) {
-        if (*size <= filter->key_size + 1 || memcmp(inner, filter->key, filter->key_size) != 0 ||
-            inner[filter->key_size] != '.')
-            return PHEMA_OK;
-        inner += filter->key_size + 1;
-        *size -= filter->key_size + 1;
-    }
-    const struct rename *rename = rename_find(filter->names, filter->n_names, inner, *size);
+    if (*filter->key)
+        inner = subtree_inner_name(inner, size, filter->key);
+    if (!inner || (*filter->key && !*size))
+        return PHEMA_OK;
+    const struct rename *rename =
+        rename_find(filter->subtree->names, filter->subtree->n_names, inner, *size);
     if (rename) {
         inner = (const char *)rename->to.data;
         *size = rename->to.size;
-        if (!inner)
-            return PHEMA_OK;
     }
+    if (!inner)
+        return PHEMA_OK;
     bool is_included = true, is_excluded = false;
     enum phema_status status = PHEMA_OK;
     if (filter->n_includes)
@@ -50,23 +48,20 @@ PHEMA_FALLIBLE tensor_filter_name(const struct tensor_filter *filter,
     return status;
 }
 
-static bool is_named(const struct phema_tensor *tensor, const char *name)
-{
-    return tensor->name_size == strlen(name) && memcmp(tensor->name, name, tensor->name_size) == 0;
-}
-
 /* Counters among the parameters: step and initted of the EMA libraries at the root, and batch
  * norm's. Their dtype may be any: some trainers cast them. */
 static bool is_bookkeeping(const struct phema_tensor *tensor)
 {
-    static const char counter[] = "num_batches_tracked";
+    static const char *const counters[] = {"step", "initted", "num_batches_tracked"};
+    static const char inner[] = ".num_batches_tracked";
     if (tensor->rank != 0)
         return false;
-    if (is_named(tensor, "step") || is_named(tensor, "initted") || is_named(tensor, counter))
-        return true;
-    size_t size = sizeof(counter) - 1;
-    return tensor->name_size > size && tensor->name[tensor->name_size - size - 1] == '.' &&
-           memcmp(tensor->name + tensor->name_size - size, counter, size) == 0;
+    for (size_t i = 0; i < ARRAY_LEN(counters); i++)
+        if (phema_bytes_are(tensor->name, tensor->name_size, counters[i]))
+            return true;
+    size_t size = strlen(inner);
+    return tensor->name_size >= size &&
+           phema_bytes_are(tensor->name + tensor->name_size - size, size, inner);
 }
 
 void tensor_filter_rule(struct phema_series_tensor *entry, const struct phema_tensor *listed,

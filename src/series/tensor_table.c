@@ -21,17 +21,16 @@ static struct phema_tensor_location location_of(const struct phema_tensor *tenso
                                           .n_chunks = tensor->n_chunks};
 }
 
-static enum phema_status copy_dimensions(struct phema_arena *arena, const uint64_t **dimensions,
-                                         unsigned rank, struct phema_error *err)
+/* false: no memory */
+static bool copy_dimensions(struct phema_arena *arena, const uint64_t **dimensions, unsigned rank)
 {
     if (!*dimensions || !rank) /* rank 0: nothing is read there */
-        return PHEMA_OK;
+        return true;
     uint64_t *copy = phema_arena_array(arena, rank, sizeof(*copy));
-    if (!copy)
-        return phema_fail_memory(err);
-    memcpy(copy, *dimensions, rank * sizeof(*copy));
+    if (copy)
+        memcpy(copy, *dimensions, rank * sizeof(*copy));
     *dimensions = copy;
-    return PHEMA_OK;
+    return copy != NULL;
 }
 
 int tensor_names_compare(const void *a, const void *b, void *table)
@@ -39,13 +38,8 @@ int tensor_names_compare(const void *a, const void *b, void *table)
     const struct phema_series_tensor *tensors = table;
     size_t i = *(const size_t *)a, j = *(const size_t *)b;
     const struct phema_tensor *left = &tensors[i].tensor, *right = &tensors[j].tensor;
-    size_t common = left->name_size < right->name_size ? left->name_size : right->name_size;
-    int order = memcmp(left->name, right->name, common);
-    if (order)
-        return order;
-    if (left->name_size != right->name_size)
-        return left->name_size < right->name_size ? -1 : 1;
-    return (i > j) - (i < j);
+    int order = phema_bytes_compare(left->name, left->name_size, right->name, right->name_size);
+    return order ? order : (i > j) - (i < j);
 }
 
 int tensor_locations_compare(const struct phema_tensor_location *left,
@@ -63,6 +57,40 @@ static void add_total(struct phema_tensor_total *total, const struct phema_tenso
     total->size_bytes += tensor->size_bytes;
 }
 
+/* Adds tensor t of the first snapshot, if it takes part. */
+static enum phema_status add_tensor(struct tensor_table *tensor_table,
+                                    const struct phema_tensor *tensors, size_t t,
+                                    struct phema_error *err)
+{
+    struct phema_series *series = tensor_table->series;
+    const struct phema_tensor *listed = &tensors[t];
+    const char *name = NULL;
+    size_t size = 0, i = series->n_tensors;
+    enum phema_status status = tensor_filter_name(tensor_table->filter, listed, &name, &size, err);
+    if (status)
+        return status;
+    if (!name) {
+        bool is_attribute = listed->kind == PHEMA_KIND_ATTRIBUTE;
+        add_total(is_attribute ? &series->attributes : &series->left_out, listed);
+        return PHEMA_OK;
+    }
+    struct phema_series_tensor *entry = &series->tensors[i];
+    *entry = (struct phema_series_tensor){.tensor = *listed, .same_as = i};
+    entry->tensor.name = phema_arena_copy(tensor_table->arena, name, size);
+    entry->tensor.name_size = size;
+    if (!entry->tensor.name ||
+        !copy_dimensions(tensor_table->arena, &entry->tensor.shape, listed->rank) ||
+        !copy_dimensions(tensor_table->arena, &entry->tensor.stride, listed->rank))
+        return phema_fail_memory(err);
+    tensor_filter_rule(entry, listed, tensor_table->averages_buffers);
+    tensor_table->by_name[i] = i;
+    tensor_table->locations[i] = location_of(&entry->tensor);
+    series->n_tensors++;
+    if (series->became)
+        series->became[t] = i + 1;
+    return PHEMA_OK;
+}
+
 static enum phema_status fill_table(struct tensor_table *tensor_table,
                                     const struct phema_checkpoint *checkpoint,
                                     struct phema_error *err)
@@ -73,49 +101,30 @@ static enum phema_status fill_table(struct tensor_table *tensor_table,
     series->tensors = phema_arena_array(tensor_table->arena, n + 1, sizeof(*series->tensors));
     tensor_table->by_name = phema_arena_array(tensor_table->arena, n + 1, sizeof(size_t));
     tensor_table->locations =
-        phema_arena_array(tensor_table->arena, n + 1, sizeof(struct phema_tensor_location));
+        phema_arena_array(tensor_table->arena, n + 1, sizeof(*tensor_table->locations));
     if (tensor_table->is_alone)
         series->became = phema_arena_array(tensor_table->arena, n + 1, sizeof(size_t));
     if (!series->tensors || !tensor_table->by_name || !tensor_table->locations ||
         (tensor_table->is_alone && !series->became))
         return phema_fail_memory(err);
-
-    for (size_t i = 0; i < n; i++) {
-        const char *name = NULL;
-        size_t size = 0;
-        enum phema_status status =
-            tensor_filter_name(tensor_table->filter, &tensors[i], &name, &size, err);
+    for (size_t t = 0; t < n; t++) {
+        enum phema_status status = add_tensor(tensor_table, tensors, t, err);
         if (status)
             return status;
-        if (!name) {
-            bool is_attribute = tensors[i].kind == PHEMA_KIND_ATTRIBUTE;
-            add_total(is_attribute ? &series->attributes : &series->left_out, &tensors[i]);
-            continue;
-        }
-        struct phema_series_tensor *entry = &series->tensors[series->n_tensors];
-        entry->tensor = tensors[i];
-        entry->tensor.name = phema_arena_copy(tensor_table->arena, name, size);
-        entry->tensor.name_size = size;
-        entry->same_as = series->n_tensors;
-        if (!entry->tensor.name)
-            return phema_fail_memory(err);
-        status =
-            copy_dimensions(tensor_table->arena, &entry->tensor.shape, entry->tensor.rank, err);
-        if (!status)
-            status = copy_dimensions(tensor_table->arena, &entry->tensor.stride, entry->tensor.rank,
-                                     err);
-        if (status)
-            return status;
-        tensor_filter_rule(entry, &tensors[i], tensor_table->averages_buffers);
-        tensor_table->by_name[series->n_tensors] = series->n_tensors;
-        tensor_table->locations[series->n_tensors] = location_of(&entry->tensor);
-        series->n_tensors++;
-        if (series->became)
-            series->became[i] = series->n_tensors;
     }
     phema_sort(tensor_table->by_name, series->n_tensors, sizeof(size_t), tensor_names_compare,
                series->tensors);
     return PHEMA_OK;
+}
+
+/* The snapshot keeps the current locations; the next one is compared in others. */
+static enum phema_status keep_locations(struct tensor_table *tensor_table,
+                                        struct phema_snapshot *snapshot, struct phema_error *err)
+{
+    snapshot->locations = tensor_table->locations;
+    tensor_table->locations = phema_arena_array(
+        tensor_table->arena, tensor_table->series->n_tensors, sizeof(*tensor_table->locations));
+    return tensor_table->locations ? PHEMA_OK : phema_fail_memory(err);
 }
 
 PHEMA_FALLIBLE tensor_table_init(struct tensor_table *tensor_table, struct phema_snapshot *snapshot,
@@ -133,28 +142,19 @@ PHEMA_FALLIBLE tensor_table_init(struct tensor_table *tensor_table, struct phema
                           "%s: holds no tensor%s; see --key, --include and --exclude",
                           snapshot->path, has_tensors ? " that is chosen" : "");
     for (size_t i = 0; i < series->n_tensors; i++) {
-        const struct phema_series_tensor *entry = &series->tensors[i];
-        enum phema_dtype dtype = entry->tensor.dtype;
-        if (entry->rule == PHEMA_RULE_AVERAGE &&
-            (dtype == PHEMA_F6_E2M3 || dtype == PHEMA_F6_E3M2)) {
-            struct phema_name_buffer shown;
-            return phema_fail(
-                err, PHEMA_ERR_INPUTS,
-                "%s: tensor '%s': %s cannot be averaged by this version; leave it "
-                "out with --exclude",
-                snapshot->path,
-                phema_name_escape(&shown, entry->tensor.name, entry->tensor.name_size),
-                phema_dtype_name(dtype));
-        }
+        const struct phema_tensor *tensor = &series->tensors[i].tensor;
+        struct phema_name_buffer shown;
+        if (series->tensors[i].rule == PHEMA_RULE_AVERAGE &&
+            (tensor->dtype == PHEMA_F6_E2M3 || tensor->dtype == PHEMA_F6_E3M2))
+            return phema_fail(err, PHEMA_ERR_INPUTS,
+                              "%s: tensor '%s': %s cannot be averaged by this version; leave it "
+                              "out with --exclude",
+                              snapshot->path,
+                              phema_name_escape(&shown, tensor->name, tensor->name_size),
+                              phema_dtype_name(tensor->dtype));
     }
-    snapshot->locations = tensor_table->first = tensor_table->locations;
-    /* the next snapshot is compared in its own table */
-    struct phema_tensor_location *spare =
-        phema_arena_array(tensor_table->arena, series->n_tensors, sizeof(*spare));
-    if (!spare)
-        return phema_fail_memory(err);
-    tensor_table->locations = spare;
-    return PHEMA_OK;
+    tensor_table->first = tensor_table->locations;
+    return keep_locations(tensor_table, snapshot, err);
 }
 
 size_t tensor_table_find(const struct tensor_table *tensor_table, const char *name, size_t size,
@@ -163,17 +163,14 @@ size_t tensor_table_find(const struct tensor_table *tensor_table, const char *na
     const struct phema_series *series = tensor_table->series;
     if (hint < series->n_tensors) {
         const struct phema_tensor *guess = &series->tensors[hint].tensor;
-        if (guess->name_size == size && memcmp(guess->name, name, size) == 0)
+        if (phema_bytes_compare(guess->name, guess->name_size, name, size) == 0)
             return hint;
     }
     size_t low = 0, high = series->n_tensors;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         const struct phema_tensor *tensor = &series->tensors[tensor_table->by_name[middle]].tensor;
-        size_t common = tensor->name_size < size ? tensor->name_size : size;
-        int order = memcmp(tensor->name, name, common);
-        if (!order)
-            order = (tensor->name_size > size) - (tensor->name_size < size);
+        int order = phema_bytes_compare(tensor->name, tensor->name_size, name, size);
         if (!order)
             return tensor_table->by_name[middle];
         if (order < 0)
@@ -313,9 +310,8 @@ static enum phema_status fill_locations(struct tensor_table *tensor_table,
             location->stride = first[i].stride;
         else {
             *is_alike = false;
-            status = copy_dimensions(tensor_table->arena, &location->stride, wanted->rank, err);
-            if (status)
-                return status;
+            if (!copy_dimensions(tensor_table->arena, &location->stride, wanted->rank))
+                return phema_fail_memory(err);
         }
         if (found == 0)
             snapshot->shift = location->offset - first[i].offset; /* wraps, and back when added */
@@ -344,10 +340,7 @@ PHEMA_FALLIBLE tensor_table_match(struct tensor_table *tensor_table,
         return PHEMA_OK;
     }
     snapshot->shift = 0; /* the locations are absolute */
-    snapshot->locations = tensor_table->locations;
-    tensor_table->locations = phema_arena_array(
-        tensor_table->arena, tensor_table->series->n_tensors, sizeof(*tensor_table->locations));
-    return tensor_table->locations ? PHEMA_OK : phema_fail_memory(err);
+    return keep_locations(tensor_table, snapshot, err);
 }
 
 double tensor_table_rounding(const struct phema_series *series)
@@ -389,11 +382,11 @@ static bool shares_storage(const struct phema_series *series, size_t a, size_t b
     return true;
 }
 
-static int compare_locations(const void *a, const void *b, void *table)
+static int compare_first_locations(const void *a, const void *b, void *context)
 {
-    const struct phema_tensor_location *locations = table;
+    const struct tensor_table *tensor_table = context;
     size_t i = *(const size_t *)a, j = *(const size_t *)b;
-    int order = tensor_locations_compare(&locations[i], &locations[j]);
+    int order = tensor_locations_compare(&tensor_table->first[i], &tensor_table->first[j]);
     return order ? order : (i > j) - (i < j);
 }
 
@@ -401,14 +394,11 @@ PHEMA_FALLIBLE tensor_table_find_tied(struct tensor_table *tensor_table, struct 
 {
     struct phema_series *series = tensor_table->series;
     size_t *order = phema_arena_array(tensor_table->arena, series->n_tensors + 1, sizeof(*order));
-    struct phema_tensor_location *locations =
-        phema_arena_array(tensor_table->arena, series->n_tensors + 1, sizeof(*locations));
-    if (!order || !locations)
+    if (!order)
         return phema_fail_memory(err);
     for (size_t i = 0; i < series->n_tensors; i++)
         order[i] = i;
-    memcpy(locations, tensor_table->first, series->n_tensors * sizeof(*locations));
-    phema_sort(order, series->n_tensors, sizeof(*order), compare_locations, locations);
+    phema_sort(order, series->n_tensors, sizeof(*order), compare_first_locations, tensor_table);
     for (size_t i = 1; i < series->n_tensors; i++)
         if (shares_storage(series, order[i - 1], order[i]))
             series->tensors[order[i]].same_as = series->tensors[order[i - 1]].same_as;

@@ -1,10 +1,34 @@
-/* tensor_table.h - the table of tensors that all snapshots share, and their locations in each. */
+/* tensor_table.h - the tensors that take part in a series, the table that all snapshots share, and
+ * their locations in each. */
 #ifndef SERIES_TENSOR_TABLE_H
 #define SERIES_TENSOR_TABLE_H
 
 #include "phema/arena.h"
+#include "phema/regex.h"
 #include "phema/series.h"
-#include "tensor_filter.h"
+#include "subtree.h"
+
+/* ---- tensor_filter.c: --include, --exclude and --key; average or copy ---- */
+
+struct tensor_filter {
+    const struct subtree *subtree;
+    const char *key;       /* of subtree; differs between snapshots of one file */
+    bool takes_attributes; /* tensors outside of any state_dict take part */
+    struct phema_regex **includes, **excludes;
+    size_t n_includes, n_excludes;
+};
+
+/* The name of a tensor in the series; NULL when it takes no part.
+ * PHEMA_ERR_USAGE  an expression meets the limits of the search */
+PHEMA_FALLIBLE tensor_filter_name(const struct tensor_filter *filter,
+                                  const struct phema_tensor *tensor, const char **name,
+                                  size_t *size, struct phema_error *err);
+
+/* Sets the rule, and the reason of a copy. listed: the tensor with its full name in the file */
+void tensor_filter_rule(struct phema_series_tensor *entry, const struct phema_tensor *listed,
+                        bool averages_buffers);
+
+/* ---- tensor_table.c ---- */
 
 struct tensor_table {
     struct phema_arena *arena;
@@ -17,8 +41,8 @@ struct tensor_table {
     const struct phema_checkpoint *checkpoint; /* ... and its file ... */
     const struct phema_tensor_location *first; /* ... [n_tensors] and locations */
     size_t *by_name;                           /* [n_tensors] indices sorted by name */
-    struct phema_tensor_location
-        *locations; /* [n_tensors] of the current snapshot, before they are shared */
+    /* [n_tensors] of the current snapshot, before they are shared */
+    struct phema_tensor_location *locations;
 };
 
 /* Makes the table from the first snapshot.
@@ -51,5 +75,12 @@ int tensor_names_compare(const void *a, const void *b, void *table);
 /* Order in the files: by file, then by offset. */
 int tensor_locations_compare(const struct phema_tensor_location *left,
                              const struct phema_tensor_location *right);
+
+/* ---- quantised.c ---- */
+
+/* Fills in series->quantised, codes and the scale that multiplies them, from names and dtypes of
+ * all tensors of the first file, whether they take part or not. The table of the first snapshot is
+ * complete. */
+PHEMA_FALLIBLE quantised_find(const struct tensor_table *tensor_table, struct phema_error *err);
 
 #endif

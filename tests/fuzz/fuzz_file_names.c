@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "discover.h"
+#include "candidates.h"
 #include "fuzz.h"
 
 static bool is_unknown_or_amount(double value)

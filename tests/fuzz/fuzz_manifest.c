@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "discover.h"
+#include "candidates.h"
 #include "fuzz.h"
 
 static bool is_unknown_or_finite(double value)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The elements of a sample: as many as requested, from the whole model, independent of the order of
  * the tensors. */
-#include "sample_positions.h"
+#include "sparse_read.h"
 
 #include <stdio.h>
 #include <stdlib.h>
