@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* layout_copy.c - A copy of a checkpoint with tensors replaced. Dtypes and shapes stay, and so does
- * every place in the file. A copy that would change another tensor is refused. */
+ * every place in the file. A copy that would change other tensors is refused: those that share
+ * storage with a replaced one, and expanded tensors, whose rows are one row in the file. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "outputs.h"
 #include "phema/json.h"
-#include "provenance_write.h"
 
 /* ---- Names of OUT ---- */
 
@@ -16,17 +16,16 @@ static enum phema_status check_name(const char *out, const struct phema_checkpoi
 {
     const struct phema_format_info *format = phema_checkpoint_format_info(template);
     const char *path = phema_file_path(phema_checkpoint_file(template, 0));
-    const char *own = strrchr(path, '.');
-    if (own && !strchr(own, '/') && phema_ends_with(out, own))
-        return PHEMA_OK;
-    if (phema_format_has_extension(format, out, PHEMA_NAMES_OUTPUT))
+    const char *own = outputs_extension(path);
+    if ((own && phema_ends_with(out, own)) ||
+        phema_format_has_extension(format, out, PHEMA_NAMES_OUTPUT))
         return PHEMA_OK;
     return phema_fail(err, PHEMA_ERR_USAGE,
                       "%s: would be a copy of %s, which is of format %s; end OUT in %s", out, path,
                       format->name,
-                      options->into              ? "what that file ends in"
-                      : own && !strchr(own, '/') ? own
-                                                 : phema_format_extension("safetensors"));
+                      options->into ? "what that file ends in"
+                      : own         ? own
+                                    : phema_format_extension("safetensors"));
 }
 
 static enum phema_status check_format(const struct phema_checkpoint *template,
@@ -42,6 +41,182 @@ static enum phema_status check_format(const struct phema_checkpoint *template,
                       phema_checkpoint_path(template), format->name,
                       options->into ? ", or give --into a PyTorch, pickle or safetensors file"
                                     : ", or name a checkpoint to copy with --into");
+}
+
+/* ---- Tensors that a copy would change ---- */
+
+static bool same_view(const struct phema_tensor *a, const struct phema_tensor *b)
+{
+    if (a->offset != b->offset || a->dtype != b->dtype || a->rank != b->rank ||
+        !a->stride != !b->stride)
+        return false;
+    for (unsigned d = 0; d < a->rank; d++)
+        if (a->shape[d] != b->shape[d] || (a->stride && a->stride[d] != b->stride[d]))
+            return false;
+    return true;
+}
+
+/* The tensors that are replaced in a copy. */
+struct replacement {
+    const struct draft *draft;
+    const struct phema_checkpoint *template;
+    struct replaced {
+        struct phema_tensor tensor; /* as it lies in the template */
+        size_t index;               /* in the series */
+    } * items;                      /* [n] by offset */
+    size_t n;
+    bool *is_replaced; /* [n of the template's tensors] other names of a replaced tensor as well */
+};
+
+static int by_offset(const void *a, const void *b)
+{
+    const struct replaced *left = a, *right = b;
+    return (left->tensor.offset > right->tensor.offset) -
+           (left->tensor.offset < right->tensor.offset);
+}
+
+static void mark_replaced(struct replacement *replacement)
+{
+    const struct phema_checkpoint *template = replacement->template;
+    const struct replaced *items = replacement->items;
+    const struct phema_tensor *listed = phema_checkpoint_tensors(template);
+    for (size_t t = 0; t < phema_checkpoint_n_tensors(template); t++) {
+        size_t low = 0, high = replacement->n; /* the first at this offset or later */
+        while (low < high) {
+            size_t middle = low + (high - low) / 2;
+            if (items[middle].tensor.offset < listed[t].offset)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        bool *is_replaced = &replacement->is_replaced[t];
+        for (; low < replacement->n && items[low].tensor.offset == listed[t].offset; low++)
+            *is_replaced = *is_replaced || same_view(&items[low].tensor, &listed[t]);
+    }
+}
+
+static enum phema_status fail_overlap(const struct phema_checkpoint *template, const size_t pair[2],
+                                      bool is_kept, struct phema_error *err)
+{
+    const struct phema_tensor *a = &phema_checkpoint_tensors(template)[pair[0]];
+    const struct phema_tensor *b = &phema_checkpoint_tensors(template)[pair[1]];
+    struct phema_name_buffer first, second;
+    return phema_fail(
+        err, PHEMA_ERR_INPUTS,
+        "%s: tensor '%s': shares storage with '%s', %s; write .safetensors instead",
+        phema_checkpoint_path(template), phema_name_escape(&first, a->name, a->name_size),
+        phema_name_escape(&second, b->name, b->name_size),
+        is_kept ? "which is not replaced" : "and the snapshots do not all share it alike");
+}
+
+/* Whether all snapshots have the same overlaps: overlapping views then get the same averages. The
+ * exception are elements of a block that is equal in all snapshots: one view copies them, the other
+ * sums them. */
+static bool are_alike(const struct replacement *replacement)
+{
+    const struct phema_series *series = replacement->draft->plan->series;
+    const struct replaced *items = replacement->items;
+    for (size_t k = 0; k < series->n; k++)
+        for (size_t x = 0; x < replacement->n; x++) {
+            const struct phema_tensor here = phema_series_tensor_in(series, k, items[x].index);
+            const struct phema_tensor first = phema_series_tensor_in(series, k, items[0].index);
+            struct phema_tensor moved = items[x].tensor;
+            moved.offset += first.offset - items[0].tensor.offset; /* may wrap around, and back */
+            moved.dtype = here.dtype;
+            if (here.chunks || !same_view(&here, &moved))
+                return false;
+        }
+    return true;
+}
+
+static enum phema_status check_overlaps(const struct replacement *replacement,
+                                        struct phema_error *err)
+{
+    const struct phema_checkpoint *template = replacement->template;
+    const struct phema_tensor *listed = phema_checkpoint_tensors(template);
+    size_t n_listed = phema_checkpoint_n_tensors(template), pair[2] = {0, 0};
+    bool found = false;
+    enum phema_status status = phema_find_overlap(pair, &found, PHEMA_OVERLAP_KEPT, listed,
+                                                  replacement->is_replaced, n_listed, err);
+    if (status)
+        return status;
+    if (found)
+        return fail_overlap(template, pair, true, err);
+    status = phema_find_overlap(pair, &found, PHEMA_OVERLAP_REPLACED, listed,
+                                replacement->is_replaced, n_listed, err);
+    if (status || !found)
+        return status;
+    replacement->draft->outputs->is_in_order = true;
+    return are_alike(replacement) ? PHEMA_OK : fail_overlap(template, pair, false, err);
+}
+
+/* A tensor that is expanded in the template must be expanded in every snapshot. */
+static enum phema_status check_expanded(const struct replacement *replacement,
+                                        const struct replaced *item, struct phema_error *err)
+{
+    const struct phema_series *series = replacement->draft->plan->series;
+    const struct phema_tensor *tensor = &item->tensor;
+    for (unsigned d = 0; tensor->stride && d < tensor->rank; d++) {
+        if (tensor->stride[d] != 0 || tensor->shape[d] <= 1)
+            continue;
+        replacement->draft->outputs->is_in_order = true;
+        for (size_t k = 0; k < series->n; k++) {
+            const uint64_t *stride = series->snapshots[k].locations[item->index].stride;
+            struct phema_name_buffer shown;
+            if (!stride || stride[d] != 0)
+                return phema_fail(
+                    err, PHEMA_ERR_INPUTS,
+                    "%s: tensor '%s': is expanded (its rows are one row in the file), but not in "
+                    "%s; write .safetensors instead",
+                    phema_checkpoint_path(replacement->template),
+                    phema_name_escape(&shown, tensor->name, tensor->name_size),
+                    series->snapshots[k].label);
+        }
+    }
+    return PHEMA_OK;
+}
+
+static enum phema_status check_replacement(struct replacement *replacement,
+                                           const struct phema_tensor_location *locations,
+                                           uint64_t shift, struct phema_error *err)
+{
+    const struct phema_series *series = replacement->draft->plan->series;
+    const struct phema_outputs *outputs = replacement->draft->outputs;
+    for (size_t i = 0; i < series->n_tensors; i++) {
+        if (!outputs->is_replaced[i])
+            continue;
+        struct replaced *item = &replacement->items[replacement->n++];
+        *item = (struct replaced){series->tensors[i].tensor, i};
+        item->tensor.dtype = outputs->dtypes[i];
+        item->tensor.offset = locations[i].offset + shift;
+        item->tensor.stride = locations[i].stride;
+        item->tensor.file = locations[i].file;
+        enum phema_status status = check_expanded(replacement, item, err);
+        if (status)
+            return status;
+    }
+    qsort(replacement->items, replacement->n, sizeof(*replacement->items), by_offset);
+    mark_replaced(replacement);
+    return check_overlaps(replacement, err);
+}
+
+/* Whether tensors may be replaced at these places of a copy of the template.
+ * PHEMA_ERR_INPUTS  a replaced tensor shares bytes with a tensor that stays, or with another
+ *                   replaced one that not all snapshots share alike */
+static enum phema_status check_copy(const struct draft *draft,
+                                    const struct phema_checkpoint *template,
+                                    const struct phema_tensor_location *locations, uint64_t shift,
+                                    struct phema_error *err)
+{
+    struct replacement replacement = {.draft = draft, .template = template};
+    replacement.items = calloc(draft->plan->series->n_tensors + 1, sizeof(*replacement.items));
+    replacement.is_replaced = calloc(phema_checkpoint_n_tensors(template) + 1, sizeof(bool));
+    enum phema_status status = replacement.items && replacement.is_replaced
+                                   ? check_replacement(&replacement, locations, shift, err)
+                                   : phema_fail_memory(err);
+    free(replacement.items);
+    free(replacement.is_replaced);
+    return status;
 }
 
 /* ---- The newest snapshot as the template ---- */
@@ -86,12 +261,11 @@ static enum phema_status use_newest(struct draft *draft, size_t j, struct phema_
                           snapshot->path);
     struct phema_checkpoint *template = NULL;
     enum phema_status status = open_template(&template, draft, snapshot->path, err);
-    if (!status)
-        status = check_name(output->path, template, draft->options, err);
-    if (!status)
-        status = copy_check_locations(draft, template, snapshot->locations, snapshot->shift, err);
+    if (status)
+        return status;
     output->template = template;
-    return status;
+    status = check_name(output->path, template, draft->options, err);
+    return status ? status : check_copy(draft, template, snapshot->locations, snapshot->shift, err);
 }
 
 /* ---- Any checkpoint of the model as the template ---- */
@@ -172,8 +346,8 @@ static bool may_hold(enum phema_dtype dtype, enum phema_dtype average)
     return dtype == average || (is_wide && phema_dtype_is_float(average));
 }
 
-static enum phema_status place_into(struct draft *draft, const struct phema_checkpoint *template,
-                                    const char *key, size_t i, struct phema_error *err)
+static enum phema_status locate_into(struct draft *draft, const struct phema_checkpoint *template,
+                                     const char *key, size_t i, struct phema_error *err)
 {
     const struct phema_series_tensor *entry = &draft->plan->series->tensors[i];
     const struct phema_tensor *tensor = &entry->tensor;
@@ -212,21 +386,22 @@ static enum phema_status use_into(struct draft *draft, struct phema_error *err)
     struct phema_checkpoint *template = NULL;
     const char *key = NULL;
     enum phema_status status = open_template(&template, draft, draft->options->into, err);
-    if (!status)
-        status = find_key(&key, draft, template, err);
+    if (status)
+        return status;
+    status = find_key(&key, draft, template, err);
     if (status)
         return status;
     outputs->into_key = phema_arena_copy(draft->arena, key, strlen(key));
     if (!outputs->into_key)
         return phema_fail_memory(err);
     for (size_t i = 0; i < draft->plan->series->n_tensors && !status; i++)
-        status = place_into(draft, template, key, i, err);
+        status = locate_into(draft, template, key, i, err);
     for (size_t j = 0; j < outputs->m && !status; j++) {
         outputs->items[j].template = template;
         outputs->items[j].locations = outputs->locations;
         status = check_name(outputs->items[j].path, template, draft->options, err);
     }
-    return status ? status : copy_check_locations(draft, template, outputs->locations, 0, err);
+    return status ? status : check_copy(draft, template, outputs->locations, 0, err);
 }
 
 /* ---- Provenance ---- */
@@ -236,8 +411,7 @@ static enum phema_status write_sidecar(struct draft *draft, size_t j, struct phe
     if (draft->options->is_conversion)
         return PHEMA_OK;
     struct provenance_metadata provenance;
-    enum phema_status status =
-        provenance_write(&provenance, draft->plan, &draft->plan->targets[j], draft->options, err);
+    enum phema_status status = provenance_write(&provenance, draft, j, err);
     if (status)
         return status;
     struct phema_strbuf text = {0};
@@ -263,8 +437,9 @@ static enum phema_status lay_out_copy(struct draft *draft, size_t j, struct phem
 {
     struct phema_output *output = &draft->outputs->items[j];
     enum phema_status status = draft->options->into ? PHEMA_OK : use_newest(draft, j, err);
-    if (!status)
-        status = write_sidecar(draft, j, err);
+    if (status)
+        return status;
+    status = write_sidecar(draft, j, err);
     if (status)
         return status;
     output->files = calloc(1, sizeof(*output->files));

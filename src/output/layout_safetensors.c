@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "outputs.h"
-#include "provenance_write.h"
 
 /* ---- Metadata ---- */
 
@@ -99,19 +98,24 @@ static enum phema_status lay_out_last_file(struct draft *draft, struct phema_out
     uint64_t *offsets = calloc(n + 1, sizeof(*offsets));
     size_t most = phema_checkpoint_n_metadata(draft->newest) + 1 + ARRAY_LEN(provenance->items);
     struct phema_metadata *metadata = calloc(most, sizeof(*metadata));
-    enum phema_status status = tensors && offsets && metadata ? PHEMA_OK : phema_fail_memory(err);
-    if (!status) {
-        size_t n_metadata = copy_metadata(metadata, draft);
-        for (size_t x = 0; x < provenance->n; x++)
-            metadata[n_metadata++] = provenance->items[x];
-        for (size_t x = 0; x < n; x++)
-            tensors[x] = draft->tensors[index[x]];
-        status = phema_safetensors_layout(&file->header, &file->header_size, offsets,
-                                          &file->size_bytes, tensors, n, metadata, n_metadata, err);
+    enum phema_status status = PHEMA_OK;
+    if (!tensors || !offsets || !metadata) {
+        status = phema_fail_memory(err);
+        goto done;
     }
-    for (size_t x = 0; x < n && !status; x++)
+    size_t n_metadata = copy_metadata(metadata, draft);
+    for (size_t x = 0; x < provenance->n; x++)
+        metadata[n_metadata++] = provenance->items[x];
+    for (size_t x = 0; x < n; x++)
+        tensors[x] = draft->tensors[index[x]];
+    status = phema_safetensors_layout(&file->header, &file->header_size, offsets, &file->size_bytes,
+                                      tensors, n, metadata, n_metadata, err);
+    if (status)
+        goto done;
+    for (size_t x = 0; x < n; x++)
         draft->outputs->locations[index[x]] = (struct phema_tensor_location){
             .offset = offsets[x] - file->header_size, .file = output->n_files - 1};
+done:
     free(tensors);
     free(offsets);
     free(metadata);
@@ -133,12 +137,11 @@ static enum phema_status add_file(struct draft *draft, struct phema_output *outp
         return phema_fail_memory(err);
 
     struct provenance_metadata provenance = {0};
-    enum phema_status status = PHEMA_OK;
-    if (target != SIZE_MAX)
-        status = provenance_write(&provenance, draft->plan, &draft->plan->targets[target],
-                                  draft->options, err);
-    if (!status)
-        status = lay_out_last_file(draft, output, &provenance, index, n, err);
+    enum phema_status status =
+        target == SIZE_MAX ? PHEMA_OK : provenance_write(&provenance, draft, target, err);
+    if (status)
+        return status;
+    status = lay_out_last_file(draft, output, &provenance, index, n, err);
     if (!status && provenance.n)
         status = outputs_find_digests(draft, output, target, (const char *)file->header,
                                       file->header_size, err);

@@ -115,19 +115,10 @@ static void choose_form(enum phema_output_form *form, const char **end, const st
     }
 }
 
-/* A copy may have any extension that the copied file has. */
-static bool has_same_extension(const char *out, const char *into)
+const char *outputs_extension(const char *path)
 {
-    const char *end = into ? strrchr(into, '.') : NULL;
-    return end && !strchr(end, '/') && phema_ends_with(out, end);
-}
-
-static enum phema_status fail_unclear(const char *out, struct phema_error *err)
-{
-    return phema_fail(err, PHEMA_ERR_USAGE,
-                      "%s: what to write is not clear; end OUT in .safetensors, .safetensors.zst, "
-                      ".pt, .ckpt or .pkl, or in / for a directory",
-                      out);
+    const char *end = strrchr(path, '.');
+    return end && !strchr(end, '/') ? end : NULL;
 }
 
 /* OUT as a template of the names of all targets; sets the form. */
@@ -142,8 +133,9 @@ static enum phema_status choose_template(struct phema_strbuf *template, struct d
     enum phema_output_form *form = &draft->outputs->form;
     bool is_template = strchr(out, '{') != NULL;
     bool is_slashed = out[size - 1] == '/';
+    const char *copied = options->into ? outputs_extension(options->into) : NULL;
     bool is_file = !is_slashed && !is_directory(out) &&
-                   (find_form(form, &end, out) || has_same_extension(out, options->into));
+                   (find_form(form, &end, out) || (copied && phema_ends_with(out, copied)));
     if (options->into && options->shard_bytes)
         return phema_fail(
             err, PHEMA_ERR_USAGE,
@@ -168,7 +160,10 @@ static enum phema_status choose_template(struct phema_strbuf *template, struct d
     bool is_sharded = *form == PHEMA_FORM_SHARDED;
     if (!is_file && !is_sharded &&
         (is_template ? !is_slashed : m == 1 && !is_slashed && !is_directory(out)))
-        return fail_unclear(out, err);
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "%s: what to write is not clear; end OUT in .safetensors, "
+                          ".safetensors.zst, .pt, .ckpt or .pkl, or in / for a directory",
+                          out);
     while (is_sharded && size > 1 && out[size - 1] == '/')
         size--;
     phema_strbuf_append(template, out, size);

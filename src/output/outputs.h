@@ -1,4 +1,5 @@
-/* outputs.h - outputs while they are planned: paths first, then a layout for their form. */
+/* outputs.h - outputs while they are planned: paths first, then a layout for their form, with the
+ * provenance of each. */
 #ifndef OUTPUT_OUTPUTS_H
 #define OUTPUT_OUTPUTS_H
 
@@ -19,11 +20,18 @@ struct draft {
  * (layout_copy.c). */
 bool outputs_is_counter(const struct phema_series_tensor *entry);
 
-/* Form and paths of all outputs (output_paths.c).
+/* ---- output_paths.c ---- */
+
+/* Form and paths of all outputs.
  * PHEMA_ERR_USAGE  OUT does not fit the targets, or its extension does not fit the snapshots */
 PHEMA_FALLIBLE outputs_set_paths(struct draft *draft, struct phema_error *err);
 
-/* Files, places and sizes (layout_safetensors.c, layout_sharded.c, layout_copy.c). */
+/* The end of a path from the last dot of its name on; NULL: the name has none. */
+const char *outputs_extension(const char *path);
+
+/* ---- layout_safetensors.c, layout_sharded.c, layout_copy.c ---- */
+
+/* Files, places and sizes. */
 PHEMA_FALLIBLE outputs_lay_out_safetensors(struct draft *draft, struct phema_error *err);
 PHEMA_FALLIBLE outputs_lay_out_sharded(struct draft *draft, struct phema_error *err);
 PHEMA_FALLIBLE outputs_lay_out_copies(struct draft *draft, struct phema_error *err);
@@ -44,12 +52,25 @@ PHEMA_FALLIBLE outputs_find_digests(const struct draft *draft, struct phema_outp
                                     size_t target, const char *text, size_t size,
                                     struct phema_error *err);
 
-/* Whether tensors may be replaced at these places of a copy of the template (copy_checks.c).
- * PHEMA_ERR_INPUTS  a replaced tensor shares bytes with a tensor that stays, or with another
- *                   replaced one that not all snapshots share alike */
-PHEMA_FALLIBLE copy_check_locations(const struct draft *draft,
-                                    const struct phema_checkpoint *template,
-                                    const struct phema_tensor_location *locations, uint64_t shift,
-                                    struct phema_error *err);
+/* ---- provenance_write.c ---- */
+
+/* Key of the digest of a snapshot's data, and its placeholder until all data are read. */
+#define PROVENANCE_DATA_DIGEST "data_xxh3"
+#define PROVENANCE_NO_DIGEST   "00000000000000000000000000000000"
+
+struct provenance_metadata {
+    struct phema_metadata items[8];
+    size_t n;
+    struct phema_strbuf text; /* holds the value of posthoc_ema.provenance */
+    struct phema_name_buffer numbers[3];
+};
+
+/* How an output was made, as metadata inside it: keys posthoc_ema.time, .sigma_rel and .gamma, or
+ * .profile of other shapes, .unit, and .provenance: one JSON object with inputs, weights, target,
+ * errors, version and the command that makes this output alone. Nothing in it depends on threads,
+ * other targets of the run, time or machine. The digests of the snapshots' data are zeros here. */
+PHEMA_FALLIBLE provenance_write(struct provenance_metadata *out, const struct draft *draft,
+                                size_t target, struct phema_error *err);
+void provenance_clear(struct provenance_metadata *provenance);
 
 #endif

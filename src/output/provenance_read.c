@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "outputs.h"
 #include "phema/json.h"
-#include "phema/output.h"
-#include "provenance_write.h"
 
 /* A provenance has one line for each snapshot; larger files are no provenance. */
 #define MAX_TEXT ((size_t)64 << 20)

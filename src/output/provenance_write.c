@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* provenance_write.c - Provenance JSON. */
-#include "provenance_write.h"
+#include "outputs.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -102,10 +102,11 @@ static void write_rules(struct phema_json_out *out, const struct phema_plan *pla
     phema_json_out_close(out, ']');
 }
 
-static void write_json(struct phema_strbuf *text, const struct phema_plan *plan,
-                       const struct phema_target *target,
-                       const struct phema_outputs_options *options)
+static void write_json(struct phema_strbuf *text, const struct draft *draft,
+                       const struct phema_target *target)
 {
+    const struct phema_plan *plan = draft->plan;
+    const struct phema_outputs_options *options = draft->options;
     const struct phema_solution *solution = &target->solution;
     struct phema_strbuf command = {0};
     write_command(&command, target, options);
@@ -149,11 +150,10 @@ static void add(struct provenance_metadata *provenance, const char *key, const c
         (struct phema_metadata){key, value, strlen(key), strlen(value)};
 }
 
-PHEMA_FALLIBLE provenance_write(struct provenance_metadata *out, const struct phema_plan *plan,
-                                const struct phema_target *target,
-                                const struct phema_outputs_options *options,
-                                struct phema_error *err)
+PHEMA_FALLIBLE provenance_write(struct provenance_metadata *out, const struct draft *draft,
+                                size_t target_index, struct phema_error *err)
 {
+    const struct phema_target *target = &draft->plan->targets[target_index];
     *out = (struct provenance_metadata){0};
     add(out, "posthoc_ema.time", phema_number_format(&out->numbers[0], target->time));
     if (!isnan(target->gamma)) {
@@ -162,8 +162,8 @@ PHEMA_FALLIBLE provenance_write(struct provenance_metadata *out, const struct ph
     } else if (target->spec) {
         add(out, "posthoc_ema.profile", target->spec);
     }
-    add(out, "posthoc_ema.unit", plan->series->unit);
-    write_json(&out->text, plan, target, options);
+    add(out, "posthoc_ema.unit", draft->plan->series->unit);
+    write_json(&out->text, draft, target);
     enum phema_status status = phema_strbuf_check(&out->text, err);
     if (status) {
         provenance_clear(out);

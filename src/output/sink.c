@@ -10,7 +10,6 @@
 
 #include "phema/cleanup.h"
 #include "sink_internal.h"
-#include "zip_checksum_update.h"
 
 #define DEFAULT_LEVEL 3
 

@@ -1,8 +1,9 @@
-/* sink_internal.h - the state of a sink, shared by sink_open.c, sink.c and sink_verify.c. */
+/* sink_internal.h - the state of a sink, and the steps that its files share. */
 #ifndef OUTPUT_SINK_INTERNAL_H
 #define OUTPUT_SINK_INTERNAL_H
 
 #include <stdatomic.h>
+#include <stdio.h>
 
 #include "phema/checksum.h"
 #include "phema/sink.h"
@@ -37,7 +38,17 @@ struct sink {
     size_t scratch_size;
 };
 
-/* sink_write without data: reads the range, and adds its hash to sum or to the sink's sums.
+/* PATH, two suffixes, and "/NAME" unless name is NULL; the caller's. NULL: out of memory */
+static inline char *sink_path(const char *path, const char *suffix, const char *end,
+                              const char *name)
+{
+    char *made = NULL;
+    int size = asprintf(&made, "%s%s%s%s%s", path, suffix, end, name ? "/" : "", name ? name : "");
+    return size < 0 ? NULL : made;
+}
+
+/* sink_write without data: reads the range, and adds its hash to sum or to the sink's sums
+ * (sink_verify.c).
  *   offset  in the file: of element first, or of the tensor where it is strided */
 PHEMA_FALLIBLE sink_reread(struct sink *sink, size_t i, uint64_t offset, uint64_t first, uint64_t n,
                            uint64_t *sum, struct phema_error *err);
@@ -56,5 +67,26 @@ static inline uint64_t sink_hash(const struct sink *sink, size_t i, uint64_t off
     uint64_t file = sink->output->locations[i].file; /* 16 bits distinguish enough files */
     return phema_hash_at(data, size, (offset + first) ^ file << 48);
 }
+
+/* ---- zip_checksum_update.c ---- */
+
+/* State of each thread of zip_checksums_update. */
+#define ZIP_CHECKSUMS_THREAD_BYTES ((size_t)1 << 20)
+
+/* Recomputes the CRC-32 of every record of the template that holds a replaced tensor, from what was
+ * written, on n_threads threads.
+ *   locations    [n] of the tensors, offsets without shift
+ *   is_replaced  [n] tensors that were written
+ * PHEMA_ERR_FILE      the template was changed since it was opened, and is damaged
+ * PHEMA_ERR_OUTPUT    the copy cannot be read or written
+ * PHEMA_ERR_RESOURCE  out of memory */
+PHEMA_FALLIBLE zip_checksums_update(struct phema_writer *writer,
+                                    const struct phema_checkpoint *template,
+                                    const struct phema_tensor_location *locations, uint64_t shift,
+                                    const bool *is_replaced, size_t n, unsigned n_threads,
+                                    struct phema_error *err);
+
+/* Whether such a copy has checksums at all. */
+bool zip_has_checksums(const struct phema_checkpoint *template);
 
 #endif

@@ -17,28 +17,18 @@
 
 /* ---- Names ---- */
 
-/* PATH without trailing slashes, then two suffixes; the caller's. NULL: out of memory */
-static char *make_path(const char *path, const char *suffix, const char *end)
+/* ".part-2-of-8" where the output is not written whole, and another suffix */
+static void format_part(char suffix[72], uint64_t part, uint64_t n_parts, const char *end)
 {
-    char *made = NULL;
-    size_t size = strlen(path);
-    while (size > 1 && path[size - 1] == '/')
-        size--;
-    return asprintf(&made, "%.*s%s%s", (int)size, path, suffix, end) < 0 ? NULL : made;
-}
-
-/* ".part-2-of-8", or "" where the output is written whole */
-static void format_part(char suffix[64], uint64_t part, uint64_t n_parts)
-{
-    suffix[0] = '\0';
+    (void)snprintf(suffix, 72, "%s", end);
     if (n_parts)
-        (void)snprintf(suffix, 64, ".part-%llu-of-%llu", (unsigned long long)part,
-                       (unsigned long long)n_parts);
+        (void)snprintf(suffix, 72, ".part-%llu-of-%llu%s", (unsigned long long)part,
+                       (unsigned long long)n_parts, end);
 }
 
-/* The output's path and the names next to it that a run may write; ends with NULL. */
-static void list_suffixes(const char *suffixes[5], const struct phema_outputs *outputs,
-                          const struct phema_output *output)
+/* The output's path and the names next to it that a run may write; returns how many. */
+static size_t list_suffixes(const char *suffixes[4], const struct phema_outputs *outputs,
+                            const struct phema_output *output)
 {
     const char *plain = phema_output_traits(outputs)->plain_suffix;
     size_t n = 0;
@@ -48,52 +38,55 @@ static void list_suffixes(const char *suffixes[5], const struct phema_outputs *o
     if (*plain)
         suffixes[n++] = plain;
     suffixes[n++] = ".journal";
-    suffixes[n] = NULL;
+    return n;
 }
 
 static enum phema_status claim_name(struct phema_claims *claims, const char *path,
-                                    const char *suffix, const char *end, struct phema_error *err)
+                                    const char *suffix, const char *name, struct phema_error *err)
 {
-    char *full = make_path(path, suffix, end);
-    if (!full)
-        return phema_fail_memory(err);
-    enum phema_status status = phema_claims_add_output(claims, full, err);
+    char *full = sink_path(path, suffix, "", name);
+    enum phema_status status =
+        full ? phema_claims_add_output(claims, full, err) : phema_fail_memory(err);
     free(full);
     return status;
 }
 
-static enum phema_status claim_output(struct phema_claims *claims,
-                                      const struct phema_outputs *outputs,
-                                      const struct phema_output *output, uint64_t part,
-                                      uint64_t n_parts, struct phema_error *err)
+static enum phema_status claim_files(struct phema_claims *claims,
+                                     const struct phema_outputs *outputs,
+                                     const struct phema_output *output, struct phema_error *err)
 {
-    const char *suffixes[5];
-    list_suffixes(suffixes, outputs, output);
     enum phema_status status = PHEMA_OK;
-    for (const char **suffix = suffixes; *suffix && !status; suffix++)
-        status = claim_name(claims, output->path, *suffix, "", err);
-    char marker[64];
-    format_part(marker, part, n_parts);
-    if (*marker && !status)
-        status = claim_name(claims, output->path, marker, "", err);
-    if (*marker && !status)
-        status = claim_name(claims, output->path, marker, ".journal", err);
-    bool is_directory = phema_output_traits(outputs)->is_directory;
-    for (size_t f = 0; is_directory && f < output->n_files && !status; f++)
-        status = claim_name(claims, output->path, "/", output->files[f].name, err);
-    for (size_t f = 0; is_directory && f < outputs->n_side_files && !status; f++)
-        status = claim_name(claims, output->path, "/", outputs->side_files[f].name, err);
+    for (size_t f = 0; f < output->n_files && !status; f++)
+        status = claim_name(claims, output->path, "", output->files[f].name, err);
+    for (size_t f = 0; f < outputs->n_side_files && !status; f++)
+        status = claim_name(claims, output->path, "", outputs->side_files[f].name, err);
     return status;
 }
 
 PHEMA_FALLIBLE sink_claim_names(const struct phema_plan *plan, const struct phema_outputs *outputs,
                                 uint64_t part, uint64_t n_parts, struct phema_error *err)
 {
+    struct phema_claims *claims = plan->series->claims;
+    char marker[72], journal[72];
+    format_part(marker, part, n_parts, "");
+    format_part(journal, part, n_parts, ".journal");
     enum phema_status status = PHEMA_OK;
-    for (size_t j = 0; j < outputs->m && !status; j++)
-        status =
-            claim_output(plan->series->claims, outputs, &outputs->items[j], part, n_parts, err);
-    return status;
+    for (size_t j = 0; j < outputs->m; j++) {
+        const struct phema_output *output = &outputs->items[j];
+        const char *suffixes[4 + 2];
+        size_t n = list_suffixes(suffixes, outputs, output);
+        if (n_parts) {
+            suffixes[n++] = marker;
+            suffixes[n++] = journal;
+        }
+        for (size_t x = 0; x < n && !status; x++)
+            status = claim_name(claims, output->path, suffixes[x], NULL, err);
+        if (!status && phema_output_traits(outputs)->is_directory)
+            status = claim_files(claims, outputs, output, err);
+        if (status)
+            return status;
+    }
+    return PHEMA_OK;
 }
 
 size_t sink_n_files(const struct phema_outputs *outputs, bool resumes)
@@ -102,50 +95,30 @@ size_t sink_n_files(const struct phema_outputs *outputs, bool resumes)
     return outputs->m ? outputs->items[0].n_files + 1 + resumes : 0;
 }
 
-static enum phema_status watch_file(struct phema_memory_profile *profile, const char *path,
-                                    const char *suffix, const char *end, const char *name,
-                                    struct phema_error *err)
-{
-    char *full = NULL;
-    if (asprintf(&full, "%s%s%s%s%s", path, suffix, end, name ? "/" : "", name ? name : "") < 0)
-        return phema_fail_memory(err);
-    enum phema_status status = phema_memory_profile_watch_file(profile, full, err);
-    free(full);
-    return status;
-}
-
 PHEMA_FALLIBLE sink_watch_files(const struct phema_outputs *outputs, size_t output,
                                 struct phema_memory_profile *profile, struct phema_error *err)
 {
     const struct phema_output *item = &outputs->items[output];
     const char *plain = phema_output_traits(outputs)->plain_suffix;
-    enum phema_status status = PHEMA_OK;
-    for (size_t f = 0; f < item->n_files && !status; f++) {
-        const char *name = item->files[f].name;
-        status = watch_file(profile, item->path, "", "", name, err);
-        if (!status)
-            status = watch_file(profile, item->path, "", ".partial", name, err);
-        if (*plain && !status)
-            status = watch_file(profile, item->path, plain, ".partial", name, err);
+    const char *const suffixes[][2] = {{"", ""}, {"", ".partial"}, {plain, ".partial"}};
+    size_t n_suffixes = *plain ? 3 : 2;
+    for (size_t x = 0; x < item->n_files * n_suffixes; x++) {
+        const char *const *suffix = suffixes[x % n_suffixes];
+        char *path = sink_path(item->path, suffix[0], suffix[1], item->files[x / n_suffixes].name);
+        enum phema_status status =
+            path ? phema_memory_profile_watch_file(profile, path, err) : phema_fail_memory(err);
+        free(path);
+        if (status)
+            return status;
     }
-    return status;
+    return PHEMA_OK;
 }
 
 /* ---- Preconditions ---- */
 
-static enum phema_status check_absent(const char *path, const char *end, struct phema_error *err)
-{
-    char *full = make_path(path, end, "");
-    if (!full)
-        return phema_fail_memory(err);
-    enum phema_status status = phema_writer_check_absent(full, err);
-    free(full);
-    return status;
-}
-
 static bool exists(const char *path, const char *end)
 {
-    char *full = make_path(path, end, "");
+    char *full = sink_path(path, end, "", NULL);
     struct stat st;
     bool is_found = full && lstat(full, &st) == 0;
     free(full);
@@ -157,7 +130,7 @@ static bool is_provenance(const char *path)
 {
     struct stat st;
     char begin[32] = "";
-    char *full = make_path(path, ".json", "");
+    char *full = sink_path(path, ".json", "", NULL);
     if (!full)
         return false;
     bool is_own = lstat(full, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid();
@@ -185,16 +158,25 @@ static enum phema_status check_names(const struct phema_plan *plan,
                                      const struct phema_outputs *outputs,
                                      const struct phema_output *output, struct phema_error *err)
 {
-    const char *suffixes[5];
-    list_suffixes(suffixes, outputs, output);
+    const char *suffixes[4];
+    size_t n = list_suffixes(suffixes, outputs, output);
     enum phema_status status = PHEMA_OK;
-    for (const char **suffix = suffixes; *suffix && !status; suffix++) {
-        char *path = make_path(output->path, *suffix, "");
-        if (!path)
-            return phema_fail_memory(err);
-        status = phema_claims_check_inputs(plan->series->claims, path, err);
+    for (size_t x = 0; x < n && !status; x++) {
+        char *path = sink_path(output->path, suffixes[x], "", NULL);
+        status = path ? phema_claims_check_inputs(plan->series->claims, path, err)
+                      : phema_fail_memory(err);
         free(path);
     }
+    return status;
+}
+
+static enum phema_status check_sidecar_absent(const char *path, struct phema_error *err)
+{
+    if (is_sidecar_left(path))
+        return PHEMA_OK;
+    char *full = sink_path(path, ".json", "", NULL);
+    enum phema_status status = full ? phema_writer_check_absent(full, err) : phema_fail_memory(err);
+    free(full);
     return status;
 }
 
@@ -204,13 +186,16 @@ PHEMA_FALLIBLE sink_check(const struct phema_plan *plan, const struct phema_outp
 {
     const struct phema_output *item = &outputs->items[output];
     enum phema_status status = check_names(plan, outputs, item, err);
-    if (!status && phema_output_traits(outputs)->is_directory)
-        status = phema_writer_directory_check(item->path, options->replaces, err);
-    else if (!status && !options->replaces)
-        status = check_absent(item->path, "", err);
-    if (!status && !options->replaces && item->sidecar && !is_sidecar_left(item->path))
-        status = check_absent(item->path, ".json", err);
-    return status;
+    if (status)
+        return status;
+    if (phema_output_traits(outputs)->is_directory)
+        return phema_writer_directory_check(item->path, options->replaces, err);
+    if (options->replaces)
+        return PHEMA_OK;
+    status = phema_writer_check_absent(item->path, err);
+    if (status || !item->sidecar)
+        return status;
+    return check_sidecar_absent(item->path, err);
 }
 
 /* Whether a replaced tensor is scattered over the copy. */
@@ -249,10 +234,9 @@ static enum phema_status open_file(struct phema_writer **out, const struct sink 
     struct phema_writer_options options = writer_options(sink);
     options.replaces = replaces;
     options.resumes = options.resumes && holds_tensors;
-    char *path = make_path(sink->output->path, suffix, "");
-    if (!path)
-        return phema_fail_memory(err);
-    enum phema_status status = phema_writer_open(out, path, size_bytes, &options, err);
+    char *path = sink_path(sink->output->path, suffix, "", NULL);
+    enum phema_status status =
+        path ? phema_writer_open(out, path, size_bytes, &options, err) : phema_fail_memory(err);
     free(path);
     return status;
 }
@@ -265,16 +249,15 @@ static enum phema_status write_header(struct sink *sink, size_t f, struct phema_
 
 static enum phema_status open_new(struct sink *sink, struct phema_error *err)
 {
-    bool is_compressed = sink->form->is_compressed;
-    const struct phema_output_file *file = &sink->output->files[0];
-    enum phema_status status = PHEMA_OK;
-    if (is_compressed)
-        status = open_file(&sink->compressed, sink, "", 0, sink->options.replaces, false, err);
-    if (status)
-        return status;
-    /* the plain file of a compressed output stays PATH.plain.partial */
-    status = open_file(&sink->writers[0], sink, sink->form->plain_suffix, file->size_bytes,
-                       is_compressed || sink->options.replaces, true, err);
+    bool replaces = sink->options.replaces;
+    if (sink->form->is_compressed) {
+        enum phema_status status = open_file(&sink->compressed, sink, "", 0, replaces, false, err);
+        if (status)
+            return status;
+        replaces = true; /* its plain file stays PATH.plain.partial */
+    }
+    enum phema_status status = open_file(&sink->writers[0], sink, sink->form->plain_suffix,
+                                         sink->output->files[0].size_bytes, replaces, true, err);
     return status ? status : write_header(sink, 0, err);
 }
 
@@ -301,20 +284,32 @@ static enum phema_status add_side_file(struct sink *sink, size_t f, struct phema
     return status;
 }
 
+static enum phema_status add_side_files(struct sink *sink, struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    for (size_t f = 0; f < sink->outputs->n_side_files && !status; f++)
+        status = add_side_file(sink, f, err);
+    return status;
+}
+
 static enum phema_status open_directory(struct sink *sink, struct phema_error *err)
 {
     struct phema_writer_options options = writer_options(sink);
     enum phema_status status =
         phema_writer_directory_open(&sink->directory, sink->output->path, &options, err);
-    for (size_t f = 0; f < sink->output->n_files && !status; f++) {
+    if (status)
+        return status;
+    for (size_t f = 0; f < sink->output->n_files; f++) {
         const struct phema_output_file *file = &sink->output->files[f];
         status = phema_writer_directory_add(&sink->writers[f], sink->directory, file->name,
                                             file->size_bytes, err);
-        if (!status)
-            status = write_header(sink, f, err);
+        if (status)
+            return status;
+        status = write_header(sink, f, err);
+        if (status)
+            return status;
     }
-    for (size_t f = 0; f < sink->outputs->n_side_files && !status; f++)
-        status = add_side_file(sink, f, err);
+    status = add_side_files(sink, err);
     if (!status && options.resumes)
         phema_writer_directory_remove_others(sink->directory);
     return status;
@@ -358,16 +353,19 @@ static enum phema_status open_part(struct sink *sink, struct phema_error *err)
 {
     bool is_first = sink->options.part == 1;
     enum phema_status status = list_files(sink, err);
-    if (!status)
-        status = phema_writer_part_open(&sink->part, sink->output->path, &sink->part_options, err);
-    for (size_t f = 0; f < sink->output->n_files && !status; f++) {
+    if (status)
+        return status;
+    status = phema_writer_part_open(&sink->part, sink->output->path, &sink->part_options, err);
+    if (status)
+        return status;
+    for (size_t f = 0; f < sink->output->n_files; f++) {
         status = phema_writer_part_file(&sink->writers[f], sink->part, f, err);
         if (!status && is_first)
             status = write_header(sink, f, err);
+        if (status)
+            return status;
     }
-    for (size_t f = 0; f < sink->outputs->n_side_files && is_first && !status; f++)
-        status = add_side_file(sink, f, err);
-    return status;
+    return is_first ? add_side_files(sink, err) : PHEMA_OK;
 }
 
 /* ---- Copies ---- */
@@ -388,14 +386,13 @@ static enum phema_status open_copy(struct sink *sink, struct phema_error *err)
     options.owns_blocks = is_strided; /* elements are scattered through a mapping */
     options.is_published = &sink->is_published;
     enum phema_status status = sink->output->sidecar ? open_sidecar(sink, err) : PHEMA_OK;
-    if (!status)
-        status = phema_writer_open_copy(
-            &sink->writers[0], sink->output->path,
-            phema_file_path(phema_checkpoint_file(sink->output->template, 0)),
-            sink->output->files[0].size_bytes, &options, err);
-    if (!status && is_strided)
-        status = phema_writer_map(&sink->map, sink->writers[0], err);
-    return status;
+    if (status)
+        return status;
+    status =
+        phema_writer_open_copy(&sink->writers[0], sink->output->path,
+                               phema_file_path(phema_checkpoint_file(sink->output->template, 0)),
+                               sink->output->files[0].size_bytes, &options, err);
+    return status || !is_strided ? status : phema_writer_map(&sink->map, sink->writers[0], err);
 }
 
 /* ---- Resuming ---- */
@@ -423,16 +420,18 @@ static enum phema_status restore_range(struct sink *sink, uint8_t *chunk, uint64
                                        uint64_t end, struct phema_error *err)
 {
     struct phema_span wanted = phema_file_span(phema_checkpoint_file(sink->output->template, 0));
-    enum phema_status status = PHEMA_OK;
-    for (uint64_t at = first; at < end && !status; at += CHUNK_BYTES) {
+    for (uint64_t at = first; at < end; at += CHUNK_BYTES) {
         size_t size = (size_t)(end - at < CHUNK_BYTES ? end - at : CHUNK_BYTES);
-        status = phema_writer_read(sink->writers[0], at, chunk, size, err);
+        enum phema_status status = phema_writer_read(sink->writers[0], at, chunk, size, err);
         if (!status && memcmp(chunk, wanted.data + at, size) != 0)
             status = phema_writer_write(sink->writers[0], at, wanted.data + at, size, err);
+        if (status)
+            return status;
     }
-    return status;
+    return PHEMA_OK;
 }
 
+/* The last extent is empty and begins at the end of the file. */
 static enum phema_status restore_between(struct sink *sink, const struct extent *extents, size_t n,
                                          struct phema_error *err)
 {
@@ -445,8 +444,6 @@ static enum phema_status restore_between(struct sink *sink, const struct extent 
         status = restore_range(sink, chunk, at, extents[x].first, err);
         at = extents[x].end > at ? extents[x].end : at;
     }
-    if (!status)
-        status = restore_range(sink, chunk, at, sink->output->files[0].size_bytes, err);
     free(chunk);
     return status;
 }
@@ -467,6 +464,8 @@ static enum phema_status restore_template(struct sink *sink, struct phema_error 
                                                  series->tensors[i].tensor.n_elems)};
     }
     qsort(extents, n, sizeof(*extents), compare_extents);
+    uint64_t size_bytes = sink->output->files[0].size_bytes;
+    extents[n++] = (struct extent){size_bytes, size_bytes};
     enum phema_status status = restore_between(sink, extents, n, err);
     free(extents);
     return status;
@@ -484,11 +483,11 @@ static enum phema_status begin_journal(struct sink *sink, const char *path, stru
                                                                             : SINK_NEW;
     enum phema_status status =
         phema_writer_journal_open(&sink->journal, path, sink->digest, is_resumed, err);
-    if (!status && sink->found_journal == PHEMA_WRITER_JOURNAL_OURS)
+    if (status)
+        return status;
+    if (sink->found_journal == PHEMA_WRITER_JOURNAL_OURS)
         sink_keep(sink, is_resumed);
-    if (!status && is_resumed && sink->form->is_copy)
-        status = restore_template(sink, err);
-    return status;
+    return is_resumed && sink->form->is_copy ? restore_template(sink, err) : PHEMA_OK;
 }
 
 /* ---- Opening ---- */
@@ -502,21 +501,25 @@ static enum phema_status open_files(struct sink *sink, struct phema_error *err)
     return sink->form->is_copy ? open_copy(sink, err) : open_new(sink, err);
 }
 
-/* With the journal: "out.safetensors.journal", "out.safetensors.part-2-of-8.journal". */
-static enum phema_status open_with_journal(struct sink *sink, struct phema_error *err)
+static enum phema_status open_at_journal(struct sink *sink, const char *path,
+                                         struct phema_error *err)
 {
-    char part[64];
-    format_part(part, sink->options.part, sink->options.n_parts);
-    char *path = make_path(sink->output->path, part, ".journal");
-    if (!path)
-        return phema_fail_memory(err);
     enum phema_status status = PHEMA_OK;
     if (sink->options.resumes)
         status = phema_writer_journal_look(&sink->found_journal, path, sink->digest, err);
-    if (!status)
-        status = open_files(sink, err);
-    if (!status)
-        status = begin_journal(sink, path, err);
+    if (status)
+        return status;
+    status = open_files(sink, err);
+    return status ? status : begin_journal(sink, path, err);
+}
+
+/* With the journal: "out.safetensors.journal", "out.safetensors.part-2-of-8.journal". */
+static enum phema_status open_with_journal(struct sink *sink, struct phema_error *err)
+{
+    char journal[72];
+    format_part(journal, sink->options.part, sink->options.n_parts, ".journal");
+    char *path = sink_path(sink->output->path, journal, "", NULL);
+    enum phema_status status = path ? open_at_journal(sink, path, err) : phema_fail_memory(err);
     free(path);
     return status;
 }

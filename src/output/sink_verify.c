@@ -49,16 +49,6 @@ static enum phema_status evict_file(const char *path, struct phema_error *err)
     return status;
 }
 
-/* "PATH.partial", "PATH.plain.partial", "PATH.partial/model.safetensors"; the caller's */
-static char *partial_path(const struct sink *sink, const char *suffix, const char *name)
-{
-    char *path = NULL;
-    if (asprintf(&path, "%s%s.partial%s%s", sink->output->path, suffix, name ? "/" : "",
-                 name ? name : "") < 0)
-        return NULL;
-    return path;
-}
-
 /* Only the first part writes headers. */
 static enum phema_status check_header(struct sink *sink, size_t f, struct phema_error *err)
 {
@@ -78,16 +68,18 @@ static enum phema_status check_header(struct sink *sink, size_t f, struct phema_
 
 PHEMA_FALLIBLE sink_begin_verify(struct sink *sink, struct phema_error *err)
 {
-    enum phema_status status = PHEMA_OK;
-    for (size_t f = 0; f < sink->output->n_files && !status; f++) {
-        char *path = partial_path(sink, sink->form->plain_suffix, sink->output->files[f].name);
-        status = path ? evict_file(path, err) : phema_fail_memory(err);
+    sink->is_verifying = true;
+    for (size_t f = 0; f < sink->output->n_files; f++) {
+        char *path = sink_path(sink->output->path, sink->form->plain_suffix, ".partial",
+                               sink->output->files[f].name);
+        enum phema_status status = path ? evict_file(path, err) : phema_fail_memory(err);
         free(path);
         if (!status)
             status = check_header(sink, f, err);
+        if (status)
+            return status;
     }
-    sink->is_verifying = true;
-    return status;
+    return PHEMA_OK;
 }
 
 static enum phema_status grow_scratch(struct sink *sink, size_t size, struct phema_error *err)
@@ -108,13 +100,14 @@ PHEMA_FALLIBLE sink_reread(struct sink *sink, size_t i, uint64_t offset, uint64_
     tensor.dtype = sink->outputs->dtypes[i];
     size_t size = (size_t)phema_dtype_bytes(tensor.dtype, n);
     enum phema_status status = grow_scratch(sink, size, err);
+    if (status)
+        return status;
     const uint8_t *data = sink->scratch;
-    if (!status && location->stride) {
-        tensor.stride = location->stride;
+    tensor.stride = location->stride;
+    if (location->stride)
         data = phema_tensor_read(sink->map + offset, &tensor, first, n, sink->scratch);
-    } else if (!status) {
+    else
         status = phema_writer_read(sink->writers[location->file], offset, sink->scratch, size, err);
-    }
     if (status)
         return status;
     uint64_t hash = sink_hash(sink, i, offset, first, data, size);
@@ -139,9 +132,9 @@ static enum phema_status compare_range(struct sink *sink, struct phema_reader *r
     const uint8_t *data = NULL;
     enum phema_status status =
         phema_writer_read(sink->writers[0], offset, sink->scratch, size, err);
-    if (!status)
-        status =
-            phema_reader_read(&data, reader, tensor, first, n, sink->scratch + CHUNK_BYTES, err);
+    if (status)
+        return status;
+    status = phema_reader_read(&data, reader, tensor, first, n, sink->scratch + CHUNK_BYTES, err);
     if (status)
         return status;
     return memcmp(data, sink->scratch, size) == 0 ? PHEMA_OK : fail_tensor(sink, i, err);
@@ -172,8 +165,9 @@ static enum phema_status compare_tensors(struct sink *sink,
 {
     struct phema_reader *reader = NULL;
     enum phema_status status = grow_scratch(sink, 2 * CHUNK_BYTES, err);
-    if (!status)
-        status = phema_reader_open(&reader, checkpoint, err);
+    if (status)
+        return status;
+    status = phema_reader_open(&reader, checkpoint, err);
     for (size_t i = 0; i < sink->plan->series->n_tensors && !status; i++)
         status = compare_tensor(sink, reader, checkpoint, i, err);
     if (!status)
@@ -182,21 +176,23 @@ static enum phema_status compare_tensors(struct sink *sink,
     return status;
 }
 
-static enum phema_status verify_compressed(struct sink *sink, struct phema_error *err)
+static enum phema_status verify_at(struct sink *sink, const char *path, struct phema_error *err)
 {
-    char *path = partial_path(sink, "", NULL);
-    if (!path)
-        return phema_fail_memory(err);
     struct phema_checkpoint *checkpoint = NULL;
     enum phema_status status = evict_file(path, err);
-    if (!status) {
-        status = phema_checkpoint_open(&checkpoint, path, NULL, err);
-        if (!status)
-            status = compare_tensors(sink, checkpoint, err);
-        if (status == PHEMA_ERR_FILE) /* the file is this output */
-            status = PHEMA_ERR_OUTPUT;
-    }
+    if (status)
+        return status;
+    status = phema_checkpoint_open(&checkpoint, path, NULL, err);
+    if (!status)
+        status = compare_tensors(sink, checkpoint, err);
     phema_checkpoint_close(checkpoint);
+    return status == PHEMA_ERR_FILE ? PHEMA_ERR_OUTPUT : status; /* the file is this output */
+}
+
+static enum phema_status verify_compressed(struct sink *sink, struct phema_error *err)
+{
+    char *path = sink_path(sink->output->path, ".partial", "", NULL);
+    enum phema_status status = path ? verify_at(sink, path, err) : phema_fail_memory(err);
     free(path);
     return status;
 }

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* zip_checksum_update.c - Recompute CRCs of changed zip records. Threads claim records from one
  * counter; each record is read back once. */
-#include "zip_checksum_update.h"
+#include "sink_internal.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "phema/checksum.h"
 #include "phema/parallel.h"
-#include "phema/sink.h"
 
 struct checksum_update {
     struct phema_writer *writer;

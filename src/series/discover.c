@@ -13,23 +13,18 @@
 
 #include "phema/mapped_file.h"
 
+/* name: kept as the label; lives as long as the candidates */
 static enum phema_status add_path(struct candidate_list *candidates, const char *directory,
                                   const char *name, struct phema_error *err)
 {
-    struct phema_strbuf path = {0};
-    if (directory)
-        phema_strbuf_printf(&path, "%s%s", directory,
-                            directory[strlen(directory) - 1] == '/' ? "" : "/");
-    phema_strbuf_puts(&path, name);
-    enum phema_status status = phema_strbuf_check(&path, err);
-    struct candidate *candidate = status ? NULL : candidates_add(candidates);
-    if (candidate) {
-        candidate->path = phema_arena_copy(candidates->arena, path.data, path.size);
-        candidate->label = phema_arena_copy(candidates->arena, name, strlen(name));
-    }
-    phema_strbuf_clear(&path);
-    if (!candidate || !candidate->path || !candidate->label)
+    struct candidate *candidate = name ? candidates_add(candidates) : NULL;
+    if (!candidate)
         return phema_fail_memory(err);
+    bool is_slashed = directory && directory[strlen(directory) - 1] == '/';
+    candidate->label = name;
+    candidate->path = directory ? phema_arena_printf(candidates->arena, "%s%s%s", directory,
+                                                     is_slashed ? "" : "/", name)
+                                : name;
     /* "run/snapshot-0001-0.05/" is that directory */
     size_t end = strlen(name);
     while (end > 1 && name[end - 1] == '/')
@@ -37,7 +32,7 @@ static enum phema_status add_path(struct candidate_list *candidates, const char 
     const char *slash = memrchr(name, '/', end);
     const char *base = slash ? slash + 1 : name;
     candidate->base = phema_arena_copy(candidates->arena, base, (size_t)(name + end - base));
-    return candidate->base ? PHEMA_OK : phema_fail_memory(err);
+    return candidate->path && candidate->base ? PHEMA_OK : phema_fail_memory(err);
 }
 
 static int compare_candidates(const void *a, const void *b)
@@ -72,7 +67,9 @@ static enum phema_status list_directory(struct candidate_list *candidates, DIR *
             return PHEMA_OK;
         enum phema_status status = PHEMA_OK;
         if (may_be_snapshot(path, entry->d_name))
-            status = add_path(candidates, path, entry->d_name, err);
+            status = add_path(
+                candidates, path,
+                phema_arena_copy(candidates->arena, entry->d_name, strlen(entry->d_name)), err);
         if (status)
             return status;
     }
@@ -108,10 +105,8 @@ static enum phema_status scan_lines(struct candidate_list *candidates, const cha
             return phema_fail(err, PHEMA_ERR_FILE, "%s: holds a NUL byte; expected one path a line",
                               path);
         if (size) {
-            char *line = strndup(data + at, size);
-            enum phema_status status =
-                line ? add_path(candidates, NULL, line, err) : phema_fail_memory(err);
-            free(line);
+            const char *line = phema_arena_copy(candidates->arena, data + at, size);
+            enum phema_status status = add_path(candidates, NULL, line, err);
             if (status)
                 return status;
         }

@@ -26,6 +26,12 @@ static void release_checkpoint(struct series_builder *builder)
     builder->is_owned = false;
 }
 
+/* A copy in memory that the series keeps; NULL of NULL, or where there is no memory. */
+static char *keep_text(struct series_builder *builder, const char *text)
+{
+    return text ? phema_arena_copy(&builder->series->memory, text, strlen(text)) : NULL;
+}
+
 /* The first file decides for all. */
 static enum phema_status choose_subtree(struct series_builder *builder, struct phema_error *err)
 {
@@ -44,7 +50,7 @@ static enum phema_status choose_subtree(struct series_builder *builder, struct p
     if (status)
         return phema_fail_in(err, status, "%s", builder->path);
     builder->filter.key = builder->subtree.key;
-    builder->series->key = strdup(builder->subtree.key);
+    builder->series->key = keep_text(builder, builder->subtree.key);
     return builder->series->key ? input_profiles_check(builder, err) : phema_fail_memory(err);
 }
 
@@ -188,9 +194,9 @@ static enum phema_status fill_snapshot(struct series_builder *builder,
 {
     const struct layout *layout = builder->candidates.layout;
     snapshot->named_time = snapshot->time = candidate->named_time;
-    snapshot->label = strdup(candidate->label);
-    snapshot->path = candidate->path ? strdup(candidate->path) : NULL;
-    snapshot->key = key ? strdup(key) : NULL;
+    snapshot->label = keep_text(builder, candidate->label);
+    snapshot->path = keep_text(builder, candidate->path);
+    snapshot->key = keep_text(builder, key);
     snapshot->is_one_of_many = key != NULL;
     if (!snapshot->label || (candidate->path && !snapshot->path) || (key && !snapshot->key))
         return phema_fail_memory(err);
@@ -241,10 +247,7 @@ static enum phema_status add_average(struct series_builder *builder, const struc
     struct candidate candidate = *file;
     candidate_set_width(&candidate, average->width);
     const char *key = subtree_key_of(arena, builder->subtree.key, average->index);
-    struct phema_strbuf label = {0};
-    phema_strbuf_printf(&label, "%s:%s", file->label, key ? key : "");
-    candidate.label = label.is_failed ? NULL : phema_arena_copy(arena, label.data, label.size);
-    phema_strbuf_clear(&label);
+    candidate.label = phema_arena_printf(arena, "%s:%s", file->label, key ? key : "");
     if (!key || !candidate.label)
         return phema_fail_memory(err);
     builder->filter.key = key;
@@ -298,7 +301,7 @@ static enum phema_status read_metadata(struct series_builder *builder, struct ca
     if (status)
         return phema_fail_in(err, status, "%s", candidate->path);
     if (unit && !*is_output && !candidates->unit)
-        candidates->unit = phema_arena_copy(&builder->series->memory, unit, strlen(unit));
+        candidates->unit = keep_text(builder, unit);
     return PHEMA_OK;
 }
 
@@ -401,7 +404,6 @@ static void reset_snapshots(struct series_builder *builder)
     series->n_tensors = 0;
     series->attributes = series->left_out = (struct phema_tensor_total){0};
     series->quantised = NULL;
-    free(series->key);
     series->key = NULL;
     builder->is_subtree_chosen = false;
     builder->subtree = (struct subtree){0};
@@ -428,8 +430,7 @@ static enum phema_status add_with_optional_files(struct series_builder *builder,
     reset_snapshots(builder);
     candidates->items = by_name;
     builder->notes.size = notes_size;
-    builder->series->unsampled =
-        phema_arena_copy(&builder->series->memory, err->message, strlen(err->message));
+    builder->series->unsampled = keep_text(builder, err->message);
     return builder->series->unsampled ? add_candidates(builder, err) : phema_fail_memory(err);
 }
 
@@ -466,12 +467,8 @@ PHEMA_FALLIBLE open_snapshots(struct series_builder *builder, struct phema_error
 
 void series_clear_snapshots(struct phema_series *series)
 {
-    for (size_t k = 0; k < series->n; k++) {
+    for (size_t k = 0; k < series->n; k++)
         if (!series->snapshots[k].is_checkpoint_shared)
             phema_checkpoint_close(series->snapshots[k].checkpoint);
-        free(series->snapshots[k].key);
-        free(series->snapshots[k].label);
-        free(series->snapshots[k].path);
-    }
     series->n = 0;
 }

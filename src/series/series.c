@@ -134,6 +134,10 @@ static enum phema_status find_candidates(struct series_builder *builder, struct 
 
 static enum phema_status build_series(struct series_builder *builder, struct phema_error *err)
 {
+    const char *root = builder->options->snapshots;
+    builder->series->root = phema_arena_copy(&builder->series->memory, root, strlen(root));
+    if (!builder->series->root)
+        return phema_fail_memory(err);
     enum phema_status status = compile_filter(builder, err);
     if (status)
         return status;
@@ -155,10 +159,8 @@ PHEMA_FALLIBLE phema_series_open(struct phema_series **out,
                                  struct phema_error *err)
 {
     struct phema_series *series = calloc(1, sizeof(*series));
-    if (!series || !(series->root = strdup(options->snapshots))) {
-        phema_series_close(series);
+    if (!series)
         return phema_fail_memory(err);
-    }
     struct series_builder builder = {
         .options = options,
         .series = series,
@@ -196,8 +198,6 @@ void phema_series_close(struct phema_series *series)
         return;
     series_clear_snapshots(series);
     free(series->snapshots);
-    free(series->root);
-    free(series->key);
     phema_arena_clear(&series->memory);
     phema_claims_free(series->claims);
     free(series);

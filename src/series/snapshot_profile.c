@@ -69,6 +69,20 @@ PHEMA_FALLIBLE input_profiles_check(const struct series_builder *builder, struct
         options->command_tail);
 }
 
+/* every: of the option, 0: not given */
+static enum phema_status set_update_every(struct candidate *candidate, uint64_t every,
+                                          const char *option, struct phema_error *err)
+{
+    if (!every)
+        return PHEMA_OK;
+    if (candidate->update_every && candidate->update_every != every)
+        return phema_fail(
+            err, PHEMA_ERR_INPUTS, "says that it was updated every %llu steps, %s %llu",
+            (unsigned long long)candidate->update_every, option, (unsigned long long)every);
+    candidate->update_every = every;
+    return PHEMA_OK;
+}
+
 /* Power functions are stored as numbers, wherever they were read. */
 static enum phema_status use_input_profile(struct candidate *candidate, struct phema_spec *spec,
                                            struct phema_error *err)
@@ -81,15 +95,7 @@ static enum phema_status use_input_profile(struct candidate *candidate, struct p
         candidate->gamma = spec->gamma;
     else
         candidate->sigma_rel = spec->sigma_rel;
-    if (!spec->update_every)
-        return PHEMA_OK;
-    if (candidate->update_every && candidate->update_every != spec->update_every)
-        return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "says that it was updated every %llu steps, --input-profile %llu",
-                          (unsigned long long)candidate->update_every,
-                          (unsigned long long)spec->update_every);
-    candidate->update_every = spec->update_every;
-    return PHEMA_OK;
+    return set_update_every(candidate, spec->update_every, "--input-profile", err);
 }
 
 /* --input-profile is for candidates whose profile is not known otherwise. */
@@ -151,19 +157,6 @@ static enum phema_status complete_width(const struct phema_series_options *optio
     if (!(candidate->gamma > -0.5) || !(candidate->gamma < 1e9))
         return phema_fail(err, PHEMA_ERR_INPUTS, "gamma %g is not above -0.5", candidate->gamma);
     candidate->sigma_rel = phema_sigma_rel_from_gamma(candidate->gamma);
-    return PHEMA_OK;
-}
-
-static enum phema_status set_update_every(const struct phema_series_options *options,
-                                          struct candidate *candidate, struct phema_error *err)
-{
-    if (!options->update_every)
-        return PHEMA_OK;
-    if (candidate->update_every && candidate->update_every != options->update_every)
-        return phema_fail(
-            err, PHEMA_ERR_INPUTS, "says that it was updated every %llu steps, --update-every %llu",
-            (unsigned long long)candidate->update_every, (unsigned long long)options->update_every);
-    candidate->update_every = options->update_every;
     return PHEMA_OK;
 }
 
@@ -232,7 +225,9 @@ static enum phema_status resolve_profile(struct series_builder *builder,
     if (candidate->spec)
         return set_shape(builder, snapshot, candidate, err);
     status = complete_width(builder->options, candidate, err);
-    return status ? status : set_update_every(builder->options, candidate, err);
+    return status
+               ? status
+               : set_update_every(candidate, builder->options->update_every, "--update-every", err);
 }
 
 PHEMA_FALLIBLE snapshot_profile_set(struct series_builder *builder, struct phema_snapshot *snapshot,
