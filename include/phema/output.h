@@ -82,7 +82,7 @@ struct phema_outputs {
                              written stays, so one thread writes all, in order */
     int level;            /* of compression */
     char *made_directory; /* the directory to create for the outputs; NULL: it exists */
-    struct phema_arena memory;
+    struct phema_arena memory; /* of the arrays above */
 };
 
 /* Plans paths, headers, places and provenance of every output.

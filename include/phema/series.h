@@ -23,9 +23,9 @@ struct phema_tensor_location {
 };
 
 struct phema_snapshot {
-    char *path;        /* to open it; NULL in a manifest without files */
-    char *label;       /* for listings: relative to SNAPSHOTS, followed by ":KEY" */
-    char *key;         /* its subtree in a file of several snapshots; NULL: the series' key */
+    char *path;  /* to open it; NULL in a manifest without files */
+    char *label; /* for listings: relative to SNAPSHOTS, followed by ":KEY" */
+    char *key;   /* its subtree in a file of several snapshots; NULL: its file has no others */
     double named_time; /* as written in its name or the manifest: kimg for EDM2 */
     double time;       /* on the clock of its average: images for EDM2 */
 
@@ -40,7 +40,6 @@ struct phema_snapshot {
     struct phema_checkpoint *checkpoint; /* mapped, listing forgotten; NULL: never opened */
     bool is_checkpoint_shared;           /* with the previous snapshot, which closes it */
     bool is_compressed;                  /* data are decompressed as they are read */
-    bool is_one_of_many;                 /* its file holds several snapshots */
     const struct phema_tensor_location *locations; /* [n_tensors]; similar files share a table */
     uint64_t shift;                                /* [bytes] added to every offset of locations */
     char digest[PHEMA_DIGEST]; /* fingerprint (phema_series_identify); "": none */
@@ -179,8 +178,7 @@ PHEMA_FALLIBLE phema_series_identify(struct phema_series *series, struct phema_e
 /* The same elements of every snapshot, about 2000 and spread over all averaged tensors: they show
  * how parameters move (phema_motion_fit). The choice follows from the names and shapes of the
  * tensors and from the number of snapshots, not from files or their order. Where snapshots are
- * compressed the elements lie closer together (docs/solver.md). A complex element is two numbers.
- * */
+ * compressed the elements lie closer together (docs/solver.md). A complex element is 2 numbers. */
 struct phema_sample {
     size_t n, n_elems;  /* snapshots, numbers of each */
     double *values;     /* [n x n_elems] row-major, row k is snapshot k of the series */

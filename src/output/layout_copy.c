@@ -225,11 +225,6 @@ static enum phema_status open_template(struct phema_checkpoint **out, struct dra
                                        const char *path, struct phema_error *err)
 {
     struct phema_outputs *outputs = draft->outputs;
-    struct phema_checkpoint **templates =
-        realloc(outputs->templates, (outputs->n_templates + 1) * sizeof(struct phema_checkpoint *));
-    if (!templates)
-        return phema_fail_memory(err);
-    outputs->templates = templates;
     enum phema_status status = phema_claims_add_input(draft->plan->series->claims, path,
                                                       "the checkpoint that is copied", err);
     if (status)
@@ -237,7 +232,7 @@ static enum phema_status open_template(struct phema_checkpoint **out, struct dra
     status = phema_checkpoint_open(out, path, &draft->options->checkpoint, err);
     if (status)
         return status;
-    templates[outputs->n_templates++] = *out;
+    outputs->templates[outputs->n_templates++] = *out;
     return check_format(*out, draft->options, err);
 }
 
@@ -254,7 +249,7 @@ static enum phema_status use_newest(struct draft *draft, size_t j, struct phema_
             output->template = draft->outputs->items[i].template;
             return PHEMA_OK;
         }
-    if (snapshot->is_one_of_many)
+    if (snapshot->key)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "%s: holds several averages, and which of them to replace is not clear; "
                           "end OUT in .safetensors, or name a checkpoint to copy with --into",
@@ -339,10 +334,8 @@ static enum phema_status find_key(const char **out, const struct draft *draft,
 
 static bool may_hold(enum phema_dtype dtype, enum phema_dtype average)
 {
-    static const enum phema_dtype wide[] = {PHEMA_F64, PHEMA_F32, PHEMA_F16, PHEMA_BF16};
-    bool is_wide = false;
-    for (size_t i = 0; i < ARRAY_LEN(wide); i++)
-        is_wide = is_wide || dtype == wide[i];
+    bool is_wide =
+        dtype == PHEMA_F64 || dtype == PHEMA_F32 || dtype == PHEMA_F16 || dtype == PHEMA_BF16;
     return dtype == average || (is_wide && phema_dtype_is_float(average));
 }
 
@@ -460,8 +453,10 @@ PHEMA_FALLIBLE outputs_lay_out_copies(struct draft *draft, struct phema_error *e
                           "OUT in .safetensors",
                           draft->options->out);
     const struct phema_series *series = draft->plan->series;
-    outputs->is_replaced = calloc(series->n_tensors + 1, sizeof(*outputs->is_replaced));
-    if (!outputs->is_replaced)
+    outputs->is_replaced = phema_arena_array(draft->arena, series->n_tensors + 1, sizeof(bool));
+    outputs->templates =
+        phema_arena_array(draft->arena, outputs->m + 1, sizeof(struct phema_checkpoint *));
+    if (!outputs->is_replaced || !outputs->templates)
         return phema_fail_memory(err);
     /* tensors copied from the newest snapshot are in the template already */
     for (size_t i = 0; i < series->n_tensors; i++)

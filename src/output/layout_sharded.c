@@ -82,10 +82,8 @@ static enum phema_status shard_by_size(struct sharding *sharding, const struct d
     if (!sharding->names)
         return phema_fail_memory(err);
     for (size_t f = 0; f < sharding->n; f++) {
-        char name[64];
-        int size =
-            snprintf(name, sizeof(name), "model-%05zu-of-%05zu.safetensors", f + 1, sharding->n);
-        sharding->names[f] = phema_arena_copy(draft->arena, name, (size_t)size);
+        sharding->names[f] = phema_arena_printf(draft->arena, "model-%05zu-of-%05zu.safetensors",
+                                                f + 1, sharding->n);
         if (!sharding->names[f])
             return phema_fail_memory(err);
     }
@@ -245,20 +243,25 @@ static enum phema_status add_shards(struct draft *draft, size_t output,
     return status;
 }
 
+static enum phema_status lay_out(struct sharding *sharding, struct draft *draft,
+                                 struct phema_error *err)
+{
+    enum phema_status status = draft->options->shard_bytes ? shard_by_size(sharding, draft, err)
+                                                           : copy_sharding(sharding, draft, err);
+    for (size_t j = 0; j < draft->outputs->m && !status; j++)
+        status = add_shards(draft, j, sharding, err);
+    if (status)
+        return status;
+    status = add_index(draft, sharding, err);
+    return status ? status : add_copies(draft, sharding, err);
+}
+
 PHEMA_FALLIBLE outputs_lay_out_sharded(struct draft *draft, struct phema_error *err)
 {
     struct sharding sharding = {0};
     sharding.shard_of = calloc(draft->plan->series->n_tensors + 1, sizeof(*sharding.shard_of));
-    if (!sharding.shard_of)
-        return phema_fail_memory(err);
-    enum phema_status status = draft->options->shard_bytes ? shard_by_size(&sharding, draft, err)
-                                                           : copy_sharding(&sharding, draft, err);
-    for (size_t j = 0; j < draft->outputs->m && !status; j++)
-        status = add_shards(draft, j, &sharding, err);
-    if (!status)
-        status = add_index(draft, &sharding, err);
-    if (!status)
-        status = add_copies(draft, &sharding, err);
+    enum phema_status status =
+        sharding.shard_of ? lay_out(&sharding, draft, err) : phema_fail_memory(err);
     free(sharding.shard_of);
     return status;
 }

@@ -109,7 +109,7 @@ static void choose_form(enum phema_output_form *form, const char **end, const st
     const char *found = NULL;
     if ((into || phema_checkpoint_n_files(draft->newest) == 1) && find_form(&named, &found, path) &&
         (named != PHEMA_FORM_TEMPLATE || into ||
-         !draft->plan->series->snapshots[draft->plan->series->n - 1].is_one_of_many)) {
+         !draft->plan->series->snapshots[draft->plan->series->n - 1].key)) {
         *form = named;
         *end = found;
     }
@@ -185,12 +185,10 @@ static enum phema_status find_directory(struct draft *draft, const char *templat
     bool is_many = strchr(template, '{') != NULL;
     if (!is_many || !size || memchr(template, '{', size))
         return PHEMA_OK;
-    char *directory = strndup(template, size);
+    char *directory = phema_arena_copy(draft->arena, template, size);
     if (!directory)
         return phema_fail_memory(err);
-    if (is_directory(directory))
-        free(directory);
-    else
+    if (!is_directory(directory))
         draft->outputs->made_directory = directory;
     return PHEMA_OK;
 }

@@ -19,8 +19,9 @@ static enum phema_status set_tensors(struct draft *draft, struct phema_error *er
 {
     const struct phema_series *series = draft->plan->series;
     struct phema_outputs *outputs = draft->outputs;
-    outputs->dtypes = calloc(series->n_tensors + 1, sizeof(*outputs->dtypes));
-    outputs->locations = calloc(series->n_tensors + 1, sizeof(*outputs->locations));
+    size_t n = series->n_tensors + 1;
+    outputs->dtypes = phema_arena_array(draft->arena, n, sizeof(*outputs->dtypes));
+    outputs->locations = phema_arena_array(draft->arena, n, sizeof(*outputs->locations));
     draft->tensors = calloc(series->n_tensors + 1, sizeof(*draft->tensors));
     if (!outputs->dtypes || !outputs->locations || !draft->tensors)
         return phema_fail_memory(err);
@@ -45,8 +46,9 @@ static enum phema_status lay_out(struct draft *draft, struct phema_error *err)
 static enum phema_status fill_outputs(struct draft *draft, struct phema_error *err)
 {
     enum phema_status status = outputs_set_paths(draft, err);
-    if (!status)
-        status = set_tensors(draft, err);
+    if (status)
+        return status;
+    status = set_tensors(draft, err);
     return status ? status : lay_out(draft, err);
 }
 
@@ -56,7 +58,7 @@ PHEMA_FALLIBLE phema_outputs_make(struct phema_outputs *out, const struct phema_
 {
     const struct phema_series *series = plan->series;
     struct phema_outputs outputs = {.m = plan->m, .level = options->level};
-    outputs.items = calloc(plan->m ? plan->m : 1, sizeof(*outputs.items));
+    outputs.items = phema_arena_array(&outputs.memory, plan->m, sizeof(*outputs.items));
     if (!outputs.items)
         return phema_fail_memory(err);
     struct phema_outputs_options used = *options;
@@ -110,7 +112,7 @@ void phema_outputs_remove(struct phema_outputs *outputs, struct phema_plan *plan
 
 void phema_outputs_clear(struct phema_outputs *outputs)
 {
-    for (size_t j = 0; outputs->items && j < outputs->m; j++)
+    for (size_t j = 0; j < outputs->m; j++)
         clear_output(&outputs->items[j]);
     for (size_t f = 0; f < outputs->n_side_files; f++) {
         free(outputs->side_files[f].name);
@@ -118,14 +120,8 @@ void phema_outputs_clear(struct phema_outputs *outputs)
         free(outputs->side_files[f].text);
     }
     free(outputs->side_files);
-    free(outputs->items);
-    free(outputs->dtypes);
-    free(outputs->locations);
-    free(outputs->is_replaced);
     for (size_t t = 0; t < outputs->n_templates; t++)
         phema_checkpoint_close(outputs->templates[t]);
-    free(outputs->templates);
     phema_arena_clear(&outputs->memory);
-    free(outputs->made_directory);
     *outputs = (struct phema_outputs){0};
 }

@@ -244,16 +244,6 @@ static enum phema_status commit_files(struct sink *sink, struct phema_error *err
     return status;
 }
 
-static enum phema_status commit_part(struct sink *sink, struct phema_error *err)
-{
-    enum phema_status status = commit_files(sink, err);
-    if (status)
-        return status;
-    struct phema_writer_part *part = sink->part;
-    sink->part = NULL; /* freed also when it fails */
-    return phema_writer_part_finish(part, err);
-}
-
 /* The sidecar appears first: without its provenance the copy would pass for a snapshot. Where the
  * copy then cannot be published, the sidecar before it comes back. */
 static enum phema_status commit_copy(struct sink *sink, struct phema_error *err)
@@ -292,22 +282,23 @@ static enum phema_status commit_compressed(struct sink *sink, struct phema_error
     return commit(&sink->compressed, err);
 }
 
-static enum phema_status commit_directory(struct sink *sink, struct phema_error *err)
+static enum phema_status commit_part_or_directory(struct sink *sink, struct phema_error *err)
 {
     enum phema_status status = commit_files(sink, err);
     if (status)
         return status;
+    struct phema_writer_part *part = sink->part;
     struct phema_writer_directory *directory = sink->directory;
-    sink->directory = NULL; /* freed also when it fails */
-    return phema_writer_directory_commit(directory, err);
+    sink->part = NULL; /* both are freed also when they fail */
+    sink->directory = NULL;
+    return part ? phema_writer_part_finish(part, err)
+                : phema_writer_directory_commit(directory, err);
 }
 
 static enum phema_status publish(struct sink *sink, struct phema_error *err)
 {
-    if (sink->part)
-        return commit_part(sink, err);
-    if (sink->directory)
-        return commit_directory(sink, err);
+    if (sink->part || sink->directory)
+        return commit_part_or_directory(sink, err);
     if (sink->form->is_copy)
         return commit_copy(sink, err);
     return sink->compressed ? commit_compressed(sink, err) : commit(&sink->writers[0], err);

@@ -17,8 +17,7 @@ struct layout {
     const char *unit;
     double (*clock)(double named_time); /* time of a named time; NULL: equal */
     const char *subtree;                /* averaged unless --key says otherwise; NULL: all */
-    /* the counter inside the file: the time on the clock, or counts_per_time times the named time
-     * */
+    /* the counter inside the file: time on the clock, or counts_per_time times the named time */
     const char *counter;    /* NULL: none */
     double counts_per_time; /* the division rounds down */
     bool is_labelled_only;  /* files lack sigma: --input-sigma and --update-every are needed */

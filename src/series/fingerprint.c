@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "phema/array.h"
 #include "phema/checksum.h"
 #include "phema/memory.h"
 #include "phema/series.h"
@@ -25,21 +24,17 @@
 #define N_DECODED_WINDOWS ((uint64_t)16)
 
 struct windows {
-    struct tensor_run *items;
-    size_t n, capacity;
+    struct tensor_run *items; /* [n] */
+    size_t n;
     bool is_all;
 };
 
-static enum phema_status add_window(struct windows *windows, size_t tensor, uint64_t first,
-                                    uint64_t n_elems, struct phema_error *err)
+static void add_window(struct windows *windows, size_t tensor, uint64_t first, uint64_t n_elems)
 {
-    if (!phema_array_grow(&windows->items, &windows->capacity, windows->n, sizeof(*windows->items)))
-        return phema_fail_memory(err);
     windows->items[windows->n++] =
         (struct tensor_run){.tensor = tensor,
                             .first = first,
                             .n = n_elems - first < WINDOW_ELEMS ? n_elems - first : WINDOW_ELEMS};
-    return PHEMA_OK;
 }
 
 /* Only the first name of a storage is read. */
@@ -48,42 +43,36 @@ static bool is_read(const struct phema_series *series, size_t i)
     return series->tensors[i].same_as == i && series->tensors[i].tensor.n_elems;
 }
 
-static enum phema_status add_all(struct windows *windows, const struct phema_series *series,
-                                 struct phema_error *err)
+static void add_all(struct windows *windows, const struct phema_series *series)
 {
-    enum phema_status status = PHEMA_OK;
-    windows->is_all = true;
-    for (size_t i = 0; i < series->n_tensors && !status; i++) {
+    for (size_t i = 0; i < series->n_tensors; i++) {
         uint64_t n = is_read(series, i) ? series->tensors[i].tensor.n_elems : 0;
-        for (uint64_t first = 0; first < n && !status; first += WINDOW_ELEMS)
-            status = add_window(windows, i, first, n, err);
+        for (uint64_t first = 0; first < n; first += WINDOW_ELEMS)
+            add_window(windows, i, first, n);
     }
-    return status;
 }
 
 /* Around n_windows elements, from the first of the model to the last. */
-static enum phema_status add_some(struct windows *windows, const struct phema_series *series,
-                                  uint64_t n_elems, uint64_t n_windows, struct phema_error *err)
+static void add_some(struct windows *windows, const struct phema_series *series, uint64_t n_elems,
+                     uint64_t n_windows)
 {
-    enum phema_status status = PHEMA_OK;
     uint64_t before = 0; /* elements of earlier tensors */
     uint64_t w = 0;
-    for (size_t i = 0; i < series->n_tensors && !status; i++) {
+    for (size_t i = 0; i < series->n_tensors; i++) {
         uint64_t n = is_read(series, i) ? series->tensors[i].tensor.n_elems : 0;
         uint64_t last = UINT64_MAX; /* two elements may share a window, which is added once */
-        for (; w < n_windows && !status; w++) {
+        for (; w < n_windows; w++) {
             uint64_t rest = (n_elems - 1) % (n_windows - 1);
             uint64_t at = (n_elems - 1) / (n_windows - 1) * w + rest * w / (n_windows - 1);
             if (at >= before + n)
                 break;
             uint64_t first = (at - before) / WINDOW_ELEMS * WINDOW_ELEMS;
             if (first != last)
-                status = add_window(windows, i, first, n, err);
+                add_window(windows, i, first, n);
             last = first;
         }
         before += n;
     }
-    return status;
 }
 
 static enum phema_status choose_windows(struct windows *windows, const struct phema_series *series,
@@ -93,9 +82,17 @@ static enum phema_status choose_windows(struct windows *windows, const struct ph
     for (size_t i = 0; i < series->n_tensors; i++)
         if (is_read(series, i))
             n_elems += series->tensors[i].tensor.n_elems;
-    *windows = (struct windows){0};
-    return n_elems <= ALL_ELEMS ? add_all(windows, series, err)
-                                : add_some(windows, series, n_elems, n_windows, err);
+    windows->is_all = n_elems <= ALL_ELEMS;
+    size_t most = windows->is_all ? (size_t)(ALL_ELEMS / WINDOW_ELEMS) + series->n_tensors
+                                  : (size_t)n_windows;
+    windows->items = calloc(most, sizeof(*windows->items));
+    if (!windows->items)
+        return phema_fail_memory(err);
+    if (windows->is_all)
+        add_all(windows, series);
+    else
+        add_some(windows, series, n_elems, n_windows);
+    return PHEMA_OK;
 }
 
 /* ---- A snapshot ---- */

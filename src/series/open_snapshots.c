@@ -22,7 +22,6 @@ static void release_checkpoint(struct series_builder *builder)
     else
         phema_checkpoint_close(builder->checkpoint);
     builder->checkpoint = NULL;
-    builder->path = NULL;
     builder->is_owned = false;
 }
 
@@ -37,7 +36,6 @@ static enum phema_status choose_subtree(struct series_builder *builder, struct p
 {
     const struct phema_series_options *options = builder->options;
     struct candidate_list *candidates = &builder->candidates;
-    builder->is_subtree_chosen = true;
     if (candidates->is_numbered) {
         bool is_ema_pytorch = subtree_exists(builder->checkpoint, layout_ema_pytorch.subtree);
         candidates->layout = is_ema_pytorch ? &layout_ema_pytorch : &layout_posthoc_ema;
@@ -48,7 +46,7 @@ static enum phema_status choose_subtree(struct series_builder *builder, struct p
     enum phema_status status =
         subtree_choose(&builder->subtree, candidates, key, builder->checkpoint, err);
     if (status)
-        return phema_fail_in(err, status, "%s", builder->path);
+        return phema_fail_in(err, status, "%s", phema_checkpoint_path(builder->checkpoint));
     builder->filter.key = builder->subtree.key;
     builder->series->key = keep_text(builder, builder->subtree.key);
     return builder->series->key ? input_profiles_check(builder, err) : phema_fail_memory(err);
@@ -58,7 +56,7 @@ static enum phema_status choose_subtree(struct series_builder *builder, struct p
  * keeps its time or width in a tensor. */
 static const struct phema_checkpoint *find_alike(const struct series_builder *builder)
 {
-    if (!builder->is_subtree_chosen || builder->subtree.is_bundle ||
+    if (!builder->subtree.key || builder->subtree.is_bundle ||
         builder->candidates.layout->has_step_inside || subtree_is_average(builder->subtree.key))
         return NULL;
     return builder->tensor_table.checkpoint;
@@ -68,7 +66,8 @@ static const struct phema_checkpoint *find_alike(const struct series_builder *bu
 static enum phema_status open_file(struct series_builder *builder,
                                    const struct candidate *candidate, struct phema_error *err)
 {
-    if (builder->checkpoint && strcmp(builder->path, candidate->path) == 0)
+    if (builder->checkpoint &&
+        strcmp(phema_checkpoint_path(builder->checkpoint), candidate->path) == 0)
         return PHEMA_OK;
     release_checkpoint(builder);
     struct phema_checkpoint_options options = builder->options->checkpoint;
@@ -77,7 +76,6 @@ static enum phema_status open_file(struct series_builder *builder,
         phema_checkpoint_open(&builder->checkpoint, candidate->path, &options, err);
     if (status)
         return status;
-    builder->path = candidate->path;
     status = phema_memory_check(builder->options->max_ram_bytes, 0,
                                 "to list the tensors of the snapshots", err);
     if (status)
@@ -197,7 +195,6 @@ static enum phema_status fill_snapshot(struct series_builder *builder,
     snapshot->label = keep_text(builder, candidate->label);
     snapshot->path = keep_text(builder, candidate->path);
     snapshot->key = keep_text(builder, key);
-    snapshot->is_one_of_many = key != NULL;
     if (!snapshot->label || (candidate->path && !snapshot->path) || (key && !snapshot->key))
         return phema_fail_memory(err);
     enum phema_status status = PHEMA_OK;
@@ -319,7 +316,7 @@ static enum phema_status add_file(struct series_builder *builder, struct candida
         candidates_leave_out(&builder->candidates, candidate, CANDIDATE_IS_OUTPUT);
         return PHEMA_OK;
     }
-    if (!builder->is_subtree_chosen)
+    if (!builder->subtree.key)
         status = choose_subtree(builder, err);
     if (status)
         return status;
@@ -405,7 +402,6 @@ static void reset_snapshots(struct series_builder *builder)
     series->attributes = series->left_out = (struct phema_tensor_total){0};
     series->quantised = NULL;
     series->key = NULL;
-    builder->is_subtree_chosen = false;
     builder->subtree = (struct subtree){0};
     builder->tensor_table.checkpoint = NULL;
 }

@@ -158,10 +158,10 @@ static enum phema_status add_quantised(const struct tensor_table *tensor_table,
         return status;
     struct phema_name_buffer shown;
     const char *name = phema_name_escape(&shown, codes->name, codes->name_size);
-    found.codes = phema_arena_copy(tensor_table->arena, name, strlen(name));
+    found.codes = phema_arena_copy(&series->memory, name, strlen(name));
     name = phema_name_escape(&shown, scale->name, scale->name_size);
-    found.scale = phema_arena_copy(tensor_table->arena, name, strlen(name));
-    struct phema_quantised *kept = phema_arena_alloc(tensor_table->arena, sizeof(*kept));
+    found.scale = phema_arena_copy(&series->memory, name, strlen(name));
+    struct phema_quantised *kept = phema_arena_alloc(&series->memory, sizeof(*kept));
     if (!found.codes || !found.scale || !kept)
         return phema_fail_memory(err);
     *kept = found;

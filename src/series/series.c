@@ -165,11 +165,7 @@ PHEMA_FALLIBLE phema_series_open(struct phema_series **out,
         .options = options,
         .series = series,
         .candidates = {.specs = {.arena = &series->memory}},
-        .tensor_table = {.arena = &series->memory,
-                         .series = series,
-                         .averages_buffers = options->averages_buffers,
-                         .is_alone = options->is_alone,
-                         .may_be_empty = options->is_conversion},
+        .tensor_table = {.options = options, .series = series},
     };
     builder.candidates.arena = &builder.scratch;
     builder.candidates.notes = &builder.notes;

@@ -17,13 +17,10 @@ struct series_builder {
     struct tensor_table tensor_table;
     size_t capacity;     /* of the series' snapshots */
     bool opens_optional; /* files that add nothing to their names are opened as well */
-    struct phema_spec **input_profiles; /* [options->n_input_profiles] */
-    bool is_subtree_chosen;
-    struct subtree subtree;
-    /* the current file, with its listing */
-    struct phema_checkpoint *checkpoint;
-    const char *path;
-    bool is_owned; /* a snapshot closes the checkpoint */
+    struct phema_spec **input_profiles;  /* [options->n_input_profiles] */
+    struct subtree subtree;              /* key NULL: not chosen yet */
+    struct phema_checkpoint *checkpoint; /* the current file, with its listing */
+    bool is_owned;                       /* a snapshot closes the checkpoint */
 };
 
 /* ---- open_snapshots.c ---- */

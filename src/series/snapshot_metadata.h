@@ -1,5 +1,4 @@
-/* snapshot_metadata.h - time and width from the metadata and bookkeeping tensors of a checkpoint.
- * */
+/* snapshot_metadata.h - time and width from metadata and bookkeeping tensors of a checkpoint. */
 #ifndef SERIES_SNAPSHOT_METADATA_H
 #define SERIES_SNAPSHOT_METADATA_H
 

@@ -47,7 +47,7 @@ const char *subtree_key_of(struct phema_arena *arena, const char *key, size_t in
 const struct rename *rename_find(const struct rename *renames, size_t n, const char *name,
                                  size_t size);
 
-/* The part of a name after "KEY.", with its size, which may be 0; NULL: the name begins otherwise. */
+/* The part of a name after "KEY.", with its size, which may be 0; NULL: another beginning. */
 const char *subtree_inner_name(const char *name, size_t *size, const char *key);
 /* true when a tensor's name begins with "KEY." */
 bool subtree_exists(const struct phema_checkpoint *checkpoint, const char *key);

@@ -41,8 +41,9 @@ PHEMA_FALLIBLE tensor_filter_name(const struct tensor_filter *filter,
     enum phema_status status = PHEMA_OK;
     if (filter->n_includes)
         status = match_any(filter->includes, filter->n_includes, inner, *size, &is_included, err);
-    if (!status)
-        status = match_any(filter->excludes, filter->n_excludes, inner, *size, &is_excluded, err);
+    if (status)
+        return status;
+    status = match_any(filter->excludes, filter->n_excludes, inner, *size, &is_excluded, err);
     if (!status && is_included && !is_excluded)
         *name = inner;
     return status;

@@ -76,13 +76,13 @@ static enum phema_status add_tensor(struct tensor_table *tensor_table,
     }
     struct phema_series_tensor *entry = &series->tensors[i];
     *entry = (struct phema_series_tensor){.tensor = *listed, .same_as = i};
-    entry->tensor.name = phema_arena_copy(tensor_table->arena, name, size);
+    entry->tensor.name = phema_arena_copy(&series->memory, name, size);
     entry->tensor.name_size = size;
     if (!entry->tensor.name ||
-        !copy_dimensions(tensor_table->arena, &entry->tensor.shape, listed->rank) ||
-        !copy_dimensions(tensor_table->arena, &entry->tensor.stride, listed->rank))
+        !copy_dimensions(&series->memory, &entry->tensor.shape, listed->rank) ||
+        !copy_dimensions(&series->memory, &entry->tensor.stride, listed->rank))
         return phema_fail_memory(err);
-    tensor_filter_rule(entry, listed, tensor_table->averages_buffers);
+    tensor_filter_rule(entry, listed, tensor_table->options->averages_buffers);
     tensor_table->by_name[i] = i;
     tensor_table->locations[i] = location_of(&entry->tensor);
     series->n_tensors++;
@@ -98,14 +98,14 @@ static enum phema_status fill_table(struct tensor_table *tensor_table,
     struct phema_series *series = tensor_table->series;
     const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
     size_t n = phema_checkpoint_n_tensors(checkpoint);
-    series->tensors = phema_arena_array(tensor_table->arena, n + 1, sizeof(*series->tensors));
-    tensor_table->by_name = phema_arena_array(tensor_table->arena, n + 1, sizeof(size_t));
+    series->tensors = phema_arena_array(&series->memory, n + 1, sizeof(*series->tensors));
+    tensor_table->by_name = phema_arena_array(&series->memory, n + 1, sizeof(size_t));
     tensor_table->locations =
-        phema_arena_array(tensor_table->arena, n + 1, sizeof(*tensor_table->locations));
-    if (tensor_table->is_alone)
-        series->became = phema_arena_array(tensor_table->arena, n + 1, sizeof(size_t));
+        phema_arena_array(&series->memory, n + 1, sizeof(*tensor_table->locations));
+    if (tensor_table->options->is_alone)
+        series->became = phema_arena_array(&series->memory, n + 1, sizeof(size_t));
     if (!series->tensors || !tensor_table->by_name || !tensor_table->locations ||
-        (tensor_table->is_alone && !series->became))
+        (tensor_table->options->is_alone && !series->became))
         return phema_fail_memory(err);
     for (size_t t = 0; t < n; t++) {
         enum phema_status status = add_tensor(tensor_table, tensors, t, err);
@@ -122,8 +122,9 @@ static enum phema_status keep_locations(struct tensor_table *tensor_table,
                                         struct phema_snapshot *snapshot, struct phema_error *err)
 {
     snapshot->locations = tensor_table->locations;
-    tensor_table->locations = phema_arena_array(
-        tensor_table->arena, tensor_table->series->n_tensors, sizeof(*tensor_table->locations));
+    tensor_table->locations =
+        phema_arena_array(&tensor_table->series->memory, tensor_table->series->n_tensors,
+                          sizeof(*tensor_table->locations));
     return tensor_table->locations ? PHEMA_OK : phema_fail_memory(err);
 }
 
@@ -137,7 +138,7 @@ PHEMA_FALLIBLE tensor_table_init(struct tensor_table *tensor_table, struct phema
         return status;
     const struct phema_series *series = tensor_table->series;
     bool has_tensors = phema_checkpoint_n_tensors(snapshot->checkpoint) > 0;
-    if (series->n_tensors == 0 && (has_tensors || !tensor_table->may_be_empty))
+    if (series->n_tensors == 0 && (has_tensors || !tensor_table->options->is_conversion))
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "%s: holds no tensor%s; see --key, --include and --exclude",
                           snapshot->path, has_tensors ? " that is chosen" : "");
@@ -273,8 +274,7 @@ static void subtract_left_out(struct phema_series *series, const struct phema_te
     series->left_out.size_bytes -= tensor->size_bytes;
 }
 
-/* Fills in the snapshot's locations; is_alike: they equal the first snapshot's but for one shift.
- * */
+/* Fills in the snapshot's locations; is_alike: they are the first snapshot's but for one shift. */
 static enum phema_status fill_locations(struct tensor_table *tensor_table,
                                         struct phema_snapshot *snapshot, bool *is_alike,
                                         struct phema_error *err)
@@ -302,7 +302,7 @@ static enum phema_status fill_locations(struct tensor_table *tensor_table,
             return fail_differs(tensor_table, snapshot, wanted, &tensors[j], err);
         if (series->became) /* a file may hold several snapshots */
             series->became[j] = i + 1;
-        if (snapshot->is_one_of_many && snapshot->checkpoint == tensor_table->checkpoint)
+        if (snapshot->key && snapshot->checkpoint == tensor_table->checkpoint)
             subtract_left_out(series, &tensors[j]);
         struct phema_tensor_location *location = &tensor_table->locations[i];
         *location = location_of(&tensors[j]);
@@ -310,7 +310,7 @@ static enum phema_status fill_locations(struct tensor_table *tensor_table,
             location->stride = first[i].stride;
         else {
             *is_alike = false;
-            if (!copy_dimensions(tensor_table->arena, &location->stride, wanted->rank))
+            if (!copy_dimensions(&series->memory, &location->stride, wanted->rank))
                 return phema_fail_memory(err);
         }
         if (found == 0)
@@ -393,7 +393,7 @@ static int compare_first_locations(const void *a, const void *b, void *context)
 PHEMA_FALLIBLE tensor_table_find_tied(struct tensor_table *tensor_table, struct phema_error *err)
 {
     struct phema_series *series = tensor_table->series;
-    size_t *order = phema_arena_array(tensor_table->arena, series->n_tensors + 1, sizeof(*order));
+    size_t *order = phema_arena_array(&series->memory, series->n_tensors + 1, sizeof(*order));
     if (!order)
         return phema_fail_memory(err);
     for (size_t i = 0; i < series->n_tensors; i++)

@@ -31,12 +31,9 @@ void tensor_filter_rule(struct phema_series_tensor *entry, const struct phema_te
 /* ---- tensor_table.c ---- */
 
 struct tensor_table {
-    struct phema_arena *arena;
+    const struct phema_series_options *options;
     const struct tensor_filter *filter;
-    bool averages_buffers;
-    bool may_be_empty; /* a file without tensors is accepted */
-    bool is_alone;     /* series->became is filled in */
-    struct phema_series *series;
+    struct phema_series *series; /* its memory holds the table */
     const char *reference; /* label of the first snapshot, whose tensors the table holds, ... */
     const struct phema_checkpoint *checkpoint; /* ... and its file ... */
     const struct phema_tensor_location *first; /* ... [n_tensors] and locations */
