@@ -19,7 +19,7 @@
 #define N_ROUNDS 5
 
 struct bench {
-    struct phema_devices *devices;
+    struct phema_gpus *gpus;
     struct phema_cuda_layout layout;
     uint64_t n_numbers; /* of a tile, in float16 */
     uint32_t inputs[N_INPUTS];
@@ -65,7 +65,7 @@ static void fill(const struct bench *bench)
 {
     uint64_t state = 1;
     for (unsigned i = 0; i < bench->layout.n_lanes; i++) {
-        struct phema_lane lane = phema_devices_lane(bench->devices, i);
+        struct phema_lane lane = phema_gpus_lane(bench->gpus, i);
         uint8_t *slots = phema_lane_slots(&lane);
         for (uint64_t at = 0; at < N_SLOTS * bench->layout.slot_bytes; at += 2) {
             state = state * 6364136223846793005u + 1442695040888963407u;
@@ -129,13 +129,12 @@ static enum phema_status measure(double *per_s, const struct bench *bench, const
         double start = now(), elapsed = 0;
         uint64_t n_tiles = 0;
         while (!status && elapsed < SECONDS) {
-            struct phema_lane lane =
-                phema_devices_lane(bench->devices, (unsigned)(n_tiles++ % n_lanes));
+            struct phema_lane lane = phema_gpus_lane(bench->gpus, (unsigned)(n_tiles++ % n_lanes));
             status = do_tile(bench, &lane, work, err);
             elapsed = now() - start;
         }
         for (unsigned i = 0; i < n_lanes && !status; i++) {
-            struct phema_lane lane = phema_devices_lane(bench->devices, i);
+            struct phema_lane lane = phema_gpus_lane(bench->gpus, i);
             for (uint64_t slot = 0; slot < N_SLOTS && !status; slot++)
                 status = phema_lane_wait(&lane, slot, err);
         }
@@ -148,15 +147,15 @@ static enum phema_status measure(double *per_s, const struct bench *bench, const
 
 static enum phema_status run(struct bench *bench, struct phema_error *err)
 {
-    struct phema_device_request request = {.kind = PHEMA_DEVICE_CUDA, .n = 1};
-    enum phema_status status = phema_devices_open(&bench->devices, &request, err);
+    struct phema_gpu_options request = {.kind = PHEMA_DEVICE_CUDA, .n = 1};
+    enum phema_status status = phema_gpus_open(&bench->gpus, &request, err);
     if (!status)
-        status = phema_devices_start(bench->devices, &bench->layout, err);
+        status = phema_gpus_start(bench->gpus, &bench->layout, err);
     if (status)
         return status == PHEMA_NO ? PHEMA_ERR_RESOURCE : status;
     fill(bench);
     printf("%s, %llu lanes, tiles of %llu KiB, %llu inputs in float16\n\n",
-           phema_devices_format(bench->devices), (unsigned long long)bench->layout.n_lanes,
+           phema_gpus_format(bench->gpus), (unsigned long long)bench->layout.n_lanes,
            (unsigned long long)(bench->layout.input_bytes >> 10), (unsigned long long)N_INPUTS);
     double copied = 0, rate = 0;
     status = measure(&copied, bench, &(struct work){0}, err);
@@ -189,7 +188,7 @@ int main(int argc, char **argv)
     enum phema_status status = bench.blocks ? run(&bench, &err) : phema_fail_memory(&err);
     if (status)
         (void)fprintf(stderr, "bench_gpu: %s\n", err.message);
-    phema_devices_close(bench.devices);
+    phema_gpus_close(bench.gpus);
     free(bench.blocks);
     return status;
 }

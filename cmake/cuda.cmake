@@ -11,9 +11,6 @@ macro(phema_no_cuda why)
     set(reason "${why}")
 endmacro()
 
-# Files that the tests also build, with ordinary memory in place of a device.
-set(PHEMA_CUDA_PORTABLE ${PROJECT_SOURCE_DIR}/src/gpu/cuda/plugin.c ${PROJECT_SOURCE_DIR}/src/gpu/cuda/streams.c)
-
 if(PHEMA_CUDA STREQUAL "OFF")
     phema_no_cuda("PHEMA_CUDA=OFF")
 elseif(PHEMA_SANITIZE)
@@ -50,7 +47,7 @@ endif()
 
 if(PHEMA_HAVE_CUDA)
     message(STATUS "CUDA module: CUDA ${CUDAToolkit_VERSION}, ${CMAKE_CUDA_ARCHITECTURES}")
-    add_library(phema_cuda_module MODULE ${PHEMA_CUDA_PORTABLE} src/gpu/cuda/runtime.c src/gpu/cuda/cublas.c
+    add_library(phema_cuda_module MODULE src/gpu/cuda/plugin.c src/gpu/cuda/runtime.c src/gpu/cuda/cublas.c
         src/gpu/cuda/cusolver.c src/gpu/cuda/kernels.cu)
     target_include_directories(phema_cuda_module PRIVATE include src/gpu/cuda)
     target_compile_definitions(phema_cuda_module PRIVATE

@@ -41,7 +41,7 @@ struct phema_synth_options {
      * shrink to fit, then targets are split over several passes. */
     uint64_t max_ram_bytes;
     /* The devices that sum; {0}: the CPU sums. */
-    struct phema_device_request device;
+    struct phema_gpu_options gpu;
     struct phema_memory_profile *ledger; /* of memory by stage; NULL: not recorded */
     /* This process' part of the outputs, from 1. It writes PATH.partial and a marker (writer.h);
      * phema_writer_join_commit publishes them. 0 of 0: outputs are written whole. */
@@ -63,13 +63,13 @@ struct phema_synth_options {
 
 /* The devices that sum, and the reason for the choice. */
 struct phema_device_choice {
-    bool is_device;
-    char shown[320];        /* "cpu", or the devices */
+    bool is_gpu;
+    char name[320];         /* "cpu", or the devices */
     char why[512];          /* the reason; "" when the user chose */
     char note[160];         /* a deviation from the plan, or "" */
-    uint64_t device_bytes;  /* memory of all lanes, on all devices */
+    uint64_t gpu_bytes;     /* memory of all lanes, on all devices */
     uint64_t n_tile_passes; /* through the inputs of a tile, on the device */
-    unsigned n_devices;
+    unsigned n_gpus;
 };
 
 struct phema_synth_result {

@@ -79,9 +79,9 @@ static void write_paths(struct phema_strbuf *out, const struct cli_synth_values 
     phema_json_out_number(&json, "seconds", result->elapsed_s);
     phema_json_out_u64(&json, "peak_anonymous_bytes", result->peak_anonymous_bytes);
     phema_json_out_u64(&json, "peak_resident_bytes", result->peak_resident_bytes);
-    phema_json_out_string(&json, "device", result->device.shown);
-    if (result->device.is_device)
-        phema_json_out_u64(&json, "gpu_bytes", result->device.device_bytes);
+    phema_json_out_string(&json, "device", result->device.name);
+    if (result->device.is_gpu)
+        phema_json_out_u64(&json, "gpu_bytes", result->device.gpu_bytes);
     phema_json_out_u64(&json, "nan", result->n_nan);
     phema_json_out_u64(&json, "inf", result->n_inf);
     phema_json_out_close(&json, '}');

@@ -96,7 +96,7 @@ static enum phema_status read_record(struct verifying *verifying, struct phema_e
     run->outputs.hashes_inputs =
         verifying->recorded->inputs[0].has_data_sum && !given->options.sample;
     /* the bits are those of the processor, except for sums of cuBLAS, which only cuBLAS repeats */
-    run->device = run->synth.device.uses_blas ? "cuda" : "cpu";
+    run->device = run->synth.gpu.uses_blas ? "cuda" : "cpu";
     run->accumulate = (unsigned)cli_find_choice(CLI_PRECISIONS, verifying->recorded->accumulator);
     run->plan.options.series.checkpoint = given->checkpoint;
     return find_snapshots(verifying, err);

@@ -32,18 +32,18 @@ static void write_rules(struct phema_strbuf *out, const struct phema_plan *plan)
 
 static void write_device(struct phema_strbuf *out, const struct phema_device_choice *choice)
 {
-    phema_strbuf_printf(out, "on %s", choice->is_device ? choice->shown : "the CPU");
+    phema_strbuf_printf(out, "on %s", choice->is_gpu ? choice->name : "the CPU");
 }
 
 static void write_device_memory(struct phema_strbuf *out, const struct phema_forecast *forecast)
 {
     const struct phema_device_choice *choice = &forecast->device;
     struct phema_name_buffer size;
-    if (!choice->is_device)
+    if (!choice->is_gpu)
         return;
     phema_strbuf_printf(out, "\ngpu       %s of %s memory, in tiles of %zu elements",
-                        phema_size_format(&size, choice->device_bytes / choice->n_devices),
-                        choice->n_devices > 1 ? "each device's" : "its", forecast->tile_elems);
+                        phema_size_format(&size, choice->gpu_bytes / choice->n_gpus),
+                        choice->n_gpus > 1 ? "each device's" : "its", forecast->tile_elems);
     if (choice->n_tile_passes > 1)
         phema_strbuf_printf(out, ", each with %llu passes over the targets",
                             (unsigned long long)choice->n_tile_passes);
@@ -131,14 +131,14 @@ void plan_report_write(struct phema_strbuf *out, const struct plan_report *repor
 static void write_device_json(struct phema_json_out *out, const struct phema_forecast *forecast)
 {
     const struct phema_device_choice *choice = &forecast->device;
-    phema_json_out_u64(out, "gpu_bytes", choice->is_device ? choice->device_bytes : 0);
-    phema_json_out_string(out, "device", choice->shown);
+    phema_json_out_u64(out, "gpu_bytes", choice->is_gpu ? choice->gpu_bytes : 0);
+    phema_json_out_string(out, "device", choice->name);
     if (choice->why[0])
         phema_json_out_string(out, "device_reason", choice->why);
     phema_json_out_u64(out, "tile_elements", forecast->tile_elems);
-    if (choice->is_device)
+    if (choice->is_gpu)
         phema_json_out_u64(out, "gpu_tile_passes", choice->n_tile_passes);
-    if (choice->is_device)
+    if (choice->is_gpu)
         phema_json_out_bool(out, "gpu_rate_assumed", forecast->is_rate_assumed);
 }
 

@@ -142,7 +142,7 @@ const char *cli_replay_difference(const struct cli_run_values *a, const struct c
         {"overflow", a->synth.overflow == b->synth.overflow},
         {"buffers", from->averages_buffers == to->averages_buffers},
         {"accumulate", a->accumulate == b->accumulate},
-        {"gpu-sums", a->synth.device.uses_blas == b->synth.device.uses_blas},
+        {"gpu-sums", a->synth.gpu.uses_blas == b->synth.gpu.uses_blas},
         {"into", is_same(a->outputs.into, b->outputs.into)},
         {"key", is_same(from->key, to->key)},
         {"include", are_same(from->includes, from->n_includes, to->includes, to->n_includes)},

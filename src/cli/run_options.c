@@ -64,7 +64,7 @@ const struct cli_opt cli_make_rows[] = {
      .help = "who adds up: auto (default: a GPU where it wins),\ncpu, cuda, cuda:0,1 or cuda:all"},
     {"gpu-memory", RESOURCES, CLI_TEXT, FIELD(gpu_memory), "SIZE",
      .help = "of each GPU that may be taken: 8GiB, or a part\nof what is free (default 0.9)"},
-    {"gpu-sums", NUMBERS, CLI_EITHER, FIELD(synth.device.uses_blas), "exact|cublas",
+    {"gpu-sums", NUMBERS, CLI_EITHER, FIELD(synth.gpu.uses_blas), "exact|cublas",
      .help = "sums on a GPU: the processor's bits (default), or\ncuBLAS for more than 8 targets",
      .flags = CLI_SHAPES_BYTES},
     {"io", RESOURCES, CLI_CHOICE, FIELD(synth.io), "auto|mmap|read|direct",
@@ -105,7 +105,7 @@ static struct phema_outputs_options outputs_options(const struct cli_common *com
 }
 
 /* "8GiB", or "0.5" of the free memory: numbers above 1 are bytes. */
-static enum phema_status read_gpu_memory(struct phema_device_request *request, const char *text,
+static enum phema_status read_gpu_memory(struct phema_gpu_options *options, const char *text,
                                          struct phema_error *err)
 {
     if (!text)
@@ -114,11 +114,11 @@ static enum phema_status read_gpu_memory(struct phema_device_request *request, c
     struct phema_error ignored = {""};
     bool is_number = !phema_number_parse(&fraction, text, &ignored);
     if (is_number && fraction > 0 && fraction <= 1) {
-        request->memory_fraction = fraction;
+        options->memory_fraction = fraction;
         return PHEMA_OK;
     }
-    enum phema_status status = phema_size_parse(&request->memory_bytes, text, err);
-    if (status || !request->memory_bytes)
+    enum phema_status status = phema_size_parse(&options->memory_bytes, text, err);
+    if (status || !options->memory_bytes)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "--gpu-memory: '%s' is neither a size such as 8GiB nor a part of what is "
                           "free, above 0 and at most 1",
@@ -126,19 +126,19 @@ static enum phema_status read_gpu_memory(struct phema_device_request *request, c
     return PHEMA_OK;
 }
 
-static enum phema_status read_device(struct phema_device_request *request,
+static enum phema_status read_device(struct phema_gpu_options *options,
                                      const struct cli_run_values *values, struct phema_error *err)
 {
-    enum phema_status status = phema_device_list_parse(request, values->device, err);
+    enum phema_status status = phema_gpu_options_parse(options, values->device, err);
     if (!status)
-        status = read_gpu_memory(request, values->gpu_memory, err);
-    request->uses_blas = values->synth.device.uses_blas;
-    if (!status && request->uses_blas && request->kind != PHEMA_DEVICE_CUDA)
+        status = read_gpu_memory(options, values->gpu_memory, err);
+    options->uses_blas = values->synth.gpu.uses_blas;
+    if (!status && options->uses_blas && options->kind != PHEMA_DEVICE_CUDA)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "--gpu-sums cublas: results depend on who adds up; say --device cuda as "
                           "well");
     if (values->plan.options.is_conversion) /* there is nothing to sum */
-        request->kind = PHEMA_DEVICE_CPU;
+        options->kind = PHEMA_DEVICE_CPU;
     return status;
 }
 
@@ -174,7 +174,7 @@ PHEMA_FALLIBLE cli_prepare_plan(struct cli_prepared *prepared, const struct cli_
         return phema_fail(err, PHEMA_ERR_USAGE, "--threads: at most 1024");
     if (values->level > 22)
         return phema_fail(err, PHEMA_ERR_USAGE, "--level: from 1 to 22");
-    enum phema_status status = read_device(&prepared->options.device, values, err);
+    enum phema_status status = read_device(&prepared->options.gpu, values, err);
     if (!status)
         status = make_plan(prepared, common, values, err);
     if (status)

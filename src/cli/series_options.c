@@ -195,7 +195,7 @@ PHEMA_FALLIBLE cli_plan_options(struct phema_plan_options *out, const struct cli
             "--weights: weights are used as given; --metric, --ridge and --solver are "
             "about solving for them");
     out->solve.metric = metrics[values->metric];
-    out->solve.factorer = phema_device_factorer();
+    out->solve.factorer = phema_gpu_factorer();
     enum phema_status status = read_ridge(&out->solve, values->ridge, err);
     if (!status)
         status = check_widths(out->sigma_rels, out->n_sigma_rels, "--sigma-rel", err);

@@ -138,10 +138,10 @@ void report_device(const struct cli_common *common, const struct phema_device_ch
     struct phema_name_buffer size;
     if (common->is_quiet)
         return;
-    if (choice->is_device)
-        cli_say("added up on %s, with %s of %s memory%s%s", choice->shown,
-                phema_size_format(&size, choice->device_bytes),
-                choice->n_devices > 1 ? "their" : "its", choice->why[0] ? ": " : "", choice->why);
+    if (choice->is_gpu)
+        cli_say("added up on %s, with %s of %s memory%s%s", choice->name,
+                phema_size_format(&size, choice->gpu_bytes), choice->n_gpus > 1 ? "their" : "its",
+                choice->why[0] ? ": " : "", choice->why);
     else if (choice->why[0] && (is_asked || common->is_verbose))
         cli_say("added up on the CPU: %s", choice->why);
     if (choice->note[0])

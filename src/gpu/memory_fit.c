@@ -8,19 +8,19 @@
 /* Rows of results per lane: enough to copy back without stalling the next sums. */
 #define MAX_ROWS ((uint64_t)64)
 /* Tiles shrink to this size before threads are dropped, and threads are dropped to this number
- * before tiles shrink further: a few threads keep a device busy. */
+ * before tiles shrink further: a few threads keep a GPU busy. */
 #define GOOD_TILE_ELEMS ((uint64_t)128 << 10)
 #define GOOD_THREADS    4
 /* Inputs per cuBLAS panel. */
 #define PANEL_INPUTS ((uint64_t)32)
 
-bool phema_device_takes(enum phema_dtype dtype)
+bool phema_gpu_can_sum(enum phema_dtype dtype)
 {
     return dtype == PHEMA_F16 || dtype == PHEMA_BF16 || dtype == PHEMA_F32 || dtype == PHEMA_F64 ||
            dtype == PHEMA_C64;
 }
 
-enum phema_cuda_dtype phema_device_dtype(enum phema_dtype dtype)
+enum phema_cuda_dtype phema_gpu_dtype(enum phema_dtype dtype)
 {
     return dtype == PHEMA_F16    ? PHEMA_CUDA_F16
            : dtype == PHEMA_BF16 ? PHEMA_CUDA_BF16
@@ -50,13 +50,13 @@ static uint64_t max_tile_bytes(const uint64_t *n_elems, uint64_t tile_elems)
     return most;
 }
 
-/* Lanes per device. */
-static uint64_t count_lanes(const struct phema_device_demand *demand, unsigned n_threads)
+/* Lanes per GPU. */
+static uint64_t count_lanes(const struct phema_gpu_demand *demand, unsigned n_threads)
 {
-    return (n_threads + demand->n_devices - 1) / demand->n_devices;
+    return (n_threads + demand->n_gpus - 1) / demand->n_gpus;
 }
 
-static void set_layout(struct phema_device_fit *fit, const struct phema_device_demand *demand)
+static void set_layout(struct phema_gpu_fit *fit, const struct phema_gpu_demand *demand)
 {
     uint64_t n = fit->tile_elems;
     uint64_t scalar = demand->is_f64 ? sizeof(double) : sizeof(float);
@@ -65,8 +65,8 @@ static void set_layout(struct phema_device_fit *fit, const struct phema_device_d
     fit->layout = (struct phema_cuda_layout){
         .n_lanes = count_lanes(demand, fit->n_threads),
         .n_slots = demand->n_slots,
-        .slot_bytes =
-            round_up(max_tile_bytes(demand->n_through, n) + demand->slot_room, PHEMA_CUDA_PAGE),
+        .slot_bytes = round_up(max_tile_bytes(demand->n_through, n) + demand->slot_extra_bytes,
+                               PHEMA_CUDA_PAGE),
         .n_inputs = demand->n_inputs,
         .input_bytes = round_up(max_tile_bytes(demand->n_in, n), PHEMA_CUDA_ALIGNMENT),
         .n_rows = n_rows,
@@ -77,11 +77,11 @@ static void set_layout(struct phema_device_fit *fit, const struct phema_device_d
             has_blas ? round_up(n * demand->numbers_per_elem * scalar, PHEMA_CUDA_ALIGNMENT) : 0,
     };
     fit->n_tile_passes = n_rows ? (demand->n_rows + n_rows - 1) / n_rows : 1;
-    fit->device_bytes = fit->layout.n_lanes * phema_cuda_offsets(&fit->layout).bytes;
-    fit->host_bytes = demand->n_devices * fit->layout.n_lanes * phema_cuda_host_bytes(&fit->layout);
+    fit->gpu_bytes = fit->layout.n_lanes * phema_cuda_offsets(&fit->layout).bytes;
+    fit->host_bytes = demand->n_gpus * fit->layout.n_lanes * phema_cuda_host_bytes(&fit->layout);
 }
 
-static bool reduce_rows(struct phema_device_fit *fit)
+static bool reduce_rows(struct phema_gpu_fit *fit)
 {
     if (fit->layout.n_rows <= PHEMA_CUDA_GROUP)
         return false;
@@ -90,7 +90,7 @@ static bool reduce_rows(struct phema_device_fit *fit)
     return true;
 }
 
-static bool shrink_tiles(struct phema_device_fit *fit, uint64_t limit)
+static bool shrink_tiles(struct phema_gpu_fit *fit, uint64_t limit)
 {
     if (fit->tile_elems <= limit)
         return false;
@@ -98,34 +98,33 @@ static bool shrink_tiles(struct phema_device_fit *fit, uint64_t limit)
     return true;
 }
 
-static bool reduce_threads(struct phema_device_fit *fit, const struct phema_device_demand *demand,
+static bool reduce_threads(struct phema_gpu_fit *fit, const struct phema_gpu_demand *demand,
                            unsigned per_device)
 {
-    if (fit->n_threads <= per_device * demand->n_devices || fit->n_threads < 2)
+    if (fit->n_threads <= per_device * demand->n_gpus || fit->n_threads < 2)
         return false;
     fit->n_threads = (fit->n_threads + 1) / 2;
     return true;
 }
 
-PHEMA_FALLIBLE phema_device_fit(struct phema_device_fit *out,
-                                const struct phema_device_demand *demand, uint64_t limit_bytes,
-                                struct phema_error *err)
+PHEMA_FALLIBLE phema_gpu_fit(struct phema_gpu_fit *out, const struct phema_gpu_demand *demand,
+                             uint64_t limit_bytes, struct phema_error *err)
 {
-    struct phema_device_fit fit = {.n_threads = demand->n_threads,
-                                   .tile_elems = demand->max_tile_elems,
-                                   .layout = {.n_rows = smaller(demand->n_rows, MAX_ROWS)}};
+    struct phema_gpu_fit fit = {.n_threads = demand->n_threads,
+                                .tile_elems = demand->max_tile_elems,
+                                .layout = {.n_rows = smaller(demand->n_rows, MAX_ROWS)}};
     while (fit.tile_elems > GOOD_TILE_ELEMS &&
-           (max_tile_bytes(demand->n_through, fit.tile_elems) > PHEMA_DEVICE_TILE_BYTES))
+           (max_tile_bytes(demand->n_through, fit.tile_elems) > PHEMA_GPU_TILE_BYTES))
         fit.tile_elems /= 2;
     for (;;) {
         set_layout(&fit, demand);
-        if (fit.device_bytes <= limit_bytes) {
+        if (fit.gpu_bytes <= limit_bytes) {
             *out = fit;
             return PHEMA_OK;
         }
         if (!reduce_rows(&fit) && !shrink_tiles(&fit, GOOD_TILE_ELEMS) &&
             !reduce_threads(&fit, demand, GOOD_THREADS) &&
-            !shrink_tiles(&fit, PHEMA_DEVICE_LEAST_TILE_ELEMS) && !reduce_threads(&fit, demand, 1))
+            !shrink_tiles(&fit, PHEMA_GPU_LEAST_TILE_ELEMS) && !reduce_threads(&fit, demand, 1))
             break;
     }
     struct phema_name_buffer given, wanted;
@@ -133,6 +132,6 @@ PHEMA_FALLIBLE phema_device_fit(struct phema_device_fit *out,
         err, PHEMA_ERR_RESOURCE,
         "--gpu-memory: of each device %s may be taken, and at least %s are needed: the "
         "smallest tiles of %llu snapshots",
-        phema_size_format(&given, limit_bytes), phema_size_format(&wanted, fit.device_bytes),
+        phema_size_format(&given, limit_bytes), phema_size_format(&wanted, fit.gpu_bytes),
         (unsigned long long)demand->n_inputs);
 }

@@ -23,7 +23,7 @@
 #define CACHE_LINE ((size_t)64)
 
 /* Of a lane. Some are read into while the device copies others; results come back in them. */
-#define DEVICE_SLOTS ((size_t)4)
+#define GPU_SLOTS ((size_t)4)
 
 /* For writers, messages and uncounted memory of libc. */
 #define SMALL_BYTES ((uint64_t)192 << 10)
@@ -224,8 +224,8 @@ static enum phema_status fit_workers(struct memory_budget *budget, const struct 
 /* The device holds the sums. The host keeps slots, which the device allocates, reference tiles, and
  * a tile that is copied to another dtype. If the CPU makes some averages too, its smaller tiles are
  * used. */
-static enum phema_status size_device_buffers(struct memory_budget *budget, const struct run *run,
-                                             const struct demands *demands, struct phema_error *err)
+static enum phema_status size_gpu_buffers(struct memory_budget *budget, const struct run *run,
+                                          const struct demands *demands, struct phema_error *err)
 {
     const struct phema_cuda_layout *layout = &run->gpu_run->fit.layout;
     size_t tile = (size_t)run->gpu_run->fit.tile_elems;
@@ -249,12 +249,12 @@ static enum phema_status size_device_buffers(struct memory_budget *budget, const
     return status;
 }
 
-static enum phema_status fit_device(struct memory_budget *budget, const struct run *run,
-                                    const struct demands *demands, uint64_t tile_elems,
-                                    struct phema_error *err)
+static enum phema_status fit_gpus(struct memory_budget *budget, const struct run *run,
+                                  const struct demands *demands, uint64_t tile_elems,
+                                  struct phema_error *err)
 {
     unsigned n_threads = budget->n_threads;
-    uint64_t n_slots = DEVICE_SLOTS;
+    uint64_t n_slots = GPU_SLOTS;
     budget->targets_per_pass = run->plan->m;
     if (gpu_leaves_tensors_to_cpu(run)) {
         enum phema_status status = fit_workers(budget, run, demands, err);
@@ -266,13 +266,13 @@ static enum phema_status fit_device(struct memory_budget *budget, const struct r
     for (;;) {
         enum phema_status status = gpu_fit(run->gpu_run, run, tile_elems, n_threads, n_slots, err);
         if (!status)
-            status = size_device_buffers(budget, run, demands, err);
+            status = size_gpu_buffers(budget, run, demands, err);
         if (status)
             return status;
         uint64_t needed = memory_budget_accumulate_bytes(budget);
         if (!budget->limit || needed <= budget->limit)
             return PHEMA_OK;
-        if (budget->tile_elems > PHEMA_DEVICE_LEAST_TILE_ELEMS)
+        if (budget->tile_elems > PHEMA_GPU_LEAST_TILE_ELEMS)
             tile_elems = budget->tile_elems / 2;
         else if (budget->n_threads > 1)
             n_threads = (budget->n_threads + 1) / 2;
@@ -324,7 +324,7 @@ PHEMA_FALLIBLE memory_budget_make(struct memory_budget *budget, const struct run
         budget->decoders += phema_checkpoint_decoder_bytes(series->snapshots[k].checkpoint);
     struct demands demands = demands_of(run);
     enum phema_status status =
-        run->gpu_run ? fit_device(budget, run, &demands, run->gpu_run->max_tile_elems, err)
+        run->gpu_run ? fit_gpus(budget, run, &demands, run->gpu_run->max_tile_elems, err)
                      : fit_workers(budget, run, &demands, err);
     if (!status)
         status = fit_finishers(budget, run, err);
@@ -340,19 +340,19 @@ PHEMA_FALLIBLE memory_budget_trim(struct memory_budget *budget, const struct run
     if (n_jobs < budget->n_threads)
         budget->n_threads = n_jobs ? (unsigned)n_jobs : 1;
     size_t needed = (size_t)((n_elems + BLOCK_ELEMS - 1) / BLOCK_ELEMS * BLOCK_ELEMS);
-    bool has_device = run->gpu_run != NULL; /* fewer lanes need less memory */
+    bool has_gpu = run->gpu_run != NULL; /* fewer lanes need less memory */
     if (needed > budget->tile_elems || needed == 0)
         needed = budget->tile_elems;
-    if (needed == budget->tile_elems && !has_device)
+    if (needed == budget->tile_elems && !has_gpu)
         return PHEMA_OK;
     struct demands demands = demands_of(run);
-    if (has_device) {
+    if (has_gpu) {
         size_t n_targets = budget->targets_per_pass;
         budget->sum_elems = needed * demands.sums_per_elem;
         enum phema_status status =
             gpu_fit(run->gpu_run, run, needed, budget->n_threads, budget->buffers.n_slots, err);
         budget->targets_per_pass = n_targets;
-        return status ? status : size_device_buffers(budget, run, &demands, err);
+        return status ? status : size_gpu_buffers(budget, run, &demands, err);
     }
     budget->tile_elems = needed;
     budget->sum_elems = needed * demands.sums_per_elem;

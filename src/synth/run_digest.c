@@ -53,7 +53,7 @@ PHEMA_FALLIBLE run_digest_of_inputs(struct run_digest *out, const struct phema_p
     add_text(&digest, PHEMA_VERSION);
     add_number(&digest, options->sums);
     add_number(&digest, options->overflow);
-    if (options->device.uses_blas) /* its sums depend on the number of targets */
+    if (options->gpu.uses_blas) /* its sums depend on the number of targets */
         add_number(&digest, plan->m);
     add_number(&digest, series->n);
     for (size_t k = 0; k < series->n; k++) {

@@ -199,7 +199,7 @@ PHEMA_FALLIBLE run_prepare(struct run *run, struct phema_error *err)
     return PHEMA_OK;
 }
 
-PHEMA_FALLIBLE run_start_devices(struct run *run, struct phema_error *err)
+PHEMA_FALLIBLE run_start_gpus(struct run *run, struct phema_error *err)
 {
     if (!run->gpu_run)
         return PHEMA_OK;

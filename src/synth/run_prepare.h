@@ -12,7 +12,7 @@ void run_init(struct run *run, const struct phema_plan *plan, struct phema_outpu
 PHEMA_FALLIBLE run_prepare(struct run *run, struct phema_error *err);
 
 /* Allocates device memory, if devices sum. Tiles shrink as far as that needs. */
-PHEMA_FALLIBLE run_start_devices(struct run *run, struct phema_error *err);
+PHEMA_FALLIBLE run_start_gpus(struct run *run, struct phema_error *err);
 
 /* Groups and readers of a pass, from 0 to budget.n_passes - 1, after the pass before has ended. */
 PHEMA_FALLIBLE run_begin_pass(struct run *run, size_t pass, struct phema_error *err);

@@ -311,7 +311,7 @@ static enum phema_status execute(struct run *run, struct phema_cleanup_entry **m
     status = run_prepare(run, err);
     if (status)
         return status;
-    status = run_start_devices(run, err);
+    status = run_start_gpus(run, err);
     if (status)
         return status;
     status = watch_files(run, err);

@@ -52,7 +52,7 @@ static enum phema_status execute(struct phema_verification *out, struct run *run
     enum phema_status status = run_prepare(run, err);
     if (status)
         return status;
-    status = run_start_devices(run, err);
+    status = run_start_gpus(run, err);
     if (status)
         return status;
     status = compare_output_open(&run->comparison, run->plan, run->outputs, checkpoint, err);

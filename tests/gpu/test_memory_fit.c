@@ -9,19 +9,18 @@
 
 #define GIB ((uint64_t)1 << 30)
 
-static struct phema_device_demand demand_of(enum phema_dtype dtype, uint64_t n_inputs,
-                                            uint64_t n_rows)
+static struct phema_gpu_demand demand_of(enum phema_dtype dtype, uint64_t n_inputs, uint64_t n_rows)
 {
-    struct phema_device_demand demand = {.n_inputs = n_inputs,
-                                         .n_rows = n_rows,
-                                         .numbers_per_elem = 1,
-                                         .block_elems = 1024,
-                                         .n_more_blocks = 256,
-                                         .n_slots = 4,
-                                         .max_tile_elems = PHEMA_DEVICE_TILE_ELEMS,
-                                         .n_threads = 16,
-                                         .n_devices = 1,
-                                         .is_f64 = true};
+    struct phema_gpu_demand demand = {.n_inputs = n_inputs,
+                                      .n_rows = n_rows,
+                                      .numbers_per_elem = 1,
+                                      .block_elems = 1024,
+                                      .n_more_blocks = 256,
+                                      .n_slots = 4,
+                                      .max_tile_elems = PHEMA_GPU_TILE_ELEMS,
+                                      .n_threads = 16,
+                                      .n_gpus = 1,
+                                      .is_f64 = true};
     demand.n_in[dtype] = demand.n_out[dtype] = (uint64_t)1 << 32;
     demand.n_through[dtype] = (uint64_t)1 << 32;
     return demand;
@@ -31,9 +30,9 @@ static void with_enough_memory_tiles_are_as_large_as_useful(void **state)
 {
     (void)state;
     struct phema_error err = {""};
-    struct phema_device_fit fit;
-    struct phema_device_demand demand = demand_of(PHEMA_F16, 32, 64);
-    assert_ok(phema_device_fit(&fit, &demand, 80 * GIB, &err), &err);
+    struct phema_gpu_fit fit;
+    struct phema_gpu_demand demand = demand_of(PHEMA_F16, 32, 64);
+    assert_ok(phema_gpu_fit(&fit, &demand, 80 * GIB, &err), &err);
     assert_int_equal(fit.tile_elems, 512 << 10); /* 1 MiB of float16 */
     assert_int_equal(fit.layout.slot_bytes, 1 << 20);
     assert_int_equal(fit.layout.input_bytes, 1 << 20);
@@ -41,8 +40,8 @@ static void with_enough_memory_tiles_are_as_large_as_useful(void **state)
     assert_int_equal(fit.layout.n_rows, 64);
     assert_int_equal(fit.n_tile_passes, 1);
     /* 16 lanes of 32 inputs and 64 rows, and a little */
-    assert_true(fit.device_bytes >= 16 * (uint64_t)96 << 20);
-    assert_true(fit.device_bytes < 16 * (uint64_t)98 << 20);
+    assert_true(fit.gpu_bytes >= 16 * (uint64_t)96 << 20);
+    assert_true(fit.gpu_bytes < 16 * (uint64_t)98 << 20);
     /* 4 slots a lane, and a little */
     assert_true(fit.host_bytes >= 16 * (uint64_t)4 << 20);
     assert_true(fit.host_bytes < 16 * (uint64_t)5 << 20);
@@ -54,11 +53,11 @@ static void tight_limits_are_kept_to_the_byte(void **state)
     (void)state;
     uint64_t tile_before = UINT64_MAX, bytes_before = UINT64_MAX;
     bool has_failed = false;
-    struct phema_device_demand demand = demand_of(PHEMA_F32, 64, 200);
+    struct phema_gpu_demand demand = demand_of(PHEMA_F32, 64, 200);
     for (uint64_t limit = 16 * GIB; limit >= 1 << 16; limit = limit / 4 * 3) {
         struct phema_error err = {""};
-        struct phema_device_fit fit;
-        enum phema_status status = phema_device_fit(&fit, &demand, limit, &err);
+        struct phema_gpu_fit fit;
+        enum phema_status status = phema_gpu_fit(&fit, &demand, limit, &err);
         if (status) {
             assert_int_equal(status, PHEMA_ERR_RESOURCE);
             assert_non_null(strstr(err.message, "64 snapshots"));
@@ -66,17 +65,16 @@ static void tight_limits_are_kept_to_the_byte(void **state)
             continue;
         }
         assert_false(has_failed); /* if a smaller limit is enough, a larger one is too */
-        assert_true(fit.device_bytes <= limit);
-        assert_int_equal(fit.device_bytes,
-                         fit.layout.n_lanes * phema_cuda_offsets(&fit.layout).bytes);
-        assert_true(fit.tile_elems <= tile_before && fit.device_bytes <= bytes_before);
-        assert_true(fit.tile_elems >= PHEMA_DEVICE_LEAST_TILE_ELEMS);
+        assert_true(fit.gpu_bytes <= limit);
+        assert_int_equal(fit.gpu_bytes, fit.layout.n_lanes * phema_cuda_offsets(&fit.layout).bytes);
+        assert_true(fit.tile_elems <= tile_before && fit.gpu_bytes <= bytes_before);
+        assert_true(fit.tile_elems >= PHEMA_GPU_LEAST_TILE_ELEMS);
         assert_true(fit.layout.n_rows >= PHEMA_CUDA_GROUP);
         assert_true(fit.tile_elems >= 128 << 10 || fit.layout.n_rows == PHEMA_CUDA_GROUP);
         assert_true(fit.n_tile_passes * fit.layout.n_rows >= 200);
         assert_true(fit.n_threads >= 1 && fit.layout.n_lanes == fit.n_threads);
         tile_before = fit.tile_elems;
-        bytes_before = fit.device_bytes;
+        bytes_before = fit.gpu_bytes;
     }
     assert_true(has_failed);
 }
@@ -85,13 +83,13 @@ static void the_message_names_an_amount_that_is_enough(void **state)
 {
     (void)state;
     struct phema_error err = {""};
-    struct phema_device_fit fit;
-    struct phema_device_demand demand = demand_of(PHEMA_F64, 8192, 8);
-    assert_fails(phema_device_fit(&fit, &demand, GIB / 8, &err), PHEMA_ERR_RESOURCE, &err,
+    struct phema_gpu_fit fit;
+    struct phema_gpu_demand demand = demand_of(PHEMA_F64, 8192, 8);
+    assert_fails(phema_gpu_fit(&fit, &demand, GIB / 8, &err), PHEMA_ERR_RESOURCE, &err,
                  "at least 257 MiB are needed");
-    assert_ok(phema_device_fit(&fit, &demand, (uint64_t)257 << 20, &err), &err);
+    assert_ok(phema_gpu_fit(&fit, &demand, (uint64_t)257 << 20, &err), &err);
     assert_int_equal(fit.n_threads, 1);
-    assert_int_equal(fit.tile_elems, PHEMA_DEVICE_LEAST_TILE_ELEMS);
+    assert_int_equal(fit.tile_elems, PHEMA_GPU_LEAST_TILE_ELEMS);
 }
 
 /* A dtype with few elements makes tiles neither larger nor smaller. */
@@ -99,12 +97,12 @@ static void rare_dtypes_cost_what_they_have(void **state)
 {
     (void)state;
     struct phema_error err = {""};
-    struct phema_device_fit plain, mixed;
-    struct phema_device_demand demand = demand_of(PHEMA_F16, 16, 1);
-    assert_ok(phema_device_fit(&plain, &demand, GIB, &err), &err);
+    struct phema_gpu_fit plain, mixed;
+    struct phema_gpu_demand demand = demand_of(PHEMA_F16, 16, 1);
+    assert_ok(phema_gpu_fit(&plain, &demand, GIB, &err), &err);
     demand.n_in[PHEMA_F64] = demand.n_out[PHEMA_F64] = demand.n_through[PHEMA_F64] = 10;
-    assert_ok(phema_device_fit(&mixed, &demand, GIB, &err), &err);
-    assert_int_equal(plain.device_bytes, mixed.device_bytes);
+    assert_ok(phema_gpu_fit(&mixed, &demand, GIB, &err), &err);
+    assert_int_equal(plain.gpu_bytes, mixed.gpu_bytes);
     assert_int_equal(plain.tile_elems, mixed.tile_elems);
 }
 
@@ -112,10 +110,10 @@ static void devices_share_the_threads(void **state)
 {
     (void)state;
     struct phema_error err = {""};
-    struct phema_device_fit fit;
-    struct phema_device_demand demand = demand_of(PHEMA_BF16, 8, 2);
-    demand.n_devices = 3;
-    assert_ok(phema_device_fit(&fit, &demand, 8 * GIB, &err), &err);
+    struct phema_gpu_fit fit;
+    struct phema_gpu_demand demand = demand_of(PHEMA_BF16, 8, 2);
+    demand.n_gpus = 3;
+    assert_ok(phema_gpu_fit(&fit, &demand, 8 * GIB, &err), &err);
     assert_int_equal(fit.layout.n_lanes, 6); /* of 16 threads: 6, 5 and 5 */
     assert_int_equal(fit.n_threads, 16);
 }
@@ -124,15 +122,15 @@ static void cublas_needs_memory_for_sums_and_panels(void **state)
 {
     (void)state;
     struct phema_error err = {""};
-    struct phema_device_fit plain, blas;
-    struct phema_device_demand demand = demand_of(PHEMA_F16, 40, 25);
-    assert_ok(phema_device_fit(&plain, &demand, 80 * GIB, &err), &err);
+    struct phema_gpu_fit plain, blas;
+    struct phema_gpu_demand demand = demand_of(PHEMA_F16, 40, 25);
+    assert_ok(phema_gpu_fit(&plain, &demand, 80 * GIB, &err), &err);
     demand.uses_blas = true;
-    assert_ok(phema_device_fit(&blas, &demand, 80 * GIB, &err), &err);
+    assert_ok(phema_gpu_fit(&blas, &demand, 80 * GIB, &err), &err);
     uint64_t sums = (uint64_t)(25 + 32) * blas.tile_elems * 8;
-    assert_int_equal(blas.device_bytes - plain.device_bytes, 16 * (sums + PHEMA_CUDA_BLAS_BYTES));
+    assert_int_equal(blas.gpu_bytes - plain.gpu_bytes, 16 * (sums + PHEMA_CUDA_BLAS_BYTES));
     demand.n_rows = 8; /* as many as registers hold: cuBLAS is not used */
-    assert_ok(phema_device_fit(&blas, &demand, 80 * GIB, &err), &err);
+    assert_ok(phema_gpu_fit(&blas, &demand, 80 * GIB, &err), &err);
     assert_int_equal(blas.layout.panel_inputs, 0);
 }
 
@@ -173,24 +171,6 @@ static void regions_of_a_lane_are_disjoint(void **state)
     }
 }
 
-static bool wins(double processor, double reading, double device, unsigned n, char *why)
-{
-    struct phema_device_rates rates = {processor, reading, device, n};
-    return phema_device_wins(why, 512, &rates);
-}
-
-static void a_device_wins_where_the_cpu_is_slower_than_reading(void **state)
-{
-    (void)state;
-    char why[512];
-    assert_false(wins(20e9, 20e9, 50e9, 1, why)); /* one target: reading takes all the time */
-    assert_true(wins(2e9, 20e9, 50e9, 1, why));   /* many: the processor is slower than reading */
-    assert_false(wins(2e9, 20e9, 2.2e9, 1, why)); /* the device is slow as well */
-    assert_true(wins(2e9, 20e9, 2.2e9, 2, why));  /* two devices are fast enough */
-    assert_false(wins(18e9, 20e9, 50e9, 8, why)); /* more devices do not help */
-    assert_non_null(strstr(why, "18.6 GiB/s of snapshots on the device, 16.8 GiB/s"));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -201,7 +181,6 @@ int main(void)
         cmocka_unit_test(devices_share_the_threads),
         cmocka_unit_test(cublas_needs_memory_for_sums_and_panels),
         cmocka_unit_test(regions_of_a_lane_are_disjoint),
-        cmocka_unit_test(a_device_wins_where_the_cpu_is_slower_than_reading),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

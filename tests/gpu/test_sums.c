@@ -27,7 +27,7 @@ static uint64_t random_u64(void)
 }
 
 struct bench {
-    struct phema_devices *devices;
+    struct phema_gpus *gpus;
     struct phema_lane lane;
     uint8_t *inputs[MAX_INPUTS];
     uint32_t places[MAX_INPUTS];
@@ -50,7 +50,7 @@ static int open_bench(void **state)
 {
     static struct bench bench;
     struct phema_error err = {""};
-    struct phema_device_request request = {.kind = PHEMA_DEVICE_CUDA};
+    struct phema_gpu_options request = {.kind = PHEMA_DEVICE_CUDA};
     struct phema_cuda_layout layout = {.n_lanes = 2,
                                        .n_slots = N_SLOTS,
                                        .slot_bytes = SLOT_BYTES,
@@ -61,9 +61,9 @@ static int open_bench(void **state)
                                        .n_blocks = MAX_BLOCKS,
                                        .panel_inputs = 32,
                                        .sum_bytes = ROW_BYTES};
-    assert_ok(phema_devices_open(&bench.devices, &request, &err), &err);
-    assert_ok(phema_devices_start(bench.devices, &layout, &err), &err);
-    bench.lane = phema_devices_lane(bench.devices, 1); /* not the first: offsets count */
+    assert_ok(phema_gpus_open(&bench.gpus, &request, &err), &err);
+    assert_ok(phema_gpus_start(bench.gpus, &layout, &err), &err);
+    bench.lane = phema_gpus_lane(bench.gpus, 1); /* not the first: offsets count */
     for (size_t k = 0; k < MAX_INPUTS; k++)
         bench.inputs[k] = malloc(ROW_BYTES);
     bench.weights = calloc(MAX_INPUTS * MAX_ROWS, sizeof(double));
@@ -76,7 +76,7 @@ static int open_bench(void **state)
 static int close_bench(void **state)
 {
     struct bench *bench = *state;
-    phema_devices_close(bench->devices);
+    phema_gpus_close(bench->gpus);
     for (size_t k = 0; k < MAX_INPUTS; k++)
         free(bench->inputs[k]);
     free(bench->weights);
@@ -140,8 +140,8 @@ static void run_job(struct bench *bench, const struct shape *shape)
         memcpy(from, bench->inputs[k], n_bytes);
         assert_ok(phema_lane_feed(&bench->lane, slot, from, n_bytes, bench->places[k], &err), &err);
     }
-    struct phema_cuda_job job = {.input = phema_device_dtype(shape->input),
-                                 .output = phema_device_dtype(shape->output),
+    struct phema_cuda_job job = {.input = phema_gpu_dtype(shape->input),
+                                 .output = phema_gpu_dtype(shape->output),
                                  .is_f64 = shape->accumulator == PHEMA_ACCUMULATE_F64,
                                  .saturates = shape->saturates,
                                  .uses_blas = shape->uses_blas,
@@ -329,7 +329,7 @@ static void the_factor_reproduces_the_matrix(void **state)
         for (size_t j = 0; j < N; j++) /* correlations that fall with the distance */
             matrix[i * N + j] = exp2(-fabs((double)i - (double)j) / 16);
     memcpy(factor, matrix, (size_t)N * N * sizeof(double));
-    assert_ok(phema_device_factorer()->factor(factor, N, &err), &err);
+    assert_ok(phema_gpu_factorer()->factor(factor, N, &err), &err);
     double worst = 0; /* of L L^T - A: at most about N u for an A of diagonal 1 */
     for (size_t i = 0; i < N; i++) {
         for (size_t j = 0; j <= i; j++) {
@@ -342,7 +342,7 @@ static void the_factor_reproduces_the_matrix(void **state)
     assert_true(worst < N * 0x1p-52);
     memcpy(factor, matrix, (size_t)N * N * sizeof(double));
     factor[(size_t)7 * N + 7] = -1;
-    assert_int_equal(phema_device_factorer()->factor(factor, N, &err), PHEMA_NO);
+    assert_int_equal(phema_gpu_factorer()->factor(factor, N, &err), PHEMA_NO);
     free(matrix);
     free(factor);
 }
@@ -351,8 +351,8 @@ static void memory_is_counted_and_freed(void **state)
 {
     (void)state;
     struct phema_error err = {""};
-    struct phema_devices *devices = NULL;
-    struct phema_device_request request = {.kind = PHEMA_DEVICE_CUDA, .memory_fraction = 0.5};
+    struct phema_gpus *gpus = NULL;
+    struct phema_gpu_options request = {.kind = PHEMA_DEVICE_CUDA, .memory_fraction = 0.5};
     struct phema_cuda_layout layout = {.n_lanes = 3,
                                        .n_slots = 2,
                                        .slot_bytes = 1 << 20,
@@ -361,33 +361,32 @@ static void memory_is_counted_and_freed(void **state)
                                        .n_rows = 8,
                                        .row_bytes = 1 << 20,
                                        .n_blocks = 100};
-    assert_ok(phema_devices_open(&devices, &request, &err), &err);
-    uint64_t limit = phema_devices_limit(devices);
+    assert_ok(phema_gpus_open(&gpus, &request, &err), &err);
+    uint64_t limit = phema_gpus_limit(gpus);
     assert_true(limit > 0 && limit < UINT64_MAX);
-    assert_int_equal(phema_devices_usage(devices).allocated_bytes, 0);
-    assert_ok(phema_devices_start(devices, &layout, &err), &err);
-    struct phema_device_usage usage = phema_devices_usage(devices);
+    assert_int_equal(phema_gpus_usage(gpus).allocated_bytes, 0);
+    assert_ok(phema_gpus_start(gpus, &layout, &err), &err);
+    struct phema_gpu_usage usage = phema_gpus_usage(gpus);
     assert_int_equal(usage.allocated_bytes, 3 * phema_cuda_offsets(&layout).bytes);
     assert_true(usage.reserved_bytes >= usage.allocated_bytes);
-    phema_devices_stop(devices);
+    phema_gpus_stop(gpus);
     layout.n_inputs = (uint64_t)1 << 30; /* 3 PiB */
-    assert_int_equal(phema_devices_start(devices, &layout, &err), PHEMA_NO);
-    assert_int_equal(phema_devices_usage(devices).allocated_bytes, 0);
+    assert_int_equal(phema_gpus_start(gpus, &layout, &err), PHEMA_NO);
+    assert_int_equal(phema_gpus_usage(gpus).allocated_bytes, 0);
     layout.n_inputs = 4;
-    assert_ok(phema_devices_start(devices, &layout, &err),
-              &err); /* the failure left nothing behind */
-    phema_devices_close(devices);
+    assert_ok(phema_gpus_start(gpus, &layout, &err), &err); /* the failure left nothing behind */
+    phema_gpus_close(gpus);
 }
 
 static void missing_devices_are_named(void **state)
 {
     (void)state;
     struct phema_error err = {""};
-    struct phema_devices *devices = NULL;
-    struct phema_device_request request = {.kind = PHEMA_DEVICE_CUDA, .n = 1, .indices = {999}};
-    assert_fails(phema_devices_open(&devices, &request, &err), PHEMA_ERR_RESOURCE, &err,
+    struct phema_gpus *gpus = NULL;
+    struct phema_gpu_options request = {.kind = PHEMA_DEVICE_CUDA, .n = 1, .indices = {999}};
+    assert_fails(phema_gpus_open(&gpus, &request, &err), PHEMA_ERR_RESOURCE, &err,
                  "cuda:999: there is no such device");
-    assert_null(devices);
+    assert_null(gpus);
 }
 
 int main(void)

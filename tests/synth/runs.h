@@ -81,7 +81,7 @@ struct request {
     const double *sigma_rels; /* [n_sigma_rels] for several targets; out is a template */
     size_t n_sigma_rels;
     const char *include; /* a regular expression, or NULL: all tensors */
-    struct phema_device_request device;
+    struct phema_gpu_options gpu;
     struct phema_memory_profile *ledger;
     uint64_t max_ram_bytes;
     enum phema_io io;
@@ -126,7 +126,7 @@ static inline enum phema_status synthesise(const char *directory, const char *ou
     struct phema_synth_options how = {.n_threads = request->n_threads ? request->n_threads : 2,
                                       .sums = request->sums,
                                       .overflow = request->overflow,
-                                      .device = request->device,
+                                      .gpu = request->gpu,
                                       .ledger = request->ledger,
                                       .max_ram_bytes = request->max_ram_bytes,
                                       .io = request->io,

@@ -66,7 +66,7 @@ static void clear(struct made *made)
     free(made->directory);
 }
 
-static const struct phema_device_request cuda = {.kind = PHEMA_DEVICE_CUDA, .n = 1};
+static const struct phema_gpu_options cuda = {.kind = PHEMA_DEVICE_CUDA, .n = 1};
 
 static void assert_same_file(const char *a, const char *b)
 {
@@ -83,14 +83,14 @@ static void compare_runs(const struct made *made, struct request request,
                          struct phema_synth_result results[2])
 {
     struct phema_error err = {""};
-    struct phema_device_request device = request.device;
-    request.device = (struct phema_device_request){.kind = PHEMA_DEVICE_CPU};
+    struct phema_gpu_options gpu = request.gpu;
+    request.gpu = (struct phema_gpu_options){.kind = PHEMA_DEVICE_CPU};
     assert_ok(synthesise(made->directory, made->out[0], &request, &results[0], &err), &err);
-    request.device = device;
+    request.gpu = gpu;
     assert_ok(synthesise(made->directory, made->out[1], &request, &results[1], &err), &err);
-    assert_true(results[1].device.is_device);
-    assert_false(results[0].device.is_device);
-    assert_string_equal(results[0].device.shown, "cpu");
+    assert_true(results[1].device.is_gpu);
+    assert_false(results[0].device.is_gpu);
+    assert_string_equal(results[0].device.name, "cpu");
     assert_same_file(made->out[0], made->out[1]);
     assert_int_equal(results[0].n_nan, results[1].n_nan);
     assert_int_equal(results[0].n_inf, results[1].n_inf);
@@ -116,7 +116,7 @@ static void bytes_are_those_of_the_processor(void **state)
                                       .overflow = i % 3 ? PHEMA_OVERFLOW_SATURATES
                                                         : PHEMA_OVERFLOW_BECOMES_INF,
                                       .sums = (enum phema_sums)(i / 4 % 3),
-                                      .device = cuda};
+                                      .gpu = cuda};
             struct phema_synth_result results[2];
             compare_runs(&made, request, results);
             assert_true(results[0].n_nan > 0); /* the data contain some NaN */
@@ -143,10 +143,10 @@ static void several_targets_share_the_inputs(void **state)
             struct request request = {
                 .sigma_rels = widths, .n_sigma_rels = n, .overflow = PHEMA_OVERFLOW_BECOMES_INF};
             if (pass)
-                request.device = cuda;
+                request.gpu = cuda;
             struct phema_synth_result result;
             assert_ok(synthesise(made.directory, out, &request, &result, &err), &err);
-            assert_int_equal(result.device.is_device, pass);
+            assert_int_equal(result.device.is_gpu, pass);
             free(out);
         }
         for (size_t m = 0; m < n; m++) {
@@ -173,17 +173,17 @@ static void little_memory_makes_smaller_tiles_not_other_bytes(void **state)
         struct request request = {.weights = made.weights.data,
                                   .n_threads = 4,
                                   .overflow = PHEMA_OVERFLOW_BECOMES_INF,
-                                  .device = cuda};
-        request.device.memory_bytes = bytes;
+                                  .gpu = cuda};
+        request.gpu.memory_bytes = bytes;
         struct phema_synth_result results[2];
         compare_runs(&made, request, results);
-        assert_true(results[1].device.device_bytes <= bytes);
-        assert_true(results[1].device.device_bytes <= before);
-        before = results[1].device.device_bytes;
+        assert_true(results[1].device.gpu_bytes <= bytes);
+        assert_true(results[1].device.gpu_bytes <= before);
+        before = results[1].device.gpu_bytes;
     }
     struct phema_error err = {""};
-    struct request request = {.weights = made.weights.data, .device = cuda};
-    request.device.memory_bytes = 1 << 14;
+    struct request request = {.weights = made.weights.data, .gpu = cuda};
+    request.gpu.memory_bytes = 1 << 14;
     struct phema_synth_result result;
     assert_fails(synthesise(made.directory, made.out[1], &request, &result, &err),
                  PHEMA_ERR_RESOURCE, &err, "the smallest tiles of 7 snapshots");
@@ -198,7 +198,7 @@ static void max_ram_bounds_the_host_memory_of_devices(void **state)
     struct request request = {.weights = made.weights.data,
                               .n_threads = 4,
                               .overflow = PHEMA_OVERFLOW_BECOMES_INF,
-                              .device = cuda};
+                              .gpu = cuda};
     struct phema_synth_result results[2];
     request.max_ram_bytes = phema_memory_now().anonymous_bytes + ((uint64_t)16 << 20);
     compare_runs(&made, request, results);
@@ -230,7 +230,7 @@ static void overflow_gives_the_same_message(void **state)
                               .dtype = PHEMA_F16};
     struct phema_synth_result result;
     for (int i = 0; i < 2; i++) {
-        request.device = i ? cuda : (struct phema_device_request){.kind = PHEMA_DEVICE_CPU};
+        request.gpu = i ? cuda : (struct phema_gpu_options){.kind = PHEMA_DEVICE_CPU};
         assert_fails(synthesise(directory, out, &request, &result, &errs[i]), PHEMA_ERR_OUTPUT,
                      &errs[i], "tensor 'net.w'");
         assert_int_not_equal(access(out, F_OK), 0);
@@ -250,7 +250,7 @@ static void devices_are_in_the_ledger(void **state)
     assert_ok(phema_memory_profile_open(&ledger, false, &err), &err);
     struct request request = {.weights = made.weights.data,
                               .overflow = PHEMA_OVERFLOW_BECOMES_INF,
-                              .device = cuda,
+                              .gpu = cuda,
                               .ledger = ledger};
     struct phema_synth_result result;
     assert_ok(synthesise(made.directory, made.out[1], &request, &result, &err), &err);
@@ -258,7 +258,7 @@ static void devices_are_in_the_ledger(void **state)
     struct phema_stage_record record = phema_memory_profile_stage(ledger, PHEMA_STAGE_ACCUMULATE);
     assert_true(record.has_device);
     assert_int_equal(record.device_allocated.baseline, 0);
-    assert_int_equal(record.device_allocated.peak, result.device.device_bytes);
+    assert_int_equal(record.device_allocated.peak, result.device.gpu_bytes);
     assert_true(record.device_reserved.peak >= record.device_allocated.peak);
     assert_false(record.is_leaking);
     phema_memory_profile_close(ledger);
@@ -284,13 +284,13 @@ static void all_devices_make_the_same_bytes(void **state)
         struct request request = {.weights = made.weights.data,
                                   .n_threads = n_threads,
                                   .overflow = PHEMA_OVERFLOW_BECOMES_INF,
-                                  .device = {.kind = PHEMA_DEVICE_CUDA, .takes_all = true}};
+                                  .gpu = {.kind = PHEMA_DEVICE_CUDA, .uses_all = true}};
         struct phema_synth_result results[2];
         compare_runs(&made, request, results);
-        assert_int_equal(results[1].device.n_devices, 3);
-        assert_string_equal(results[1].device.shown, "cuda:0,1,2 (3 x memory of the host)");
-        request.device =
-            (struct phema_device_request){.kind = PHEMA_DEVICE_CUDA, .n = 2, .indices = {2, 0}};
+        assert_int_equal(results[1].device.n_gpus, 3);
+        assert_string_equal(results[1].device.name, "cuda:0,1,2 (3 x memory of the host)");
+        request.gpu =
+            (struct phema_gpu_options){.kind = PHEMA_DEVICE_CUDA, .n = 2, .indices = {2, 0}};
         compare_runs(&made, request, results);
     }
     assert_int_equal(unsetenv("SIM_DEVICES"), 0);
@@ -306,7 +306,7 @@ static void synchronous_devices_make_the_same_bytes(void **state)
     make(&made, "eager", true);
     assert_int_equal(setenv("SIM_TIME", "now", 1), 0);
     struct request request = {
-        .weights = made.weights.data, .overflow = PHEMA_OVERFLOW_BECOMES_INF, .device = cuda};
+        .weights = made.weights.data, .overflow = PHEMA_OVERFLOW_BECOMES_INF, .gpu = cuda};
     struct phema_synth_result results[2];
     compare_runs(&made, request, results);
     assert_int_equal(unsetenv("SIM_TIME"), 0);
@@ -324,13 +324,13 @@ static void a_device_with_less_memory_than_reported_gets_smaller_tiles(void **st
     struct request request = {.weights = made.weights.data,
                               .n_threads = 2,
                               .overflow = PHEMA_OVERFLOW_BECOMES_INF,
-                              .device = cuda};
+                              .gpu = cuda};
     struct phema_synth_result results[2];
     compare_runs(&made, request, results);
     assert_string_equal(results[1].device.note, "");
     assert_int_equal(setenv("SIM_LARGEST", "400000", 1), 0);
     compare_runs(&made, request, results);
-    assert_true(results[1].device.device_bytes <= 400000);
+    assert_true(results[1].device.gpu_bytes <= 400000);
     assert_non_null(strstr(results[1].device.note, "to give: tiles of"));
     assert_int_equal(setenv("SIM_LARGEST", "1000", 1), 0); /* below the smallest tile */
     assert_fails(synthesise(made.directory, made.out[1], &request, &results[1], &err),
@@ -361,7 +361,7 @@ static void a_device_that_breaks_leaves_nothing(void **state)
     struct request request = {.weights = made.weights.data,
                               .n_threads = 3,
                               .overflow = PHEMA_OVERFLOW_BECOMES_INF,
-                              .device = cuda};
+                              .gpu = cuda};
     struct phema_synth_result result;
     char *list = support_tmp_path("weights.txt"); /* each run writes this file */
     support_write(list, "", 0);
@@ -390,7 +390,7 @@ static void a_device_with_wrong_sums_is_not_used(void **state)
     struct made made;
     make(&made, "wrong", false);
     assert_int_equal(setenv("SIM_SUMS", "wrong", 1), 0);
-    struct request request = {.weights = made.weights.data, .device = cuda};
+    struct request request = {.weights = made.weights.data, .gpu = cuda};
     struct phema_synth_result result;
     assert_fails(synthesise(made.directory, made.out[1], &request, &result, &err),
                  PHEMA_ERR_RESOURCE, &err, "does not add up F16 as the processor does");
@@ -407,7 +407,7 @@ static void an_unavailable_device_is_reported(void **state)
     struct phema_error err = {""};
     struct made made;
     make(&made, "absent", false);
-    struct request request = {.weights = made.weights.data, .device = cuda};
+    struct request request = {.weights = made.weights.data, .gpu = cuda};
     struct phema_synth_result result;
     assert_int_equal(setenv("SIM_DRIVER", "none", 1), 0);
     assert_fails(synthesise(made.directory, made.out[1], &request, &result, &err),
@@ -417,7 +417,7 @@ static void an_unavailable_device_is_reported(void **state)
     assert_fails(synthesise(made.directory, made.out[1], &request, &result, &err),
                  PHEMA_ERR_RESOURCE, &err, "compute capability 7.0, and at least 8.0 is needed");
     assert_int_equal(unsetenv("SIM_MAJOR"), 0);
-    request.device.indices[0] = 4;
+    request.gpu.indices[0] = 4;
     assert_fails(synthesise(made.directory, made.out[1], &request, &result, &err),
                  PHEMA_ERR_RESOURCE, &err,
                  "cuda:4: there is no such device, the last one is cuda:0");
@@ -432,10 +432,10 @@ static void little_work_stays_on_the_processor(void **state)
     make(&made, "auto", false);
     struct request request = {.weights = made.weights.data,
                               .overflow = PHEMA_OVERFLOW_BECOMES_INF,
-                              .device = {.kind = PHEMA_DEVICE_AUTO}};
+                              .gpu = {.kind = PHEMA_DEVICE_AUTO}};
     struct phema_synth_result result;
     assert_ok(synthesise(made.directory, made.out[1], &request, &result, &err), &err);
-    assert_false(result.device.is_device);
+    assert_false(result.device.is_gpu);
     assert_true(result.device.why[0]);
     clear(&made);
 }

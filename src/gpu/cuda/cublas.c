@@ -25,15 +25,16 @@ enum phema_cuda_result runtime_blas_open(struct runtime_blas **out, struct runti
         return result;
     *out = (struct runtime_blas *)handle; /* closed with the lane, even after a failure below */
     result = check(cublasSetStream(handle, (cudaStream_t)(void *)stream), "its stream", message);
-    if (!result) /* after the stream, which resets it */
-        result =
-            check(cublasSetWorkspace(handle, work, PHEMA_CUDA_BLAS_BYTES), "its memory", message);
-    if (!result)
-        result = check(cublasSetMathMode(handle, CUBLAS_PEDANTIC_MATH), "its precision", message);
-    if (!result)
-        result =
-            check(cublasSetPointerMode(handle, CUBLAS_POINTER_MODE_HOST), "its factors", message);
-    return result;
+    if (result)
+        return result;
+    /* after the stream, which resets it */
+    result = check(cublasSetWorkspace(handle, work, PHEMA_CUDA_BLAS_BYTES), "its memory", message);
+    if (result)
+        return result;
+    result = check(cublasSetMathMode(handle, CUBLAS_PEDANTIC_MATH), "its precision", message);
+    if (result)
+        return result;
+    return check(cublasSetPointerMode(handle, CUBLAS_POINTER_MODE_HOST), "its factors", message);
 }
 
 void runtime_blas_close(struct runtime_blas *blas)

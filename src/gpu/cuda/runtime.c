@@ -54,11 +54,12 @@ enum phema_cuda_result runtime_count(int32_t *n, struct phema_cuda_message *mess
 enum phema_cuda_result runtime_describe(struct phema_cuda_info *out, int32_t index,
                                         struct phema_cuda_message *message)
 {
-    struct cudaDeviceProp properties;
     enum phema_cuda_result result = runtime_select_device(index, message);
-    if (!result)
-        result = check(cudaGetDeviceProperties(&properties, index), "the device does not answer",
-                       message);
+    if (result)
+        return result;
+    struct cudaDeviceProp properties;
+    result =
+        check(cudaGetDeviceProperties(&properties, index), "the device does not answer", message);
     if (result)
         return result;
     size_t n_free = 0, total = 0;

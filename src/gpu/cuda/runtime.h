@@ -1,6 +1,6 @@
 /* runtime.h - the CUDA operations that the plug-in uses. Only runtime.c, kernels.cu, cublas.c and
  * cusolver.c include CUDA's headers. The tests implement the same functions on host memory, with
- * streams that execute only when waited for. So streams.c is tested on machines without a device.
+ * streams that execute only when waited for. So plugin.c is tested on machines without a device.
  *
  * Functions that return a result write a message when it is not PHEMA_CUDA_OK. */
 #ifndef GPU_CUDA_RUNTIME_H

@@ -50,7 +50,7 @@ static void fill_device(struct phema_forecast *out, const struct run *run)
     out->device = run->device;
     if (!run->gpu_run)
         return;
-    out->device.device_bytes = run->gpu_run->n_devices * run->gpu_run->fit.device_bytes;
+    out->device.gpu_bytes = run->gpu_run->n_gpus * run->gpu_run->fit.gpu_bytes;
     out->device.n_tile_passes = run->gpu_run->fit.n_tile_passes;
 }
 
@@ -120,7 +120,7 @@ static enum phema_status measure_devices(struct phema_forecast *out, struct rate
                                          struct run *run, struct phema_error *err)
 {
     enum phema_status status = gpu_run_rate(&rates->add, &out->is_rate_assumed, run, err);
-    rates->add *= run->gpu_run->n_devices;
+    rates->add *= run->gpu_run->n_gpus;
     return status;
 }
 

@@ -9,8 +9,8 @@ static bool is_averaged(const struct run *run, size_t i)
 
 static bool has_gpu_dtypes(const struct run *run, size_t i)
 {
-    return phema_device_takes(run->plan->series->tensors[i].tensor.dtype) &&
-           phema_device_takes(run->outputs->dtypes[i]);
+    return phema_gpu_can_sum(run->plan->series->tensors[i].tensor.dtype) &&
+           phema_gpu_can_sum(run->outputs->dtypes[i]);
 }
 
 bool gpu_can_sum(const struct run *run, size_t tensor)
@@ -37,7 +37,7 @@ uint64_t gpu_work_bytes(const struct run *run)
 }
 
 /* The most inputs and rows of sums: a tile follows one rule. */
-static enum phema_status count_groups(struct phema_device_demand *demand, const struct run *run,
+static enum phema_status count_groups(struct phema_gpu_demand *demand, const struct run *run,
                                       struct phema_error *err)
 {
     size_t n = run->plan->series->n;
@@ -65,7 +65,7 @@ static enum phema_status count_groups(struct phema_device_demand *demand, const 
     return PHEMA_OK;
 }
 
-static void count_elems(struct phema_device_demand *demand, const struct run *run)
+static void count_elems(struct phema_gpu_demand *demand, const struct run *run)
 {
     const struct phema_series *series = run->plan->series;
     demand->numbers_per_elem = 1;
@@ -87,17 +87,17 @@ static void count_elems(struct phema_device_demand *demand, const struct run *ru
 PHEMA_FALLIBLE gpu_fit(struct gpu_run *gpu_run, const struct run *run, uint64_t max_tile_elems,
                        unsigned n_threads, uint64_t n_slots, struct phema_error *err)
 {
-    struct phema_device_demand demand = {
-        .slot_room = run->n_direct ? PHEMA_INPUT_ROOM : 0,
+    struct phema_gpu_demand demand = {
+        .slot_extra_bytes = run->n_direct ? PHEMA_INPUT_ROOM : 0,
         .block_elems = BLOCK_ELEMS,
         .n_more_blocks = MAX_RUN_TENSORS,
         .n_slots = n_slots,
         .max_tile_elems = max_tile_elems,
         .n_threads = n_threads,
-        .n_devices = gpu_run->n_devices,
-        .uses_blas = run->options.device.uses_blas,
+        .n_gpus = gpu_run->n_gpus,
+        .uses_blas = run->options.gpu.uses_blas,
     };
     count_elems(&demand, run);
     enum phema_status status = count_groups(&demand, run, err);
-    return status ? status : phema_device_fit(&gpu_run->fit, &demand, gpu_run->limit, err);
+    return status ? status : phema_gpu_fit(&gpu_run->fit, &demand, gpu_run->limit, err);
 }

@@ -7,11 +7,11 @@
 
 /* The devices of a run. */
 struct gpu_run {
-    struct phema_devices *devices; /* NULL: a forecast for devices that are absent */
-    unsigned n_devices;
+    struct phema_gpus *gpus; /* NULL: a forecast for devices that are absent */
+    unsigned n_gpus;
     uint64_t limit;          /* bytes of each device that may be used */
     uint64_t max_tile_elems; /* that fit into the memory of the devices */
-    struct phema_device_fit fit;
+    struct phema_gpu_fit fit;
     struct phema_memory_profile *ledger; /* where device memory is recorded, or NULL */
 };
 

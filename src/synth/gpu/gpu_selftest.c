@@ -59,8 +59,8 @@ static void sum_on_cpu(struct check *check, const struct phema_backend *backend)
 static enum phema_status run_job(struct check *check, struct phema_error *err)
 {
     struct phema_cuda_block block = {0, (uint32_t)check->n_elems};
-    struct phema_cuda_job job = {.input = phema_device_dtype(check->dtype),
-                                 .output = phema_device_dtype(check->dtype),
+    struct phema_cuda_job job = {.input = phema_gpu_dtype(check->dtype),
+                                 .output = phema_gpu_dtype(check->dtype),
                                  .is_f64 = check->accumulator == PHEMA_ACCUMULATE_F64,
                                  .inputs = check->places,
                                  .weights = check->weights,
@@ -106,7 +106,7 @@ static enum phema_status compare(struct check *check, const struct phema_backend
             return phema_fail(err, PHEMA_ERR_RESOURCE,
                               "%s does not add up %s as the processor does; --device cpu goes on "
                               "without it",
-                              phema_devices_format(check->gpu_run->devices),
+                              phema_gpus_format(check->gpu_run->gpus),
                               phema_dtype_name(check->dtype));
     }
     return PHEMA_OK;
@@ -145,8 +145,8 @@ PHEMA_FALLIBLE gpu_run_check(const struct gpu_run *gpu_run, const struct phema_b
     check->n_inputs = layout->n_inputs < CHECK_INPUTS ? layout->n_inputs : CHECK_INPUTS;
     check->n_targets = layout->n_rows < CHECK_TARGETS ? layout->n_rows : CHECK_TARGETS;
     enum phema_status status = PHEMA_OK;
-    for (unsigned i = 0; i < gpu_run->n_devices && !status; i++) {
-        check->lane = phema_devices_lane(gpu_run->devices, i);
+    for (unsigned i = 0; i < gpu_run->n_gpus && !status; i++) {
+        check->lane = phema_gpus_lane(gpu_run->gpus, i);
         status = check_lane(check, backend, err);
     }
     free(check);
@@ -193,7 +193,7 @@ PHEMA_FALLIBLE gpu_selftest(double *per_s, const struct gpu_run *gpu_run, size_t
                             struct phema_error *err)
 {
     const struct phema_cuda_layout *layout = &gpu_run->fit.layout;
-    struct phema_lane lane = phema_devices_lane(gpu_run->devices, 0);
+    struct phema_lane lane = phema_gpus_lane(gpu_run->gpus, 0);
     uint64_t n_numbers = gpu_run->fit.tile_elems;
     if (n_numbers > layout->input_bytes / 2)
         n_numbers = layout->input_bytes / 2;

@@ -19,60 +19,59 @@
 
 /* ---- Choice ---- */
 
-static enum phema_status make_gpu_run(struct run *run, struct phema_devices *devices,
+static enum phema_status make_gpu_run(struct run *run, struct phema_gpus *gpus,
                                       struct phema_error *err)
 {
-    const struct phema_device_request *request = &run->options.device;
+    const struct phema_gpu_options *options = &run->options.gpu;
     struct gpu_run *gpu_run = calloc(1, sizeof(*gpu_run));
     if (!gpu_run) {
-        phema_devices_close(devices);
+        phema_gpus_close(gpus);
         return phema_fail_memory(err);
     }
-    gpu_run->devices = devices;
-    gpu_run->n_devices = devices ? phema_devices_n(devices) : (unsigned)request->n;
-    gpu_run->limit = devices ? phema_devices_limit(devices) : request->memory_bytes;
-    gpu_run->max_tile_elems = PHEMA_DEVICE_TILE_ELEMS;
+    gpu_run->gpus = gpus;
+    gpu_run->n_gpus = gpus ? phema_gpus_n(gpus) : (unsigned)options->n;
+    gpu_run->limit = gpus ? phema_gpus_limit(gpus) : options->memory_bytes;
+    gpu_run->max_tile_elems = PHEMA_GPU_TILE_ELEMS;
     run->gpu_run = gpu_run;
-    run->device.is_device = true;
-    run->device.n_devices = gpu_run->n_devices;
+    run->device.is_gpu = true;
+    run->device.n_gpus = gpu_run->n_gpus;
     return PHEMA_OK;
 }
 
 /* Names the requested devices, which may be absent. */
-static void format_request(struct phema_device_choice *choice,
-                           const struct phema_device_request *request)
+static void format_requested(struct phema_device_choice *choice,
+                             const struct phema_gpu_options *options)
 {
     struct phema_strbuf text = {0};
-    for (size_t i = 0; i < request->n; i++)
-        phema_strbuf_printf(&text, "%s%d", i ? "," : "cuda:", (int)request->indices[i]);
-    (void)snprintf(choice->shown, sizeof(choice->shown), "%s",
+    for (size_t i = 0; i < options->n; i++)
+        phema_strbuf_printf(&text, "%s%d", i ? "," : "cuda:", (int)options->indices[i]);
+    (void)snprintf(choice->name, sizeof(choice->name), "%s",
                    text.data && !text.is_failed ? text.data : "cuda");
     phema_strbuf_clear(&text);
 }
 
 static enum phema_status open_requested(struct run *run, struct phema_error *err)
 {
-    const struct phema_device_request *request = &run->options.device;
-    struct phema_devices *devices = NULL;
-    bool is_known = request->memory_bytes && !request->takes_all; /* without opening the devices */
+    const struct phema_gpu_options *options = &run->options.gpu;
+    struct phema_gpus *gpus = NULL;
+    bool is_known = options->memory_bytes && !options->uses_all; /* without opening the devices */
     if (run->is_dry_run && is_known) {
-        format_request(&run->device, request);
+        format_requested(&run->device, options);
         return make_gpu_run(run, NULL, err);
     }
-    enum phema_status status = phema_devices_open(&devices, request, err);
-    if (status && run->is_dry_run && !request->takes_all)
+    enum phema_status status = phema_gpus_open(&gpus, options, err);
+    if (status && run->is_dry_run && !options->uses_all)
         return phema_fail_in(err, status,
                              "--device cuda: without a device --gpu-memory SIZE says for how much "
                              "memory to plan");
     if (status)
         return phema_fail_in(err, status, "--device cuda");
-    (void)snprintf(run->device.shown, sizeof(run->device.shown), "%s",
-                   phema_devices_format(devices));
-    return make_gpu_run(run, devices, err);
+    (void)snprintf(run->device.name, sizeof(run->device.name), "%s", phema_gpus_format(gpus));
+    return make_gpu_run(run, gpus, err);
 }
 
 /* The CPU with all targets, and with one target, which costs no more than reading. */
-static enum phema_status measure_cpu(struct phema_device_rates *rates, struct run *run,
+static enum phema_status measure_cpu(struct phema_gpu_rates *rates, struct run *run,
                                      struct phema_error *err)
 {
     struct gpu_run *gpu_run = run->gpu_run;
@@ -87,15 +86,15 @@ static enum phema_status measure_cpu(struct phema_device_rates *rates, struct ru
     return status;
 }
 
-static enum phema_status measure(struct phema_device_rates *rates, struct run *run,
+static enum phema_status measure(struct phema_gpu_rates *rates, struct run *run,
                                  struct phema_error *err)
 {
     bool is_assumed;
     enum phema_status status = measure_cpu(rates, run, err);
-    rates->n_devices = run->gpu_run->n_devices;
+    rates->n_gpus = run->gpu_run->n_gpus;
     if (!status)
         status = memory_budget_make(&run->budget, run, err);
-    return status ? status : gpu_run_rate(&rates->device, &is_assumed, run, err);
+    return status ? status : gpu_run_rate(&rates->gpu, &is_assumed, run, err);
 }
 
 /* A failure here is not one of the run: the CPU sums, and the reason is reported. */
@@ -104,7 +103,7 @@ static enum phema_status choose_automatically(struct run *run, struct phema_erro
     struct phema_device_choice *choice = &run->device;
     uint64_t bytes = gpu_work_bytes(run);
     struct phema_name_buffer size;
-    if (!phema_device_may_exist()) {
+    if (!phema_gpu_may_exist()) {
         (void)snprintf(choice->why, sizeof(choice->why), "no NVIDIA driver on this machine");
         return PHEMA_OK;
     }
@@ -116,31 +115,31 @@ static enum phema_status choose_automatically(struct run *run, struct phema_erro
         return PHEMA_OK;
     }
     struct phema_error own = {""};
-    struct phema_devices *devices = NULL;
-    struct phema_device_rates rates = {0};
-    enum phema_status status = phema_devices_open(&devices, &run->options.device, &own);
-    if (!status && make_gpu_run(run, devices, err))
+    struct phema_gpus *gpus = NULL;
+    struct phema_gpu_rates rates = {0};
+    enum phema_status status = phema_gpus_open(&gpus, &run->options.gpu, &own);
+    if (!status && make_gpu_run(run, gpus, err))
         return PHEMA_ERR_RESOURCE;
     if (!status)
         status = measure(&rates, run, &own);
-    if (!status && phema_device_wins(choice->why, sizeof(choice->why), &rates)) {
-        (void)snprintf(choice->shown, sizeof(choice->shown), "%s", phema_devices_format(devices));
+    if (!status && phema_gpu_wins(choice->why, sizeof(choice->why), &rates)) {
+        (void)snprintf(choice->name, sizeof(choice->name), "%s", phema_gpus_format(gpus));
         return PHEMA_OK;
     }
     if (status)
         (void)snprintf(choice->why, sizeof(choice->why), "%.*s", (int)sizeof(choice->why) - 1,
                        own.message);
     gpu_run_close(run);
-    choice->is_device = false;
-    choice->n_devices = 0;
+    choice->is_gpu = false;
+    choice->n_gpus = 0;
     return PHEMA_OK;
 }
 
 PHEMA_FALLIBLE gpu_run_choose(struct run *run, struct phema_error *err)
 {
     struct phema_device_choice *choice = &run->device;
-    *choice = (struct phema_device_choice){.shown = "cpu"};
-    enum phema_device_kind kind = run->options.device.kind;
+    *choice = (struct phema_device_choice){.name = "cpu"};
+    enum phema_device_kind kind = run->options.gpu.kind;
     if (kind == PHEMA_DEVICE_CPU)
         return PHEMA_OK;
     if (kind == PHEMA_DEVICE_AUTO)
@@ -157,7 +156,7 @@ void gpu_run_close(struct run *run)
 {
     if (!run->gpu_run)
         return;
-    phema_devices_close(run->gpu_run->devices);
+    phema_gpus_close(run->gpu_run->gpus);
     phema_memory_profile_note_device(run->gpu_run->ledger, 0, 0);
     free(run->gpu_run);
     run->gpu_run = NULL;
@@ -168,20 +167,20 @@ void gpu_run_close(struct run *run)
 PHEMA_FALLIBLE gpu_run_start(struct run *run, struct phema_error *err)
 {
     struct gpu_run *gpu_run = run->gpu_run;
-    enum phema_status status = phema_devices_start(gpu_run->devices, &gpu_run->fit.layout, err);
+    enum phema_status status = phema_gpus_start(gpu_run->gpus, &gpu_run->fit.layout, err);
     if (status)
         return status;
-    struct phema_device_usage usage = phema_devices_usage(gpu_run->devices);
+    struct phema_gpu_usage usage = phema_gpus_usage(gpu_run->gpus);
     gpu_run->ledger = run->options.ledger;
     phema_memory_profile_note_device(gpu_run->ledger, usage.allocated_bytes, usage.reserved_bytes);
-    run->device.device_bytes = usage.allocated_bytes;
+    run->device.gpu_bytes = usage.allocated_bytes;
     run->device.n_tile_passes = gpu_run->fit.n_tile_passes;
     return gpu_run_check(gpu_run, run->backend, err);
 }
 
 bool gpu_run_may_shrink(const struct run *run)
 {
-    return run->gpu_run->fit.tile_elems > PHEMA_DEVICE_LEAST_TILE_ELEMS;
+    return run->gpu_run->fit.tile_elems > PHEMA_GPU_LEAST_TILE_ELEMS;
 }
 
 void gpu_run_shrink(struct run *run)
@@ -189,11 +188,10 @@ void gpu_run_shrink(struct run *run)
     struct phema_name_buffer size;
     struct gpu_run *gpu_run = run->gpu_run;
     uint64_t tile = gpu_run->fit.tile_elems / 2 / BLOCK_ELEMS * BLOCK_ELEMS;
-    gpu_run->max_tile_elems =
-        tile > PHEMA_DEVICE_LEAST_TILE_ELEMS ? tile : PHEMA_DEVICE_LEAST_TILE_ELEMS;
+    gpu_run->max_tile_elems = tile > PHEMA_GPU_LEAST_TILE_ELEMS ? tile : PHEMA_GPU_LEAST_TILE_ELEMS;
     (void)snprintf(run->device.note, sizeof(run->device.note),
                    "the device had no %s to give: tiles of %llu elements instead",
-                   phema_size_format(&size, gpu_run->fit.device_bytes),
+                   phema_size_format(&size, gpu_run->fit.gpu_bytes),
                    (unsigned long long)gpu_run->max_tile_elems);
 }
 
@@ -203,15 +201,15 @@ PHEMA_FALLIBLE gpu_run_rate(double *per_s, bool *is_assumed, struct run *run,
                             struct phema_error *err)
 {
     struct gpu_run *gpu_run = run->gpu_run;
-    *is_assumed = gpu_run->devices == NULL;
+    *is_assumed = gpu_run->gpus == NULL;
     *per_s = TYPICAL_RATE;
     if (*is_assumed)
         return PHEMA_OK;
-    enum phema_status status = phema_devices_start(gpu_run->devices, &gpu_run->fit.layout, err);
+    enum phema_status status = phema_gpus_start(gpu_run->gpus, &gpu_run->fit.layout, err);
     if (!status)
         status = gpu_run_check(gpu_run, run->backend, err);
     if (!status)
         status = gpu_selftest(per_s, gpu_run, run->plan->m, err);
-    phema_devices_stop(gpu_run->devices);
+    phema_gpus_stop(gpu_run->gpus);
     return status == PHEMA_NO ? PHEMA_ERR_RESOURCE : status;
 }

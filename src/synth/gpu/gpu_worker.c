@@ -29,7 +29,7 @@ struct gpu_worker *gpu_worker_open(const struct run *run, unsigned index)
     struct gpu_worker *gpu = calloc(1, sizeof(*gpu));
     if (!gpu)
         return NULL;
-    gpu->lane = phema_devices_lane(gpu_run->devices, index);
+    gpu->lane = phema_gpus_lane(gpu_run->gpus, index);
     gpu->n_slots = gpu_run->fit.layout.n_slots;
     gpu->places = calloc(run->plan->series->n, sizeof(*gpu->places));
     gpu->inputs = calloc(run->plan->series->n, sizeof(*gpu->inputs));
@@ -244,8 +244,8 @@ static struct phema_cuda_job job_of(const struct worker *worker, size_t g,
     for (size_t i = 0; i < group->n_inputs; i++)
         gpu->inputs[i] = gpu->places[group->inputs[i]];
     return (struct phema_cuda_job){
-        .input = phema_device_dtype(dtype),
-        .output = phema_device_dtype(run->outputs->dtypes[range->tensor]),
+        .input = phema_gpu_dtype(dtype),
+        .output = phema_gpu_dtype(run->outputs->dtypes[range->tensor]),
         .is_f64 = sum_dtype_of(run, group, range->tensor) == PHEMA_ACCUMULATE_F64,
         .saturates = run->options.overflow == PHEMA_OVERFLOW_SATURATES,
         .inputs = gpu->inputs,
@@ -271,7 +271,7 @@ static enum phema_status finish_group(struct worker *worker, size_t g,
         size_t n = group->n_rows - first < most ? group->n_rows - first : most;
         job.weights = group->weights + first;
         job.n_rows = n;
-        job.uses_blas = run->options.device.uses_blas && n > PHEMA_CUDA_GROUP;
+        job.uses_blas = run->options.gpu.uses_blas && n > PHEMA_CUDA_GROUP;
         status = phema_lane_average(&worker->gpu->lane, &job, err);
         if (!status)
             status = write_rows(worker, g, first, n, range, err);
