@@ -139,6 +139,7 @@ PHEMA_FALLIBLE phema_lane_feed(const struct phema_lane *lane, uint64_t slot, con
                                uint64_t bytes, uint64_t input, struct phema_error *err);
 PHEMA_FALLIBLE phema_lane_average(const struct phema_lane *lane, const struct phema_cuda_job *job,
                                   struct phema_error *err);
+/* Waits for the slot first. */
 PHEMA_FALLIBLE phema_lane_fetch(const struct phema_lane *lane, uint64_t row, uint64_t bytes,
                                 uint64_t slot, struct phema_error *err);
 PHEMA_FALLIBLE phema_lane_wait(const struct phema_lane *lane, uint64_t slot,

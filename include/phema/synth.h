@@ -40,7 +40,7 @@ struct phema_synth_options {
     /* Limit of the process' anonymous memory; 0: that of the control group, if it has one. Tiles
      * shrink to fit, then targets are split over several passes. */
     uint64_t max_ram_bytes;
-    /* The devices that sum; {0}: the CPU sums. */
+    /* The GPUs that sum; {0}: the CPU sums. */
     struct phema_gpu_options gpu;
     struct phema_memory_profile *ledger; /* of memory by stage; NULL: not recorded */
     /* This process' part of the outputs, from 1. It writes PATH.partial and a marker (writer.h);
@@ -61,14 +61,14 @@ struct phema_synth_options {
     void *context;
 };
 
-/* The devices that sum, and the reason for the choice. */
+/* What sums, the CPU or GPUs, and the reason for the choice. */
 struct phema_device_choice {
     bool is_gpu;
-    char name[320];         /* "cpu", or the devices */
+    char name[320];         /* "cpu", or the GPUs */
     char why[512];          /* the reason; "" when the user chose */
     char note[160];         /* a deviation from the plan, or "" */
-    uint64_t gpu_bytes;     /* memory of all lanes, on all devices */
-    uint64_t n_tile_passes; /* through the inputs of a tile, on the device */
+    uint64_t gpu_bytes;     /* memory of all lanes, on all GPUs */
+    uint64_t n_tile_passes; /* through the inputs of a tile, on the GPU */
     unsigned n_gpus;
 };
 
@@ -101,7 +101,7 @@ struct phema_synth_result {
  * PHEMA_ERR_FILE      a snapshot changed while it was read; an average is not a number
  * PHEMA_ERR_OUTPUT    an output exists, cannot be written or differs when reread; a sum is beyond
  *                     the range of its dtype
- * PHEMA_ERR_RESOURCE  memory, threads or a device; the run needs more than max_ram_bytes */
+ * PHEMA_ERR_RESOURCE  memory, threads or a GPU; the run needs more than max_ram_bytes */
 PHEMA_FALLIBLE phema_synth_run(struct phema_synth_result *result, const struct phema_plan *plan,
                                struct phema_outputs *outputs,
                                const struct phema_synth_options *options, struct phema_error *err);
@@ -165,7 +165,7 @@ struct phema_forecast {
     double seconds; /* with those of opening and solving */
     size_t n_averaged, n_copied;
     struct phema_device_choice device;
-    bool is_rate_assumed; /* no device could be measured: add_rate is a typical one */
+    bool is_rate_assumed; /* no GPU could be measured: add_rate is a typical one */
 };
 
 struct phema_forecast_options {

@@ -255,6 +255,9 @@ PHEMA_FALLIBLE phema_lane_average(const struct phema_lane *lane, const struct ph
 PHEMA_FALLIBLE phema_lane_fetch(const struct phema_lane *lane, uint64_t row, uint64_t bytes,
                                 uint64_t slot, struct phema_error *err)
 {
+    enum phema_status status = phema_lane_wait(lane, slot, err);
+    if (status)
+        return status;
     struct phema_cuda_message message = {""};
     enum phema_cuda_result result =
         lane->gpus->plugin->fetch(gpu_of(lane)->started, lane->index, row, bytes, slot, &message);

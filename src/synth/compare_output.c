@@ -98,17 +98,20 @@ PHEMA_FALLIBLE compare_output_open(struct compare_output **out, const struct phe
     comparison->n_different = calloc(n + 1, sizeof(*comparison->n_different));
     enum phema_status status =
         comparison->tensors && comparison->n_different ? PHEMA_OK : phema_fail_memory(err);
-    if (!status)
-        status = phema_reader_open(&comparison->reader, checkpoint, err);
-    if (!status)
-        status =
-            is_copy(comparison) ? place_tensors(comparison, err) : find_tensors(comparison, err);
-    if (status) {
-        compare_output_close(comparison);
-        return status;
-    }
+    if (status)
+        goto fail;
+    status = phema_reader_open(&comparison->reader, checkpoint, err);
+    if (status)
+        goto fail;
+    status = is_copy(comparison) ? place_tensors(comparison, err) : find_tensors(comparison, err);
+    if (status)
+        goto fail;
     *out = comparison;
     return PHEMA_OK;
+
+fail:
+    compare_output_close(comparison);
+    return status;
 }
 
 void compare_output_close(struct compare_output *comparison)
@@ -146,15 +149,15 @@ PHEMA_FALLIBLE compare_output_compare(struct compare_output *comparison, size_t 
     const uint8_t *there = NULL;
     enum phema_status status =
         phema_reader_read(&there, comparison->reader, tensor, first, n, scratch, err);
-    if (!status && memcmp(there, data, size) != 0) {
+    if (!status) {
         uint64_t elem = phema_dtype_bytes(tensor->dtype, 1);
-        atomic_fetch_add(&comparison->n_different[i],
-                         count_different(there, data, size, elem ? (size_t)elem : 1));
-    }
-    if (!status)
+        if (memcmp(there, data, size) != 0)
+            atomic_fetch_add(&comparison->n_different[i],
+                             count_different(there, data, size, elem ? (size_t)elem : 1));
         atomic_fetch_add_explicit(&comparison->n_compared, n, memory_order_relaxed);
-    if (!status && is_view)
-        phema_tensor_release(comparison->checkpoint, tensor, first, n);
+        if (is_view)
+            phema_tensor_release(comparison->checkpoint, tensor, first, n);
+    }
     free(scratch);
     return status;
 }
@@ -242,22 +245,24 @@ static bool holds_replaced(const struct others *others, size_t n_tensors,
 static enum phema_status add_checksums(struct others *others, struct phema_error *err)
 {
     struct compare_output *comparison = others->comparison;
-    const struct phema_checkpoint *template = comparison->outputs->items[0].template;
     struct phema_record *records = NULL, *before = NULL;
     size_t n = 0, n_before = 0, n_tensors = others->n;
     enum phema_status status = phema_checkpoint_records(&records, &n, comparison->checkpoint, err);
-    if (!status)
-        status = phema_checkpoint_records(&before, &n_before, template, err);
-    struct extent *items = NULL;
-    if (!status) {
-        items = realloc(others->items, (n_tensors + PHEMA_RECORD_CRCS * n + 1) * sizeof(*items));
-        if (!items)
-            status = phema_fail_memory(err);
-        else
-            others->items = items;
+    if (status)
+        goto end;
+    status =
+        phema_checkpoint_records(&before, &n_before, comparison->outputs->items[0].template, err);
+    if (status)
+        goto end;
+    struct extent *items =
+        realloc(others->items, (n_tensors + PHEMA_RECORD_CRCS * n + 1) * sizeof(*items));
+    if (!items) {
+        status = phema_fail_memory(err);
+        goto end;
     }
+    others->items = items;
     bool are_same = n == n_before; /* else the bytes between differ */
-    for (size_t r = 0; r < n && !status && are_same; r++) {
+    for (size_t r = 0; r < n && are_same; r++) {
         are_same = records[r].offset == before[r].offset &&
                    records[r].size_bytes == before[r].size_bytes &&
                    records[r].n_crc == before[r].n_crc;
@@ -269,36 +274,43 @@ static enum phema_status add_checksums(struct others *others, struct phema_error
         comparison->n_other_bytes +=
             check_record(&records[r], &before[r], others->content, others->template);
     }
+end:
     free(records);
     free(before);
     return status;
 }
 
+/* Counts the differing bytes outside the extents. */
+static void count_others(struct others *others)
+{
+    uint64_t *n = &others->comparison->n_other_bytes;
+    const uint8_t *content = others->content.data, *template = others->template.data;
+    uint64_t at = 0;
+    qsort(others->items, others->n, sizeof(*others->items), compare_extents);
+    for (size_t x = 0; x < others->n; x++) {
+        *n += count_bytes(content, template, at, others->items[x].start);
+        at = others->items[x].end > at ? others->items[x].end : at;
+    }
+    *n += count_bytes(content, template, at, others->content.size);
+}
+
 static enum phema_status compare_others(struct compare_output *comparison, struct phema_error *err)
 {
     size_t n_tensors = comparison->plan->series->n_tensors;
-    struct others others = {
-        .comparison = comparison,
-        .content = phema_file_span(phema_checkpoint_file(comparison->checkpoint, 0)),
-        .template =
-            phema_file_span(phema_checkpoint_file(comparison->outputs->items[0].template, 0))};
-    others.items = calloc(n_tensors + 1, sizeof(*others.items));
+    const struct phema_checkpoint *template = comparison->outputs->items[0].template;
+    struct others others = {.comparison = comparison,
+                            .items = calloc(n_tensors + 1, sizeof(*others.items)),
+                            .content =
+                                phema_file_span(phema_checkpoint_file(comparison->checkpoint, 0)),
+                            .template = phema_file_span(phema_checkpoint_file(template, 0))};
     if (!others.items)
         return phema_fail_memory(err);
     for (size_t i = 0; i < n_tensors; i++)
         if (comparison->outputs->is_replaced[i])
             others.items[others.n++] = extent_of(&comparison->tensors[i]);
     enum phema_status status = add_checksums(&others, err);
-    qsort(others.items, others.n, sizeof(*others.items), compare_extents);
-    uint64_t at = 0;
-    for (size_t x = 0; x < others.n && !status; x++) {
-        comparison->n_other_bytes +=
-            count_bytes(others.content.data, others.template.data, at, others.items[x].start);
-        at = others.items[x].end > at ? others.items[x].end : at;
-    }
     if (!status)
-        comparison->n_other_bytes +=
-            count_bytes(others.content.data, others.template.data, at, others.content.size);
+        count_others(&others);
     free(others.items);
     return status;
 }
@@ -309,17 +321,20 @@ PHEMA_FALLIBLE compare_output_finish(struct compare_output *comparison, struct p
                                : phema_reader_finish(comparison->reader, err);
 }
 
-uint64_t compare_output_n_different(const struct compare_output *comparison, size_t i)
+PHEMA_FALLIBLE compare_output_count(struct phema_verification *out,
+                                    const struct compare_output *comparison,
+                                    struct phema_error *err)
 {
-    return atomic_load(&comparison->n_different[i]);
-}
-
-uint64_t compare_output_n_compared(const struct compare_output *comparison)
-{
-    return atomic_load(&comparison->n_compared);
-}
-
-uint64_t compare_output_n_other_bytes(const struct compare_output *comparison)
-{
-    return comparison->n_other_bytes;
+    size_t n = comparison->plan->series->n_tensors;
+    out->differences = calloc(n + 1, sizeof(*out->differences));
+    if (!out->differences)
+        return phema_fail_memory(err);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t n_elems = atomic_load(&comparison->n_different[i]);
+        if (n_elems)
+            out->differences[out->n++] = (struct phema_unequal){i, n_elems};
+    }
+    out->n_elems = atomic_load(&comparison->n_compared);
+    out->n_other_bytes = comparison->n_other_bytes;
+    return PHEMA_OK;
 }

@@ -2,7 +2,7 @@
 #ifndef SYNTH_COMPARE_OUTPUT_H
 #define SYNTH_COMPARE_OUTPUT_H
 
-#include "phema/output.h"
+#include "phema/synth.h"
 
 struct compare_output;
 struct tile_range;
@@ -29,10 +29,9 @@ PHEMA_FALLIBLE compare_output_run(struct compare_output *comparison, const size_
  * outside replaced tensors, and checks the checksums of the replaced ones. */
 PHEMA_FALLIBLE compare_output_finish(struct compare_output *comparison, struct phema_error *err);
 
-/* Elements of tensor i that differ, elements compared, and differing bytes of a copy that belong to
- * no replaced tensor. */
-uint64_t compare_output_n_different(const struct compare_output *comparison, size_t i);
-uint64_t compare_output_n_compared(const struct compare_output *comparison);
-uint64_t compare_output_n_other_bytes(const struct compare_output *comparison);
+/* Sets differences, n, n_elems and n_other_bytes of the verification. PHEMA_ERR_RESOURCE */
+PHEMA_FALLIBLE compare_output_count(struct phema_verification *out,
+                                    const struct compare_output *comparison,
+                                    struct phema_error *err);
 
 #endif

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "phema/writer.h"
-#include "tile_blocks.h"
+#include "tile.h"
 
 #define CACHE_LINE ((size_t)64)
 
@@ -102,15 +102,14 @@ void input_digests_add(struct worker *worker, size_t k, const struct tile_range 
         return;
     const struct run *run = worker->run;
     const struct input_digests *digests = run->input_digests;
-    enum phema_dtype dtype = run->plan->series->tensors[range->tensor].tensor.dtype;
     size_t kind = input_digests_kind(run, range->tensor);
     struct phema_hash_sum *sum = &worker->digests[kind * digests->n_snapshots + k];
     for (size_t b = 0; b < worker->n_blocks;) {
         struct block slice = tile_blocks_next_tensor(worker, &b);
         const struct phema_hash_blocks blocks = {
-            .data = data + phema_dtype_bytes(dtype, slice.first),
-            .size = (size_t)phema_dtype_bytes(dtype, slice.n_elems),
-            .block_size = (size_t)phema_dtype_bytes(dtype, BLOCK_ELEMS),
+            .data = data + phema_dtype_bytes(range->dtype, slice.first),
+            .size = (size_t)phema_dtype_bytes(range->dtype, slice.n_elems),
+            .block_size = (size_t)phema_dtype_bytes(range->dtype, BLOCK_ELEMS),
             .name = digests->names[slice.tensor],
             .first = slice.tensor == range->tensor ? range->first / BLOCK_ELEMS : 0,
         };

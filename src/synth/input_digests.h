@@ -5,7 +5,7 @@
 #ifndef SYNTH_INPUT_DIGESTS_H
 #define SYNTH_INPUT_DIGESTS_H
 
-#include "run_state.h"
+#include "run.h"
 
 struct worker;
 

@@ -9,6 +9,8 @@
 #define FOLIO_BYTES ((uint64_t)2 << 20)
 /* Data in a file that are no further apart form one extent. */
 #define MAX_GAP_BYTES 4096
+/* Prefetched by all workers together. */
+#define MAX_PREFETCH_BYTES ((uint64_t)64 << 20)
 /* Other open files of the process: standard streams, a directory now and then. */
 #define OTHER_DESCRIPTORS 32
 
@@ -79,8 +81,9 @@ static enum phema_status open_reader(struct run *run, size_t k, struct phema_err
     const struct phema_snapshot *snapshot = &run->plan->series->snapshots[k];
     struct phema_reading reading = {run->options.io, run->maps_local, run->options.drops_cache};
     enum phema_status status = phema_reader_open(&run->readers[k], snapshot->checkpoint, err);
-    if (!status)
-        status = phema_reader_use(run->readers[k], &reading, err);
+    if (status)
+        return status;
+    status = phema_reader_use(run->readers[k], &reading, err);
     if (status)
         return status;
     for (size_t f = 0; f < n_files_of(snapshot); f++) { /* release the pages of the headers */
@@ -96,15 +99,14 @@ PHEMA_FALLIBLE input_io_open(struct run *run, struct phema_error *err)
     run->readers = calloc(series->n + 1, sizeof(struct phema_reader *));
     if (!run->readers)
         return phema_fail_memory(err);
-    enum phema_status status = PHEMA_OK;
     bool is_compressed = false;
-    for (size_t k = 0; k < series->n && !status; k++) {
-        status = open_reader(run, k, err);
+    for (size_t k = 0; k < series->n; k++) {
+        enum phema_status status = open_reader(run, k, err);
+        if (status)
+            return status;
         is_compressed = is_compressed || series->snapshots[k].is_compressed;
     }
-    if (!status && is_compressed)
-        status = decode_order_new(&run->decode_order, series, err);
-    return status;
+    return is_compressed ? decode_order_new(&run->decode_order, series, err) : PHEMA_OK;
 }
 
 void input_io_close(struct run *run)
@@ -136,14 +138,13 @@ static bool next_extent(struct extent *out, const struct run *run, uint64_t *t, 
         const struct phema_tensor_location *place = &snapshot->locations[range.tensor];
         if (place->stride || place->chunks)
             continue;
-        enum phema_dtype dtype = run->plan->series->tensors[range.tensor].tensor.dtype;
-        uint64_t at = place->offset + snapshot->shift + phema_dtype_bytes(dtype, range.first);
+        uint64_t at = place->offset + snapshot->shift + phema_dtype_bytes(range.dtype, range.first);
         bool follows = place->file == out->file && at >= out->end && at - out->end <= MAX_GAP_BYTES;
         if (out->end && !follows)
             return true;
         if (!out->end)
             *out = (struct extent){place->file, at, at};
-        out->end = at + phema_dtype_bytes(dtype, range.n_elems);
+        out->end = at + phema_dtype_bytes(range.dtype, range.n_elems);
     }
     return out->end != 0;
 }
@@ -153,7 +154,7 @@ void input_io_prefetch(const struct run *run, uint64_t first_tile, uint64_t end_
     const struct phema_series *series = run->plan->series;
     if (end_tile > tiling_n_tiles(&run->tiling))
         end_tile = tiling_n_tiles(&run->tiling);
-    uint64_t share = run->max_prefetch_bytes / run->budget.n_threads / series->n;
+    uint64_t share = MAX_PREFETCH_BYTES / run->budget.n_threads / series->n;
     for (size_t k = 0; k < series->n; k++) {
         if (series->snapshots[k].is_compressed)
             continue;

@@ -3,7 +3,7 @@
 #ifndef SYNTH_INPUT_IO_H
 #define SYNTH_INPUT_IO_H
 
-#include "run_state.h"
+#include "run.h"
 
 /* A page fault maps the cached pages around it, within this many bytes (the kernel's
  * fault_around_bytes). So mapped pages reach beyond the data at both ends. */
@@ -18,7 +18,7 @@ PHEMA_FALLIBLE input_io_choose(struct run *run, struct phema_error *err);
 PHEMA_FALLIBLE input_io_open(struct run *run, struct phema_error *err);
 void input_io_close(struct run *run);
 
-/* Asks the kernel to read the data of these tiles, of all snapshots, within max_prefetch_bytes.
+/* Asks the kernel to read the data of these tiles, of all snapshots, within a limit.
  * is_cold: files were not in the page cache lately. Otherwise only missing pages are requested. */
 void input_io_prefetch(const struct run *run, uint64_t first_tile, uint64_t end_tile, bool is_cold);
 

@@ -4,11 +4,11 @@
 
 #include <string.h>
 
-#include "gpu/gpu_setup.h"
+#include "gpu/gpu_run.h"
 #include "input_digests.h"
 #include "phema/memory.h"
 #include "phema/strbuf.h"
-#include "resume/journal_write.h"
+#include "resume/resume.h"
 
 /* A tile of 64 Ki sums in float64 is half a megabyte. It stays in the L2 cache while eight inputs
  * at a time stream past. Each input is read in runs of 128 KiB and more (docs/speed.md); tiles that
@@ -22,7 +22,7 @@
 
 #define CACHE_LINE ((size_t)64)
 
-/* Of a lane. Some are read into while the device copies others; results come back in them. */
+/* Of a lane. Some are read into while the GPU copies others; results come back in them. */
 #define GPU_SLOTS ((size_t)4)
 
 /* For writers, messages and uncounted memory of libc. */
@@ -123,11 +123,11 @@ static enum phema_status measure_pass(struct pass_needs *needs, const struct run
     return PHEMA_OK;
 }
 
-/* The buffers of a worker, for passes of n targets. */
+/* The buffers of a worker, for the budget's tiles and targets of a pass. */
 static enum phema_status size_buffers(struct memory_budget *budget, const struct run *run,
-                                      const struct demands *demands, size_t n_targets,
-                                      size_t tile_elems, struct phema_error *err)
+                                      const struct demands *demands, struct phema_error *err)
 {
+    size_t n_targets = budget->targets_per_pass, tile_elems = budget->tile_elems;
     /* tensors that are copied to another dtype pass through doubles */
     struct pass_needs needs = {.tile = {1, 0, demands->is_any_converted ? sizeof(double) : 1}};
     for (size_t first = 0; first < run->plan->m; first += n_targets) {
@@ -144,9 +144,10 @@ static enum phema_status size_buffers(struct memory_budget *budget, const struct
     if (!demands->is_any_copied)
         n_slots = 0;
     size_t slot = demands->is_any_copied ? slot_bytes(run, tile_bytes) : 0;
+    budget->sum_elems = tile_elems * demands->sums_per_elem;
     budget->weights = needs.bytes;
     budget->buffers = (struct worker_buffers){
-        .sums = rounded_up(tile_elems * demands->sums_per_elem * needs.tile.sum_bytes),
+        .sums = rounded_up(budget->sum_elems * needs.tile.sum_bytes),
         .n_slots = n_slots,
         .slot = slot,
         .copied = n_slots * slot,
@@ -198,8 +199,7 @@ static enum phema_status fit_workers(struct memory_budget *budget, const struct 
         budget->tile_elems /= 2;
     budget->targets_per_pass = run->plan->m;
     for (;;) {
-        enum phema_status status =
-            size_buffers(budget, run, demands, budget->targets_per_pass, budget->tile_elems, err);
+        enum phema_status status = size_buffers(budget, run, demands, err);
         if (status)
             return status;
         uint64_t needed = memory_budget_accumulate_bytes(budget);
@@ -221,40 +221,38 @@ static enum phema_status fit_workers(struct memory_budget *budget, const struct 
 
 /* ---- Devices ---- */
 
-/* The device holds the sums. The host keeps slots, which the device allocates, reference tiles, and
+/* The GPU holds the sums. The host keeps slots, which the GPU allocates, reference tiles, and
  * a tile that is copied to another dtype. If the CPU makes some averages too, its smaller tiles are
  * used. */
 static enum phema_status size_gpu_buffers(struct memory_budget *budget, const struct run *run,
                                           const struct demands *demands, struct phema_error *err)
 {
     const struct phema_cuda_layout *layout = &run->gpu_run->fit.layout;
-    size_t tile = (size_t)run->gpu_run->fit.tile_elems;
     struct phema_cuda_layout rest = *layout;
     rest.n_slots = 0;
-    enum phema_status status =
-        size_buffers(budget, run, demands, budget->targets_per_pass, tile, err);
+    budget->tile_elems = (size_t)run->gpu_run->fit.tile_elems;
+    enum phema_status status = size_buffers(budget, run, demands, err);
+    if (status)
+        return status;
     struct worker_buffers *buffers = &budget->buffers;
     buffers->n_slots = layout->n_slots;
     buffers->slot = layout->slot_bytes;
     buffers->copied = buffers->n_slots * buffers->slot;
     if (!gpu_leaves_tensors_to_cpu(run)) {
-        buffers->sums = demands->is_any_converted
-                            ? rounded_up(tile * demands->sums_per_elem * sizeof(double))
-                            : CACHE_LINE;
+        buffers->sums =
+            demands->is_any_converted ? rounded_up(budget->sum_elems * sizeof(double)) : CACHE_LINE;
         buffers->written = demands->is_any_converted ? buffers->written : 64;
     }
     budget->n_threads = run->gpu_run->fit.n_threads;
     budget->lanes = budget->n_threads * phema_cuda_host_bytes(&rest);
-    budget->tile_elems = tile;
-    return status;
+    return PHEMA_OK;
 }
 
 static enum phema_status fit_gpus(struct memory_budget *budget, const struct run *run,
-                                  const struct demands *demands, uint64_t tile_elems,
-                                  struct phema_error *err)
+                                  const struct demands *demands, struct phema_error *err)
 {
     unsigned n_threads = budget->n_threads;
-    uint64_t n_slots = GPU_SLOTS;
+    uint64_t n_slots = GPU_SLOTS, tile_elems = run->gpu_run->max_tile_elems;
     budget->targets_per_pass = run->plan->m;
     if (gpu_leaves_tensors_to_cpu(run)) {
         enum phema_status status = fit_workers(budget, run, demands, err);
@@ -265,8 +263,9 @@ static enum phema_status fit_gpus(struct memory_budget *budget, const struct run
     }
     for (;;) {
         enum phema_status status = gpu_fit(run->gpu_run, run, tile_elems, n_threads, n_slots, err);
-        if (!status)
-            status = size_gpu_buffers(budget, run, demands, err);
+        if (status)
+            return status;
+        status = size_gpu_buffers(budget, run, demands, err);
         if (status)
             return status;
         uint64_t needed = memory_budget_accumulate_bytes(budget);
@@ -282,19 +281,14 @@ static enum phema_status fit_gpus(struct memory_budget *budget, const struct run
 }
 
 /* Threads that finish outputs after all tensors are written, and their memory. */
-static void size_finishers(struct memory_budget *budget, const struct run *run)
-{
-    uint64_t n_tasks = 0;
-    budget->finisher =
-        sink_finish_thread_bytes(&n_tasks, run->outputs, run->plan->series->n_tensors);
-    unsigned n_threads = run->options.n_threads;
-    budget->n_finishers = n_tasks < n_threads ? (unsigned)n_tasks : n_threads;
-}
-
 static enum phema_status fit_finishers(struct memory_budget *budget, const struct run *run,
                                        struct phema_error *err)
 {
-    size_finishers(budget, run);
+    uint64_t n_tasks = 0;
+    unsigned n_threads = run->options.n_threads;
+    budget->finisher =
+        sink_finish_thread_bytes(&n_tasks, run->outputs, run->plan->series->n_tensors);
+    budget->n_finishers = n_tasks < n_threads ? (unsigned)n_tasks : n_threads;
     while (budget->limit && budget->n_finishers > 1 &&
            memory_budget_write_bytes(budget) > budget->limit)
         budget->n_finishers--;
@@ -313,8 +307,7 @@ PHEMA_FALLIBLE memory_budget_make(struct memory_budget *budget, const struct run
                                      .baseline = phema_memory_now().anonymous_bytes + SMALL_BYTES};
     budget->baseline += input_digests_shared_bytes(run);
     if (run->options.resumes)
-        budget->baseline +=
-            journal_writer_bytes(run->outputs->m, run->options.n_threads, input_digests_bytes(run));
+        budget->baseline += journal_writer_bytes(run);
     uint64_t allowed = phema_memory_limit();
     if (allowed && (!budget->limit || allowed < budget->limit)) {
         budget->limit = allowed;
@@ -323,38 +316,33 @@ PHEMA_FALLIBLE memory_budget_make(struct memory_budget *budget, const struct run
     for (size_t k = 0; k < series->n; k++)
         budget->decoders += phema_checkpoint_decoder_bytes(series->snapshots[k].checkpoint);
     struct demands demands = demands_of(run);
-    enum phema_status status =
-        run->gpu_run ? fit_gpus(budget, run, &demands, run->gpu_run->max_tile_elems, err)
-                     : fit_workers(budget, run, &demands, err);
-    if (!status)
-        status = fit_finishers(budget, run, err);
-    budget->sum_elems = budget->tile_elems * demands.sums_per_elem;
+    enum phema_status status = run->gpu_run ? fit_gpus(budget, run, &demands, err)
+                                            : fit_workers(budget, run, &demands, err);
+    if (status)
+        return status;
     size_t n = budget->targets_per_pass;
     budget->n_passes = (run->plan->m + n - 1) / n;
-    return status;
+    return fit_finishers(budget, run, err);
 }
 
 PHEMA_FALLIBLE memory_budget_trim(struct memory_budget *budget, const struct run *run,
-                                  uint64_t n_elems, uint64_t n_jobs, struct phema_error *err)
+                                  struct phema_error *err)
 {
+    uint64_t n_elems = tiling_largest(&run->tiling), n_jobs = run->tiling.n_jobs;
     if (n_jobs < budget->n_threads)
         budget->n_threads = n_jobs ? (unsigned)n_jobs : 1;
     size_t needed = (size_t)((n_elems + BLOCK_ELEMS - 1) / BLOCK_ELEMS * BLOCK_ELEMS);
-    bool has_gpu = run->gpu_run != NULL; /* fewer lanes need less memory */
     if (needed > budget->tile_elems || needed == 0)
         needed = budget->tile_elems;
-    if (needed == budget->tile_elems && !has_gpu)
+    if (needed == budget->tile_elems && !run->gpu_run)
         return PHEMA_OK;
     struct demands demands = demands_of(run);
-    if (has_gpu) {
-        size_t n_targets = budget->targets_per_pass;
-        budget->sum_elems = needed * demands.sums_per_elem;
-        enum phema_status status =
-            gpu_fit(run->gpu_run, run, needed, budget->n_threads, budget->buffers.n_slots, err);
-        budget->targets_per_pass = n_targets;
-        return status ? status : size_gpu_buffers(budget, run, &demands, err);
+    if (!run->gpu_run) {
+        budget->tile_elems = needed;
+        return size_buffers(budget, run, &demands, err);
     }
-    budget->tile_elems = needed;
-    budget->sum_elems = needed * demands.sums_per_elem;
-    return size_buffers(budget, run, &demands, budget->targets_per_pass, needed, err);
+    /* fewer lanes need less memory */
+    enum phema_status status =
+        gpu_fit(run->gpu_run, run, needed, budget->n_threads, budget->buffers.n_slots, err);
+    return status ? status : size_gpu_buffers(budget, run, &demands, err);
 }

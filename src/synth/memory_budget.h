@@ -35,7 +35,7 @@ struct memory_budget {
     uint64_t baseline;    /* memory in use after opening and solving */
     uint64_t weights;     /* of a pass */
     uint64_t decoders;    /* of all compressed snapshots */
-    uint64_t lanes;       /* host memory of devices, without slots */
+    uint64_t lanes;       /* host memory of GPUs, without slots */
     uint64_t finisher;    /* of one of those threads */
 };
 
@@ -45,9 +45,9 @@ struct memory_budget {
 PHEMA_FALLIBLE memory_budget_make(struct memory_budget *budget, const struct run *run,
                                   struct phema_error *err);
 
-/* Shrinks buffers and threads once the largest tile and the number of jobs are known. */
+/* Shrinks buffers and threads to what the run's tiling needs. */
 PHEMA_FALLIBLE memory_budget_trim(struct memory_budget *budget, const struct run *run,
-                                  uint64_t n_elems, uint64_t n_jobs, struct phema_error *err);
+                                  struct phema_error *err);
 
 /* Anonymous memory of the whole process while tensors are summed, and while outputs are finished.
  */

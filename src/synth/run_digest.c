@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* run_digest.c - digest of everything that determines an output's bytes: FNV-1a of 64 bits, which
  * finds mistakes but does not resist forgery. */
-#include "run_digest.h"
+#include "run.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-/* run_prepare.c - builds what all workers share: groups, tiling, inputs, devices. */
-#include "run_prepare.h"
+/* run_prepare.c - builds what all workers share: groups, tiling, inputs, GPUs. */
+#include "run.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/gpu_setup.h"
+#include "gpu/gpu_run.h"
 #include "input_digests.h"
 #include "input_io.h"
 #include "phema/clock.h"
-#include "resume/journal_write.h"
+#include "resume/resume.h"
 
 /* Mapped input of a worker, of one snapshot and of all. */
 #define MAX_JOB_BYTES    ((uint64_t)8 << 20)
 #define MAX_MAPPED_BYTES ((uint64_t)40 << 20)
-/* Prefetched by all workers together. */
-#define MAX_PREFETCH_BYTES ((uint64_t)64 << 20)
 
 void run_init(struct run *run, const struct phema_plan *plan, struct phema_outputs *outputs,
               const struct phema_synth_options *options, struct phema_synth_result *result)
@@ -105,22 +103,23 @@ static uint64_t count_rule_bytes(struct run *run)
 static enum phema_status make_groups(struct run *run, size_t pass, struct phema_error *err)
 {
     size_t n = run->budget.targets_per_pass;
-    enum phema_status status = PHEMA_OK;
     run->max_groups = 0;
-    for (size_t r = 0; r < run->n_rule_states && !status; r++) {
+    for (size_t r = 0; r < run->n_rule_states; r++) {
         struct rule_state *rule = &run->rule_states[r];
         if (r && !rule->is_needed) /* the first one is also the source of copies */
             continue;
-        size_t n_newest = 0;
-        status = target_groups_make(&rule->groups, &rule->n_groups, run->plan, run->options.sums, r,
-                                    pass * n, n, err);
-        if (!status)
-            status = target_groups_count_inputs(&rule->n_used, &n_newest, rule->groups,
-                                                rule->n_groups, run->plan->series->n, err);
-        run->n_newest = n_newest; /* the same for all */
+        enum phema_status status = target_groups_make(&rule->groups, &rule->n_groups, run->plan,
+                                                      run->options.sums, r, pass * n, n, err);
+        if (status)
+            return status;
+        /* n_newest is the same for all */
+        status = target_groups_count_inputs(&rule->n_used, &run->n_newest, rule->groups,
+                                            rule->n_groups, run->plan->series->n, err);
+        if (status)
+            return status;
         run->max_groups = rule->n_groups > run->max_groups ? rule->n_groups : run->max_groups;
     }
-    return status;
+    return PHEMA_OK;
 }
 
 static void clear_groups(struct run *run)
@@ -157,17 +156,16 @@ static enum phema_status divide_work(struct run *run, struct phema_error *err)
     enum phema_status status = memory_budget_make(&run->budget, run, err);
     if (status)
         return status;
-    unsigned n_threads = run->options.n_threads;
     uint64_t job_bytes = MAX_MAPPED_BYTES / series->n;
     run->max_mapped_bytes = job_bytes > FAULT_AROUND_BYTES ? job_bytes - FAULT_AROUND_BYTES : 0;
-    run->max_prefetch_bytes = MAX_PREFETCH_BYTES;
     struct part_range part = {run->options.part, run->options.n_parts};
     struct tiling_kinds kinds = {run->outputs->dtypes, run->plan->rule_of};
     status = tiling_make(&run->tiling, series, &kinds, part, run->budget.tile_elems,
-                         job_bytes < MAX_JOB_BYTES ? job_bytes : MAX_JOB_BYTES, n_threads, err);
-    if (!status)
-        status = memory_budget_trim(&run->budget, run, tiling_largest(&run->tiling),
-                                    run->tiling.n_jobs, err);
+                         job_bytes < MAX_JOB_BYTES ? job_bytes : MAX_JOB_BYTES,
+                         run->options.n_threads, err);
+    if (status)
+        return status;
+    status = memory_budget_trim(&run->budget, run, err);
     return status ? status : count_read_bytes(run, err);
 }
 
@@ -186,10 +184,11 @@ PHEMA_FALLIBLE run_prepare(struct run *run, struct phema_error *err)
     status = divide_work(run, err);
     if (status)
         return status;
-    if (!run->is_dry_run)
+    if (!run->is_dry_run) {
         status = input_digests_open(&run->input_digests, run, err);
-    if (status)
-        return status;
+        if (status)
+            return status;
+    }
     run->next_alias = calloc(series->n_tensors + 1, sizeof(*run->next_alias));
     run->varies = calloc(series->n_tensors + 1, sizeof(*run->varies));
     run->sinks = calloc(run->outputs->m + 1, sizeof(struct sink *));
@@ -208,8 +207,9 @@ PHEMA_FALLIBLE run_start_gpus(struct run *run, struct phema_error *err)
         gpu_run_shrink(run);
         tiling_clear(&run->tiling);
         status = divide_work(run, err);
-        if (!status)
-            status = gpu_run_start(run, err);
+        if (status)
+            return status;
+        status = gpu_run_start(run, err);
     }
     return status == PHEMA_NO
                ? phema_fail_in(err, PHEMA_ERR_RESOURCE, "even the smallest tiles do not fit")

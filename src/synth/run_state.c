@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* run_state.c - queries on the state of a run. */
-#include "run_state.h"
+#include "run.h"
 
-#include "resume/journal_write.h"
+#include "resume/resume.h"
 
 bool run_is_any_copied(const struct run *run)
 {
@@ -26,6 +26,12 @@ const struct rule_state *run_rule_of(const struct run *run, size_t tensor)
 {
     bool is_copy = run->plan->series->tensors[tensor].rule == PHEMA_RULE_COPY;
     return &run->rule_states[is_copy ? 0 : run->plan->rule_of[tensor]];
+}
+
+enum phema_overflow run_overflow(const struct run *run)
+{
+    return run->options.overflow == PHEMA_OVERFLOW_SATURATES ? PHEMA_OVERFLOW_SATURATE
+                                                             : PHEMA_OVERFLOW_INF;
 }
 
 void run_outputs_of(const struct run *run, size_t pass, size_t *first, size_t *end)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* run_threads.c - starts the workers, reports progress, collects failures. */
-#include "run_threads.h"
+#include "run.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -10,9 +10,7 @@
 #include "phema/clock.h"
 #include "phema/memory.h"
 #include "phema/parallel.h"
-#include "resume/journal_write.h"
 #include "resume/resume.h"
-#include "run_prepare.h"
 #include "worker.h"
 
 #define REPORT_INTERVAL_NS 100000000
@@ -231,10 +229,12 @@ static enum phema_status resume(struct run *run, size_t pass, struct phema_error
 PHEMA_FALLIBLE run_pass(struct run *run, size_t pass, struct phema_error *err)
 {
     enum phema_status status = run_begin_pass(run, pass, err);
-    if (!status)
-        status = resume(run, pass, err);
-    if (!status)
-        status = process_tiles(run, err);
+    if (status)
+        return status;
+    status = resume(run, pass, err);
+    if (status)
+        return status;
+    status = process_tiles(run, err);
     return status ? status : run_end_pass(run, err);
 }
 
@@ -242,10 +242,8 @@ PHEMA_FALLIBLE run_check_inputs_unchanged(const struct run *run, struct phema_er
 {
     const struct phema_series *series = run->plan->series;
     enum phema_status status = PHEMA_OK;
-    for (size_t k = 0; !status && k < series->n; k++) {
-        const struct phema_checkpoint *checkpoint = series->snapshots[k].checkpoint;
-        status = phema_checkpoint_check_unchanged(checkpoint, err);
-    }
+    for (size_t k = 0; !status && k < series->n; k++)
+        status = phema_checkpoint_check_unchanged(series->snapshots[k].checkpoint, err);
     for (size_t t = 0; !status && t < run->outputs->n_templates; t++)
         status = phema_checkpoint_check_unchanged(run->outputs->templates[t], err);
     return status;

@@ -15,11 +15,9 @@
 #include "phema/clock.h"
 #include "phema/memory.h"
 #include "phema/writer.h"
-#include "resume/journal_write.h"
-#include "run_digest.h"
-#include "run_prepare.h"
-#include "run_threads.h"
-#include "tile_write.h"
+#include "resume/resume.h"
+#include "run.h"
+#include "tile.h"
 
 /* ---- Opening ---- */
 
@@ -88,7 +86,9 @@ static enum phema_status open_sinks(struct run *run, const struct sink_options *
     bool needs_digest = options->n_parts || options->resumes;
     enum phema_status status =
         needs_digest ? run_digest_of_inputs(&inputs, run->plan, &run->options, err) : PHEMA_OK;
-    for (size_t j = 0; !status && j < run->outputs->m; j++) {
+    if (status)
+        return status;
+    for (size_t j = 0; j < run->outputs->m; j++) {
         struct run_digest digest = {0};
         if (needs_digest)
             digest = run_digest_of_output(&inputs, run->plan, run->outputs, j);
@@ -101,9 +101,9 @@ static enum phema_status open_sinks(struct run *run, const struct sink_options *
         run->result->n_resumed += begun == SINK_RESUMED;
         run->result->n_stale_journals += begun == SINK_STALE;
         run->result->n_not_resumable += options->resumes && !sink_journal(run->sinks[j]);
-        run->n_stale_partials += begun == SINK_NEW && sink_took_over(run->sinks[j]);
+        run->result->n_stale_partials += begun == SINK_NEW && sink_took_over(run->sinks[j]);
     }
-    return status;
+    return PHEMA_OK;
 }
 
 static enum phema_status open_outputs(struct run *run, struct phema_error *err)
@@ -122,8 +122,9 @@ static enum phema_status open_outputs(struct run *run, struct phema_error *err)
         run->outputs->m * sink_n_files(run->outputs, options->resumes), err);
     for (size_t j = 0; !status && j < run->outputs->m; j++)
         status = sink_check(run->plan, run->outputs, j, &sink_options, err);
-    if (!status)
-        status = open_sinks(run, &sink_options, err);
+    if (status)
+        return status;
+    status = open_sinks(run, &sink_options, err);
     if (status)
         return status;
     bool is_resumable = options->resumes && run->result->n_not_resumable < run->outputs->m;
@@ -162,8 +163,9 @@ static enum phema_status publish_output(struct run *run, size_t j, struct phema_
 {
     phema_memory_profile_begin_stage(run->options.ledger, PHEMA_STAGE_WRITE);
     enum phema_status status = write_digests(run, j, err);
-    if (!status)
-        status = run_finish_output(run, j, err);
+    if (status)
+        return status;
+    status = run_finish_output(run, j, err);
     if (status)
         return status;
     status = output_reread(run, j, err);
@@ -191,24 +193,28 @@ static enum phema_status publish(struct run *run, size_t pass, bool is_directory
         discard(run);
     for (size_t j = first; !status && j < end; j++)
         status = publish_output(run, j, err);
+    if (status)
+        return status;
     bool may_be_new = is_directory_made || (run->options.n_parts && run->outputs->made_directory);
-    if (!status && may_be_new && run->options.syncs)
-        status = phema_writer_sync_entry(run->outputs->made_directory, err);
-    return status;
+    return may_be_new && run->options.syncs
+               ? phema_writer_sync_entry(run->outputs->made_directory, err)
+               : PHEMA_OK;
 }
 
 static enum phema_status make_outputs(struct run *run, bool is_directory_made,
                                       struct phema_error *err)
 {
-    enum phema_status status = PHEMA_OK;
-    for (size_t pass = 0; pass < run->budget.n_passes && !status; pass++) {
+    for (size_t pass = 0; pass < run->budget.n_passes; pass++) {
         if (pass)
             phema_memory_profile_begin_stage(run->options.ledger, PHEMA_STAGE_ACCUMULATE);
-        status = run_pass(run, pass, err);
-        if (!status)
-            status = publish(run, pass, is_directory_made, err);
+        enum phema_status status = run_pass(run, pass, err);
+        if (status)
+            return status;
+        status = publish(run, pass, is_directory_made, err);
+        if (status)
+            return status;
     }
-    return status;
+    return PHEMA_OK;
 }
 
 /* ---- Result ---- */
@@ -253,7 +259,6 @@ static void fill_result(const struct run *run)
         count_part(run);
     else
         count_all(run);
-    result->n_stale_partials = run->n_stale_partials;
     result->n_mapped = run->n_mapped;
     result->n_read = run->n_read;
     result->n_direct = run->n_direct;

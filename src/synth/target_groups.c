@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "run_state.h"
+#include "run.h"
 
 /* Weights made by the solver sum to 1 within rounding; libraries that do not normalise are off by
  * 1e-4 and more, and a sum that is off scales equal tensors, too. */

@@ -2,22 +2,18 @@
 /* tile.c - one tile: copied, summed on the CPU or summed on a GPU. */
 #include "tile.h"
 
-#include "gpu/gpu_fit.h"
+#include "gpu/gpu_run.h"
 #include "gpu/gpu_worker.h"
-#include "tile_blocks.h"
-#include "tile_read.h"
-#include "tile_write.h"
 
 static enum phema_status write_copy(struct worker *worker, const struct group *group,
                                     const struct tile_range *range, const uint8_t *data,
                                     struct phema_error *err)
 {
     const struct run *run = worker->run;
-    enum phema_dtype dtype = run->plan->series->tensors[range->tensor].tensor.dtype;
-    bool is_converted = run->outputs->dtypes[range->tensor] != dtype;
+    bool is_converted = run->outputs->dtypes[range->tensor] != range->dtype;
     if (is_converted)
-        phema_widen(worker->sums, component_dtype(dtype), data,
-                    (size_t)range->n_elems * components_of(dtype));
+        phema_widen(worker->sums, component_dtype(range->dtype), data,
+                    (size_t)range->n_elems * components_of(range->dtype));
     enum phema_status status = PHEMA_OK;
     for (size_t j = 0; j < group->n_targets && !status; j++) {
         if (is_converted)
@@ -35,19 +31,22 @@ static enum phema_status copy_tile(struct worker *worker, uint64_t tile,
 {
     const struct run *run = worker->run;
     const struct rule_state *rule = worker->rule;
-    enum phema_status status = PHEMA_OK;
-    for (size_t k = 0; k < run->plan->series->n && !status && !worker->is_abandoned; k++) {
+    for (size_t k = 0; k < run->plan->series->n && !worker->is_abandoned; k++) {
         bool is_needed = false;
         for (size_t g = 0; g < rule->n_groups; g++)
             is_needed = is_needed || rule->groups[g].newest == k;
+        if (!is_needed && !run->plan->series->snapshots[k].is_compressed)
+            continue;
         const uint8_t *data = NULL;
-        if (is_needed || run->plan->series->snapshots[k].is_compressed)
-            status = tile_read_in_order(&data, worker, k, tile, is_needed, range, 0, err);
+        enum phema_status status =
+            tile_read_in_order(&data, worker, k, tile, is_needed, range, 0, err);
         for (size_t g = 0; g < rule->n_groups && data && !status; g++)
             if (rule->groups[g].newest == k)
                 status = write_copy(worker, &rule->groups[g], range, data, err);
+        if (status)
+            return status;
     }
-    return status;
+    return PHEMA_OK;
 }
 
 PHEMA_FALLIBLE tile_process(struct worker *worker, uint64_t tile, const struct tile_range *range,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* tile_blocks.c - blocks equal in all inputs are copied instead of summed. */
-#include "tile_blocks.h"
+#include "tile.h"
 
 #include <string.h>
 
@@ -38,9 +38,19 @@ struct block tile_blocks_next_tensor(const struct worker *worker, size_t *b)
     return slice;
 }
 
-void tile_blocks_compare(const struct worker *worker, uint8_t *equals, enum phema_dtype dtype,
+void tile_blocks_start_group(struct worker *worker, size_t g)
+{
+    const struct group *group = &worker->rule->groups[g];
+    struct group_state *state = &worker->states[g];
+    memset(state->equals, group->sums_to_one && group->n_inputs > 0, worker->n_blocks);
+    state->n_claimed = state->n_added = 0;
+    state->data = NULL;
+}
+
+void tile_blocks_compare(const struct worker *worker, size_t g, const struct tile_range *range,
                          const uint8_t *a, const uint8_t *b)
 {
+    uint8_t *equals = worker->states[g].equals;
     if (a == b || !memchr(equals, true, worker->n_blocks))
         return;
     for (size_t x = 0; x < worker->n_blocks; x++) {
@@ -48,31 +58,31 @@ void tile_blocks_compare(const struct worker *worker, uint8_t *equals, enum phem
             continue;
         /* most differ in their first bytes: one short comparison */
         const struct block *block = &worker->blocks[x];
-        uint64_t at = phema_dtype_bytes(dtype, block->first);
-        equals[x] = memcmp(a + at, b + at, (size_t)phema_dtype_bytes(dtype, block->n_elems)) == 0;
+        uint64_t at = phema_dtype_bytes(range->dtype, block->first);
+        size_t size = (size_t)phema_dtype_bytes(range->dtype, block->n_elems);
+        equals[x] = memcmp(a + at, b + at, size) == 0;
     }
 }
 
-void tile_blocks_mark_varying(const struct worker *worker, const uint8_t *equals)
+void tile_blocks_compare_copy(struct worker *worker, size_t g, const struct tile_range *range,
+                              const uint8_t *data)
 {
+    struct group_state *state = &worker->states[g];
+    if (state->data) {
+        tile_blocks_compare(worker, g, range, state->data, data);
+        return;
+    }
+    size_t reference = worker->rule->reference_of[g] * worker->run->budget.buffers.reference;
+    state->data = memcpy(worker->references + reference, data,
+                         (size_t)phema_dtype_bytes(range->dtype, range->n_elems));
+}
+
+void tile_blocks_mark_varying(const struct worker *worker, size_t g)
+{
+    const uint8_t *equals = worker->states[g].equals;
     for (size_t b = 0; b < worker->n_blocks; b++) {
         _Atomic uint8_t *varies = &worker->run->varies[worker->blocks[b].tensor];
         if (!equals[b] && !atomic_load_explicit(varies, memory_order_relaxed))
             atomic_store_explicit(varies, true, memory_order_relaxed);
     }
-}
-
-void block_restore(void *row, enum phema_accumulator accumulator, enum phema_dtype dtype,
-                   const struct block *block, const uint8_t *data)
-{
-    double values[2 * BLOCK_ELEMS];
-    size_t n = block->n_elems * components_of(dtype);
-    size_t at = block->first * components_of(dtype);
-    phema_widen(values, component_dtype(dtype), data + phema_dtype_bytes(dtype, block->first), n);
-    if (accumulator == PHEMA_ACCUMULATE_F64) {
-        memcpy((double *)row + at, values, n * sizeof(*values));
-        return;
-    }
-    for (size_t i = 0; i < n; i++)
-        ((float *)row)[at + i] = (float)values[i];
 }

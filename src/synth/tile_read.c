@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* tile_read.c - one tile of one snapshot. */
-#include "tile_read.h"
+#include "tile.h"
 
 #include "input_digests.h"
-#include "tile_blocks.h"
 
 /* Decodes tensor by tensor, so that an error names the damaged one. */
 static enum phema_status read_compressed(const struct worker *worker, size_t k,
@@ -33,8 +32,8 @@ PHEMA_FALLIBLE tile_read(const uint8_t **data, const struct worker *worker, size
         *data = copy;
         return read_compressed(worker, k, range, copy, err);
     }
-    if (range->n_tensors >
-        1) { /* the tensors of the run are read as one, up to the end of the tile */
+    /* the tensors of a run are read as one, up to the end of the tile */
+    if (range->n_tensors > 1) {
         tensor.n_elems = range->first + range->n_elems;
         tensor.size_bytes = phema_dtype_bytes(tensor.dtype, tensor.n_elems);
     }
@@ -53,11 +52,27 @@ PHEMA_FALLIBLE tile_read_in_order(const uint8_t **data, struct worker *worker, s
         return PHEMA_OK;
     }
     enum phema_status status = is_needed ? tile_read(data, worker, k, range, slot, err) : PHEMA_OK;
-    if (is_compressed && !status)
+    if (status)
+        return status;
+    if (is_compressed)
         decode_order_release(run->decode_order, k, tile);
-    if (is_needed && !status) /* a copy is still in the CPU cache */
+    if (is_needed) /* a copy is still in the CPU cache */
         input_digests_add(worker, k, range, *data);
-    return status;
+    return PHEMA_OK;
+}
+
+bool tile_claim_input(struct worker *worker, size_t k)
+{
+    bool is_needed = false;
+    for (size_t g = 0; g < worker->rule->n_groups; g++) {
+        const struct group *group = &worker->rule->groups[g];
+        struct group_state *state = &worker->states[g];
+        if (state->n_claimed < group->n_inputs && group->inputs[state->n_claimed] == k) {
+            state->n_claimed++;
+            is_needed = true;
+        }
+    }
+    return is_needed;
 }
 
 PHEMA_FALLIBLE tile_skip(struct worker *worker, uint64_t tile, struct phema_error *err)

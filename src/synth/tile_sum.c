@@ -9,13 +9,27 @@
 #include <string.h>
 
 #include "input_digests.h"
-#include "tile_blocks.h"
-#include "tile_read.h"
-#include "tile_write.h"
 
 /* Views are hashed after they were summed, since the kernels prefetch their cache lines. They are
  * so few at a time that tile and sums are still in the L2 cache. */
 #define FEW_VIEWS ((size_t)4)
+
+/* Puts an equal block into a row of sums, so that it is converted and counted like all others. */
+static void restore_block(void *row, const struct group_state *state, enum phema_dtype dtype,
+                          const struct block *block)
+{
+    const uint8_t *data = state->data + phema_dtype_bytes(dtype, block->first);
+    size_t n = block->n_elems * components_of(dtype);
+    size_t at = block->first * components_of(dtype);
+    if (state->accumulator == PHEMA_ACCUMULATE_F64) {
+        phema_widen((double *)row + at, component_dtype(dtype), data, n);
+        return;
+    }
+    double values[2 * BLOCK_ELEMS];
+    phema_widen(values, component_dtype(dtype), data, n);
+    for (size_t i = 0; i < n; i++)
+        ((float *)row)[at + i] = (float)values[i];
+}
 
 /* Writes a row of sums to its output. Equal blocks keep even the bits of their NaNs. */
 static enum phema_status write_row(struct worker *worker, size_t output,
@@ -23,20 +37,19 @@ static enum phema_status write_row(struct worker *worker, size_t output,
                                    const struct group_state *state, struct phema_error *err)
 {
     const struct run *run = worker->run;
-    enum phema_dtype dtype = run->plan->series->tensors[range->tensor].tensor.dtype;
     for (size_t b = 0; b < worker->n_blocks && state->data; b++)
         if (state->equals[b])
-            block_restore(row, state->accumulator, dtype, &worker->blocks[b], state->data);
+            restore_block(row, state, range->dtype, &worker->blocks[b]);
     enum phema_status status = tile_narrow(worker, output, range, row, state->accumulator, err);
     if (status)
         return status;
-    bool is_same_dtype = run->outputs->dtypes[range->tensor] == dtype;
+    bool is_same_dtype = run->outputs->dtypes[range->tensor] == range->dtype;
     for (size_t b = 0; b < worker->n_blocks && state->data && is_same_dtype; b++) {
         const struct block *block = &worker->blocks[b];
-        uint64_t at = phema_dtype_bytes(dtype, block->first);
+        uint64_t at = phema_dtype_bytes(range->dtype, block->first);
         if (state->equals[b])
             memcpy(worker->written + at, state->data + at,
-                   (size_t)phema_dtype_bytes(dtype, block->n_elems));
+                   (size_t)phema_dtype_bytes(range->dtype, block->n_elems));
     }
     return tile_write(worker, output, range, worker->written, err);
 }
@@ -45,15 +58,10 @@ static void start_group(struct worker *worker, size_t g, const struct tile_range
 {
     const struct group *group = &worker->rule->groups[g];
     struct group_state *state = &worker->states[g];
+    tile_blocks_start_group(worker, g);
     state->accumulator = sum_dtype_of(worker->run, group, range->tensor);
-    state->row_bytes =
-        worker->run->budget.sum_elems *
-        (state->accumulator == PHEMA_ACCUMULATE_F64 ? sizeof(double) : sizeof(float));
-    state->sums = sums;
-    memset(state->sums, 0, group->n_rows * state->row_bytes);
-    memset(state->equals, group->sums_to_one && group->n_inputs > 0, worker->n_blocks);
-    state->n_claimed = state->n_added = 0;
-    state->data = NULL;
+    state->row_bytes = worker->run->budget.sum_elems * sum_bytes_of(state->accumulator);
+    state->sums = memset(sums, 0, group->n_rows * state->row_bytes);
 }
 
 static enum phema_status finish_group(struct worker *worker, size_t g,
@@ -61,7 +69,7 @@ static enum phema_status finish_group(struct worker *worker, size_t g,
 {
     const struct group *group = &worker->rule->groups[g];
     const struct group_state *state = &worker->states[g];
-    tile_blocks_mark_varying(worker, state->equals);
+    tile_blocks_mark_varying(worker, g);
     enum phema_status status = PHEMA_OK;
     for (size_t j = 0; j < group->n_targets && !status; j++)
         status = write_row(worker, group->targets[j], range,
@@ -76,13 +84,12 @@ static void add_inputs(struct worker *worker, size_t g, const struct tile_range 
     const struct run *run = worker->run;
     const struct group *group = &worker->rule->groups[g];
     struct group_state *state = &worker->states[g];
-    enum phema_dtype dtype = run->plan->series->tensors[range->tensor].tensor.dtype;
     struct phema_tile tile = {.inputs = inputs,
                               .weights = group->weights + state->n_added * group->n_rows,
                               .n_inputs = n,
                               .n_targets = group->n_rows,
-                              .n_elems = (size_t)range->n_elems * components_of(dtype),
-                              .dtype = component_dtype(dtype)};
+                              .n_elems = (size_t)range->n_elems * components_of(range->dtype),
+                              .dtype = component_dtype(range->dtype)};
     phema_accumulate(run->backend, state->accumulator, state->sums, state->row_bytes, &tile);
     state->n_added += n;
 }
@@ -111,14 +118,12 @@ static enum phema_status read_views(struct worker *worker, size_t g, const struc
                                     size_t first, size_t end, struct phema_error *err)
 {
     const struct group *group = &worker->rule->groups[g];
-    enum phema_dtype dtype = worker->run->plan->series->tensors[range->tensor].tensor.dtype;
     enum phema_status status = PHEMA_OK;
     for (size_t x = first; x < end && !status; x++) {
         size_t k = group->inputs[x];
         status = tile_read(&worker->inputs[x], worker, k, range, 0, err);
         if (!status)
-            tile_blocks_compare(worker, worker->states[g].equals, dtype, worker->inputs[0],
-                                worker->inputs[x]);
+            tile_blocks_compare(worker, g, range, worker->inputs[0], worker->inputs[x]);
     }
     return status;
 }
@@ -157,57 +162,25 @@ struct batch {
     size_t n;
 };
 
-/* Copies the group's first input; the others are compared with it. */
-static void keep_reference(struct worker *worker, size_t g, const struct tile_range *range,
-                           const uint8_t *data)
-{
-    const struct run *run = worker->run;
-    enum phema_dtype dtype = run->plan->series->tensors[range->tensor].tensor.dtype;
-    uint8_t *reference =
-        worker->references + worker->rule->reference_of[g] * run->budget.buffers.reference;
-    memcpy(reference, data, (size_t)phema_dtype_bytes(dtype, range->n_elems));
-    worker->states[g].data = reference;
-}
-
 /* Adds to each group its inputs among the batch, in the order of the series. */
 static void add_batch(struct worker *worker, const struct tile_range *range, struct batch *batch)
 {
-    struct run *run = worker->run;
-    enum phema_dtype dtype = run->plan->series->tensors[range->tensor].tensor.dtype;
     for (size_t g = 0; g < worker->rule->n_groups; g++) {
         const struct group *group = &worker->rule->groups[g];
-        struct group_state *state = &worker->states[g];
+        const struct group_state *state = &worker->states[g];
         const uint8_t *inputs[MAX_SLOTS];
         size_t n = 0;
         for (size_t x = 0; x < batch->n; x++) {
             size_t at = state->n_added + n;
             if (at == group->n_inputs || group->inputs[at] != batch->snapshots[x])
                 continue;
-            if (at == 0)
-                keep_reference(worker, g, range, batch->data[x]);
-            else
-                tile_blocks_compare(worker, state->equals, dtype, state->data, batch->data[x]);
+            tile_blocks_compare_copy(worker, g, range, batch->data[x]);
             inputs[n++] = batch->data[x];
         }
         if (n)
             add_inputs(worker, g, range, inputs, n);
     }
     batch->n = 0;
-}
-
-/* Whether snapshot k is the next input of some group. The groups count it as read. */
-static bool claim_input(struct worker *worker, size_t k)
-{
-    bool is_needed = false;
-    for (size_t g = 0; g < worker->rule->n_groups; g++) {
-        const struct group *group = &worker->rule->groups[g];
-        struct group_state *state = &worker->states[g];
-        if (state->n_claimed < group->n_inputs && group->inputs[state->n_claimed] == k) {
-            state->n_claimed++;
-            is_needed = true;
-        }
-    }
-    return is_needed;
 }
 
 /* Some inputs have to be copied: as many at a time as there are slots. */
@@ -223,8 +196,8 @@ static enum phema_status sum_in_order(struct worker *worker, uint64_t tile,
     }
     for (size_t k = 0; k < run->plan->series->n; k++) {
         const uint8_t *data = NULL;
-        enum phema_status status =
-            tile_read_in_order(&data, worker, k, tile, claim_input(worker, k), range, batch.n, err);
+        enum phema_status status = tile_read_in_order(
+            &data, worker, k, tile, tile_claim_input(worker, k), range, batch.n, err);
         if (status || worker->is_abandoned)
             return status;
         if (!data)

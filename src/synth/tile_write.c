@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* tile_write.c - rounds a tile, checks it for NaN and overflow, writes or compares it. */
-#include "tile_write.h"
+#include "tile.h"
 
 #include "compare_output.h"
 #include "phema/strbuf.h"
-#include "tile_blocks.h"
 
 static enum phema_status compare(const struct worker *worker, const struct tile_range *range,
                                  const void *data, struct phema_error *err)
@@ -63,52 +62,17 @@ PHEMA_FALLIBLE output_reread(struct run *run, size_t output, struct phema_error 
     return status ? status : sink_end_verify(run->sinks[output], err);
 }
 
-static enum phema_status fail_overflow(const struct worker *worker, size_t output, size_t i,
-                                       uint64_t n, struct phema_error *err)
-{
-    const struct run *run = worker->run;
-    const struct phema_tensor *tensor = &run->plan->series->tensors[i].tensor;
-    enum phema_dtype dtype = run->outputs->dtypes[i];
-    bool is_widened_by_f32 = phema_dtype_bits(component_dtype(dtype)) < 32;
-    struct phema_name_buffer shown;
-    return phema_fail(err, PHEMA_ERR_OUTPUT,
-                      "%s: tensor '%s': %llu averages are too large for %s; %sallow --overflow "
-                      "saturate",
-                      run->outputs->items[output].path,
-                      phema_name_escape(&shown, tensor->name, tensor->name_size),
-                      (unsigned long long)n, phema_dtype_name(dtype),
-                      is_widened_by_f32 ? "write --dtype f32, or " : "");
-}
-
-static enum phema_status fail_nan(const struct worker *worker, size_t output, size_t i,
-                                  const struct phema_narrow_counts *counts, struct phema_error *err)
-{
-    const struct run *run = worker->run;
-    const struct phema_tensor *tensor = &run->plan->series->tensors[i].tensor;
-    struct phema_name_buffer shown;
-    return phema_fail(err, PHEMA_ERR_FILE,
-                      "%s: tensor '%s': %llu averages are NaN and %llu infinite, as elements of "
-                      "snapshots are; --nan keep writes them",
-                      run->outputs->items[output].path,
-                      phema_name_escape(&shown, tensor->name, tensor->name_size),
-                      (unsigned long long)counts->n_nan, (unsigned long long)counts->n_inf);
-}
-
 /* Rounds elements [first, first + n) of a row into worker->written. */
 static struct phema_narrow_counts narrow_elems(struct worker *worker, enum phema_dtype dtype,
                                                enum phema_accumulator accumulator, const void *row,
                                                size_t first, size_t n)
 {
     const struct run *run = worker->run;
-    size_t sum_bytes = accumulator == PHEMA_ACCUMULATE_F64 ? sizeof(double) : sizeof(float);
     struct phema_narrow_counts counts = {0, 0, 0};
     phema_narrow(run->backend, worker->written + phema_dtype_bytes(dtype, first),
                  component_dtype(dtype), accumulator,
-                 (const char *)row + first * components_of(dtype) * sum_bytes,
-                 n * components_of(dtype),
-                 run->options.overflow == PHEMA_OVERFLOW_SATURATES ? PHEMA_OVERFLOW_SATURATE
-                                                                   : PHEMA_OVERFLOW_INF,
-                 &counts);
+                 (const char *)row + first * components_of(dtype) * sum_bytes_of(accumulator),
+                 n * components_of(dtype), run_overflow(run), &counts);
     return counts;
 }
 
@@ -116,12 +80,27 @@ PHEMA_FALLIBLE tile_check_values(struct worker *worker, size_t output, size_t te
                                  const struct phema_narrow_counts *counts, struct phema_error *err)
 {
     const struct run *run = worker->run;
-    if ((counts->n_nan || counts->n_inf) && tensor < worker->nan_tensor)
+    const struct phema_tensor *found = &run->plan->series->tensors[tensor].tensor;
+    enum phema_dtype dtype = run->outputs->dtypes[tensor];
+    const char *path = run->outputs->items[output].path;
+    struct phema_name_buffer shown;
+    const char *name = phema_name_escape(&shown, found->name, found->name_size);
+    bool has_nan = counts->n_nan || counts->n_inf;
+    if (has_nan && tensor < worker->nan_tensor)
         worker->nan_tensor = tensor;
-    if ((counts->n_nan || counts->n_inf) && run->options.refuses_nan)
-        return fail_nan(worker, output, tensor, counts, err);
+    if (has_nan && run->options.refuses_nan)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "%s: tensor '%s': %llu averages are NaN and %llu infinite, as elements "
+                          "of snapshots are; --nan keep writes them",
+                          path, name, (unsigned long long)counts->n_nan,
+                          (unsigned long long)counts->n_inf);
     if (counts->n_overflow && run->options.overflow == PHEMA_OVERFLOW_IS_ERROR)
-        return fail_overflow(worker, output, tensor, counts->n_overflow, err);
+        return phema_fail(
+            err, PHEMA_ERR_OUTPUT,
+            "%s: tensor '%s': %llu averages are too large for %s; %sallow "
+            "--overflow saturate",
+            path, name, (unsigned long long)counts->n_overflow, phema_dtype_name(dtype),
+            phema_dtype_bits(component_dtype(dtype)) < 32 ? "write --dtype f32, or " : "");
     return PHEMA_OK;
 }
 

@@ -7,15 +7,12 @@
 
 #include "phema/sort.h"
 
-struct order {
-    const struct phema_tensor_location *places; /* of the snapshot that determines the order */
-};
-
+/* context: the address of the places of the snapshot that determines the order */
 static int compare_places(const void *a, const void *b, void *context)
 {
-    const struct order *order = context;
+    const struct phema_tensor_location *places = *(const struct phema_tensor_location **)context;
     size_t i = *(const size_t *)a, j = *(const size_t *)b;
-    const struct phema_tensor_location *left = &order->places[i], *right = &order->places[j];
+    const struct phema_tensor_location *left = &places[i], *right = &places[j];
     if (left->file != right->file)
         return left->file < right->file ? -1 : 1;
     if (left->offset != right->offset)
@@ -215,8 +212,8 @@ PHEMA_FALLIBLE tiling_make(struct tiling *tiling, const struct phema_series *ser
         if (series->tensors[i].same_as == i && series->tensors[i].tensor.n_elems)
             tiling->order[tiling->n++] = i;
     size_t followed = snapshot_to_follow(series);
-    struct order order = {series->snapshots[followed].locations};
-    phema_sort(tiling->order, tiling->n, sizeof(*tiling->order), compare_places, &order);
+    const struct phema_tensor_location *places = series->snapshots[followed].locations;
+    phema_sort(tiling->order, tiling->n, sizeof(*tiling->order), compare_places, &places);
     bool is_compressed = series->snapshots[followed].is_compressed;
     enum phema_status status = is_compressed ? check_order(tiling, followed, err) : PHEMA_OK;
     if (status)
@@ -308,6 +305,7 @@ struct tile_range tiling_tile(const struct tiling *tiling, uint64_t tile, size_t
     const struct tensor_run *tensor_run = &tiling->tensor_runs[s];
     uint64_t done = (tile - tensor_run->first_tile) * tiling->tile_elems;
     struct tile_range range = {.tensor = tiling->order[tensor_run->first],
+                               .dtype = tensor_at(tiling, tensor_run->first)->dtype,
                                .first = tensor_run->start + done,
                                .position = tensor_run->position + done,
                                .tensors = &tiling->order[tensor_run->first],

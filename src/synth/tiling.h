@@ -52,7 +52,8 @@ struct tiling {
 
 /* The elements of one tile, counted from the start of the first tensor of its run. */
 struct tile_range {
-    size_t tensor; /* the first: index into the series */
+    size_t tensor;          /* the first: index into the series */
+    enum phema_dtype dtype; /* of its tensors, in the snapshots */
     uint64_t first, n_elems;
     uint64_t position;     /* elements of the tiling before it: independent of the tile size */
     const size_t *tensors; /* [n_tensors] of the tensor run */

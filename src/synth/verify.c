@@ -6,29 +6,14 @@
 #include "input_digests.h"
 #include "phema/clock.h"
 #include "phema/synth.h"
-#include "run_prepare.h"
-#include "run_threads.h"
+#include "run.h"
 
-static enum phema_status check_unchanged(const struct run *run,
-                                         const struct phema_checkpoint *checkpoint,
-                                         struct phema_error *err)
+static enum phema_status fill_result(struct phema_verification *out, const struct run *run,
+                                     struct phema_error *err)
 {
-    enum phema_status status = run_check_inputs_unchanged(run, err);
-    return status ? status : phema_checkpoint_check_unchanged(checkpoint, err);
-}
-
-static enum phema_status count(struct phema_verification *out, const struct run *run,
-                               struct phema_error *err)
-{
-    size_t n = run->plan->series->n_tensors;
-    out->differences = calloc(n + 1, sizeof(*out->differences));
-    if (!out->differences)
-        return phema_fail_memory(err);
-    for (size_t i = 0; i < n; i++) {
-        uint64_t n_elems = compare_output_n_different(run->comparison, i);
-        if (n_elems)
-            out->differences[out->n++] = (struct phema_unequal){i, n_elems};
-    }
+    enum phema_status status = compare_output_count(out, run->comparison, err);
+    if (status)
+        return status;
     if (run->input_digests) {
         out->n_sums = run->outputs->items[0].n_digests;
         out->sums = calloc(out->n_sums + 1, sizeof(*out->sums));
@@ -36,8 +21,6 @@ static enum phema_status count(struct phema_verification *out, const struct run 
             return phema_fail_memory(err);
         input_digests_of_output(out->sums, run, 0);
     }
-    out->n_elems = compare_output_n_compared(run->comparison);
-    out->n_other_bytes = compare_output_n_other_bytes(run->comparison);
     out->n_tiles = tiling_n_tiles(&run->tiling);
     out->n_taken = run->options.sample && run->options.sample < out->n_tiles ? run->options.sample
                                                                              : out->n_tiles;
@@ -61,12 +44,18 @@ static enum phema_status execute(struct phema_verification *out, struct run *run
     status = run_pass(run, 0, err); /* one target needs one pass */
     if (status)
         return status;
-    status = check_unchanged(run, checkpoint, err);
+    status = run_check_inputs_unchanged(run, err);
     if (status)
         return status;
-    if (!run->options.sample)
+    status = phema_checkpoint_check_unchanged(checkpoint, err);
+    if (status)
+        return status;
+    if (!run->options.sample) {
         status = compare_output_finish(run->comparison, err);
-    return status ? status : count(out, run, err);
+        if (status)
+            return status;
+    }
+    return fill_result(out, run, err);
 }
 
 PHEMA_FALLIBLE phema_synth_verify(struct phema_verification *out, const struct phema_plan *plan,

@@ -8,9 +8,8 @@
 #include "gpu/gpu_worker.h"
 #include "input_digests.h"
 #include "input_io.h"
-#include "resume/journal_write.h"
+#include "resume/resume.h"
 #include "tile.h"
-#include "tile_read.h"
 
 static bool alloc_states(struct worker *worker)
 {
@@ -59,10 +58,9 @@ PHEMA_FALLIBLE worker_init(struct worker *worker, struct run *run, unsigned inde
 void worker_clear(struct worker *worker)
 {
     free(worker->sums);
-    if (!worker->run || !worker->run->gpu_run)
+    if (!worker->run->gpu_run)
         free(worker->slots);
     gpu_worker_close(worker->gpu);
-    worker->gpu = NULL;
     free(worker->written);
     free(worker->references);
     free(worker->inputs);
@@ -71,14 +69,7 @@ void worker_clear(struct worker *worker)
     free(worker->states);
     free(worker->accounts);
     free(worker->digests);
-    worker->sums = NULL;
-    worker->slots = worker->written = worker->references = NULL;
-    worker->inputs = NULL;
-    worker->blocks = NULL;
-    worker->equals = NULL;
-    worker->states = NULL;
-    worker->accounts = NULL;
-    worker->digests = NULL;
+    *worker = (struct worker){0};
 }
 
 /* Whether this thread has caused disk reads since the last call, by page faults or prefetch.
@@ -122,7 +113,6 @@ static void prefetch_next(struct worker *worker, uint64_t job)
 static enum phema_status run_job(struct worker *worker, uint64_t job, struct phema_error *err)
 {
     struct run *run = worker->run;
-    const struct phema_series *series = run->plan->series;
     uint64_t first = job * run->tiling.tiles_per_job;
     uint64_t end = first + run->tiling.tiles_per_job;
     if (end > tiling_n_tiles(&run->tiling))
@@ -142,8 +132,7 @@ static enum phema_status run_job(struct worker *worker, uint64_t job, struct phe
             status = journal_writer_note(run->journal, &range, worker, err);
         if (status)
             return status;
-        enum phema_dtype dtype = series->tensors[range.tensor].tensor.dtype;
-        uint64_t size = is_included ? phema_dtype_bytes(dtype, range.n_elems) : 0;
+        uint64_t size = is_included ? phema_dtype_bytes(range.dtype, range.n_elems) : 0;
         read_bytes += is_included ? run_read_bytes(run, &range) : 0;
         mapped_bytes += size;
         if (t + 1 == end || mapped_bytes + size > run->max_mapped_bytes) {

@@ -1,8 +1,86 @@
-/* worker.h - one thread of a run: claims jobs, processes their tiles, releases pages. */
+/* worker.h - one thread of a run: claims jobs, processes their tiles, releases pages. Workers share
+ * the run's constants, the counter of jobs and the decode order; each writes nothing else that
+ * another one uses. */
 #ifndef SYNTH_WORKER_H
 #define SYNTH_WORKER_H
 
-#include "worker_state.h"
+#include "run.h"
+
+/* Elements of a tile that belong to one tensor and are compared as one. */
+struct block {
+    size_t tensor;
+    size_t first, n_elems; /* counted from the start of the tile */
+};
+
+/* Progress of one group while a tile is summed. */
+struct group_state {
+    enum phema_accumulator accumulator;
+    size_t row_bytes;
+    void *sums;       /* its first row */
+    size_t n_claimed; /* of the group's inputs: read, or waiting in a batch */
+    size_t n_added;
+    uint8_t *equals;     /* [blocks of a tile] whether all inputs so far are equal there */
+    const uint8_t *data; /* one input's tile, the source of blocks that are equal in all */
+};
+
+/* A tile of one output, for its journal. */
+struct tile_account {
+    uint64_t sum; /* checksum of the written data (phema/sink.h) */
+    struct phema_narrow_counts counts;
+};
+
+struct worker {
+    struct run *run;
+    void *sums;             /* rows of budget.sum_elems doubles or floats, one for each target */
+    uint8_t *slots;         /* tiles in C order, of inputs that are copied */
+    uint8_t *written;       /* a tile of an output */
+    uint8_t *references;    /* tiles of the first inputs */
+    const uint8_t **inputs; /* [series->n] */
+    struct block *blocks;   /* [n_blocks] of the current tile */
+    size_t n_blocks;
+    const struct rule_state *rule; /* of the tensors of the tile */
+    uint8_t *equals;               /* of all groups */
+    struct group_state *states;    /* [max_groups] */
+    struct gpu_worker *gpu;        /* NULL: the CPU sums */
+    struct phema_narrow_counts counts;
+    struct phema_hash_sum *digests; /* of the data read (input_digests.h); NULL: not hashed */
+    struct tile_account *accounts;  /* [outputs->m] of the current tile; NULL: no journal is kept */
+    size_t nan_tensor;
+    bool has_prefetched; /* at least once */
+    long n_from_disk;    /* disk reads of this thread at the last look, as the kernel counts them */
+    bool is_abandoned;   /* another worker failed while this one waited */
+    enum phema_status status;
+    struct phema_error err;
+};
+
+static inline void counts_add(struct phema_narrow_counts *counts,
+                              const struct phema_narrow_counts *more)
+{
+    counts->n_overflow += more->n_overflow;
+    counts->n_nan += more->n_nan;
+    counts->n_inf += more->n_inf;
+}
+
+static inline bool counts_any(const struct phema_narrow_counts *counts)
+{
+    return counts->n_overflow || counts->n_nan || counts->n_inf;
+}
+
+static inline size_t sum_bytes_of(enum phema_accumulator accumulator)
+{
+    return accumulator == PHEMA_ACCUMULATE_F64 ? sizeof(double) : sizeof(float);
+}
+
+/* The real and imaginary parts of complex numbers are averaged separately. */
+static inline enum phema_dtype component_dtype(enum phema_dtype dtype)
+{
+    return dtype == PHEMA_C64 ? PHEMA_F32 : dtype;
+}
+
+static inline size_t components_of(enum phema_dtype dtype)
+{
+    return dtype == PHEMA_C64 ? 2 : 1;
+}
 
 /* index: of this thread among all */
 PHEMA_FALLIBLE worker_init(struct worker *worker, struct run *run, unsigned index,

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "run_state.h"
+#include "run.h"
 #include "runs.h"
 
 /* ---- Groups ---- */

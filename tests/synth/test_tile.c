@@ -4,7 +4,7 @@
  * gathered. */
 #include "../formats/build.h"
 #include "runs.h"
-#include "worker_state.h"
+#include "worker.h"
 
 #define N_ELEMS (4 * BLOCK_ELEMS + 904) /* the last block is partial */
 

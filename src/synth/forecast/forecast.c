@@ -4,9 +4,9 @@
 #include <math.h>
 
 #include "forecast/measure_rates.h"
-#include "gpu/gpu_setup.h"
+#include "gpu/gpu_run.h"
 #include "phema/memory.h"
-#include "run_prepare.h"
+#include "run.h"
 
 /* ---- Memory ---- */
 
@@ -115,38 +115,50 @@ static double run_seconds(const struct phema_forecast *forecast, const struct ru
     return busy;
 }
 
-/* All devices, with the threads that copy inputs to them. */
-static enum phema_status measure_devices(struct phema_forecast *out, struct rates *rates,
-                                         struct run *run, struct phema_error *err)
-{
-    enum phema_status status = gpu_run_rate(&rates->add, &out->is_rate_assumed, run, err);
-    rates->add *= run->gpu_run->n_gpus;
-    return status;
-}
-
 static enum phema_status fill_seconds(struct phema_forecast *out, struct run *run,
                                       const struct phema_forecast_options *timing,
                                       struct phema_error *err)
 {
     const char *cold_path = NULL;
     out->cold_bytes = count_cold(run, &cold_path);
-    struct rates rates;
     if (timing->assumed_bandwidth > 0) {
         double both = (double)out->read_bytes + (double)out->write_bytes;
         out->add_rate = out->fetch_rate = out->store_rate = timing->assumed_bandwidth;
         out->seconds = timing->elapsed_s + both / timing->assumed_bandwidth;
         return PHEMA_OK;
     }
+    struct rates rates;
     enum phema_status status = measure_rates(&rates, run, cold_path, err);
-    if (!status && run->gpu_run)
-        status = measure_devices(out, &rates, run, err);
     if (status)
         return status;
+    if (run->gpu_run) { /* all GPUs, with the threads that copy inputs to them */
+        status = gpu_run_rate(&rates.add, &out->is_rate_assumed, run, err);
+        if (status)
+            return status;
+        rates.add *= run->gpu_run->n_gpus;
+    }
     out->add_rate = rates.add;
     out->fetch_rate = rates.fetch;
     out->store_rate = rates.store;
     out->seconds = timing->elapsed_s + run_seconds(out, run, &rates);
     return PHEMA_OK;
+}
+
+static enum phema_status fill(struct phema_forecast *out, struct run *run,
+                              const struct phema_forecast_options *timing, struct phema_error *err)
+{
+    enum phema_status status = run_prepare(run, err);
+    if (status)
+        return status;
+    out->n_passes = run->budget.n_passes;
+    out->targets_per_pass = run->budget.targets_per_pass;
+    out->tile_elems = run->budget.tile_elems;
+    out->n_threads = run->budget.n_threads;
+    out->limit_bytes = run->budget.limit;
+    fill_device(out, run);
+    fill_memory(out, run);
+    fill_bytes(out, run);
+    return fill_seconds(out, run, timing, err);
 }
 
 PHEMA_FALLIBLE phema_synth_forecast(struct phema_forecast *out, const struct phema_plan *plan,
@@ -159,18 +171,7 @@ PHEMA_FALLIBLE phema_synth_forecast(struct phema_forecast *out, const struct phe
     struct run run;
     run_init(&run, plan, outputs, options, NULL);
     run.is_dry_run = true;
-    enum phema_status status = run_prepare(&run, err);
-    if (!status) {
-        out->n_passes = run.budget.n_passes;
-        out->targets_per_pass = run.budget.targets_per_pass;
-        out->tile_elems = run.budget.tile_elems;
-        out->n_threads = run.budget.n_threads;
-        out->limit_bytes = run.budget.limit;
-        fill_device(out, &run);
-        fill_memory(out, &run);
-        fill_bytes(out, &run);
-        status = fill_seconds(out, &run, timing, err);
-    }
+    enum phema_status status = fill(out, &run, timing, err);
     run_clear(&run);
     return status;
 }

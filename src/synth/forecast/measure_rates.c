@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "forecast/measure_sum_rate.h"
 #include "phema/clock.h"
 #include "phema/memory.h"
 #include "phema/writer.h"
@@ -53,7 +52,7 @@ static double store_rate(int descriptor, const uint8_t *chunk, uint64_t wanted)
     return (double)bytes / (phema_clock_s() - start);
 }
 
-static void measure_outputs(struct rates *rates, const struct run *run, const uint8_t *chunk)
+static void measure_writing(struct rates *rates, const struct run *run, const uint8_t *chunk)
 {
     const struct phema_outputs *outputs = run->outputs;
     int descriptor = memfd_create("posthoc-ema-put", MFD_CLOEXEC);
@@ -102,6 +101,19 @@ static enum phema_status measure_finishing(struct rates *rates, const struct run
     double alone = (double)CHUNK_BYTES / (phema_clock_s() - start);
     rates->finish = alone * (run->budget.n_finishers ? run->budget.n_finishers : 1);
     return PHEMA_OK;
+}
+
+static enum phema_status measure_outputs(struct rates *rates, const struct run *run,
+                                         struct phema_error *err)
+{
+    uint8_t *chunk = malloc(CHUNK_BYTES);
+    if (!chunk)
+        return phema_fail_memory(err);
+    fill_chunk(chunk);
+    measure_writing(rates, run, chunk);
+    enum phema_status status = measure_finishing(rates, run, chunk, err);
+    free(chunk);
+    return status;
 }
 
 /* ---- Inputs ---- */
@@ -176,20 +188,15 @@ PHEMA_FALLIBLE measure_rates(struct rates *out, const struct run *run, const cha
                              struct phema_error *err)
 {
     *out = (struct rates){HUGE_VAL, HUGE_VAL, HUGE_VAL, HUGE_VAL, HUGE_VAL, HUGE_VAL};
-    uint8_t *chunk = malloc(CHUNK_BYTES);
-    if (!chunk)
-        return phema_fail_memory(err);
-    fill_chunk(chunk);
-    enum phema_status status = PHEMA_OK;
-    if (!run->gpu_run) /* gpu_run_rate measures devices */
-        status = measure_sum_rate(&out->add, run, err);
-    if (!status) {
-        measure_outputs(out, run, chunk);
-        status = measure_finishing(out, run, chunk, err);
+    if (!run->gpu_run) { /* gpu_run_rate measures GPUs */
+        enum phema_status status = measure_sum_rate(&out->add, run, err);
+        if (status)
+            return status;
     }
-    free(chunk);
-    if (!status)
-        status = measure_decoding(out, run, err);
+    enum phema_status status = measure_outputs(out, run, err);
+    if (status)
+        return status;
+    status = measure_decoding(out, run, err);
     if (!status && cold_path)
         out->fetch = fetch_rate(cold_path);
     return status;

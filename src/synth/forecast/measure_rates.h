@@ -4,7 +4,7 @@
 #ifndef SYNTH_FORECAST_MEASURE_RATES_H
 #define SYNTH_FORECAST_MEASURE_RATES_H
 
-#include "run_state.h"
+#include "run.h"
 
 /* [bytes/s], all threads of the run together; infinite for work that the run does not do. */
 struct rates {
@@ -21,5 +21,11 @@ struct rates {
  * PHEMA_ERR_RESOURCE  out of memory */
 PHEMA_FALLIBLE measure_rates(struct rates *out, const struct run *run, const char *cold_path,
                              struct phema_error *err);
+
+/* ---- measure_sum_rate.c: synthetic tiles, with the threads and buffers of a run ---- */
+
+/* Input bytes per second, outputs written meanwhile. PHEMA_ERR_RESOURCE */
+PHEMA_FALLIBLE measure_sum_rate(double *inputs_per_s, const struct run *run,
+                                struct phema_error *err);
 
 #endif

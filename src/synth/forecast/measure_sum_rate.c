@@ -2,7 +2,7 @@
 /* measure_sum_rate.c - rate of summing on synthetic tiles. The inputs are one file in memory. It is
  * read, or mapped and released, tile by tile, like snapshots in the page cache. The outputs go to
  * another such file. */
-#include "forecast/measure_sum_rate.h"
+#include "forecast/measure_rates.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -17,7 +17,7 @@
 #include "phema/memory.h"
 #include "phema/parallel.h"
 #include "target_groups.h"
-#include "worker_state.h"
+#include "worker.h"
 
 /* Larger than caches, and filled in less than a tenth of a second. Outputs go to new pages, as
  * those of a run do. */
@@ -89,21 +89,13 @@ static void clear(struct trial *trial)
     free(trial->weights);
 }
 
-static bool write_all(int descriptor, const uint8_t *data, size_t size, uint64_t at)
+/* Reads or writes all of it. */
+static bool transfer(bool writes, int descriptor, uint8_t *data, size_t size, uint64_t at)
 {
     for (size_t done = 0; done < size;) {
-        ssize_t n = pwrite(descriptor, data + done, size - done, (off_t)(at + done));
-        if (n <= 0 && !(n < 0 && errno == EINTR))
-            return false;
-        done += n > 0 ? (size_t)n : 0;
-    }
-    return true;
-}
-
-static bool read_all(int descriptor, uint8_t *data, size_t size, uint64_t at)
-{
-    for (size_t done = 0; done < size;) {
-        ssize_t n = pread(descriptor, data + done, size - done, (off_t)(at + done));
+        off_t place = (off_t)(at + done);
+        ssize_t n = writes ? pwrite(descriptor, data + done, size - done, place)
+                           : pread(descriptor, data + done, size - done, place);
         if (n <= 0 && !(n < 0 && errno == EINTR))
             return false;
         done += n > 0 ? (size_t)n : 0;
@@ -119,8 +111,8 @@ static bool fill(const struct trial *trial)
     for (size_t k = 0; k < trial->n_inputs && is_filled; k++) {
         memset(tile, (int)(0x20 + k % 8), trial->tile_bytes);
         for (size_t t = 0; t < trial->n_tiles && is_filled; t++)
-            is_filled = write_all(trial->input, tile, trial->tile_bytes,
-                                  (k * trial->n_tiles + t) * trial->tile_bytes);
+            is_filled = transfer(true, trial->input, tile, trial->tile_bytes,
+                                 (k * trial->n_tiles + t) * trial->tile_bytes);
     }
     free(tile);
     return is_filled;
@@ -208,8 +200,8 @@ static bool add_inputs(const struct trial *trial, struct trial_thread *thread, s
         size_t at = ((first + x) * trial->n_tiles + t) * trial->tile_bytes;
         thread->inputs[x] =
             thread->slots ? thread->slots + x * trial->tile_bytes : trial->data + at;
-        if (thread->slots &&
-            !read_all(trial->input, thread->slots + x * trial->tile_bytes, trial->tile_bytes, at))
+        if (thread->slots && !transfer(false, trial->input, thread->slots + x * trial->tile_bytes,
+                                       trial->tile_bytes, at))
             return false;
         const struct phema_hash_blocks blocks = {
             thread->inputs[x], trial->tile_bytes,
@@ -235,8 +227,7 @@ static bool add_inputs(const struct trial *trial, struct trial_thread *thread, s
 static bool process_tile(const struct trial *trial, struct trial_thread *thread, size_t t,
                          uint64_t place)
 {
-    size_t row = trial->tile_elems *
-                 (trial->accumulator == PHEMA_ACCUMULATE_F64 ? sizeof(double) : sizeof(float));
+    size_t row = trial->tile_elems * sum_bytes_of(trial->accumulator);
     memset(thread->sums, 0, trial->n_targets * row);
     for (size_t k = 0; k < trial->n_inputs; k += thread->n_slots) {
         size_t n = trial->n_inputs - k < thread->n_slots ? trial->n_inputs - k : thread->n_slots;
@@ -248,7 +239,7 @@ static bool process_tile(const struct trial *trial, struct trial_thread *thread,
         phema_narrow(trial->run->backend, thread->written, trial->dtype, trial->accumulator,
                      thread->sums + m * row, trial->tile_elems, PHEMA_OVERFLOW_INF, &counts);
         uint64_t at = (place * trial->n_targets + m) * trial->tile_bytes % trial->output_bytes;
-        if (!write_all(trial->output, thread->written, trial->tile_bytes, at))
+        if (!transfer(true, trial->output, thread->written, trial->tile_bytes, at))
             return false;
     }
     return true;
@@ -286,10 +277,11 @@ PHEMA_FALLIBLE measure_sum_rate(double *inputs_per_s, const struct run *run,
 {
     struct trial trial;
     enum phema_status status = make(&trial, run, err);
-    if (!status)
+    if (!status) {
         *inputs_per_s = measure(&trial);
-    if (!status && atomic_load(&trial.has_failed))
-        status = phema_fail_memory(err);
+        if (atomic_load(&trial.has_failed))
+            status = phema_fail_memory(err);
+    }
     clear(&trial);
     return status;
 }

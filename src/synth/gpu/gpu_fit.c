@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* gpu_fit.c - which tensors the GPU sums; its memory demand. */
-#include "gpu/gpu_fit.h"
+#include "gpu/gpu_run.h"
 
 static bool is_averaged(const struct run *run, size_t i)
 {
@@ -49,8 +49,9 @@ static enum phema_status count_groups(struct phema_gpu_demand *demand, const str
             continue;
         enum phema_status status = target_groups_make(&groups, &n_groups, run->plan,
                                                       run->options.sums, r, 0, run->plan->m, err);
-        if (!status)
-            status = target_groups_count_inputs(&n_used, &n_newest, groups, n_groups, n, err);
+        if (status)
+            return status;
+        status = target_groups_count_inputs(&n_used, &n_newest, groups, n_groups, n, err);
         for (size_t g = 0; g < n_groups; g++) {
             if (groups[g].n_rows > demand->n_rows)
                 demand->n_rows = groups[g].n_rows;

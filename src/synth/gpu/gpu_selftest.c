@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* gpu_selftest.c - compares a device's bits with the CPU's, and measures its speed. */
-#include "gpu/gpu_selftest.h"
+/* gpu_selftest.c - compares a GPU's bits with the CPU's, and measures its speed. */
+#include "gpu/gpu_run.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -91,11 +91,10 @@ static enum phema_status compare(struct check *check, const struct phema_backend
     const uint8_t *row = phema_lane_slots(&check->lane);
     for (size_t m = 0; m < check->n_targets; m++) {
         struct phema_narrow_counts counts = {0, 0, 0};
-        enum phema_status status = phema_lane_wait(&check->lane, 0, err);
-        if (!status)
-            status = phema_lane_fetch(&check->lane, m, n_bytes, 0, err);
-        if (!status)
-            status = phema_lane_wait(&check->lane, 0, err);
+        enum phema_status status = phema_lane_fetch(&check->lane, m, n_bytes, 0, err);
+        if (status)
+            return status;
+        status = phema_lane_wait(&check->lane, 0, err);
         if (status)
             return status;
         const struct phema_cuda_counts *found = &phema_lane_counts(&check->lane)[m];
@@ -117,8 +116,7 @@ static enum phema_status check_lane(struct check *check, const struct phema_back
 {
     static const enum phema_dtype dtypes[] = {PHEMA_F16, PHEMA_BF16, PHEMA_F32, PHEMA_F64};
     const struct phema_cuda_layout *layout = &check->gpu_run->fit.layout;
-    enum phema_status status = PHEMA_OK;
-    for (size_t i = 0; i < 2 * ARRAY_LEN(dtypes) - 1 && !status; i++) {
+    for (size_t i = 0; i < 2 * ARRAY_LEN(dtypes) - 1; i++) {
         check->dtype = dtypes[i / 2];
         check->accumulator = i % 2 ? PHEMA_ACCUMULATE_F32 : PHEMA_ACCUMULATE_F64;
         uint64_t capacity =
@@ -127,11 +125,14 @@ static enum phema_status check_lane(struct check *check, const struct phema_back
         check->n_elems = capacity < CHECK_ELEMS ? (size_t)capacity : CHECK_ELEMS;
         fill(check);
         sum_on_cpu(check, backend);
-        status = run_job(check, err);
-        if (!status)
-            status = compare(check, backend, err);
+        enum phema_status status = run_job(check, err);
+        if (status)
+            return status;
+        status = compare(check, backend, err);
+        if (status)
+            return status;
     }
-    return status;
+    return PHEMA_OK;
 }
 
 PHEMA_FALLIBLE gpu_run_check(const struct gpu_run *gpu_run, const struct phema_backend *backend,
@@ -164,28 +165,45 @@ static enum phema_status sum_tile(const struct phema_lane *lane,
                                   struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
-    uint64_t bytes =
-        layout->input_bytes < layout->slot_bytes ? layout->input_bytes : layout->slot_bytes;
-    for (uint64_t k = 0; k < layout->n_inputs && !status; k++) {
+    uint64_t slot_bytes = layout->slot_bytes;
+    uint64_t in_bytes = layout->input_bytes < slot_bytes ? layout->input_bytes : slot_bytes;
+    uint64_t out_bytes = layout->row_bytes < slot_bytes ? layout->row_bytes : slot_bytes;
+    for (uint64_t k = 0; k < layout->n_inputs; k++) {
         uint64_t slot = k % layout->n_slots;
         status = phema_lane_wait(lane, slot, err);
-        if (!status)
-            status = phema_lane_feed(lane, slot, phema_lane_slots(lane) + slot * layout->slot_bytes,
-                                     bytes, k, err);
+        if (status)
+            return status;
+        status = phema_lane_feed(lane, slot, phema_lane_slots(lane) + slot * slot_bytes, in_bytes,
+                                 k, err);
+        if (status)
+            return status;
     }
     for (size_t m = 0; m < n_targets && !status; m += job->n_rows) {
         status = phema_lane_average(lane, job, err);
-        for (uint64_t r = 0; r < job->n_rows && !status; r++) {
-            status = phema_lane_wait(lane, r % layout->n_slots, err);
-            if (!status)
-                status = phema_lane_fetch(
-                    lane, r,
-                    layout->row_bytes < layout->slot_bytes ? layout->row_bytes : layout->slot_bytes,
-                    r % layout->n_slots, err);
-        }
+        for (uint64_t r = 0; r < job->n_rows && !status; r++)
+            status = phema_lane_fetch(lane, r, out_bytes, r % layout->n_slots, err);
     }
     for (uint64_t slot = 0; slot < layout->n_slots && !status; slot++)
         status = phema_lane_wait(lane, slot, err);
+    return status;
+}
+
+static enum phema_status measure(double *per_s, const struct gpu_run *gpu_run,
+                                 struct phema_cuda_job *job, size_t n_targets,
+                                 struct phema_error *err)
+{
+    const struct phema_cuda_layout *layout = &gpu_run->fit.layout;
+    struct phema_lane lane = phema_gpus_lane(gpu_run->gpus, 0);
+    /* untimed: the first one takes longer */
+    enum phema_status status = sum_tile(&lane, layout, job, n_targets, err);
+    double start = phema_clock_s(), elapsed = 0;
+    uint64_t n_bytes = 0;
+    while (!status && elapsed < TRIAL_SECONDS) {
+        status = sum_tile(&lane, layout, job, n_targets, err);
+        n_bytes += layout->n_inputs * layout->input_bytes;
+        elapsed = phema_clock_s() - start;
+    }
+    *per_s = (double)n_bytes / elapsed;
     return status;
 }
 
@@ -193,7 +211,6 @@ PHEMA_FALLIBLE gpu_selftest(double *per_s, const struct gpu_run *gpu_run, size_t
                             struct phema_error *err)
 {
     const struct phema_cuda_layout *layout = &gpu_run->fit.layout;
-    struct phema_lane lane = phema_gpus_lane(gpu_run->gpus, 0);
     uint64_t n_numbers = gpu_run->fit.tile_elems;
     if (n_numbers > layout->input_bytes / 2)
         n_numbers = layout->input_bytes / 2;
@@ -201,10 +218,14 @@ PHEMA_FALLIBLE gpu_selftest(double *per_s, const struct gpu_run *gpu_run, size_t
     uint32_t *inputs = calloc(layout->n_inputs, sizeof(*inputs));
     double *weights = calloc(layout->n_inputs * layout->n_rows, sizeof(*weights));
     struct phema_cuda_block *blocks = calloc(n_blocks, sizeof(*blocks));
-    enum phema_status status = inputs && weights && blocks ? PHEMA_OK : phema_fail_memory(err);
-    for (uint64_t k = 0; k < layout->n_inputs && !status; k++)
+    enum phema_status status = PHEMA_OK;
+    if (!inputs || !weights || !blocks) {
+        status = phema_fail_memory(err);
+        goto end;
+    }
+    for (uint64_t k = 0; k < layout->n_inputs; k++)
         inputs[k] = (uint32_t)k;
-    for (uint64_t b = 0; b < n_blocks && !status; b++) {
+    for (uint64_t b = 0; b < n_blocks; b++) {
         uint64_t left = n_numbers - b * BLOCK_ELEMS;
         blocks[b] = (struct phema_cuda_block){(uint32_t)(b * BLOCK_ELEMS),
                                               (uint32_t)(left < BLOCK_ELEMS ? left : BLOCK_ELEMS)};
@@ -220,17 +241,8 @@ PHEMA_FALLIBLE gpu_selftest(double *per_s, const struct gpu_run *gpu_run, size_t
                                  .blocks = blocks,
                                  .n_blocks = n_blocks,
                                  .n_numbers = n_numbers};
-    if (!status)
-        status =
-            sum_tile(&lane, layout, &job, n_targets, err); /* untimed: the first one takes longer */
-    double start = phema_clock_s(), elapsed = 0;
-    uint64_t n_bytes = 0;
-    while (!status && elapsed < TRIAL_SECONDS) {
-        status = sum_tile(&lane, layout, &job, n_targets, err);
-        n_bytes += layout->n_inputs * layout->input_bytes;
-        elapsed = phema_clock_s() - start;
-    }
-    *per_s = (double)n_bytes / elapsed;
+    status = measure(per_s, gpu_run, &job, n_targets, err);
+end:
     free(inputs);
     free(weights);
     free(blocks);

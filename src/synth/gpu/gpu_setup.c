@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/* gpu_setup.c - chooses and starts the devices of a run. */
-#include "gpu/gpu_setup.h"
+/* gpu_setup.c - chooses and starts the GPUs of a run. */
+#include "gpu/gpu_run.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "forecast/measure_sum_rate.h"
-#include "gpu/gpu_selftest.h"
+#include "forecast/measure_rates.h"
 #include "phema/strbuf.h"
 
-/* A device takes a second to start. The CPU sums fewer bytes than this in that time. */
+/* A GPU takes a second to start. The CPU sums fewer bytes than this in that time. */
 #define LEAST_AUTO_BYTES ((uint64_t)8 << 30)
-/* Host to device, where no device can be measured: PCI Express 4.0 with 16 lanes, as commonly
+/* Host to GPU, where no GPU can be measured: PCI Express 4.0 with 16 lanes, as commonly
  * observed. */
 #define TYPICAL_RATE 24e9
 
@@ -38,7 +37,7 @@ static enum phema_status make_gpu_run(struct run *run, struct phema_gpus *gpus,
     return PHEMA_OK;
 }
 
-/* Names the requested devices, which may be absent. */
+/* Names the requested GPUs, which may be absent. */
 static void format_requested(struct phema_device_choice *choice,
                              const struct phema_gpu_options *options)
 {
@@ -54,7 +53,7 @@ static enum phema_status open_requested(struct run *run, struct phema_error *err
 {
     const struct phema_gpu_options *options = &run->options.gpu;
     struct phema_gpus *gpus = NULL;
-    bool is_known = options->memory_bytes && !options->uses_all; /* without opening the devices */
+    bool is_known = options->memory_bytes && !options->uses_all; /* without opening the GPUs */
     if (run->is_dry_run && is_known) {
         format_requested(&run->device, options);
         return make_gpu_run(run, NULL, err);
@@ -74,26 +73,28 @@ static enum phema_status open_requested(struct run *run, struct phema_error *err
 static enum phema_status measure_cpu(struct phema_gpu_rates *rates, struct run *run,
                                      struct phema_error *err)
 {
-    struct gpu_run *gpu_run = run->gpu_run;
-    run->gpu_run = NULL;
     enum phema_status status = memory_budget_make(&run->budget, run, err);
-    if (!status)
-        status = measure_sum_rate(&rates->processor, run, err);
+    if (status)
+        return status;
+    status = measure_sum_rate(&rates->processor, run, err);
+    if (status)
+        return status;
     run->budget.targets_per_pass = 1;
-    if (!status)
-        status = measure_sum_rate(&rates->reading, run, err);
-    run->gpu_run = gpu_run;
-    return status;
+    return measure_sum_rate(&rates->reading, run, err);
 }
 
 static enum phema_status measure(struct phema_gpu_rates *rates, struct run *run,
                                  struct phema_error *err)
 {
     bool is_assumed;
+    struct gpu_run *gpu_run = run->gpu_run;
+    run->gpu_run = NULL;
     enum phema_status status = measure_cpu(rates, run, err);
-    rates->n_gpus = run->gpu_run->n_gpus;
-    if (!status)
-        status = memory_budget_make(&run->budget, run, err);
+    run->gpu_run = gpu_run;
+    if (status)
+        return status;
+    rates->n_gpus = gpu_run->n_gpus;
+    status = memory_budget_make(&run->budget, run, err);
     return status ? status : gpu_run_rate(&rates->gpu, &is_assumed, run, err);
 }
 
@@ -109,8 +110,7 @@ static enum phema_status choose_automatically(struct run *run, struct phema_erro
     }
     if (bytes < LEAST_AUTO_BYTES) {
         (void)snprintf(choice->why, sizeof(choice->why),
-                       "%s to add up are less than a device is "
-                       "started for",
+                       "%s to add up are less than a device is started for",
                        phema_size_format(&size, bytes));
         return PHEMA_OK;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* gpu_worker.c - a worker whose tiles are summed on a GPU. Each input of a tile is copied to the
- * device once. The device sums and rounds a few targets at a time, and copies them back into the
+ * GPU once. The GPU sums and rounds a few targets at a time, and copies them back into the
  * same slots. Its counts are used for blocks that it summed. Blocks that are equal in all inputs
  * are copied on the host, as on the CPU, so that the bytes are the same. */
 #include "gpu/gpu_worker.h"
@@ -8,17 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/gpu_setup.h"
+#include "gpu/gpu_run.h"
 #include "target_groups.h"
-#include "tile_blocks.h"
-#include "tile_read.h"
-#include "tile_write.h"
+#include "tile.h"
 
 struct gpu_worker {
     struct phema_lane lane;
     size_t n_slots;
     size_t slot;      /* of the next input */
-    uint32_t *places; /* [series->n] indices of the tile's inputs on the device */
+    uint32_t *places; /* [series->n] indices of the tile's inputs on the GPU */
     uint32_t *inputs; /* [series->n] indices of a group's inputs, in the order of the sum */
     struct phema_cuda_block *blocks;
 };
@@ -62,70 +60,30 @@ static size_t next_slot(const struct gpu_worker *gpu, size_t slot)
 
 /* ---- Inputs ---- */
 
-static void start_groups(struct worker *worker)
-{
-    for (size_t g = 0; g < worker->rule->n_groups; g++) {
-        const struct group *group = &worker->rule->groups[g];
-        struct group_state *state = &worker->states[g];
-        memset(state->equals, group->sums_to_one && group->n_inputs > 0, worker->n_blocks);
-        state->n_claimed = state->n_added = 0;
-        state->data = NULL;
-    }
-}
-
-static bool is_next(const struct worker *worker, size_t g, size_t k)
-{
-    const struct group *group = &worker->rule->groups[g];
-    size_t at = worker->states[g].n_claimed;
-    return at < group->n_inputs && group->inputs[at] == k;
-}
-
-/* Keeps a group's first input, and compares the others with it. */
-static void compare_input(struct worker *worker, size_t k, const uint8_t *data,
-                          enum phema_dtype dtype, size_t n_bytes)
-{
-    const struct run *run = worker->run;
-    const struct rule_state *rule = worker->rule;
-    for (size_t g = 0; g < rule->n_groups; g++) {
-        struct group_state *state = &worker->states[g];
-        if (!is_next(worker, g, k))
-            continue;
-        if (state->n_claimed++) {
-            tile_blocks_compare(worker, state->equals, dtype, state->data, data);
-            continue;
-        }
-        uint8_t *reference =
-            worker->references + rule->reference_of[g] * run->budget.buffers.reference;
-        memcpy(reference, data, n_bytes);
-        state->data = reference;
-    }
-}
-
-/* Reads the tile of snapshot k into a slot, if it is an input, and copies it to the device. */
+/* Reads the tile of snapshot k into a slot, if it is an input, and copies it to the GPU. */
 static enum phema_status copy_input(struct worker *worker, size_t k, uint64_t tile,
                                     const struct tile_range *range, uint32_t *n_fed,
                                     struct phema_error *err)
 {
     struct gpu_worker *gpu = worker->gpu;
-    enum phema_dtype dtype = worker->run->plan->series->tensors[range->tensor].tensor.dtype;
-    size_t n_bytes = (size_t)phema_dtype_bytes(dtype, range->n_elems);
-    size_t slot = gpu->slot;
-    bool is_needed = false;
-    for (size_t g = 0; g < worker->rule->n_groups; g++)
-        is_needed = is_needed || is_next(worker, g, k);
+    size_t n_bytes = (size_t)phema_dtype_bytes(range->dtype, range->n_elems);
+    size_t slot = gpu->slot, slot_bytes = worker->run->budget.buffers.slot;
+    bool is_needed = tile_claim_input(worker, k);
     const uint8_t *data = NULL;
     enum phema_status status = is_needed ? phema_lane_wait(&gpu->lane, slot, err) : PHEMA_OK;
-    if (!status)
-        status = tile_read_in_order(&data, worker, k, tile, is_needed, range, slot, err);
+    if (status)
+        return status;
+    status = tile_read_in_order(&data, worker, k, tile, is_needed, range, slot, err);
     if (status || !data || worker->is_abandoned)
         return status;
-    uint8_t *start = worker->slots + slot * worker->run->budget.buffers.slot;
-    if (data < start ||
-        data >= start + worker->run->budget.buffers.slot) { /* a view of the mapped file */
-        memcpy(start, data, n_bytes);
-        data = start;
+    uint8_t *start = worker->slots + slot * slot_bytes;
+    if (data < start || data >= start + slot_bytes) /* a view of the mapped file */
+        data = memcpy(start, data, n_bytes);
+    for (size_t g = 0; g < worker->rule->n_groups; g++) {
+        size_t n_claimed = worker->states[g].n_claimed;
+        if (n_claimed && worker->rule->groups[g].inputs[n_claimed - 1] == k)
+            tile_blocks_compare_copy(worker, g, range, data);
     }
-    compare_input(worker, k, data, dtype, n_bytes);
     gpu->places[k] = *n_fed;
     gpu->slot = next_slot(gpu, slot);
     return phema_lane_feed(&gpu->lane, slot, data, n_bytes, (*n_fed)++, err);
@@ -135,29 +93,24 @@ static enum phema_status copy_input(struct worker *worker, size_t k, uint64_t ti
 
 /* A block that is equal in all inputs is converted and counted like all others. Its own bytes are
  * kept where the dtype does not change. */
-static void restore_block(struct phema_narrow_counts *counts, const struct worker *worker, size_t b,
-                          const struct tile_range *range, const uint8_t *data, uint8_t *row)
+static void restore_block(struct phema_narrow_counts *counts, const struct run *run,
+                          const struct block *block, const struct tile_range *range,
+                          const uint8_t *data, uint8_t *row)
 {
-    const struct run *run = worker->run;
-    enum phema_dtype from = run->plan->series->tensors[range->tensor].tensor.dtype;
-    enum phema_dtype to = run->outputs->dtypes[range->tensor];
-    struct block block = worker->blocks[b];
-    const uint8_t *source = data + phema_dtype_bytes(from, block.first);
-    uint8_t *target = row + phema_dtype_bytes(to, block.first);
+    enum phema_dtype from = range->dtype, to = run->outputs->dtypes[range->tensor];
+    const uint8_t *source = data + phema_dtype_bytes(from, block->first);
+    uint8_t *target = row + phema_dtype_bytes(to, block->first);
+    size_t n_numbers = block->n_elems * components_of(from);
     double sums[2 * BLOCK_ELEMS]; /* hold any input dtype exactly */
-    block.first = 0;
-    block_restore(sums, PHEMA_ACCUMULATE_F64, from, &block, source);
-    phema_narrow(run->backend, target, component_dtype(to), PHEMA_ACCUMULATE_F64, sums,
-                 block.n_elems * components_of(from),
-                 run->options.overflow == PHEMA_OVERFLOW_SATURATES ? PHEMA_OVERFLOW_SATURATE
-                                                                   : PHEMA_OVERFLOW_INF,
-                 counts);
+    phema_widen(sums, component_dtype(from), source, n_numbers);
+    phema_narrow(run->backend, target, component_dtype(to), PHEMA_ACCUMULATE_F64, sums, n_numbers,
+                 run_overflow(run), counts);
     if (from == to)
-        memcpy(target, source, (size_t)phema_dtype_bytes(from, block.n_elems));
+        memcpy(target, source, (size_t)phema_dtype_bytes(from, block->n_elems));
 }
 
 /* Restores the equal blocks of one tensor in a row that came back. Returns the tensor's counts.
- *   found  the device's counts of the row's blocks */
+ *   found  the GPU's counts of the row's blocks */
 static struct phema_narrow_counts finish_tensor(const struct worker *worker, size_t first,
                                                 size_t end, const struct tile_range *range,
                                                 const struct group_state *state, uint8_t *row,
@@ -167,7 +120,7 @@ static struct phema_narrow_counts finish_tensor(const struct worker *worker, siz
     for (size_t b = first; b < end; b++) {
         struct phema_narrow_counts more = {found[b].n_overflow, found[b].n_nan, found[b].n_inf};
         if (state->data && state->equals[b])
-            restore_block(&counts, worker, b, range, state->data, row);
+            restore_block(&counts, worker->run, &worker->blocks[b], range, state->data, row);
         else
             counts_add(&counts, &more);
     }
@@ -188,8 +141,8 @@ static enum phema_status write_row(struct worker *worker, size_t g, size_t row_i
         struct block slice = tile_blocks_next_tensor(worker, &b);
         struct phema_narrow_counts counts =
             finish_tensor(worker, first, b, range, state, row, found);
-        bool is_any = counts.n_overflow || counts.n_nan || counts.n_inf;
-        for (size_t j = 0; j < group->n_targets && is_any && !status; j++)
+        bool has_any = counts_any(&counts);
+        for (size_t j = 0; j < group->n_targets && has_any && !status; j++)
             if (group->rows[j] == row_index)
                 status = tile_check_values(worker, group->targets[j], slice.tensor, &counts, err);
         counts_add(&total, &counts);
@@ -205,7 +158,7 @@ static enum phema_status write_row(struct worker *worker, size_t g, size_t row_i
     return status;
 }
 
-/* Writes rows [first, first + n) of a group, which the device is computing. While one is written
+/* Writes rows [first, first + n) of a group, which the GPU is computing. While one is written
  * others are copied back. */
 static enum phema_status write_rows(struct worker *worker, size_t g, size_t first, size_t n,
                                     const struct tile_range *range, struct phema_error *err)
@@ -214,24 +167,26 @@ static enum phema_status write_rows(struct worker *worker, size_t g, size_t firs
     enum phema_dtype dtype = worker->run->outputs->dtypes[range->tensor];
     uint64_t n_bytes = phema_dtype_bytes(dtype, range->n_elems);
     const struct phema_cuda_counts *counts = phema_lane_counts(&gpu->lane);
-    enum phema_status status = PHEMA_OK;
+    enum phema_status status;
     size_t n_fetched = 0, fetch_slot = 0, slot = 0;
-    for (size_t r = 0; r < n && !status; r++) {
-        for (; n_fetched < n && n_fetched < r + gpu->n_slots && !status; n_fetched++) {
-            status = phema_lane_wait(&gpu->lane, fetch_slot, err);
-            if (!status)
-                status = phema_lane_fetch(&gpu->lane, n_fetched, n_bytes, fetch_slot, err);
+    for (size_t r = 0; r < n; r++) {
+        for (; n_fetched < n && n_fetched < r + gpu->n_slots; n_fetched++) {
+            status = phema_lane_fetch(&gpu->lane, n_fetched, n_bytes, fetch_slot, err);
+            if (status)
+                return status;
             fetch_slot = next_slot(gpu, fetch_slot);
         }
-        if (!status)
-            status = phema_lane_wait(&gpu->lane, slot, err);
-        if (!status)
-            status = write_row(worker, g, first + r, range,
-                               worker->slots + slot * worker->run->budget.buffers.slot,
-                               counts + r * worker->n_blocks, err);
+        status = phema_lane_wait(&gpu->lane, slot, err);
+        if (status)
+            return status;
+        status = write_row(worker, g, first + r, range,
+                           worker->slots + slot * worker->run->budget.buffers.slot,
+                           counts + r * worker->n_blocks, err);
+        if (status)
+            return status;
         slot = next_slot(gpu, slot);
     }
-    return status;
+    return PHEMA_OK;
 }
 
 static struct phema_cuda_job job_of(const struct worker *worker, size_t g,
@@ -240,11 +195,10 @@ static struct phema_cuda_job job_of(const struct worker *worker, size_t g,
     const struct run *run = worker->run;
     const struct gpu_worker *gpu = worker->gpu;
     const struct group *group = &worker->rule->groups[g];
-    enum phema_dtype dtype = run->plan->series->tensors[range->tensor].tensor.dtype;
     for (size_t i = 0; i < group->n_inputs; i++)
         gpu->inputs[i] = gpu->places[group->inputs[i]];
     return (struct phema_cuda_job){
-        .input = phema_gpu_dtype(dtype),
+        .input = phema_gpu_dtype(range->dtype),
         .output = phema_gpu_dtype(run->outputs->dtypes[range->tensor]),
         .is_f64 = sum_dtype_of(run, group, range->tensor) == PHEMA_ACCUMULATE_F64,
         .saturates = run->options.overflow == PHEMA_OVERFLOW_SATURATES,
@@ -253,11 +207,11 @@ static struct phema_cuda_job job_of(const struct worker *worker, size_t g,
         .n_inputs = group->n_inputs,
         .blocks = gpu->blocks,
         .n_blocks = worker->n_blocks,
-        .n_numbers = range->n_elems * components_of(dtype),
+        .n_numbers = range->n_elems * components_of(range->dtype),
     };
 }
 
-/* As many targets at a time as the device has rows for, from all inputs. */
+/* As many targets at a time as the GPU has rows for, from all inputs. */
 static enum phema_status finish_group(struct worker *worker, size_t g,
                                       const struct tile_range *range, struct phema_error *err)
 {
@@ -265,7 +219,7 @@ static enum phema_status finish_group(struct worker *worker, size_t g,
     const struct group *group = &worker->rule->groups[g];
     size_t most = run->gpu_run->fit.layout.n_rows;
     struct phema_cuda_job job = job_of(worker, g, range);
-    tile_blocks_mark_varying(worker, worker->states[g].equals);
+    tile_blocks_mark_varying(worker, g);
     enum phema_status status = PHEMA_OK;
     for (size_t first = 0; first < group->n_rows && !status; first += most) {
         size_t n = group->n_rows - first < most ? group->n_rows - first : most;
@@ -281,8 +235,7 @@ static enum phema_status finish_group(struct worker *worker, size_t g,
 
 static void list_blocks(const struct worker *worker, const struct tile_range *range)
 {
-    enum phema_dtype dtype = worker->run->plan->series->tensors[range->tensor].tensor.dtype;
-    uint32_t parts = (uint32_t)components_of(dtype);
+    uint32_t parts = (uint32_t)components_of(range->dtype);
     for (size_t b = 0; b < worker->n_blocks; b++) {
         const struct block *block = &worker->blocks[b];
         worker->gpu->blocks[b] = (struct phema_cuda_block){(uint32_t)block->first * parts,
@@ -293,7 +246,8 @@ static void list_blocks(const struct worker *worker, const struct tile_range *ra
 PHEMA_FALLIBLE gpu_worker_sum_tile(struct worker *worker, uint64_t tile,
                                    const struct tile_range *range, struct phema_error *err)
 {
-    start_groups(worker);
+    for (size_t g = 0; g < worker->rule->n_groups; g++)
+        tile_blocks_start_group(worker, g);
     list_blocks(worker, range);
     uint32_t n_fed = 0;
     enum phema_status status = PHEMA_OK;

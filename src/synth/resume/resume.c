@@ -7,22 +7,15 @@
 
 #include "input_digests.h"
 #include "phema/array.h"
-#include "resume/journal_read.h"
-#include "tile_write.h"
-
-/* A segment in which something was counted or hashed. It is used entirely or not at all, and so is
- * its unit. */
-struct unit_range {
-    uint64_t first, end;
-    struct phema_narrow_counts counts;
-    size_t unit; /* of all outputs */
-};
+#include "tile.h"
 
 struct resuming {
     struct run *run;
     struct tiling other; /* with other tiles than the run's; tile_elems 0: not made yet */
-    struct unit_range *unit_ranges;
-    size_t n_unit_ranges, unit_ranges_capacity;
+    /* Segments in which something was counted or hashed. Each is used entirely or not at all, and so
+     * is its unit. */
+    struct segment *segments; /* [n_segments] */
+    size_t n_segments, segments_capacity;
     bool *is_dropped; /* [n_units] of all outputs so far */
     size_t n_units;
     size_t *ends; /* [outputs->m] end of the units of each output of the pass */
@@ -55,27 +48,17 @@ static enum phema_status check_segment(bool *is_intact, struct resuming *resumin
     enum phema_status status = tiling_of(&tiling, resuming, segment->tile_elems, err);
     if (status)
         return status;
-    uint64_t at = segment->recorded.first, sum = 0;
+    uint64_t at = segment->first, sum = 0;
     size_t hint = 0;
-    for (uint64_t t = tiling_tile_at(tiling, at); at < segment->recorded.end && !status; t++) {
+    for (uint64_t t = tiling_tile_at(tiling, at); at < segment->end && !status; t++) {
         struct tile_range range = tiling_tile(tiling, t, &hint);
         if (range.position != at)
             break;
         status = tile_reread(resuming->run, output, &range, &sum, err);
         at += range.n_elems;
     }
-    *is_intact = !status && at == segment->recorded.end && sum == segment->recorded.account.sum;
+    *is_intact = !status && at == segment->end && sum == segment->account.sum;
     return status == PHEMA_ERR_RESOURCE ? status : PHEMA_OK;
-}
-
-static enum phema_status add_unit_range(struct resuming *resuming, const struct unit_range *range,
-                                        struct phema_error *err)
-{
-    if (!phema_array_grow(&resuming->unit_ranges, &resuming->unit_ranges_capacity,
-                          resuming->n_unit_ranges, sizeof(*resuming->unit_ranges)))
-        return phema_fail_memory(err);
-    resuming->unit_ranges[resuming->n_unit_ranges++] = *range;
-    return PHEMA_OK;
 }
 
 static bool is_end_of_tile(const struct tiling *tiling, uint64_t position)
@@ -90,9 +73,9 @@ static bool is_end_of_tile(const struct tiling *tiling, uint64_t position)
  * before, segments with NaN are recomputed to report it. */
 static bool is_usable(const struct run *run, const struct segment *segment)
 {
-    const struct phema_narrow_counts *counts = &segment->recorded.account.counts;
-    if (run->input_digests && !(is_end_of_tile(&run->tiling, segment->recorded.first) &&
-                                is_end_of_tile(&run->tiling, segment->recorded.end)))
+    const struct phema_narrow_counts *counts = &segment->account.counts;
+    if (run->input_digests && !(is_end_of_tile(&run->tiling, segment->first) &&
+                                is_end_of_tile(&run->tiling, segment->end)))
         return false;
     if (!counts_any(counts))
         return true;
@@ -100,58 +83,58 @@ static bool is_usable(const struct run *run, const struct segment *segment)
            !(run->options.refuses_nan && counts->n_nan + counts->n_inf);
 }
 
-/* Without digests each segment is its own unit. */
+/* Numbers the units of an output after those of the outputs before it. Without digests each segment
+ * is its own unit. */
 static enum phema_status add_units(struct resuming *resuming, size_t output,
-                                   const struct journal_contents *contents, struct phema_error *err)
+                                   struct journal_contents *contents, struct phema_error *err)
 {
-    size_t n = resuming->run->input_digests ? contents->n_units : contents->n;
+    bool is_hashed = resuming->run->input_digests != NULL;
+    size_t n = is_hashed ? contents->n_units : contents->n;
     bool *is_dropped = realloc(resuming->is_dropped, resuming->n_units + n + 1);
     if (!is_dropped)
         return phema_fail_memory(err);
     resuming->is_dropped = is_dropped;
     for (size_t u = 0; u < n; u++)
-        is_dropped[resuming->n_units + u] = resuming->run->input_digests && contents->is_torn[u];
+        is_dropped[resuming->n_units + u] = is_hashed && contents->is_torn[u];
+    for (size_t x = 0; x < contents->n; x++)
+        contents->items[x].unit = resuming->n_units + (is_hashed ? contents->items[x].unit : x);
     resuming->n_units += n;
     resuming->ends[output] = resuming->n_units;
     return PHEMA_OK;
 }
 
-/* Intact units are done. first: of the output's units */
+/* The segment is done. */
 static enum phema_status add_done(struct done_ranges *done, struct resuming *resuming,
-                                  const struct journal_contents *contents, size_t first,
-                                  struct phema_error *err)
+                                  const struct segment *segment, struct phema_error *err)
 {
-    enum phema_status status = PHEMA_OK;
-    for (size_t x = 0; x < contents->n && !status; x++) {
-        const struct journal_segment *recorded = &contents->items[x].recorded;
-        size_t unit = first + (resuming->run->input_digests ? contents->items[x].unit : x);
-        if (resuming->is_dropped[unit])
-            continue;
-        status = done_ranges_add(done, recorded->first, recorded->end, err);
-        const struct unit_range range = {recorded->first, recorded->end, recorded->account.counts,
-                                         unit};
-        if (!status && (resuming->run->input_digests || counts_any(&range.counts)))
-            status = add_unit_range(resuming, &range, err);
-    }
-    return status;
+    enum phema_status status = done_ranges_add(done, segment->first, segment->end, err);
+    if (status || !(resuming->run->input_digests || counts_any(&segment->account.counts)))
+        return status;
+    if (!phema_array_grow(&resuming->segments, &resuming->segments_capacity, resuming->n_segments,
+                          sizeof(*resuming->segments)))
+        return phema_fail_memory(err);
+    resuming->segments[resuming->n_segments++] = *segment;
+    return PHEMA_OK;
 }
 
+/* Intact units are done. */
 static enum phema_status check_output(struct done_ranges *done, struct resuming *resuming,
-                                      size_t output, const struct journal_contents *contents,
+                                      size_t output, struct journal_contents *contents,
                                       struct phema_error *err)
 {
-    size_t first = resuming->n_units;
     enum phema_status status = add_units(resuming, output, contents, err);
     for (size_t x = 0; x < contents->n && !status; x++) {
         const struct segment *segment = &contents->items[x];
-        bool *is_dropped =
-            &resuming->is_dropped[first + (resuming->run->input_digests ? segment->unit : x)];
+        bool *is_dropped = &resuming->is_dropped[segment->unit];
         bool is_intact = false;
         if (!*is_dropped && is_usable(resuming->run, segment))
             status = check_segment(&is_intact, resuming, output, segment, err);
         *is_dropped |= !is_intact;
     }
-    return status ? status : add_done(done, resuming, contents, first, err);
+    for (size_t x = 0; x < contents->n && !status; x++)
+        if (!resuming->is_dropped[contents->items[x].unit])
+            status = add_done(done, resuming, &contents->items[x], err);
+    return status;
 }
 
 /* ---- A pass ---- */
@@ -163,16 +146,16 @@ static enum phema_status drop_torn(struct done_ranges *done, struct resuming *re
     enum phema_status status = PHEMA_OK;
     for (bool has_dropped = true; has_dropped && !status;) {
         has_dropped = false;
-        for (size_t x = 0; x < resuming->n_unit_ranges; x++) {
-            const struct unit_range *range = &resuming->unit_ranges[x];
-            if (!resuming->is_dropped[range->unit] &&
-                !done_ranges_has(done, range->first, range->end))
-                has_dropped = resuming->is_dropped[range->unit] = true;
+        for (size_t x = 0; x < resuming->n_segments; x++) {
+            const struct segment *segment = &resuming->segments[x];
+            if (!resuming->is_dropped[segment->unit] &&
+                !done_ranges_has(done, segment->first, segment->end))
+                has_dropped = resuming->is_dropped[segment->unit] = true;
         }
-        for (size_t x = 0; x < resuming->n_unit_ranges && has_dropped && !status; x++) {
-            const struct unit_range *range = &resuming->unit_ranges[x];
-            if (resuming->is_dropped[range->unit])
-                status = done_ranges_remove(done, range->first, range->end, err);
+        for (size_t x = 0; x < resuming->n_segments && has_dropped && !status; x++) {
+            const struct segment *segment = &resuming->segments[x];
+            if (resuming->is_dropped[segment->unit])
+                status = done_ranges_remove(done, segment->first, segment->end, err);
         }
     }
     return status;
@@ -226,13 +209,13 @@ static enum phema_status resume_output(struct done_ranges *done, struct resuming
 static void add_counts(const struct resuming *resuming)
 {
     struct phema_synth_result *result = resuming->run->result;
-    for (size_t x = 0; x < resuming->n_unit_ranges; x++) {
-        const struct unit_range *range = &resuming->unit_ranges[x];
-        if (resuming->is_dropped[range->unit])
+    for (size_t x = 0; x < resuming->n_segments; x++) {
+        const struct phema_narrow_counts *counts = &resuming->segments[x].account.counts;
+        if (resuming->is_dropped[resuming->segments[x].unit])
             continue;
-        result->n_nan += range->counts.n_nan;
-        result->n_inf += range->counts.n_inf;
-        result->n_overflow += range->counts.n_overflow;
+        result->n_nan += counts->n_nan;
+        result->n_inf += counts->n_inf;
+        result->n_overflow += counts->n_overflow;
     }
 }
 
@@ -257,23 +240,26 @@ static enum phema_status read_digests(struct resuming *resuming, size_t output, 
 {
     struct run *run = resuming->run;
     struct phema_writer_journal *journal = sink_journal(run->sinks[output]);
-    struct phema_span bytes;
+    size_t n_snapshots = run->input_digests->n_snapshots, n_sums = input_digests_n_sums(run);
     phema_writer_journal_again(journal);
-    enum phema_status status = phema_writer_journal_next(&bytes, journal, err);
-    while (!status && bytes.data) {
+    for (;;) {
+        struct phema_span bytes;
         struct journal_record record;
-        if (journal_is_current_version(&record, bytes) && record.n_digests &&
+        enum phema_status status = phema_writer_journal_next(&bytes, journal, err);
+        if (status)
+            return status;
+        if (!bytes.data)
+            break;
+        if (journal_record_open(&record, bytes) && record.n_digests &&
             ++*unit < resuming->ends[output] && !resuming->is_dropped[*unit])
             add_digests(run, output, has, &record);
-        status = phema_writer_journal_next(&bytes, journal, err);
     }
-    if (!status && ++*unit != resuming->ends[output])
-        status = phema_fail(err, PHEMA_ERR_OUTPUT, "%s: its journal could be read once only",
-                            run->outputs->items[output].path);
-    for (size_t x = 0; x < input_digests_n_sums(run); x++)
-        has[x] = has[x] || input_digests_is_input(run, output, x / run->input_digests->n_snapshots,
-                                                  x % run->input_digests->n_snapshots);
-    return status;
+    if (++*unit != resuming->ends[output])
+        return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: its journal could be read once only",
+                          run->outputs->items[output].path);
+    for (size_t x = 0; x < n_sums; x++)
+        has[x] = has[x] || input_digests_is_input(run, output, x / n_snapshots, x % n_snapshots);
+    return PHEMA_OK;
 }
 
 /* Each output was made from some of the data that a run has read, of the same tiles in all. */
@@ -328,9 +314,12 @@ static enum phema_status find_done(struct done_ranges *done, struct resuming *re
     status = drop_torn(done, resuming, err);
     if (status)
         return status;
-    if (are_all && run->input_digests)
+    if (are_all && run->input_digests) {
         status = add_journal_digests(resuming, first, end, err);
-    return status ? status : accept_done_tiles(done, run, first, end, err);
+        if (status)
+            return status;
+    }
+    return accept_done_tiles(done, run, first, end, err);
 }
 
 PHEMA_FALLIBLE resume_pass(struct done_ranges *done, struct run *run, size_t first, size_t end,
@@ -348,7 +337,7 @@ PHEMA_FALLIBLE resume_pass(struct done_ranges *done, struct run *run, size_t fir
         *done = found;
     }
     tiling_clear(&resuming.other);
-    free(resuming.unit_ranges);
+    free(resuming.segments);
     free(resuming.is_dropped);
     free(resuming.ends);
     return status;

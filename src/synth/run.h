@@ -1,7 +1,7 @@
-/* run_state.h - the state of one run, shared by all workers, and queries on it. It is built by
- * run_prepare.c before the workers start. */
-#ifndef SYNTH_RUN_STATE_H
-#define SYNTH_RUN_STATE_H
+/* run.h - the state of one run, shared by all workers, and the steps of a run. run_prepare.c builds
+ * the state before the workers start. */
+#ifndef SYNTH_RUN_H
+#define SYNTH_RUN_H
 
 #include <stdatomic.h>
 
@@ -9,6 +9,7 @@
 #include "memory_budget.h"
 #include "phema/sink.h"
 #include "phema/synth.h"
+#include "phema/writer.h"
 #include "target_groups.h"
 #include "tiling.h"
 
@@ -30,9 +31,9 @@ struct rule_state {
 };
 
 struct compare_output; /* compare_output.h */
-struct gpu_run;        /* gpu/gpu_fit.h */
+struct gpu_run;        /* gpu/gpu_run.h */
 struct input_digests;  /* input_digests.h */
-struct journal_writer; /* resume/journal_write.h */
+struct journal_writer; /* resume/resume.h */
 
 struct run {
     const struct phema_plan *plan;
@@ -52,7 +53,6 @@ struct run {
     size_t n_mapped, n_read, n_direct; /* files */
     const char *filesystem;            /* a network file system that forces reads, or NULL */
     uint64_t max_mapped_bytes;         /* of one snapshot, mapped before a worker releases pages */
-    uint64_t max_prefetch_bytes;       /* requested from the disk at one time */
     struct memory_budget budget;
     struct rule_state *rule_states; /* [n_rule_states] 0: tensors without a rule; r: rule r - 1 */
     size_t n_rule_states;
@@ -68,15 +68,19 @@ struct run {
     _Atomic bool is_stopped;
     struct journal_writer *journal;      /* NULL: no journal is kept */
     struct input_digests *input_digests; /* NULL: snapshot data are not hashed */
-    size_t n_stale_partials;             /* outputs that a killed run began and this one restarts */
     size_t n_published;
 };
+
+/* ---- run_state.c: queries ---- */
 
 /* The outputs of a pass: [*first, *end). */
 void run_outputs_of(const struct run *run, size_t pass, size_t *first, size_t *end);
 
 /* The rule of a tensor. Copies come from the newest snapshot whatever the rule. */
 const struct rule_state *run_rule_of(const struct run *run, size_t tensor);
+
+/* How sums beyond the range of the dtype are rounded. */
+enum phema_overflow run_overflow(const struct run *run);
 
 /* Whether a tile has to be processed: it is in the sample, if there is one, and was not done by an
  * earlier run. A sample of n of N tiles holds the last one of each n-th. */
@@ -94,5 +98,59 @@ bool run_is_any_copied(const struct run *run);
 
 /* No worker starts another job, and none waits. */
 void run_stop(struct run *run);
+
+/* ---- run_prepare.c ---- */
+
+/* result: NULL for a forecast */
+void run_init(struct run *run, const struct phema_plan *plan, struct phema_outputs *outputs,
+              const struct phema_synth_options *options, struct phema_synth_result *result);
+
+/* The memory budget and the tiling. The run has to be cleared after a failure as well. */
+PHEMA_FALLIBLE run_prepare(struct run *run, struct phema_error *err);
+
+/* Allocates GPU memory, if GPUs sum. Tiles shrink as far as that needs. */
+PHEMA_FALLIBLE run_start_gpus(struct run *run, struct phema_error *err);
+
+/* Groups and readers of a pass, from 0 to budget.n_passes - 1, after the pass before has ended. */
+PHEMA_FALLIBLE run_begin_pass(struct run *run, size_t pass, struct phema_error *err);
+/* After the workers have ended. PHEMA_ERR_FILE: decompressed content is incomplete. */
+PHEMA_FALLIBLE run_end_pass(struct run *run, struct phema_error *err);
+
+void run_clear(struct run *run);
+
+/* ---- run_threads.c ---- */
+
+/* One pass through the snapshots, by budget.n_threads workers. The calling thread reports progress
+ * ten times a second and writes the journals. Counts and the peak of memory are added to
+ * run->result. Of several failures the one of the first worker, by index, is returned. */
+PHEMA_FALLIBLE run_pass(struct run *run, size_t pass, struct phema_error *err);
+
+/* PHEMA_ERR_FILE names a snapshot or template that is no longer the file that was opened. */
+PHEMA_FALLIBLE run_check_inputs_unchanged(const struct run *run, struct phema_error *err);
+
+/* Finishes an output: checksums, compression. Progress is reported as in run_pass. */
+PHEMA_FALLIBLE run_finish_output(struct run *run, size_t output, struct phema_error *err);
+
+/* ---- run_digest.c ---- */
+
+/* A digest of everything that determines the output's bytes. Parts use it to check that they belong
+ * together; `--resume` uses it to recognise its own journal. */
+struct run_digest {
+    uint64_t state;
+    char text[PHEMA_PART_DIGEST];
+};
+
+/* Hashes the state that all outputs share: version, options, and size and modification time of each
+ * snapshot file. Paths may differ between machines and are left out.
+ * PHEMA_ERR_FILE  a snapshot is gone */
+PHEMA_FALLIBLE run_digest_of_inputs(struct run_digest *out, const struct phema_plan *plan,
+                                    const struct phema_synth_options *options,
+                                    struct phema_error *err);
+
+/* Adds one output: its files, headers (with the weights) and sizes; for a copy its template, the
+ * replaced tensors and the provenance. */
+struct run_digest run_digest_of_output(const struct run_digest *inputs,
+                                       const struct phema_plan *plan,
+                                       const struct phema_outputs *outputs, size_t output);
 
 #endif

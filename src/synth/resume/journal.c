@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/* journal_write.c - records finished tiles. Adjacent tiles become one segment, as long as nothing
- * was counted in any of them or something in each. Counts are known for a whole segment only, so
- * that a segment with counts is used entirely or not at all. */
-#include "resume/journal_write.h"
+/* journal.c - records finished tiles, and reads the records of an interrupted run. Adjacent tiles
+ * become one segment, as long as nothing was counted in any of them or something in each. Counts are
+ * known for a whole segment only, so that a segment with counts is used entirely or not at all. */
+#include "resume/resume.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "input_digests.h"
+#include "phema/array.h"
 #include "phema/clock.h"
 #include "phema/strbuf.h"
-#include "phema/writer.h"
 
 /* A kill loses about a hundredth of the run, within these bounds. So journals of long runs stay
  * small. */
@@ -22,6 +23,9 @@
 /* Per record, so that it stays below the size that a journal accepts. */
 #define MAX_SEGMENTS ((size_t)1 << 17)
 #define MAX_VARYING  ((size_t)1 << 20)
+
+/* Larger tiles cannot occur; a journal that claims one is corrupt. */
+#define MAX_TILE_ELEMS ((uint64_t)1 << 24)
 
 #define HEAD_NUMBERS    ((size_t)6)
 #define SEGMENT_NUMBERS ((size_t)6)
@@ -57,12 +61,13 @@ struct journal_writer {
     bool is_kept;
 };
 
-uint64_t journal_writer_bytes(size_t m, unsigned n_threads, uint64_t input_digests_bytes)
+uint64_t journal_writer_bytes(const struct run *run)
 {
     /* An account for each thread, and one for each segment, twice while segments are written.
      * Likewise digests, whose text is up to twice their size and is kept by each journal. */
-    return (5 * (uint64_t)n_threads + 4) * m * sizeof(struct tile_account) +
-           (m + 4) * input_digests_bytes;
+    size_t m = run->outputs->m;
+    return (5 * (uint64_t)run->options.n_threads + 4) * m * sizeof(struct tile_account) +
+           (m + 4) * input_digests_bytes(run);
 }
 
 PHEMA_FALLIBLE journal_writer_open(struct journal_writer **out, const struct run *run,
@@ -196,30 +201,21 @@ PHEMA_FALLIBLE journal_writer_note(struct journal_writer *writer, const struct t
 
 /* ---- Writing ---- */
 
-static void append_number(struct phema_strbuf *out, uint64_t number)
+static void append_numbers(struct phema_strbuf *out, const uint64_t *numbers, size_t n)
 {
-    char bytes[8];
-    for (unsigned i = 0; i < sizeof(bytes); i++)
-        bytes[i] = (char)(uint8_t)(number >> 8 * i);
-    phema_strbuf_append(out, bytes, sizeof(bytes));
-}
-
-static void append_segment(struct phema_strbuf *out, const struct noted *noted,
-                           const struct tile_account *account)
-{
-    append_number(out, noted->first);
-    append_number(out, noted->end);
-    append_number(out, account->sum);
-    append_number(out, account->counts.n_nan);
-    append_number(out, account->counts.n_inf);
-    append_number(out, account->counts.n_overflow);
+    for (size_t i = 0; i < n; i++) {
+        char bytes[8];
+        for (unsigned b = 0; b < sizeof(bytes); b++)
+            bytes[b] = (char)(uint8_t)(numbers[i] >> 8 * b);
+        phema_strbuf_append(out, bytes, sizeof(bytes));
+    }
 }
 
 /* The contents of one record, the same for all outputs but the accounts. */
 struct portion {
     const struct pending *pending;
     size_t first, n; /* of its segments */
-    const size_t *varying;
+    const uint64_t *varying;
     size_t n_varying, nan_tensor;
     const struct phema_hash_sum *digests; /* [n_digests] */
     size_t n_digests;
@@ -228,21 +224,27 @@ struct portion {
 static enum phema_status write_record(const struct journal_writer *writer, size_t j,
                                       const struct portion *portion, struct phema_error *err)
 {
+    const struct pending *pending = portion->pending;
+    const uint64_t head[HEAD_NUMBERS] = {writer->run->tiling.tile_elems,
+                                         portion->n,
+                                         portion->n_varying,
+                                         portion->nan_tensor,
+                                         portion->n_digests,
+                                         portion->n_digests ? pending->n : 0};
     struct phema_strbuf text = {0};
-    append_number(&text, writer->run->tiling.tile_elems);
-    append_number(&text, portion->n);
-    append_number(&text, portion->n_varying);
-    append_number(&text, portion->nan_tensor);
-    append_number(&text, portion->n_digests);
-    append_number(&text, portion->n_digests ? portion->pending->n : 0);
-    for (size_t x = portion->first; x < portion->first + portion->n; x++)
-        append_segment(&text, &portion->pending->items[x],
-                       &portion->pending->accounts[x * writer->m + j]);
-    for (size_t i = 0; i < portion->n_varying; i++)
-        append_number(&text, portion->varying[i]);
+    append_numbers(&text, head, HEAD_NUMBERS);
+    for (size_t x = portion->first; x < portion->first + portion->n; x++) {
+        const struct tile_account *account = &pending->accounts[x * writer->m + j];
+        const struct phema_narrow_counts *counts = &account->counts;
+        const uint64_t segment[SEGMENT_NUMBERS] = {
+            pending->items[x].first, pending->items[x].end, account->sum,
+            counts->n_nan,           counts->n_inf,         counts->n_overflow};
+        append_numbers(&text, segment, SEGMENT_NUMBERS);
+    }
+    append_numbers(&text, portion->varying, portion->n_varying);
     for (size_t i = 0; i < portion->n_digests; i++) {
-        append_number(&text, portion->digests[i].low);
-        append_number(&text, portion->digests[i].high);
+        const struct phema_hash_sum *digest = &portion->digests[i];
+        append_numbers(&text, (uint64_t[]){digest->low, digest->high}, DIGEST_NUMBERS);
     }
     enum phema_status status = phema_strbuf_check(&text, err);
     if (!status)
@@ -264,7 +266,7 @@ static enum phema_status write_portion(struct journal_writer *writer, const stru
 }
 
 /* Lists tensors that vary and are not recorded as such yet. */
-static size_t list_varying(struct journal_writer *writer, size_t *varying, size_t most)
+static size_t list_varying(struct journal_writer *writer, uint64_t *varying, size_t most)
 {
     const struct run *run = writer->run;
     size_t n = 0;
@@ -300,7 +302,7 @@ static enum phema_status write_pending(struct journal_writer *writer, const stru
 {
     size_t n_tensors = writer->run->plan->series->n_tensors;
     size_t most = n_tensors < MAX_VARYING ? n_tensors : MAX_VARYING;
-    size_t *varying = calloc(most + 1, sizeof(*varying));
+    uint64_t *varying = calloc(most + 1, sizeof(*varying));
     if (!varying)
         return phema_fail_memory(err);
     struct portion portion = {.pending = pending, .varying = varying, .nan_tensor = nan_tensor};
@@ -344,8 +346,7 @@ PHEMA_FALLIBLE journal_writer_write(struct journal_writer *writer, bool is_last,
     }
     clear_pending(&pending);
     double pause_s = (now_s - writer->start_s) * LOST_FRACTION;
-    pause_s = pause_s < LEAST_PAUSE_S ? LEAST_PAUSE_S : pause_s;
-    writer->next_s = now_s + (pause_s > MOST_PAUSE_S ? MOST_PAUSE_S : pause_s);
+    writer->next_s = now_s + fmin(fmax(pause_s, LEAST_PAUSE_S), MOST_PAUSE_S);
     return status;
 }
 
@@ -375,24 +376,20 @@ bool journal_record_open(struct journal_record *record, struct phema_span bytes)
            record->n_digests <= PHEMA_MAX_DIGESTS &&
            HEAD_NUMBERS + record->n_segments * SEGMENT_NUMBERS + record->n_varying +
                    record->n_digests * DIGEST_NUMBERS ==
-               n;
+               n &&
+           record->tile_elems >= BLOCK_ELEMS && record->tile_elems <= MAX_TILE_ELEMS;
 }
 
-struct journal_segment journal_record_segment(const struct journal_record *record, uint64_t i)
+static struct segment segment_of(const struct journal_record *record, uint64_t i)
 {
     uint64_t at = HEAD_NUMBERS + i * SEGMENT_NUMBERS;
-    return (struct journal_segment){
-        .first = number_at(record->bytes, at),
-        .end = number_at(record->bytes, at + 1),
-        .account = {.sum = number_at(record->bytes, at + 2),
-                    .counts = {.n_nan = number_at(record->bytes, at + 3),
-                               .n_inf = number_at(record->bytes, at + 4),
-                               .n_overflow = number_at(record->bytes, at + 5)}}};
-}
-
-uint64_t journal_record_varying(const struct journal_record *record, uint64_t i)
-{
-    return number_at(record->bytes, HEAD_NUMBERS + record->n_segments * SEGMENT_NUMBERS + i);
+    return (struct segment){.first = number_at(record->bytes, at),
+                            .end = number_at(record->bytes, at + 1),
+                            .account = {.sum = number_at(record->bytes, at + 2),
+                                        .counts = {.n_nan = number_at(record->bytes, at + 3),
+                                                   .n_inf = number_at(record->bytes, at + 4),
+                                                   .n_overflow = number_at(record->bytes, at + 5)}},
+                            .tile_elems = record->tile_elems};
 }
 
 struct phema_hash_sum journal_record_digest(const struct journal_record *record, uint64_t i)
@@ -400,4 +397,99 @@ struct phema_hash_sum journal_record_digest(const struct journal_record *record,
     uint64_t at = HEAD_NUMBERS + record->n_segments * SEGMENT_NUMBERS + record->n_varying;
     return (struct phema_hash_sum){.low = number_at(record->bytes, at + i * DIGEST_NUMBERS),
                                    .high = number_at(record->bytes, at + i * DIGEST_NUMBERS + 1)};
+}
+
+void journal_contents_clear(struct journal_contents *contents)
+{
+    free(contents->items);
+    free(contents->varies);
+    free(contents->is_torn);
+    *contents = (struct journal_contents){0};
+}
+
+static enum phema_status begin_unit(struct journal_contents *contents, uint64_t n_segments,
+                                    bool is_torn, struct phema_error *err)
+{
+    if (!phema_array_grow(&contents->is_torn, &contents->unit_capacity, contents->n_units,
+                          sizeof(*contents->is_torn)))
+        return phema_fail_memory(err);
+    if (contents->n_units && contents->n_missing)
+        contents->is_torn[contents->n_units - 1] = true;
+    contents->is_torn[contents->n_units++] = is_torn;
+    contents->n_missing = n_segments;
+    return PHEMA_OK;
+}
+
+/* A later segment replaces those that it overlaps: they were recomputed. */
+static enum phema_status add_segment(struct journal_contents *contents,
+                                     const struct segment *segment, struct phema_error *err)
+{
+    if (!phema_array_grow(&contents->items, &contents->capacity, contents->n,
+                          sizeof(*contents->items)))
+        return phema_fail_memory(err);
+    size_t low = 0, high = contents->n; /* the first that ends after its start */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (contents->items[middle].end <= segment->first)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    size_t n = 0;
+    for (; low + n < contents->n && contents->items[low + n].first < segment->end; n++)
+        contents->is_torn[contents->items[low + n].unit] = true;
+    memmove(contents->items + low + 1, contents->items + low + n,
+            (contents->n - low - n) * sizeof(*contents->items));
+    contents->items[low] = *segment;
+    contents->n = contents->n - n + 1;
+    return PHEMA_OK;
+}
+
+static enum phema_status add_record(struct journal_contents *contents, const struct run *run,
+                                    const struct journal_record *record, struct phema_error *err)
+{
+    enum phema_status status = PHEMA_OK;
+    if (record->n_digests)
+        status = begin_unit(contents, record->n_unit,
+                            record->n_digests != input_digests_n_sums(run), err);
+    for (uint64_t i = 0; i < record->n_segments && !status; i++) {
+        struct segment segment = segment_of(record, i);
+        segment.unit = contents->n_units - 1;
+        contents->n_missing--; /* surplus segments make the unit torn as well */
+        if (segment.first < segment.end && segment.end <= tiling_total(&run->tiling))
+            status = add_segment(contents, &segment, err);
+        else
+            contents->is_torn[segment.unit] = true;
+    }
+    for (uint64_t i = 0; i < record->n_varying; i++) {
+        uint64_t tensor =
+            number_at(record->bytes, HEAD_NUMBERS + record->n_segments * SEGMENT_NUMBERS + i);
+        if (tensor < run->plan->series->n_tensors)
+            contents->varies[tensor] = true;
+    }
+    if (record->nan_tensor < contents->nan_tensor)
+        contents->nan_tensor = record->nan_tensor;
+    return status;
+}
+
+PHEMA_FALLIBLE journal_read(struct journal_contents *contents, const struct run *run,
+                            struct phema_writer_journal *journal, struct phema_error *err)
+{
+    *contents = (struct journal_contents){.varies = calloc(run->plan->series->n_tensors + 1, 1),
+                                          .nan_tensor = SIZE_MAX};
+    if (!contents->varies)
+        return phema_fail_memory(err);
+    enum phema_status status = begin_unit(contents, 0, true, err); /* segments without digests */
+    while (!status) {
+        struct phema_span bytes;
+        struct journal_record record;
+        status = phema_writer_journal_next(&bytes, journal, err);
+        if (status || !bytes.data)
+            break;
+        if (journal_record_open(&record, bytes))
+            status = add_record(contents, run, &record, err);
+    }
+    if (!status && contents->n_missing)
+        contents->is_torn[contents->n_units - 1] = true;
+    return status;
 }
