@@ -23,11 +23,10 @@
 struct rule_state {
     struct group *groups;
     size_t n_groups;
-    size_t *reference_of; /* [n_groups] index of the reference tile that inputs are compared with */
-    size_t n_used;        /* snapshots that the averages are made of */
-    uint64_t bytes;       /* of one snapshot, in this part */
-    bool is_needed;       /* some averaged tensor follows the rule */
-    bool needs_float64;   /* the sums of one of them do, whatever the weights */
+    size_t n_used;      /* snapshots that the averages are made of */
+    uint64_t bytes;     /* of one snapshot, in this part */
+    bool is_needed;     /* some averaged tensor follows the rule */
+    bool needs_float64; /* the sums of one of them do, whatever the weights */
 };
 
 struct compare_output; /* compare_output.h */

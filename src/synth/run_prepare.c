@@ -42,24 +42,6 @@ static void link_aliases(struct run *run)
     }
 }
 
-/* Copied inputs of a group are compared with its first one, which is kept. Most groups begin with
- * the same input, and share its reference. */
-static enum phema_status find_references(struct run *run, struct phema_error *err)
-{
-    for (size_t r = 0; r < run->n_rule_states; r++) {
-        struct rule_state *rule = &run->rule_states[r];
-        rule->reference_of = calloc(rule->n_groups + 1, sizeof(*rule->reference_of));
-        if (!rule->reference_of)
-            return phema_fail_memory(err);
-        size_t n = 0;
-        for (size_t g = 0; g < rule->n_groups; g++) {
-            size_t same = target_groups_alike(rule->groups, g);
-            rule->reference_of[g] = same < g ? rule->reference_of[same] : n++;
-        }
-    }
-    return PHEMA_OK;
-}
-
 static enum phema_status make_rule_states(struct run *run, struct phema_error *err)
 {
     const struct phema_plan *plan = run->plan;
@@ -125,12 +107,9 @@ static enum phema_status make_groups(struct run *run, size_t pass, struct phema_
 static void clear_groups(struct run *run)
 {
     for (size_t r = 0; r < run->n_rule_states; r++) {
-        struct rule_state *rule = &run->rule_states[r];
-        target_groups_free(rule->groups, rule->n_groups);
-        free(rule->reference_of);
-        rule->groups = NULL;
-        rule->reference_of = NULL;
-        rule->n_groups = 0;
+        target_groups_free(run->rule_states[r].groups, run->rule_states[r].n_groups);
+        run->rule_states[r].groups = NULL;
+        run->rule_states[r].n_groups = 0;
     }
 }
 
@@ -223,9 +202,6 @@ PHEMA_FALLIBLE run_begin_pass(struct run *run, size_t pass, struct phema_error *
     if (run->input_digests)
         memset(run->input_digests->sums, 0, (size_t)input_digests_bytes(run));
     enum phema_status status = make_groups(run, pass, err);
-    if (status)
-        return status;
-    status = find_references(run, err);
     return status ? status : input_io_open(run, err);
 }
 

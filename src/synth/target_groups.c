@@ -153,6 +153,20 @@ static bool fill_group(struct group *group, const struct phema_plan *plan, enum 
     return true;
 }
 
+/* Copied inputs of a group are compared with its first one, which is kept. Groups that begin with the
+ * same input share its tile. */
+static void number_references(struct group *groups, size_t n)
+{
+    size_t n_references = 0;
+    for (size_t g = 0; g < n; g++) {
+        size_t same = 0; /* the first group that begins with the same input */
+        while (same < g && (groups[same].n_inputs == 0 || groups[g].n_inputs == 0 ||
+                            groups[same].inputs[0] != groups[g].inputs[0]))
+            same++;
+        groups[g].reference = same < g ? groups[same].reference : n_references++;
+    }
+}
+
 PHEMA_FALLIBLE target_groups_make(struct group **out, size_t *n, const struct phema_plan *plan,
                                   enum phema_sums sums, size_t rule, size_t first_target,
                                   size_t n_targets, struct phema_error *err)
@@ -170,18 +184,10 @@ PHEMA_FALLIBLE target_groups_make(struct group **out, size_t *n, const struct ph
         target_groups_free(groups, n_groups);
         return phema_fail_memory(err);
     }
+    number_references(groups, n_groups);
     *out = groups;
     *n = n_groups;
     return PHEMA_OK;
-}
-
-size_t target_groups_alike(const struct group *groups, size_t g)
-{
-    size_t first = 0;
-    while (first < g && (groups[first].n_inputs == 0 || groups[g].n_inputs == 0 ||
-                         groups[first].inputs[0] != groups[g].inputs[0]))
-        first++;
-    return first;
 }
 
 static size_t larger(size_t a, size_t b)
@@ -199,7 +205,8 @@ struct target_groups_needs target_groups_count(const struct group *groups, size_
         size_t bytes = n_rows * (is_float32 ? sizeof(float) : sizeof(double));
         needs.n_rows = is_in_turn ? needs.n_rows + n_rows : larger(n_rows, needs.n_rows);
         needs.sum_bytes = is_in_turn ? needs.sum_bytes + bytes : larger(bytes, needs.sum_bytes);
-        needs.n_references += is_in_turn && target_groups_alike(groups, g) == g;
+        if (is_in_turn)
+            needs.n_references = larger(groups[g].reference + 1, needs.n_references);
     }
     return needs;
 }

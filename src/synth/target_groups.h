@@ -18,6 +18,7 @@ struct group {
     size_t *inputs; /* [n_inputs] snapshots with a weight, in series order */
     size_t n_inputs;
     double *weights;   /* [n_inputs x n_rows] row-major */
+    size_t reference;  /* index of the tile that copied inputs are compared with */
     size_t newest;     /* the last snapshot that is not later than the targets: source of copies */
     bool sums_to_one;  /* the weights of every target: equal tensors may be copied */
     bool fits_float32; /* float32 is precise enough for tensors that do not need float64 */
@@ -54,8 +55,6 @@ struct target_groups_needs target_groups_count(const struct group *groups, size_
 PHEMA_FALLIBLE target_groups_count_inputs(size_t *n_used, size_t *n_newest,
                                           const struct group *groups, size_t n, size_t n_snapshots,
                                           struct phema_error *err);
-/* The first of the groups that begin with the same input as group g. */
-size_t target_groups_alike(const struct group *groups, size_t g);
 /* Memory of the groups. */
 uint64_t target_groups_bytes(const struct group *groups, size_t n, size_t n_snapshots);
 void target_groups_free(struct group *groups, size_t n);

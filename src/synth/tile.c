@@ -14,16 +14,18 @@ static enum phema_status write_copy(struct worker *worker, const struct group *g
     if (is_converted)
         phema_widen(worker->sums, component_dtype(range->dtype), data,
                     (size_t)range->n_elems * components_of(range->dtype));
-    enum phema_status status = PHEMA_OK;
-    for (size_t j = 0; j < group->n_targets && !status; j++) {
+    for (size_t j = 0; j < group->n_targets; j++) {
+        size_t output = group->targets[j];
+        enum phema_status status = PHEMA_OK;
         if (is_converted)
-            status = tile_narrow(worker, group->targets[j], range, worker->sums,
-                                 PHEMA_ACCUMULATE_F64, err);
-        if (!status)
-            status = tile_write(worker, group->targets[j], range,
-                                is_converted ? worker->written : data, err);
+            status = tile_narrow(worker, output, range, worker->sums, PHEMA_ACCUMULATE_F64, err);
+        if (status)
+            return status;
+        status = tile_write(worker, output, range, is_converted ? worker->written : data, err);
+        if (status)
+            return status;
     }
-    return status;
+    return PHEMA_OK;
 }
 
 static enum phema_status copy_tile(struct worker *worker, uint64_t tile,

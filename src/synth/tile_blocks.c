@@ -72,7 +72,7 @@ void tile_blocks_compare_copy(struct worker *worker, size_t g, const struct tile
         tile_blocks_compare(worker, g, range, state->data, data);
         return;
     }
-    size_t reference = worker->rule->reference_of[g] * worker->run->budget.buffers.reference;
+    size_t reference = worker->rule->groups[g].reference * worker->run->budget.buffers.reference;
     state->data = memcpy(worker->references + reference, data,
                          (size_t)phema_dtype_bytes(range->dtype, range->n_elems));
 }

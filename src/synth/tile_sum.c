@@ -113,74 +113,47 @@ static bool is_input_of_earlier_group(const struct worker *worker, size_t g, siz
     return false;
 }
 
-/* Reads inputs [first, end) of a group. */
-static enum phema_status read_views(struct worker *worker, size_t g, const struct tile_range *range,
-                                    size_t first, size_t end, struct phema_error *err)
-{
-    const struct group *group = &worker->rule->groups[g];
-    enum phema_status status = PHEMA_OK;
-    for (size_t x = first; x < end && !status; x++) {
-        size_t k = group->inputs[x];
-        status = tile_read(&worker->inputs[x], worker, k, range, 0, err);
-        if (!status)
-            tile_blocks_compare(worker, g, range, worker->inputs[0], worker->inputs[x]);
-    }
-    return status;
-}
-
-/* All inputs are views. */
-static enum phema_status sum_views(struct worker *worker, const struct tile_range *range,
+/* All inputs of group g are views. */
+static enum phema_status sum_views(struct worker *worker, size_t g, const struct tile_range *range,
                                    struct phema_error *err)
 {
-    enum phema_status status = PHEMA_OK;
-    for (size_t g = 0; g < worker->rule->n_groups && !status; g++) {
-        const struct group *group = &worker->rule->groups[g];
-        size_t most = group->n_rows > FEW_TARGETS ? MAX_SLOTS : FEW_VIEWS;
-        size_t n_at_once = worker->digests && most < group->n_inputs ? most : group->n_inputs;
-        start_group(worker, g, range, worker->sums); /* one group after another */
-        for (size_t x = 0; x < group->n_inputs && !status; x += n_at_once) {
-            size_t n = group->n_inputs - x < n_at_once ? group->n_inputs - x : n_at_once;
-            status = read_views(worker, g, range, x, x + n, err);
-            if (!status)
-                add_inputs(worker, g, range, worker->inputs + x, n);
-            for (size_t i = x; i < x + n && worker->digests && !status; i++)
-                if (!is_input_of_earlier_group(worker, g, group->inputs[i]))
-                    input_digests_add(worker, group->inputs[i], range, worker->inputs[i]);
+    const struct group *group = &worker->rule->groups[g];
+    size_t most = group->n_rows > FEW_TARGETS ? MAX_SLOTS : FEW_VIEWS;
+    size_t n_at_once = worker->digests && most < group->n_inputs ? most : group->n_inputs;
+    start_group(worker, g, range, worker->sums); /* one group after another */
+    for (size_t x = 0; x < group->n_inputs; x += n_at_once) {
+        size_t end = group->n_inputs - x < n_at_once ? group->n_inputs : x + n_at_once;
+        for (size_t i = x; i < end; i++) {
+            enum phema_status status =
+                tile_read(&worker->inputs[i], worker, group->inputs[i], range, 0, err);
+            if (status)
+                return status;
+            tile_blocks_compare(worker, g, range, worker->inputs[0], worker->inputs[i]);
         }
-        if (status)
-            return status;
-        worker->states[g].data = worker->inputs[0];
-        status = finish_group(worker, g, range, err);
+        add_inputs(worker, g, range, worker->inputs + x, end - x);
+        for (size_t i = x; i < end && worker->digests; i++)
+            if (!is_input_of_earlier_group(worker, g, group->inputs[i]))
+                input_digests_add(worker, group->inputs[i], range, worker->inputs[i]);
     }
-    return status;
+    worker->states[g].data = worker->inputs[0];
+    return finish_group(worker, g, range, err);
 }
 
-/* Inputs that are added together. */
-struct batch {
-    size_t snapshots[MAX_SLOTS];
-    const uint8_t *data[MAX_SLOTS];
-    size_t n;
-};
-
-/* Adds to each group its inputs among the batch, in the order of the series. */
-static void add_batch(struct worker *worker, const struct tile_range *range, struct batch *batch)
+/* Adds to each group its inputs among the snapshots before `end` that were not added yet. */
+static void add_batch(struct worker *worker, const struct tile_range *range, size_t end)
 {
     for (size_t g = 0; g < worker->rule->n_groups; g++) {
         const struct group *group = &worker->rule->groups[g];
-        const struct group_state *state = &worker->states[g];
         const uint8_t *inputs[MAX_SLOTS];
         size_t n = 0;
-        for (size_t x = 0; x < batch->n; x++) {
-            size_t at = state->n_added + n;
-            if (at == group->n_inputs || group->inputs[at] != batch->snapshots[x])
-                continue;
-            tile_blocks_compare_copy(worker, g, range, batch->data[x]);
-            inputs[n++] = batch->data[x];
+        for (size_t x = worker->states[g].n_added; x < group->n_inputs && group->inputs[x] < end;
+             x++) {
+            inputs[n] = worker->inputs[group->inputs[x]];
+            tile_blocks_compare_copy(worker, g, range, inputs[n++]);
         }
         if (n)
             add_inputs(worker, g, range, inputs, n);
     }
-    batch->n = 0;
 }
 
 /* Some inputs have to be copied: as many at a time as there are slots. */
@@ -188,7 +161,7 @@ static enum phema_status sum_in_order(struct worker *worker, uint64_t tile,
                                       const struct tile_range *range, struct phema_error *err)
 {
     const struct run *run = worker->run;
-    struct batch batch = {.n = 0};
+    size_t n_batch = 0;
     uint8_t *sums = worker->sums; /* all groups are summed at once */
     for (size_t g = 0; g < worker->rule->n_groups; g++) {
         start_group(worker, g, range, sums);
@@ -197,17 +170,18 @@ static enum phema_status sum_in_order(struct worker *worker, uint64_t tile,
     for (size_t k = 0; k < run->plan->series->n; k++) {
         const uint8_t *data = NULL;
         enum phema_status status = tile_read_in_order(
-            &data, worker, k, tile, tile_claim_input(worker, k), range, batch.n, err);
+            &data, worker, k, tile, tile_claim_input(worker, k), range, n_batch, err);
         if (status || worker->is_abandoned)
             return status;
         if (!data)
             continue;
-        batch.snapshots[batch.n] = k;
-        batch.data[batch.n++] = data;
-        if (batch.n == run->budget.buffers.n_slots)
-            add_batch(worker, range, &batch);
+        worker->inputs[k] = data;
+        if (++n_batch == run->budget.buffers.n_slots) {
+            add_batch(worker, range, k + 1);
+            n_batch = 0;
+        }
     }
-    add_batch(worker, range, &batch);
+    add_batch(worker, range, run->plan->series->n);
     enum phema_status status = PHEMA_OK;
     for (size_t g = 0; g < worker->rule->n_groups && !status; g++)
         status = finish_group(worker, g, range, err);
@@ -230,6 +204,10 @@ static bool are_views(const struct run *run, size_t i)
 PHEMA_FALLIBLE tile_sum(struct worker *worker, uint64_t tile, const struct tile_range *range,
                         struct phema_error *err)
 {
-    return are_views(worker->run, range->tensor) ? sum_views(worker, range, err)
-                                                 : sum_in_order(worker, tile, range, err);
+    if (!are_views(worker->run, range->tensor))
+        return sum_in_order(worker, tile, range, err);
+    enum phema_status status = PHEMA_OK;
+    for (size_t g = 0; g < worker->rule->n_groups && !status; g++)
+        status = sum_views(worker, g, range, err);
+    return status;
 }

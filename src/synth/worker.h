@@ -35,7 +35,7 @@ struct worker {
     uint8_t *slots;         /* tiles in C order, of inputs that are copied */
     uint8_t *written;       /* a tile of an output */
     uint8_t *references;    /* tiles of the first inputs */
-    const uint8_t **inputs; /* [series->n] */
+    const uint8_t **inputs; /* [series->n] data of the current tile */
     struct block *blocks;   /* [n_blocks] of the current tile */
     size_t n_blocks;
     const struct rule_state *rule; /* of the tensors of the tile */

@@ -247,8 +247,7 @@ static enum phema_cuda_result sum_by_cublas(struct phema_cuda_device *device, st
     const struct phema_cuda_offsets *offsets = &device->offsets;
     uint8_t *panel = lane->memory + offsets->panel;
     uint64_t scalar_bytes = job->is_f64 ? sizeof(double) : sizeof(float);
-    enum phema_cuda_result result = PHEMA_CUDA_OK;
-    for (uint64_t k = 0; k < job->n_inputs && !result; k += device->layout.panel_inputs) {
+    for (uint64_t k = 0; k < job->n_inputs; k += device->layout.panel_inputs) {
         uint64_t n = job->n_inputs - k;
         n = n < device->layout.panel_inputs ? n : device->layout.panel_inputs;
         struct runtime_product product = {
@@ -262,11 +261,15 @@ static enum phema_cuda_result sum_by_cublas(struct phema_cuda_device *device, st
             .n_rows = job->n_rows,
             .n_numbers = job->n_numbers,
         };
-        result = runtime_widen(panel, average, k, n, job->n_numbers, lane->stream, message);
-        if (!result)
-            result = runtime_multiply(lane->blas, &product, message);
+        enum phema_cuda_result result =
+            runtime_widen(panel, average, k, n, job->n_numbers, lane->stream, message);
+        if (result)
+            return result;
+        result = runtime_multiply(lane->blas, &product, message);
+        if (result)
+            return result;
     }
-    return result ? result : runtime_round(average, lane->stream, message);
+    return runtime_round(average, lane->stream, message);
 }
 
 static enum phema_cuda_result average(struct phema_cuda_device *device, uint64_t lane_index,

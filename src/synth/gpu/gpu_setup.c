@@ -98,6 +98,11 @@ static enum phema_status measure(struct phema_gpu_rates *rates, struct run *run,
     return status ? status : gpu_run_rate(&rates->gpu, &is_assumed, run, err);
 }
 
+static void set_reason(struct phema_device_choice *choice, const char *why)
+{
+    (void)snprintf(choice->why, sizeof(choice->why), "%.*s", (int)sizeof(choice->why) - 1, why);
+}
+
 /* A failure here is not one of the run: the CPU sums, and the reason is reported. */
 static enum phema_status choose_automatically(struct run *run, struct phema_error *err)
 {
@@ -105,7 +110,7 @@ static enum phema_status choose_automatically(struct run *run, struct phema_erro
     uint64_t bytes = gpu_work_bytes(run);
     struct phema_name_buffer size;
     if (!phema_gpu_may_exist()) {
-        (void)snprintf(choice->why, sizeof(choice->why), "no NVIDIA driver on this machine");
+        set_reason(choice, "no NVIDIA driver on this machine");
         return PHEMA_OK;
     }
     if (bytes < LEAST_AUTO_BYTES) {
@@ -118,17 +123,19 @@ static enum phema_status choose_automatically(struct run *run, struct phema_erro
     struct phema_gpus *gpus = NULL;
     struct phema_gpu_rates rates = {0};
     enum phema_status status = phema_gpus_open(&gpus, &run->options.gpu, &own);
-    if (!status && make_gpu_run(run, gpus, err))
+    if (status) {
+        set_reason(choice, own.message);
+        return PHEMA_OK;
+    }
+    if (make_gpu_run(run, gpus, err))
         return PHEMA_ERR_RESOURCE;
-    if (!status)
-        status = measure(&rates, run, &own);
-    if (!status && phema_gpu_wins(choice->why, sizeof(choice->why), &rates)) {
+    status = measure(&rates, run, &own);
+    if (status) {
+        set_reason(choice, own.message);
+    } else if (phema_gpu_wins(choice->why, sizeof(choice->why), &rates)) {
         (void)snprintf(choice->name, sizeof(choice->name), "%s", phema_gpus_format(gpus));
         return PHEMA_OK;
     }
-    if (status)
-        (void)snprintf(choice->why, sizeof(choice->why), "%.*s", (int)sizeof(choice->why) - 1,
-                       own.message);
     gpu_run_close(run);
     choice->is_gpu = false;
     choice->n_gpus = 0;
@@ -145,8 +152,7 @@ PHEMA_FALLIBLE gpu_run_choose(struct run *run, struct phema_error *err)
     if (kind == PHEMA_DEVICE_AUTO)
         return choose_automatically(run, err);
     if (gpu_work_bytes(run) == 0) {
-        (void)snprintf(choice->why, sizeof(choice->why),
-                       "no tensor is of a dtype that the device adds up");
+        set_reason(choice, "no tensor is of a dtype that the device adds up");
         return PHEMA_OK;
     }
     return open_requested(run, err);

@@ -220,17 +220,19 @@ static enum phema_status finish_group(struct worker *worker, size_t g,
     size_t most = run->gpu_run->fit.layout.n_rows;
     struct phema_cuda_job job = job_of(worker, g, range);
     tile_blocks_mark_varying(worker, g);
-    enum phema_status status = PHEMA_OK;
-    for (size_t first = 0; first < group->n_rows && !status; first += most) {
+    for (size_t first = 0; first < group->n_rows; first += most) {
         size_t n = group->n_rows - first < most ? group->n_rows - first : most;
         job.weights = group->weights + first;
         job.n_rows = n;
         job.uses_blas = run->options.gpu.uses_blas && n > PHEMA_CUDA_GROUP;
-        status = phema_lane_average(&worker->gpu->lane, &job, err);
-        if (!status)
-            status = write_rows(worker, g, first, n, range, err);
+        enum phema_status status = phema_lane_average(&worker->gpu->lane, &job, err);
+        if (status)
+            return status;
+        status = write_rows(worker, g, first, n, range, err);
+        if (status)
+            return status;
     }
-    return status;
+    return PHEMA_OK;
 }
 
 static void list_blocks(const struct worker *worker, const struct tile_range *range)
