@@ -73,7 +73,6 @@ struct phema_gpu_fit {
     uint64_t tile_elems;
     uint64_t n_tile_passes; /* over the inputs of a tile, on the GPU, for all targets */
     uint64_t gpu_bytes;     /* per GPU */
-    uint64_t host_bytes;    /* host memory that GPUs access, of all threads */
     unsigned n_threads;
 };
 

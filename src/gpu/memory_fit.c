@@ -78,7 +78,6 @@ static void set_layout(struct phema_gpu_fit *fit, const struct phema_gpu_demand 
     };
     fit->n_tile_passes = n_rows ? (demand->n_rows + n_rows - 1) / n_rows : 1;
     fit->gpu_bytes = fit->layout.n_lanes * phema_cuda_offsets(&fit->layout).bytes;
-    fit->host_bytes = demand->n_gpus * fit->layout.n_lanes * phema_cuda_host_bytes(&fit->layout);
 }
 
 static bool reduce_rows(struct phema_gpu_fit *fit)

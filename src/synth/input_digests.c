@@ -117,20 +117,11 @@ void input_digests_add(struct worker *worker, size_t k, const struct tile_range 
     }
 }
 
-void input_digests_move_kind(const struct input_digests *digests, size_t kind,
-                             struct phema_hash_sum *to, struct phema_hash_sum *from)
+void input_digests_move(struct phema_hash_sum *to, struct phema_hash_sum *from, size_t n)
 {
-    size_t first = kind * digests->n_snapshots;
-    for (size_t x = first; x < first + digests->n_snapshots; x++)
+    for (size_t x = 0; x < n; x++)
         phema_hash_sum_add(&to[x], &from[x]);
-    memset(from + first, 0, digests->n_snapshots * sizeof(*from));
-}
-
-void input_digests_move(const struct input_digests *digests, struct phema_hash_sum *to,
-                        struct phema_hash_sum *from)
-{
-    for (size_t kind = 0; kind < digests->n_kinds; kind++)
-        input_digests_move_kind(digests, kind, to, from);
+    memset(from, 0, n * sizeof(*from));
 }
 
 /* ---- Of an output ---- */

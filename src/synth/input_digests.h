@@ -43,11 +43,8 @@ size_t input_digests_kind(const struct run *run, size_t tensor);
 void input_digests_add(struct worker *worker, size_t k, const struct tile_range *range,
                        const uint8_t *data);
 
-/* Adds the array `from`, or its sums of one kind, to another one, and clears it. */
-void input_digests_move(const struct input_digests *digests, struct phema_hash_sum *to,
-                        struct phema_hash_sum *from);
-void input_digests_move_kind(const struct input_digests *digests, size_t kind,
-                             struct phema_hash_sum *to, struct phema_hash_sum *from);
+/* Adds n sums to others, and clears them. */
+void input_digests_move(struct phema_hash_sum *to, struct phema_hash_sum *from, size_t n);
 
 /* Whether an output is made from snapshot k's tensors of a kind. */
 bool input_digests_is_input(const struct run *run, size_t output, size_t kind, size_t k);

@@ -89,37 +89,32 @@ static size_t slot_bytes(const struct run *run, size_t tile_bytes)
     return whole + (run->n_direct ? PHEMA_INPUT_ROOM : CACHE_LINE);
 }
 
-/* The largest needs of any pass of n targets. */
-struct pass_needs {
-    struct target_groups_needs
-        tile;       /* for the tensors of one rule, or without one: a tile has one kind */
-    uint64_t bytes; /* of the groups of all of them */
-};
-
-static enum phema_status measure_pass(struct pass_needs *needs, const struct run *run,
-                                      const struct demands *demands, size_t first, size_t n_targets,
+/* Raises the needs of a tile, and the memory of groups, to those of one pass. A tile has tensors of
+ * one rule, or of none. */
+static enum phema_status measure_pass(struct target_groups_needs *needs,
+                                      struct memory_budget *budget, const struct run *run,
+                                      const struct demands *demands, size_t first,
                                       struct phema_error *err)
 {
     uint64_t bytes = 0;
     for (size_t r = 0; r < run->n_rule_states; r++) {
         struct group *groups = NULL;
-        size_t n_groups = 0;
+        size_t n = 0;
         if (!run->rule_states[r].is_needed)
             continue;
-        enum phema_status status = target_groups_make(&groups, &n_groups, run->plan,
-                                                      run->options.sums, r, first, n_targets, err);
+        enum phema_status status = target_groups_make(&groups, &n, run->plan, run->options.sums, r,
+                                                      first, budget->targets_per_pass, err);
         if (status)
             return status;
-        struct target_groups_needs more = target_groups_count(
-            groups, n_groups, demands->is_any_copied, run->rule_states[r].needs_float64);
-        struct target_groups_needs *most = &needs->tile;
-        most->n_rows = larger(more.n_rows, most->n_rows);
-        most->n_references = larger(more.n_references, most->n_references);
-        most->sum_bytes = larger(more.sum_bytes, most->sum_bytes);
-        bytes += target_groups_bytes(groups, n_groups, run->plan->series->n);
-        target_groups_free(groups, n_groups);
+        struct target_groups_needs more = target_groups_count(groups, n, demands->is_any_copied,
+                                                              run->rule_states[r].needs_float64);
+        needs->n_rows = larger(more.n_rows, needs->n_rows);
+        needs->n_references = larger(more.n_references, needs->n_references);
+        needs->sum_bytes = larger(more.sum_bytes, needs->sum_bytes);
+        bytes += target_groups_bytes(groups, n, run->plan->series->n);
+        target_groups_free(groups, n);
     }
-    needs->bytes = bytes > needs->bytes ? bytes : needs->bytes;
+    budget->weights = bytes > budget->weights ? bytes : budget->weights;
     return PHEMA_OK;
 }
 
@@ -127,33 +122,31 @@ static enum phema_status measure_pass(struct pass_needs *needs, const struct run
 static enum phema_status size_buffers(struct memory_budget *budget, const struct run *run,
                                       const struct demands *demands, struct phema_error *err)
 {
-    size_t n_targets = budget->targets_per_pass, tile_elems = budget->tile_elems;
+    size_t tile_elems = budget->tile_elems, n_snapshots = run->plan->series->n;
     /* tensors that are copied to another dtype pass through doubles */
-    struct pass_needs needs = {.tile = {1, 0, demands->is_any_converted ? sizeof(double) : 1}};
-    for (size_t first = 0; first < run->plan->m; first += n_targets) {
-        enum phema_status status = measure_pass(&needs, run, demands, first, n_targets, err);
+    struct target_groups_needs needs = {1, 0, demands->is_any_converted ? sizeof(double) : 1};
+    budget->weights = 0;
+    for (size_t first = 0; first < run->plan->m; first += budget->targets_per_pass) {
+        enum phema_status status = measure_pass(&needs, budget, run, demands, first, err);
         if (status)
             return status;
     }
     size_t tile_bytes = rounded_up(bytes_of_tile(demands->n_in, tile_elems));
-    size_t n_slots = needs.tile.n_rows > FEW_TARGETS
-                         ? MAX_SLOTS
-                         : FEW_SLOTS; /* as many as the kernels read at once */
-    if (n_slots > run->plan->series->n)
-        n_slots = run->plan->series->n;
-    if (!demands->is_any_copied)
-        n_slots = 0;
-    size_t slot = demands->is_any_copied ? slot_bytes(run, tile_bytes) : 0;
+    size_t n_slots = 0, slot = 0;
+    if (demands->is_any_copied) {
+        n_slots = needs.n_rows > FEW_TARGETS ? MAX_SLOTS : FEW_SLOTS;
+        n_slots = n_slots < n_snapshots ? n_slots : n_snapshots;
+        slot = slot_bytes(run, tile_bytes);
+    }
     budget->sum_elems = tile_elems * demands->sums_per_elem;
-    budget->weights = needs.bytes;
     budget->buffers = (struct worker_buffers){
-        .sums = rounded_up(budget->sum_elems * needs.tile.sum_bytes),
+        .sums = rounded_up(budget->sum_elems * needs.sum_bytes),
         .n_slots = n_slots,
         .slot = slot,
         .copied = n_slots * slot,
         .written = rounded_up(bytes_of_tile(demands->n_out, tile_elems)),
         .reference = tile_bytes,
-        .references = needs.tile.n_references * tile_bytes,
+        .references = needs.n_references * tile_bytes,
         .digests = (size_t)input_digests_bytes(run),
     };
     return PHEMA_OK;
@@ -219,7 +212,7 @@ static enum phema_status fit_workers(struct memory_budget *budget, const struct 
     }
 }
 
-/* ---- Devices ---- */
+/* ---- GPUs ---- */
 
 /* The GPU holds the sums. The host keeps slots, which the GPU allocates, reference tiles, and
  * a tile that is copied to another dtype. If the CPU makes some averages too, its smaller tiles are
@@ -262,7 +255,7 @@ static enum phema_status fit_gpus(struct memory_budget *budget, const struct run
         n_slots = budget->buffers.n_slots > n_slots ? budget->buffers.n_slots : n_slots;
     }
     for (;;) {
-        enum phema_status status = gpu_fit(run->gpu_run, run, tile_elems, n_threads, n_slots, err);
+        enum phema_status status = gpu_fit(run, tile_elems, n_threads, n_slots, err);
         if (status)
             return status;
         status = size_gpu_buffers(budget, run, demands, err);
@@ -343,6 +336,6 @@ PHEMA_FALLIBLE memory_budget_trim(struct memory_budget *budget, const struct run
     }
     /* fewer lanes need less memory */
     enum phema_status status =
-        gpu_fit(run->gpu_run, run, needed, budget->n_threads, budget->buffers.n_slots, err);
+        gpu_fit(run, needed, budget->n_threads, budget->buffers.n_slots, err);
     return status ? status : size_gpu_buffers(budget, run, &demands, err);
 }

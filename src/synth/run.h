@@ -88,9 +88,6 @@ bool run_includes_tile(const struct run *run, uint64_t tile, const struct tile_r
 /* Bytes that one tile reads of all snapshots in a pass. */
 uint64_t run_read_bytes(const struct run *run, const struct tile_range *range);
 
-/* Removes tiles that an earlier run has done from the total. Returns their bytes. */
-uint64_t run_subtract_done(struct run *run);
-
 /* Whether some inputs are copied before they are summed: strided, in chunks, compressed, or read
  * instead of mapped. */
 bool run_is_any_copied(const struct run *run);

@@ -60,19 +60,6 @@ bool run_includes_tile(const struct run *run, uint64_t tile, const struct tile_r
     return (tile + 1) * n / n_tiles != tile * n / n_tiles;
 }
 
-uint64_t run_subtract_done(struct run *run)
-{
-    uint64_t bytes = 0;
-    size_t hint = 0;
-    for (uint64_t t = 0; t < tiling_n_tiles(&run->tiling); t++) {
-        struct tile_range range = tiling_tile(&run->tiling, t, &hint);
-        if (!run_includes_tile(run, t, &range))
-            bytes += run_read_bytes(run, &range);
-    }
-    run->total_bytes -= bytes;
-    return bytes;
-}
-
 void run_stop(struct run *run)
 {
     atomic_store_explicit(&run->is_stopped, true, memory_order_relaxed);

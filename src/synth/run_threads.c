@@ -170,7 +170,8 @@ static enum phema_status collect(struct run *run, struct worker *workers, unsign
         if (worker->nan_tensor < result->nan_tensor)
             result->nan_tensor = worker->nan_tensor;
         if (worker->digests)
-            input_digests_move(run->input_digests, run->input_digests->sums, worker->digests);
+            input_digests_move(run->input_digests->sums, worker->digests,
+                               input_digests_n_sums(run));
         worker_clear(worker);
     }
     return status;
@@ -222,7 +223,15 @@ static enum phema_status resume(struct run *run, size_t pass, struct phema_error
     if (status)
         return status;
     journal_writer_begin_pass(run->journal, first, end, &done);
-    run->result->resumed_bytes += run_subtract_done(run);
+    uint64_t bytes = 0;
+    size_t hint = 0;
+    for (uint64_t t = 0; t < tiling_n_tiles(&run->tiling); t++) {
+        struct tile_range range = tiling_tile(&run->tiling, t, &hint);
+        if (!run_includes_tile(run, t, &range))
+            bytes += run_read_bytes(run, &range);
+    }
+    run->total_bytes -= bytes;
+    run->result->resumed_bytes += bytes;
     return PHEMA_OK;
 }
 

@@ -85,8 +85,8 @@ static void count_elems(struct phema_gpu_demand *demand, const struct run *run)
     }
 }
 
-PHEMA_FALLIBLE gpu_fit(struct gpu_run *gpu_run, const struct run *run, uint64_t max_tile_elems,
-                       unsigned n_threads, uint64_t n_slots, struct phema_error *err)
+PHEMA_FALLIBLE gpu_fit(const struct run *run, uint64_t max_tile_elems, unsigned n_threads,
+                       uint64_t n_slots, struct phema_error *err)
 {
     struct phema_gpu_demand demand = {
         .slot_extra_bytes = run->n_direct ? PHEMA_INPUT_ROOM : 0,
@@ -95,10 +95,10 @@ PHEMA_FALLIBLE gpu_fit(struct gpu_run *gpu_run, const struct run *run, uint64_t 
         .n_slots = n_slots,
         .max_tile_elems = max_tile_elems,
         .n_threads = n_threads,
-        .n_gpus = gpu_run->n_gpus,
+        .n_gpus = run->gpu_run->n_gpus,
         .uses_blas = run->options.gpu.uses_blas,
     };
     count_elems(&demand, run);
     enum phema_status status = count_groups(&demand, run, err);
-    return status ? status : phema_gpu_fit(&gpu_run->fit, &demand, gpu_run->limit, err);
+    return status ? status : phema_gpu_fit(&run->gpu_run->fit, &demand, run->gpu_run->limit, err);
 }

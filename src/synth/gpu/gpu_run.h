@@ -26,8 +26,8 @@ bool gpu_leaves_tensors_to_cpu(const struct run *run);
 uint64_t gpu_work_bytes(const struct run *run);
 
 /* Sizes the GPUs' memory for tiles of at most max_tile_elems elements. PHEMA_ERR_RESOURCE */
-PHEMA_FALLIBLE gpu_fit(struct gpu_run *gpu_run, const struct run *run, uint64_t max_tile_elems,
-                       unsigned n_threads, uint64_t n_slots, struct phema_error *err);
+PHEMA_FALLIBLE gpu_fit(const struct run *run, uint64_t max_tile_elems, unsigned n_threads,
+                       uint64_t n_slots, struct phema_error *err);
 
 /* ---- gpu_setup.c ---- */
 

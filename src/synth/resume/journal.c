@@ -189,9 +189,11 @@ PHEMA_FALLIBLE journal_writer_note(struct journal_writer *writer, const struct t
         account->sum += accounts[writer->first + j].sum;
         counts_add(&account->counts, &accounts[writer->first + j].counts);
     }
-    if (worker->digests && !status) /* of this tile only: earlier ones were moved */
-        input_digests_move_kind(run->input_digests, input_digests_kind(run, range->tensor),
-                                writer->pending.digests, worker->digests);
+    if (worker->digests && !status) { /* of this tile only: earlier ones were moved */
+        size_t n = run->input_digests->n_snapshots;
+        size_t first = input_digests_kind(run, range->tensor) * n;
+        input_digests_move(writer->pending.digests + first, worker->digests + first, n);
+    }
     if (worker->nan_tensor < writer->nan_tensor)
         writer->nan_tensor = worker->nan_tensor;
     (void)pthread_mutex_unlock(&writer->lock);
@@ -284,15 +286,13 @@ static size_t list_varying(struct journal_writer *writer, uint64_t *varying, siz
 static enum phema_status write_digests(struct journal_writer *writer, const struct pending *pending,
                                        size_t nan_tensor, struct phema_error *err)
 {
-    const struct input_digests *digests = writer->run->input_digests;
+    size_t n = input_digests_n_sums(writer->run);
     if (!pending->digests)
         return PHEMA_OK;
-    const struct portion portion = {.pending = pending,
-                                    .nan_tensor = nan_tensor,
-                                    .digests = pending->digests,
-                                    .n_digests = input_digests_n_sums(writer->run)};
+    const struct portion portion = {
+        .pending = pending, .nan_tensor = nan_tensor, .digests = pending->digests, .n_digests = n};
     enum phema_status status = write_portion(writer, &portion, err);
-    input_digests_move(digests, digests->sums, pending->digests);
+    input_digests_move(writer->run->input_digests->sums, pending->digests, n);
     return status;
 }
 
