@@ -108,7 +108,7 @@ struct phema_spec_term; /* a difference has two, all others have one */
 
 struct phema_spec {
     const char *kind;      /* "power", "ema", "wsm-cosine", ...; "difference" */
-    const char *shown;     /* canonical: reads back as the same average */
+    const char *canonical; /* text: reads back as the same average */
     const char *file_part; /* the same as a part of a file's name: "ema2000", "window20000" */
     bool is_average;       /* one average, not a merge of snapshots or a difference */
     /* power: of the profile; both NaN for all others */

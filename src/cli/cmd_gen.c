@@ -57,7 +57,7 @@ static enum phema_status read_profile(struct phema_gen_profile *out, struct gen_
         return status == PHEMA_ERR_INPUTS ? PHEMA_ERR_USAGE : status;
     out->profile.update_every = spec->update_every;
     out->sigma_rel = spec->is_by_gamma ? PHEMA_UNKNOWN : spec->sigma_rel;
-    out->text = spec->shown;
+    out->text = spec->canonical;
     out->name = spec->file_part;
     return PHEMA_OK;
 }

@@ -128,7 +128,7 @@ static enum phema_status set_spec(struct phema_target *target, struct phema_plan
     }
     target->mix.parts = parts;
     target->kind = spec->kind;
-    target->spec = spec->shown;
+    target->spec = spec->canonical;
     target->file_part = spec->file_part;
     return PHEMA_OK;
 }

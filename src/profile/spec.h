@@ -73,7 +73,7 @@ PHEMA_FALLIBLE spec_fail_unknown(const struct spec_kind *kind, const char *name,
 /* The value of a key by its name; NaN also where the kind does not have the key. */
 double spec_value(const struct phema_spec_term *term, const char *key);
 
-/* ---- spec_format.c: fills in spec->shown and spec->file_part. ---- */
+/* ---- spec_format.c: fills in spec->canonical and spec->file_part. ---- */
 
 PHEMA_FALLIBLE spec_format(struct phema_spec *spec, struct phema_error *err);
 

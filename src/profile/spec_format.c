@@ -87,12 +87,12 @@ PHEMA_FALLIBLE spec_format(struct phema_spec *spec, struct phema_error *err)
     }
     escape_file_part(&file_part);
     if (!shown.is_failed && !file_part.is_failed) {
-        spec->shown = phema_arena_copy(spec->arena, shown.data, shown.size);
+        spec->canonical = phema_arena_copy(spec->arena, shown.data, shown.size);
         spec->file_part = phema_arena_copy(spec->arena, file_part.data, file_part.size);
     }
     phema_strbuf_clear(&shown);
     phema_strbuf_clear(&file_part);
-    return spec->shown && spec->file_part ? PHEMA_OK : phema_fail_memory(err);
+    return spec->canonical && spec->file_part ? PHEMA_OK : phema_fail_memory(err);
 }
 
 void phema_spec_append_power(struct phema_strbuf *text, double sigma_rel, double gamma,

@@ -64,14 +64,14 @@ static enum phema_status make_average(struct phema_profile *out, struct phema_sp
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "%s: expected a time above 0 and below 2^53, "
                           "found %g",
-                          spec->shown, t);
+                          spec->canonical, t);
     enum phema_status status = set_shape(&profile, spec, term, err);
     if (!status && profile.length > t)
         status = phema_fail(
             err, PHEMA_ERR_INPUTS, "reaches %s back from time %s, before the training began",
             phema_number_format(&length, profile.length), phema_number_format(&end, t));
     if (status)
-        return phema_fail_in(err, status, "%s", spec->shown);
+        return phema_fail_in(err, status, "%s", spec->canonical);
     *out = profile;
     return PHEMA_OK;
 }
@@ -82,7 +82,7 @@ PHEMA_FALLIBLE phema_spec_profile(struct phema_profile *out, struct phema_spec *
     if (!spec->is_average)
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "%s: is made of several snapshots; a snapshot is one average",
-                          spec->shown);
+                          spec->canonical);
     return make_average(out, spec, &spec->terms[0], t, err);
 }
 
@@ -175,7 +175,7 @@ static enum phema_status count_parts(size_t *n, const struct phema_spec *spec,
     struct phema_name_buffer end;
     if (found == 0 || wanted > (double)found)
         return phema_fail(err, PHEMA_ERR_INPUTS, "%s: there are %zu times of snapshots until %s",
-                          spec->shown, found, phema_number_format(&end, t));
+                          spec->canonical, found, phema_number_format(&end, t));
     *n = isnan(wanted) ? found : (size_t)wanted;
     return PHEMA_OK;
 }

@@ -67,7 +67,7 @@ PHEMA_FALLIBLE candidate_fail_width(const struct candidate *candidate, const cha
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "%s: is said to be %s, but the 'stds' of '%s' inside are widths of power "
                           "functions; mend what is wrong",
-                          candidate->path, candidate->spec->shown, key);
+                          candidate->path, candidate->spec->canonical, key);
     return phema_fail(
         err, PHEMA_ERR_INPUTS,
         "%s: its name or manifest says %s %s, which is not in the 'stds' of '%s' "

@@ -123,7 +123,7 @@ static enum phema_status use_spec(struct candidate *candidate, struct manifest_r
     if (!status && !spec->is_average)
         status = phema_fail(err, PHEMA_ERR_INPUTS,
                             "'%s': is made of several snapshots; a snapshot is one average",
-                            spec->shown);
+                            spec->canonical);
     if (status == PHEMA_ERR_USAGE || status == PHEMA_ERR_TARGET)
         status = PHEMA_ERR_INPUTS;
     if (status)
@@ -278,7 +278,7 @@ static enum phema_status read_snapshot(struct manifest_reader *reader,
         return phema_fail(err, PHEMA_ERR_INPUTS, "%s: has both sigma_rel and gamma", where);
     if (candidate->spec && !isnan(candidate->sigma_rel))
         return phema_fail(err, PHEMA_ERR_INPUTS, "%s: has both sigma_rel and the profile %s", where,
-                          candidate->spec->shown);
+                          candidate->spec->canonical);
     return PHEMA_OK;
 }
 

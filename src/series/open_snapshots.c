@@ -364,8 +364,8 @@ static int compare_snapshots(const void *a, const void *b)
     if (left->index != right->index)
         return left->index < right->index ? -1 : 1;
     int order = compare_numbers(width_of(left), width_of(right));
-    const char *spec = left->spec ? left->spec->shown : "";
-    return order ? order : strcmp(spec, right->spec ? right->spec->shown : "");
+    const char *spec = left->spec ? left->spec->canonical : "";
+    return order ? order : strcmp(spec, right->spec ? right->spec->canonical : "");
 }
 
 static enum phema_status fail_none(const struct series_builder *builder, struct phema_error *err)

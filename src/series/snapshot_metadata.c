@@ -66,7 +66,7 @@ static enum phema_status reconcile_width(struct candidate *candidate, double sig
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "is said to be %s, but its metadata have the width of a power function; "
                           "mend what is wrong",
-                          candidate->spec->shown);
+                          candidate->spec->canonical);
     if (isnan(candidate->gamma)) {
         enum phema_status status =
             reconcile(&candidate->sigma_rel, sigma_rel, candidate->sigma_slack, "sigma_rel", err);
@@ -105,7 +105,8 @@ static enum phema_status fail_other_profile(const struct candidate *candidate, c
     struct phema_name_buffer shown;
     return phema_fail(err, PHEMA_ERR_INPUTS,
                       "its name or manifest says %s, its metadata profile '%s'; mend what is wrong",
-                      candidate->spec ? candidate->spec->shown : "the width of a power function",
+                      candidate->spec ? candidate->spec->canonical
+                                      : "the width of a power function",
                       phema_name_escape(&shown, inside, strlen(inside)));
 }
 
@@ -132,8 +133,8 @@ static enum phema_status read_profile(struct candidate *candidate, struct phema_
     if (status)
         return phema_fail_in(err, status == PHEMA_ERR_RESOURCE ? status : PHEMA_ERR_INPUTS,
                              "metadata %s", key);
-    if (candidate->spec && strcmp(candidate->spec->shown, spec->shown) != 0)
-        return fail_other_profile(candidate, spec->shown, err);
+    if (candidate->spec && strcmp(candidate->spec->canonical, spec->canonical) != 0)
+        return fail_other_profile(candidate, spec->canonical, err);
     if (!candidate->spec)
         candidate->is_raw_inside = strcmp(spec->kind, "raw") == 0;
     candidate->spec = spec;

@@ -27,7 +27,7 @@ PHEMA_FALLIBLE input_profiles_read(struct series_builder *builder, struct phema_
         if (!status && !(*spec)->is_average)
             status = phema_fail(err, PHEMA_ERR_USAGE,
                                 "'%s': is made of several snapshots; a snapshot is one average",
-                                (*spec)->shown);
+                                (*spec)->canonical);
         if (status) /* the SPEC describes the inputs, so it is no fault of a target */
             return phema_fail_in(err, status == PHEMA_ERR_TARGET ? PHEMA_ERR_INPUTS : status,
                                  "--input-profile");
@@ -175,7 +175,7 @@ static enum phema_status check_update_every(const struct series_builder *builder
     return phema_fail(err, PHEMA_ERR_INPUTS,
                       "is %s, which is updated at every step; update_every is for power functions, "
                       "and a table:FILE says any other rule",
-                      candidate->spec->shown);
+                      candidate->spec->canonical);
 }
 
 static enum phema_status set_shape(struct series_builder *builder, struct phema_snapshot *snapshot,
@@ -187,7 +187,7 @@ static enum phema_status set_shape(struct series_builder *builder, struct phema_
     status = phema_spec_profile(&snapshot->profile, candidate->spec, snapshot->time, err);
     snapshot->profile.label = snapshot->label;
     snapshot->kind = candidate->spec->kind;
-    snapshot->spec = candidate->spec->shown;
+    snapshot->spec = candidate->spec->canonical;
     return status;
 }
 

@@ -167,7 +167,7 @@ static void tables_are_read(void **state)
     assert_int_equal(betas->steps[1], 10);
     assert_true(betas->betas[0] == 0 && betas->betas[1] == 0.5);
     struct phema_spec *spec = parse(&arena, text.data);
-    assert_string_equal(spec->shown, text.data);
+    assert_string_equal(spec->canonical, text.data);
     assert_string_equal(spec->file_part, "table-betas.txt");
     struct phema_profile profile;
     assert_fails(phema_spec_profile(&profile, spec, 0.5, &err), PHEMA_ERR_INPUTS, &err,
@@ -309,7 +309,7 @@ static void a_difference_has_factors_of_both_signs(void **state)
     struct phema_mix mix = {0};
     struct phema_spec *spec = parse(&arena, "ema:half-life=1e2 - sma:2");
     assert_string_equal(spec->kind, "difference");
-    assert_string_equal(spec->shown, "ema:half-life=100 - sma:2");
+    assert_string_equal(spec->canonical, "ema:half-life=100 - sma:2");
     assert_string_equal(spec->file_part, "ema100-minus-sma2");
     assert_ok(phema_spec_mix(&mix, spec, 200, times, 2, &err), &err);
     assert_int_equal(mix.n_parts, 3);
@@ -353,9 +353,9 @@ static void canonical_text_parses_to_the_same(void **state)
     struct phema_arena arena = {0};
     for (size_t i = 0; i < ARRAY_LEN(known); i++) {
         struct phema_spec *spec = parse(&arena, known[i].text);
-        assert_string_equal(spec->shown, known[i].shown);
+        assert_string_equal(spec->canonical, known[i].shown);
         assert_string_equal(spec->file_part, known[i].file_part);
-        assert_string_equal(parse(&arena, spec->shown)->shown, known[i].shown);
+        assert_string_equal(parse(&arena, spec->canonical)->canonical, known[i].shown);
     }
     struct phema_strbuf text = {0};
     phema_spec_append_power(&text, 0.05, 16.97, 10);

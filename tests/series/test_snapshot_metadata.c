@@ -62,7 +62,7 @@ static void shapes_are_read(void **state)
     struct read read;
     begin(&read);
     assert_ok(read_metadata(&read, "\"posthoc_ema.profile\":\"ema:half-life=200\""), &read.err);
-    assert_string_equal(read.candidate.spec->shown, "ema:half-life=200");
+    assert_string_equal(read.candidate.spec->canonical, "ema:half-life=200");
     assert_false(read.candidate.is_raw_inside);
     /* the same text in the next file gives the same spec */
     const struct phema_spec *first = read.candidate.spec;
