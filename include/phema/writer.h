@@ -143,12 +143,7 @@ PHEMA_FALLIBLE phema_writer_directory_add(struct phema_writer **out,
                                           struct phema_writer_directory *directory,
                                           const char *name, uint64_t size_bytes,
                                           struct phema_error *err);
-/* The same for a file that begins as a copy of all of a source. */
-PHEMA_FALLIBLE phema_writer_directory_add_copy(struct phema_writer **out,
-                                               struct phema_writer_directory *directory,
-                                               const char *name, const char *source,
-                                               struct phema_error *err);
-/* A finished copy of a regular file (symbolic links are followed). */
+/* Adds a finished copy of a regular file (symbolic links are followed). */
 PHEMA_FALLIBLE phema_writer_directory_copy_file(struct phema_writer_directory *directory,
                                                 const char *name, const char *source,
                                                 struct phema_error *err);

@@ -91,19 +91,17 @@ static enum phema_status copy_through(uint8_t *buffer, uint64_t done, struct phe
 {
     while (done < writer->size_bytes) {
         uint64_t left = writer->size_bytes - done;
-        ssize_t n = pread(source_descriptor, buffer,
-                          left < MEMORY_STEP_BYTES ? (size_t)left : MEMORY_STEP_BYTES, (off_t)done);
-        if (n < 0 && errno == EINTR)
-            continue;
+        size_t size = left < MEMORY_STEP_BYTES ? (size_t)left : MEMORY_STEP_BYTES;
+        ssize_t n = file_read_fully(source_descriptor, buffer, size, done);
         if (n < 0)
             return fail_source(err, source, "cannot be read", errno);
-        if (n == 0)
+        if ((size_t)n < size)
             return fail_cut(err, source);
-        enum phema_status status = phema_writer_write(writer, done, buffer, (size_t)n, err);
+        enum phema_status status = phema_writer_write(writer, done, buffer, size, err);
         if (status)
             return status;
-        drop_source(writer, source_descriptor, done, (uint64_t)n);
-        done += (uint64_t)n;
+        drop_source(writer, source_descriptor, done, size);
+        done += size;
     }
     return PHEMA_OK;
 }
@@ -138,6 +136,16 @@ PHEMA_FALLIBLE writer_copy(struct phema_writer *writer, int source_descriptor, c
     return status;
 }
 
+PHEMA_FALLIBLE writer_commit_copy(struct phema_writer *writer, int source_descriptor,
+                                  const char *source, uint64_t size_bytes, struct phema_error *err)
+{
+    enum phema_status status = writer_copy(writer, source_descriptor, source, size_bytes, err);
+    if (!status)
+        return phema_writer_commit(writer, err);
+    phema_writer_abandon(writer);
+    return status;
+}
+
 PHEMA_FALLIBLE phema_writer_open_copy(struct phema_writer **out, const char *path,
                                       const char *source, uint64_t size_bytes,
                                       const struct phema_writer_options *options,
@@ -149,10 +157,8 @@ PHEMA_FALLIBLE phema_writer_open_copy(struct phema_writer **out, const char *pat
     enum phema_status status = writer_open_source(&descriptor, &source_bytes, source, err);
     if (status)
         return status;
-    if (source_bytes < size_bytes)
-        status = fail_cut(err, source);
-    if (!status)
-        status = writer_begin(&writer, path, options, err);
+    status = source_bytes < size_bytes ? fail_cut(err, source)
+                                       : writer_begin(&writer, path, options, err);
     if (!status && !writer_resumes(writer, size_bytes))
         status = writer_copy(writer, descriptor, source, size_bytes, err);
     (void)close(descriptor);

@@ -1,37 +1,11 @@
-/* directory.h - private to writer/: a directory while it is written. */
+/* directory.h - private to writer/: directories that are written, and entries of any directory. */
 #ifndef WRITER_DIRECTORY_H
 #define WRITER_DIRECTORY_H
 
 #include <dirent.h>
-#include <sys/types.h>
+#include <sys/stat.h>
 
 #include "phema/writer.h"
-
-/* Removed by its name: when it is removed there may be no memory for a listing, nor a
- * descriptor. */
-struct directory_file {
-    char *name;
-    struct phema_cleanup_entry *entry;
-};
-
-struct phema_writer_directory {
-    char *path, *partial_path;
-    int descriptor; /* of PATH.partial, which it locks */
-    bool is_ours;   /* this run may remove PATH.partial */
-    bool took_over;
-    bool is_kept;       /* stays when it is abandoned */
-    mode_t usual_write; /* as of a writer */
-    mode_t old_mode;    /* of the directory that it was exchanged with */
-    struct phema_writer_options options;
-    struct phema_cleanup_entry *entry;
-    struct directory_file *files;
-    size_t n_files, files_capacity;
-    int parent; /* opened before anything is published; or -1 */
-    DIR *old;   /* the directory to replace: opened before, so that it can be emptied afterwards */
-};
-
-/* Takes the directory and its files off the list of files to remove. */
-void directory_forget(struct phema_writer_directory *directory);
 
 /* A complete PATH.partial as a directory to commit. Owns the descriptor, which is open and locked,
  * from here on. PATH.partial stays, whatever fails. */
@@ -57,6 +31,9 @@ DIR *directory_list(int descriptor);
  * and where the directory cannot be read. */
 const char *directory_next_name(DIR *stream);
 
+/* true for a regular file; links are not followed. */
+bool directory_has_file(struct stat *st, int descriptor, const char *name);
+
 /* *is_empty: the open directory holds nothing. PHEMA_ERR_OUTPUT when it holds anything but plain
  * files or, of a leftover, files that are not the effective user's. */
 PHEMA_FALLIBLE directory_check_entries(bool *is_empty, int descriptor, bool is_leftover,
@@ -65,7 +42,6 @@ PHEMA_FALLIBLE directory_check_listed(bool *is_empty, DIR *stream, bool is_lefto
                                       const char *path, struct phema_error *err);
 
 /* Removes plain files, as far as they can be removed; other entries stay. */
-PHEMA_FALLIBLE directory_remove_files(int descriptor, const char *path, struct phema_error *err);
 void directory_remove_listed(DIR *stream);
 /* The same, except for files whose names are wanted. */
 void directory_remove_unwanted(int descriptor,

@@ -31,6 +31,11 @@ const char *directory_next_name(DIR *stream)
     return found ? found->d_name : NULL;
 }
 
+bool directory_has_file(struct stat *st, int descriptor, const char *name)
+{
+    return fstatat(descriptor, name, st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st->st_mode);
+}
+
 /* Modes of files do not matter in a directory that no other user may write: leftover_open checks
  * the mode of each file that is used. */
 static enum phema_status check_entry(int descriptor, const char *name, bool is_leftover,
@@ -39,8 +44,7 @@ static enum phema_status check_entry(int descriptor, const char *name, bool is_l
     struct stat st;
     struct phema_name_buffer shown;
     (void)phema_name_escape(&shown, name, strlen(name));
-    bool is_file = fstatat(descriptor, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
-    if (!is_file)
+    if (!directory_has_file(&st, descriptor, name))
         return phema_fail(err, PHEMA_ERR_OUTPUT,
                           "%s: holds '%s', which is not a regular file; a directory is "
                           "replaced only where it holds nothing else",
@@ -51,12 +55,6 @@ static enum phema_status check_entry(int descriptor, const char *name, bool is_l
                           "%u, who runs this, are used; remove it or choose another name",
                           path, shown.text, (unsigned)st.st_uid, (unsigned)geteuid());
     return PHEMA_OK;
-}
-
-static bool is_plain_file(int descriptor, const char *name)
-{
-    struct stat st;
-    return fstatat(descriptor, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
 }
 
 PHEMA_FALLIBLE directory_check_listed(bool *is_empty, DIR *stream, bool is_leftover,
@@ -89,33 +87,25 @@ PHEMA_FALLIBLE directory_check_entries(bool *is_empty, int descriptor, bool is_l
 /* Lists again until nothing was removed: readdir may skip names while others are removed. */
 void directory_remove_listed(DIR *stream)
 {
+    struct stat st;
     int descriptor = dirfd(stream);
     for (bool has_removed = true; has_removed;) {
         has_removed = false;
         rewinddir(stream);
         for (const char *name = NULL; (name = directory_next_name(stream));)
-            if (is_plain_file(descriptor, name) && unlinkat(descriptor, name, 0) == 0)
+            if (directory_has_file(&st, descriptor, name) && unlinkat(descriptor, name, 0) == 0)
                 has_removed = true;
     }
-}
-
-PHEMA_FALLIBLE directory_remove_files(int descriptor, const char *path, struct phema_error *err)
-{
-    DIR *stream = directory_list(descriptor);
-    if (!stream)
-        return writer_fail_errno(err, path, "cannot be listed", errno);
-    directory_remove_listed(stream);
-    (void)closedir(stream);
-    return PHEMA_OK;
 }
 
 void directory_remove_unwanted(int descriptor,
                                bool (*is_wanted)(const void *context, const char *name),
                                const void *context)
 {
+    struct stat st;
     DIR *stream = directory_list(descriptor);
     for (const char *name = NULL; stream && (name = directory_next_name(stream));)
-        if (!is_wanted(context, name) && is_plain_file(descriptor, name))
+        if (!is_wanted(context, name) && directory_has_file(&st, descriptor, name))
             (void)unlinkat(descriptor, name, 0);
     if (stream)
         (void)closedir(stream);

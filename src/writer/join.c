@@ -1,19 +1,365 @@
 // SPDX-License-Identifier: Apache-2.0
-/* join.c - publishes an output whose parts are all done. Markers are removed last, since they alone
- * tell that the output is complete. */
-#include "join.h"
-
+/* join.c - checks that all parts of an output are done and that PATH.partial agrees with them, and
+ * publishes it. PATH.partial is locked against parts and ordinary runs before the markers are read,
+ * so that a part that is done stays done. Markers are removed last, since they alone tell that the
+ * output is complete. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "directory.h"
+#include "part.h"
+#include "partial.h"
 #include "path_names.h"
-#include "permissions.h"
+#include "phema/strbuf.h"
 #include "write_error.h"
 #include "writer_internal.h"
+
+struct phema_writer_join {
+    char *path, *partial_path;
+    struct phema_writer_options options;
+    uint64_t n_parts, size_bytes;
+    struct part_marker first; /* the first part that is done; the others agree with it */
+    int descriptor;           /* of PATH.partial, or -1 */
+    mode_t usual_write;       /* as of a writer */
+    bool is_begun;            /* a part is being written, or was when its run ended */
+    bool is_published;        /* an earlier join was stopped after the rename */
+};
+
+/* ---- The parts ---- */
+
+static enum phema_status choose_division(struct phema_writer_join *join,
+                                         const struct part_marker_list *list,
+                                         struct phema_error *err)
+{
+    if (!list->n)
+        return phema_fail(err, PHEMA_ERR_OUTPUT,
+                          "%s: no parts of it are here; synth --part writes them", join->path);
+    join->n_parts = list->items[0].n_parts;
+    for (size_t i = 1; i < list->n; i++)
+        if (list->items[i].n_parts != join->n_parts)
+            return phema_fail(err, PHEMA_ERR_OUTPUT,
+                              "%s: there is a part of %llu and one of %llu; remove what is left "
+                              "of the division that is not meant",
+                              join->path, (unsigned long long)join->n_parts,
+                              (unsigned long long)list->items[i].n_parts);
+    return PHEMA_OK;
+}
+
+static enum phema_status find_division(struct phema_writer_join *join, struct phema_error *err)
+{
+    struct part_marker_list list = {0};
+    enum phema_status status = part_marker_list_make(&list, join->path, err);
+    if (status)
+        return status;
+    status = choose_division(join, &list, err);
+    part_marker_list_clear(&list);
+    return status;
+}
+
+/* A list of numbers, "2, 5-7". */
+struct numbers {
+    struct phema_strbuf text;
+    uint64_t first, last, n;
+};
+
+static void end_run(struct numbers *numbers)
+{
+    if (!numbers->first)
+        return;
+    phema_strbuf_printf(&numbers->text, "%s%llu", numbers->text.size ? ", " : "",
+                        (unsigned long long)numbers->first);
+    if (numbers->last > numbers->first)
+        phema_strbuf_printf(&numbers->text, "%s%llu",
+                            numbers->last > numbers->first + 1 ? "-" : ", ",
+                            (unsigned long long)numbers->last);
+    numbers->first = 0;
+}
+
+static void add_number(struct numbers *numbers, uint64_t number)
+{
+    numbers->n++;
+    if (numbers->first && number == numbers->last + 1) {
+        numbers->last = number;
+        return;
+    }
+    end_run(numbers);
+    numbers->first = numbers->last = number;
+}
+
+static enum phema_status fail_missing(const struct phema_writer_join *join,
+                                      struct numbers states[MARKER_DONE], struct phema_error *err)
+{
+    static const char *const words[] = {[MARKER_ABSENT] = "not here",
+                                        [MARKER_UNFINISHED] = "not finished",
+                                        [MARKER_RUNNING] = "being written"};
+    struct phema_strbuf text = {0};
+    for (size_t s = 0; s < MARKER_DONE; s++) {
+        if (!states[s].n)
+            continue;
+        end_run(&states[s]);
+        phema_strbuf_printf(&text, "%s%s %s %s %s", text.size ? ", " : "",
+                            states[s].n == 1 ? "part" : "parts", states[s].text.data,
+                            states[s].n == 1 ? "is" : "are", words[s]);
+    }
+    enum phema_status status = phema_strbuf_check(&text, err);
+    if (!status)
+        status = phema_fail(err, PHEMA_NO, "%s: of %llu parts, %s; nothing was changed", join->path,
+                            (unsigned long long)join->n_parts, text.data);
+    phema_strbuf_clear(&text);
+    return status;
+}
+
+static bool is_alike(const struct part_marker *a, const struct part_marker *b)
+{
+    bool is_alike = strcmp(a->digest, b->digest) == 0 && a->is_directory == b->is_directory &&
+                    a->n_files == b->n_files && a->n_sums == b->n_sums;
+    for (size_t f = 0; is_alike && f < a->n_files; f++) {
+        const char *name = a->files[f].name, *other = b->files[f].name;
+        is_alike = a->files[f].size_bytes == b->files[f].size_bytes && !name == !other &&
+                   (!name || strcmp(name, other) == 0);
+    }
+    for (size_t k = 0; is_alike && k < a->n_sums; k++)
+        is_alike = a->sums[k].offset == b->sums[k].offset;
+    return is_alike;
+}
+
+struct markers {
+    struct numbers states[MARKER_DONE]; /* parts that are not done */
+    uint64_t n_missing;                 /* all of them */
+    uint64_t unlike;                    /* the first part that disagrees with join->first, or 0 */
+};
+
+/* Compares a part with the first one that is done, and adds the sums over the data that it has
+ * read. */
+static enum phema_status add_marker(struct markers *markers, struct phema_writer_join *join,
+                                    uint64_t part, struct phema_error *err)
+{
+    struct part_marker marker = {0};
+    char *path = part_marker_path(join->path, part, join->n_parts);
+    enum phema_status status = path ? part_marker_read(&marker, path, err) : phema_fail_memory(err);
+    free(path);
+    if (status)
+        return status;
+    if (marker.state != MARKER_DONE) {
+        join->is_begun |= marker.state != MARKER_ABSENT;
+        add_number(&markers->states[marker.state], part);
+        markers->n_missing++;
+    } else if (!join->first.files) {
+        join->first = marker;
+        return PHEMA_OK;
+    } else if (is_alike(&marker, &join->first)) {
+        for (size_t k = 0; k < marker.n_sums; k++)
+            phema_hash_sum_add(&join->first.sums[k].sum, &marker.sums[k].sum);
+    } else if (!markers->unlike) {
+        markers->unlike = part;
+    }
+    part_marker_clear(&marker);
+    return PHEMA_OK;
+}
+
+static enum phema_status judge_markers(struct markers *markers,
+                                       const struct phema_writer_join *join,
+                                       struct phema_error *err)
+{
+    if (markers->n_missing)
+        return fail_missing(join, markers->states, err);
+    if (!markers->unlike)
+        return PHEMA_OK;
+    return phema_fail(err, PHEMA_ERR_OUTPUT,
+                      "%s: part %llu does not go with part 1: targets, options, the program's "
+                      "version or a snapshot differ; run it again",
+                      join->path, (unsigned long long)markers->unlike);
+}
+
+static enum phema_status check_markers(struct phema_writer_join *join, struct phema_error *err)
+{
+    struct markers markers = {0};
+    enum phema_status status = PHEMA_OK;
+    for (uint64_t part = 1; part <= join->n_parts && !status; part++)
+        status = add_marker(&markers, join, part, err);
+    if (!status)
+        status = judge_markers(&markers, join, err);
+    for (size_t s = 0; s < MARKER_DONE; s++)
+        phema_strbuf_clear(&markers.states[s].text);
+    return status;
+}
+
+/* ---- PATH.partial ---- */
+
+static enum phema_status open_partial(bool *is_locked, struct phema_writer_join *join,
+                                      struct phema_error *err)
+{
+    *is_locked = true;
+    struct stat st;
+    bool is_directory = lstat(join->partial_path, &st) == 0 && S_ISDIR(st.st_mode);
+    /* for writing: network filesystems require that for an exclusive lock */
+    enum phema_status status =
+        leftover_open(&join->descriptor, AT_FDCWD, join->partial_path, join->partial_path,
+                      is_directory ? O_RDONLY : O_RDWR, is_directory ? S_IFDIR : S_IFREG, err);
+    if (status || join->descriptor < 0) /* absent: reported when the markers are known */
+        return status;
+    return partial_lock(is_locked, join->descriptor, LOCK_EX, true, join->path, err);
+}
+
+/* path: for messages */
+static enum phema_status check_file(const struct phema_writer_join *join, int descriptor,
+                                    const struct part_marker_file *file, const char *path,
+                                    struct phema_error *err)
+{
+    struct stat st;
+    if (fstat(descriptor, &st))
+        return writer_fail_errno(err, join->partial_path, "cannot be examined", errno);
+    if (S_ISREG(st.st_mode) && (uint64_t)st.st_size == file->size_bytes)
+        return leftover_check_one_name(&st, path, err);
+    return phema_fail(err, PHEMA_ERR_OUTPUT,
+                      "%s: expected a file of %llu bytes, found %llu; remove it and all "
+                      "%s.part-*, and write all parts again",
+                      path, (unsigned long long)file->size_bytes, (unsigned long long)st.st_size,
+                      join->path);
+}
+
+/* The file is synced too, since parts may have run with --no-sync. */
+static enum phema_status check_opened(struct phema_writer_join *join, int descriptor,
+                                      const struct part_marker_file *file, const char *path,
+                                      struct phema_error *err)
+{
+    enum phema_status status = check_file(join, descriptor, file, path, err);
+    if (status)
+        return status;
+    if (join->options.syncs && file_sync(descriptor))
+        return writer_fail_errno(err, join->path, "cannot be synced", errno);
+    join->size_bytes += file->size_bytes;
+    return PHEMA_OK;
+}
+
+static enum phema_status check_file_inside(struct phema_writer_join *join,
+                                           const struct part_marker_file *file,
+                                           struct phema_error *err)
+{
+    int descriptor = -1;
+    char *path = NULL;
+    if (asprintf(&path, "%s/%s", join->partial_path, file->name) < 0)
+        return phema_fail_memory(err);
+    enum phema_status status =
+        leftover_open(&descriptor, join->descriptor, file->name, path, O_RDONLY, S_IFREG, err);
+    if (descriptor >= 0) {
+        status = check_opened(join, descriptor, file, path, err);
+        (void)close(descriptor);
+    } else if (!status) {
+        status = writer_fail_errno(err, path, "cannot be opened", ENOENT);
+    }
+    free(path);
+    return status;
+}
+
+static enum phema_status check_no_other_files(const struct phema_writer_join *join,
+                                              struct phema_error *err)
+{
+    DIR *stream = directory_list(join->descriptor);
+    if (!stream)
+        return writer_fail_errno(err, join->partial_path, "cannot be listed", errno);
+    enum phema_status status = PHEMA_OK;
+    const char *name = NULL;
+    while (!status && (name = directory_next_name(stream))) {
+        bool is_known = false;
+        for (size_t f = 0; f < join->first.n_files && !is_known; f++)
+            is_known = strcmp(join->first.files[f].name, name) == 0;
+        struct phema_name_buffer shown;
+        if (!is_known)
+            status = phema_fail(err, PHEMA_ERR_OUTPUT,
+                                "%s: holds '%s', which no part has written; remove it",
+                                join->partial_path, phema_name_escape(&shown, name, strlen(name)));
+    }
+    if (!status && errno)
+        status = writer_fail_errno(err, join->partial_path, "cannot be listed", errno);
+    (void)closedir(stream);
+    return status;
+}
+
+static enum phema_status check_partial(struct phema_writer_join *join, struct phema_error *err)
+{
+    struct stat st;
+    const struct part_marker *wanted = &join->first;
+    if (join->descriptor < 0)
+        return phema_fail(err, PHEMA_ERR_OUTPUT,
+                          "%s: is gone, though all parts of it are done; remove all %s.part-*, and "
+                          "write all parts again unless %s is there and whole",
+                          join->partial_path, join->path, join->path);
+    if (fstat(join->descriptor, &st))
+        return writer_fail_errno(err, join->partial_path, "cannot be examined", errno);
+    if (S_ISDIR(st.st_mode) != wanted->is_directory)
+        return phema_fail(err, PHEMA_ERR_OUTPUT,
+                          "%s: expected a %s, as its parts say; remove it and all %s.part-*, and "
+                          "write all parts again",
+                          join->partial_path, wanted->is_directory ? "directory" : "file",
+                          join->path);
+    if (!wanted->is_directory) {
+        join->size_bytes = wanted->files[0].size_bytes;
+        return check_file(join, join->descriptor, &wanted->files[0], join->partial_path, err);
+    }
+    for (size_t f = 0; f < wanted->n_files; f++) {
+        enum phema_status status = check_file_inside(join, &wanted->files[f], err);
+        if (status)
+            return status;
+    }
+    return check_no_other_files(join, err);
+}
+
+/* true when an earlier join has renamed PATH.partial to PATH. That join only has to be finished,
+ * and may have removed some of the markers. PATH.partial may be the directory that PATH has
+ * replaced, and must not be mistaken for its parts. */
+static bool is_already_published(const struct phema_writer_join *join)
+{
+    struct stat st;
+    const struct part_marker *wanted = &join->first;
+    if (join->is_begun || !wanted->inode || lstat(join->path, &st) ||
+        (uint64_t)st.st_ino != wanted->inode)
+        return false;
+    return wanted->is_directory
+               ? S_ISDIR(st.st_mode)
+               : S_ISREG(st.st_mode) && (uint64_t)st.st_size == wanted->files[0].size_bytes;
+}
+
+/* Finds the parts and locks PATH.partial. Fails unless all parts and files are complete, and no
+ * other file is there. */
+static enum phema_status check(struct phema_writer_join *join, struct phema_error *err)
+{
+    bool is_locked = false;
+    enum phema_status status = find_division(join, err);
+    if (status)
+        return status;
+    status = open_partial(&is_locked, join, err);
+    if (status)
+        return status;
+    status = check_markers(join, err);
+    if (status && status != PHEMA_NO)
+        return status;
+    join->is_published = is_locked && is_already_published(join);
+    if (join->is_published) {
+        for (size_t f = 0; f < join->first.n_files; f++)
+            join->size_bytes += join->first.files[f].size_bytes;
+        return PHEMA_OK;
+    }
+    if (status)
+        return status;
+    if (!is_locked)
+        return writer_fail_locked(err, join->path);
+    status = check_partial(join, err);
+    if (status)
+        return status;
+    if (join->first.is_directory)
+        return phema_writer_directory_check(join->path, join->options.replaces, err);
+    return join->options.replaces ? PHEMA_OK : phema_writer_check_absent(join->path, err);
+}
+
+/* ---- Opening ---- */
 
 PHEMA_FALLIBLE phema_writer_join_open(struct phema_writer_join **out, const char *path,
                                       const struct phema_writer_options *options,
@@ -24,17 +370,15 @@ PHEMA_FALLIBLE phema_writer_join_open(struct phema_writer_join **out, const char
         return phema_fail_memory(err);
     *join = (struct phema_writer_join){.options = *options, .descriptor = -1};
     join->path = path_trim(path);
-    join->directory = join->path ? path_directory(join->path) : NULL;
     join->partial_path = join->path ? path_partial(join->path) : NULL;
-    enum phema_status status =
-        join->directory && join->partial_path ? join_check(join, err) : phema_fail_memory(err);
-    if (!status)
-        join->usual_write = permissions_usual_write(join->path);
-    if (status)
+    enum phema_status status = join->partial_path ? check(join, err) : phema_fail_memory(err);
+    if (status) {
         phema_writer_join_abandon(join);
-    else
-        *out = join;
-    return status;
+        return status;
+    }
+    join->usual_write = permissions_usual_write(join->path);
+    *out = join;
+    return PHEMA_OK;
 }
 
 const char *phema_writer_join_path(const struct phema_writer_join *join)
@@ -74,17 +418,19 @@ static enum phema_status check_digits(const struct phema_writer_join *join, int 
 static enum phema_status write_digits(const struct phema_writer_join *join, int descriptor,
                                       struct phema_error *err)
 {
-    enum phema_status status = PHEMA_OK;
-    for (size_t k = 0; k < join->first.n_sums && !status; k++)
-        status = check_digits(join, descriptor, join->first.sums[k].offset, err);
-    for (size_t k = 0; k < join->first.n_sums && !status; k++) {
+    for (size_t k = 0; k < join->first.n_sums; k++) {
+        enum phema_status status = check_digits(join, descriptor, join->first.sums[k].offset, err);
+        if (status)
+            return status;
+    }
+    for (size_t k = 0; k < join->first.n_sums; k++) {
         const struct phema_writer_part_sum *sum = &join->first.sums[k];
         char digits[PHEMA_DIGEST];
         phema_hash_sum_show(digits, &sum->sum);
         if (file_write_fully(descriptor, digits, PHEMA_DIGEST - 1, sum->offset))
-            status = writer_fail_errno(err, join->partial_path, "cannot be written", errno);
+            return writer_fail_errno(err, join->partial_path, "cannot be written", errno);
     }
-    return status;
+    return PHEMA_OK;
 }
 
 /* Writes the sums over the data of all parts into the header that the first part has written. The
@@ -142,14 +488,17 @@ static enum phema_status publish(struct phema_writer_join *join, struct phema_er
     return status;
 }
 
-/* The journal of a part that was killed when it was done. */
-static void remove_journal(const char *marker)
+/* Also removes the journal of a part that was killed when it was done. */
+static enum phema_status remove_marker(const char *path, struct phema_error *err)
 {
-    char *path = NULL;
-    if (asprintf(&path, "%s.journal", marker) < 0)
-        return;
-    phema_writer_journal_remove(path);
-    free(path);
+    char *journal = NULL;
+    if (unlink(path) && errno != ENOENT)
+        return writer_fail_errno(err, path, "cannot be removed", errno);
+    if (asprintf(&journal, "%s.journal", path) < 0)
+        return PHEMA_OK;
+    phema_writer_journal_remove(journal);
+    free(journal);
+    return PHEMA_OK;
 }
 
 PHEMA_FALLIBLE phema_writer_join_commit(struct phema_writer_join *join, struct phema_error *err)
@@ -157,12 +506,7 @@ PHEMA_FALLIBLE phema_writer_join_commit(struct phema_writer_join *join, struct p
     enum phema_status status = publish(join, err);
     for (uint64_t part = 1; part <= join->n_parts && !status; part++) {
         char *path = part_marker_path(join->path, part, join->n_parts);
-        if (!path)
-            status = phema_fail_memory(err);
-        else if (unlink(path) && errno != ENOENT)
-            status = writer_fail_errno(err, path, "cannot be removed", errno);
-        if (path && !status)
-            remove_journal(path);
+        status = path ? remove_marker(path, err) : phema_fail_memory(err);
         free(path);
     }
     if (!status && join->options.syncs)
@@ -180,6 +524,5 @@ void phema_writer_join_abandon(struct phema_writer_join *join)
     part_marker_clear(&join->first);
     free(join->path);
     free(join->partial_path);
-    free(join->directory);
     free(join);
 }

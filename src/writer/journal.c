@@ -187,6 +187,16 @@ static enum phema_status create(struct phema_writer_journal *journal, const char
     return status;
 }
 
+static enum phema_status begin(struct phema_writer_journal *journal, const char *digest,
+                               bool resumes, struct phema_error *err)
+{
+    enum phema_status status = resumes ? open_resumed(journal, digest, err) : PHEMA_OK;
+    if (status)
+        return status;
+    journal->is_kept = journal->descriptor >= 0;
+    return journal->is_kept ? PHEMA_OK : create(journal, digest, err);
+}
+
 PHEMA_FALLIBLE phema_writer_journal_open(struct phema_writer_journal **out, const char *path,
                                          const char *digest, bool resumes, struct phema_error *err)
 {
@@ -195,12 +205,8 @@ PHEMA_FALLIBLE phema_writer_journal_open(struct phema_writer_journal **out, cons
         return phema_fail_memory(err);
     *journal = (struct phema_writer_journal){.descriptor = -1, .at = HEADER_BYTES};
     journal->path = strdup(path);
-    enum phema_status status = journal->path ? PHEMA_OK : phema_fail_memory(err);
-    if (!status && resumes)
-        status = open_resumed(journal, digest, err);
-    journal->is_kept = journal->descriptor >= 0;
-    if (!status && !journal->is_kept)
-        status = create(journal, digest, err);
+    enum phema_status status =
+        journal->path ? begin(journal, digest, resumes, err) : phema_fail_memory(err);
     if (status)
         phema_writer_journal_close(journal);
     else
@@ -209,20 +215,6 @@ PHEMA_FALLIBLE phema_writer_journal_open(struct phema_writer_journal **out, cons
 }
 
 /* ---- Records ---- */
-
-static uint64_t read_u64(const uint8_t *bytes)
-{
-    uint64_t number = 0;
-    for (unsigned i = 0; i < 8; i++)
-        number |= (uint64_t)bytes[i] << 8 * i;
-    return number;
-}
-
-static void write_u64(uint8_t *bytes, uint64_t number)
-{
-    for (unsigned i = 0; i < 8; i++)
-        bytes[i] = (uint8_t)(number >> 8 * i);
-}
 
 static enum phema_status reserve(struct phema_writer_journal *journal, size_t size,
                                  struct phema_error *err)
@@ -253,7 +245,7 @@ PHEMA_FALLIBLE phema_writer_journal_next(struct phema_span *out,
     uint64_t left = journal->size_bytes - journal->at;
     if (left < SIZE_BYTES + CHECKSUM_BYTES || !read_bytes(journal, head, SIZE_BYTES, journal->at))
         return PHEMA_OK;
-    uint64_t size = read_u64(head);
+    uint64_t size = phema_load_u64(head);
     if (size > PHEMA_MAX_JOURNAL_RECORD || size > left - SIZE_BYTES - CHECKSUM_BYTES)
         return PHEMA_OK;
     enum phema_status status = reserve(journal, (size_t)size + CHECKSUM_BYTES, err);
@@ -261,7 +253,8 @@ PHEMA_FALLIBLE phema_writer_journal_next(struct phema_span *out,
         return status;
     if (!read_bytes(journal, journal->data, (size_t)size + CHECKSUM_BYTES,
                     journal->at + SIZE_BYTES) ||
-        read_u64(journal->data + size) != phema_hash_at(journal->data, (size_t)size, journal->at))
+        phema_load_u64(journal->data + size) !=
+            phema_hash_at(journal->data, (size_t)size, journal->at))
         return PHEMA_OK;
     journal->at += SIZE_BYTES + size + CHECKSUM_BYTES;
     *out = (struct phema_span){journal->data, (size_t)size};
@@ -281,10 +274,10 @@ PHEMA_FALLIBLE phema_writer_journal_append(struct phema_writer_journal *journal,
     enum phema_status status = reserve(journal, SIZE_BYTES + record.size + CHECKSUM_BYTES, err);
     if (status)
         return status;
-    write_u64(journal->data, record.size);
+    phema_store_u64(journal->data, record.size);
     memcpy(journal->data + SIZE_BYTES, record.data, record.size);
-    write_u64(journal->data + SIZE_BYTES + record.size,
-              phema_hash_at(record.data, record.size, journal->at));
+    phema_store_u64(journal->data + SIZE_BYTES + record.size,
+                    phema_hash_at(record.data, record.size, journal->at));
     size_t size = SIZE_BYTES + record.size + CHECKSUM_BYTES;
     /* a torn record may be longer than this one, and must not follow it */
     if (journal->size_bytes > journal->at && file_truncate(journal->descriptor, journal->at))

@@ -23,6 +23,15 @@
 #include "write_error.h"
 #include "writer_internal.h"
 
+struct phema_writer_part {
+    char *path, *partial_path, *part_marker_path;
+    const struct phema_writer_part_options *options;
+    int marker;     /* locked exclusively, or -1 */
+    int descriptor; /* of PATH.partial, file or directory, locked shared, or -1 */
+    bool is_ours;   /* this run has created the marker or written to it: a failure removes it */
+    struct phema_cleanup_entry *entry;
+};
+
 /* Opens and locks the marker. A new one is removed when the program dies; an existing one tells how
  * far an earlier run came, and stays until this run begins. Ending signals are held. */
 static enum phema_status open_marker(struct phema_writer_part *part, struct phema_error *err)
@@ -52,19 +61,17 @@ static enum phema_status write_marker(const struct phema_writer_part *part, bool
                              (uint64_t)st.st_ino, is_done, err);
 }
 
-/* Overwrites the marker of an earlier run. */
+/* Overwrites the marker of an earlier run. Ending signals are held. */
 static enum phema_status begin_marker(struct phema_writer_part *part, struct phema_error *err)
 {
-    enum phema_status status = PHEMA_OK;
-    phema_cleanup_hold();
-    if (!part->entry)
-        status = phema_cleanup_add_partial(&part->entry, part->part_marker_path, false, err);
-    if (!status) {
-        part->is_ours = true;
-        status = write_marker(part, false, err);
+    if (!part->entry) {
+        enum phema_status status =
+            phema_cleanup_add_partial(&part->entry, part->part_marker_path, false, err);
+        if (status)
+            return status;
     }
-    phema_cleanup_resume();
-    return status;
+    part->is_ours = true;
+    return write_marker(part, false, err);
 }
 
 /* ---- The other parts ---- */
@@ -110,27 +117,33 @@ static enum phema_status check_other(const struct phema_writer_part *part, const
     return status;
 }
 
+static enum phema_status check_listed(const struct phema_writer_part *part,
+                                      const struct part_marker_name *name, struct phema_error *err)
+{
+    char *path = part_marker_path(part->path, name->part, name->n_parts);
+    if (!path)
+        return writer_fail_memory(err, part->path);
+    enum phema_status status =
+        name->n_parts == part->options->n_parts
+            ? check_other(part, path, err)
+            : fail_mismatch(part, path_last_name(path), "of another number of parts", err);
+    free(path);
+    return status;
+}
+
 /* *is_alone: no other part was found. */
 static enum phema_status check_others(bool *is_alone, const struct phema_writer_part *part,
                                       struct phema_error *err)
 {
     struct part_marker_list list = {0};
     *is_alone = true;
-    enum phema_status status = part_marker_list_make(&list, part->directory, part->path, err);
+    enum phema_status status = part_marker_list_make(&list, part->path, err);
     for (size_t i = 0; i < list.n && !status; i++) {
         const struct part_marker_name *name = &list.items[i];
-        bool is_alike = name->n_parts == part->options->n_parts;
-        if (is_alike && name->part == part->options->part)
+        if (name->n_parts == part->options->n_parts && name->part == part->options->part)
             continue;
         *is_alone = false;
-        char *path = part_marker_path(part->path, name->part, name->n_parts);
-        if (!path)
-            status = writer_fail_memory(err, part->path);
-        else if (!is_alike)
-            status = fail_mismatch(part, path_last_name(path), "of another number of parts", err);
-        else
-            status = check_other(part, path, err);
-        free(path);
+        status = check_listed(part, name, err);
     }
     part_marker_list_clear(&list);
     return status;
@@ -166,9 +179,10 @@ static enum phema_status remove_unwanted(const struct phema_writer_part *part,
     bool is_empty = false;
     enum phema_status status =
         directory_check_entries(&is_empty, part->descriptor, true, part->partial_path, err);
-    if (!status)
-        directory_remove_unwanted(part->descriptor, is_wanted, part);
-    return status;
+    if (status)
+        return status;
+    directory_remove_unwanted(part->descriptor, is_wanted, part);
+    return PHEMA_OK;
 }
 
 /* Markers are JSON, and join compares the files with the names in them. */
@@ -196,11 +210,10 @@ static enum phema_status new_part(struct phema_writer_part **out, const char *pa
     *part = (struct phema_writer_part){.options = options, .marker = -1, .descriptor = -1};
     part->path = path_trim(path);
     if (part->path) {
-        part->directory = path_directory(part->path);
         part->part_marker_path = part_marker_path(part->path, options->part, options->n_parts);
         part->partial_path = path_partial(part->path);
     }
-    if (!part->directory || !part->part_marker_path || !part->partial_path) {
+    if (!part->part_marker_path || !part->partial_path) {
         phema_writer_part_abandon(part);
         return writer_fail_memory(err, path);
     }
@@ -225,7 +238,9 @@ static enum phema_status begin(struct phema_writer_part *part, struct phema_erro
     status = open_partial(part, err);
     if (status)
         return status;
+    phema_cleanup_hold();
     status = begin_marker(part, err);
+    phema_cleanup_resume();
     if (status)
         return status;
     status = check_others(&is_alone, part, err); /* again, now that the others see this marker */
@@ -250,55 +265,130 @@ PHEMA_FALLIBLE phema_writer_part_open(struct phema_writer_part **out, const char
     return status;
 }
 
-/* ---- The end ---- */
+/* ---- Its files ---- */
 
-static void close_part(struct phema_writer_part *part)
-{
-    phema_cleanup_remove(part->entry);
-    if (part->descriptor >= 0)
-        (void)close(part->descriptor);
-    if (part->marker >= 0)
-        (void)close(part->marker);
-    free(part->path);
-    free(part->partial_path);
-    free(part->directory);
-    free(part->part_marker_path);
-    free(part);
-}
-
-/* Bytes in a file that has lost its name are lost. */
-static enum phema_status check_partial(const struct phema_writer_part *part,
+/* The file is never emptied: other parts may be writing it. */
+static enum phema_status bring_to_size(struct phema_writer *writer, uint64_t size_bytes,
                                        struct phema_error *err)
 {
-    if (partial_is_named(part->descriptor, part->partial_path))
-        return PHEMA_OK;
-    return phema_fail(err, PHEMA_ERR_OUTPUT,
-                      "%s: was removed or replaced while part %llu of %llu was being written",
-                      part->partial_path, (unsigned long long)part->options->part,
-                      (unsigned long long)part->options->n_parts);
+    struct stat st;
+    writer->size_bytes = size_bytes;
+    if (size_bytes > INT64_MAX)
+        return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: larger than any file can be", writer->path);
+    if (fstat(writer->descriptor, &st))
+        return writer_fail_errno(err, writer->path, "cannot be examined", errno);
+    if ((uint64_t)st.st_size > size_bytes && file_truncate(writer->descriptor, size_bytes))
+        return writer_fail_errno(err, writer->path, "cannot be cut to its size", errno);
+    return file_reserve(writer->descriptor, size_bytes)
+               ? writer_fail_size(err, writer->path, size_bytes, errno)
+               : PHEMA_OK;
+}
+
+static enum phema_status open_inside(int *out, const struct phema_writer_part *part,
+                                     const char *name, struct phema_error *err)
+{
+    char *path = NULL;
+    bool is_new = false;
+    if (asprintf(&path, "%s/%s", part->partial_path, name) < 0)
+        return phema_fail_memory(err);
+    enum phema_status status =
+        partial_open_shared_file(out, &is_new, part->descriptor, name, path, err);
+    if (!status && *out < 0)
+        status = writer_fail_errno(err, path, "cannot be written", ENOENT);
+    free(path);
+    return status;
+}
+
+/* Opens file f, of whatever size. A shared file has no separate partial path: it is neither renamed
+ * nor removed. */
+static enum phema_status begin_file(struct phema_writer **out, struct phema_writer_part *part,
+                                    size_t f, struct phema_error *err)
+{
+    const char *name = part->options->files[f].name;
+    struct phema_writer_options options = {.syncs = part->options->syncs};
+    char *path = NULL;
+    if (asprintf(&path, "%s%s%s", part->path, name ? "/" : "", name ? name : "") < 0)
+        return writer_fail_memory(err, part->path);
+    struct phema_writer *writer = writer_new(path, &options);
+    free(path);
+    if (!writer)
+        return writer_fail_memory(err, part->path);
+    writer->is_inside = true;
+    enum phema_status status = PHEMA_OK;
+    if (name)
+        status = open_inside(&writer->descriptor, part, name, err);
+    else if ((writer->descriptor = fcntl(part->descriptor, F_DUPFD_CLOEXEC, 0)) < 0)
+        status = writer_fail_errno(err, writer->path, "cannot be written", errno);
+    return writer_hand_over(out, writer, status);
+}
+
+PHEMA_FALLIBLE phema_writer_part_file(struct phema_writer **out, struct phema_writer_part *part,
+                                      size_t f, struct phema_error *err)
+{
+    struct phema_writer *writer = NULL;
+    enum phema_status status = begin_file(&writer, part, f, err);
+    if (status)
+        return status;
+    status = bring_to_size(writer, part->options->files[f].size_bytes, err);
+    return writer_hand_over(out, writer, status);
+}
+
+PHEMA_FALLIBLE phema_writer_part_copy_file(struct phema_writer_part *part, size_t f,
+                                           const char *source, struct phema_error *err)
+{
+    int descriptor = -1;
+    uint64_t size_bytes = 0;
+    struct phema_writer *writer = NULL;
+    enum phema_status status = writer_open_source(&descriptor, &size_bytes, source, err);
+    if (status)
+        return status;
+    if (size_bytes != part->options->files[f].size_bytes)
+        status = phema_fail(err, PHEMA_ERR_FILE, "%s: changed while it was being used", source);
+    else
+        status = begin_file(&writer, part, f, err);
+    if (!status)
+        status = writer_commit_copy(writer, descriptor, source, size_bytes, err);
+    (void)close(descriptor);
+    return status;
+}
+
+/* ---- The end ---- */
+
+static enum phema_status mark_done(struct phema_writer_part *part, struct phema_error *err)
+{
+    enum phema_status status = write_marker(part, true, err);
+    if (status)
+        return status;
+    phema_cleanup_remove(part->entry);
+    part->entry = NULL;
+    part->is_ours = false; /* it stays */
+    return PHEMA_OK;
+}
+
+static enum phema_status finish(struct phema_writer_part *part, struct phema_error *err)
+{
+    const struct phema_writer_part_options *options = part->options;
+    /* bytes in a file that has lost its name are lost */
+    if (!partial_is_named(part->descriptor, part->partial_path))
+        return phema_fail(err, PHEMA_ERR_OUTPUT,
+                          "%s: was removed or replaced while part %llu of %llu was being written",
+                          part->partial_path, (unsigned long long)options->part,
+                          (unsigned long long)options->n_parts);
+    if (options->syncs && options->is_directory && file_sync(part->descriptor) && errno != EINVAL)
+        return writer_fail_errno(err, part->path, "cannot be synced", errno);
+    enum phema_status status = options->syncs ? phema_writer_sync_entry(part->path, err) : PHEMA_OK;
+    if (status)
+        return status;
+    phema_cleanup_hold();
+    status = mark_done(part, err);
+    phema_cleanup_resume();
+    return status;
 }
 
 PHEMA_FALLIBLE phema_writer_part_finish(struct phema_writer_part *part, struct phema_error *err)
 {
-    enum phema_status status = check_partial(part, err);
-    if (!status && part->options->syncs && part->options->is_directory &&
-        file_sync(part->descriptor) && errno != EINVAL)
-        status = writer_fail_errno(err, part->path, "cannot be synced", errno);
-    if (!status && part->options->syncs)
-        status = phema_writer_sync_entry(part->path, err);
-    if (!status) {
-        phema_cleanup_hold();
-        status = write_marker(part, true, err);
-        if (!status) {
-            phema_cleanup_remove(part->entry);
-            part->entry = NULL;
-        }
-        phema_cleanup_resume();
-    }
-    if (status)
-        phema_writer_part_abandon(part);
-    else
-        close_part(part);
+    enum phema_status status = finish(part, err);
+    phema_writer_part_abandon(part);
     return status;
 }
 
@@ -306,7 +396,15 @@ void phema_writer_part_abandon(struct phema_writer_part *part)
 {
     if (!part)
         return;
-    if (part->is_ours && part->marker >= 0 && part->part_marker_path)
+    if (part->is_ours)
         (void)unlink(part->part_marker_path);
-    close_part(part);
+    phema_cleanup_remove(part->entry);
+    if (part->descriptor >= 0)
+        (void)close(part->descriptor);
+    if (part->marker >= 0)
+        (void)close(part->marker);
+    free(part->path);
+    free(part->partial_path);
+    free(part->part_marker_path);
+    free(part);
 }

@@ -1,20 +1,10 @@
-/* part.h - private to writer/: a part of an output that several processes write, and the marker
- * files that tell how far each part is. */
+/* part.h - private to writer/: the marker files that tell how far each part of an output is. */
 #ifndef WRITER_PART_H
 #define WRITER_PART_H
 
 #include "phema/writer.h"
 
-struct phema_writer_part {
-    char *path, *partial_path, *directory, *part_marker_path;
-    const struct phema_writer_part_options *options;
-    int marker;     /* locked exclusively, or -1 */
-    int descriptor; /* of PATH.partial, file or directory, locked shared, or -1 */
-    bool is_ours;   /* this run has created the marker or written to it: a failure removes it */
-    struct phema_cleanup_entry *entry;
-};
-
-/* ---- Names: PATH.part-I-of-N (part_names.c) ---- */
+/* ---- Names: PATH.part-I-of-N ---- */
 
 struct part_marker_name {
     char *base; /* name of the output, before ".part-" */
@@ -30,17 +20,16 @@ struct part_marker_list {
  * end. */
 char *part_marker_path(const char *path, uint64_t part, uint64_t n_parts);
 
-/* The markers of path, or with path NULL those of all outputs in the directory. Empty where the
- * directory does not exist. */
-PHEMA_FALLIBLE part_marker_list_make(struct part_marker_list *out, const char *directory,
-                                     const char *path, struct phema_error *err);
+/* The markers of path. Empty where its directory does not exist. */
+PHEMA_FALLIBLE part_marker_list_make(struct part_marker_list *out, const char *path,
+                                     struct phema_error *err);
 void part_marker_list_clear(struct part_marker_list *list);
 
 /* PHEMA_ERR_OUTPUT when there are parts of path, done or under way: an ordinary run must not
  * replace them. */
 PHEMA_FALLIBLE writer_check_no_parts(const char *path, struct phema_error *err);
 
-/* ---- Contents and lock (part_marker.c) ---- */
+/* ---- Contents and lock ---- */
 
 enum part_marker_state {
     MARKER_ABSENT,
@@ -65,7 +54,8 @@ struct part_marker {
     uint64_t inode; /* of PATH.partial, which identifies PATH after a join; 0: unknown */
 };
 
-/* PHEMA_ERR_OUTPUT when it cannot be read or is not a marker of this program. */
+/* *out: zeros after a failure. PHEMA_ERR_OUTPUT when it cannot be read or is not a marker of this
+ * program. */
 PHEMA_FALLIBLE part_marker_read(struct part_marker *out, const char *path, struct phema_error *err);
 void part_marker_clear(struct part_marker *marker);
 

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-/* part_marker.c - contents and lock of a part's marker file. The contents are JSON. Incomplete JSON
- * is that of a part that has just begun or was killed: it counts as not done. */
+/* part_marker.c - markers of parts, PATH.part-I-of-N: names, contents and locks. The contents are
+ * JSON. Incomplete JSON is that of a part that has just begun or was killed: it counts as not
+ * done. */
 #include "part.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "directory.h"
 #include "partial.h"
+#include "path_names.h"
+#include "phema/array.h"
 #include "phema/json.h"
 #include "write_error.h"
 #include "writer_internal.h"
@@ -20,6 +25,212 @@
 /* The marker of a directory of a hundred thousand files. Larger files were not written by this
  * program. */
 #define MAX_MARKER_BYTES ((size_t)16 << 20)
+
+/* ---- Names ---- */
+
+static const char infix[] = ".part-", of[] = "-of-";
+
+char *part_marker_path(const char *path, uint64_t part, uint64_t n_parts)
+{
+    char *out = NULL;
+    if (asprintf(&out, "%s%s%llu%s%llu", path, infix, (unsigned long long)part, of,
+                 (unsigned long long)n_parts) < 0)
+        return NULL;
+    return out;
+}
+
+/* Parses a number from 1 on, without leading zeros. Returns the text after it, or NULL. */
+static const char *read_number(uint64_t *out, const char *text)
+{
+    uint64_t value = 0;
+    const char *at = text;
+    for (; *at >= '0' && *at <= '9' && value <= PHEMA_MAX_PARTS; at++)
+        value = 10 * value + (uint64_t)(*at - '0');
+    if (at == text || *text == '0' || value > PHEMA_MAX_PARTS)
+        return NULL;
+    *out = value;
+    return at;
+}
+
+/* The ".part-I-of-N" at the end of a name, or NULL. */
+static const char *find_suffix(uint64_t *part, uint64_t *n_parts, const char *name)
+{
+    const char *found = NULL;
+    for (const char *at = name; (at = strstr(at, infix)); at++)
+        found = at;
+    const char *after = found ? read_number(part, found + strlen(infix)) : NULL;
+    if (!after || strncmp(after, of, strlen(of)) != 0)
+        return NULL;
+    after = read_number(n_parts, after + strlen(of));
+    return after && !*after && found != name && *part <= *n_parts ? found : NULL;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct part_marker_name *left = a, *right = b;
+    int order = strcmp(left->base, right->base);
+    if (order)
+        return order;
+    if (left->n_parts != right->n_parts)
+        return left->n_parts < right->n_parts ? -1 : 1;
+    return (left->part > right->part) - (left->part < right->part);
+}
+
+/* base: NULL for any */
+static enum phema_status add_name(struct part_marker_list *list, size_t *capacity, const char *name,
+                                  const char *base, struct phema_error *err)
+{
+    uint64_t part = 0, n_parts = 0;
+    const char *end = find_suffix(&part, &n_parts, name);
+    size_t size = end ? (size_t)(end - name) : 0;
+    if (!end || (base && (strlen(base) != size || memcmp(base, name, size) != 0)))
+        return PHEMA_OK;
+    if (!phema_array_grow(&list->items, capacity, list->n, sizeof(*list->items)))
+        return phema_fail_memory(err);
+    struct part_marker_name *item = &list->items[list->n];
+    *item = (struct part_marker_name){strndup(name, size), part, n_parts};
+    if (!item->base)
+        return phema_fail_memory(err);
+    list->n++;
+    return PHEMA_OK;
+}
+
+/* Adds the markers of base, or with base NULL all, in no order. */
+static enum phema_status add_names(struct part_marker_list *list, DIR *stream,
+                                   const char *directory, const char *base, struct phema_error *err)
+{
+    size_t capacity = 0;
+    for (const char *name = NULL; (name = directory_next_name(stream));) {
+        enum phema_status status = add_name(list, &capacity, name, base, err);
+        if (status)
+            return status;
+    }
+    return errno ? writer_fail_errno(err, directory, "cannot be listed", errno) : PHEMA_OK;
+}
+
+/* The markers of base, or with base NULL those of all outputs in the directory. Empty where the
+ * directory does not exist. */
+static enum phema_status list_markers(struct part_marker_list *out, const char *directory,
+                                      const char *base, struct phema_error *err)
+{
+    DIR *stream = opendir(directory);
+    if (!stream && (errno == ENOENT || errno == ENOTDIR))
+        return PHEMA_OK;
+    if (!stream)
+        return writer_fail_errno(err, directory, "cannot be listed", errno);
+    enum phema_status status = add_names(out, stream, directory, base, err);
+    (void)closedir(stream);
+    if (status)
+        part_marker_list_clear(out);
+    else if (out->n)
+        qsort(out->items, out->n, sizeof(*out->items), compare_names);
+    return status;
+}
+
+PHEMA_FALLIBLE part_marker_list_make(struct part_marker_list *out, const char *path,
+                                     struct phema_error *err)
+{
+    char *directory = path_directory(path);
+    if (!directory)
+        return phema_fail_memory(err);
+    enum phema_status status = list_markers(out, directory, path_last_name(path), err);
+    free(directory);
+    return status;
+}
+
+void part_marker_list_clear(struct part_marker_list *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        free(list->items[i].base);
+    free(list->items);
+    *list = (struct part_marker_list){0};
+}
+
+/* ---- Outputs that have parts ---- */
+
+PHEMA_FALLIBLE writer_check_no_parts(const char *path, struct phema_error *err)
+{
+    struct part_marker_list list = {0};
+    enum phema_status status = part_marker_list_make(&list, path, err);
+    if (status || !list.n)
+        return status;
+    const char *name = path_last_name(path);
+    status = phema_fail(err, PHEMA_ERR_OUTPUT,
+                        "%s: parts of it are here, such as %s.part-%llu-of-%llu; publish them "
+                        "with posthoc-ema join, or remove %s.partial and all %s.part-*",
+                        path, name, (unsigned long long)list.items[0].part,
+                        (unsigned long long)list.items[0].n_parts, name, name);
+    part_marker_list_clear(&list);
+    return status;
+}
+
+struct path_list {
+    char **items;
+    size_t n, capacity;
+};
+
+/* Owns path, NULL without memory, in any case. */
+static enum phema_status add_path(struct path_list *list, char *path, struct phema_error *err)
+{
+    if (!path || !phema_array_grow(&list->items, &list->capacity, list->n, sizeof(*list->items))) {
+        free(path);
+        return phema_fail_memory(err);
+    }
+    list->items[list->n++] = path;
+    return PHEMA_OK;
+}
+
+/* Markers are sorted by their output. */
+static enum phema_status find_inside(struct path_list *found, const char *directory,
+                                     struct phema_error *err)
+{
+    struct part_marker_list list = {0};
+    enum phema_status status = list_markers(&list, directory, NULL, err);
+    for (size_t i = 0; i < list.n && !status; i++) {
+        if (i && strcmp(list.items[i].base, list.items[i - 1].base) == 0)
+            continue;
+        char *path = NULL;
+        bool is_root = strcmp(directory, "/") == 0;
+        if (asprintf(&path, "%s%s%s", directory, is_root ? "" : "/", list.items[i].base) < 0)
+            path = NULL;
+        status = add_path(found, path, err);
+    }
+    part_marker_list_clear(&list);
+    return status;
+}
+
+static enum phema_status find(struct path_list *found, const char *path, struct phema_error *err)
+{
+    struct part_marker_list list = {0};
+    enum phema_status status = part_marker_list_make(&list, path, err);
+    if (status)
+        return status;
+    bool is_one = list.n > 0;
+    part_marker_list_clear(&list);
+    return is_one ? add_path(found, strdup(path), err) : find_inside(found, path, err);
+}
+
+PHEMA_FALLIBLE phema_writer_find_parts(char ***out, size_t *n, const char *path,
+                                       struct phema_error *err)
+{
+    char *own = path_trim(path);
+    if (!own)
+        return phema_fail_memory(err);
+    struct path_list found = {0};
+    enum phema_status status = find(&found, own, err);
+    free(own);
+    if (status) {
+        for (size_t i = 0; i < found.n; i++)
+            free(found.items[i]);
+        free(found.items);
+        return status;
+    }
+    *out = found.items;
+    *n = found.n;
+    return PHEMA_OK;
+}
+
+/* ---- Reading ---- */
 
 /* PHEMA_NO: incomplete. */
 static enum phema_status read_files(struct part_marker *marker, const struct phema_json *files,
@@ -81,39 +292,32 @@ static enum phema_status read_document(struct part_marker *marker,
     enum phema_status status = read_files(marker, phema_json_get(document, "files"), err);
     if (!status)
         status = read_sums(marker, phema_json_get(document, "sums"), err);
-    if (!status && phema_json_boolean(phema_json_get(document, "done")))
-        marker->state = MARKER_DONE;
-    return status;
+    if (status)
+        return status;
+    bool is_done = phema_json_boolean(phema_json_get(document, "done"));
+    marker->state = is_done ? MARKER_DONE : MARKER_UNFINISHED;
+    return PHEMA_OK;
 }
 
-/* PHEMA_NO: incomplete. */
+/* An incomplete text gives MARKER_UNFINISHED. */
 static enum phema_status read_text(struct part_marker *marker, struct phema_span text,
                                    struct phema_error *err)
 {
     struct phema_json *document = NULL;
+    part_marker_clear(marker);
     enum phema_status status = phema_json_parse(&document, text, err);
     if (!status)
         status = read_document(marker, document, err);
     phema_json_free(document);
-    return status == PHEMA_ERR_FILE ? PHEMA_NO : status;
-}
-
-/* An incomplete text gives MARKER_UNFINISHED. */
-static enum phema_status read_attempt(struct part_marker *marker, struct phema_span text,
-                                      struct phema_error *err)
-{
-    part_marker_clear(marker);
-    marker->state = MARKER_UNFINISHED;
-    enum phema_status status = read_text(marker, text, err);
-    if (status != PHEMA_NO)
+    if (status != PHEMA_NO && status != PHEMA_ERR_FILE)
         return status;
     part_marker_clear(marker);
     marker->state = MARKER_UNFINISHED;
     return PHEMA_OK;
 }
 
-static enum phema_status read_open(struct part_marker *marker, int descriptor, const char *path,
-                                   struct phema_error *err)
+static enum phema_status read_contents(struct part_marker *marker, int descriptor, const char *path,
+                                       struct phema_error *err)
 {
     struct stat st;
     if (fstat(descriptor, &st))
@@ -133,27 +337,25 @@ static enum phema_status read_open(struct part_marker *marker, int descriptor, c
     marker->state = MARKER_UNFINISHED;
     /* twice: where an allocation fails, the JSON library may silently lose a character */
     for (int attempt = 0; attempt < 2 && !status && size && marker->state != MARKER_DONE; attempt++)
-        status = read_attempt(marker, (struct phema_span){data, (size_t)size}, err);
+        status = read_text(marker, (struct phema_span){data, (size_t)size}, err);
     free(data);
-    if (!status && flock(descriptor, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK)
-        marker->state = MARKER_RUNNING;
     return status;
 }
 
 PHEMA_FALLIBLE part_marker_read(struct part_marker *out, const char *path, struct phema_error *err)
 {
-    struct part_marker marker = {0};
     int descriptor = -1;
+    *out = (struct part_marker){0};
     enum phema_status status =
         leftover_open(&descriptor, AT_FDCWD, path, path, O_RDONLY, S_IFREG, err);
-    if (!status && descriptor >= 0)
-        status = read_open(&marker, descriptor, path, err);
-    if (descriptor >= 0)
-        (void)close(descriptor);
+    if (status || descriptor < 0)
+        return status;
+    status = read_contents(out, descriptor, path, err);
     if (status)
-        part_marker_clear(&marker);
-    else
-        *out = marker;
+        part_marker_clear(out);
+    else if (flock(descriptor, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK)
+        out->state = MARKER_RUNNING;
+    (void)close(descriptor);
     return status;
 }
 
@@ -165,6 +367,8 @@ void part_marker_clear(struct part_marker *marker)
     free(marker->sums);
     *marker = (struct part_marker){0};
 }
+
+/* ---- Writing ---- */
 
 static void write_sums(struct phema_json_out *out, const struct phema_writer_part_options *options,
                        bool is_done)
@@ -211,6 +415,19 @@ static void write_text(struct phema_strbuf *text, const struct phema_writer_part
     phema_strbuf_puts(text, "\n");
 }
 
+static enum phema_status replace_contents(int descriptor, const char *path,
+                                          const struct phema_strbuf *text, bool syncs,
+                                          struct phema_error *err)
+{
+    if (file_truncate(descriptor, 0))
+        return writer_fail_errno(err, path, "cannot be emptied", errno);
+    if (file_write_fully(descriptor, text->data, text->size, 0))
+        return writer_fail_errno(err, path, "cannot be written", errno);
+    if (syncs && file_sync(descriptor))
+        return writer_fail_errno(err, path, "cannot be synced", errno);
+    return PHEMA_OK;
+}
+
 PHEMA_FALLIBLE part_marker_write(int descriptor, const char *path,
                                  const struct phema_writer_part_options *options, uint64_t inode,
                                  bool is_done, struct phema_error *err)
@@ -218,12 +435,8 @@ PHEMA_FALLIBLE part_marker_write(int descriptor, const char *path,
     struct phema_strbuf text = {0};
     write_text(&text, options, inode, is_done);
     enum phema_status status = phema_strbuf_check(&text, err);
-    if (!status && file_truncate(descriptor, 0))
-        status = writer_fail_errno(err, path, "cannot be emptied", errno);
-    if (!status && file_write_fully(descriptor, text.data, text.size, 0))
-        status = writer_fail_errno(err, path, "cannot be written", errno);
-    if (!status && options->syncs && file_sync(descriptor))
-        status = writer_fail_errno(err, path, "cannot be synced", errno);
+    if (!status)
+        status = replace_contents(descriptor, path, &text, options->syncs, err);
     phema_strbuf_clear(&text);
     return status;
 }

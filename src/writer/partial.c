@@ -3,7 +3,7 @@
  * The lock (flock) distinguishes the file of a live run from the leftover of a killed one. Only a
  * leftover of the effective user that nobody else may write is used: the bytes of any other writer
  * would be published under this user's name. Partial files are therefore created without write
- * permission for others; permissions.c adds the usual ones when they are published. */
+ * permission for others; publish.c adds the usual ones. */
 #include "partial.h"
 
 #include <errno.h>
@@ -24,8 +24,8 @@
 
 /* ---- Leftovers ---- */
 
-PHEMA_FALLIBLE leftover_check(const struct stat *st, mode_t kind, const char *path,
-                              struct phema_error *err)
+static enum phema_status check_leftover(const struct stat *st, mode_t kind, const char *path,
+                                        struct phema_error *err)
 {
     if ((st->st_mode & S_IFMT) != kind)
         return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: is not a %s; remove it", path,
@@ -63,7 +63,7 @@ PHEMA_FALLIBLE leftover_open(int *out, int directory, const char *name, const ch
     if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW))
         return errno == ENOENT ? PHEMA_OK
                                : writer_fail_errno(err, path, "cannot be examined", errno);
-    enum phema_status status = leftover_check(&st, kind, path, err);
+    enum phema_status status = check_leftover(&st, kind, path, err);
     if (status)
         return status;
     int descriptor = openat(directory, name,
@@ -74,7 +74,7 @@ PHEMA_FALLIBLE leftover_open(int *out, int directory, const char *name, const ch
     if (fstat(descriptor, &st))
         status = writer_fail_errno(err, path, "cannot be examined", errno);
     else
-        status = leftover_check(&st, kind, path, err);
+        status = check_leftover(&st, kind, path, err);
     if (status)
         (void)close(descriptor);
     else

@@ -30,7 +30,7 @@ struct partial_request {
  *   out     a file: for reading and writing; -1 on failure
  *   is_new  out: this call has created it
  * PHEMA_NO          another run holds the lock; there is no message
- * PHEMA_ERR_OUTPUT  cannot be created or locked; is not a usable leftover (leftover_check) */
+ * PHEMA_ERR_OUTPUT  cannot be created or locked; is not a usable leftover (leftover_open) */
 PHEMA_FALLIBLE partial_open(int *out, bool *is_new, const struct partial_request *request,
                             struct phema_error *err);
 
@@ -54,17 +54,16 @@ bool partial_is_named(int descriptor, const char *path);
 
 /* ---- Leftovers of ended runs ---- */
 
-/* PHEMA_ERR_OUTPUT unless the file is of this kind (S_IFREG, S_IFDIR), belongs to the effective
- * user, and neither group nor others may write it. path: for messages, here and below. */
-PHEMA_FALLIBLE leftover_check(const struct stat *st, mode_t kind, const char *path,
-                              struct phema_error *err);
-
-/* PHEMA_ERR_OUTPUT when the file has other hard links: their bytes would change too. */
+/* PHEMA_ERR_OUTPUT when the file has other hard links: their bytes would change too. path: for
+ * messages, here and below. */
 PHEMA_FALLIBLE leftover_check_one_name(const struct stat *st, const char *path,
                                        struct phema_error *err);
 
-/* Opens a file that passes leftover_check; -1 when it does not exist. directory: AT_FDCWD, or the
- * directory of name. Does not follow links and does not block. */
+/* Opens a file; -1 when it does not exist. Does not follow links and does not block.
+ *   directory  AT_FDCWD, or the directory of name
+ *   kind       S_IFREG or S_IFDIR
+ * PHEMA_ERR_OUTPUT  it is of another kind, belongs to another user than the effective one, or group
+ *                   or others may write it */
 PHEMA_FALLIBLE leftover_open(int *out, int directory, const char *name, const char *path, int flags,
                              mode_t kind, struct phema_error *err);
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-size_t path_trimmed_size(const char *path)
+static size_t trimmed_size(const char *path)
 {
     size_t size = strlen(path);
     while (size > 1 && path[size - 1] == '/')
@@ -15,12 +15,12 @@ size_t path_trimmed_size(const char *path)
 
 char *path_trim(const char *path)
 {
-    return strndup(path, path_trimmed_size(path));
+    return strndup(path, trimmed_size(path));
 }
 
 char *path_directory(const char *path)
 {
-    const char *slash = memrchr(path, '/', path_trimmed_size(path));
+    const char *slash = memrchr(path, '/', trimmed_size(path));
     return slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
 }
 

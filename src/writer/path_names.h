@@ -3,12 +3,7 @@
 #ifndef WRITER_PATH_NAMES_H
 #define WRITER_PATH_NAMES_H
 
-#include <stddef.h>
-
-/* Bytes of the path without slashes at its end; at least 1 of "/". */
-size_t path_trimmed_size(const char *path);
-
-/* The path without slashes at its end. */
+/* The path without slashes at its end; "/" stays. */
 char *path_trim(const char *path);
 
 /* The directory that holds the path's last name; "." for a bare name. */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* publish.c - fsync, rename or exchange, or removal of a partial file. Steps that can fail for lack
- * of space, memory or descriptors come before the rename. */
+ * of space, memory or descriptors come before the rename. Partial files lack write permission for
+ * group and others: publishing adds it, as the umask or the directory's default ACL say. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,11 +12,92 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "directory.h"
 #include "path_names.h"
-#include "permissions.h"
 #include "phema/cleanup.h"
 #include "write_error.h"
 #include "writer_internal.h"
+
+/* ---- Permissions ---- */
+
+#define WRITE_OF_OTHERS ((mode_t)(S_IWGRP | S_IWOTH))
+#define READ_OF_OTHERS  ((mode_t)(S_IRGRP | S_IROTH))
+
+/* Read from /proc: umask(2) would change it for other threads for a moment. */
+static mode_t find_umask(void)
+{
+    FILE *file = fopen("/proc/self/status", "re");
+    unsigned long mask = WRITE_OF_OTHERS;
+    for (char line[256]; file && fgets(line, sizeof(line), file);)
+        if (strncmp(line, "Umask:", 6) == 0)
+            mask = strtoul(line + 6, NULL, 8);
+    if (file)
+        (void)fclose(file);
+    return (mode_t)mask;
+}
+
+/* A nameless file shows the effect of the directory's default ACL. */
+mode_t permissions_usual_write(const char *path)
+{
+    struct stat st;
+    char *directory = path_directory(path);
+    int probe = directory ? open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666) : -1;
+    mode_t mode = probe >= 0 && fstat(probe, &st) == 0 ? st.st_mode : 0666 & ~find_umask();
+    if (probe >= 0)
+        (void)close(probe);
+    free(directory);
+    return mode & WRITE_OF_OTHERS;
+}
+
+/* Only users who may read get write permission. */
+static mode_t opened_mode(mode_t mode, mode_t usual_write)
+{
+    return (mode | (usual_write & (mode & READ_OF_OTHERS) >> 1)) & 07777;
+}
+
+void permissions_open_file(int descriptor, mode_t usual_write)
+{
+    struct stat st;
+    if (!usual_write || fstat(descriptor, &st))
+        return;
+    if (opened_mode(st.st_mode, usual_write) != (st.st_mode & 07777))
+        (void)fchmod(descriptor, opened_mode(st.st_mode, usual_write));
+}
+
+static void change_files(DIR *stream, mode_t usual_write, bool opens)
+{
+    rewinddir(stream);
+    for (const char *name = NULL; (name = directory_next_name(stream));) {
+        struct stat st;
+        if (!directory_has_file(&st, dirfd(stream), name))
+            continue;
+        mode_t mode =
+            opens ? opened_mode(st.st_mode, usual_write) : st.st_mode & 07777 & ~WRITE_OF_OTHERS;
+        if (mode != (st.st_mode & 07777))
+            (void)fchmodat(dirfd(stream), name, mode, 0);
+    }
+}
+
+/* The directory comes last: until then no other user can exchange its files. */
+void permissions_open_directory(int descriptor, mode_t usual_write)
+{
+    if (!usual_write)
+        return;
+    DIR *stream = directory_list(descriptor);
+    if (stream) {
+        change_files(stream, usual_write, true);
+        (void)closedir(stream);
+    }
+    permissions_open_file(descriptor, usual_write);
+}
+
+void permissions_close_directory(DIR *stream)
+{
+    struct stat st;
+    if (fstat(dirfd(stream), &st) == 0 && (st.st_mode & WRITE_OF_OTHERS))
+        (void)fchmod(dirfd(stream), st.st_mode & 07777 & ~WRITE_OF_OTHERS);
+    change_files(stream, 0, false);
+}
 
 /* ---- The directory of a path ---- */
 
@@ -51,10 +134,10 @@ PHEMA_FALLIBLE phema_writer_sync_entry(const char *path, struct phema_error *err
 {
     int parent = -1;
     enum phema_status status = writer_open_parent(&parent, path, err);
-    if (!status)
-        status = writer_sync_parent(parent, path, err);
-    if (parent >= 0)
-        (void)close(parent);
+    if (status || parent < 0)
+        return status;
+    status = writer_sync_parent(parent, path, err);
+    (void)close(parent);
     return status;
 }
 

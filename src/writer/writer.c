@@ -16,7 +16,6 @@
 #include "part.h"
 #include "partial.h"
 #include "path_names.h"
-#include "permissions.h"
 #include "phema/cleanup.h"
 #include "phema/file_reader.h"
 #include "write_error.h"
@@ -78,6 +77,15 @@ PHEMA_FALLIBLE writer_allocate(struct phema_writer *writer, uint64_t size_bytes,
     else
         result = file_reserve(writer->descriptor, size_bytes);
     return result ? writer_fail_size(err, writer->path, size_bytes, errno) : PHEMA_OK;
+}
+
+PHEMA_FALLIBLE writer_make_fresh(struct phema_writer *writer, uint64_t size_bytes,
+                                 struct phema_error *err)
+{
+    enum phema_status status =
+        writer_resumes(writer, size_bytes) ? PHEMA_OK : writer_allocate(writer, size_bytes, err);
+    writer->is_fresh = !status && size_bytes > 0;
+    return status;
 }
 
 struct phema_writer *writer_new(const char *path, const struct phema_writer_options *options)
@@ -219,11 +227,9 @@ PHEMA_FALLIBLE phema_writer_open(struct phema_writer **out, const char *path, ui
 {
     struct phema_writer *writer = NULL;
     enum phema_status status = writer_begin(&writer, path, options, err);
-    if (!status && !writer_resumes(writer, size_bytes))
-        status = writer_allocate(writer, size_bytes, err);
-    if (!status)
-        writer->is_fresh = size_bytes > 0;
-    return writer_hand_over(out, writer, status);
+    if (status)
+        return status;
+    return writer_hand_over(out, writer, writer_make_fresh(writer, size_bytes, err));
 }
 
 bool phema_writer_took_over(const struct phema_writer *writer)

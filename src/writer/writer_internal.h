@@ -3,6 +3,7 @@
 #ifndef WRITER_WRITER_INTERNAL_H
 #define WRITER_WRITER_INTERNAL_H
 
+#include <dirent.h>
 #include <stdatomic.h>
 #include <sys/types.h>
 
@@ -62,6 +63,10 @@ bool writer_resumes(struct phema_writer *writer, uint64_t size_bytes);
 PHEMA_FALLIBLE writer_allocate(struct phema_writer *writer, uint64_t size_bytes,
                                struct phema_error *err);
 
+/* Allocates a file that is no copy, unless it is resumed. */
+PHEMA_FALLIBLE writer_make_fresh(struct phema_writer *writer, uint64_t size_bytes,
+                                 struct phema_error *err);
+
 /* ---- write.c ---- */
 
 /* pwrite and pread, as often as they do less than they were asked for or are interrupted.
@@ -84,6 +89,17 @@ void writer_note_written(struct phema_writer *writer, uint64_t size);
 
 /* ---- publish.c ---- */
 
+/* The write permissions of group and others that a new file at path would have. */
+mode_t permissions_usual_write(const char *path);
+
+/* Adds these permissions to a published file, or to a directory and its files, for those who may
+ * read it. Failures are ignored here and below: the file stays less accessible. */
+void permissions_open_file(int descriptor, mode_t usual_write);
+void permissions_open_directory(int descriptor, mode_t usual_write);
+
+/* Removes them again from a directory and its files, before an old output is deleted. */
+void permissions_close_directory(DIR *stream);
+
 /* Renames a file or directory to its path, over an existing one or not. 0, or -1 and errno. */
 int writer_publish(const char *partial_path, const char *path, bool replaces);
 
@@ -98,8 +114,11 @@ PHEMA_FALLIBLE writer_sync_parent(int parent, const char *path, struct phema_err
 PHEMA_FALLIBLE writer_open_source(int *descriptor, uint64_t *size_bytes, const char *source,
                                   struct phema_error *err);
 
-/* Fills an empty partial file with the first size_bytes of a source. */
+/* Fills an empty partial file with the first size_bytes of a source. The second function also
+ * commits the file, or abandons it. */
 PHEMA_FALLIBLE writer_copy(struct phema_writer *writer, int source_descriptor, const char *source,
                            uint64_t size_bytes, struct phema_error *err);
+PHEMA_FALLIBLE writer_commit_copy(struct phema_writer *writer, int source_descriptor,
+                                  const char *source, uint64_t size_bytes, struct phema_error *err);
 
 #endif

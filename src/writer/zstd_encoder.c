@@ -21,6 +21,7 @@
 
 #define SEEK_TABLE_MAGIC  0x184D2A5Eu
 #define SEEK_FOOTER_MAGIC 0x8F92EAB1u
+#define SEEK_HEAD_BYTES   8u /* magic number and size: written last */
 #define SEEK_ENTRY_BYTES  8u
 #define SEEK_FOOTER_BYTES 9u
 
@@ -65,10 +66,9 @@ struct compressor {
 
 static void append_u32(struct phema_strbuf *out, uint64_t value)
 {
-    char bytes[4];
-    for (int i = 0; i < 4; i++)
-        bytes[i] = (char)(uint8_t)(value >> (8 * i));
-    phema_strbuf_append(out, bytes, sizeof(bytes));
+    uint8_t bytes[8];
+    phema_store_u64(bytes, value);
+    phema_strbuf_append(out, (const char *)bytes, 4);
 }
 
 /* The end of the frame that begins at `at`: the last of the ends within FRAME_BYTES, or FRAME_BYTES
@@ -173,8 +173,7 @@ static void compress_frames(void *context, size_t index)
     struct phema_error err = {""};
     enum phema_status status = PHEMA_OK;
     while (!status && claim_frame(&frame, all)) {
-        if (!own.context)
-            status = init_compressor(&own, all, &err);
+        status = own.context ? PHEMA_OK : init_compressor(&own, all, &err);
         if (!status)
             status = write_frame(&own, all, &frame, &err);
     }
@@ -188,22 +187,17 @@ static void compress_frames(void *context, size_t index)
 /* As zstd's contrib/seekable_format has it; without checksums, which the frames have. */
 static enum phema_status write_table(struct compression *all, struct phema_error *err)
 {
-    struct phema_strbuf head = {0};
-    append_u32(&head, SEEK_TABLE_MAGIC);
-    append_u32(&head, all->n_frames * SEEK_ENTRY_BYTES + SEEK_FOOTER_BYTES);
-    append_u32(&all->table, all->n_frames);
-    phema_strbuf_append(&all->table, "", 1); /* the descriptor: no checksums */
-    append_u32(&all->table, SEEK_FOOTER_MAGIC);
-    enum phema_status status = phema_strbuf_check(&all->table, err);
-    if (!status)
-        status = phema_strbuf_check(&head, err);
-    if (!status)
-        status = phema_writer_write(all->writer, all->file_size, head.data, head.size, err);
-    if (!status)
-        status = phema_writer_write(all->writer, all->file_size + head.size, all->table.data,
-                                    all->table.size, err);
-    all->file_size += head.size + all->table.size;
-    phema_strbuf_clear(&head);
+    struct phema_strbuf *table = &all->table;
+    append_u32(table, all->n_frames);
+    phema_strbuf_append(table, "", 1); /* the descriptor: no checksums */
+    append_u32(table, SEEK_FOOTER_MAGIC);
+    enum phema_status status = phema_strbuf_check(table, err);
+    if (status)
+        return status;
+    uint64_t size = all->n_frames * SEEK_ENTRY_BYTES + SEEK_FOOTER_BYTES;
+    phema_store_u64((uint8_t *)table->data, SEEK_TABLE_MAGIC | size << 32);
+    status = phema_writer_write(all->writer, all->file_size, table->data, table->size, err);
+    all->file_size += table->size;
     return status;
 }
 
@@ -226,13 +220,12 @@ PHEMA_FALLIBLE phema_writer_write_zstd(uint64_t *size_bytes, struct phema_writer
                               .n_ends = n_ends,
                               .level = level,
                               .err = err};
+    phema_strbuf_append(&all.table, (const char[SEEK_HEAD_BYTES]){0}, SEEK_HEAD_BYTES);
     (void)pthread_mutex_init(&all.lock, NULL);
     (void)pthread_cond_init(&all.turn_changed, NULL);
     /* more threads than frames have nothing to do */
     phema_parallel((size_t)(content_size / FRAME_BYTES) + 1, n_threads, compress_frames, &all);
-    enum phema_status status = all.status;
-    if (!status)
-        status = write_table(&all, err);
+    enum phema_status status = all.status ? all.status : write_table(&all, err);
     if (!status)
         *size_bytes = all.file_size;
     phema_strbuf_clear(&all.table);
