@@ -23,18 +23,20 @@ struct phema_gen_profile {
     const char *name; /* of the shape, for names of files, at most 120 bytes: ema2000 */
 };
 
+/* Kinds of files; arrays are borrowed. */
+struct phema_gen_kinds {
+    const double *sigmas; /* [n_sigmas] sigma_rel of power functions */
+    size_t n_sigmas;
+    const struct phema_gen_profile *profiles; /* [n_profiles] other shapes */
+    size_t n_profiles;
+};
+
 struct phema_gen_options {
-    uint64_t count;             /* snapshots of each width, at times i * steps / count, > 0 */
-    uint64_t steps;             /* of training, >= count */
-    const double *input_sigmas; /* [n] sigma_rel of the snapshots */
-    size_t n_input_sigmas;
-    const double *truth_sigmas; /* [n] sigma_rel of the exact averages at the last time */
-    size_t n_truth_sigmas;
-    const struct phema_gen_profile *input_profiles; /* [n] snapshots of other shapes */
-    size_t n_input_profiles;
-    const struct phema_gen_profile *truth_profiles; /* [n] exact averages of other shapes */
-    size_t n_truth_profiles;
-    const uint64_t *truth_times; /* [n] steps of the exact averages; n = 0: the last step only */
+    uint64_t count; /* snapshots of each width, at times i * steps / count, > 0 */
+    uint64_t steps; /* of training, >= count */
+    struct phema_gen_kinds snapshots;
+    struct phema_gen_kinds truths; /* exact averages */
+    const uint64_t *truth_times;   /* [n] steps of the exact averages; n = 0: the last step only */
     size_t n_truth_times;
     enum phema_dtype dtype;       /* F16, BF16, F32, F64: of the snapshots */
     enum phema_dtype truth_dtype; /* of the truths */

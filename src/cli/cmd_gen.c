@@ -35,10 +35,11 @@ static void write_json(struct phema_strbuf *text, const char *directory,
     phema_json_out_u64(&out, "version", 1);
     phema_json_out_path(&out, "directory", directory);
     phema_json_out_u64(&out, "snapshots",
-                       options->count * (options->n_input_sigmas + options->n_input_profiles +
-                                         (options->is_raw ? 1 : 0)));
+                       options->count *
+                           (options->snapshots.n_sigmas + options->snapshots.n_profiles +
+                            (options->is_raw ? 1 : 0)));
     phema_json_out_u64(&out, "truths",
-                       n_times * (options->n_truth_sigmas + options->n_truth_profiles));
+                       n_times * (options->truths.n_sigmas + options->truths.n_profiles));
     phema_json_out_close(&out, '}');
     phema_strbuf_puts(text, "\n");
 }
@@ -102,26 +103,26 @@ static void set_widths(struct phema_gen_options *options, const struct gen_value
 {
     static const double default_sigmas[] = {0.05, 0.1};
     static const double default_truths[] = {0.1};
-    if (!options->n_input_sigmas && !given->input_profile.n) {
-        options->input_sigmas = default_sigmas;
-        options->n_input_sigmas = ARRAY_LEN(default_sigmas);
+    if (!options->snapshots.n_sigmas && !given->input_profile.n) {
+        options->snapshots.sigmas = default_sigmas;
+        options->snapshots.n_sigmas = ARRAY_LEN(default_sigmas);
     }
-    if (!options->n_truth_sigmas && !given->truth_profile.n) {
-        options->truth_sigmas = default_truths;
-        options->n_truth_sigmas = ARRAY_LEN(default_truths);
+    if (!options->truths.n_sigmas && !given->truth_profile.n) {
+        options->truths.sigmas = default_truths;
+        options->truths.n_sigmas = ARRAY_LEN(default_truths);
     }
 }
 
 static enum phema_status set_profiles(struct phema_gen_options *options, struct gen_values *given,
                                       struct phema_error *err)
 {
-    options->n_input_profiles = given->input_profile.n;
-    options->n_truth_profiles = given->truth_profile.n;
+    options->snapshots.n_profiles = given->input_profile.n;
+    options->truths.n_profiles = given->truth_profile.n;
     options->n_truth_times = given->truth_at.n;
-    enum phema_status status = read_profiles(&options->input_profiles, "input-profile", given,
+    enum phema_status status = read_profiles(&options->snapshots.profiles, "input-profile", given,
                                              &given->input_profile, options->steps, err);
     if (!status)
-        status = read_profiles(&options->truth_profiles, "truth-profile", given,
+        status = read_profiles(&options->truths.profiles, "truth-profile", given,
                                &given->truth_profile, options->steps, err);
     return status ? status
                   : read_times(&options->truth_times, &given->common.arena, &given->truth_at, err);
@@ -168,12 +169,12 @@ static const struct cli_opt rows[] = {
     {"steps", TARGET, CLI_COUNT, FIELD(options.steps), "T",
      .help = "steps of the simulated training (default 4096)", .flags = CLI_POSITIVE},
     {"input-sigma", TARGET, CLI_REALS,
-     CLI_LIST(struct gen_values, options.input_sigmas, options.n_input_sigmas), "LIST",
+     CLI_LIST(struct gen_values, options.snapshots.sigmas, options.snapshots.n_sigmas), "LIST",
      .help = "widths of the snapshots (default 0.05,0.1, unless\n--input-profile is given)"},
     {"input-profile", TARGET, CLI_TEXTS, FIELD(input_profile), "SPEC",
      .help = "snapshots of another shape: ema:half-life=500,\nwindow:512, raw, ... (repeatable)"},
     {"truth", TARGET, CLI_REALS,
-     CLI_LIST(struct gen_values, options.truth_sigmas, options.n_truth_sigmas), "LIST",
+     CLI_LIST(struct gen_values, options.truths.sigmas, options.truths.n_sigmas), "LIST",
      .help = "widths of the exact averages (default 0.1, unless\n--truth-profile is given)"},
     {"truth-profile", TARGET, CLI_TEXTS, FIELD(truth_profile), "SPEC",
      .help = "exact averages of another shape (repeatable)"},

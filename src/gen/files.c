@@ -95,17 +95,9 @@ static void write_table(struct phema_strbuf *text, const struct phema_betas *bet
 
 /* ---- Metadata ---- */
 
-static void print_shortest(char *text, size_t size, double value)
-{
-    for (int digits = 1; digits <= 17; digits++) {
-        (void)snprintf(text, size, "%.*g", digits, value);
-        if (strtod(text, NULL) == value)
-            return;
-    }
-}
-
 struct metadata_text {
-    char time[24], sigma_rel[48], gamma[48], update_every[24];
+    char time[24], gamma[48], update_every[24];
+    struct phema_name_buffer sigma_rel;
     struct phema_metadata entries[6];
     size_t n;
 };
@@ -117,9 +109,9 @@ static void add_entry(struct metadata_text *text, const char *key, const char *v
 
 static void describe_power(struct metadata_text *text, const struct gen_kind *kind)
 {
-    print_shortest(text->sigma_rel, sizeof(text->sigma_rel), kind->sigma_rel);
     (void)snprintf(text->gamma, sizeof(text->gamma), "%.17g", kind->profile.gamma);
-    add_entry(text, "posthoc_ema.sigma_rel", text->sigma_rel);
+    add_entry(text, "posthoc_ema.sigma_rel",
+              phema_number_format(&text->sigma_rel, kind->sigma_rel));
     add_entry(text, "posthoc_ema.gamma", text->gamma);
     if (kind->profile.update_every == 1 || kind->hides_update_every)
         return;
@@ -152,27 +144,33 @@ static struct gen_file *add_file(struct gen_files *files, const char *directory,
     return file->path ? file : NULL;
 }
 
-static bool list_files(struct gen_files *files, const char *directory,
-                       const struct phema_gen_options *options, const struct gen_request *request)
+static bool add_item(struct gen_files *files, const char *directory,
+                     const struct phema_gen_options *options, const struct gen_item *item)
+{
+    struct phema_strbuf name = {0};
+    phema_strbuf_puts(&name, item->is_truth ? "truth/" : "");
+    append_file_name(&name, item);
+    struct gen_file *file = name.is_failed ? NULL : add_file(files, directory, name.data);
+    phema_strbuf_clear(&name);
+    if (!file)
+        return false;
+    file->item = item;
+    file->dtype = item->is_truth ? options->truth_dtype : options->dtype;
+    files->n++;
+    return true;
+}
+
+static enum phema_status list_files(struct gen_files *files, const char *directory,
+                                    const struct phema_gen_options *options,
+                                    const struct gen_request *request, struct phema_error *err)
 {
     /* after them the manifest, and at most one table for each kind */
     files->files = calloc(request->n_items + 1 + request->n_snapshot_kinds, sizeof(*files->files));
     bool is_complete = files->files != NULL;
-    for (size_t i = 0; is_complete && i < request->n_items; i++) {
-        const struct gen_item *item = &request->items[i];
-        struct phema_strbuf name = {0};
-        phema_strbuf_puts(&name, item->is_truth ? "truth/" : "");
-        append_file_name(&name, item);
-        struct gen_file *file = name.is_failed ? NULL : add_file(files, directory, name.data);
-        is_complete = file != NULL;
-        if (file) {
-            file->item = item;
-            file->dtype = item->is_truth ? options->truth_dtype : options->dtype;
-            files->n++;
-        }
-        phema_strbuf_clear(&name);
-    }
-    return is_complete;
+    for (size_t i = 0; is_complete && i < request->n_items; i++)
+        is_complete = add_item(files, directory, options, &request->items[i]);
+    return is_complete ? PHEMA_OK
+                       : phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory for the list of files");
 }
 
 /* The tensors for the layout, without dtype. */
@@ -190,8 +188,23 @@ static struct phema_tensor *list_tensors(const struct gen_model *model)
     return tensors;
 }
 
-static enum phema_status open_file(struct gen_file *file, const struct gen_item *item,
-                                   uint64_t *offsets, struct phema_tensor *tensors, size_t n,
+/* Opens a file and writes its first bytes. */
+static enum phema_status begin_file(struct gen_file *file, uint64_t size_bytes, const void *data,
+                                    size_t size, const struct phema_gen_options *options,
+                                    struct phema_error *err)
+{
+    const struct phema_writer_options writer_options = {.replaces = options->replaces,
+                                                        .syncs = options->syncs,
+                                                        .is_published = &file->is_published};
+    enum phema_status status = phema_claims_check_inputs(options->claims, file->path, err);
+    if (status)
+        return status;
+    status = phema_writer_open(&file->writer, file->path, size_bytes, &writer_options, err);
+    return status ? status : phema_writer_write(file->writer, 0, data, size, err);
+}
+
+static enum phema_status open_file(struct gen_file *file, uint64_t *offsets,
+                                   struct phema_tensor *tensors, size_t n,
                                    const struct phema_gen_options *options, struct phema_error *err)
 {
     uint64_t elem_bytes = phema_dtype_bits(file->dtype) / 8;
@@ -200,7 +213,7 @@ static enum phema_status open_file(struct gen_file *file, const struct gen_item 
         tensors[i].size_bytes = tensors[i].n_elems * elem_bytes;
     }
     struct metadata_text text;
-    describe(&text, item);
+    describe(&text, file->item);
     uint8_t *header = NULL;
     size_t header_size = 0;
     uint64_t total = 0;
@@ -208,22 +221,14 @@ static enum phema_status open_file(struct gen_file *file, const struct gen_item 
                                                         tensors, n, text.entries, text.n, err);
     if (status)
         return phema_fail_in(err, status, "%s", file->path);
-    struct phema_writer_options writer_options = {.replaces = options->replaces,
-                                                  .syncs = options->syncs,
-                                                  .is_published = &file->is_published};
-    status = phema_claims_check_inputs(options->claims, file->path, err);
-    if (!status)
-        status = phema_writer_open(&file->writer, file->path, total, &writer_options, err);
-    if (!status)
-        status = phema_writer_write(file->writer, 0, header, header_size, err);
+    status = begin_file(file, total, header, header_size, options, err);
     free(header);
     file->data_at = header_size;
     return status;
 }
 
 static enum phema_status open_all(struct gen_files *files, const struct phema_gen_options *options,
-                                  const struct gen_model *model, const struct gen_request *request,
-                                  struct phema_error *err)
+                                  const struct gen_model *model, struct phema_error *err)
 {
     struct phema_tensor *tensors = list_tensors(model);
     files->first_elems = calloc(model->n, sizeof(*files->first_elems));
@@ -234,8 +239,7 @@ static enum phema_status open_all(struct gen_files *files, const struct phema_ge
     enum phema_status status = PHEMA_OK;
     /* one array of offsets for all files: those of the last one stay */
     for (size_t i = 0; !status && i < files->n; i++)
-        status = open_file(&files->files[i], &request->items[i], files->first_elems, tensors,
-                           model->n, options, err);
+        status = open_file(&files->files[i], files->first_elems, tensors, model->n, options, err);
     free(tensors);
     if (status || !files->n)
         return status;
@@ -252,18 +256,11 @@ static enum phema_status open_beside(struct gen_files *files, const char *direct
                                      const struct phema_gen_options *options,
                                      struct phema_error *err)
 {
-    enum phema_status status = phema_strbuf_check(text, err);
-    struct gen_file *file = status ? NULL : add_file(files, directory, name);
+    struct gen_file *file = text->is_failed ? NULL : add_file(files, directory, name);
     if (!file)
-        return status ? status : phema_fail_memory(err);
+        return phema_fail_memory(err);
     files->n_beside++;
-    struct phema_writer_options writer_options = {.replaces = options->replaces,
-                                                  .syncs = options->syncs,
-                                                  .is_published = &file->is_published};
-    status = phema_claims_check_inputs(options->claims, file->path, err);
-    if (!status)
-        status = phema_writer_open(&file->writer, file->path, text->size, &writer_options, err);
-    return status ? status : phema_writer_write(file->writer, 0, text->data, text->size, err);
+    return begin_file(file, text->size, text->data, text->size, options, err);
 }
 
 static enum phema_status open_all_beside(struct gen_files *files, const char *directory,
@@ -293,17 +290,22 @@ enum phema_status gen_files_open(struct gen_files *files, const char *directory,
                                  struct phema_error *err)
 {
     *files = (struct gen_files){0};
-    enum phema_status status = PHEMA_OK;
-    if (!list_files(files, directory, options, request))
-        status = phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory for the list of files");
-    if (!status)
-        status = phema_writer_reserve_descriptors(files->n + 1 + request->n_snapshot_kinds, err);
-    if (!status)
-        status = open_all_beside(files, directory, options, request, err);
-    if (!status)
-        status = open_all(files, options, model, request, err);
+    enum phema_status status = list_files(files, directory, options, request, err);
     if (status)
-        gen_files_clear(files);
+        goto fail;
+    status = phema_writer_reserve_descriptors(files->n + 1 + request->n_snapshot_kinds, err);
+    if (status)
+        goto fail;
+    status = open_all_beside(files, directory, options, request, err);
+    if (status)
+        goto fail;
+    status = open_all(files, options, model, err);
+    if (status)
+        goto fail;
+    return PHEMA_OK;
+
+fail:
+    gen_files_clear(files);
     return status;
 }
 

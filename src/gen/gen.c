@@ -104,46 +104,31 @@ static enum phema_status do_run(const struct work *work, struct gen_state *state
     return PHEMA_OK;
 }
 
-static enum phema_status do_runs(struct work *work, struct phema_error *err)
+/* The work of one thread: runs until none is left. */
+static enum phema_status do_runs(void *context, size_t worker, struct phema_error *err)
 {
+    (void)worker;
+    struct work *work = context;
     struct gen_state state = {NULL, NULL, NULL};
     double *buffer = malloc(GEN_RUN_ELEMS * sizeof(double));
     enum phema_status status =
         buffer ? gen_state_init(&state, work->training, err)
                : phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory for the simulation");
-    const struct gen_model *model = work->model;
-    uint64_t n_runs = model->tensors[model->n].first_run;
-    size_t tensor = 0;
+    const struct gen_tensor *tensor = work->model->tensors;
     while (!status && !atomic_load(&work->is_failed)) {
         uint64_t run = atomic_fetch_add(&work->next_run, 1);
-        if (run >= n_runs)
+        if (run >= work->model->tensors[work->model->n].first_run)
             break;
-        while (model->tensors[tensor + 1].first_run <= run)
+        while (tensor[1].first_run <= run)
             tensor++; /* the runs of a worker ascend */
-        uint64_t first_elem = (run - model->tensors[tensor].first_run) * GEN_RUN_ELEMS;
-        status = do_run(work, &state, tensor, first_elem, buffer, err);
+        status = do_run(work, &state, (size_t)(tensor - work->model->tensors),
+                        (run - tensor->first_run) * GEN_RUN_ELEMS, buffer, err);
     }
+    if (status)
+        atomic_store(&work->is_failed, true);
     gen_state_clear(&state);
     free(buffer);
     return status;
-}
-
-static enum phema_status do_work(void *context, size_t worker, struct phema_error *err)
-{
-    (void)worker;
-    struct work *work = context;
-    enum phema_status status = do_runs(work, err);
-    if (status)
-        atomic_store(&work->is_failed, true);
-    return status;
-}
-
-static enum phema_status run_workers(struct work *work, unsigned n_threads, struct phema_error *err)
-{
-    uint64_t n_runs = work->model->tensors[work->model->n].first_run;
-    if (n_threads > n_runs)
-        n_threads = (unsigned)n_runs;
-    return phema_parallel_try(n_threads, n_threads, do_work, work, err);
 }
 
 /* A directory that is removed after a failure if this call has made it. */
@@ -198,7 +183,9 @@ static enum phema_status write_series(const char *directory,
         return status;
     struct work work = {
         .training = training, .model = model, .files = &files, .backend = phema_backend_for_cpu()};
-    status = run_workers(&work, options->n_threads, err);
+    uint64_t n_runs = model->tensors[model->n].first_run;
+    unsigned n_threads = options->n_threads < n_runs ? options->n_threads : (unsigned)n_runs;
+    status = phema_parallel_try(n_threads, n_threads, do_runs, &work, err);
     if (!status)
         status = gen_files_commit(&files, err);
     gen_files_clear(&files);
@@ -213,12 +200,17 @@ static enum phema_status write_into(const char *directory, const struct phema_ge
     struct made_directory outer = {0}, truth = {0};
     struct gen_model model = {0};
     enum phema_status status = gen_model_init(&model, options->n_tensors, options->n_params, err);
-    if (!status)
-        status = make_directory(&outer, directory, "", err);
-    if (!status && request->n_truth_kinds)
-        status = make_directory(&truth, directory, "truth", err);
-    if (!status)
-        status = write_series(directory, options, training, &model, request, err);
+    if (status)
+        goto end;
+    status = make_directory(&outer, directory, "", err);
+    if (status)
+        goto end;
+    status = request->n_truth_kinds ? make_directory(&truth, directory, "truth", err) : PHEMA_OK;
+    if (status)
+        goto end;
+    status = write_series(directory, options, training, &model, request, err);
+
+end:
     leave_directory(&truth, status == PHEMA_OK);
     leave_directory(&outer, status == PHEMA_OK);
     gen_model_clear(&model);

@@ -112,44 +112,30 @@ static enum phema_status init_kind(struct gen_kind *kind, const struct phema_gen
 
 /* ---- All kinds, averages and files ---- */
 
-struct kinds_asked { /* for snapshots, or for truths */
-    const double *sigmas;
-    size_t n_sigmas;
-    const struct phema_gen_profile *profiles;
-    size_t n_profiles;
-    uint64_t update_every;
-    bool hides_update_every;
-    bool is_raw;
-};
-
-static size_t count_kinds(const struct kinds_asked *asked)
-{
-    return asked->n_sigmas + asked->n_profiles + asked->is_raw;
-}
-
-static enum phema_status resolve_kind(struct gen_kind *kind, const struct kinds_asked *asked,
-                                      size_t i, struct phema_error *err)
+/* Kind i of those asked for; after them come raw parameters. */
+static enum phema_status resolve_kind(struct gen_kind *kind, const struct phema_gen_kinds *asked,
+                                      size_t i, uint64_t update_every, struct phema_error *err)
 {
     static const struct phema_gen_profile raw = {
         .profile = {.shape = PHEMA_SHAPE_RAW}, .text = "raw", .name = "raw"};
     if (i < asked->n_sigmas)
-        return init_power_kind(kind, asked->sigmas[i], asked->update_every, err);
+        return init_power_kind(kind, asked->sigmas[i], update_every, err);
     i -= asked->n_sigmas;
     const struct phema_gen_profile *profile = i < asked->n_profiles ? &asked->profiles[i] : &raw;
-    enum phema_status status = init_kind(kind, profile, asked->update_every, err);
+    enum phema_status status = init_kind(kind, profile, update_every, err);
     kind->hides_profile = profile == &raw;
     return status;
 }
 
 /* Two kinds of the same name would write the same file. */
-static enum phema_status resolve_kinds(struct gen_kind *kinds, const struct kinds_asked *asked,
+static enum phema_status resolve_kinds(struct gen_kind *kinds, size_t n,
+                                       const struct phema_gen_kinds *asked, uint64_t update_every,
                                        struct phema_error *err)
 {
-    for (size_t i = 0; i < count_kinds(asked); i++) {
-        enum phema_status status = resolve_kind(&kinds[i], asked, i, err);
+    for (size_t i = 0; i < n; i++) {
+        enum phema_status status = resolve_kind(&kinds[i], asked, i, update_every, err);
         if (status)
             return status;
-        kinds[i].hides_update_every = asked->hides_update_every;
         for (size_t j = 0; j < i; j++) {
             if (strcmp(kinds[i].name, kinds[j].name) != 0)
                 continue;
@@ -211,14 +197,18 @@ static enum phema_status find_average_at(size_t *index, struct gen_request *requ
     return find_average(index, request, &profile, first, time, err);
 }
 
-static enum phema_status add_item(struct gen_request *request, const struct gen_kind *kind,
-                                  uint64_t time, bool is_truth, struct phema_error *err)
+/* One file of each kind. */
+static enum phema_status add_items(struct gen_request *request, const struct gen_kind *kinds,
+                                   size_t n, uint64_t time, bool is_truth, struct phema_error *err)
 {
-    struct gen_item *item = &request->items[request->n_items];
-    *item = (struct gen_item){.time = time, .kind = kind, .is_truth = is_truth};
-    enum phema_status status = find_average_at(&item->average, request, kind, time, err);
-    request->n_items += status == PHEMA_OK;
-    return status;
+    for (size_t k = 0; k < n; k++) {
+        struct gen_item *item = &request->items[request->n_items++];
+        *item = (struct gen_item){.time = time, .kind = &kinds[k], .is_truth = is_truth};
+        enum phema_status status = find_average_at(&item->average, request, &kinds[k], time, err);
+        if (status)
+            return status;
+    }
+    return PHEMA_OK;
 }
 
 /* i * steps / count, rounded down, without the product */
@@ -242,21 +232,24 @@ static enum phema_status list_items(struct gen_request *request,
                                     const struct phema_gen_options *options,
                                     struct phema_error *err)
 {
-    enum phema_status status = PHEMA_OK;
-    for (uint64_t i = 1; !status && i <= options->count; i++) {
-        for (size_t k = 0; !status && k < request->n_snapshot_kinds; k++)
-            status = add_item(request, &request->kinds[k], time_of(options, i), false, err);
+    const struct gen_kind *truths = request->kinds + request->n_snapshot_kinds;
+    for (uint64_t i = 1; i <= options->count; i++) {
+        enum phema_status status = add_items(request, request->kinds, request->n_snapshot_kinds,
+                                             time_of(options, i), false, err);
+        if (status)
+            return status;
     }
     const uint64_t *times = options->n_truth_times ? options->truth_times : &options->steps;
     size_t n_times = options->n_truth_times ? options->n_truth_times : 1;
-    for (size_t i = 0; !status && i < n_times; i++) {
-        for (size_t k = 0; !status && k < request->n_truth_kinds; k++)
-            status = add_item(request, &request->kinds[request->n_snapshot_kinds + k], times[i],
-                              true, err);
+    for (size_t i = 0; i < n_times; i++) {
+        enum phema_status status =
+            add_items(request, truths, request->n_truth_kinds, times[i], true, err);
+        if (status)
+            return status;
     }
-    if (!status && request->n_items)
+    if (request->n_items)
         qsort(request->items, request->n_items, sizeof(*request->items), compare_items);
-    return status;
+    return PHEMA_OK;
 }
 
 static enum phema_status check_truth_times(const struct phema_gen_options *options,
@@ -279,10 +272,11 @@ static enum phema_status check_truth_times(const struct phema_gen_options *optio
     return PHEMA_OK;
 }
 
-static enum phema_status count_files(uint64_t *n_files, const struct phema_gen_options *options,
-                                     uint64_t n_snapshot_kinds, uint64_t n_truth_kinds,
+static enum phema_status count_files(uint64_t *n_files, const struct gen_request *request,
+                                     const struct phema_gen_options *options,
                                      struct phema_error *err)
 {
+    uint64_t n_snapshot_kinds = request->n_snapshot_kinds, n_truth_kinds = request->n_truth_kinds;
     if (n_snapshot_kinds > MAX_AVERAGES || n_truth_kinds > MAX_AVERAGES)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "expected at most %u widths and profiles, found "
@@ -299,9 +293,13 @@ static enum phema_status count_files(uint64_t *n_files, const struct phema_gen_o
     return PHEMA_OK;
 }
 
-static enum phema_status allocate(struct gen_request *request, uint64_t n_files,
-                                  struct phema_error *err)
+static enum phema_status allocate(struct gen_request *request,
+                                  const struct phema_gen_options *options, struct phema_error *err)
 {
+    uint64_t n_files = 0;
+    enum phema_status status = count_files(&n_files, request, options, err);
+    if (status)
+        return status;
     size_t n_kinds = request->n_snapshot_kinds + request->n_truth_kinds;
     request->kinds = calloc(n_kinds + 1, sizeof(*request->kinds));
     request->averages = calloc(MAX_AVERAGES, sizeof(*request->averages));
@@ -315,49 +313,51 @@ static enum phema_status allocate(struct gen_request *request, uint64_t n_files,
 static enum phema_status find_averages(struct gen_request *request, uint64_t steps,
                                        struct phema_error *err)
 {
-    enum phema_status status = PHEMA_OK;
-    for (size_t k = 0; !status && k < request->n_snapshot_kinds + request->n_truth_kinds; k++) {
+    for (size_t k = 0; k < request->n_snapshot_kinds + request->n_truth_kinds; k++) {
         struct gen_kind *kind = &request->kinds[k];
-        if (kind->profile.shape == PHEMA_SHAPE_RAW)
+        if (kind->profile.shape == PHEMA_SHAPE_RAW) {
             kind->average = GEN_RAW;
-        else if (!gen_has_begin(&kind->profile))
-            status = find_average(&kind->average, request, &kind->profile, 1, steps, err);
+        } else if (!gen_has_begin(&kind->profile)) {
+            enum phema_status status =
+                find_average(&kind->average, request, &kind->profile, 1, steps, err);
+            if (status)
+                return status;
+        }
     }
-    return status;
+    return PHEMA_OK;
+}
+
+static enum phema_status resolve(struct gen_request *request,
+                                 const struct phema_gen_options *options, struct phema_error *err)
+{
+    const struct phema_gen_kinds *snapshots = &options->snapshots, *truths = &options->truths;
+    request->n_snapshot_kinds = snapshots->n_sigmas + snapshots->n_profiles + options->is_raw;
+    request->n_truth_kinds = truths->n_sigmas + truths->n_profiles;
+    enum phema_status status = check_truth_times(options, err);
+    if (status)
+        return status;
+    status = allocate(request, options, err);
+    if (status)
+        return status;
+    status = resolve_kinds(request->kinds, request->n_snapshot_kinds, snapshots,
+                           options->update_every, err);
+    if (status)
+        return status;
+    for (size_t k = 0; k < request->n_snapshot_kinds; k++)
+        request->kinds[k].hides_update_every = options->hides_update_every;
+    status = resolve_kinds(request->kinds + request->n_snapshot_kinds, request->n_truth_kinds,
+                           truths, 1, err);
+    if (status)
+        return status;
+    status = find_averages(request, options->steps, err);
+    return status ? status : list_items(request, options, err);
 }
 
 enum phema_status gen_request_init(struct gen_request *request,
                                    const struct phema_gen_options *options, struct phema_error *err)
 {
-    const struct kinds_asked snapshots = {.sigmas = options->input_sigmas,
-                                          .n_sigmas = options->n_input_sigmas,
-                                          .profiles = options->input_profiles,
-                                          .n_profiles = options->n_input_profiles,
-                                          .update_every = options->update_every,
-                                          .hides_update_every = options->hides_update_every,
-                                          .is_raw = options->is_raw};
-    const struct kinds_asked truths = {.sigmas = options->truth_sigmas,
-                                       .n_sigmas = options->n_truth_sigmas,
-                                       .profiles = options->truth_profiles,
-                                       .n_profiles = options->n_truth_profiles,
-                                       .update_every = 1};
-    *request = (struct gen_request){.n_snapshot_kinds = count_kinds(&snapshots),
-                                    .n_truth_kinds = count_kinds(&truths)};
-    uint64_t n_files = 0;
-    enum phema_status status = check_truth_times(options, err);
-    if (!status)
-        status =
-            count_files(&n_files, options, request->n_snapshot_kinds, request->n_truth_kinds, err);
-    if (!status)
-        status = allocate(request, n_files, err);
-    if (!status)
-        status = resolve_kinds(request->kinds, &snapshots, err);
-    if (!status)
-        status = resolve_kinds(request->kinds + request->n_snapshot_kinds, &truths, err);
-    if (!status)
-        status = find_averages(request, options->steps, err);
-    if (!status)
-        status = list_items(request, options, err);
+    *request = (struct gen_request){0};
+    enum phema_status status = resolve(request, options, err);
     if (status)
         gen_request_clear(request);
     return status;

@@ -109,21 +109,16 @@ void gen_training_clear(struct gen_training *training)
 enum phema_status gen_state_init(struct gen_state *state, const struct gen_training *training,
                                  struct phema_error *err)
 {
-    const size_t row_bytes = GEN_RUN_ELEMS * sizeof(double);
-    state->drift = aligned_alloc(64, row_bytes);
-    state->parameters = aligned_alloc(64, row_bytes);
-    state->averages = aligned_alloc(64, row_bytes * (training->n_averages + 1));
-    if (state->drift && state->parameters && state->averages)
-        return PHEMA_OK;
-    gen_state_clear(state);
-    return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory for the simulation");
+    double *rows = aligned_alloc(64, GEN_RUN_ELEMS * sizeof(double) * (training->n_averages + 2));
+    if (!rows)
+        return phema_fail(err, PHEMA_ERR_RESOURCE, "out of memory for the simulation");
+    *state = (struct gen_state){rows, rows + GEN_RUN_ELEMS, rows + (size_t)2 * GEN_RUN_ELEMS};
+    return PHEMA_OK;
 }
 
 void gen_state_clear(struct gen_state *state)
 {
     free(state->drift);
-    free(state->parameters);
-    free(state->averages);
     *state = (struct gen_state){NULL, NULL, NULL};
 }
 

@@ -42,7 +42,7 @@ struct gen_run {
     double mean, scale;
 };
 
-/* The state of a worker's run: rows of GEN_RUN_ELEMS doubles. */
+/* The state of a worker's run: rows of GEN_RUN_ELEMS doubles in one block. */
 struct gen_state {
     double *drift;      /* the random walk */
     double *parameters; /* observed: with white noise added */

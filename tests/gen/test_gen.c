@@ -24,10 +24,10 @@ static struct phema_gen_options small_options(void)
     return (struct phema_gen_options){
         .count = 4,
         .steps = N_STEPS,
-        .input_sigmas = sigmas,
-        .n_input_sigmas = 2,
-        .truth_sigmas = truths,
-        .n_truth_sigmas = 1,
+        .snapshots.sigmas = sigmas,
+        .snapshots.n_sigmas = 2,
+        .truths.sigmas = truths,
+        .truths.n_sigmas = 1,
         .dtype = PHEMA_F32,
         .truth_dtype = PHEMA_F32,
         .n_tensors = 7,
@@ -217,7 +217,7 @@ static void tensors_are_a_few_large_and_many_small(void **state)
         struct phema_gen_options options = small_options();
         options.count = 1;
         options.steps = 2;
-        options.n_truth_sigmas = 0;
+        options.truths.n_sigmas = 0;
         options.n_tensors = sizes[i][0];
         options.n_params = sizes[i][1];
         options.replaces = true;
@@ -272,7 +272,7 @@ static void metadata_tell_update_every_and_names_every_digit(void **state)
     (void)state;
     static const double odd[] = {0.0125, 0.28};
     struct phema_gen_options options = small_options();
-    options.input_sigmas = odd;
+    options.snapshots.sigmas = odd;
     options.count = 3;
     options.steps = 10;
     options.update_every = 5;
@@ -325,10 +325,10 @@ static void impossible_options_are_refused_before_any_file_is_made(void **state)
     options.dtype = PHEMA_F8_E4M3;
     check_refused(&options, PHEMA_ERR_USAGE, "F8_E4M3");
     options = small_options();
-    options.input_sigmas = wide;
+    options.snapshots.sigmas = wide;
     check_refused(&options, PHEMA_ERR_TARGET, "0.4");
     options = small_options();
-    options.input_sigmas = twice;
+    options.snapshots.sigmas = twice;
     check_refused(&options, PHEMA_ERR_USAGE, "twice");
 }
 

@@ -106,8 +106,8 @@ static double *read_training(void)
         {{.shape = PHEMA_SHAPE_TABLE, .betas = &never}, 0, "table:never.txt", "never"},
     };
     options.count = N_STEPS;
-    options.input_profiles = kinds;
-    options.n_input_profiles = ARRAY_LEN(kinds);
+    options.snapshots.profiles = kinds;
+    options.snapshots.n_profiles = ARRAY_LEN(kinds);
     options.replaces = true;
     char *directory = generate("every-step", &options);
     double *thetas = calloc((N_STEPS + 1) * N_PARAMS, sizeof(*thetas));
@@ -148,8 +148,8 @@ static void every_shape_is_the_sum_of_its_weights(void **state)
     (void)state;
     double *thetas = read_training();
     struct phema_gen_options options = small_options();
-    options.input_profiles = options.truth_profiles = shapes;
-    options.n_input_profiles = options.n_truth_profiles = ARRAY_LEN(shapes);
+    options.snapshots.profiles = options.truths.profiles = shapes;
+    options.snapshots.n_profiles = options.truths.n_profiles = ARRAY_LEN(shapes);
     static const uint64_t truth_times[] = {77, 40};
     options.truth_times = truth_times;
     options.n_truth_times = 2;
@@ -215,8 +215,8 @@ static void bytes_do_not_depend_on_threads(void **state)
     struct phema_gen_options options = small_options();
     options.n_params = 60000; /* several runs */
     options.dtype = PHEMA_F16;
-    options.input_profiles = options.truth_profiles = shapes;
-    options.n_input_profiles = options.n_truth_profiles = ARRAY_LEN(shapes);
+    options.snapshots.profiles = options.truths.profiles = shapes;
+    options.snapshots.n_profiles = options.truths.n_profiles = ARRAY_LEN(shapes);
     options.n_threads = 1;
     char *one = generate("one", &options);
     options.n_threads = 4;
@@ -251,8 +251,8 @@ static void impossible_profiles_are_refused(void **state)
     };
     for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
         struct phema_gen_options options = small_options();
-        options.input_profiles = &refused[i].profile;
-        options.n_input_profiles = 1;
+        options.snapshots.profiles = &refused[i].profile;
+        options.snapshots.n_profiles = 1;
         struct phema_error err = {""};
         char *directory = support_tmp_path("refused");
         assert_fails(phema_gen(directory, &options, &err), PHEMA_ERR_USAGE, &err, refused[i].part);
@@ -267,8 +267,8 @@ static void truths_are_at_steps_of_the_training(void **state)
     static const uint64_t times[][2] = {{0, 5}, {5, N_STEPS + 1}, {7, 7}};
     for (size_t i = 0; i < ARRAY_LEN(times); i++) {
         struct phema_gen_options options = small_options();
-        options.truth_profiles = shapes;
-        options.n_truth_profiles = 1;
+        options.truths.profiles = shapes;
+        options.truths.n_profiles = 1;
         options.truth_times = times[i];
         options.n_truth_times = 2;
         struct phema_error err = {""};
