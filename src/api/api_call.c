@@ -17,11 +17,11 @@ struct call call_begin(void)
 }
 
 enum posthoc_ema_status call_end(struct call *call, enum phema_status status,
-                                 const struct phema_error *err, struct posthoc_ema_error *error)
+                                 struct posthoc_ema_error *error)
 {
     if (status && error) {
         struct phema_strbuf shown = {0}; /* escaped, since programs print it */
-        phema_strbuf_puts_escaped(&shown, err->message);
+        phema_strbuf_puts_escaped(&shown, call->err.message);
         const char *message = shown.data && !shown.is_failed ? shown.data : "out of memory";
         int needed = snprintf(error->message, sizeof(error->message), "%s", message);
         if (needed >= (int)sizeof(error->message))

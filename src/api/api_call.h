@@ -12,12 +12,13 @@
 /* Sets the locale "C" for this thread until call_end, for files and messages. */
 struct call {
     locale_t before, during;
+    struct phema_error err;
 };
 struct call call_begin(void);
 
-/* Copies the message to the caller's error, which may be NULL; returns the status. */
+/* Copies the call's message to the caller's error, which may be NULL; returns the status. */
 enum posthoc_ema_status call_end(struct call *call, enum phema_status status,
-                                 const struct phema_error *err, struct posthoc_ema_error *error);
+                                 struct posthoc_ema_error *error);
 
 /* Copies the caller's struct of options, which may be NULL or of another version, to our struct of
  * known_size bytes; members that are not given become zero.

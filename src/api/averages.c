@@ -10,9 +10,8 @@ enum posthoc_ema_status posthoc_ema_gamma(double *gamma, double sigma_rel,
                                           struct posthoc_ema_error *error)
 {
     struct call call = call_begin();
-    struct phema_error err = {""};
-    enum phema_status status = phema_gamma_from_sigma_rel(gamma, sigma_rel, &err);
-    return call_end(&call, status, &err, error);
+    enum phema_status status = phema_gamma_from_sigma_rel(gamma, sigma_rel, &call.err);
+    return call_end(&call, status, error);
 }
 
 double posthoc_ema_sigma_rel(double gamma)
@@ -87,14 +86,13 @@ enum posthoc_ema_status posthoc_ema_weights(double *weights,
     static const char *const names[] = {"walk", "profile", NULL};
     static const enum phema_metric metrics[] = {PHEMA_METRIC_WALK, PHEMA_METRIC_PROFILE};
     struct call call = call_begin();
-    struct phema_error err = {""};
     size_t chosen = 0;
-    enum phema_status status = call_find_choice(&chosen, metric, names, "metric", &err);
+    enum phema_status status = call_find_choice(&chosen, metric, names, "metric", &call.err);
     struct phema_solve_options options = {.metric = metrics[chosen]};
     if (!status && (n > 8192 || m > 8192)) /* before anything is allocated for them */
-        status = phema_fail(&err, PHEMA_ERR_RESOURCE,
+        status = phema_fail(&call.err, PHEMA_ERR_RESOURCE,
                             "at most 8192 snapshots and targets, found %zu and %zu", n, m);
     if (!status)
-        status = solve(weights, snapshots, n, targets, m, &options, &err);
-    return call_end(&call, status, &err, error);
+        status = solve(weights, snapshots, n, targets, m, &options, &call.err);
+    return call_end(&call, status, error);
 }

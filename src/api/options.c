@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* options.c - copies the options of a series and writes them as options of the command. */
-#include "options.h"
+#include "plan.h"
 
 #include <math.h>
 #include <stdlib.h>

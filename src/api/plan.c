@@ -34,15 +34,14 @@ enum posthoc_ema_status posthoc_ema_series_open(struct posthoc_ema_series **out,
                                                 struct posthoc_ema_error *error)
 {
     struct call call = call_begin();
-    struct phema_error err = {""};
     struct posthoc_ema_series *series = calloc(1, sizeof(*series));
     enum phema_status status =
-        series ? open_series(series, snapshots, options, &err) : phema_fail_memory(&err);
+        series ? open_series(series, snapshots, options, &call.err) : phema_fail_memory(&call.err);
     if (status)
         posthoc_ema_series_close(series);
     else
         *out = series;
-    return call_end(&call, status, &err, error);
+    return call_end(&call, status, error);
 }
 
 void posthoc_ema_series_close(struct posthoc_ema_series *series)
@@ -59,7 +58,6 @@ enum posthoc_ema_status posthoc_ema_series_info(const struct posthoc_ema_series 
                                                 struct posthoc_ema_error *error)
 {
     struct call call = call_begin();
-    struct phema_error err = {""};
     const struct phema_series *s = series->series;
     struct posthoc_ema_series_info known = {
         .layout = s->layout,
@@ -71,8 +69,8 @@ enum posthoc_ema_status posthoc_ema_series_info(const struct posthoc_ema_series 
         .notes = (const char *const *)s->notes,
     };
     enum phema_status status =
-        call_fill_struct(info, &known, sizeof(known), "posthoc_ema_series_info", &err);
-    return call_end(&call, status, &err, error);
+        call_fill_struct(info, &known, sizeof(known), "posthoc_ema_series_info", &call.err);
+    return call_end(&call, status, error);
 }
 
 /* Snapshot k of a series, as the caller's struct. */
@@ -101,9 +99,8 @@ enum posthoc_ema_status posthoc_ema_series_snapshot(const struct posthoc_ema_ser
                                                     struct posthoc_ema_error *error)
 {
     struct call call = call_begin();
-    struct phema_error err = {""};
-    enum phema_status status = describe_snapshot(snapshot, series->series, k, &err);
-    return call_end(&call, status, &err, error);
+    enum phema_status status = describe_snapshot(snapshot, series->series, k, &call.err);
+    return call_end(&call, status, error);
 }
 
 /* ---- Plans ---- */
@@ -150,38 +147,43 @@ static enum phema_status check_error(const struct phema_plan *plan, double max_e
 
 static enum phema_status make_plan(struct posthoc_ema_plan *plan,
                                    const struct posthoc_ema_series *series,
-                                   const struct posthoc_ema_plan_options *o,
+                                   const struct posthoc_ema_plan_options *given,
                                    struct phema_error *err)
 {
     static const char *const names[] = {"motion", "walk", "profile", NULL};
     static const enum phema_metric metrics[] = {PHEMA_METRIC_MOTION, PHEMA_METRIC_WALK,
                                                 PHEMA_METRIC_PROFILE};
     size_t metric = 0;
-    enum phema_status status = call_find_choice(&metric, o->metric, names, "metric", err);
+    struct posthoc_ema_plan_options o;
+    enum phema_status status =
+        call_read_struct(&o, sizeof(o), given, "posthoc_ema_plan_options", err);
+    if (status)
+        return status;
+    status = call_find_choice(&metric, o.metric, names, "metric", err);
     if (status)
         return status;
     status = api_options_copy(&plan->series_options, &series->series_options, err);
     if (status)
         return status;
-    status = copy_options(plan, o, err);
+    status = copy_options(plan, &o, err);
     if (status)
         return status;
     struct phema_plan_options options = {
         .series = plan->series_options.options,
-        .sigma_rels = o->sigma_rels,
-        .n_sigma_rels = o->n_sigma_rels,
-        .profiles = o->profiles,
-        .n_profiles = o->n_profiles,
-        .ats = o->ats,
-        .n_ats = o->n_ats,
+        .sigma_rels = o.sigma_rels,
+        .n_sigma_rels = o.n_sigma_rels,
+        .profiles = o.profiles,
+        .n_profiles = o.n_profiles,
+        .ats = o.ats,
+        .n_ats = o.n_ats,
         .rules = plan->rules,
-        .n_rules = o->n_rules,
+        .n_rules = o.n_rules,
         .solve = {.metric = metrics[metric]},
     };
     options.series.may_be_sampled = true;
-    options.series.max_ram_bytes = o->max_ram_bytes;
+    options.series.max_ram_bytes = o.max_ram_bytes;
     status = phema_plan_make(&plan->plan, &options, err);
-    return status ? status : check_error(plan->plan, o->max_error, err);
+    return status ? status : check_error(plan->plan, o.max_error, err);
 }
 
 enum posthoc_ema_status posthoc_ema_plan_make(struct posthoc_ema_plan **out,
@@ -190,20 +192,14 @@ enum posthoc_ema_status posthoc_ema_plan_make(struct posthoc_ema_plan **out,
                                               struct posthoc_ema_error *error)
 {
     struct call call = call_begin();
-    struct phema_error err = {""};
-    struct posthoc_ema_plan_options o;
     struct posthoc_ema_plan *plan = calloc(1, sizeof(*plan));
     enum phema_status status =
-        call_read_struct(&o, sizeof(o), options, "posthoc_ema_plan_options", &err);
-    if (!status && !plan)
-        status = phema_fail_memory(&err);
-    if (!status)
-        status = make_plan(plan, series, &o, &err);
+        plan ? make_plan(plan, series, options, &call.err) : phema_fail_memory(&call.err);
     if (status)
         posthoc_ema_plan_free(plan);
     else
         *out = plan;
-    return call_end(&call, status, &err, error);
+    return call_end(&call, status, error);
 }
 
 void posthoc_ema_plan_free(struct posthoc_ema_plan *plan)
@@ -223,13 +219,12 @@ enum posthoc_ema_status posthoc_ema_plan_info(const struct posthoc_ema_plan *pla
                                               struct posthoc_ema_error *error)
 {
     struct call call = call_begin();
-    struct phema_error err = {""};
     struct posthoc_ema_plan_info known = {.metric = plan->plan->metric,
                                           .n_snapshots = plan->plan->series->n,
                                           .n_targets = plan->plan->m};
     enum phema_status status =
-        call_fill_struct(info, &known, sizeof(known), "posthoc_ema_plan_info", &err);
-    return call_end(&call, status, &err, error);
+        call_fill_struct(info, &known, sizeof(known), "posthoc_ema_plan_info", &call.err);
+    return call_end(&call, status, error);
 }
 
 enum posthoc_ema_status posthoc_ema_plan_snapshot(const struct posthoc_ema_plan *plan, size_t k,
@@ -237,9 +232,30 @@ enum posthoc_ema_status posthoc_ema_plan_snapshot(const struct posthoc_ema_plan 
                                                   struct posthoc_ema_error *error)
 {
     struct call call = call_begin();
-    struct phema_error err = {""};
-    enum phema_status status = describe_snapshot(snapshot, plan->plan->series, k, &err);
-    return call_end(&call, status, &err, error);
+    enum phema_status status = describe_snapshot(snapshot, plan->plan->series, k, &call.err);
+    return call_end(&call, status, error);
+}
+
+static enum phema_status describe_target(struct posthoc_ema_target *out,
+                                         const struct phema_plan *plan, size_t j,
+                                         struct phema_error *err)
+{
+    if (j >= plan->m)
+        return phema_fail(err, PHEMA_ERR_USAGE, "target %zu: there are %zu, from 0", j, plan->m);
+    const struct phema_target *t = &plan->targets[j];
+    struct posthoc_ema_target known = {
+        .named_time = t->named_time,
+        .time = t->time,
+        .sigma_rel = t->sigma_rel,
+        .gamma = t->gamma,
+        .profile = t->spec,
+        .weights = t->solution.weights,
+        .predicted_error = t->solution.predicted.total,
+        .profile_error = t->solution.profile_error,
+        .norm1 = t->solution.norm1,
+        .norm2 = t->solution.norm2,
+    };
+    return call_fill_struct(out, &known, sizeof(known), "posthoc_ema_target", err);
 }
 
 enum posthoc_ema_status posthoc_ema_plan_target(const struct posthoc_ema_plan *plan, size_t j,
@@ -247,28 +263,8 @@ enum posthoc_ema_status posthoc_ema_plan_target(const struct posthoc_ema_plan *p
                                                 struct posthoc_ema_error *error)
 {
     struct call call = call_begin();
-    struct phema_error err = {""};
-    enum phema_status status = PHEMA_OK;
-    if (j >= plan->plan->m)
-        status = phema_fail(&err, PHEMA_ERR_USAGE, "target %zu: there are %zu, from 0", j,
-                            plan->plan->m);
-    if (!status) {
-        const struct phema_target *t = &plan->plan->targets[j];
-        struct posthoc_ema_target known = {
-            .named_time = t->named_time,
-            .time = t->time,
-            .sigma_rel = t->sigma_rel,
-            .gamma = t->gamma,
-            .profile = t->spec,
-            .weights = t->solution.weights,
-            .predicted_error = t->solution.predicted.total,
-            .profile_error = t->solution.profile_error,
-            .norm1 = t->solution.norm1,
-            .norm2 = t->solution.norm2,
-        };
-        status = call_fill_struct(target, &known, sizeof(known), "posthoc_ema_target", &err);
-    }
-    return call_end(&call, status, &err, error);
+    enum phema_status status = describe_target(target, plan->plan, j, &call.err);
+    return call_end(&call, status, error);
 }
 
 const char *posthoc_ema_output(const struct posthoc_ema_plan *plan, size_t j)

@@ -1,9 +1,33 @@
-/* plan.h - a plan and the outputs of its last run. */
+/* plan.h - a plan with the options of its series, which it opens again, and the outputs of its last
+ * run. */
 #ifndef API_PLAN_H
 #define API_PLAN_H
 
-#include "options.h"
+#include "api_call.h"
+#include "phema/arena.h"
 #include "phema/output.h"
+#include "phema/strbuf.h"
+
+struct api_options {
+    struct phema_arena arena; /* holds all texts and numbers */
+    struct phema_series_options options;
+    const char *command; /* the same options on a command line, for the provenance */
+};
+
+/* Fills a zeroed struct, to be cleared after a failure as well. */
+PHEMA_FALLIBLE api_options_keep(struct api_options *kept, const char *snapshots,
+                                const struct posthoc_ema_series_options *given,
+                                struct phema_error *err);
+PHEMA_FALLIBLE api_options_copy(struct api_options *copy, const struct api_options *kept,
+                                struct phema_error *err);
+void api_options_clear(struct api_options *kept);
+
+/* Replace *text, which may be NULL, or the n texts by copies in the arena. false: no memory. */
+bool api_keep_text(struct phema_arena *arena, const char **text);
+bool api_keep_texts(struct phema_arena *arena, const char *const **texts, size_t n);
+
+/* Appends " --name VALUE", quoted for a shell; nothing when value is NULL. */
+void api_options_add(struct phema_strbuf *command, const char *name, const char *value);
 
 struct posthoc_ema_plan {
     struct api_options series_options;

@@ -201,13 +201,12 @@ enum posthoc_ema_status posthoc_ema_run(struct posthoc_ema_plan *plan, const cha
                                         struct posthoc_ema_error *error)
 {
     struct call call = call_begin();
-    struct phema_error err = {""};
     struct posthoc_ema_run_options o;
     struct watch watch = {.options = &o, .callers = call.before};
     enum phema_status status =
-        call_read_struct(&o, sizeof(o), options, "posthoc_ema_run_options", &err);
+        call_read_struct(&o, sizeof(o), options, "posthoc_ema_run_options", &call.err);
     if (!status)
-        status = run(plan, out, &o, &watch, result, &err);
-    enum posthoc_ema_status given = call_end(&call, status, &err, error);
+        status = run(plan, out, &o, &watch, result, &call.err);
+    enum posthoc_ema_status given = call_end(&call, status, error);
     return given == POSTHOC_EMA_NO && watch.is_stopped ? POSTHOC_EMA_CANCELLED : given;
 }
