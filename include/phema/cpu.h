@@ -13,7 +13,6 @@ enum phema_cpu_level {
 };
 
 enum phema_cpu_level phema_cpu_level(void);
-const char *phema_cpu_level_name(enum phema_cpu_level level);
 
 /* Threads that may run at once: affinity mask and cgroup quota, at least 1. */
 unsigned phema_cpu_threads(void);

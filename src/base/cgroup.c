@@ -18,11 +18,6 @@ void cgroup_read_line(char *line, size_t size, const char *path)
     (void)fclose(file);
 }
 
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-    return a && (!b || a < b) ? a : b;
-}
-
 /* The least limit of group "/a/b" and of the levels above it, /a and /. */
 static uint64_t limit_of_levels(char *group, const char *mount, const char *name,
                                 cgroup_parser *parse)
@@ -33,7 +28,7 @@ static uint64_t limit_of_levels(char *group, const char *mount, const char *name
         int size = snprintf(path, sizeof(path), "%s%s/%s", mount, group, name);
         if (size > 0 && (size_t)size < sizeof(path)) {
             cgroup_read_line(text, sizeof(text), path);
-            limit = smaller(parse(text), limit);
+            limit = cgroup_tighter(parse(text), limit);
         }
         char *slash = strrchr(group, '/');
         if (!slash)
@@ -75,7 +70,7 @@ uint64_t cgroup_limit(const char *groups, const char *mount, const char *control
         size_t end = strlen(group);
         if (group[end - 1] == '/')
             group[end - 1] = '\0';
-        limit = smaller(limit_of_levels(group, mount, name, parse), limit);
+        limit = cgroup_tighter(limit_of_levels(group, mount, name, parse), limit);
     }
     if (file)
         (void)fclose(file);

@@ -8,6 +8,12 @@
 /* Parses a limit from the text of a file; 0: no limit. */
 typedef uint64_t cgroup_parser(const char *text);
 
+/* The smaller one of two limits. */
+static inline uint64_t cgroup_tighter(uint64_t a, uint64_t b)
+{
+    return a && (!b || a < b) ? a : b;
+}
+
 /* The least limit that parse finds in the files called name of all levels; 0: no limit.
  *   groups      the list of this process's groups: "/proc/self/cgroup"
  *   mount       where the hierarchy is mounted: "/sys/fs/cgroup", below it "/memory" in version 1

@@ -59,16 +59,14 @@ void phema_hash_add(struct phema_hash *hash, const void *data, size_t size)
 void phema_hash_add_u64(struct phema_hash *hash, uint64_t number)
 {
     uint8_t bytes[8];
-    for (unsigned i = 0; i < sizeof(bytes); i++)
-        bytes[i] = (uint8_t)(number >> 8 * i);
+    phema_store_u64(bytes, number);
     phema_hash_add(hash, bytes, sizeof(bytes));
 }
 
 void phema_hash_digest(char digest[PHEMA_DIGEST], const struct phema_hash *hash)
 {
-    XXH128_hash_t sum = XXH3_128bits_digest(hash->state);
-    (void)snprintf(digest, PHEMA_DIGEST, "%016" PRIx64 "%016" PRIx64, (uint64_t)sum.high64,
-                   (uint64_t)sum.low64);
+    XXH128_hash_t found = XXH3_128bits_digest(hash->state);
+    phema_hash_sum_show(digest, &(struct phema_hash_sum){found.low64, found.high64});
 }
 
 uint64_t phema_hash_at(const void *data, size_t size, uint64_t place)

@@ -14,13 +14,17 @@
 
 enum entry_kind { DEAD, PARTIAL_FILE, PARTIAL_DIRECTORY, MAP, OUTPUT_MAP, GROUP };
 
-struct phema_cleanup_entry {
-    struct phema_cleanup_entry *next;
-    _Atomic int kind;
+struct contents {
     char *owned_path; /* of partial outputs; kept until the entry is reused */
     const char *path;
     struct phema_span span;
     pid_t group;
+};
+
+struct phema_cleanup_entry {
+    struct phema_cleanup_entry *next;
+    _Atomic int kind;
+    struct contents contents;
 };
 
 static struct phema_cleanup_entry *_Atomic entries;
@@ -30,13 +34,13 @@ static void clean_up(void)
 {
     for (struct phema_cleanup_entry *e = atomic_load(&entries); e; e = e->next)
         if (atomic_load(&e->kind) == GROUP)
-            (void)kill(-e->group, SIGTERM);
+            (void)kill(-e->contents.group, SIGTERM);
     for (struct phema_cleanup_entry *e = atomic_load(&entries); e; e = e->next)
         if (atomic_load(&e->kind) == PARTIAL_FILE)
-            (void)unlink(e->path);
+            (void)unlink(e->contents.path);
     for (struct phema_cleanup_entry *e = atomic_load(&entries); e; e = e->next)
         if (atomic_load(&e->kind) == PARTIAL_DIRECTORY)
-            (void)rmdir(e->path);
+            (void)rmdir(e->contents.path);
 }
 
 static void end_by_signal(int signal_number)
@@ -62,12 +66,12 @@ static void end_by_bus_error(int signal_number, siginfo_t *info, void *context)
         int kind = atomic_load(&e->kind);
         if (kind != MAP && kind != OUTPUT_MAP)
             continue;
-        uintptr_t start = (uintptr_t)e->span.data;
-        if (address < start || address - start >= e->span.size)
+        uintptr_t start = (uintptr_t)e->contents.span.data;
+        if (address < start || address - start >= e->contents.span.size)
             continue;
         clean_up();
         write_text("posthoc-ema: ");
-        write_text(e->path);
+        write_text(e->contents.path);
         if (kind == OUTPUT_MAP) {
             write_text(
                 ": no space is left on its disk, the disk failed, or the file was cut short, while "
@@ -128,20 +132,6 @@ void phema_cleanup_install_handlers(void)
     (void)sigaction(SIGBUS, &action, NULL);
 }
 
-/* Returns a dead entry, or a new one at the head of the list. The caller holds the lock. */
-static struct phema_cleanup_entry *claim_entry(void)
-{
-    for (struct phema_cleanup_entry *e = atomic_load(&entries); e; e = e->next)
-        if (atomic_load(&e->kind) == DEAD)
-            return e;
-    struct phema_cleanup_entry *entry = calloc(1, sizeof(*entry));
-    if (!entry)
-        return NULL;
-    entry->next = atomic_load(&entries);
-    atomic_store(&entries, entry);
-    return entry;
-}
-
 void phema_cleanup_touch(const void *data, size_t size)
 {
     const volatile uint8_t *bytes = data;
@@ -152,71 +142,67 @@ void phema_cleanup_touch(const void *data, size_t size)
         (void)bytes[size - 1];
 }
 
-PHEMA_FALLIBLE phema_cleanup_add_partial(struct phema_cleanup_entry **out, const char *path,
-                                         bool is_directory, struct phema_error *err)
+/* Fills a dead entry, or a new one at the head of the list. The caller holds the lock. */
+static enum phema_status claim_entry(struct phema_cleanup_entry **out, enum entry_kind kind,
+                                     const struct contents *contents, struct phema_error *err)
 {
-    char *copy = strdup(path);
-    (void)pthread_mutex_lock(&entries_lock);
-    struct phema_cleanup_entry *entry = copy ? claim_entry() : NULL;
-    if (entry) {
-        free(entry->owned_path);
-        entry->owned_path = copy;
-        entry->path = copy;
-        atomic_store(&entry->kind, is_directory ? PARTIAL_DIRECTORY : PARTIAL_FILE);
-    }
-    (void)pthread_mutex_unlock(&entries_lock);
+    struct phema_cleanup_entry *entry = atomic_load(&entries);
+    while (entry && atomic_load(&entry->kind) != DEAD)
+        entry = entry->next;
     if (!entry) {
-        free(copy);
-        return phema_fail_memory(err);
+        entry = calloc(1, sizeof(*entry));
+        if (!entry)
+            return phema_fail_memory(err);
+        entry->next = atomic_load(&entries);
+        atomic_store(&entries, entry);
     }
+    free(entry->contents.owned_path);
+    entry->contents = *contents;
+    atomic_store(&entry->kind, kind);
     *out = entry;
     return PHEMA_OK;
 }
 
-static enum phema_status add_map(struct phema_cleanup_entry **out, enum entry_kind kind,
-                                 struct phema_span span, const char *path, struct phema_error *err)
+static enum phema_status add(struct phema_cleanup_entry **out, enum entry_kind kind,
+                             const struct contents *contents, struct phema_error *err)
 {
     (void)pthread_mutex_lock(&entries_lock);
-    struct phema_cleanup_entry *entry = claim_entry();
-    if (entry) {
-        entry->path = path;
-        entry->span = span;
-        atomic_store(&entry->kind, kind);
-    }
+    enum phema_status status = claim_entry(out, kind, contents, err);
     (void)pthread_mutex_unlock(&entries_lock);
-    if (!entry)
+    return status;
+}
+
+PHEMA_FALLIBLE phema_cleanup_add_partial(struct phema_cleanup_entry **out, const char *path,
+                                         bool is_directory, struct phema_error *err)
+{
+    char *copy = strdup(path);
+    if (!copy)
         return phema_fail_memory(err);
-    *out = entry;
-    return PHEMA_OK;
+    const struct contents contents = {.owned_path = copy, .path = copy};
+    enum phema_status status =
+        add(out, is_directory ? PARTIAL_DIRECTORY : PARTIAL_FILE, &contents, err);
+    if (status)
+        free(copy);
+    return status;
 }
 
 PHEMA_FALLIBLE phema_cleanup_add_map(struct phema_cleanup_entry **out, struct phema_span span,
                                      const char *path, struct phema_error *err)
 {
-    return add_map(out, MAP, span, path, err);
+    return add(out, MAP, &(struct contents){.path = path, .span = span}, err);
 }
 
 PHEMA_FALLIBLE phema_cleanup_add_output_map(struct phema_cleanup_entry **out,
                                             struct phema_span span, const char *path,
                                             struct phema_error *err)
 {
-    return add_map(out, OUTPUT_MAP, span, path, err);
+    return add(out, OUTPUT_MAP, &(struct contents){.path = path, .span = span}, err);
 }
 
 PHEMA_FALLIBLE phema_cleanup_add_group(struct phema_cleanup_entry **out, pid_t group,
                                        struct phema_error *err)
 {
-    (void)pthread_mutex_lock(&entries_lock);
-    struct phema_cleanup_entry *entry = claim_entry();
-    if (entry) {
-        entry->group = group;
-        atomic_store(&entry->kind, GROUP);
-    }
-    (void)pthread_mutex_unlock(&entries_lock);
-    if (!entry)
-        return phema_fail_memory(err);
-    *out = entry;
-    return PHEMA_OK;
+    return add(out, GROUP, &(struct contents){.group = group}, err);
 }
 
 void phema_cleanup_remove(struct phema_cleanup_entry *entry)

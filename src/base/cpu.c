@@ -16,11 +16,6 @@
 
 static const char *const level_names[] = {"ref", "neon", "avx2", "avx512"};
 
-const char *phema_cpu_level_name(enum phema_cpu_level level)
-{
-    return level_names[level];
-}
-
 #if defined(__x86_64__)
 #include <cpuid.h>
 
@@ -96,8 +91,7 @@ static uint64_t quota_of_groups(void)
     cgroup_read_line(quota, sizeof(quota), "/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
     cgroup_read_line(period, sizeof(period), "/sys/fs/cgroup/cpu/cpu.cfs_period_us");
     (void)snprintf(both, sizeof(both), "%s %s", quota, period);
-    uint64_t old = quota_of(both);
-    return old && (!limit || old < limit) ? old : limit;
+    return cgroup_tighter(quota_of(both), limit);
 }
 
 unsigned phema_cpu_threads(void)

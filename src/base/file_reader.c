@@ -75,32 +75,33 @@ static bool is_sparse(int descriptor)
     return fstat(descriptor, &st) == 0 && (uint64_t)st.st_blocks * 512 < (uint64_t)st.st_size;
 }
 
+static enum phema_status open_again(struct phema_file_reader *reader, const struct phema_file *file,
+                                    bool is_direct, struct phema_error *err)
+{
+    reader->block = 1;
+    reader->descriptor = open(phema_file_path(file), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY |
+                                                         (is_direct ? O_DIRECT : 0));
+    if (reader->descriptor < 0 && is_direct && errno == EINVAL)
+        return fail_direct(err);
+    if (reader->descriptor < 0)
+        return phema_fail_errno(err, PHEMA_ERR_FILE, "cannot be opened again", errno);
+    reader->is_sparse = is_sparse(reader->descriptor);
+    enum phema_status status = phema_file_check_same(file, reader->descriptor, err);
+    return status || !is_direct ? status : find_block(reader, err);
+}
+
 PHEMA_FALLIBLE phema_file_reader_open(struct phema_file_reader **out, const struct phema_file *file,
                                       bool is_direct, struct phema_error *err)
 {
     struct phema_file_reader *reader = calloc(1, sizeof(*reader));
     if (!reader)
         return phema_fail_memory(err);
-    reader->block = 1;
-    reader->descriptor = open(phema_file_path(file), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY |
-                                                         (is_direct ? O_DIRECT : 0));
-    enum phema_status status = PHEMA_OK;
-    if (reader->descriptor < 0)
-        status = is_direct && errno == EINVAL
-                     ? fail_direct(err)
-                     : phema_fail_errno(err, PHEMA_ERR_FILE, "cannot be opened again", errno);
-    if (!status)
-        status = phema_file_check_same(file, reader->descriptor, err);
-    if (!status && is_direct)
-        status = find_block(reader, err);
-    if (!status)
-        reader->is_sparse = is_sparse(reader->descriptor);
-    if (status) {
+    enum phema_status status = open_again(reader, file, is_direct, err);
+    if (status)
         phema_file_reader_close(reader);
-        return status;
-    }
-    *out = reader;
-    return PHEMA_OK;
+    else
+        *out = reader;
+    return status;
 }
 
 void phema_file_reader_close(struct phema_file_reader *reader)

@@ -39,13 +39,15 @@ PHEMA_FALLIBLE phema_library_load_functions(const char *file,
 {
     void *library = NULL;
     enum phema_status status = phema_library_load(&library, file, err);
-    for (size_t i = 0; i < n && !status; i++) {
+    if (status)
+        return status;
+    for (size_t i = 0; i < n; i++) {
         void *found = phema_library_symbol(library, functions[i].name);
         if (!found && !functions[i].is_optional)
-            status = phema_fail(err, PHEMA_ERR_RESOURCE, "%s: has no function %s", file,
-                                functions[i].name);
+            return phema_fail(err, PHEMA_ERR_RESOURCE, "%s: has no function %s", file,
+                              functions[i].name);
         /* ISO C has no conversion from an object pointer to a function's */
         memcpy(functions[i].pointer, &found, sizeof(found));
     }
-    return status;
+    return PHEMA_OK;
 }

@@ -71,7 +71,7 @@ uint64_t phema_memory_limit(void)
     uint64_t limit = cgroup_limit(CGROUP_GROUPS, CGROUP_MOUNT, "", "memory.max", limit_of);
     uint64_t old = cgroup_limit(CGROUP_GROUPS, CGROUP_MOUNT "/memory", "memory",
                                 "memory.limit_in_bytes", limit_of);
-    return old && (!limit || old < limit) ? old : limit;
+    return cgroup_tighter(old, limit);
 }
 
 bool phema_memory_has_room(uint64_t bytes)

@@ -26,15 +26,6 @@ static enum phema_cpu_level level_when_wished(const char *wish)
     return level;
 }
 
-static void levels_have_the_names_of_the_variable(void **state)
-{
-    (void)state;
-    assert_string_equal(phema_cpu_level_name(PHEMA_CPU_REF), "ref");
-    assert_string_equal(phema_cpu_level_name(PHEMA_CPU_NEON), "neon");
-    assert_string_equal(phema_cpu_level_name(PHEMA_CPU_AVX2), "avx2");
-    assert_string_equal(phema_cpu_level_name(PHEMA_CPU_AVX512), "avx512");
-}
-
 #if defined(__x86_64__)
 static bool has_flags(const char *flags, const char *const *wanted, size_t n)
 {
@@ -80,8 +71,12 @@ static void the_variable_lowers_the_level(void **state)
 {
     (void)state;
     enum phema_cpu_level best = best_level();
+    static const char *const names[] = {[PHEMA_CPU_REF] = "ref",
+                                        [PHEMA_CPU_NEON] = "neon",
+                                        [PHEMA_CPU_AVX2] = "avx2",
+                                        [PHEMA_CPU_AVX512] = "avx512"};
     assert_int_equal(level_when_wished("ref"), PHEMA_CPU_REF);
-    assert_int_equal(level_when_wished(phema_cpu_level_name(best)), best);
+    assert_int_equal(level_when_wished(names[best]), best);
     if (best == PHEMA_CPU_AVX512)
         assert_int_equal(level_when_wished("avx2"), PHEMA_CPU_AVX2);
 }
@@ -133,7 +128,6 @@ static void threads_are_those_of_the_affinity_mask(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(levels_have_the_names_of_the_variable),
         cmocka_unit_test(the_level_agrees_with_the_kernel),
         cmocka_unit_test(the_variable_lowers_the_level),
         cmocka_unit_test(the_variable_never_raises_the_level),
