@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* solve.c - benchmark of the solver.
  *   bench_solve [SNAPSHOTS ..., default 64 256 512 700 2000]
- *     Time of a solve by number of snapshots and by their dtype, whose rounding is the ridge: two
- *     widths at equally spaced times, nine targets, every metric. Includes the comparison with the
- *     paper's weights. The fit of motion has a row of its own. One run each.
+ *     Time of a solve by number of snapshots and by their dtype, whose rounding is the ridge.
+ *     Snapshots have two widths and equally spaced times; there are nine targets, and all metrics.
+ *     Includes the comparison with the paper's weights. The fit of motion has a row of its own. One
+ *     run each.
  *   bench_solve arithmetic [SNAPSHOTS ..., default 64 256 512 1000]
- *     Processor time of the parts of a solve in each arithmetic that could do them, the least of
- *     three runs (src/solver/README.md).
+ *     Processor time of the parts of a solve, in each arithmetic that could do them
+ *     (src/solver/README.md). The least of three runs.
  * The target bench_solve, linked with phema_solver. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -16,7 +16,7 @@ struct phema_cleanup_entry; /* on the list */
 void phema_cleanup_install_handlers(void);
 
 /* Reads a byte of every page. A system call fails with EFAULT on a page of a mapped file that was
- * cut; reading that page raises the SIGBUS whose handler names the file. */
+ * cut. Reading that page raises the SIGBUS whose handler names the file. */
 void phema_cleanup_touch(const void *data, size_t size);
 
 /* Between hold and resume ending signals wait, whichever thread they are delivered to. Hold them

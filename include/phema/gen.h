@@ -54,7 +54,7 @@ struct phema_gen_options {
 
 /* Writes DIR/snapshot-TIME-KIND.safetensors and DIR/truth/truth-TIME-KIND.safetensors; KIND is the
  * sigma_rel, or the name of the shape (ema2000, window512, raw). When a snapshot has another shape
- * than power, DIR/manifest.json lists all snapshots with their profiles; tables that were read from
+ * than power, DIR/manifest.json lists all snapshots with their profiles. Tables that were read from
  * files lie next to it under the names of their shapes. DIR and DIR/truth are made when missing.
  * Either all files appear or none. Memory does not depend on n_params beyond a tile for each
  * thread.

@@ -30,7 +30,7 @@ typedef void phema_parallel_work(void *context, size_t index);
 
 /* Calls work(context, i) once for every i < n, in this thread and up to n_threads - 1 others, which
  * have ended when it returns. With n_threads 1, and where no thread can be started, this thread
- * does all of it, in order. Threads claim indices as they become free: results are the same for any
+ * does all of it, in order. Threads claim indices as they become free. Results are the same for any
  * number of threads if no index writes what another one reads or writes. */
 void phema_parallel(size_t n, unsigned n_threads, phema_parallel_work *work, void *context);
 

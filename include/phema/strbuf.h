@@ -19,8 +19,8 @@ void phema_strbuf_append(struct phema_strbuf *text, const char *data, size_t siz
 void phema_strbuf_puts(struct phema_strbuf *text, const char *string);
 void phema_strbuf_printf(struct phema_strbuf *text, const char *format, ...) PHEMA_PRINTF(2, 3);
 /* Appends a message for a terminal. Control characters and bytes that are not UTF-8 become \xNN,
- * characters of phema_hidden_length \uNNNN or \UNNNNNNNN, so that no file name can move the cursor
- * or change the direction of text. Quotes and backslashes stay. */
+ * characters of phema_hidden_length \uNNNN or \UNNNNNNNN. No file name can then move the cursor or
+ * change the direction of text. Quotes and backslashes stay. */
 void phema_strbuf_puts_escaped(struct phema_strbuf *text, const char *string);
 /* The same for several lines: line feeds and tabs stay too. */
 void phema_strbuf_append_lines(struct phema_strbuf *text, const char *data, size_t size);
@@ -39,8 +39,8 @@ bool phema_ends_with(const char *string, const char *end);
 
 bool phema_is_utf8(const char *data, size_t size);
 
-/* Bytes of the character at data if no message may hold it: a C1 control, an invisible character,
- * or one that changes the direction of text. Else 0. point: out, its code point. */
+/* Bytes of the character at data, or 0 if messages may hold it. They may hold no C1 control, no
+ * invisible character, and none that changes the direction of text. point: out, its code point. */
 size_t phema_hidden_length(uint32_t *point, const char *data, size_t size);
 
 /* Bytes as ASCII, for paths that are not UTF-8: letters, digits and -._~/:,+@= stay, every other

@@ -19,7 +19,7 @@ struct phema_writer_options {
     bool syncs;       /* fsync file and directory before and after the rename */
     bool drops_cache; /* the file, and the source of a copy, leave the page cache */
     /* A copy shares no blocks with its source, and all its blocks are allocated before the first is
-     * changed: for files written through a mapping, where a full disk cannot be reported. */
+     * changed. For files written through a mapping, where a full disk cannot be reported. */
     bool owns_blocks;
     bool *is_published; /* NULL, or set once PATH is the new file, whatever fails afterwards */
     /* A PATH.partial of the right size that an ended run has left keeps its bytes
@@ -34,9 +34,8 @@ PHEMA_FALLIBLE phema_writer_open(struct phema_writer **out, const char *path, ui
                                  const struct phema_writer_options *options,
                                  struct phema_error *err);
 
-/* The same for a file that begins as a copy of the first size_bytes of another, by reflink or
- * inside the kernel where the filesystem can. Its mode comes from the umask, as that of a fresh
- * file.
+/* The same for a file that begins as a copy of the first size_bytes of another. Copies by reflink
+ * or inside the kernel where the filesystem can. The mode comes from the umask, as of a fresh file.
  * PHEMA_ERR_FILE  the source is missing, not a regular file, shorter, unreadable; names it */
 PHEMA_FALLIBLE phema_writer_open_copy(struct phema_writer **out, const char *path,
                                       const char *source, uint64_t size_bytes,
@@ -57,11 +56,11 @@ PHEMA_FALLIBLE phema_writer_read(struct phema_writer *writer, uint64_t offset, v
 PHEMA_FALLIBLE phema_writer_write(struct phema_writer *writer, uint64_t offset, const void *data,
                                   size_t size, struct phema_error *err);
 
-/* Writes a seekable zstd file, from offset 0: the first content_size bytes of another writer as
- * independent frames with their size and a checksum, then the seek table. Frames end where a tensor
- * ends; small tensors share frames of up to 4 MiB, larger ones are cut every 4 MiB. The bytes
- * depend on content, ends, level and the version of libzstd, not on the threads. The file must be
- * open with a size of 0.
+/* Writes a seekable zstd file, from offset 0. Its content is the first content_size bytes of
+ * another writer: independent frames with their size and a checksum, then the seek table. Frames
+ * end where a tensor ends; small tensors share frames of up to 4 MiB, larger ones are cut every 4
+ * MiB. The bytes depend on content, ends, level and the version of libzstd, not on the threads. The
+ * file must be open with a size of 0.
  *   size_bytes  out: of the file
  *   ends        [n_ends] sorted offsets in the content
  *   level       of zstd: 1 to 22, negative levels are faster; levels beyond are clamped
@@ -118,8 +117,8 @@ PHEMA_FALLIBLE phema_writer_check_absent(const char *path, struct phema_error *e
 
 /* A directory of new files that appears as PATH whole or not at all, and is PATH.partial/ before. A
  * directory at PATH is replaced when it is empty, or when options say so and it holds regular files
- * only; in one step where the filesystem can exchange directories. Its functions are for one thread
- * at a time; writers of its files are like others. */
+ * only. That is one step where the filesystem can exchange directories. Its functions are for one
+ * thread at a time; writers of its files are like others. */
 struct phema_writer_directory;
 
 /* PHEMA_ERR_OUTPUT  PATH exists and must not be, or cannot be, replaced; a live run is writing
@@ -152,7 +151,7 @@ PHEMA_FALLIBLE phema_writer_directory_copy_file(struct phema_writer_directory *d
 void phema_writer_directory_remove_others(struct phema_writer_directory *directory);
 
 /* Publishes and closes. A failure removes everything, except where only the old directory could not
- * be removed: the new one is in place then, and the message says so. */
+ * be removed. The new one is in place then, and the message says so. */
 PHEMA_FALLIBLE phema_writer_directory_commit(struct phema_writer_directory *directory,
                                              struct phema_error *err);
 /* Takes NULL. Abandon the writers of its files before. */
@@ -166,7 +165,7 @@ void phema_writer_directory_abandon(struct phema_writer_directory *directory);
 
 /* One process' part of PATH. All parts share PATH.partial: the first one creates it, none empties
  * it, and each writes bytes that no other part writes. The marker PATH.part-I-of-N tells how far a
- * part is: it is locked while the part is being written, records that the part is done, and is
+ * part is. It is locked while the part is being written, records that the part is done, and is
  * removed when the part fails. An ordinary run refuses to write PATH while markers exist. */
 struct phema_writer_part;
 

@@ -31,8 +31,8 @@ struct phema_block {
 /* The kernels of one instruction set for one accumulator. dtype: F16, BF16, F32 or F64. */
 struct phema_kernels {
     size_t max_targets; /* of a block */
-    /* Of a block with many targets: more inputs read and write the sums less often, fewer inputs
-     * stay in the first-level cache where files have equal headers. */
+    /* Of a block with many targets. More inputs read and write the sums less often. Fewer stay in
+     * the first-level cache where files have equal headers. */
     size_t max_inputs;
     void (*add)(enum phema_dtype dtype, const struct phema_block *block);
     /* out: [n_elems] of the accumulator's type, n_elems a multiple of the step */

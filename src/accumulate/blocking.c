@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* blocking.c - splits a tile into blocks whose sums fit the second-level cache, and blocks into
+/* blocking.c - splits a tile into blocks whose sums fit the second-level cache. Splits blocks into
  * groups of inputs and sets of targets that fit the registers of the kernels. Elements of 8 bits
  * and less are looked up in a table and stored in a panel of floats in the first-level cache. Other
  * elements are converted again for each set, which overlaps with the sums and costs less than a
@@ -22,8 +22,8 @@
 /* Targets whose weights are laid out at a time: three sets of the widest kernels. */
 #define SPAN_TARGETS ((size_t)3 * PHEMA_GROUP_TARGETS)
 
-/* For so few targets memory is the limit, and a few inputs at a time are read fastest: as many as
- * the ways of a first-level cache. */
+/* For so few targets memory is the limit. A few inputs at a time are then read fastest: as many as
+ * a first-level cache has ways. */
 #define FEW_TARGETS 6
 #define FEW_INPUTS  8
 /* Shorter ranges of an input are read slowly. */

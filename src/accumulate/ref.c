@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* ref.c - reference loops, which define the correct bits: one fused multiply-add for each input, in
+/* ref.c - reference loops, which define the correct bits. One fused multiply-add for each input, in
  * the order of the inputs, and one rounding at the end. Runs on any machine. */
 #include "backend.h"
 

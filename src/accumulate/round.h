@@ -2,8 +2,8 @@
  * to nearest even. phema/dtype.h has the reverse. It is the reference for the vector kernels, and
  * converts the elements that they leave. NaN becomes the positive quiet NaN. F4 has neither NaN nor
  * infinity: NaN and numbers that are too large become its largest number, as in ONNX. F8_E8M0 has
- * powers of two only: zero becomes the smallest, ties go up as in PyTorch, and a negative number
- * becomes NaN and counts as overflow. */
+ * powers of two only. There zero becomes the smallest, ties go up as in PyTorch, and a negative
+ * number becomes NaN and counts as overflow. */
 #ifndef ACCUMULATE_ROUND_H
 #define ACCUMULATE_ROUND_H
 

@@ -26,8 +26,8 @@ SIMD_INLINE SIMD_TARGET __m128i avx2_bf16_from_floats(__m256 x)
     return _mm_packus_epi32(_mm256_castsi256_si128(bits), _mm256_extracti128_si256(bits, 1));
 }
 
-/* Rounds to float by rounding to odd: the 29 bits that float lacks are folded into the last bit, so
- * that a second rounding to fewer bits gives the result of a single rounding. */
+/* Rounds to float by rounding to odd: the 29 bits that float lacks are folded into the last bit. A
+ * second rounding to fewer bits then gives the result of a single rounding. */
 SIMD_INLINE SIMD_TARGET __m128 avx2_odd_floats(__m256d x)
 {
     const __m256i rest = _mm256_set1_epi64x(0x1fffffff);

@@ -29,8 +29,8 @@ SIMD_INLINE SIMD_TARGET __m256i avx512_halves_from_floats(enum phema_dtype dtype
     return _mm512_cvtepi32_epi16(_mm512_srli_epi32(bits, 16));
 }
 
-/* Rounds to float by rounding to odd: the 29 bits that float lacks are folded into the last bit, so
- * that a second rounding to fewer bits gives the result of a single rounding. */
+/* Rounds to float by rounding to odd: the 29 bits that float lacks are folded into the last bit. A
+ * second rounding to fewer bits then gives the result of a single rounding. */
 SIMD_INLINE SIMD_TARGET __m256 avx512_odd_floats(__m512d x)
 {
     const __m512i rest = _mm512_set1_epi64(0x1fffffff);

@@ -1,5 +1,5 @@
-/* api_call.h - entry and exit of every public call: structs of any version, errors converted for
- * the caller, and numbers written with a decimal point in any locale. */
+/* api_call.h - entry and exit of every public call. Accepts structs of any version, converts errors
+ * for the caller, and writes numbers with a decimal point in any locale. */
 #ifndef API_API_CALL_H
 #define API_API_CALL_H
 
@@ -20,8 +20,8 @@ struct call call_begin(void);
 enum posthoc_ema_status call_end(struct call *call, enum phema_status status,
                                  struct posthoc_ema_error *error);
 
-/* Copies the caller's struct of options, which may be NULL or of another version, to our struct of
- * known_size bytes; members that are not given become zero.
+/* Copies the caller's struct of options to ours of known_size bytes. The caller's may be NULL or of
+ * another version; members that are not given become zero.
  * PHEMA_ERR_USAGE  its size is invalid, or it sets options that this version does not know */
 PHEMA_FALLIBLE call_read_struct(void *known, size_t known_size, const void *given, const char *name,
                                 struct phema_error *err);

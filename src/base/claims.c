@@ -21,20 +21,14 @@ struct identity {
 
 /* A path, the file that it leads to, and the directory that holds its name. */
 struct place {
-    char *path;
+    char *path;        /* NULL for an input */
+    const char *input; /* "one of the snapshots"; NULL for an output */
     struct identity file, directory;
 };
 
-struct input {
-    struct place place;
-    const char *what;
-};
-
 struct phema_claims {
-    struct input *inputs;
-    size_t n_inputs, inputs_capacity;
-    struct place *outputs;
-    size_t n_outputs, outputs_capacity;
+    struct place *places;
+    size_t n, capacity;
 };
 
 /* ---- Places ---- */
@@ -58,12 +52,6 @@ static const char *name_in(const char *path)
     return slash ? slash + 1 : path;
 }
 
-static void clear_place(struct place *place)
-{
-    free(place->path);
-    *place = (struct place){0};
-}
-
 static enum phema_status find_place(struct place *out, const char *path, const char *end,
                                     struct phema_error *err)
 {
@@ -76,7 +64,7 @@ static enum phema_status find_place(struct place *out, const char *path, const c
     size = (size_t)(name_in(place.path) - place.path);
     char *directory = size ? strndup(place.path, size) : strdup(".");
     if (!directory) {
-        clear_place(&place);
+        free(place.path);
         return phema_fail_memory(err);
     }
     place.file = identify(place.path);
@@ -109,72 +97,75 @@ void phema_claims_free(struct phema_claims *claims)
 {
     if (!claims)
         return;
-    for (size_t i = 0; i < claims->n_inputs; i++)
-        clear_place(&claims->inputs[i].place);
-    for (size_t i = 0; i < claims->n_outputs; i++)
-        clear_place(&claims->outputs[i]);
-    free(claims->inputs);
-    free(claims->outputs);
+    for (size_t i = 0; i < claims->n; i++)
+        free(claims->places[i].path);
+    free(claims->places);
     free(claims);
+}
+
+/* input: as of a place */
+static enum phema_status add(struct phema_claims *claims, const char *path, const char *end,
+                             const char *input, struct phema_error *err)
+{
+    if (!phema_array_grow(&claims->places, &claims->capacity, claims->n, sizeof(*claims->places)))
+        return phema_fail_memory(err);
+    struct place *place = &claims->places[claims->n];
+    enum phema_status status = find_place(place, path, end, err);
+    if (status)
+        return status;
+    claims->n++;
+    place->input = input;
+    if (input) { /* there may be thousands of snapshots */
+        free(place->path);
+        place->path = NULL;
+    }
+    return PHEMA_OK;
 }
 
 PHEMA_FALLIBLE phema_claims_add_input(struct phema_claims *claims, const char *path,
                                       const char *what, struct phema_error *err)
 {
-    struct input input = {.what = what};
-    if (!claims)
-        return PHEMA_OK;
-    if (!phema_array_grow(&claims->inputs, &claims->inputs_capacity, claims->n_inputs,
-                          sizeof(input)))
-        return phema_fail_memory(err);
-    enum phema_status status = find_place(&input.place, path, "", err);
-    if (status)
-        return status;
-    free(input.place.path); /* there may be thousands of snapshots */
-    input.place.path = NULL;
-    claims->inputs[claims->n_inputs++] = input;
-    return PHEMA_OK;
+    return claims ? add(claims, path, "", what, err) : PHEMA_OK;
 }
 
 PHEMA_FALLIBLE phema_claims_add_output(struct phema_claims *claims, const char *path,
                                        struct phema_error *err)
 {
     enum phema_status status = PHEMA_OK;
-    for (size_t e = 0; e < ARRAY_LEN(ends) && !status; e++) {
-        if (!phema_array_grow(&claims->outputs, &claims->outputs_capacity, claims->n_outputs,
-                              sizeof(*claims->outputs)))
-            return phema_fail_memory(err);
-        status = find_place(&claims->outputs[claims->n_outputs], path, ends[e], err);
-        claims->n_outputs += !status;
-    }
+    for (size_t e = 0; e < ARRAY_LEN(ends) && !status; e++)
+        status = add(claims, path, ends[e], NULL, err);
     return status;
 }
 
 /* ---- Checks ---- */
 
-static enum phema_status check_inputs(const struct phema_claims *claims, const struct place *place,
-                                      struct phema_error *err)
+static enum phema_status check_input(const struct place *input, const struct place *place,
+                                     struct phema_error *err)
 {
-    for (size_t i = 0; i < claims->n_inputs; i++) {
-        const struct input *input = &claims->inputs[i];
-        if (is_same(&input->place.file, &place->file))
-            return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: is %s; choose another name", place->path,
-                              input->what);
-        if (is_same(&input->place.directory, &place->file))
-            return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: holds %s; choose another name",
-                              place->path, input->what);
-    }
+    if (is_same(&input->file, &place->file))
+        return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: is %s; choose another name", place->path,
+                          input->input);
+    if (is_same(&input->directory, &place->file))
+        return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: holds %s; choose another name", place->path,
+                          input->input);
     return PHEMA_OK;
 }
 
-static enum phema_status check_outputs(const struct phema_claims *claims, const struct place *place,
-                                       struct phema_error *err)
+static enum phema_status check_place(const struct phema_claims *claims, const struct place *place,
+                                     bool is_new, struct phema_error *err)
 {
-    for (size_t i = 0; i < claims->n_outputs; i++)
-        if (are_one(&claims->outputs[i], place))
+    for (size_t i = 0; i < claims->n; i++) {
+        const struct place *other = &claims->places[i];
+        if (other->input) {
+            enum phema_status status = check_input(other, place, err);
+            if (status)
+                return status;
+        } else if (is_new && are_one(other, place)) {
             return phema_fail(err, PHEMA_ERR_OUTPUT,
                               "%s: is another file that this run writes (%s); choose another name",
-                              place->path, claims->outputs[i].path);
+                              place->path, other->path);
+        }
+    }
     return PHEMA_OK;
 }
 
@@ -186,10 +177,8 @@ static enum phema_status check(const struct phema_claims *claims, const char *pa
         struct place place = {0};
         status = find_place(&place, path, ends[e], err);
         if (!status)
-            status = check_inputs(claims, &place, err);
-        if (!status && is_new)
-            status = check_outputs(claims, &place, err);
-        clear_place(&place);
+            status = check_place(claims, &place, is_new, err);
+        free(place.path);
     }
     return status;
 }

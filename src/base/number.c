@@ -97,8 +97,8 @@ static const char *read_decimal(struct decimal *out, const char *text)
     return exponent + n;
 }
 
-/* The floor of the decimal times factor, exact below the limit. It carries from the last digit to
- * the first, since floor((m + x) / 10) = floor((m + floor x) / 10) for a whole m. */
+/* The floor of the decimal times factor, exact below the limit. Carries from the last digit to the
+ * first: for a whole m, floor((m + x) / 10) = floor((m + floor x) / 10). */
 static bool floor_of_product(uint64_t *out, const struct decimal *decimal, uint64_t factor)
 {
     uint64_t fraction = 0, whole = 0;

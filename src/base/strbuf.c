@@ -110,8 +110,8 @@ bool phema_is_utf8(const char *data, size_t size)
     return true;
 }
 
-/* Control characters beyond ASCII, and characters that are invisible or change the direction of
- * text: marks and overrides of direction, spaces without width, joiners, line separators, tags. */
+/* Control characters beyond ASCII. Characters that are invisible or change the direction of text:
+ * marks and overrides of direction, spaces without width, joiners, line separators, tags. */
 static const struct {
     uint32_t first, last;
 } hidden[] = {{0x80, 0x9F},     {0xAD, 0xAD},      {0x61C, 0x61C},   {0x180E, 0x180E},

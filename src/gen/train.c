@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* For parameters of scale 1 at the end of training. There, the speed of the random walk makes the
- * averages of sigma_rel 0.05 and 0.10 differ by 3 %: integral (Q_.05 - Q_.10)^2 dt is 0.0120 T, so
- * the variance rate is 0.03^2 / 0.0120 T = 0.274^2 / T. Earlier motion is faster, as 1 / sqrt(t +
+/* For parameters of scale 1 at the end of training. There, the random walk makes the averages of
+ * sigma_rel 0.05 and 0.10 differ by 3 %. The integral of (Q_.05 - Q_.10)^2 dt is 0.0120 T; the
+ * variance rate is 0.03^2 / 0.0120 T = 0.274^2 / T. Earlier motion is faster, as 1 / sqrt(t +
  * T/20), which moves parameters by 0.49 in total; they begin with the rest of 1. */
 #define WALK_AT_END 0.274
 #define EARLY_PART  0.05

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* journal.c - PATH.journal: append-only records with checksums. A first line names the output. Each
- * record has its size before it, and after it a checksum over its bytes and its offset, so that a
- * record that a kill or a power failure has torn is recognised. */
+/* journal.c - PATH.journal: append-only records. A first line names the output. Each record has its
+ * size before it, and after it a checksum over its bytes and its offset. The checksum reveals a
+ * record that a kill or a power failure has torn. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -2,8 +2,7 @@
 /* part.c - one process' part of an output. Nothing here relies on locks alone, since network
  * filesystems may have locks of one machine only. A shared file is never emptied, only brought
  * to its size, which is equal for all parts of one output. A part writes its own marker before it
- * reads those of the others, so that of two parts of different outputs at least one sees the
- * other. */
+ * reads the others'. Of two parts of different outputs, at least one therefore sees the other. */
 #include "part.h"
 
 #include <errno.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* partial.c - creates, locks and takes over PATH.partial.
  * The lock (flock) distinguishes the file of a live run from the leftover of a killed one. Only a
- * leftover of the effective user that nobody else may write is used: the bytes of any other writer
- * would be published under this user's name. Partial files are therefore created without write
- * permission for others; publish.c adds the usual ones. */
+ * leftover of the effective user that nobody else may write is used. Bytes of another writer would
+ * be published under this user's name. Partial files are therefore created without write permission
+ * for others, which publish.c adds. */
 #include "partial.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #define OPEN_ATTEMPTS 16
 
 /* Another part reads a marker for microseconds, and needs hardly longer from the creation of
- * PATH.partial to its lock; a run that writes holds its lock much longer. */
+ * PATH.partial to its lock. A run that writes holds its lock much longer. */
 #define LOCK_ATTEMPTS 20
 #define LOCK_PAUSE_NS 25000000
 
@@ -188,7 +188,7 @@ bool partial_is_named(int descriptor, const char *path)
 }
 
 /* The partial file was published by a link, and the run was killed before it removed the partial
- * name: emptying the file would empty the published one. */
+ * name. To empty the file would empty the published one. */
 static bool is_published_too(int descriptor)
 {
     struct stat st;

@@ -16,7 +16,7 @@
  * finds little to do. */
 #define WRITEBACK_STEP_BYTES (8u << 20)
 
-/* When this many further bytes were handed over, pages are on disk, or nearly: the wait before they
+/* When this many further bytes were handed over, pages are on disk, or nearly. The wait before they
  * are dropped from the page cache costs little. */
 #define DROP_STEP_BYTES (64u << 20)
 

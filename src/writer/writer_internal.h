@@ -51,8 +51,8 @@ PHEMA_FALLIBLE writer_begin_inside(struct phema_writer **out, const char *path,
                                    const struct phema_writer_options *options,
                                    struct phema_error *err);
 
-/* The last step of each function that opens a writer: *out is the writer, which the caller owns, or
- * the writer is abandoned where status is a failure. Returns status. */
+/* The last step of each function that opens a writer. Hands it to the caller, or abandons it where
+ * status is a failure. Returns status. */
 enum phema_status writer_hand_over(struct phema_writer **out, struct phema_writer *writer,
                                    enum phema_status status);
 

@@ -266,8 +266,8 @@ static void repeated_runs_are_equal(void **state)
 }
 
 /* cuBLAS sums in its own order. In any order a term of a sum of n products is rounded at most n
- * times: once as a product, n - 1 times in additions, each time by at most u = half an epsilon. So
- * each of the two sums is within n u / (1 - n u) sum |w x| of the exact sum, and they differ by at
+ * times, by at most u = half an epsilon. It is rounded once as a product, and n - 1 times in
+ * additions. Each sum is within n u / (1 - n u) sum |w x| of the exact one. Two sums differ by at
  * most twice that. Both use the same weights, rounded to the type of the sums before. The result in
  * F64 is not rounded again. */
 static void cublas_sums_are_within_the_bound(void **state)

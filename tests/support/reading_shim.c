@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* reading_shim.c - for LD_PRELOAD: reads that are short, interrupted or fail, and a filesystem that
- * reports another type. Variables of the environment:
+ * reports another type. Variables of the environment; preads are counted from 1:
  *   SHIM_COUNT       a file to which the number of preads is written at the end
  *   SHIM_SHORT       most bytes per pread; every second pread is interrupted first
- *   SHIM_FAIL_AT     the pread of this number, from 1, fails (EIO)
+ *   SHIM_FAIL_AT     the pread of this number fails (EIO)
  *   SHIM_END_AT      from the pread of this number on, the file has ended
  *   SHIM_GROW_AT     before the pread of this number, a byte is appended to the file SHIM_GROW
  *   SHIM_WRONG_AT    the pread of this number returns a wrong first byte
