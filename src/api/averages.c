@@ -6,6 +6,8 @@
 #include "api_call.h"
 #include "phema/solver.h"
 
+#define NAME_BYTES 32 /* of a profile, for messages */
+
 enum posthoc_ema_status posthoc_ema_gamma(double *gamma, double sigma_rel,
                                           struct posthoc_ema_error *error)
 {
@@ -24,57 +26,50 @@ double posthoc_ema_beta(double gamma, uint64_t step)
     return phema_power_beta(gamma, step ? step : 1);
 }
 
-/* A profile of the solver with its name for messages. */
-struct named {
-    struct phema_profile profile;
-    char name[32];
-};
-
-/* Allocates n; NULL: out of memory. */
-static struct named *name_profiles(const struct posthoc_ema_profile *given, size_t n,
-                                   const char *what)
+/* Profiles of the solver, with names for messages. */
+static void name_profiles(struct phema_profile *out, char (*names)[NAME_BYTES],
+                          const struct posthoc_ema_profile *given, size_t n, const char *what)
 {
-    struct named *named = calloc(n + 1, sizeof(*named));
-    for (size_t i = 0; named && i < n; i++) {
-        (void)snprintf(named[i].name, sizeof(named[i].name), "%s %zu", what, i);
-        named[i].profile = (struct phema_profile){.shape = PHEMA_SHAPE_POWER,
-                                                  .gamma = given[i].gamma,
-                                                  .t = given[i].t,
-                                                  .update_every = given[i].update_every,
-                                                  .label = named[i].name};
+    for (size_t i = 0; i < n; i++) {
+        (void)snprintf(names[i], NAME_BYTES, "%s %zu", what, i);
+        out[i] = (struct phema_profile){.shape = PHEMA_SHAPE_POWER,
+                                        .gamma = given[i].gamma,
+                                        .t = given[i].t,
+                                        .update_every = given[i].update_every,
+                                        .label = names[i]};
     }
-    return named;
 }
 
 static enum phema_status solve(double *weights, const struct posthoc_ema_profile *snapshots,
                                size_t n, const struct posthoc_ema_profile *targets, size_t m,
                                const struct phema_solve_options *options, struct phema_error *err)
 {
-    struct named *wanted = name_profiles(targets, m, "target");
-    struct named *stored = name_profiles(snapshots, n, "snapshot");
-    struct phema_profile *profiles = calloc(n + 1, sizeof(*profiles));
+    struct phema_profile *profiles = calloc(n + m + 1, sizeof(*profiles));
+    char(*names)[NAME_BYTES] = calloc(n + m + 1, sizeof(*names));
     struct phema_mix *mixes = calloc(m + 1, sizeof(*mixes));
     struct phema_solution *solutions = calloc(m + 1, sizeof(*solutions));
     enum phema_status status = PHEMA_OK;
-    if (!wanted || !stored || !profiles || !mixes || !solutions)
+    if (!profiles || !names || !mixes || !solutions) {
         status = phema_fail_memory(err);
-    for (size_t k = 0; !status && k < n; k++)
-        profiles[k] = stored[k].profile;
-    for (size_t j = 0; !status && j < m; j++)
-        mixes[j] = (struct phema_mix){.parts = &wanted[j].profile, .n_parts = 1};
+        goto end;
+    }
+    name_profiles(profiles, names, snapshots, n, "snapshot");
+    name_profiles(profiles + n, names + n, targets, m, "target");
+    for (size_t j = 0; j < m; j++)
+        mixes[j] = (struct phema_mix){.parts = &profiles[n + j], .n_parts = 1};
     struct phema_problem problem = {.snapshots = profiles, .n = n, .targets = mixes, .m = m};
-    if (!status && m)
-        status = phema_weights_solve(solutions, &problem, options, err);
+    status = m ? phema_weights_solve(solutions, &problem, options, err) : PHEMA_OK;
     for (size_t j = 0; !status && j < m; j++)
         for (size_t k = 0; k < n; k++)
             weights[k * m + j] = solutions[j].weights[k];
+
+end:
     if (solutions)
         phema_solutions_clear(solutions, m);
     free(solutions);
     free(mixes);
+    free(names);
     free(profiles);
-    free(stored);
-    free(wanted);
     return status;
 }
 

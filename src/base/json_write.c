@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* json_write.c - streaming JSON output, member by member. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "phema/json.h"
@@ -123,14 +124,14 @@ void phema_json_out_path(struct phema_json_out *out, const char *key, const char
     phema_json_out_string(out, key, value);
     if (phema_is_utf8(value, strlen(value)))
         return;
-    struct phema_strbuf name = {0}, bytes = {0};
-    phema_strbuf_printf(&name, "%s" PHEMA_JSON_BYTES, key);
+    char name[64];
+    struct phema_strbuf bytes = {0};
+    (void)snprintf(name, sizeof(name), "%s" PHEMA_JSON_BYTES, key);
     phema_strbuf_puts_percent(&bytes, value);
-    if (name.is_failed || bytes.is_failed)
+    if (bytes.is_failed)
         out->text->is_failed = true;
     else
-        phema_json_out_string(out, name.data, bytes.data);
-    phema_strbuf_clear(&name);
+        phema_json_out_string(out, name, bytes.data);
     phema_strbuf_clear(&bytes);
 }
 

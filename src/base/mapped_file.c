@@ -73,19 +73,16 @@ PHEMA_FALLIBLE phema_file_open(struct phema_file **out, const char *path, struct
     }
     /* O_NONBLOCK: opening a FIFO must not wait for a writer that never comes */
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (descriptor < 0) {
-        enum phema_status status = phema_fail_errno(err, PHEMA_ERR_FILE, "cannot be opened", errno);
+    enum phema_status status =
+        descriptor < 0 ? phema_fail_errno(err, PHEMA_ERR_FILE, "cannot be opened", errno)
+                       : map_descriptor(file, descriptor, err);
+    if (descriptor >= 0)
+        (void)close(descriptor);
+    if (status)
         phema_file_close(file);
-        return status;
-    }
-    enum phema_status status = map_descriptor(file, descriptor, err);
-    (void)close(descriptor);
-    if (status) {
-        phema_file_close(file);
-        return status;
-    }
-    *out = file;
-    return PHEMA_OK;
+    else
+        *out = file;
+    return status;
 }
 
 struct phema_span phema_file_span(const struct phema_file *file)

@@ -38,20 +38,28 @@ struct phema_writer_journal {
 
 /* ---- Existing journals ---- */
 
-struct header {
-    char text[HEADER_BYTES + 1];
+struct existing {
+    int descriptor; /* -1 where the file is absent or not a plain file */
+    bool is_ours;   /* a journal, perhaps torn */
+    char header[HEADER_BYTES + 1];
 };
 
-static struct header header_of(const char *digest)
+/* The first line of a journal of this digest. */
+static void write_header(char header[HEADER_BYTES + 1], const char *digest)
 {
-    struct header header;
-    (void)snprintf(header.text, sizeof(header.text), "%s%-*.*s\n", magic, PHEMA_PART_DIGEST - 1,
+    (void)snprintf(header, HEADER_BYTES + 1, "%s%-*.*s\n", magic, PHEMA_PART_DIGEST - 1,
                    PHEMA_PART_DIGEST - 1, digest);
-    return header;
+}
+
+static bool is_of_digest(const struct existing *existing, const char *digest)
+{
+    char wanted[HEADER_BYTES + 1];
+    write_header(wanted, digest);
+    return existing->is_ours && strcmp(existing->header, wanted) == 0;
 }
 
 /* true also for a journal whose first line was torn: a shorter line, or zeros. */
-static bool is_journal(const uint8_t *found, size_t n)
+static bool is_journal(const char *found, size_t n)
 {
     size_t n_compared = n < MAGIC_BYTES ? n : MAGIC_BYTES;
     bool is_zero = true;
@@ -60,54 +68,48 @@ static bool is_journal(const uint8_t *found, size_t n)
     return is_zero || memcmp(found, magic, n_compared) == 0;
 }
 
-/* *out: -1 where the file is absent or not a plain file. PHEMA_ERR_OUTPUT: it belongs to another
- * user, or others may write it. */
-static enum phema_status open_existing(int *out, const char *path, int flags, bool *is_ours,
-                                       struct header *found, struct phema_error *err)
+/* PHEMA_ERR_OUTPUT: it belongs to another user, or others may write it. */
+static enum phema_status open_existing(struct existing *out, const char *path, int flags,
+                                       struct phema_error *err)
 {
     struct stat st;
-    *out = -1;
-    memset(found, 0, sizeof(*found));
-    *is_ours = false;
+    *out = (struct existing){.descriptor = -1};
     if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode))
         return PHEMA_OK;
-    enum phema_status status = leftover_open(out, AT_FDCWD, path, path, flags, S_IFREG, err);
-    if (status || *out < 0)
+    enum phema_status status =
+        leftover_open(&out->descriptor, AT_FDCWD, path, path, flags, S_IFREG, err);
+    if (status || out->descriptor < 0)
         return status;
     ssize_t n = -1;
-    if (fstat(*out, &st) == 0 && st.st_nlink == 1)
-        n = file_read_fully(*out, found->text, HEADER_BYTES, 0);
-    *is_ours = n >= 0 && is_journal((const uint8_t *)found->text, (size_t)n);
+    if (fstat(out->descriptor, &st) == 0 && st.st_nlink == 1)
+        n = file_read_fully(out->descriptor, out->header, HEADER_BYTES, 0);
+    out->is_ours = n >= 0 && is_journal(out->header, (size_t)n);
     return PHEMA_OK;
 }
 
 PHEMA_FALLIBLE phema_writer_journal_look(enum phema_writer_journal_state *out, const char *path,
                                          const char *digest, struct phema_error *err)
 {
-    struct header wanted = header_of(digest), found;
-    bool is_ours = false;
-    int descriptor = -1;
-    enum phema_status status = open_existing(&descriptor, path, O_RDONLY, &is_ours, &found, err);
-    if (descriptor >= 0)
-        (void)close(descriptor);
+    struct existing existing;
+    enum phema_status status = open_existing(&existing, path, O_RDONLY, err);
+    if (existing.descriptor >= 0)
+        (void)close(existing.descriptor);
     *out = PHEMA_WRITER_JOURNAL_ABSENT;
-    if (!status && is_ours && found.text[HEADER_BYTES - 1] == '\n')
-        *out = strcmp(found.text, wanted.text) == 0 ? PHEMA_WRITER_JOURNAL_OURS
-                                                    : PHEMA_WRITER_JOURNAL_OTHER;
+    if (existing.is_ours && existing.header[HEADER_BYTES - 1] == '\n')
+        *out = is_of_digest(&existing, digest) ? PHEMA_WRITER_JOURNAL_OURS
+                                               : PHEMA_WRITER_JOURNAL_OTHER;
     return status;
 }
 
 /* Removes a journal; any other file stays. */
 static enum phema_status remove_ours(const char *path, struct phema_error *err)
 {
-    struct header found;
-    bool is_ours = false;
-    int descriptor = -1;
-    enum phema_status status = open_existing(&descriptor, path, O_RDONLY, &is_ours, &found, err);
-    if (is_ours)
+    struct existing existing;
+    enum phema_status status = open_existing(&existing, path, O_RDONLY, err);
+    if (existing.is_ours)
         (void)unlink(path);
-    if (descriptor >= 0)
-        (void)close(descriptor);
+    if (existing.descriptor >= 0)
+        (void)close(existing.descriptor);
     return status;
 }
 
@@ -146,26 +148,25 @@ static enum phema_status write_bytes(const struct phema_writer_journal *journal,
 static enum phema_status open_resumed(struct phema_writer_journal *journal, const char *digest,
                                       struct phema_error *err)
 {
-    struct header wanted = header_of(digest), found;
     struct stat st;
-    bool is_ours = false;
-    enum phema_status status =
-        open_existing(&journal->descriptor, journal->path, O_RDWR, &is_ours, &found, err);
-    if (status || journal->descriptor < 0)
+    struct existing existing;
+    enum phema_status status = open_existing(&existing, journal->path, O_RDWR, err);
+    if (status || existing.descriptor < 0)
         return status;
-    if (is_ours && strcmp(found.text, wanted.text) == 0 && fstat(journal->descriptor, &st) == 0) {
-        journal->size_bytes = (uint64_t)st.st_size;
+    if (!is_of_digest(&existing, digest) || fstat(existing.descriptor, &st)) {
+        (void)close(existing.descriptor);
         return PHEMA_OK;
     }
-    (void)close(journal->descriptor);
-    journal->descriptor = -1;
+    journal->descriptor = existing.descriptor;
+    journal->size_bytes = (uint64_t)st.st_size;
     return PHEMA_OK;
 }
 
 static enum phema_status create(struct phema_writer_journal *journal, const char *digest,
                                 struct phema_error *err)
 {
-    struct header header = header_of(digest);
+    char header[HEADER_BYTES + 1];
+    write_header(header, digest);
     enum phema_status status = remove_ours(journal->path, err);
     if (status)
         return status;
@@ -181,10 +182,10 @@ static enum phema_status create(struct phema_writer_journal *journal, const char
     else
         status = phema_cleanup_add_partial(&journal->entry, journal->path, false, err);
     phema_cleanup_resume();
-    if (!status)
-        status = write_bytes(journal, header.text, HEADER_BYTES, 0, err);
+    if (status)
+        return status;
     journal->size_bytes = HEADER_BYTES;
-    return status;
+    return write_bytes(journal, header, HEADER_BYTES, 0, err);
 }
 
 static enum phema_status begin(struct phema_writer_journal *journal, const char *digest,
