@@ -10,7 +10,7 @@ cd "$1" || exit 1
 # public headers with other names than their modules
 declare -A headers=(
     [base]="arena array checksum claims cleanup clock cpu dtype error file_reader json library mapped_file memory
-        memory_profile number parallel quad regex sort span strbuf"
+        memory_profile number parallel path quad regex sort span strbuf"
     [profile]="family quadrature"
     [output]="sink"
     [gpu]="cuda_plugin"

@@ -32,10 +32,7 @@ PHEMA_FALLIBLE phema_cleanup_add_partial(struct phema_cleanup_entry **out, const
 /* Adds the memory of a mapped file; path is borrowed until the entry is removed. For an output the
  * message reports a full disk, and the exit status is PHEMA_ERR_OUTPUT. */
 PHEMA_FALLIBLE phema_cleanup_add_map(struct phema_cleanup_entry **out, struct phema_span span,
-                                     const char *path, struct phema_error *err);
-PHEMA_FALLIBLE phema_cleanup_add_output_map(struct phema_cleanup_entry **out,
-                                            struct phema_span span, const char *path,
-                                            struct phema_error *err);
+                                     const char *path, bool is_output, struct phema_error *err);
 
 /* Adds a process group, which gets SIGTERM. Remove the entry before its leader is waited for:
  * afterwards the kernel may give the number to another group. */

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "phema/array.h"
+#include "phema/path.h"
 #include "phema/span.h"
 
 /* Suffixes of a file under its final and its partial name. */
@@ -46,23 +47,16 @@ static bool is_same(const struct identity *a, const struct identity *b)
     return a->is_known && b->is_known && a->device == b->device && a->inode == b->inode;
 }
 
-static const char *name_in(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static enum phema_status find_place(struct place *out, const char *path, const char *end,
                                     struct phema_error *err)
 {
     struct place place = {0};
-    size_t size = strlen(path);
-    while (size > 1 && path[size - 1] == '/')
-        size--;
-    if (asprintf(&place.path, "%.*s%s", (int)size, path, end) < 0)
+    char *trimmed = phema_path_trim(path);
+    int size = trimmed ? asprintf(&place.path, "%s%s", trimmed, end) : -1;
+    free(trimmed);
+    if (size < 0)
         return phema_fail_memory(err);
-    size = (size_t)(name_in(place.path) - place.path);
-    char *directory = size ? strndup(place.path, size) : strdup(".");
+    char *directory = phema_path_directory(place.path);
     if (!directory) {
         free(place.path);
         return phema_fail_memory(err);
@@ -81,7 +75,7 @@ static bool are_one(const struct place *a, const struct place *b)
     if (is_same(&a->file, &b->file))
         return true;
     if (is_same(&a->directory, &b->directory))
-        return strcmp(name_in(a->path), name_in(b->path)) == 0;
+        return strcmp(phema_path_last_name(a->path), phema_path_last_name(b->path)) == 0;
     return strcmp(a->path, b->path) == 0;
 }
 

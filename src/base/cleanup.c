@@ -187,16 +187,10 @@ PHEMA_FALLIBLE phema_cleanup_add_partial(struct phema_cleanup_entry **out, const
 }
 
 PHEMA_FALLIBLE phema_cleanup_add_map(struct phema_cleanup_entry **out, struct phema_span span,
-                                     const char *path, struct phema_error *err)
+                                     const char *path, bool is_output, struct phema_error *err)
 {
-    return add(out, MAP, &(struct contents){.path = path, .span = span}, err);
-}
-
-PHEMA_FALLIBLE phema_cleanup_add_output_map(struct phema_cleanup_entry **out,
-                                            struct phema_span span, const char *path,
-                                            struct phema_error *err)
-{
-    return add(out, OUTPUT_MAP, &(struct contents){.path = path, .span = span}, err);
+    return add(out, is_output ? OUTPUT_MAP : MAP, &(struct contents){.path = path, .span = span},
+               err);
 }
 
 PHEMA_FALLIBLE phema_cleanup_add_group(struct phema_cleanup_entry **out, pid_t group,

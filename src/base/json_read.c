@@ -55,24 +55,13 @@ void phema_json_free(struct phema_json *document)
 
 enum phema_json_type phema_json_type(const struct phema_json *value)
 {
-    switch (json_typeof(inner(value))) {
-    case JSON_OBJECT:
-        return PHEMA_JSON_OBJECT;
-    case JSON_ARRAY:
-        return PHEMA_JSON_ARRAY;
-    case JSON_STRING:
-        return PHEMA_JSON_STRING;
-    case JSON_INTEGER:
-        return PHEMA_JSON_INTEGER;
-    case JSON_REAL:
-        return PHEMA_JSON_REAL;
-    case JSON_TRUE:
-    case JSON_FALSE:
-        return PHEMA_JSON_BOOL;
-    case JSON_NULL:
-        break;
-    }
-    return PHEMA_JSON_NULL;
+    static const enum phema_json_type types[] = {
+        [JSON_OBJECT] = PHEMA_JSON_OBJECT, [JSON_ARRAY] = PHEMA_JSON_ARRAY,
+        [JSON_STRING] = PHEMA_JSON_STRING, [JSON_INTEGER] = PHEMA_JSON_INTEGER,
+        [JSON_REAL] = PHEMA_JSON_REAL,     [JSON_TRUE] = PHEMA_JSON_BOOL,
+        [JSON_FALSE] = PHEMA_JSON_BOOL,    [JSON_NULL] = PHEMA_JSON_NULL,
+    };
+    return types[json_typeof(inner(value))];
 }
 
 size_t phema_json_length(const struct phema_json *value)

@@ -61,7 +61,7 @@ static enum phema_status map_descriptor(struct phema_file *file, int descriptor,
     file->device = st.st_dev;
     file->inode = st.st_ino;
     file->modified = st.st_mtim;
-    return phema_cleanup_add_map(&file->entry, file->span, file->path, err);
+    return phema_cleanup_add_map(&file->entry, file->span, file->path, false, err);
 }
 
 PHEMA_FALLIBLE phema_file_open(struct phema_file **out, const char *path, struct phema_error *err)

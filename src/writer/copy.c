@@ -174,7 +174,7 @@ PHEMA_FALLIBLE phema_writer_map(uint8_t **out, struct phema_writer *writer, stru
             return writer_fail_errno(err, writer->path, "cannot be mapped for writing", errno);
         struct phema_span span = {map, writer->size_bytes};
         enum phema_status status =
-            phema_cleanup_add_output_map(&writer->map_entry, span, writer->path, err);
+            phema_cleanup_add_map(&writer->map_entry, span, writer->path, true, err);
         if (status) {
             (void)munmap(map, writer->size_bytes);
             return phema_fail_in(err, status, "%s", writer->path);

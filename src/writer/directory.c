@@ -16,9 +16,9 @@
 
 #include "part.h"
 #include "partial.h"
-#include "path_names.h"
 #include "phema/array.h"
 #include "phema/cleanup.h"
+#include "phema/path.h"
 #include "phema/strbuf.h"
 #include "write_error.h"
 #include "writer_internal.h"
@@ -64,7 +64,7 @@ PHEMA_FALLIBLE phema_writer_directory_check(const char *path, bool replaces,
                                             struct phema_error *err)
 {
     struct stat st;
-    const char *name = path_last_name(path);
+    const char *name = phema_path_last_name(path);
     if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: expected the name of a directory to make",
                           path);
@@ -153,7 +153,7 @@ static enum phema_status new_directory(struct phema_writer_directory **out, cons
     directory->descriptor = -1;
     directory->parent = -1;
     directory->options = *options;
-    directory->path = path_trim(path);
+    directory->path = phema_path_trim(path);
     directory->partial_path = directory->path ? path_partial(directory->path) : NULL;
     if (!directory->partial_path) {
         phema_writer_directory_abandon(directory);
@@ -252,7 +252,7 @@ static enum phema_status begin_file(struct phema_writer **out,
         return writer_fail_memory(err, path);
     struct phema_writer *writer = NULL;
     struct directory_file *file = &directory->files[directory->n_files];
-    *file = (struct directory_file){.name = strdup(path_last_name(path))};
+    *file = (struct directory_file){.name = strdup(phema_path_last_name(path))};
     if (!file->name)
         return writer_fail_memory(err, path);
     enum phema_status status =

@@ -16,7 +16,7 @@
 #include "directory.h"
 #include "part.h"
 #include "partial.h"
-#include "path_names.h"
+#include "phema/path.h"
 #include "phema/strbuf.h"
 #include "write_error.h"
 #include "writer_internal.h"
@@ -369,7 +369,7 @@ PHEMA_FALLIBLE phema_writer_join_open(struct phema_writer_join **out, const char
     if (!join)
         return phema_fail_memory(err);
     *join = (struct phema_writer_join){.options = *options, .descriptor = -1};
-    join->path = path_trim(path);
+    join->path = phema_path_trim(path);
     join->partial_path = join->path ? path_partial(join->path) : NULL;
     enum phema_status status = join->partial_path ? check(join, err) : phema_fail_memory(err);
     if (status) {

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "partial.h"
-#include "path_names.h"
 #include "phema/checksum.h"
 #include "phema/cleanup.h"
+#include "phema/path.h"
 #include "write_error.h"
 #include "writer_internal.h"
 
@@ -123,7 +123,7 @@ void phema_writer_journal_remove(const char *path)
 void phema_writer_journal_remove_of(const char *output)
 {
     struct stat st;
-    char *trimmed = path_trim(output), *path = NULL;
+    char *trimmed = phema_path_trim(output), *path = NULL;
     char *partial = trimmed ? path_partial(trimmed) : NULL;
     if (!trimmed || asprintf(&path, "%s.journal", trimmed) < 0)
         path = NULL;

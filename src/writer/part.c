@@ -16,8 +16,8 @@
 
 #include "directory.h"
 #include "partial.h"
-#include "path_names.h"
 #include "phema/cleanup.h"
+#include "phema/path.h"
 #include "phema/strbuf.h"
 #include "write_error.h"
 #include "writer_internal.h"
@@ -80,7 +80,7 @@ static enum phema_status fail_mismatch(const struct phema_writer_part *part, con
 {
     return phema_fail(
         err, PHEMA_ERR_OUTPUT, "%s: %s is %s; to start anew, remove %s.partial and all %s.part-*",
-        part->path, name, what, path_last_name(part->path), path_last_name(part->path));
+        part->path, name, what, phema_path_last_name(part->path), phema_path_last_name(part->path));
 }
 
 /* true when PATH.partial is of the kind and size that a finished part leaves. */
@@ -102,7 +102,7 @@ static enum phema_status check_other(const struct phema_writer_part *part, const
     if (status)
         return status;
     if (*marker.digest && strcmp(marker.digest, part->options->digest) != 0)
-        status = fail_mismatch(part, path_last_name(path),
+        status = fail_mismatch(part, phema_path_last_name(path),
                                "of another output: targets, options, the program's version or a "
                                "snapshot differ",
                                err);
@@ -110,8 +110,8 @@ static enum phema_status check_other(const struct phema_writer_part *part, const
         status = phema_fail(err, PHEMA_ERR_OUTPUT,
                             "%s: %s says that its part is done, but %s.partial is not what it has "
                             "left; to start anew, remove all %s.part-*",
-                            part->path, path_last_name(path), path_last_name(part->path),
-                            path_last_name(part->path));
+                            part->path, phema_path_last_name(path),
+                            phema_path_last_name(part->path), phema_path_last_name(part->path));
     part_marker_clear(&marker);
     return status;
 }
@@ -125,7 +125,7 @@ static enum phema_status check_listed(const struct phema_writer_part *part,
     enum phema_status status =
         name->n_parts == part->options->n_parts
             ? check_other(part, path, err)
-            : fail_mismatch(part, path_last_name(path), "of another number of parts", err);
+            : fail_mismatch(part, phema_path_last_name(path), "of another number of parts", err);
     free(path);
     return status;
 }
@@ -207,7 +207,7 @@ static enum phema_status new_part(struct phema_writer_part **out, const char *pa
     if (!part)
         return writer_fail_memory(err, path);
     *part = (struct phema_writer_part){.options = options, .marker = -1, .descriptor = -1};
-    part->path = path_trim(path);
+    part->path = phema_path_trim(path);
     if (part->path) {
         part->part_marker_path = part_marker_path(part->path, options->part, options->n_parts);
         part->partial_path = path_partial(part->path);

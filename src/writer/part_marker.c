@@ -16,9 +16,9 @@
 
 #include "directory.h"
 #include "partial.h"
-#include "path_names.h"
 #include "phema/array.h"
 #include "phema/json.h"
+#include "phema/path.h"
 #include "write_error.h"
 #include "writer_internal.h"
 
@@ -130,10 +130,10 @@ static enum phema_status list_markers(struct part_marker_list *out, const char *
 PHEMA_FALLIBLE part_marker_list_make(struct part_marker_list *out, const char *path,
                                      struct phema_error *err)
 {
-    char *directory = path_directory(path);
+    char *directory = phema_path_directory(path);
     if (!directory)
         return phema_fail_memory(err);
-    enum phema_status status = list_markers(out, directory, path_last_name(path), err);
+    enum phema_status status = list_markers(out, directory, phema_path_last_name(path), err);
     free(directory);
     return status;
 }
@@ -154,7 +154,7 @@ PHEMA_FALLIBLE writer_check_no_parts(const char *path, struct phema_error *err)
     enum phema_status status = part_marker_list_make(&list, path, err);
     if (status || !list.n)
         return status;
-    const char *name = path_last_name(path);
+    const char *name = phema_path_last_name(path);
     status = phema_fail(err, PHEMA_ERR_OUTPUT,
                         "%s: parts of it are here, such as %s.part-%llu-of-%llu; publish them "
                         "with posthoc-ema join, or remove %s.partial and all %s.part-*",
@@ -213,7 +213,7 @@ static enum phema_status find(struct path_list *found, const char *path, struct 
 PHEMA_FALLIBLE phema_writer_find_parts(char ***out, size_t *n, const char *path,
                                        struct phema_error *err)
 {
-    char *own = path_trim(path);
+    char *own = phema_path_trim(path);
     if (!own)
         return phema_fail_memory(err);
     struct path_list found = {0};

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,6 +22,12 @@
  * PATH.partial to its lock. A run that writes holds its lock much longer. */
 #define LOCK_ATTEMPTS 20
 #define LOCK_PAUSE_NS 25000000
+
+char *path_partial(const char *path)
+{
+    char *partial_path = NULL;
+    return asprintf(&partial_path, "%s.partial", path) < 0 ? NULL : partial_path;
+}
 
 /* ---- Leftovers ---- */
 

@@ -12,6 +12,9 @@
 #define WRITER_PARTIAL_MODE           ((mode_t)0644)
 #define WRITER_PARTIAL_DIRECTORY_MODE ((mode_t)0755)
 
+/* "PATH.partial", the caller's; NULL without memory. */
+char *path_partial(const char *path);
+
 enum partial_use {
     PARTIAL_EXCLUSIVE, /* the output of an ordinary run: exclusive lock, at once */
     PARTIAL_SHARED,    /* the output of several parts: shared lock, after a short wait at most */

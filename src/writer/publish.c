@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "directory.h"
-#include "path_names.h"
 #include "phema/cleanup.h"
+#include "phema/path.h"
 #include "write_error.h"
 #include "writer_internal.h"
 
@@ -40,7 +40,7 @@ static mode_t find_umask(void)
 mode_t permissions_usual_write(const char *path)
 {
     struct stat st;
-    char *directory = path_directory(path);
+    char *directory = phema_path_directory(path);
     int probe = directory ? open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666) : -1;
     mode_t mode = probe >= 0 && fstat(probe, &st) == 0 ? st.st_mode : 0666 & ~find_umask();
     if (probe >= 0)
@@ -114,7 +114,7 @@ static enum phema_status fail_parent(const char *path, int number, struct phema_
 
 PHEMA_FALLIBLE writer_open_parent(int *out, const char *path, struct phema_error *err)
 {
-    char *directory = path_directory(path);
+    char *directory = phema_path_directory(path);
     if (!directory)
         return writer_fail_memory(err, path);
     *out = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -15,7 +15,6 @@
 
 #include "part.h"
 #include "partial.h"
-#include "path_names.h"
 #include "phema/cleanup.h"
 #include "phema/file_reader.h"
 #include "write_error.h"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* path_names.c - parts of paths, and the path of a partial output. */
-#include "path_names.h"
+/* path.c - parts of paths. */
+#include "phema/path.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static size_t trimmed_size(const char *path)
@@ -13,25 +12,19 @@ static size_t trimmed_size(const char *path)
     return size;
 }
 
-char *path_trim(const char *path)
+char *phema_path_trim(const char *path)
 {
     return strndup(path, trimmed_size(path));
 }
 
-char *path_directory(const char *path)
+char *phema_path_directory(const char *path)
 {
     const char *slash = memrchr(path, '/', trimmed_size(path));
     return slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
 }
 
-const char *path_last_name(const char *path)
+const char *phema_path_last_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
-}
-
-char *path_partial(const char *path)
-{
-    char *partial_path = NULL;
-    return asprintf(&partial_path, "%s.partial", path) < 0 ? NULL : partial_path;
 }

@@ -1,0 +1,14 @@
+/* path.h - parts of paths. Strings that are not const are the caller's; NULL without memory. */
+#ifndef PHEMA_PATH_H
+#define PHEMA_PATH_H
+
+/* The path without slashes at its end; "/" stays. */
+char *phema_path_trim(const char *path);
+
+/* The directory that holds the path's last name, whatever slashes follow; "." for a bare name. */
+char *phema_path_directory(const char *path);
+
+/* The last name of a path without slashes at its end; borrowed from the path. */
+const char *phema_path_last_name(const char *path);
+
+#endif

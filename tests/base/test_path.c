@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Paths with and without slashes at their ends, bare names, and roots. */
+#include "phema/path.h"
+
+#include <stdlib.h>
+
+#include "support.h"
+
+static void slashes_at_the_end_do_not_count(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path, *trimmed, *directory, *name;
+    } cases[] = {
+        {"a", "a", ".", "a"},     {"a/", "a", ".", "a"},
+        {"a/b", "a/b", "a", "b"}, {"a/b//", "a/b", "a", "b"},
+        {"/a", "/a", "/", "a"},   {"/a/", "/a", "/", "a"},
+        {"/", "/", "/", ""},      {"//", "/", "/", ""},
+        {"", "", ".", ""},        {"./a.b/c", "./a.b/c", "./a.b", "c"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char *trimmed = phema_path_trim(cases[i].path);
+        char *directory = phema_path_directory(cases[i].path);
+        assert_string_equal(trimmed, cases[i].trimmed);
+        assert_string_equal(directory, cases[i].directory);
+        assert_string_equal(phema_path_last_name(trimmed), cases[i].name);
+        free(trimmed);
+        free(directory);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(slashes_at_the_end_do_not_count),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
