@@ -203,8 +203,8 @@ static enum phema_status begin_file(struct gen_file *file, uint64_t size_bytes, 
     return status ? status : phema_writer_write(file->writer, 0, data, size, err);
 }
 
-static enum phema_status open_file(struct gen_file *file, uint64_t *offsets,
-                                   struct phema_tensor *tensors, size_t n,
+static enum phema_status open_file(struct gen_file *file, const struct gen_item *item,
+                                   uint64_t *offsets, struct phema_tensor *tensors, size_t n,
                                    const struct phema_gen_options *options, struct phema_error *err)
 {
     uint64_t elem_bytes = phema_dtype_bits(file->dtype) / 8;
@@ -213,7 +213,7 @@ static enum phema_status open_file(struct gen_file *file, uint64_t *offsets,
         tensors[i].size_bytes = tensors[i].n_elems * elem_bytes;
     }
     struct metadata_text text;
-    describe(&text, file->item);
+    describe(&text, item);
     uint8_t *header = NULL;
     size_t header_size = 0;
     uint64_t total = 0;
@@ -228,7 +228,8 @@ static enum phema_status open_file(struct gen_file *file, uint64_t *offsets,
 }
 
 static enum phema_status open_all(struct gen_files *files, const struct phema_gen_options *options,
-                                  const struct gen_model *model, struct phema_error *err)
+                                  const struct gen_model *model, const struct gen_request *request,
+                                  struct phema_error *err)
 {
     struct phema_tensor *tensors = list_tensors(model);
     files->first_elems = calloc(model->n, sizeof(*files->first_elems));
@@ -239,7 +240,8 @@ static enum phema_status open_all(struct gen_files *files, const struct phema_ge
     enum phema_status status = PHEMA_OK;
     /* one array of offsets for all files: those of the last one stay */
     for (size_t i = 0; !status && i < files->n; i++)
-        status = open_file(&files->files[i], files->first_elems, tensors, model->n, options, err);
+        status = open_file(&files->files[i], &request->items[i], files->first_elems, tensors,
+                           model->n, options, err);
     free(tensors);
     if (status || !files->n)
         return status;
@@ -299,7 +301,7 @@ enum phema_status gen_files_open(struct gen_files *files, const char *directory,
     status = open_all_beside(files, directory, options, request, err);
     if (status)
         goto fail;
-    status = open_all(files, options, model, err);
+    status = open_all(files, options, model, request, err);
     if (status)
         goto fail;
     return PHEMA_OK;

@@ -54,8 +54,8 @@ struct part_marker {
     uint64_t inode; /* of PATH.partial, which identifies PATH after a join; 0: unknown */
 };
 
-/* *out: zeros after a failure. PHEMA_ERR_OUTPUT when it cannot be read or is not a marker of this
- * program. */
+/* *out: zeros before, and where the marker is absent. PHEMA_ERR_OUTPUT when it cannot be read or is
+ * not a marker of this program. */
 PHEMA_FALLIBLE part_marker_read(struct part_marker *out, const char *path, struct phema_error *err);
 void part_marker_clear(struct part_marker *marker);
 

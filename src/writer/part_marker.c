@@ -345,17 +345,19 @@ static enum phema_status read_contents(struct part_marker *marker, int descripto
 PHEMA_FALLIBLE part_marker_read(struct part_marker *out, const char *path, struct phema_error *err)
 {
     int descriptor = -1;
-    *out = (struct part_marker){0};
+    struct part_marker marker = {0};
     enum phema_status status =
         leftover_open(&descriptor, AT_FDCWD, path, path, O_RDONLY, S_IFREG, err);
     if (status || descriptor < 0)
         return status;
-    status = read_contents(out, descriptor, path, err);
-    if (status)
-        part_marker_clear(out);
-    else if (flock(descriptor, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK)
-        out->state = MARKER_RUNNING;
+    status = read_contents(&marker, descriptor, path, err);
+    if (!status && flock(descriptor, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK)
+        marker.state = MARKER_RUNNING;
     (void)close(descriptor);
+    if (status)
+        part_marker_clear(&marker);
+    else
+        *out = marker;
     return status;
 }
 
