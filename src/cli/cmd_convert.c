@@ -1,137 +1,103 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_convert.c - translates between the ways to specify the length of an average. */
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "cli.h"
 #include "phema/json.h"
 #include "phema/profile.h"
 #include "series_options.h"
 
+/* Ways to give a length, in the order of the output. */
+enum spelling { BY_SIGMA_REL, BY_GAMMA, BY_HALF_LIFE, BY_SHARE, BY_BETA, BY_DECAY, BY_EMA };
+
+static const struct {
+    const char *option;
+    bool needs_at, is_below_1;
+} spellings[] = {
+    [BY_SIGMA_REL] = {.option = "sigma-rel"},
+    [BY_GAMMA] = {.option = "gamma"},
+    [BY_HALF_LIFE] = {"half-life", .needs_at = true},
+    [BY_SHARE] = {.option = "half-life-rel"},
+    [BY_BETA] = {"beta", .needs_at = true, .is_below_1 = true},
+    [BY_DECAY] = {"decay", .needs_at = true, .is_below_1 = true},
+    [BY_EMA] = {"ema-half-life", .needs_at = true},
+};
+
 struct convert_values {
     struct cli_common common;
-    struct cli_reals sigma_rel, gamma, half_life, half_life_share, beta, decay, ema_half_life;
+    struct cli_reals lengths[ARRAY_LEN(spellings)];
     double at;
 };
 
-/* The length of one average in every unit; values that need a time are NaN without --at. */
-struct length {
-    double sigma_rel, gamma, half_life_share;
-    double at, width, half_life, beta, decay, ema_half_life;
+/* The length of one average in every unit, as members of JSON and as columns of the table. Those
+ * from the time on need --at. */
+enum unit { SIGMA_REL, GAMMA, HALF_LIFE_REL, TIME, WIDTH, HALF_LIFE, BETA, DECAY, EMA_HALF_LIFE };
+
+static const struct {
+    const char *name;
+    int width, digits; /* of the column; no digits: no column */
+} units[] = {
+    [SIGMA_REL] = {"sigma_rel", 12, 8},
+    [GAMMA] = {"gamma", 12, 8},
+    [HALF_LIFE_REL] = {"half_life_rel", 13, 8},
+    [TIME] = {"time", 0, 0},
+    [WIDTH] = {"width", 12, 8},
+    [HALF_LIFE] = {"half_life", 12, 8},
+    [BETA] = {"beta", 12, 10},
+    [DECAY] = {"decay", 12, 10},
+    [EMA_HALF_LIFE] = {"ema_half_life", 13, 8},
 };
 
+static size_t count_units(const struct convert_values *args)
+{
+    return isnan(args->at) ? (size_t)TIME : ARRAY_LEN(units);
+}
+
+/* ---- From one unit to the others ---- */
+
 /* The exponential EMA that matches has the same standard deviation in time: 1/k = sigma_rel t, and
- * decay e^-k for each step (arXiv:2312.02696, section 3.1, where sigma_rel is that width). */
-static double decay_from_width(double width)
+ * decay e^-k for each step (arXiv:2312.02696, section 3.1, where sigma_rel is that width). The beta
+ * of a step is (1 - 1/step)^(gamma+1) (eq. 127). */
+static enum phema_status fill_length(double *out, double gamma, double at, struct phema_error *err)
 {
-    return exp(-1 / width);
-}
-
-/* (1 - 1/step)^(gamma+1) (eq. 127), and back. */
-static double beta_from_gamma(double gamma, double step)
-{
-    return step > 1 ? exp((gamma + 1) * log1p(-1 / step)) : 0;
-}
-
-static double gamma_from_beta(double beta, double step)
-{
-    return log(beta) / log1p(-1 / step) - 1;
-}
-
-static enum phema_status from_gamma(struct length *out, double gamma, double at,
-                                    struct phema_error *err)
-{
-    double sigma_rel = phema_sigma_rel_from_gamma(gamma);
     if (!(gamma > -0.5) || !isfinite(gamma))
         return phema_fail(err, PHEMA_ERR_TARGET,
                           "gamma %g is not above -0.5, where power functions cease to be "
                           "square-integrable",
                           gamma);
-    *out = (struct length){.sigma_rel = sigma_rel,
-                           .gamma = gamma,
-                           .half_life_share = phema_half_life_from_gamma(gamma, 1),
-                           .at = at,
-                           .width = sigma_rel * at,
-                           .half_life = phema_half_life_from_gamma(gamma, at),
-                           .beta = isnan(at) ? at : beta_from_gamma(gamma, at),
-                           .decay = decay_from_width(sigma_rel * at),
-                           .ema_half_life = M_LN2 * sigma_rel * at};
+    double sigma_rel = phema_sigma_rel_from_gamma(gamma), width = sigma_rel * at;
+    out[SIGMA_REL] = sigma_rel;
+    out[GAMMA] = gamma;
+    out[HALF_LIFE_REL] = phema_half_life_from_gamma(gamma, 1);
+    out[TIME] = at;
+    out[WIDTH] = width;
+    out[HALF_LIFE] = phema_half_life_from_gamma(gamma, at);
+    out[BETA] = at > 1 ? exp((gamma + 1) * log1p(-1 / at)) : 0;
+    out[DECAY] = exp(-1 / width);
+    out[EMA_HALF_LIFE] = M_LN2 * sigma_rel * at;
     return PHEMA_OK;
 }
 
-static enum phema_status need_at(const struct convert_values *given, const char *option,
-                                 struct phema_error *err)
+static enum phema_status find_gamma(double *gamma, double at, enum spelling spelling, double value,
+                                    struct phema_error *err)
 {
-    if (given->at > 0)
-        return PHEMA_OK;
-    return phema_fail(err, PHEMA_ERR_USAGE, "--%s: is %s; --at says at which step of the training",
-                      option,
-                      strcmp(option, "beta") == 0 ? "that of one step" : "a number of steps");
-}
-
-static enum phema_status add_row(struct phema_strbuf *out, struct phema_json_out *json,
-                                 const struct length *length, struct phema_error *err)
-{
-    if (json->text) {
-        phema_json_out_open(json, NULL, '{');
-        phema_json_out_number(json, "sigma_rel", length->sigma_rel);
-        phema_json_out_number(json, "gamma", length->gamma);
-        phema_json_out_number(json, "half_life_rel", length->half_life_share);
-        if (!isnan(length->at)) {
-            phema_json_out_number(json, "time", length->at);
-            phema_json_out_number(json, "width", length->width);
-            phema_json_out_number(json, "half_life", length->half_life);
-            phema_json_out_number(json, "beta", length->beta);
-            phema_json_out_number(json, "decay", length->decay);
-            phema_json_out_number(json, "ema_half_life", length->ema_half_life);
-        }
-        phema_json_out_close(json, '}');
-    } else {
-        phema_strbuf_printf(out, "%-12.8g %-12.8g %-*.8g", length->sigma_rel, length->gamma,
-                            isnan(length->at) ? 0 : 13, length->half_life_share);
-        if (!isnan(length->at))
-            phema_strbuf_printf(out, " %-12.8g %-12.8g %-12.10g %-12.10g %.8g", length->width,
-                                length->half_life, length->beta, length->decay,
-                                length->ema_half_life);
-        phema_strbuf_puts(out, "\n");
-    }
-    return phema_strbuf_check(out, err);
-}
-
-enum spelling { SIGMA_REL, GAMMA, HALF_LIFE, HALF_LIFE_SHARE, BETA, DECAY, EMA_HALF_LIFE };
-
-static const struct {
-    const char *option;
-    bool needs_at;
-} spellings[] = {{"sigma-rel", false},     {"gamma", false}, {"half-life", true},
-                 {"half-life-rel", false}, {"beta", true},   {"decay", true},
-                 {"ema-half-life", true}};
-
-static enum phema_status find_gamma(double *gamma, const struct convert_values *given,
-                                    enum spelling spelling, double value, struct phema_error *err)
-{
-    bool is_share = spelling == BETA || spelling == DECAY;
-    if (is_share && !(value > 0 && value < 1))
-        return phema_fail(err, PHEMA_ERR_USAGE, "--%s: %g is not between 0 and 1",
-                          spellings[spelling].option, value);
     switch (spelling) {
-    case SIGMA_REL:
+    case BY_SIGMA_REL:
         return phema_gamma_from_sigma_rel(gamma, value, err);
-    case HALF_LIFE:
-        return phema_gamma_from_half_life(gamma, value, given->at, err);
-    case HALF_LIFE_SHARE:
+    case BY_HALF_LIFE:
+        return phema_gamma_from_half_life(gamma, value, at, err);
+    case BY_SHARE:
         return phema_gamma_from_half_life(gamma, value, 1, err);
-    case DECAY:
-        return phema_gamma_from_sigma_rel(gamma, -1 / log(value) / given->at, err);
-    case EMA_HALF_LIFE:
-        return phema_gamma_from_sigma_rel(gamma, value / M_LN2 / given->at, err);
-    case BETA:
-        if (!(given->at > 1))
+    case BY_DECAY:
+        return phema_gamma_from_sigma_rel(gamma, -1 / log(value) / at, err);
+    case BY_EMA:
+        return phema_gamma_from_sigma_rel(gamma, value / M_LN2 / at, err);
+    case BY_BETA:
+        if (!(at > 1))
             return phema_fail(err, PHEMA_ERR_USAGE,
                               "--beta: the first step takes the parameters as they are, whatever "
                               "the width; --at must be above 1");
-        *gamma = gamma_from_beta(value, given->at);
+        *gamma = log(value) / log1p(-1 / at) - 1;
         return PHEMA_OK;
     default:
         *gamma = value;
@@ -139,43 +105,69 @@ static enum phema_status find_gamma(double *gamma, const struct convert_values *
     }
 }
 
-static enum phema_status translate(struct length *out, const struct convert_values *given,
-                                   enum spelling spelling, double value, struct phema_error *err)
+static enum phema_status translate(double *out, double at, enum spelling spelling, double value,
+                                   struct phema_error *err)
 {
     const char *option = spellings[spelling].option;
+    if (spellings[spelling].needs_at && !(at > 0))
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "--%s: is %s; --at says at which step of the training", option,
+                          spelling == BY_BETA ? "that of one step" : "a number of steps");
+    if (spellings[spelling].is_below_1 && !(value > 0 && value < 1))
+        return phema_fail(err, PHEMA_ERR_USAGE, "--%s: %g is not between 0 and 1", option, value);
     double gamma = PHEMA_UNKNOWN;
-    enum phema_status status = PHEMA_OK;
-    if (spellings[spelling].needs_at)
-        status = need_at(given, option, err);
+    enum phema_status status = find_gamma(&gamma, at, spelling, value, err);
     if (!status)
-        status = find_gamma(&gamma, given, spelling, value, err);
-    if (!status)
-        status = from_gamma(out, gamma, given->at, err);
-    struct phema_name_buffer shown; /* appended to the option name where the message does not
-                                     * show the value */
-    bool is_other = spelling == DECAY || spelling == EMA_HALF_LIFE || spelling == BETA;
-    if (status && status != PHEMA_ERR_USAGE)
-        return phema_fail_in(err, status, "--%s%s%s", option, is_other ? " " : "",
-                             is_other ? phema_number_format(&shown, value) : "");
-    return status;
+        status = fill_length(out, gamma, at, err);
+    if (!status || status == PHEMA_ERR_USAGE)
+        return status;
+    if (spelling != BY_DECAY && spelling != BY_EMA && spelling != BY_BETA)
+        return phema_fail_in(err, status, "--%s", option);
+    struct phema_name_buffer shown; /* the message shows another value */
+    return phema_fail_in(err, status, "--%s %s", option, phema_number_format(&shown, value));
 }
 
-static enum phema_status write_rows(struct phema_strbuf *text, struct phema_json_out *json,
-                                    const struct convert_values *given, struct phema_error *err)
+/* ---- Results ---- */
+
+/* length: NULL for the titles */
+static void write_row(struct phema_strbuf *out, const double *length, size_t n_units)
 {
-    const struct cli_reals *const lists[] = {
-        &given->sigma_rel, &given->gamma, &given->half_life,    &given->half_life_share,
-        &given->beta,      &given->decay, &given->ema_half_life};
+    for (size_t i = 0; i < n_units; i++) {
+        int width = i + 1 < n_units ? units[i].width : 0;
+        if (!units[i].digits)
+            continue;
+        phema_strbuf_puts(out, i ? " " : "");
+        if (length)
+            phema_strbuf_printf(out, "%-*.*g", width, units[i].digits, length[i]);
+        else
+            phema_strbuf_printf(out, "%-*s", width, units[i].name);
+    }
+    phema_strbuf_puts(out, "\n");
+}
+
+static void write_json(struct phema_json_out *out, const double *length, size_t n_units)
+{
+    phema_json_out_open(out, NULL, '{');
+    for (size_t i = 0; i < n_units; i++)
+        phema_json_out_number(out, units[i].name, length[i]);
+    phema_json_out_close(out, '}');
+}
+
+static enum phema_status write_lengths(struct phema_strbuf *text, struct phema_json_out *json,
+                                       const struct convert_values *args, struct phema_error *err)
+{
     size_t n = 0;
-    for (size_t l = 0; l < ARRAY_LEN(lists); l++)
-        for (size_t i = 0; i < lists[l]->n; i++, n++) {
-            struct length length = {0};
+    for (size_t s = 0; s < ARRAY_LEN(spellings); s++)
+        for (size_t i = 0; i < args->lengths[s].n; i++, n++) {
+            double length[ARRAY_LEN(units)];
             enum phema_status status =
-                translate(&length, given, (enum spelling)l, lists[l]->items[i], err);
-            if (!status)
-                status = add_row(text, json, &length, err);
+                translate(length, args->at, (enum spelling)s, args->lengths[s].items[i], err);
             if (status)
                 return status;
+            if (args->common.is_json)
+                write_json(json, length, count_units(args));
+            else
+                write_row(text, length, count_units(args));
         }
     if (n == 0)
         return phema_fail(err, PHEMA_ERR_USAGE,
@@ -186,50 +178,46 @@ static enum phema_status write_rows(struct phema_strbuf *text, struct phema_json
 
 static enum phema_status run(void *values, struct phema_error *err)
 {
-    const struct convert_values *given = values;
-    if (!isnan(given->at) && !(given->at > 0 && given->at < 9007199254740992.0))
-        return phema_fail(err, PHEMA_ERR_USAGE, "--at: %g is no time above 0", given->at);
+    const struct convert_values *args = values;
+    if (!isnan(args->at) && !(args->at > 0 && args->at < 9007199254740992.0))
+        return phema_fail(err, PHEMA_ERR_USAGE, "--at: %g is no time above 0", args->at);
     struct phema_strbuf text = {0};
-    struct phema_json_out json = {.text = given->common.is_json ? &text : NULL, .is_pretty = true};
-    if (json.text) {
-        phema_json_out_open(&json, NULL, '{');
-        phema_json_out_u64(&json, "version", 1);
+    struct phema_json_out json = {0};
+    if (args->common.is_json) {
+        cli_json_begin(&json, &text, true);
         phema_json_out_open(&json, "lengths", '[');
     } else {
-        phema_strbuf_printf(&text, "%-12s %-12s %s", "sigma_rel", "gamma", "half_life_rel");
-        phema_strbuf_puts(
-            &text, isnan(given->at)
-                       ? "\n"
-                       : " width        half_life    beta         decay        ema_half_life\n");
+        write_row(&text, NULL, count_units(args));
     }
-    enum phema_status status = write_rows(&text, &json, given, err);
-    if (json.text) {
+    enum phema_status status = write_lengths(&text, &json, args, err);
+    if (status) {
+        phema_strbuf_clear(&text);
+        return status;
+    }
+    if (args->common.is_json) {
         phema_json_out_close(&json, ']');
-        phema_json_out_close(&json, '}');
-        phema_strbuf_puts(&text, "\n");
+        cli_json_end(&json);
     }
-    if (!status)
-        status = cli_print(&text, err);
-    phema_strbuf_clear(&text);
-    return status;
+    return cli_print(&text, err);
 }
 
 #define FIELD(member) offsetof(struct convert_values, member)
 
 static const struct cli_opt rows[] = {
-    {"sigma-rel", TARGET, CLI_REALS, FIELD(sigma_rel), "LIST",
+    {"sigma-rel", TARGET, CLI_REALS, FIELD(lengths[BY_SIGMA_REL]), "LIST",
      .help = "relative widths: standard deviation in time over\ntraining time"},
-    {"gamma", TARGET, CLI_REALS, FIELD(gamma), "LIST", .help = "exponents of power functions"},
-    {"half-life", TARGET, CLI_REALS, FIELD(half_life), "LIST",
+    {"gamma", TARGET, CLI_REALS, FIELD(lengths[BY_GAMMA]), "LIST",
+     .help = "exponents of power functions"},
+    {"half-life", TARGET, CLI_REALS, FIELD(lengths[BY_HALF_LIFE]), "LIST",
      .help = "steps in which half the weight lies (needs --at)"},
-    {"half-life-rel", TARGET, CLI_REALS, FIELD(half_life_share), "LIST",
+    {"half-life-rel", TARGET, CLI_REALS, FIELD(lengths[BY_SHARE]), "LIST",
      .help = "the same as shares of the training time"},
-    {"beta", TARGET, CLI_REALS, FIELD(beta), "LIST",
+    {"beta", TARGET, CLI_REALS, FIELD(lengths[BY_BETA]), "LIST",
      .help = "what a power-function EMA keeps of itself at that\nstep (needs --at)"},
-    {"decay", TARGET, CLI_REALS, FIELD(decay), "LIST",
+    {"decay", TARGET, CLI_REALS, FIELD(lengths[BY_DECAY]), "LIST",
      .help =
          "decay of an exponential EMA with the same width\nin steps, such as 0.9999 (needs --at)"},
-    {"ema-half-life", TARGET, CLI_REALS, FIELD(ema_half_life), "LIST",
+    {"ema-half-life", TARGET, CLI_REALS, FIELD(lengths[BY_EMA]), "LIST",
      .help = "half-life of that exponential EMA (needs --at)"},
     {"at", TARGET, CLI_REAL, FIELD(at), "TIME",
      .help = "the training time, in steps or whatever it counts"},

@@ -21,16 +21,14 @@ struct diff_values {
 
 static bool is_within(const struct phema_difference *difference, double tolerance)
 {
-    if (!difference->a || !difference->b || !difference->is_comparable)
-        return false;
-    return difference->is_equal || difference->rel_l2 <= tolerance;
+    return difference->is_comparable && (difference->is_equal || difference->rel_l2 <= tolerance);
 }
 
 /* True for tensors that are compared as numbers, so that distances mean something; others are
  * compared as bytes. */
 static bool is_numeric(const struct phema_difference *difference)
 {
-    if (!difference->a || !difference->b || !difference->is_comparable)
+    if (!difference->is_comparable)
         return false;
     enum phema_dtype dtype = difference->a->dtype;
     return phema_dtype_is_float(dtype) || dtype == PHEMA_C64 || dtype == PHEMA_C128;
@@ -47,11 +45,6 @@ static bool has_numbers(const struct phema_comparison *comparison)
         if (is_numeric(&comparison->tensors[i]))
             return true;
     return false;
-}
-
-static const struct phema_tensor *tensor_of(const struct phema_difference *difference)
-{
-    return difference->a ? difference->a : difference->b;
 }
 
 static void write_names(struct phema_json_out *out, const char *key,
@@ -100,7 +93,7 @@ static void write_json(struct phema_strbuf *text, const struct phema_comparison 
 /* Larger is worse: missing tensors and other shapes come first, then by rel_l2. */
 static double badness(const struct phema_difference *difference)
 {
-    if (!difference->a || !difference->b || !difference->is_comparable)
+    if (!difference->is_comparable)
         return HUGE_VAL;
     if (difference->is_equal)
         return 0;
@@ -120,7 +113,7 @@ static int compare_badness(const void *a, const void *b, void *table)
 static void write_row(struct phema_strbuf *out, const struct phema_difference *difference)
 {
     struct phema_name_buffer name;
-    const struct phema_tensor *tensor = tensor_of(difference);
+    const struct phema_tensor *tensor = difference->a ? difference->a : difference->b;
     (void)phema_name_escape(&name, tensor->name, tensor->name_size);
     if (!difference->b)
         phema_strbuf_printf(out, "%-12s %-12s %s\n", "only in A", "", name.text);
@@ -173,44 +166,52 @@ static enum phema_status write_table(struct phema_strbuf *out,
     return PHEMA_OK;
 }
 
-static enum phema_status report(const struct diff_values *given,
+static enum phema_status report(const struct diff_values *args,
                                 const struct phema_comparison *comparison, struct phema_error *err)
 {
-    double tolerance = isnan(given->tolerance) ? 0 : given->tolerance;
+    double tolerance = isnan(args->tolerance) ? 0 : args->tolerance;
     bool is_equal = true;
     for (size_t i = 0; i < comparison->n; i++)
         is_equal = is_equal && is_within(&comparison->tensors[i], tolerance);
     struct phema_strbuf text = {0};
     enum phema_status status = PHEMA_OK;
-    if (given->common.is_json)
+    if (args->common.is_json)
         write_json(&text, comparison, is_equal);
-    else
-        status = write_table(&text, comparison, given->common.is_verbose, err);
-    if (!status && !(given->common.is_quiet && !given->common.is_json))
+    else if (!args->common.is_quiet)
+        status = write_table(&text, comparison, args->common.is_verbose, err);
+    if (!status)
         status = cli_print(&text, err);
-    phema_strbuf_clear(&text);
     return status ? status : is_equal ? PHEMA_OK : PHEMA_NO;
+}
+
+static enum phema_status compare(const struct diff_values *args, const struct phema_checkpoint *a,
+                                 const struct phema_checkpoint *b, struct phema_error *err)
+{
+    struct phema_comparison comparison;
+    enum phema_status status = phema_compare(&comparison, a, b, err);
+    if (status)
+        return status;
+    status = phema_checkpoint_check_unchanged(a, err);
+    if (!status)
+        status = phema_checkpoint_check_unchanged(b, err);
+    if (!status)
+        status = report(args, &comparison, err);
+    phema_comparison_clear(&comparison);
+    return status;
 }
 
 static enum phema_status run(void *values, struct phema_error *err)
 {
-    const struct diff_values *given = values;
-    if (given->tolerance < 0)
-        return phema_fail(err, PHEMA_ERR_USAGE, "--tolerance: %g is below 0", given->tolerance);
+    const struct diff_values *args = values;
+    if (args->tolerance < 0)
+        return phema_fail(err, PHEMA_ERR_USAGE, "--tolerance: %g is below 0", args->tolerance);
     struct phema_checkpoint *a = NULL, *b = NULL;
-    struct phema_comparison comparison = {0};
-    enum phema_status status = phema_checkpoint_open(&a, given->a, &given->checkpoint, err);
+    enum phema_status status = phema_checkpoint_open(&a, args->a, &args->checkpoint, err);
+    if (status)
+        return status;
+    status = phema_checkpoint_open(&b, args->b, &args->checkpoint, err);
     if (!status)
-        status = phema_checkpoint_open(&b, given->b, &given->checkpoint, err);
-    if (!status)
-        status = phema_compare(&comparison, a, b, err);
-    if (!status)
-        status = phema_checkpoint_check_unchanged(a, err);
-    if (!status)
-        status = phema_checkpoint_check_unchanged(b, err);
-    if (!status)
-        status = report(given, &comparison, err);
-    phema_comparison_clear(&comparison);
+        status = compare(args, a, b, err);
     phema_checkpoint_close(a);
     phema_checkpoint_close(b);
     return status;

@@ -29,10 +29,9 @@ enum { DEFAULT_DTYPE = 2 };
 static void write_json(struct phema_strbuf *text, const char *directory,
                        const struct phema_gen_options *options)
 {
-    struct phema_json_out out = {.text = text};
+    struct phema_json_out out;
     size_t n_times = options->n_truth_times ? options->n_truth_times : 1;
-    phema_json_out_open(&out, NULL, '{');
-    phema_json_out_u64(&out, "version", 1);
+    cli_json_begin(&out, text, false);
     phema_json_out_path(&out, "directory", directory);
     phema_json_out_u64(&out, "snapshots",
                        options->count *
@@ -40,22 +39,23 @@ static void write_json(struct phema_strbuf *text, const char *directory,
                             (options->is_raw ? 1 : 0)));
     phema_json_out_u64(&out, "truths",
                        n_times * (options->truths.n_sigmas + options->truths.n_profiles));
-    phema_json_out_close(&out, '}');
-    phema_strbuf_puts(text, "\n");
+    cli_json_end(&out);
 }
 
 /* Every profile must accept the last step as its end. */
-static enum phema_status read_profile(struct phema_gen_profile *out, struct gen_values *given,
+static enum phema_status read_profile(struct phema_gen_profile *out, struct gen_values *args,
                                       const char *text, uint64_t steps, struct phema_error *err)
 {
     struct phema_spec *spec = NULL;
-    enum phema_status status = phema_spec_parse(&spec, &given->common.arena, text, err);
-    if (!status)
-        status = phema_spec_claim(spec, given->claims, err);
-    if (!status)
-        status = phema_spec_profile(&out->profile, spec, (double)steps, err);
+    enum phema_status status = phema_spec_parse(&spec, &args->common.arena, text, err);
     if (status)
-        return status == PHEMA_ERR_INPUTS ? PHEMA_ERR_USAGE : status;
+        return status;
+    status = phema_spec_claim(spec, args->claims, err);
+    if (status)
+        return status;
+    status = phema_spec_profile(&out->profile, spec, (double)steps, err);
+    if (status)
+        return status;
     out->profile.update_every = spec->update_every;
     out->sigma_rel = spec->is_by_gamma ? PHEMA_UNKNOWN : spec->sigma_rel;
     out->text = spec->canonical;
@@ -64,17 +64,18 @@ static enum phema_status read_profile(struct phema_gen_profile *out, struct gen_
 }
 
 static enum phema_status read_profiles(const struct phema_gen_profile **out, const char *option,
-                                       struct gen_values *given, const struct cli_texts *texts,
+                                       struct gen_values *args, const struct cli_texts *texts,
                                        uint64_t steps, struct phema_error *err)
 {
     struct phema_gen_profile *profiles =
-        phema_arena_array(&given->common.arena, texts->n + 1, sizeof(*profiles));
+        phema_arena_array(&args->common.arena, texts->n + 1, sizeof(*profiles));
     if (!profiles)
         return phema_fail_memory(err);
     for (size_t i = 0; i < texts->n; i++) {
-        enum phema_status status = read_profile(&profiles[i], given, texts->items[i], steps, err);
+        enum phema_status status = read_profile(&profiles[i], args, texts->items[i], steps, err);
         if (status)
-            return phema_fail_in(err, status, "--%s", option);
+            return phema_fail_in(err, status == PHEMA_ERR_INPUTS ? PHEMA_ERR_USAGE : status, "--%s",
+                                 option);
     }
     *out = profiles;
     return PHEMA_OK;
@@ -98,65 +99,66 @@ static enum phema_status read_times(const uint64_t **out, struct phema_arena *ar
     return PHEMA_OK;
 }
 
-/* Default widths are made where neither widths nor profiles are given. */
-static void set_widths(struct phema_gen_options *options, const struct gen_values *given)
+/* Default widths are made where neither widths nor profiles are args. */
+static void set_widths(struct phema_gen_options *options, const struct gen_values *args)
 {
     static const double default_sigmas[] = {0.05, 0.1};
     static const double default_truths[] = {0.1};
-    if (!options->snapshots.n_sigmas && !given->input_profile.n) {
+    if (!options->snapshots.n_sigmas && !args->input_profile.n) {
         options->snapshots.sigmas = default_sigmas;
         options->snapshots.n_sigmas = ARRAY_LEN(default_sigmas);
     }
-    if (!options->truths.n_sigmas && !given->truth_profile.n) {
+    if (!options->truths.n_sigmas && !args->truth_profile.n) {
         options->truths.sigmas = default_truths;
         options->truths.n_sigmas = ARRAY_LEN(default_truths);
     }
 }
 
-static enum phema_status set_profiles(struct phema_gen_options *options, struct gen_values *given,
+static enum phema_status set_profiles(struct phema_gen_options *options, struct gen_values *args,
                                       struct phema_error *err)
 {
-    options->snapshots.n_profiles = given->input_profile.n;
-    options->truths.n_profiles = given->truth_profile.n;
-    options->n_truth_times = given->truth_at.n;
-    enum phema_status status = read_profiles(&options->snapshots.profiles, "input-profile", given,
-                                             &given->input_profile, options->steps, err);
-    if (!status)
-        status = read_profiles(&options->truths.profiles, "truth-profile", given,
-                               &given->truth_profile, options->steps, err);
-    return status ? status
-                  : read_times(&options->truth_times, &given->common.arena, &given->truth_at, err);
+    options->snapshots.n_profiles = args->input_profile.n;
+    options->truths.n_profiles = args->truth_profile.n;
+    options->n_truth_times = args->truth_at.n;
+    enum phema_status status = read_profiles(&options->snapshots.profiles, "input-profile", args,
+                                             &args->input_profile, options->steps, err);
+    if (status)
+        return status;
+    status = read_profiles(&options->truths.profiles, "truth-profile", args, &args->truth_profile,
+                           options->steps, err);
+    if (status)
+        return status;
+    return read_times(&options->truth_times, &args->common.arena, &args->truth_at, err);
 }
 
 static enum phema_status run(void *values, struct phema_error *err)
 {
-    struct gen_values *given = values;
-    if (given->threads > 1024)
+    struct gen_values *args = values;
+    if (args->threads > 1024)
         return phema_fail(err, PHEMA_ERR_USAGE, "--threads: at most 1024");
-    struct phema_gen_options options = given->options;
-    options.dtype = dtypes[given->dtype];
-    options.truth_dtype = dtypes[given->truth_dtype];
-    options.n_threads = given->threads ? (unsigned)given->threads : phema_cpu_threads();
-    set_widths(&options, given);
-    enum phema_status status = phema_claims_new(&given->claims, err);
-    options.claims = given->claims;
+    struct phema_gen_options options = args->options;
+    options.dtype = dtypes[args->dtype];
+    options.truth_dtype = dtypes[args->truth_dtype];
+    options.n_threads = args->threads ? (unsigned)args->threads : phema_cpu_threads();
+    set_widths(&options, args);
+    enum phema_status status = phema_claims_new(&args->claims, err);
+    if (status)
+        return status;
+    options.claims = args->claims;
+    status = set_profiles(&options, args, err);
     if (!status)
-        status = set_profiles(&options, given, err);
-    if (!status)
-        status = phema_gen(given->directory, &options, err);
-    phema_claims_free(given->claims);
+        status = phema_gen(args->directory, &options, err);
+    phema_claims_free(args->claims);
     if (status)
         return status;
     struct phema_strbuf text = {0};
-    if (given->common.is_json) {
-        write_json(&text, given->directory, &options);
+    if (args->common.is_json) {
+        write_json(&text, args->directory, &options);
     } else {
-        cli_write_path(&text, given->directory);
+        cli_write_path(&text, args->directory);
         phema_strbuf_puts(&text, "\n");
     }
-    status = given->common.is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
-    phema_strbuf_clear(&text);
-    return status;
+    return args->common.is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
 }
 
 #define FIELD(member) offsetof(struct gen_values, member)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "cli.h"
-#include "phema/json.h"
+#include "phema/array.h"
 #include "phema/writer.h"
 #include "series_options.h"
 
@@ -16,18 +16,16 @@ struct join_values {
 
 struct joins {
     struct phema_writer_join **items; /* [n], NULL when committed */
-    size_t n;
+    size_t n, capacity;
 };
 
 static enum phema_status add(struct joins *joins, const char *path,
                              const struct phema_writer_options *options, struct phema_error *err)
 {
-    struct phema_writer_join **larger =
-        realloc(joins->items, (joins->n + 1) * sizeof(struct phema_writer_join *));
-    if (!larger)
+    if (!phema_array_grow(&joins->items, &joins->capacity, joins->n,
+                          sizeof(struct phema_writer_join *)))
         return phema_fail_memory(err);
-    joins->items = larger;
-    enum phema_status status = phema_writer_join_open(&larger[joins->n], path, options, err);
+    enum phema_status status = phema_writer_join_open(&joins->items[joins->n], path, options, err);
     if (!status)
         joins->n++;
     return status;
@@ -41,11 +39,13 @@ static enum phema_status add_all(struct joins *joins, const char *out,
     char **paths = NULL;
     size_t n = 0;
     enum phema_status status = phema_writer_find_parts(&paths, &n, out, err);
-    if (!status && n == 0)
+    if (status)
+        return status;
+    if (n == 0)
         status =
             phema_fail(err, PHEMA_ERR_OUTPUT,
                        "%s: no parts of it are here, nor in it; synth --part writes them", out);
-    if (!status)
+    else
         status = phema_writer_reserve_descriptors(joins->n + n, err);
     for (size_t i = 0; i < n && !status; i++)
         status = add(joins, paths[i], options, err);
@@ -70,49 +70,47 @@ static void write_output(struct phema_strbuf *text, struct phema_json_out *json,
     phema_json_out_close(json, '}');
 }
 
-static enum phema_status commit_all(struct joins *joins, const struct join_values *given,
+static enum phema_status commit_all(struct joins *joins, const struct join_values *args,
                                     struct phema_error *err)
 {
-    bool is_json = given->common.is_json;
+    bool is_json = args->common.is_json;
     struct phema_strbuf text = {0};
-    struct phema_json_out json = {.text = &text, .is_pretty = true};
+    struct phema_json_out json = {0};
     if (is_json) {
-        phema_json_out_open(&json, NULL, '{');
-        phema_json_out_u64(&json, "version", 1);
+        cli_json_begin(&json, &text, true);
         phema_json_out_open(&json, "outputs", '[');
     }
-    enum phema_status status = PHEMA_OK;
-    for (size_t i = 0; i < joins->n && !status; i++) {
+    for (size_t i = 0; i < joins->n; i++) {
         struct phema_writer_join *join = joins->items[i];
         struct phema_name_buffer size;
         write_output(&text, &json, is_json, join);
-        if (!given->common.is_quiet)
+        if (!args->common.is_quiet)
             cli_say("%s: %llu parts, %s", phema_writer_join_path(join),
                     (unsigned long long)phema_writer_join_n_parts(join),
                     phema_size_format(&size, phema_writer_join_bytes(join)));
         joins->items[i] = NULL;
-        status = phema_writer_join_commit(join, err);
+        enum phema_status status = phema_writer_join_commit(join, err);
+        if (status) {
+            phema_strbuf_clear(&text);
+            return status;
+        }
     }
     if (is_json) {
         phema_json_out_close(&json, ']');
-        phema_json_out_close(&json, '}');
-        phema_strbuf_puts(&text, "\n");
+        cli_json_end(&json);
     }
-    if (!status)
-        status = is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
-    phema_strbuf_clear(&text);
-    return status;
+    return is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
 }
 
 static enum phema_status run(void *values, struct phema_error *err)
 {
-    const struct join_values *given = values;
+    const struct join_values *args = values;
     struct joins joins = {0};
     enum phema_status status = PHEMA_OK;
-    for (size_t i = 0; i < given->outs.n && !status; i++)
-        status = add_all(&joins, given->outs.items[i], &given->options, err);
+    for (size_t i = 0; i < args->outs.n && !status; i++)
+        status = add_all(&joins, args->outs.items[i], &args->options, err);
     if (!status)
-        status = commit_all(&joins, given, err);
+        status = commit_all(&joins, args, err);
     for (size_t i = 0; i < joins.n; i++)
         phema_writer_join_abandon(joins.items[i]);
     free(joins.items);

@@ -20,9 +20,8 @@ struct plot_values {
     bool maximizes, is_forced;
 };
 
-enum kind { PROFILES, WEIGHTS, ERROR, MEMORY, SWEEP, N_KINDS };
-
-static const char *const kind_names[N_KINDS] = {"profiles", "weights", "error", "memory", "sweep"};
+#define KINDS "profiles|weights|error|memory|sweep"
+enum kind { PROFILES, WEIGHTS, ERROR, MEMORY, SWEEP };
 
 /* ---- Options of each kind ---- */
 
@@ -39,27 +38,25 @@ static bool is_known_to(enum kind kind, const struct cli_opt *option)
     return kind == PROFILES || kind == WEIGHTS || kind == ERROR;
 }
 
-static enum phema_status find_kind(enum kind *out, const struct plot_values *given,
+static enum phema_status find_kind(enum kind *out, const struct plot_values *args,
                                    struct phema_error *err)
 {
-    size_t kind = 0;
-    while (kind < N_KINDS && strcmp(kind_names[kind], given->kind) != 0)
-        kind++;
-    if (kind == N_KINDS)
+    size_t kind = cli_find_choice(KINDS, args->kind);
+    if (kind == SIZE_MAX)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "plot: '%s' is no picture; expected profiles, weights, error, memory or "
                           "sweep before what it is of",
-                          given->kind);
+                          args->kind);
     *out = (enum kind)kind;
     struct cli_options options;
-    cli_list_options(&options, given->common.verb);
+    cli_list_options(&options, args->common.verb);
     for (size_t i = 0; i < options.n; i++)
-        if (given->common.given[i] && !is_known_to(*out, &options.items[i]))
+        if (args->common.is_given[i] && !is_known_to(*out, &options.items[i]))
             return phema_fail(err, PHEMA_ERR_USAGE, "--%s: is nothing to plot %s",
-                              options.items[i].name, given->kind);
-    if (*out == ERROR && given->plan.options.n_ats > 1)
+                              options.items[i].name, args->kind);
+    if (*out == ERROR && args->plan.options.n_ats > 1)
         return phema_fail(err, PHEMA_ERR_USAGE, "--at: plot error is of one time, found %zu",
-                          given->plan.options.n_ats);
+                          args->plan.options.n_ats);
     return PHEMA_OK;
 }
 
@@ -76,90 +73,107 @@ struct files {
 static enum phema_status claim_files(const struct files *files, struct phema_claims *claims,
                                      struct phema_error *err)
 {
-    enum phema_status status = PHEMA_OK;
-    for (size_t i = 0; i < files->n && !status; i++) {
-        status = phema_claims_check(claims, files->paths[i], err);
+    for (size_t i = 0; i < files->n; i++) {
+        enum phema_status status = phema_claims_check(claims, files->paths[i], err);
         if (!status)
             status = phema_claims_add_output(claims, files->paths[i], err);
+        if (status)
+            return status;
     }
-    return status;
+    return PHEMA_OK;
 }
 
 /* ---- Pictures ---- */
 
-static enum phema_status draw_plan(struct phema_picture **out, const struct plot_values *given,
-                                   enum kind kind, const struct files *files,
-                                   struct phema_error *err)
+static enum phema_status make_plan(struct phema_plan **out, struct plot_values *args,
+                                   enum kind kind, struct phema_error *err)
 {
-    struct cli_plan_values values = given->plan;
-    struct phema_arena arena = {0};
+    struct cli_plan_values values = args->plan;
     struct phema_plan_options options;
-    struct phema_plan *plan = NULL;
     enum phema_status status = PHEMA_OK;
     if (kind == ERROR)
-        status = plot_error_widths(&values.options, &arena, err);
-    if (!status)
-        status = cli_plan_options(&options, &given->common, &values, err);
-    if (!status) {
-        options.series.needs_no_tensors = true;
-        status = phema_plan_make(&plan, &options, err);
-    }
-    if (!status)
-        status = claim_files(files, plan->series->claims, err);
-    if (!status)
-        report_series(&given->common, plan->series);
-    if (!status && kind != ERROR)
-        report_plan(&given->common, plan, PHEMA_F64, true);
-    if (!status)
-        status = kind == ERROR ? plot_errors(out, plan, &given->plan.options, err)
-                               : plot_targets(out, plan, kind == PROFILES, err);
-    phema_plan_free(plan);
-    phema_arena_clear(&arena);
-    return status;
+        status = plot_error_widths(&values.options, &args->common.arena, err);
+    if (status)
+        return status;
+    status = cli_plan_options(&options, &args->common, &values, err);
+    if (status)
+        return status;
+    options.series.needs_no_tensors = true;
+    return phema_plan_make(out, &options, err);
 }
 
-static enum phema_status draw_record(struct phema_picture **out, const struct plot_values *given,
+static enum phema_status draw_plan(struct phema_picture **out, const struct phema_plan *plan,
+                                   const struct plot_values *args, enum kind kind,
+                                   const struct files *files, struct phema_error *err)
+{
+    enum phema_status status = claim_files(files, plan->series->claims, err);
+    if (status)
+        return status;
+    report_series(&args->common, plan->series);
+    if (kind == ERROR)
+        return plot_errors(out, plan, &args->plan.options, err);
+    report_plan(&args->common, plan, PHEMA_F64, true);
+    return plot_targets(out, plan, kind == PROFILES, err);
+}
+
+static enum phema_status draw_record(struct phema_picture **out, const struct plot_values *args,
                                      enum kind kind, const struct files *files,
                                      struct phema_error *err)
 {
-    const char *path = given->plan.options.series.snapshots;
+    const char *path = args->plan.options.series.snapshots;
     struct phema_claims *claims = NULL;
     enum phema_status status = phema_claims_new(&claims, err);
-    if (!status)
-        status = phema_claims_add_input(claims, path, "the file that is drawn", err);
+    if (status)
+        return status;
+    status = phema_claims_add_input(claims, path, "the file that is drawn", err);
     if (!status)
         status = claim_files(files, claims, err);
     phema_claims_free(claims);
     if (status)
         return status;
-    return kind == MEMORY ? plot_memory(out, path, given->max_ram, err)
-                          : plot_scores(out, path, given->maximizes, given->common.is_quiet, err);
+    return kind == MEMORY ? plot_memory(out, path, args->max_ram, err)
+                          : plot_scores(out, path, args->maximizes, args->common.is_quiet, err);
+}
+
+static enum phema_status draw(struct phema_picture **out, struct plot_values *args, enum kind kind,
+                              const struct files *files, struct phema_error *err)
+{
+    if (kind == MEMORY || kind == SWEEP)
+        return draw_record(out, args, kind, files, err);
+    struct phema_plan *plan = NULL;
+    enum phema_status status = make_plan(&plan, args, kind, err);
+    if (!status)
+        status = draw_plan(out, plan, args, kind, files, err);
+    phema_plan_free(plan);
+    return status;
 }
 
 /* ---- Files ---- */
 
-static enum phema_status check_files(struct files *files, const struct plot_values *given,
+static enum phema_status check_files(struct files *files, const struct plot_values *args,
                                      struct phema_error *err)
 {
-    enum phema_status status = PHEMA_OK;
-    if (!given->output && !given->csv)
+    if (!args->output && !args->csv)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "plot: no file to draw into; give -o FILE.svg, .png, .pdf or .csv");
-    if (given->output && given->csv && strcmp(given->output, given->csv) == 0)
+    if (args->output && args->csv && strcmp(args->output, args->csv) == 0)
         return phema_fail(err, PHEMA_ERR_USAGE, "--csv: is the file of --output");
-    if (given->output) {
-        status = phema_picture_format(&files->formats[0], given->output, err);
+    if (args->output) {
+        enum phema_status status = phema_picture_format(&files->formats[0], args->output, err);
         if (status)
             return phema_fail_in(err, status, "--output");
-        files->paths[files->n++] = given->output;
+        files->paths[files->n++] = args->output;
     }
-    if (given->csv) {
+    if (args->csv) {
         files->formats[files->n] = PHEMA_PICTURE_CSV;
-        files->paths[files->n++] = given->csv;
+        files->paths[files->n++] = args->csv;
     }
-    for (size_t i = 0; i < files->n && !status && !given->is_forced; i++)
-        status = phema_writer_check_absent(files->paths[i], err);
-    return status;
+    for (size_t i = 0; i < files->n && !args->is_forced; i++) {
+        enum phema_status status = phema_writer_check_absent(files->paths[i], err);
+        if (status)
+            return status;
+    }
+    return PHEMA_OK;
 }
 
 static enum phema_status write_file(struct files *files, size_t i,
@@ -171,7 +185,7 @@ static enum phema_status write_file(struct files *files, size_t i,
     enum phema_status status = phema_picture_write(&bytes, picture, files->formats[i], err);
     if (status)
         status = phema_fail_in(err, status, "%s", files->paths[i]);
-    if (!status)
+    else
         status = phema_writer_open(&files->writers[i], files->paths[i], bytes.size, &options, err);
     if (!status)
         status = phema_writer_write(files->writers[i], 0, bytes.data, bytes.size, err);
@@ -195,56 +209,51 @@ static enum phema_status write_files(struct files *files, const struct phema_pic
     return status;
 }
 
-static enum phema_status print_files(const struct files *files, const struct plot_values *given,
+static enum phema_status print_files(const struct files *files, const struct plot_values *args,
                                      struct phema_error *err)
 {
     struct phema_strbuf text = {0};
-    struct phema_json_out out = {.text = &text};
-    if (given->common.is_json) {
-        phema_json_out_open(&out, NULL, '{');
-        phema_json_out_u64(&out, "version", 1);
-        phema_json_out_string(&out, "kind", given->kind);
+    if (args->common.is_json) {
+        struct phema_json_out out;
+        cli_json_begin(&out, &text, false);
+        phema_json_out_string(&out, "kind", args->kind);
         phema_json_out_open(&out, "files", '[');
         for (size_t i = 0; i < files->n; i++)
             phema_json_out_string(&out, NULL, files->paths[i]);
         phema_json_out_close(&out, ']');
-        phema_json_out_close(&out, '}');
-        phema_strbuf_puts(&text, "\n");
+        cli_json_end(&out);
+        return cli_print(&text, err);
     }
-    for (size_t i = 0; i < files->n && !given->common.is_json; i++) {
+    for (size_t i = 0; i < files->n; i++) {
         cli_write_path(&text, files->paths[i]);
         phema_strbuf_puts(&text, "\n");
     }
-    enum phema_status status =
-        given->common.is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
-    phema_strbuf_clear(&text);
-    return status;
+    return cli_print_as_is(&text, err);
 }
 
 static enum phema_status run(void *values, struct phema_error *err)
 {
-    const struct plot_values *given = values;
+    struct plot_values *args = values;
     enum kind kind = PROFILES;
+    enum phema_status status = find_kind(&kind, args, err);
+    if (status)
+        return status;
     struct files files = {0};
+    status = check_files(&files, args, err);
+    if (status)
+        return status;
     struct phema_picture *picture = NULL;
-    enum phema_status status = find_kind(&kind, given, err);
+    status = draw(&picture, args, kind, &files, err);
     if (!status)
-        status = check_files(&files, given, err);
-    if (!status)
-        status = kind == MEMORY || kind == SWEEP ? draw_record(&picture, given, kind, &files, err)
-                                                 : draw_plan(&picture, given, kind, &files, err);
-    if (!status)
-        status = write_files(&files, picture, given->is_forced, err);
-    if (!status)
-        status = print_files(&files, given, err);
+        status = write_files(&files, picture, args->is_forced, err);
     phema_picture_free(picture);
-    return status;
+    return status ? status : print_files(&files, args, err);
 }
 
 #define FIELD(member) offsetof(struct plot_values, member)
 
 static const struct cli_opt rows[] = {
-    {"KIND", INPUT, CLI_OPERAND, FIELD(kind), "profiles|weights|error|memory|sweep",
+    {"KIND", INPUT, CLI_OPERAND, FIELD(kind), KINDS,
      .help = "profiles, weights or error of SNAPSHOTS; or memory\nor sweep of the file that stands "
              "there"},
     CLI_INCLUDE(cli_series_rows, FIELD(plan)),

@@ -24,7 +24,7 @@ struct verify_values {
 };
 
 struct verifying {
-    const struct verify_values *given;
+    const struct verify_values *args;
     struct phema_provenance *recorded;
     struct cli_synth_values *replayed;
     struct cli_prepared prepared;
@@ -46,22 +46,22 @@ static bool exists(const char *snapshots)
 /* Looks for SNAPSHOTS as in the command, then relative to the directory of the output. */
 static enum phema_status find_snapshots(struct verifying *verifying, struct phema_error *err)
 {
-    const struct verify_values *given = verifying->given;
+    const struct verify_values *args = verifying->args;
     const char **snapshots = &verifying->replayed->run.plan.options.series.snapshots;
-    if (given->snapshots) {
-        *snapshots = given->snapshots;
+    if (args->snapshots) {
+        *snapshots = args->snapshots;
         return PHEMA_OK;
     }
     const char *name = *snapshots + (**snapshots == '@');
     if (exists(*snapshots))
         return PHEMA_OK;
-    size_t size = strlen(given->out); /* "model/" as well */
-    while (size > 1 && given->out[size - 1] == '/')
+    size_t size = strlen(args->out); /* "model/" as well */
+    while (size > 1 && args->out[size - 1] == '/')
         size--;
-    while (size && given->out[size - 1] != '/')
+    while (size && args->out[size - 1] != '/')
         size--;
-    if (asprintf(&verifying->moved, "%s%.*s%s", **snapshots == '@' ? "@" : "", (int)size,
-                 given->out, name) < 0) {
+    if (asprintf(&verifying->moved, "%s%.*s%s", **snapshots == '@' ? "@" : "", (int)size, args->out,
+                 name) < 0) {
         verifying->moved = NULL;
         return phema_fail_memory(err);
     }
@@ -69,36 +69,36 @@ static enum phema_status find_snapshots(struct verifying *verifying, struct phem
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "%s: was made of the snapshots in '%s', which are neither there nor "
                           "beside it; --snapshots names them",
-                          given->out, *snapshots);
+                          args->out, *snapshots);
     *snapshots = verifying->moved;
     return PHEMA_OK;
 }
 
 static enum phema_status read_record(struct verifying *verifying, struct phema_error *err)
 {
-    const struct verify_values *given = verifying->given;
+    const struct verify_values *args = verifying->args;
     enum phema_status status =
-        phema_provenance_open(&verifying->recorded, given->out, &given->checkpoint, err);
+        phema_provenance_open(&verifying->recorded, args->out, &args->checkpoint, err);
     if (status)
         return status;
     status = cli_replay_read(&verifying->replayed, &cli_synth, verifying->recorded->command,
-                             given->out, err);
+                             args->out, err);
     if (status)
-        return phema_fail_in(err, status, "%s: provenance", given->out);
+        return phema_fail_in(err, status, "%s: provenance", args->out);
     struct cli_run_values *run = &verifying->replayed->run;
     verifying->replayed->common.is_quiet =
-        !given->common.is_verbose || !given->snapshots; /* see hide_contents */
-    run->threads = given->threads;
-    run->synth.max_ram_bytes = given->options.max_ram_bytes;
-    run->synth.io = given->options.io;
-    run->synth.sample = given->options.sample;
+        !args->common.is_verbose || !args->snapshots; /* see hide_contents */
+    run->threads = args->threads;
+    run->synth.max_ram_bytes = args->options.max_ram_bytes;
+    run->synth.io = args->options.io;
+    run->synth.sample = args->options.sample;
     /* a few tiles do not cover all the data */
     run->outputs.hashes_inputs =
-        verifying->recorded->inputs[0].has_data_sum && !given->options.sample;
+        verifying->recorded->inputs[0].has_data_sum && !args->options.sample;
     /* the bits are those of the processor, except for sums of cuBLAS, which only cuBLAS repeats */
     run->device = run->synth.gpu.uses_blas ? "cuda" : "cpu";
     run->accumulate = (unsigned)cli_find_choice(CLI_PRECISIONS, verifying->recorded->accumulator);
-    run->plan.options.series.checkpoint = given->checkpoint;
+    run->plan.options.series.checkpoint = args->checkpoint;
     return find_snapshots(verifying, err);
 }
 
@@ -132,7 +132,7 @@ static void find_place(struct phema_name_buffer *place, const char *message)
 /* A provenance may come from anyone and may name any file: a list, a manifest, weights, a table.
  * Error messages quote such files where they are malformed. So only the path is shown when the
  * recorded command fails. Files that the user has named with --snapshots are quoted. */
-static enum phema_status hide_contents(const struct verify_values *given, enum phema_status status,
+static enum phema_status hide_contents(const struct verify_values *args, enum phema_status status,
                                        struct phema_error *err)
 {
     static const char *const kinds[] = {
@@ -143,7 +143,7 @@ static enum phema_status hide_contents(const struct verify_values *given, enum p
         [PHEMA_ERR_TARGET] = "the target cannot be reached from the snapshots",
     };
     bool is_of_user = strncmp(err->message, "--threads: ", 11) == 0 ||
-                      (given->snapshots && is_about(err->message, given->snapshots));
+                      (args->snapshots && is_about(err->message, args->snapshots));
     if (is_of_user || (size_t)status >= ARRAY_LEN(kinds) || !kinds[status])
         return status;
     struct phema_name_buffer place = {"what its command names"};
@@ -151,7 +151,7 @@ static enum phema_status hide_contents(const struct verify_values *given, enum p
     return phema_fail(err, status,
                       "%s: cannot be made again: %s: %s; the contents of files that a provenance "
                       "names are not shown, but with --snapshots those of SNAPSHOTS",
-                      given->out, place.text, kinds[status]);
+                      args->out, place.text, kinds[status]);
 }
 
 /* Weights that differ are only reported: the comparison continues with those that are recorded. */
@@ -165,7 +165,7 @@ static enum phema_status check_weights(struct verifying *verifying, size_t targe
     if (status)
         cli_say("warning: %s: %s than solving for them again gives; going on with those in the "
                 "provenance, of %s",
-                verifying->given->out, why.message, verifying->recorded->program);
+                verifying->args->out, why.message, verifying->recorded->program);
     return phema_provenance_apply(verifying->recorded, verifying->prepared.plan, target, err);
 }
 
@@ -177,30 +177,30 @@ static enum phema_status make_plan(struct verifying *verifying, struct phema_err
     enum phema_status status =
         cli_prepare_plan(prepared, &replayed->common, &replayed->run, NULL, err);
     if (status)
-        return hide_contents(verifying->given, status, err);
+        return hide_contents(verifying->args, status, err);
     size_t target = phema_provenance_find_target(recorded, prepared->plan);
     if (target == SIZE_MAX)
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "%s: its provenance has another target than its command",
-                          verifying->given->out);
+                          verifying->args->out);
     if (recorded->inputs[0].digest)
         status = phema_series_identify(prepared->plan->series, err);
     if (status)
-        return hide_contents(verifying->given, status, err);
+        return hide_contents(verifying->args, status, err);
     status = phema_provenance_check_inputs(recorded, prepared->plan, target, err);
     if (!status)
         status = phema_provenance_check_rows(recorded, prepared->plan, err);
     if (status)
-        return phema_fail_in(err, status, "%s", verifying->given->out);
+        return phema_fail_in(err, status, "%s", verifying->args->out);
     if (!recorded->inputs[0].digest)
         cli_say("warning: %s: its provenance does not say what its inputs were like",
-                verifying->given->out);
+                verifying->args->out);
     status = check_weights(verifying, target, err);
     if (status)
         return status;
     status = cli_prepare_outputs(prepared, &replayed->common, &replayed->run,
                                  replayed->run.outputs.out, err);
-    return status ? hide_contents(verifying->given, status, err) : PHEMA_OK;
+    return status ? hide_contents(verifying->args, status, err) : PHEMA_OK;
 }
 
 /* ---- Results ---- */
@@ -214,10 +214,9 @@ static void write_json(struct phema_strbuf *text, const struct verifying *verify
 {
     const struct phema_verification *found = &verifying->found;
     const struct phema_series *series = verifying->prepared.plan->series;
-    struct phema_json_out json = {.text = text, .is_pretty = true};
-    phema_json_out_open(&json, NULL, '{');
-    phema_json_out_u64(&json, "version", 1);
-    phema_json_out_path(&json, "file", verifying->given->out);
+    struct phema_json_out json;
+    cli_json_begin(&json, text, true);
+    phema_json_out_path(&json, "file", verifying->args->out);
     phema_json_out_bool(&json, "equal", is_equal(found));
     phema_json_out_bool(&json, "same_weights", verifying->are_weights_same);
     phema_json_out_u64(&json, "snapshots", verifying->recorded->n_inputs);
@@ -243,15 +242,14 @@ static void write_json(struct phema_strbuf *text, const struct verifying *verify
     }
     phema_json_out_u64(&json, "read_bytes", found->read_bytes);
     phema_json_out_number(&json, "seconds", found->elapsed_s);
-    phema_json_out_close(&json, '}');
-    phema_strbuf_puts(text, "\n");
+    cli_json_end(&json);
 }
 
 static void write_lines(struct phema_strbuf *text, const struct verifying *verifying)
 {
     const struct phema_verification *found = &verifying->found;
     const struct phema_series *series = verifying->prepared.plan->series;
-    const char *out = verifying->given->out;
+    const char *out = verifying->args->out;
     phema_strbuf_puts_escaped(text, out);
     phema_strbuf_puts(text, is_equal(found) ? ": equal" : ": differs");
     phema_strbuf_printf(text, ": %llu elements compared, recomputed from %zu snapshots",
@@ -309,18 +307,18 @@ static enum phema_status fail_changed(const struct verifying *verifying, struct 
         return phema_fail(
             err, PHEMA_ERR_INPUTS,
             "%s: snapshot '%s' has changed: its tensor data are others than they were",
-            verifying->given->out, first);
+            verifying->args->out, first);
     return phema_fail(err, PHEMA_ERR_INPUTS,
                       "%s: %zu snapshots have changed, '%s' is the first: their tensor data are "
                       "others than they were",
-                      verifying->given->out, verifying->n_changed, first);
+                      verifying->args->out, verifying->n_changed, first);
 }
 
 static enum phema_status execute(struct verifying *verifying, struct phema_error *err)
 {
     struct cli_prepared *prepared = &verifying->prepared;
     struct progress progress;
-    progress_init(&progress, &verifying->given->common);
+    progress_init(&progress, &verifying->args->common);
     prepared->options.report = progress_report;
     prepared->options.context = &progress;
     enum phema_status status =
@@ -328,34 +326,40 @@ static enum phema_status execute(struct verifying *verifying, struct phema_error
                            &prepared->options, verifying->recorded->checkpoint, err);
     progress_finish(&progress);
     prepared->options.context = NULL;
-    if (status && !verifying->recorded->inputs[0].digest && !verifying->given->snapshots)
-        return hide_contents(verifying->given, status, err); /* their contents must not be shown */
+    if (status && !verifying->recorded->inputs[0].digest && !verifying->args->snapshots)
+        return hide_contents(verifying->args, status, err); /* their contents must not be shown */
     if (status == PHEMA_NO)
-        return phema_fail_in(err, status, "%s", verifying->given->out);
+        return phema_fail_in(err, status, "%s", verifying->args->out);
     if (!status)
         status = find_changed(verifying, err);
     if (status)
         return status;
     struct phema_strbuf text = {0};
-    if (verifying->given->common.is_json)
+    if (verifying->args->common.is_json)
         write_json(&text, verifying);
     else
         write_lines(&text, verifying);
     status = cli_print(&text, err);
-    phema_strbuf_clear(&text);
     if (!status && verifying->n_changed)
         return fail_changed(verifying, err);
     return status || is_equal(&verifying->found) ? status : PHEMA_NO;
 }
 
+static enum phema_status verify(struct verifying *verifying, struct phema_error *err)
+{
+    enum phema_status status = read_record(verifying, err);
+    if (status)
+        return status;
+    status = make_plan(verifying, err);
+    if (status)
+        return status;
+    return execute(verifying, err);
+}
+
 static enum phema_status run(void *values, struct phema_error *err)
 {
-    struct verifying verifying = {.given = values};
-    enum phema_status status = read_record(&verifying, err);
-    if (!status)
-        status = make_plan(&verifying, err);
-    if (!status)
-        status = execute(&verifying, err);
+    struct verifying verifying = {.args = values};
+    enum phema_status status = verify(&verifying, err);
     phema_verification_clear(&verifying.found);
     free(verifying.changed);
     cli_prepared_clear(&verifying.prepared);

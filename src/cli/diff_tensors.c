@@ -139,15 +139,13 @@ static enum phema_status compare_tensor(struct phema_difference *out, struct sid
     return PHEMA_OK;
 }
 
-static enum phema_status init_side(struct side *side, const struct phema_checkpoint *checkpoint,
-                                   struct phema_error *err)
+static enum phema_status init_side(struct side *side, struct phema_error *err)
 {
-    side->checkpoint = checkpoint;
     side->scratch = malloc(CHUNK_ELEMS * 16);
     side->values = malloc(2 * CHUNK_ELEMS * sizeof(double));
     if (!side->scratch || !side->values)
         return phema_fail_memory(err);
-    return phema_reader_open(&side->reader, checkpoint, err);
+    return phema_reader_open(&side->reader, side->checkpoint, err);
 }
 
 static void clear_side(struct side *side)
@@ -235,26 +233,35 @@ static void sum_up(struct phema_comparison *out)
     out->rel_l2 = out->max_abs == 0 ? 0 : relative_l2(out->max_abs, sum_diff2, sum_b2);
 }
 
+static enum phema_status compare_sides(struct phema_comparison *out, struct side *a, struct side *b,
+                                       struct phema_error *err)
+{
+    enum phema_status status = init_side(a, err);
+    if (status)
+        return status;
+    status = init_side(b, err);
+    if (status)
+        return status;
+    pair_tensors(out, a->checkpoint, b->checkpoint);
+    status = compare_pairs(out, a, b, err);
+    if (status)
+        return status;
+    status = phema_reader_finish(a->reader, err);
+    if (status)
+        return status;
+    return phema_reader_finish(b->reader, err);
+}
+
 PHEMA_FALLIBLE phema_compare(struct phema_comparison *out, const struct phema_checkpoint *a,
                              const struct phema_checkpoint *b, struct phema_error *err)
 {
     struct phema_comparison comparison = {0};
-    struct side left = {0}, right = {0};
+    struct side left = {.checkpoint = a}, right = {.checkpoint = b};
     comparison.tensors = calloc(phema_checkpoint_n_tensors(a) + phema_checkpoint_n_tensors(b) + 1,
                                 sizeof(*comparison.tensors));
-    enum phema_status status = comparison.tensors ? PHEMA_OK : phema_fail_memory(err);
-    if (!status)
-        status = init_side(&left, a, err);
-    if (!status)
-        status = init_side(&right, b, err);
-    if (!status) {
-        pair_tensors(&comparison, a, b);
-        status = compare_pairs(&comparison, &left, &right, err);
-    }
-    if (!status)
-        status = phema_reader_finish(left.reader, err);
-    if (!status)
-        status = phema_reader_finish(right.reader, err);
+    if (!comparison.tensors)
+        return phema_fail_memory(err);
+    enum phema_status status = compare_sides(&comparison, &left, &right, err);
     clear_side(&left);
     clear_side(&right);
     if (status) {

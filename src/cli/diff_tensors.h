@@ -8,7 +8,7 @@
 
 struct phema_difference {
     const struct phema_tensor *a, *b; /* b NULL: only in a; a NULL: only in b; else in both */
-    bool is_comparable;               /* same shape, and both floating or same dtype */
+    bool is_comparable;               /* in both, same shape, and both floating or same dtype */
     bool is_equal;                    /* every element: equal numbers; NaN equals NaN */
     uint64_t n_unequal;               /* elements */
     double max_abs;                   /* largest |a - b|; NaN or infinite where one side is */

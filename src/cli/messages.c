@@ -9,27 +9,23 @@
 #include <string.h>
 #include <unistd.h>
 
-PHEMA_FALLIBLE cli_print_as_is(const struct phema_strbuf *text, struct phema_error *err)
+PHEMA_FALLIBLE cli_print_as_is(struct phema_strbuf *text, struct phema_error *err)
 {
     enum phema_status status = phema_strbuf_check(text, err);
-    if (status)
-        return status;
-    size_t written = text->size ? fwrite(text->data, 1, text->size, stdout) : 0;
-    if (written != text->size || fflush(stdout))
-        return phema_fail(err, PHEMA_ERR_OUTPUT, "standard output: %s", strerror(errno));
-    return PHEMA_OK;
+    if (!status &&
+        ((text->size && fwrite(text->data, 1, text->size, stdout) != text->size) || fflush(stdout)))
+        status = phema_fail(err, PHEMA_ERR_OUTPUT, "standard output: %s", strerror(errno));
+    phema_strbuf_clear(text);
+    return status;
 }
 
-PHEMA_FALLIBLE cli_print(const struct phema_strbuf *text, struct phema_error *err)
+PHEMA_FALLIBLE cli_print(struct phema_strbuf *text, struct phema_error *err)
 {
-    struct phema_strbuf shown = {0};
-    enum phema_status status = phema_strbuf_check(text, err);
-    if (!status && text->size)
+    struct phema_strbuf shown = {.is_failed = text->is_failed};
+    if (text->size)
         phema_strbuf_append_lines(&shown, text->data, text->size);
-    if (!status)
-        status = cli_print_as_is(&shown, err);
-    phema_strbuf_clear(&shown);
-    return status;
+    phema_strbuf_clear(text);
+    return cli_print_as_is(&shown, err);
 }
 
 void cli_write_path(struct phema_strbuf *out, const char *path)
@@ -38,6 +34,19 @@ void cli_write_path(struct phema_strbuf *out, const char *path)
         phema_strbuf_puts_escaped(out, path);
     else
         phema_strbuf_puts(out, path);
+}
+
+void cli_json_begin(struct phema_json_out *out, struct phema_strbuf *text, bool is_pretty)
+{
+    *out = (struct phema_json_out){.text = text, .is_pretty = is_pretty};
+    phema_json_out_open(out, NULL, '{');
+    phema_json_out_u64(out, "version", 1);
+}
+
+void cli_json_end(struct phema_json_out *out)
+{
+    phema_json_out_close(out, '}');
+    phema_strbuf_puts(out->text, "\n");
 }
 
 /* Without memory every byte outside printable ASCII becomes a question mark. */

@@ -2,17 +2,20 @@
 #ifndef CLI_MESSAGES_H
 #define CLI_MESSAGES_H
 
-#include "phema/error.h"
-#include "phema/strbuf.h"
+#include "phema/json.h"
 
-/* Prints the result: lines for people, or JSON. No character in it can move the cursor or turn the
- * text.
+/* Prints the result, lines for people or JSON, and clears the text. No character in it can move the
+ * cursor or turn the text.
  * PHEMA_ERR_OUTPUT  not all of it could be written */
-PHEMA_FALLIBLE cli_print(const struct phema_strbuf *text, struct phema_error *err);
+PHEMA_FALLIBLE cli_print(struct phema_strbuf *text, struct phema_error *err);
 
 /* Paths that scripts read are written with their own bytes, unless stdout is a terminal. */
 void cli_write_path(struct phema_strbuf *out, const char *path);
-PHEMA_FALLIBLE cli_print_as_is(const struct phema_strbuf *text, struct phema_error *err);
+PHEMA_FALLIBLE cli_print_as_is(struct phema_strbuf *text, struct phema_error *err);
+
+/* The object of a result, with its version, and its end. */
+void cli_json_begin(struct phema_json_out *out, struct phema_strbuf *text, bool is_pretty);
+void cli_json_end(struct phema_json_out *out);
 
 /* A line on stderr. Names in it are escaped as phema_strbuf_puts_escaped does. */
 void cli_say(const char *format, ...) PHEMA_PRINTF(1, 2);

@@ -12,7 +12,7 @@
 struct parse {
     const struct cli_verb *verb;
     const struct cli_opt *options; /* [n] of the verb, then a name of NULL */
-    bool *given;                   /* [n] */
+    bool *is_given;                /* [n] */
     struct cli_common *common;
     char *values;
     const struct cli_opt *next_operand;
@@ -233,7 +233,7 @@ static enum phema_status set_value(struct parse *parse, const struct cli_opt *op
     }
     if (status)
         return cli_is_operand(option) ? status : phema_fail_in(err, status, "--%s", option->name);
-    parse->given[option - parse->options] = true;
+    parse->is_given[option - parse->options] = true;
     if (option->flags & CLI_SHAPES_BYTES)
         repeat(&parse->repeated, option, text);
     return PHEMA_OK;
@@ -365,14 +365,14 @@ PHEMA_FALLIBLE cli_parse(const struct cli_verb *verb, void *values, int argc, ch
     struct cli_common *common = values;
     struct parse parse = {.verb = verb,
                           .options = options.items,
-                          .given = phema_arena_array(&common->arena, options.n, sizeof(bool)),
+                          .is_given = phema_arena_array(&common->arena, options.n, sizeof(bool)),
                           .common = common,
                           .values = values,
                           .next_operand = options.items};
-    if (!parse.given)
+    if (!parse.is_given)
         return phema_fail_memory(err);
     common->verb = verb;
-    common->given = parse.given;
+    common->is_given = parse.is_given;
     for (const struct cli_opt *o = options.items; o->name; o++) {
         if (o->kind == CLI_REAL)
             *(double *)field(&parse, o) = PHEMA_UNKNOWN;
@@ -410,7 +410,7 @@ bool cli_is_given(const struct cli_common *common, const char *name)
     struct cli_options options;
     cli_list_options(&options, common->verb);
     for (size_t i = 0; i < options.n; i++)
-        if (common->given[i] && strcmp(options.items[i].name, name) == 0)
+        if (common->is_given[i] && strcmp(options.items[i].name, name) == 0)
             return true;
     return false;
 }

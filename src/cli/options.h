@@ -98,7 +98,7 @@ struct cli_common {
         CLI_PROGRESS_NONE
     } progress;
     const struct cli_verb *verb;
-    const bool *given;        /* [options of the verb] true for those on the command line */
+    const bool *is_given;        /* [options of the verb] true for those on the command line */
     const char *command;      /* "posthoc-ema VERB", for messages that complete a command line */
     const char *command_tail; /* the words after the verb, shell-quoted, each with a space before */
     const char *repeated_options; /* the options that shape bytes, shell-quoted, for the

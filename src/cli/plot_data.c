@@ -167,13 +167,13 @@ static int by_size(const void *a, const void *b)
     return (*first > *second) - (*first < *second);
 }
 
-static bool is_asked_for(const struct phema_plan_options *given, double sigma_rel)
+static bool is_asked_for(const struct phema_plan_options *asked, double sigma_rel)
 {
-    for (size_t i = 0; i < given->n_sigma_rels; i++)
-        if (given->sigma_rels[i] == sigma_rel)
+    for (size_t i = 0; i < asked->n_sigma_rels; i++)
+        if (asked->sigma_rels[i] == sigma_rel)
             return true;
-    for (size_t i = 0; i < given->n_gammas; i++)
-        if (phema_sigma_rel_from_gamma(given->gammas[i]) == sigma_rel)
+    for (size_t i = 0; i < asked->n_gammas; i++)
+        if (phema_sigma_rel_from_gamma(asked->gammas[i]) == sigma_rel)
             return true;
     return false;
 }
@@ -230,7 +230,7 @@ static char *note_errors(struct names *names, const struct phema_plan *plan)
 }
 
 PHEMA_FALLIBLE plot_errors(struct phema_picture **out, const struct phema_plan *plan,
-                           const struct phema_plan_options *given, struct phema_error *err)
+                           const struct phema_plan_options *asked, struct phema_error *err)
 {
     struct names names = {0};
     struct phema_plot_error *widths = calloc(plan->m, sizeof(*widths));
@@ -248,7 +248,7 @@ PHEMA_FALLIBLE plot_errors(struct phema_picture **out, const struct phema_plan *
         widths[j] = (struct phema_plot_error){target->sigma_rel, target->solution.predicted.total,
                                               target->solution.predicted.rounding,
                                               target->solution.profile_error,
-                                              is_asked_for(given, target->sigma_rel)};
+                                              is_asked_for(asked, target->sigma_rel)};
     }
     if (!status) {
         errors.n_inputs = find_inputs(inputs, plan->series);

@@ -13,9 +13,9 @@ PHEMA_FALLIBLE plot_targets(struct phema_picture **out, const struct phema_plan 
  * 0.2875, ascending. The list lies in the arena. */
 PHEMA_FALLIBLE plot_error_widths(struct phema_plan_options *options, struct phema_arena *arena,
                                  struct phema_error *err);
-/* plan: of the widths of plot_error_widths; given: the options before that */
+/* plan: of the widths of plot_error_widths; asked: the options before that */
 PHEMA_FALLIBLE plot_errors(struct phema_picture **out, const struct phema_plan *plan,
-                           const struct phema_plan_options *given, struct phema_error *err);
+                           const struct phema_plan_options *asked, struct phema_error *err);
 
 /* Pictures of files that other verbs have written. is_quiet: skipped lines are not reported. */
 PHEMA_FALLIBLE plot_memory(struct phema_picture **out, const char *path, uint64_t max_ram,

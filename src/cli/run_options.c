@@ -164,12 +164,12 @@ static enum phema_status make_plan(struct cli_prepared *prepared, const struct c
 
 PHEMA_FALLIBLE cli_prepare_plan(struct cli_prepared *prepared, const struct cli_common *common,
                                 const struct cli_run_values *values,
-                                struct phema_memory_profile *ledger, struct phema_error *err)
+                                struct phema_memory_profile *memory, struct phema_error *err)
 {
     *prepared = (struct cli_prepared){.options = values->synth};
     prepared->options.n_threads = values->threads ? (unsigned)values->threads : phema_cpu_threads();
     prepared->options.sums = precisions[values->accumulate].sums;
-    prepared->options.ledger = ledger;
+    prepared->options.ledger = memory;
     if (values->threads > 1024)
         return phema_fail(err, PHEMA_ERR_USAGE, "--threads: at most 1024");
     if (values->level > 22)

@@ -38,11 +38,11 @@ struct cli_prepared {
     struct phema_synth_options options;
 };
 
-/* Call both in this order. out: OUT, or a default for it. ledger: NULL for none. Call
+/* Call both in this order. out: OUT, or a default for it. memory: NULL for none. Call
  * cli_prepared_clear after a failure as well. */
 PHEMA_FALLIBLE cli_prepare_plan(struct cli_prepared *prepared, const struct cli_common *common,
                                 const struct cli_run_values *values,
-                                struct phema_memory_profile *ledger, struct phema_error *err);
+                                struct phema_memory_profile *memory, struct phema_error *err);
 PHEMA_FALLIBLE cli_prepare_outputs(struct cli_prepared *prepared, const struct cli_common *common,
                                    const struct cli_run_values *values, const char *out,
                                    struct phema_error *err);
