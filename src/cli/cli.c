@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "completions.h"
 #include "messages.h"
 #include "phema/cleanup.h"
 #include "phema/cli.h"
@@ -61,19 +60,15 @@ static enum phema_status fail_verb(const char *name, struct phema_error *err)
 
 static enum phema_status print_help(const char *name, struct phema_error *err)
 {
-    struct phema_strbuf text = {0};
     const struct cli_verb *verb = name ? find_verb(name) : NULL;
-    enum phema_status status = PHEMA_OK;
     if (name && !verb && strcmp(name, "help") != 0)
-        status = fail_verb(name, err);
-    else if (verb)
+        return fail_verb(name, err);
+    struct phema_strbuf text = {0};
+    if (verb)
         cli_write_help(&text, verb);
     else
         write_overview(&text);
-    if (!status)
-        status = cli_print(&text, err);
-    phema_strbuf_clear(&text);
-    return status;
+    return cli_print(&text, err);
 }
 
 /* "help", "help VERB" or "help --completions SHELL". */
@@ -84,10 +79,7 @@ static enum phema_status help(int argc, char **argv, struct phema_error *err)
     struct phema_strbuf text = {0};
     enum phema_status status =
         cli_write_completions(&text, cli_verbs, argc > 3 ? argv[3] : NULL, err);
-    if (!status)
-        status = cli_print(&text, err);
-    phema_strbuf_clear(&text);
-    return status;
+    return status ? status : cli_print(&text, err);
 }
 
 static enum phema_status run_verb(const struct cli_verb *verb, int argc, char **argv,
@@ -107,11 +99,9 @@ static enum phema_status run_verb(const struct cli_verb *verb, int argc, char **
 
 static enum phema_status run(int argc, char **argv, struct phema_error *err)
 {
-    const char *word = argc > 1 ? argv[1] : NULL;
-    if (!word) {
-        (void)fputs("posthoc-ema: no verb given; see posthoc-ema --help\n", stderr);
-        return PHEMA_ERR_USAGE;
-    }
+    if (argc < 2)
+        return phema_fail(err, PHEMA_ERR_USAGE, "no verb given; see posthoc-ema --help");
+    const char *word = argv[1];
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
         return print_help(NULL, err);
     if (strcmp(word, "help") == 0)
@@ -119,9 +109,7 @@ static enum phema_status run(int argc, char **argv, struct phema_error *err)
     if (strcmp(word, "--version") == 0) {
         struct phema_strbuf text = {0};
         phema_strbuf_puts(&text, "posthoc-ema " PHEMA_VERSION "\n");
-        enum phema_status status = cli_print(&text, err);
-        phema_strbuf_clear(&text);
-        return status;
+        return cli_print(&text, err);
     }
     const struct cli_verb *verb = find_verb(word);
     return verb ? run_verb(verb, argc, argv, err) : fail_verb(word, err);

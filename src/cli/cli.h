@@ -22,4 +22,10 @@
 #define CLI_DECLARE_VERB(name) extern const struct cli_verb cli_##name;
 CLI_VERBS(CLI_DECLARE_VERB)
 
+/* completions.c: a script that completes verbs, options and values, written from the option tables.
+ * verbs: ends with NULL. shell: "bash", "zsh" or "fish"; NULL: missing.
+ * PHEMA_ERR_USAGE  for any other */
+PHEMA_FALLIBLE cli_write_completions(struct phema_strbuf *out, const struct cli_verb *const *verbs,
+                                     const char *shell, struct phema_error *err);
+
 #endif

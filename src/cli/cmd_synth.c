@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_synth.c - makes averaged checkpoints. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "cli.h"
-#include "phema/json.h"
+#include "phema/claims.h"
+#include "phema/memory_profile.h"
 #include "phema/sink.h"
 #include "phema/writer.h"
 #include "print_summary.h"
-#include "run_options.h"
-#include "synth_report.h"
-#include "up_to_date.h"
+#include "replay_options.h"
 
 /* "2/8" */
 static enum phema_status read_part(uint64_t *part, uint64_t *n_parts, const char *text,
@@ -33,24 +37,21 @@ static enum phema_status read_part(uint64_t *part, uint64_t *n_parts, const char
     return PHEMA_OK;
 }
 
-static void write_line(struct phema_strbuf *out, const char *path)
-{
-    cli_write_path(out, path);
-    phema_strbuf_puts(out, "\n");
-}
+/* ---- Outputs, on stdout ---- */
 
-static void write_paths(struct phema_strbuf *out, const struct cli_synth_values *given,
-                        const struct phema_plan *plan, const struct phema_outputs *outputs,
-                        const struct phema_synth_result *result)
+static void write_result(struct phema_strbuf *out, bool is_json, const struct phema_plan *plan,
+                         const struct phema_outputs *outputs,
+                         const struct phema_synth_result *result)
 {
-    if (!given->common.is_json) {
-        for (size_t j = 0; j < outputs->m && !result->n_parts; j++) /* a part publishes nothing */
-            write_line(out, outputs->items[j].path);
+    if (!is_json) {
+        for (size_t j = 0; j < outputs->m && !result->n_parts; j++) { /* a part publishes nothing */
+            cli_write_path(out, outputs->items[j].path);
+            phema_strbuf_puts(out, "\n");
+        }
         return;
     }
-    struct phema_json_out json = {.text = out, .is_pretty = true};
-    phema_json_out_open(&json, NULL, '{');
-    phema_json_out_u64(&json, "version", 1);
+    struct phema_json_out json;
+    cli_json_begin(&json, out, true);
     phema_json_out_open(&json, "outputs", '[');
     for (size_t j = 0; j < outputs->m; j++) {
         const struct phema_target *target = &plan->targets[j];
@@ -84,78 +85,378 @@ static void write_paths(struct phema_strbuf *out, const struct cli_synth_values 
         phema_json_out_u64(&json, "gpu_bytes", result->device.gpu_bytes);
     phema_json_out_u64(&json, "nan", result->n_nan);
     phema_json_out_u64(&json, "inf", result->n_inf);
-    phema_json_out_close(&json, '}');
-    phema_strbuf_puts(out, "\n");
+    cli_json_end(&json);
 }
 
-static enum phema_status execute(const struct cli_synth_values *given,
-                                 struct cli_prepared *prepared, struct phema_error *err)
+/* ---- What the run has done, on stderr ---- */
+
+static size_t directory_size(const char *path)
 {
-    struct progress progress;
-    progress_init(&progress, &given->common);
-    prepared->options.report = progress_report;
-    prepared->options.context = &progress;
-    struct phema_synth_result result = {0};
-    bool is_any = prepared->outputs.m > 0; /* otherwise every output is up to date */
-    enum phema_status status = PHEMA_OK;
-    if (is_any)
-        status =
-            phema_synth_run(&result, prepared->plan, &prepared->outputs, &prepared->options, err);
-    progress_finish(&progress);
-    prepared->options.context = NULL;
-    if (status)
-        return status;
-    if (is_any)
-        report_synth(&given->common, prepared->plan, &prepared->outputs, &result);
-    if (is_any)
-        report_device(&given->common, &result.device, given->run.device != NULL);
+    const char *slash = strrchr(path, '/');
+    return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+/* Prints the join command. Outputs in one directory are joined by naming the directory. */
+static void report_join(const struct phema_outputs *outputs, uint64_t n_parts)
+{
+    const char *first = outputs->items[0].path;
+    size_t size = directory_size(first);
+    bool is_beside = outputs->m > 1;
+    for (size_t j = 1; j < outputs->m; j++)
+        is_beside = is_beside && directory_size(outputs->items[j].path) == size &&
+                    memcmp(outputs->items[j].path, first, size) == 0;
     struct phema_strbuf text = {0};
-    write_paths(&text, given, prepared->plan, &prepared->outputs, &result);
-    status = given->common.is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
+    char *directory = size ? strndup(first, size) : strdup("./");
+    for (size_t j = 0; j < outputs->m && !is_beside; j++) {
+        phema_strbuf_puts(&text, " ");
+        cli_quote_operand(&text, outputs->items[j].path);
+    }
+    if (is_beside && directory) {
+        phema_strbuf_puts(&text, " ");
+        cli_quote_operand(&text, directory);
+    }
+    if (text.data && !text.is_failed)
+        cli_say("when all %llu parts are written: posthoc-ema join%s", (unsigned long long)n_parts,
+                text.data);
+    free(directory);
     phema_strbuf_clear(&text);
+}
+
+static void report_io(const struct phema_synth_result *result)
+{
+    const struct {
+        size_t n;
+        const char *how, *filesystem;
+    } kinds[] = {{result->n_mapped, "mapped", NULL},
+                 {result->n_read, "read", result->filesystem},
+                 {result->n_direct, "read past the page cache", NULL}};
+    const char *between = "snapshots: ";
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        if (!kinds[i].n)
+            continue;
+        (void)fprintf(stderr, "%s%zu file%s %s", between, kinds[i].n, kinds[i].n == 1 ? "" : "s",
+                      kinds[i].how);
+        if (kinds[i].filesystem)
+            (void)fprintf(stderr, " (on %s)", kinds[i].filesystem);
+        between = ", ";
+    }
+    (void)fprintf(stderr, "\n");
+}
+
+static void report_restarted(size_t n, const char *by)
+{
+    if (n)
+        (void)fprintf(stderr, "%zu output%s begun by a run %s, and %s made anew\n", n,
+                      n == 1 ? " was" : "s were", by, n == 1 ? "is" : "are");
+}
+
+static void report_resumed(const struct phema_synth_result *result)
+{
+    struct phema_name_buffer read;
+    if (result->n_resumed)
+        (void)fprintf(stderr,
+                      "went on with %zu output%s of an ended run: %s need not be read again\n",
+                      result->n_resumed, result->n_resumed == 1 ? "" : "s",
+                      phema_size_format(&read, result->resumed_bytes));
+    report_restarted(result->n_stale_journals, "with other snapshots, weights or options");
+    if (result->n_not_resumable)
+        (void)fprintf(stderr,
+                      "%zu output%s of a form that is always made in one go: a copy whose tensors "
+                      "are strided or overlap\n",
+                      result->n_not_resumable, result->n_not_resumable == 1 ? " is" : "s are");
+}
+
+/* To stderr: outputs, bytes, seconds, memory; and how to join parts. */
+static void report_run(const struct cli_common *common, const struct phema_plan *plan,
+                       const struct phema_outputs *outputs, const struct phema_synth_result *result)
+{
+    if (common->is_quiet)
+        return;
+    struct phema_name_buffer written, read, rate, memory, name;
+    const struct phema_series *series = plan->series;
+    if (result->n_nan + result->n_inf)
+        cli_say("warning: %llu NaN and %llu infinite elements, the first in tensor '%s'",
+                (unsigned long long)result->n_nan, (unsigned long long)result->n_inf,
+                phema_name_escape(&name, series->tensors[result->nan_tensor].tensor.name,
+                                  series->tensors[result->nan_tensor].tensor.name_size));
+    if (result->n_overflow)
+        (void)fprintf(stderr, "warning: %llu averages were too large for the dtype\n",
+                      (unsigned long long)result->n_overflow);
+    report_restarted(result->n_stale_partials, "that was killed");
+    report_resumed(result);
+    double worst = 0;
+    for (size_t j = 0; j < plan->m; j++)
+        worst = fmax(worst, plan->targets[j].solution.profile_error);
+    if (result->n_parts)
+        (void)fprintf(stderr, "part %llu of %llu of ", (unsigned long long)result->part,
+                      (unsigned long long)result->n_parts);
+    (void)fprintf(stderr, "%zu output%s, %s, in %.2f s: read %s (%s/s), peak anonymous memory %s",
+                  outputs->m, outputs->m == 1 ? "" : "s",
+                  phema_size_format(&written, result->written_bytes), result->elapsed_s,
+                  phema_size_format(&read, result->read_bytes),
+                  phema_size_format(&rate, (uint64_t)((double)result->read_bytes /
+                                                      fmax(result->elapsed_s, 1e-6))),
+                  phema_size_format(&memory, result->peak_anonymous_bytes));
+    if (!isnan(plan->targets[0].solution.profile_error))
+        (void)fprintf(stderr, ", profile error %.2e%s", worst, plan->m > 1 ? " at most" : "");
+    (void)fprintf(stderr, "\n");
+    if (common->is_verbose) {
+        report_io(result);
+        (void)fprintf(stderr,
+                      "%zu tensors averaged, %zu copied, %zu equal in all snapshots and copied; "
+                      "kernels %s, %u thread%s\n",
+                      result->n_averaged, result->n_copied, result->n_constant, result->backend,
+                      result->n_threads, result->n_threads == 1 ? "" : "s");
+    }
+    if (result->n_parts)
+        report_join(outputs, result->n_parts);
+}
+
+/* To stderr: the device that computed the sums, and why it was chosen. */
+static void report_device(const struct cli_common *common, const struct phema_device_choice *choice,
+                          bool is_asked)
+{
+    struct phema_name_buffer size;
+    if (common->is_quiet)
+        return;
+    if (choice->is_gpu)
+        cli_say("added up on %s, with %s of %s memory%s%s", choice->name,
+                phema_size_format(&size, choice->gpu_bytes), choice->n_gpus > 1 ? "their" : "its",
+                choice->why[0] ? ": " : "", choice->why);
+    else if (choice->why[0] && (is_asked || common->is_verbose))
+        cli_say("added up on the CPU: %s", choice->why);
+    if (choice->note[0])
+        cli_say("%s", choice->note);
+}
+
+/* ---- Memory of the stages ---- */
+
+/* The memory of each stage, as JSON lines (--profile-memory) and as a table (--verbose). */
+struct memory_report {
+    struct phema_memory_profile *profile;
+    const char *path; /* of the lines, NULL for none; borrowed */
+    bool replaces;
+    bool is_free; /* path is no other file of the run (claim_memory) */
+};
+
+static enum phema_status begin_memory(struct memory_report *out, const struct cli_common *common,
+                                      const char *path, bool replaces, struct phema_error *err)
+{
+    *out = (struct memory_report){.path = path, .replaces = replaces};
+    enum phema_status status = path && !replaces ? phema_writer_check_absent(path, err) : PHEMA_OK;
+    return status ? status
+                  : phema_memory_profile_open(&out->profile, path || common->is_verbose, err);
+}
+
+/* When all files of the run are known: PHEMA_ERR_OUTPUT where the path is one of them. */
+static enum phema_status claim_memory(struct memory_report *report,
+                                      const struct phema_claims *claims, struct phema_error *err)
+{
+    enum phema_status status =
+        report->path ? phema_claims_check(claims, report->path, err) : PHEMA_OK;
+    report->is_free = !status;
+    if (status) /* the path is another file of the run */
+        report->path = NULL;
     return status;
 }
 
-static enum phema_status prepare(struct cli_prepared *prepared, struct memory_report *memory,
-                                 const struct cli_synth_values *given, struct phema_error *err)
+static uint64_t above(uint64_t value, uint64_t baseline)
 {
-    const struct cli_run_values *run = &given->run;
+    return value > baseline ? value - baseline : 0;
+}
+
+static void write_level(struct phema_json_out *out, const char *name,
+                        const struct phema_level *level)
+{
+    phema_json_out_open(out, name, '{');
+    phema_json_out_u64(out, "baseline", level->baseline);
+    phema_json_out_u64(out, "now", level->now);
+    phema_json_out_u64(out, "peak", level->peak);
+    phema_json_out_number(out, "delta", (double)level->now - (double)level->baseline);
+    phema_json_out_u64(out, "peak_delta", above(level->peak, level->baseline));
+    phema_json_out_close(out, '}');
+}
+
+static void write_stage(struct phema_strbuf *text, const char *name,
+                        const struct phema_stage_record *record)
+{
+    struct phema_json_out out = {.text = text};
+    phema_json_out_open(&out, NULL, '{');
+    phema_json_out_string(&out, "stage", name);
+    phema_json_out_number(&out, "elapsed_seconds", record->elapsed_s);
+    write_level(&out, "rss_anon", &record->anonymous);
+    write_level(&out, "rss_file", &record->file);
+    write_level(&out, "allocated", &record->allocated);
+    if (record->has_device) {
+        write_level(&out, "gpu_allocated", &record->device_allocated);
+        write_level(&out, "gpu_reserved", &record->device_reserved);
+    }
+    if (record->knows_cached)
+        phema_json_out_u64(&out, "page_cache", record->cached_bytes);
+    phema_json_out_u64(&out, "leaked", record->leaked_bytes);
+    phema_json_out_close(&out, '}');
+    phema_strbuf_puts(text, "\n");
+}
+
+static enum phema_status write_stages(const struct memory_report *report, struct phema_error *err)
+{
+    struct phema_strbuf text = {0};
+    for (int i = 0; i < PHEMA_N_STAGES; i++) {
+        struct phema_stage_record record =
+            phema_memory_profile_stage(report->profile, (enum phema_stage)i);
+        if (record.is_entered)
+            write_stage(&text, phema_stage_names[i], &record);
+    }
+    enum phema_status status = phema_strbuf_check(&text, err);
+    struct phema_writer_options options = {.replaces = report->replaces};
+    struct phema_writer *writer = NULL;
+    if (!status)
+        status = phema_writer_open(&writer, report->path, text.size, &options, err);
+    if (!status && text.size)
+        status = phema_writer_write(writer, 0, text.data, text.size, err);
+    phema_strbuf_clear(&text);
+    if (!status)
+        return phema_writer_commit(writer, err);
+    phema_writer_abandon(writer);
+    return status;
+}
+
+static void print_table(struct phema_memory_profile *profile)
+{
+    (void)fprintf(stderr, "%-10s %9s  %10s %10s %10s  %10s  %10s\n", "memory", "seconds", "before",
+                  "after", "peak", "mapped", "page cache");
+    for (int i = 0; i < PHEMA_N_STAGES; i++) {
+        struct phema_stage_record record = phema_memory_profile_stage(profile, (enum phema_stage)i);
+        struct phema_name_buffer before, after, peak, mapped, cached;
+        if (!record.is_entered)
+            continue;
+        (void)fprintf(stderr, "%-10s %9.3f  %10s %10s %10s  %10s  %10s\n", phema_stage_names[i],
+                      record.elapsed_s, phema_size_format(&before, record.anonymous.baseline),
+                      phema_size_format(&after, record.anonymous.now),
+                      phema_size_format(&peak, record.anonymous.peak),
+                      phema_size_format(&mapped, record.file.peak),
+                      record.knows_cached ? phema_size_format(&cached, record.cached_bytes) : "?");
+        if (record.has_device)
+            (void)fprintf(stderr, "%-10s %9s  %10s %10s %10s\n", "  of GPUs", "",
+                          phema_size_format(&before, record.device_allocated.baseline),
+                          phema_size_format(&after, record.device_allocated.now),
+                          phema_size_format(&peak, record.device_allocated.peak));
+    }
+}
+
+static void warn_of_leaks(struct phema_memory_profile *profile)
+{
+    for (int i = 0; i < PHEMA_N_STAGES; i++) {
+        struct phema_stage_record record = phema_memory_profile_stage(profile, (enum phema_stage)i);
+        struct phema_name_buffer shown;
+        if (record.is_leaking)
+            (void)fprintf(stderr,
+                          "warning: memory grew all through '%s', by %s in its second half: a "
+                          "leak\n",
+                          phema_stage_names[i], phema_size_format(&shown, record.leaked_bytes));
+    }
+}
+
+/* Without claims, only a file that does not exist may be written: it cannot be an input. */
+static bool may_write(const struct memory_report *report)
+{
+    struct phema_error ignored;
+    struct phema_strbuf partial = {0};
+    if (report->is_free)
+        return true;
+    phema_strbuf_printf(&partial, "%s.partial", report->path);
+    bool is_absent = !partial.is_failed && !phema_writer_check_absent(report->path, &ignored) &&
+                     !phema_writer_check_absent(partial.data, &ignored);
+    phema_strbuf_clear(&partial);
+    return is_absent;
+}
+
+/* Writes both, also of a run that failed with status, which comes back unless writing fails. A run
+ * that failed before its files were known replaces nothing. */
+static enum phema_status end_memory(struct memory_report *report, const struct cli_common *common,
+                                    enum phema_status status, struct phema_error *err)
+{
+    phema_memory_profile_end(report->profile);
+    if (common->is_verbose && !common->is_quiet)
+        print_table(report->profile);
+    if (!common->is_quiet)
+        warn_of_leaks(report->profile);
+    struct phema_error own = {""};
+    if (report->path && may_write(report) && write_stages(report, &own) && !status) {
+        status = PHEMA_ERR_OUTPUT;
+        *err = own;
+    }
+    phema_memory_profile_close(report->profile);
+    return status;
+}
+
+/* ---- The verb ---- */
+
+static enum phema_status execute(const struct cli_synth_values *args, struct cli_prepared *prepared,
+                                 struct phema_error *err)
+{
+    struct phema_synth_result result = {0};
+    if (prepared->outputs.m > 0) { /* otherwise every output is up to date */
+        struct progress progress;
+        progress_init(&progress, &args->common);
+        prepared->options.report = progress_report;
+        prepared->options.context = &progress;
+        enum phema_status status =
+            phema_synth_run(&result, prepared->plan, &prepared->outputs, &prepared->options, err);
+        progress_finish(&progress);
+        prepared->options.context = NULL;
+        if (status)
+            return status;
+        report_run(&args->common, prepared->plan, &prepared->outputs, &result);
+        report_device(&args->common, &result.device, args->run.device != NULL);
+    }
+    struct phema_strbuf text = {0};
+    write_result(&text, args->common.is_json, prepared->plan, &prepared->outputs, &result);
+    return args->common.is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
+}
+
+static enum phema_status prepare(struct cli_prepared *prepared, struct memory_report *memory,
+                                 const struct cli_synth_values *args, struct phema_error *err)
+{
+    const struct cli_run_values *run = &args->run;
     bool is_conversion = run->plan.options.is_conversion;
-    enum phema_status status = cli_prepare_plan(prepared, &given->common, run, memory->ledger, err);
+    enum phema_status status = cli_prepare_plan(prepared, &args->common, run, memory->profile, err);
     if (status)
         return status;
     struct phema_series *series = prepared->plan->series;
     if (!is_conversion)
         status = phema_series_identify(series, err);
-    if (!status)
-        status = cli_prepare_outputs(prepared, &given->common, run, run->outputs.out, err);
-    if (!status && given->profile_memory)
+    if (status)
+        return status;
+    status = cli_prepare_outputs(prepared, &args->common, run, run->outputs.out, err);
+    if (!status && args->profile_memory)
         status = sink_claim_names(prepared->plan, &prepared->outputs, run->synth.part,
                                   run->synth.n_parts, err);
-    if (!status)
-        status = memory_report_claim(memory, series->claims, err);
-    if (!status && (given->skips_existing || (run->synth.resumes && !is_conversion)))
-        status = cli_skip_existing(prepared, run, given->common.verb, given->common.is_quiet, err);
+    if (status)
+        return status;
+    status = claim_memory(memory, series->claims, err);
+    if (!status && (args->skips_existing || (run->synth.resumes && !is_conversion)))
+        status = cli_skip_existing(prepared, run, args->common.verb, args->common.is_quiet, err);
     return status;
 }
 
 static enum phema_status run(void *values, struct phema_error *err)
 {
-    struct cli_synth_values *given = values;
-    struct phema_synth_options *options = &given->run.synth;
+    struct cli_synth_values *args = values;
+    struct phema_synth_options *options = &args->run.synth;
     struct memory_report memory;
-    enum phema_status status = read_part(&options->part, &options->n_parts, given->part, err);
-    if (!status)
-        status = memory_report_begin(&memory, &given->common, given->profile_memory,
-                                     options->replaces, err);
+    enum phema_status status = read_part(&options->part, &options->n_parts, args->part, err);
+    if (status)
+        return status;
+    status = begin_memory(&memory, &args->common, args->profile_memory, options->replaces, err);
     if (status)
         return status;
     struct cli_prepared prepared;
-    status = prepare(&prepared, &memory, given, err);
+    status = prepare(&prepared, &memory, args, err);
     if (!status)
-        status = execute(given, &prepared, err);
+        status = execute(args, &prepared, err);
     cli_prepared_clear(&prepared);
-    return memory_report_end(&memory, &given->common, status, err);
+    return end_memory(&memory, &args->common, status, err);
 }
 
 #define FIELD(member) offsetof(struct cli_synth_values, member)

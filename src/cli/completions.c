@@ -2,7 +2,7 @@
 /* completions.c - scripts for bash, zsh and fish. The placeholder of a value in the table tells
  * which words are offered. Lower-case words between bars are offered as they are; FILE and DIR
  * complete file names; other values are not completed. */
-#include "completions.h"
+#include "cli.h"
 
 #include <string.h>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* print_summary.c - on stderr: the series that was found, the metric, and the predicted errors. */
+/* print_summary.c - on stderr: the series that was found, the metric, and the predicted errors; and
+ * the JSON of profiles, predictions, snapshots and rules. */
 #include "print_summary.h"
 
 #include <math.h>
@@ -301,4 +302,114 @@ void report_into(const struct cli_common *common, const char *into,
     cli_say("replacing the tensors %s%s%s of a copy of %s%s", is_all ? "" : "below '",
             outputs->into_key, is_all ? "at the root" : "'", into,
             is_all ? "" : " (--key names another)");
+}
+
+/* ---- Parts of JSON ---- */
+
+void report_profile_json(struct phema_json_out *out, const char *kind, const char *spec)
+{
+    if (kind)
+        phema_json_out_string(out, "profile", kind);
+    else
+        phema_json_out_null(out, "profile");
+    if (spec)
+        phema_json_out_path(out, "spec", spec);
+}
+
+void report_snapshot_json(struct phema_json_out *out, const struct phema_snapshot *snapshot)
+{
+    phema_json_out_open(out, NULL, '{');
+    phema_json_out_path(out, "file", snapshot->label);
+    phema_json_out_number(out, "time", snapshot->time);
+    phema_json_out_number(out, "sigma_rel", snapshot->sigma_rel);
+    phema_json_out_number(out, "gamma", snapshot->gamma);
+    report_profile_json(out, snapshot->kind, snapshot->spec);
+    if (snapshot->profile.update_every > 1)
+        phema_json_out_u64(out, "update_every", snapshot->profile.update_every);
+    phema_json_out_close(out, '}');
+}
+
+void report_prediction_json(struct phema_json_out *out, const struct phema_prediction *predicted)
+{
+    phema_json_out_open(out, "predicted_error", '{');
+    phema_json_out_number(out, "total", predicted->total);
+    phema_json_out_number(out, "profile", predicted->profile);
+    phema_json_out_number(out, "rounding", predicted->rounding);
+    phema_json_out_number(out, "paper_weights", predicted->paper_weights);
+    phema_json_out_close(out, '}');
+}
+
+/* ---- Rules: tensors with a width of their own ---- */
+
+/* The largest predicted error over all times. */
+static const struct phema_solution *worst_of(const struct phema_plan *plan, size_t r)
+{
+    const struct phema_solution *worst = &plan->targets[0].ruled[r];
+    for (size_t j = 1; j < plan->m; j++)
+        if (plan->targets[j].ruled[r].predicted.total > worst->predicted.total)
+            worst = &plan->targets[j].ruled[r];
+    return worst;
+}
+
+static void write_width(struct phema_strbuf *out, const struct phema_plan_rule *rule)
+{
+    phema_strbuf_puts(out, "rule '");
+    phema_strbuf_puts_escaped(out, rule->expression);
+    phema_strbuf_puts(out, "' (");
+    if (rule->is_copy)
+        phema_strbuf_puts(out, "copied from the newest)");
+    else
+        phema_strbuf_printf(out, "sigma_rel %.6g)", rule->sigma_rel);
+}
+
+void report_rules(struct phema_strbuf *out, const struct phema_plan *plan)
+{
+    for (size_t r = 0; r < plan->n_rules; r++) {
+        const struct phema_plan_rule *rule = &plan->rules[r];
+        const struct phema_solution *worst = worst_of(plan, r);
+        if (rule->n_tensors)
+            phema_strbuf_printf(out, "%zu tensor%s ", rule->n_tensors,
+                                rule->n_tensors == 1 ? " follows" : "s follow");
+        write_width(out, rule);
+        if (!rule->is_copy && !isnan(worst->predicted.total))
+            phema_strbuf_printf(out, ": predicted error %.1e of |theta|, gain |w| %.2f",
+                                worst->predicted.total, worst->norm2);
+        phema_strbuf_puts(out, "\n");
+    }
+}
+
+static void write_solution_json(struct phema_json_out *out, const struct phema_solution *solution)
+{
+    phema_json_out_number(out, "profile_error", solution->profile_error);
+    phema_json_out_number(out, "norm1", solution->norm1);
+    phema_json_out_number(out, "norm2", solution->norm2);
+    phema_json_out_number(out, "condition", solution->condition);
+    phema_json_out_number(out, "ridge", solution->ridge);
+    report_prediction_json(out, &solution->predicted);
+}
+
+void report_rules_json(struct phema_json_out *out, const struct phema_plan *plan,
+                       const struct phema_target *target, bool has_weights)
+{
+    if (!plan->n_rules)
+        return;
+    phema_json_out_open(out, "rules", '[');
+    for (size_t r = 0; r < plan->n_rules; r++) {
+        const struct phema_plan_rule *rule = &plan->rules[r];
+        phema_json_out_open(out, NULL, '{');
+        phema_json_out_string(out, "pattern", rule->expression);
+        if (plan->series->n_tensors)
+            phema_json_out_u64(out, "tensors", rule->n_tensors);
+        if (rule->is_copy) {
+            phema_json_out_bool(out, "copy", true);
+        } else {
+            phema_json_out_number(out, "sigma_rel", rule->sigma_rel);
+            phema_json_out_number(out, "gamma", rule->gamma);
+            if (has_weights)
+                phema_json_out_numbers(out, "weights", target->ruled[r].weights, plan->series->n);
+            write_solution_json(out, &target->ruled[r]);
+        }
+        phema_json_out_close(out, '}');
+    }
+    phema_json_out_close(out, ']');
 }

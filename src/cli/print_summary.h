@@ -1,5 +1,4 @@
-/* print_summary.h - results as text and as JSON; progress. The wording of results is here and in
- * the *_report.c files. */
+/* print_summary.h - what verbs report of series, plans and weights, as text and as JSON; progress. */
 #ifndef CLI_PRINT_SUMMARY_H
 #define CLI_PRINT_SUMMARY_H
 
@@ -10,8 +9,9 @@
 
 /* To stderr: the series that was recognised, and what was left out (unless quiet). */
 void report_series(const struct cli_common *common, const struct phema_series *series);
-/* To stderr: the metric, and the predicted error of each target. */
+/* To stderr: the checkpoint that --convert writes in another format. */
 void report_conversion(const struct cli_common *common, const struct phema_series *series);
+/* To stderr: the metric, and the predicted error of each target. */
 void report_plan(const struct cli_common *common, const struct phema_plan *plan,
                  enum phema_dtype output_dtype, bool has_dtype);
 /* The unit of named times: kimg for EDM2, whose clock counts images. */
@@ -24,8 +24,6 @@ bool report_write_warning(struct phema_strbuf *out, const struct phema_plan *pla
 /* To stderr: the subtree of --into that the average replaces. */
 void report_into(const struct cli_common *common, const char *into,
                  const struct phema_outputs *outputs);
-
-/* ---- weights_report.c ---- */
 
 /* Members "profile", the kind of average (null when unknown), and "spec", its text. */
 void report_profile_json(struct phema_json_out *out, const char *kind, const char *spec);
@@ -43,18 +41,6 @@ void report_rules(struct phema_strbuf *out, const struct phema_plan *plan);
 /* A member of the object of a target: "rules", an object for each, with its weights or without. */
 void report_rules_json(struct phema_json_out *out, const struct phema_plan *plan,
                        const struct phema_target *target, bool has_weights);
-
-/* To stderr: which snapshots could be deleted, and how often to save. */
-void report_advice(const struct cli_common *common, const struct phema_plan *plan,
-                   const struct phema_plan_advice *advice, double max_error);
-/* A line for each snapshot: keep or delete, and its file. */
-void report_advice_list(struct phema_strbuf *out, const struct phema_plan *plan,
-                        const struct phema_plan_advice *advice);
-
-/* The JSON of weights --json, and its table. advice: NULL for none. */
-void report_weights_json(struct phema_strbuf *out, const struct phema_plan *plan,
-                         const struct phema_plan_advice *advice, double max_error);
-void report_weights_table(struct phema_strbuf *out, const struct phema_plan *plan);
 
 /* ---- progress.c ---- */
 

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* replay_options.c - the command that a provenance records, parsed again. */
+/* replay_options.c - the command that a provenance records, parsed again; and --skip-existing, which
+ * compares it with the command line. */
 #include "replay_options.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+#include "phema/writer.h"
 
 /* ---- Words ---- */
 
@@ -11,16 +15,9 @@
 #define MAX_WORDS 65536
 
 struct words {
-    char *text; /* all words, each with a NUL */
     char **items;
     int n;
 };
-
-static void words_clear(struct words *words)
-{
-    free(words->text);
-    free(words->items);
-}
 
 /* Copies one word from *at to *to, without its quotes. */
 static void unquote(const char **at, char **to)
@@ -37,21 +34,20 @@ static void unquote(const char **at, char **to)
     *(*to)++ = '\0';
 }
 
-/* Appends "--" and OUT to the words of the command. */
-static enum phema_status split(struct words *words, const char *command, const char *out,
-                               struct phema_error *err)
+/* The words of the command, "--" and OUT. They lie in the arena. */
+static enum phema_status split(struct words *words, struct phema_arena *arena, const char *command,
+                               const char *out, struct phema_error *err)
 {
     static const char dashes[] = "--";
-    size_t size = strlen(command) + strlen(out) + sizeof(dashes) + 2, n_spaces = 0;
+    size_t n_spaces = 0;
     for (const char *at = command; *at; at++)
         n_spaces += *at == ' ';
     if (n_spaces > MAX_WORDS)
         return phema_fail(err, PHEMA_ERR_FILE, "the command has more than %d words", MAX_WORDS);
-    words->text = malloc(size);
-    words->items = calloc(n_spaces + 4, sizeof(char *));
-    if (!words->text || !words->items)
+    char *to = phema_arena_alloc(arena, strlen(command) + strlen(out) + sizeof(dashes) + 2);
+    words->items = phema_arena_array(arena, n_spaces + 4, sizeof(char *));
+    if (!to || !words->items)
         return phema_fail_memory(err);
-    char *to = words->text;
     for (const char *at = command; *at;) {
         if (*at == ' ') {
             at++;
@@ -70,28 +66,22 @@ static enum phema_status parse(struct cli_synth_values *values, const struct cli
                                const char *command, const char *out, struct phema_error *err)
 {
     struct words words = {0};
-    enum phema_status status = split(&words, command, out, err);
-    bool is_synth = !status && words.n > 3 && strcmp(words.items[0], "posthoc-ema") == 0 &&
-                    strcmp(words.items[1], synth->name) == 0;
-    if (!status && !is_synth)
-        status = phema_fail(err, PHEMA_ERR_FILE, "its command is none of posthoc-ema synth");
-    if (!status) {
-        /* values point into the words */
-        char *text =
-            phema_arena_copy(&values->common.arena, words.text, strlen(command) + strlen(out) + 4);
-        for (int i = 0; text && i < words.n; i++)
-            words.items[i] = text + (words.items[i] - words.text);
-        status =
-            text ? cli_parse(synth, values, words.n, words.items, err) : phema_fail_memory(err);
-        if (status == PHEMA_ERR_USAGE)
-            status = phema_fail_in(err, PHEMA_ERR_FILE, "its command");
-        if (!status && (values->common.is_help || !values->run.outputs.out ||
-                        values->run.plan.options.is_conversion))
-            status = phema_fail(err, PHEMA_ERR_FILE, "its command makes no average");
-        values->run.plan.max_error = PHEMA_UNKNOWN; /* --max-error does not affect the bytes */
-    }
-    words_clear(&words);
-    return status;
+    enum phema_status status = split(&words, &values->common.arena, command, out, err);
+    if (status)
+        return status;
+    if (words.n <= 3 || strcmp(words.items[0], "posthoc-ema") != 0 ||
+        strcmp(words.items[1], synth->name) != 0)
+        return phema_fail(err, PHEMA_ERR_FILE, "its command is none of posthoc-ema synth");
+    status = cli_parse(synth, values, words.n, words.items, err);
+    if (status == PHEMA_ERR_USAGE)
+        return phema_fail_in(err, PHEMA_ERR_FILE, "its command");
+    if (status)
+        return status;
+    if (values->common.is_help || !values->run.outputs.out ||
+        values->run.plan.options.is_conversion)
+        return phema_fail(err, PHEMA_ERR_FILE, "its command makes no average");
+    values->run.plan.max_error = PHEMA_UNKNOWN; /* --max-error does not affect the bytes */
+    return PHEMA_OK;
 }
 
 PHEMA_FALLIBLE cli_replay_read(struct cli_synth_values **values, const struct cli_verb *synth,
@@ -130,7 +120,9 @@ static bool are_same(const char *const *a, size_t n_a, const char *const *b, siz
     return are;
 }
 
-const char *cli_replay_difference(const struct cli_run_values *a, const struct cli_run_values *b)
+/* NULL where both write the same bytes, given the same weights of the same snapshots; else the name
+ * of an option that differs, without dashes. */
+static const char *find_difference(const struct cli_run_values *a, const struct cli_run_values *b)
 {
     const struct phema_series_options *from = &a->plan.options.series,
                                       *to = &b->plan.options.series;
@@ -154,4 +146,81 @@ const char *cli_replay_difference(const struct cli_run_values *a, const struct c
         if (!options[i].is_same)
             return options[i].name;
     return NULL;
+}
+
+/* ---- --skip-existing ---- */
+
+/* PHEMA_NO  the message says how they differ */
+static enum phema_status compare(const struct phema_provenance *recorded,
+                                 const struct cli_prepared *prepared, size_t output,
+                                 const struct cli_run_values *values, const struct cli_verb *synth,
+                                 struct phema_error *err)
+{
+    const struct phema_plan *plan = prepared->plan;
+    const char *path = prepared->outputs.items[output].path;
+    if (phema_provenance_find_target(recorded, plan) != output)
+        return phema_fail(err, PHEMA_NO, "is another average");
+    if (!recorded->inputs[0].digest)
+        return phema_fail(err, PHEMA_NO, "does not say which snapshots it was made of");
+    struct cli_synth_values *replayed = NULL;
+    enum phema_status status = cli_replay_read(&replayed, synth, recorded->command, path, err);
+    const char *option = status ? NULL : find_difference(&replayed->run, values);
+    cli_replay_free(replayed);
+    if (status)
+        return status;
+    if (option) /* checked first: other options may cause other tensors */
+        return phema_fail(err, PHEMA_NO, "was made with another --%s", option);
+    status = phema_provenance_check_inputs(recorded, plan, output, err);
+    if (status)
+        return status;
+    status = phema_provenance_check_rows(recorded, plan, err);
+    if (status)
+        return status;
+    return phema_provenance_check_weights(recorded, plan, output, err);
+}
+
+static enum phema_status compare_file(const struct cli_prepared *prepared, size_t output,
+                                      const struct cli_run_values *values,
+                                      const struct cli_verb *synth, struct phema_error *err)
+{
+    struct phema_provenance *recorded = NULL;
+    enum phema_status status =
+        phema_provenance_open(&recorded, prepared->outputs.items[output].path,
+                              &values->plan.options.series.checkpoint, err);
+    if (!status)
+        status = compare(recorded, prepared, output, values, synth, err);
+    phema_provenance_close(recorded);
+    return status;
+}
+
+PHEMA_FALLIBLE cli_skip_existing(struct cli_prepared *prepared, const struct cli_run_values *values,
+                                 const struct cli_verb *synth, bool is_quiet,
+                                 struct phema_error *err)
+{
+    if (values->plan.options.is_conversion)
+        return phema_fail(err, PHEMA_ERR_USAGE,
+                          "--skip-existing: goes with no --convert, whose outputs do not say what "
+                          "they were made of");
+    struct phema_outputs *outputs = &prepared->outputs;
+    for (size_t j = 0; j < outputs->m;) {
+        const char *path = outputs->items[j].path;
+        struct stat st;
+        enum phema_status status =
+            lstat(path, &st) ? PHEMA_NO : compare_file(prepared, j, values, synth, err);
+        if (!status) {
+            if (!is_quiet)
+                cli_say("%s: is up to date", path);
+            phema_writer_journal_remove_of(path);
+            phema_outputs_remove(outputs, prepared->plan, j);
+            continue;
+        }
+        if (status == PHEMA_ERR_RESOURCE)
+            return status;
+        if (lstat(path, &st) == 0 && !values->synth.replaces)
+            return phema_fail_in(err, PHEMA_ERR_OUTPUT,
+                                 "%s: exists already, and would be another (--force replaces it)",
+                                 path);
+        j++;
+    }
+    return PHEMA_OK;
 }

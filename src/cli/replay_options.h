@@ -1,4 +1,5 @@
-/* replay_options.h - the command that a provenance records, parsed into values of synth. */
+/* replay_options.h - the command that a provenance records, parsed into values of synth; and
+ * --skip-existing: outputs that exist and need not be made again. */
 #ifndef CLI_REPLAY_OPTIONS_H
 #define CLI_REPLAY_OPTIONS_H
 
@@ -11,8 +12,11 @@ PHEMA_FALLIBLE cli_replay_read(struct cli_synth_values **values, const struct cl
                                const char *command, const char *out, struct phema_error *err);
 void cli_replay_free(struct cli_synth_values *values); /* takes NULL */
 
-/* NULL where both write the same bytes, given the same weights of the same snapshots; else the name
- * of an option that differs, without dashes. */
-const char *cli_replay_difference(const struct cli_run_values *a, const struct cli_run_values *b);
+/* Removes outputs from the plan whose provenance records the same snapshots, weights and options,
+ * and reports each of them unless is_quiet. synth: the verb, whose options a provenance records.
+ * PHEMA_ERR_OUTPUT  an output exists, differs and may not be replaced; the message says how */
+PHEMA_FALLIBLE cli_skip_existing(struct cli_prepared *prepared, const struct cli_run_values *values,
+                                 const struct cli_verb *synth, bool is_quiet,
+                                 struct phema_error *err);
 
 #endif

@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 
 #include "cli.h"
+#include "replay_options.h"
 #include "search/search_run.h"
-#include "up_to_date.h"
 
 /* A name for a single average, which must match the names of the others. */
 #define CANDIDATE_NAME "phema-{time}-{sigma}"
