@@ -87,7 +87,7 @@ static void write_work(struct phema_strbuf *out, const struct report *report)
     phema_strbuf_printf(out, "\ntime      %.*f s with %u thread%s on %s",
                         forecast->seconds < 10 ? 2 : 0, forecast->seconds, forecast->n_threads,
                         forecast->n_threads == 1 ? "" : "s",
-                        forecast->device.is_device ? forecast->device.name : "the CPU");
+                        forecast->device.is_gpu ? forecast->device.name : "the CPU");
     write_rate(out, forecast->is_rate_assumed ? "adding up an assumed" : "adding up",
                forecast->add_rate);
     write_rate(out, "reading from disk", forecast->cold_bytes ? forecast->fetch_rate : HUGE_VAL);

@@ -328,10 +328,9 @@ static enum phema_status execute(struct verifying *verifying, struct phema_error
     prepared->options.context = NULL;
     if (status && !verifying->recorded->inputs[0].digest && !verifying->args->snapshots)
         return hide_contents(verifying->args, status, err); /* their contents must not be shown */
-    if (status == PHEMA_NO)
-        return phema_fail_in(err, status, "%s", verifying->args->out);
-    if (!status)
-        status = find_changed(verifying, err);
+    if (status)
+        return status == PHEMA_NO ? phema_fail_in(err, status, "%s", verifying->args->out) : status;
+    status = find_changed(verifying, err);
     if (status)
         return status;
     struct phema_strbuf text = {0};

@@ -18,14 +18,6 @@ static bool is_repeatable(const struct cli_opt *option)
 
 /* ---- Values ---- */
 
-static struct phema_span next_part(const char **at)
-{
-    const char *start = *at, *bar = strchr(start, '|');
-    size_t size = bar ? (size_t)(bar - start) : strlen(start);
-    *at = bar ? bar + 1 : NULL;
-    return (struct phema_span){(const uint8_t *)start, size};
-}
-
 static bool is_word(struct phema_span part)
 {
     for (size_t i = 0; i < part.size; i++)
@@ -39,7 +31,7 @@ static bool write_words(struct phema_strbuf *out, const struct cli_opt *option)
 {
     bool is_any = false;
     for (const char *at = option->value; at;) {
-        struct phema_span part = next_part(&at);
+        struct phema_span part = cli_next_choice(&at);
         if (!is_word(part))
             continue;
         if (is_any)
@@ -62,13 +54,8 @@ static bool is_file(const struct cli_opt *option)
 {
     if (cli_is_operand(option))
         return !has_words(option);
-    for (const char *at = option->value; at;) {
-        struct phema_span part = next_part(&at);
-        if ((part.size == 4 && memcmp(part.data, "FILE", 4) == 0) ||
-            (part.size == 3 && memcmp(part.data, "DIR", 3) == 0))
-            return true;
-    }
-    return false;
+    return cli_find_choice(option->value, "FILE") != SIZE_MAX ||
+           cli_find_choice(option->value, "DIR") != SIZE_MAX;
 }
 
 /* Writes help on one line, for use within single quotes. escaped: characters that need a

@@ -174,21 +174,14 @@ static void pair_tensors(struct phema_comparison *out, const struct phema_checkp
             out->tensors[out->n++].b = &tensors_b[i];
 }
 
-static int by_place(const struct phema_tensor *left, const struct phema_tensor *right)
+/* in_b: a bool, true for the order of the file of b */
+static int compare_places(const void *left, const void *right, void *in_b)
 {
-    return (left->offset > right->offset) - (left->offset < right->offset);
-}
-
-static int by_place_in_a(const void *left, const void *right)
-{
-    return by_place((*(struct phema_difference *const *)left)->a,
-                    (*(struct phema_difference *const *)right)->a);
-}
-
-static int by_place_in_b(const void *left, const void *right)
-{
-    return by_place((*(struct phema_difference *const *)left)->b,
-                    (*(struct phema_difference *const *)right)->b);
+    const struct phema_difference *first = *(struct phema_difference *const *)left;
+    const struct phema_difference *second = *(struct phema_difference *const *)right;
+    uint64_t x = *(bool *)in_b ? first->b->offset : first->a->offset;
+    uint64_t y = *(bool *)in_b ? second->b->offset : second->a->offset;
+    return (x > y) - (x < y);
 }
 
 /* In file order when one side can only be decompressed forward, otherwise in the order of the
@@ -203,10 +196,9 @@ static enum phema_status compare_pairs(struct phema_comparison *out, struct side
     for (size_t i = 0; i < out->n; i++)
         if (out->tensors[i].is_comparable)
             order[n++] = &out->tensors[i];
-    if (!phema_checkpoint_can_seek(a->checkpoint))
-        qsort(order, n, sizeof(struct phema_difference *), by_place_in_a);
-    else if (!phema_checkpoint_can_seek(b->checkpoint))
-        qsort(order, n, sizeof(struct phema_difference *), by_place_in_b);
+    bool in_b = phema_checkpoint_can_seek(a->checkpoint);
+    if (!in_b || !phema_checkpoint_can_seek(b->checkpoint))
+        qsort_r(order, n, sizeof(struct phema_difference *), compare_places, &in_b);
     enum phema_status status = PHEMA_OK;
     for (size_t i = 0; i < n && !status; i++) {
         a->tensor = order[i]->a;

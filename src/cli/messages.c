@@ -12,8 +12,8 @@
 PHEMA_FALLIBLE cli_print_as_is(struct phema_strbuf *text, struct phema_error *err)
 {
     enum phema_status status = phema_strbuf_check(text, err);
-    if (!status &&
-        ((text->size && fwrite(text->data, 1, text->size, stdout) != text->size) || fflush(stdout)))
+    size_t written = status || !text->size ? 0 : fwrite(text->data, 1, text->size, stdout);
+    if (!status && (written != text->size || fflush(stdout)))
         status = phema_fail(err, PHEMA_ERR_OUTPUT, "standard output: %s", strerror(errno));
     phema_strbuf_clear(text);
     return status;

@@ -15,23 +15,16 @@
 struct list {
     struct phema_arena *arena;
     struct cli_reals reals;
-    size_t capacity;
 };
 
 static enum phema_status add(struct list *list, double value, struct phema_error *err)
 {
     if (list->reals.n == MAX_LIST)
         return phema_fail(err, PHEMA_ERR_USAGE, "has more than %zu values", MAX_LIST);
-    if (list->reals.n == list->capacity) {
-        size_t capacity = list->capacity ? 2 * list->capacity : 16;
-        double *items = phema_arena_array(list->arena, capacity, sizeof(*items));
-        if (!items)
-            return phema_fail_memory(err);
-        if (list->reals.n)
-            memcpy(items, list->reals.items, list->reals.n * sizeof(*items));
-        list->reals.items = items;
-        list->capacity = capacity;
-    }
+    double *items = cli_grow(list->arena, list->reals.items, list->reals.n, sizeof(*items));
+    if (!items)
+        return phema_fail_memory(err);
+    list->reals.items = items;
     list->reals.items[list->reals.n++] = value;
     return PHEMA_OK;
 }
@@ -40,6 +33,15 @@ static int decimals_of(const char *text)
 {
     const char *point = strchr(text, '.');
     return point && !strpbrk(text, "eE") ? (int)strspn(point + 1, "0123456789") : 0;
+}
+
+/* Raises decimals to those of the number. */
+static enum phema_status read_number(double *out, int *decimals, const char *text,
+                                     struct phema_error *err)
+{
+    if (decimals_of(text) > *decimals)
+        *decimals = decimals_of(text);
+    return phema_number_parse(out, text, err);
 }
 
 /* The nearest number with that many decimals; value itself where that is farther away than slack,
@@ -86,11 +88,9 @@ static enum phema_status add_colons(struct list *list, char *item, struct phema_
             *colon++ = '\0';
         if (n == 3)
             return phema_fail(err, PHEMA_ERR_USAGE, "expected FIRST:LAST:STEP");
-        enum phema_status status = phema_number_parse(&values[n], at, err);
+        enum phema_status status = read_number(&values[n], &decimals, at, err);
         if (status)
             return status;
-        if (decimals_of(at) > decimals)
-            decimals = decimals_of(at);
         at = colon;
     }
     if (n != 3)
@@ -106,11 +106,9 @@ static enum phema_status add_dots(struct list *list, const char *next, int decim
     if (list->reals.n < 2 || !next)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "'...' stands between two numbers and the last one");
-    enum phema_status status = phema_number_parse(&last, next, err);
+    enum phema_status status = read_number(&last, &decimals, next, err);
     if (status)
         return status;
-    if (decimals_of(next) > decimals)
-        decimals = decimals_of(next);
     double before = list->reals.items[list->reals.n - 2];
     double first = list->reals.items[list->reals.n - 1];
     list->reals.n--;
@@ -135,11 +133,9 @@ static enum phema_status parse_items(struct list *list, char *text, struct phema
             status = add_colons(list, item, err);
         } else {
             double value = 0;
-            status = phema_number_parse(&value, item, err);
+            status = read_number(&value, &decimals, item, err);
             if (!status)
                 status = add(list, value, err);
-            if (decimals_of(item) > decimals)
-                decimals = decimals_of(item);
         }
         if (status)
             return status;
@@ -151,7 +147,7 @@ static enum phema_status parse_items(struct list *list, char *text, struct phema
 PHEMA_FALLIBLE cli_parse_reals(struct cli_reals *out, struct phema_arena *arena, const char *text,
                                struct phema_error *err)
 {
-    struct list list = {.arena = arena, .reals = *out, .capacity = out->n};
+    struct list list = {.arena = arena, .reals = *out};
     char *copy = phema_arena_copy(arena, text, strlen(text));
     if (!copy)
         return phema_fail_memory(err);

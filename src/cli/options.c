@@ -122,17 +122,32 @@ static enum phema_status fail_unknown(const struct parse *parse, const char *arg
 
 /* ---- Values ---- */
 
+struct phema_span cli_next_choice(const char **at)
+{
+    const char *start = *at, *bar = strchr(start, '|');
+    *at = bar ? bar + 1 : NULL;
+    return (struct phema_span){(const uint8_t *)start, bar ? (size_t)(bar - start) : strlen(start)};
+}
+
 size_t cli_find_choice(const char *choices, const char *text)
 {
     size_t size = strlen(text), index = 0;
     for (const char *at = choices; at; index++) {
-        const char *bar = strchr(at, '|');
-        size_t length = bar ? (size_t)(bar - at) : strlen(at);
-        if (length == size && memcmp(at, text, size) == 0)
+        struct phema_span choice = cli_next_choice(&at);
+        if (choice.size == size && memcmp(choice.data, text, size) == 0)
             return index;
-        at = bar ? bar + 1 : NULL;
     }
     return SIZE_MAX;
+}
+
+void *cli_grow(struct phema_arena *arena, void *items, size_t n, size_t item_size)
+{
+    if (n & (n - 1)) /* a power of two is full */
+        return items;
+    void *larger = phema_arena_array(arena, n ? 2 * n : 1, item_size);
+    if (larger && n)
+        memcpy(larger, items, n * item_size);
+    return larger;
 }
 
 /* Lists may be members of the library's structs: they are copied in and out as bytes. */
@@ -141,16 +156,9 @@ static enum phema_status add_text(void *list, struct phema_arena *arena, const c
 {
     struct cli_texts texts;
     memcpy(&texts, list, sizeof(texts));
-    /* grown by doubling: a power of two is full */
-    if ((texts.n & (texts.n - 1)) == 0) {
-        size_t capacity = texts.n ? 2 * texts.n : 1;
-        const char **items = phema_arena_array(arena, capacity, sizeof(*items));
-        if (!items)
-            return phema_fail_memory(err);
-        for (size_t i = 0; i < texts.n; i++)
-            items[i] = texts.items[i];
-        texts.items = items;
-    }
+    texts.items = cli_grow(arena, texts.items, texts.n, sizeof(*texts.items));
+    if (!texts.items)
+        return phema_fail_memory(err);
     texts.items[texts.n++] = text;
     memcpy(list, &texts, sizeof(texts));
     return PHEMA_OK;
@@ -181,56 +189,65 @@ static void repeat(struct phema_strbuf *out, const struct cli_opt *option, const
         cli_shell_quote(out, text);
 }
 
-static enum phema_status set_value(struct parse *parse, const struct cli_opt *option,
-                                   const char *text, struct phema_error *err)
+static enum phema_status read_choice(void *value, const struct cli_opt *option, const char *text,
+                                     struct phema_error *err)
 {
-    void *value = field(parse, option);
-    bool is_negated = (option->flags & CLI_NEGATED) != 0;
-    size_t choice = 0;
+    size_t choice = cli_find_choice(option->value, text);
+    if (choice == SIZE_MAX)
+        return phema_fail(err, PHEMA_ERR_USAGE, "'%s' is not one of %s", text, option->value);
+    if (option->kind == CLI_WORD)
+        *(const char **)value = text;
+    else if (option->kind == CLI_CHOICE)
+        *(unsigned *)value = (unsigned)choice;
+    else
+        *(bool *)value = (choice == 1) != ((option->flags & CLI_NEGATED) != 0);
+    return PHEMA_OK;
+}
+
+static enum phema_status read_value(void *value, const struct cli_opt *option, const char *text,
+                                    struct phema_arena *arena, struct phema_error *err)
+{
     enum phema_status status = PHEMA_OK;
     switch (option->kind) {
     case CLI_FLAG:
-        *(bool *)value = !is_negated;
-        break;
+        *(bool *)value = !(option->flags & CLI_NEGATED);
+        return PHEMA_OK;
     case CLI_OPERAND:
     case CLI_TEXT:
         *(const char **)value = text;
-        break;
+        return PHEMA_OK;
     case CLI_OPERANDS:
     case CLI_TEXTS:
-        status = add_text(value, &parse->common->arena, text, err);
-        break;
+        return add_text(value, arena, text, err);
     case CLI_WORD:
     case CLI_CHOICE:
     case CLI_EITHER:
-        choice = cli_find_choice(option->value, text);
-        if (choice == SIZE_MAX)
-            status = phema_fail(err, PHEMA_ERR_USAGE, "'%s' is not one of %s", text, option->value);
-        else if (option->kind == CLI_WORD)
-            *(const char **)value = text;
-        else if (option->kind == CLI_CHOICE)
-            *(unsigned *)value = (unsigned)choice;
-        else
-            *(bool *)value = (choice == 1) != is_negated;
-        break;
+        return read_choice(value, option, text, err);
     case CLI_REAL:
         status = phema_number_parse(value, text, err);
         if (!status && isnan(*(double *)value))
-            status = phema_fail(err, PHEMA_ERR_USAGE, "'%s' is no number", text);
-        break;
+            return phema_fail(err, PHEMA_ERR_USAGE, "'%s' is no number", text);
+        return status;
     case CLI_REALS:
-        status = add_reals(value, &parse->common->arena, text, err);
-        break;
+        return add_reals(value, arena, text, err);
     case CLI_COUNT:
     case CLI_SIZE:
         status = option->kind == CLI_SIZE ? phema_size_parse(value, text, err)
                                           : phema_count_parse(value, text, err);
         if (!status && (option->flags & CLI_POSITIVE) && *(uint64_t *)value == 0)
-            status = phema_fail(err, PHEMA_ERR_USAGE, "expected at least 1, found '%s'", text);
-        break;
+            return phema_fail(err, PHEMA_ERR_USAGE, "expected at least 1, found '%s'", text);
+        return status;
     case CLI_ROWS: /* cli_list_options resolves them */
         break;
     }
+    return PHEMA_BUG;
+}
+
+static enum phema_status set_value(struct parse *parse, const struct cli_opt *option,
+                                   const char *text, struct phema_error *err)
+{
+    enum phema_status status =
+        read_value(field(parse, option), option, text, &parse->common->arena, err);
     if (status)
         return cli_is_operand(option) ? status : phema_fail_in(err, status, "--%s", option->name);
     parse->is_given[option - parse->options] = true;
@@ -333,26 +350,51 @@ static enum phema_status check_operands(const struct parse *parse, struct phema_
     return PHEMA_OK;
 }
 
+static enum phema_status parse_arguments(struct parse *parse, int argc, char **argv,
+                                         struct phema_error *err)
+{
+    bool are_options_over = false;
+    for (int i = 2; i < argc; i++) {
+        const char *argument = argv[i];
+        enum phema_status status = PHEMA_OK;
+        if (are_options_over || argument[0] != '-' || !argument[1])
+            status = parse_operand(parse, argument, err);
+        else if (strcmp(argument, "--") == 0)
+            are_options_over = true;
+        else if (argument[1] == '-')
+            status = parse_long(parse, argc, argv, &i, err);
+        else
+            status = parse_letters(parse, argc, argv, &i, err);
+        if (parse->common->is_help) /* even if other options are wrong or missing */
+            return PHEMA_OK;
+        if (status)
+            return status;
+    }
+    return check_operands(parse, err);
+}
+
 static enum phema_status keep_command(struct parse *parse, int argc, char **argv,
                                       struct phema_error *err)
 {
     struct cli_common *common = parse->common;
+    const struct phema_strbuf *repeated = &parse->repeated;
     struct phema_strbuf words = {0};
+    phema_strbuf_printf(&words, "posthoc-ema %s", parse->verb->name);
+    size_t size = words.size;
     for (int i = 2; i < argc; i++) {
         phema_strbuf_puts(&words, " ");
         cli_shell_quote(&words, argv[i]);
     }
-    struct phema_strbuf command = {0};
-    phema_strbuf_printf(&command, "posthoc-ema %s", parse->verb->name);
-    common->command_tail = phema_arena_copy(&common->arena, words.data, words.size);
-    common->command = phema_arena_copy(&common->arena, command.data, command.size);
-    common->repeated_options =
-        phema_arena_copy(&common->arena, parse->repeated.data, parse->repeated.size);
-    bool is_kept = !words.is_failed && !command.is_failed && !parse->repeated.is_failed &&
-                   common->command_tail && common->command && common->repeated_options;
+    if (!words.is_failed && !repeated->is_failed) {
+        common->command = phema_arena_copy(&common->arena, words.data, size);
+        common->command_tail =
+            phema_arena_copy(&common->arena, words.data + size, words.size - size);
+        common->repeated_options = phema_arena_copy(&common->arena, repeated->data, repeated->size);
+    }
     phema_strbuf_clear(&words);
-    phema_strbuf_clear(&command);
-    return is_kept ? PHEMA_OK : phema_fail_memory(err);
+    return common->command && common->command_tail && common->repeated_options
+               ? PHEMA_OK
+               : phema_fail_memory(err);
 }
 
 PHEMA_FALLIBLE cli_parse(const struct cli_verb *verb, void *values, int argc, char **argv,
@@ -380,25 +422,7 @@ PHEMA_FALLIBLE cli_parse(const struct cli_verb *verb, void *values, int argc, ch
             *(bool *)field(&parse, o) = true;
     }
 
-    enum phema_status status = PHEMA_OK;
-    bool are_options_over = false;
-    for (int i = 2; i < argc && !status; i++) {
-        const char *argument = argv[i];
-        if (are_options_over || argument[0] != '-' || !argument[1])
-            status = parse_operand(&parse, argument, err);
-        else if (strcmp(argument, "--") == 0)
-            are_options_over = true;
-        else if (argument[1] == '-')
-            status = parse_long(&parse, argc, argv, &i, err);
-        else
-            status = parse_letters(&parse, argc, argv, &i, err);
-        if (common->is_help) /* even if other options are wrong or missing */
-            break;
-    }
-    if (common->is_help)
-        status = PHEMA_OK;
-    else if (!status)
-        status = check_operands(&parse, err);
+    enum phema_status status = parse_arguments(&parse, argc, argv, err);
     if (!status)
         status = keep_command(&parse, argc, argv, err);
     phema_strbuf_clear(&parse.repeated);

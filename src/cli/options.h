@@ -89,7 +89,8 @@ struct cli_verb {
 /* First member of every verb's struct. */
 struct cli_common {
     struct phema_arena arena;
-    bool is_quiet, is_verbose, is_json, has_no_color, is_help;
+    bool is_quiet, is_verbose, is_json, is_help;
+    bool has_no_color; /* for scripts: nothing is coloured */
     enum cli_progress {
         CLI_PROGRESS_AUTO,
         CLI_PROGRESS_BAR,
@@ -116,7 +117,9 @@ void cli_list_options(struct cli_options *out, const struct cli_verb *verb);
 
 bool cli_is_operand(const struct cli_opt *option);
 
-/* The index of text in choices, "a|b|c"; SIZE_MAX when it is absent. */
+/* The first of the choices "a|b|c" at *at, which moves to the next one; NULL after the last. */
+struct phema_span cli_next_choice(const char **at);
+/* The index of text in choices; SIZE_MAX when it is absent, or choices is NULL. */
 size_t cli_find_choice(const char *choices, const char *text);
 
 /* Fills values (zeroed, of verb->values_size) from argv[2..]. PHEMA_ERR_USAGE names the option, the
@@ -136,6 +139,10 @@ const char *cli_nearest(const char *word, const char *(*name)(const void *table,
 void cli_shell_quote(struct phema_strbuf *out, const char *word);
 /* Quotes an operand so that it cannot be read as an option: "./-run" for "-run". */
 void cli_quote_operand(struct phema_strbuf *out, const char *path);
+
+/* An array in the arena with room for one item after the first n, all of which were added with this
+ * function. NULL: out of memory. */
+void *cli_grow(struct phema_arena *arena, void *items, size_t n, size_t item_size);
 
 /* number_list.c */
 PHEMA_FALLIBLE cli_parse_reals(struct cli_reals *out, struct phema_arena *arena, const char *text,

@@ -144,12 +144,12 @@ PHEMA_FALLIBLE plot_targets(struct phema_picture **out, const struct phema_plan 
 {
     struct arrays arrays = {0};
     enum phema_status status = of_profiles ? check_profiles(plan, err) : PHEMA_OK;
+    if (status)
+        return status;
+    status = fill(&arrays, plan, err);
     if (!status)
-        status = fill(&arrays, plan, err);
-    if (!status && of_profiles)
-        status = phema_plot_profiles(out, &arrays.series, arrays.targets, plan->m, err);
-    else if (!status)
-        status = phema_plot_weights(out, &arrays.series, arrays.targets, plan->m, err);
+        status = (of_profiles ? phema_plot_profiles : phema_plot_weights)(
+            out, &arrays.series, arrays.targets, plan->m, err);
     clear(&arrays);
     return status;
 }
@@ -165,6 +165,17 @@ static int by_size(const void *a, const void *b)
 {
     const double *first = a, *second = b;
     return (*first > *second) - (*first < *second);
+}
+
+/* Sorts the values, each once, and returns how many are left. */
+static size_t sort_once(double *values, size_t n)
+{
+    qsort(values, n, sizeof(*values), by_size);
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++)
+        if (kept == 0 || values[i] != values[kept - 1])
+            values[kept++] = values[i];
+    return kept;
 }
 
 static bool is_asked_for(const struct phema_plan_options *asked, double sigma_rel)
@@ -192,13 +203,8 @@ PHEMA_FALLIBLE plot_error_widths(struct phema_plan_options *options, struct phem
         all[n_even + i] = options->sigma_rels[i];
     for (size_t i = 0; i < options->n_gammas; i++)
         all[n_even + options->n_sigma_rels + i] = phema_sigma_rel_from_gamma(options->gammas[i]);
-    qsort(all, n, sizeof(*all), by_size);
-    size_t kept = 0;
-    for (size_t i = 0; i < n; i++)
-        if (kept == 0 || all[i] != all[kept - 1])
-            all[kept++] = all[i];
     options->sigma_rels = all;
-    options->n_sigma_rels = kept;
+    options->n_sigma_rels = sort_once(all, n);
     options->n_gammas = 0;
     return PHEMA_OK;
 }
@@ -210,12 +216,7 @@ static size_t find_inputs(double *inputs, const struct phema_series *series)
     for (size_t k = 0; k < series->n; k++)
         if (!isnan(series->snapshots[k].sigma_rel))
             inputs[n++] = series->snapshots[k].sigma_rel;
-    qsort(inputs, n, sizeof(*inputs), by_size);
-    size_t kept = 0;
-    for (size_t i = 0; i < n; i++)
-        if (kept == 0 || inputs[i] != inputs[kept - 1])
-            inputs[kept++] = inputs[i];
-    return kept;
+    return sort_once(inputs, n);
 }
 
 static char *note_errors(struct names *names, const struct phema_plan *plan)
@@ -265,59 +266,60 @@ PHEMA_FALLIBLE plot_errors(struct phema_picture **out, const struct phema_plan *
 /* Records of stages or scores take some KiB; larger files are rejected. */
 #define MOST_RECORD ((size_t)16 << 20)
 
-static enum phema_status open_record(struct phema_file **out, const char *path,
+struct record {
+    struct phema_file *file;
+    struct phema_strbuf title;
+};
+
+static enum phema_status open_record(struct record *out, const char *path, const char *what,
                                      struct phema_error *err)
 {
-    enum phema_status status = phema_file_open(out, path, err);
-    size_t size = status ? 0 : phema_file_span(*out).size;
+    enum phema_status status = phema_file_open(&out->file, path, err);
+    if (status)
+        return status;
+    size_t size = phema_file_span(out->file).size;
     if (size > MOST_RECORD)
-        status = phema_fail(err, PHEMA_ERR_FILE, "expected at most %zu bytes, found %zu",
-                            MOST_RECORD, size);
-    return status;
+        return phema_fail(err, PHEMA_ERR_FILE, "expected at most %zu bytes, found %zu", MOST_RECORD,
+                          size);
+    struct phema_name_buffer name;
+    phema_strbuf_printf(&out->title, "%s: %s", phema_name_escape(&name, path, strlen(path)), what);
+    return phema_strbuf_check(&out->title, err);
 }
 
-static const char *title_of(struct phema_strbuf *text, const char *path, const char *what)
+static enum phema_status close_record(struct record *record, const char *path,
+                                      enum phema_status status, struct phema_error *err)
 {
-    struct phema_name_buffer name;
-    phema_strbuf_printf(text, "%s: %s", phema_name_escape(&name, path, strlen(path)), what);
-    return text->data;
+    phema_file_close(record->file);
+    phema_strbuf_clear(&record->title);
+    return status ? phema_fail_in(err, status, "%s", path) : PHEMA_OK;
 }
 
 PHEMA_FALLIBLE plot_memory(struct phema_picture **out, const char *path, uint64_t max_ram,
                            struct phema_error *err)
 {
-    struct phema_file *file = NULL;
-    struct phema_strbuf title = {0};
-    enum phema_status status = open_record(&file, path, err);
-    if (!status && !title_of(&title, path, "memory of a run"))
-        status = phema_fail_memory(err);
+    struct record record = {0};
+    enum phema_status status = open_record(&record, path, "memory of a run", err);
     if (!status)
-        status = phema_plot_memory(out, title.data, phema_file_span(file), max_ram, err);
-    phema_file_close(file);
-    phema_strbuf_clear(&title);
-    return status ? phema_fail_in(err, status, "%s", path) : PHEMA_OK;
+        status =
+            phema_plot_memory(out, record.title.data, phema_file_span(record.file), max_ram, err);
+    return close_record(&record, path, status, err);
 }
 
 PHEMA_FALLIBLE plot_scores(struct phema_picture **out, const char *path, bool maximizes,
                            bool is_quiet, struct phema_error *err)
 {
-    struct phema_file *file = NULL;
-    struct phema_strbuf title = {0};
+    struct record record = {0};
     size_t n_left_out = 0;
-    enum phema_status status = open_record(&file, path, err);
-    if (!status && !title_of(&title, path, "scores of averages"))
-        status = phema_fail_memory(err);
+    enum phema_status status = open_record(&record, path, "scores of averages", err);
     if (!status) {
-        const struct phema_plot_sweep sweep = {
-            .title = title.data, .csv = phema_file_span(file), .maximizes = maximizes};
+        const struct phema_plot_sweep sweep = {.title = record.title.data,
+                                               .csv = phema_file_span(record.file),
+                                               .maximizes = maximizes};
         status = phema_plot_sweep(out, &n_left_out, &sweep, err);
     }
-    phema_file_close(file);
-    phema_strbuf_clear(&title);
-    if (status)
-        return phema_fail_in(err, status, "%s", path);
-    if (n_left_out && !is_quiet)
+    status = close_record(&record, path, status, err);
+    if (!status && n_left_out && !is_quiet)
         cli_say("%s: %zu line%s without a finite score left out", path, n_left_out,
                 n_left_out == 1 ? "" : "s");
-    return PHEMA_OK;
+    return status;
 }

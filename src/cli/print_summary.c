@@ -27,11 +27,12 @@ static void write_times(struct phema_strbuf *out, const struct phema_series *ser
     const char *named_in = report_named_unit(series);
     struct phema_name_buffer from, to;
     (void)phema_number_format(&from, series->snapshots[0].named_time);
-    (void)phema_number_format(&to, series->snapshots[series->n - 1].named_time);
     if (n_times == 1)
         phema_strbuf_printf(out, "one time, %s %s", from.text, named_in);
     else
-        phema_strbuf_printf(out, "%zu times, %s to %s %s", n_times, from.text, to.text, named_in);
+        phema_strbuf_printf(out, "%zu times, %s to %s %s", n_times, from.text,
+                            phema_number_format(&to, series->snapshots[series->n - 1].named_time),
+                            named_in);
 }
 
 static void write_widths(struct phema_strbuf *out, const struct phema_series *series)
@@ -136,15 +137,12 @@ void report_target_name(struct phema_strbuf *out, const struct phema_target *tar
 {
     struct phema_name_buffer at, spec;
     if (!target->kind)
-        phema_strbuf_printf(out, "given weights at %s",
-                            phema_number_format(&at, target->named_time));
+        phema_strbuf_puts(out, "given weights");
     else if (isnan(target->sigma_rel))
-        phema_strbuf_printf(out, "%s at %s",
-                            phema_name_escape(&spec, target->spec, strlen(target->spec)),
-                            phema_number_format(&at, target->named_time));
+        phema_strbuf_puts(out, phema_name_escape(&spec, target->spec, strlen(target->spec)));
     else
-        phema_strbuf_printf(out, "sigma_rel %.6g at %s", target->sigma_rel,
-                            phema_number_format(&at, target->named_time));
+        phema_strbuf_printf(out, "sigma_rel %.6g", target->sigma_rel);
+    phema_strbuf_printf(out, " at %s", phema_number_format(&at, target->named_time));
 }
 
 /* The reason for a large error, and a remedy. */
@@ -165,8 +163,7 @@ static const char *remedy(const struct phema_plan *plan, const struct phema_targ
                      "the rounding of the 16-bit files: snapshots of a smaller sigma_rel, or in "
                      "F32, would help"
                    : "the target is narrower than every snapshot: snapshots of a smaller "
-                     "sigma_rel, "
-                     "or more times, would help (weights --advise says how many)";
+                     "sigma_rel, or more times, would help (weights --advise says how many)";
     if (solution->predicted.rounding > solution->predicted.profile)
         return is_halved
                    ? "most of the error is rounding of the 16-bit files: snapshots in F32, or "
@@ -174,8 +171,7 @@ static const char *remedy(const struct phema_plan *plan, const struct phema_targ
                    : "most of the error is rounding of the files, which large weights "
                      "multiply: a wider target would help";
     return "there are too few snapshots for it: more times, or widths nearer to the target's, "
-           "would "
-           "help (weights --advise says how many times)";
+           "would help (weights --advise says how many times)";
 }
 
 bool report_write_warning(struct phema_strbuf *out, const struct phema_plan *plan,

@@ -130,16 +130,19 @@ static enum phema_status read_device(struct phema_gpu_options *options,
                                      const struct cli_run_values *values, struct phema_error *err)
 {
     enum phema_status status = phema_gpu_options_parse(options, values->device, err);
-    if (!status)
-        status = read_gpu_memory(options, values->gpu_memory, err);
+    if (status)
+        return status;
+    status = read_gpu_memory(options, values->gpu_memory, err);
+    if (status)
+        return status;
     options->uses_blas = values->synth.gpu.uses_blas;
-    if (!status && options->uses_blas && options->kind != PHEMA_DEVICE_CUDA)
+    if (options->uses_blas && options->kind != PHEMA_DEVICE_CUDA)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "--gpu-sums cublas: results depend on who adds up; say --device cuda as "
                           "well");
     if (values->plan.options.is_conversion) /* there is nothing to sum */
         options->kind = PHEMA_DEVICE_CPU;
-    return status;
+    return PHEMA_OK;
 }
 
 static enum phema_status make_plan(struct cli_prepared *prepared, const struct cli_common *common,
@@ -175,8 +178,9 @@ PHEMA_FALLIBLE cli_prepare_plan(struct cli_prepared *prepared, const struct cli_
     if (values->level > 22)
         return phema_fail(err, PHEMA_ERR_USAGE, "--level: from 1 to 22");
     enum phema_status status = read_device(&prepared->options.gpu, values, err);
-    if (!status)
-        status = make_plan(prepared, common, values, err);
+    if (status)
+        return status;
+    status = make_plan(prepared, common, values, err);
     if (status)
         return status;
     struct phema_outputs_options naming = outputs_options(common, values, NULL);

@@ -197,10 +197,12 @@ PHEMA_FALLIBLE cli_plan_options(struct phema_plan_options *out, const struct cli
     out->solve.metric = metrics[values->metric];
     out->solve.factorer = phema_gpu_factorer();
     enum phema_status status = read_ridge(&out->solve, values->ridge, err);
-    if (!status)
-        status = check_widths(out->sigma_rels, out->n_sigma_rels, "--sigma-rel", err);
-    if (!status)
-        status = cli_series_options(&out->series, common, values, err);
+    if (status)
+        return status;
+    status = check_widths(out->sigma_rels, out->n_sigma_rels, "--sigma-rel", err);
+    if (status)
+        return status;
+    status = cli_series_options(&out->series, common, values, err);
     out->series.needs_no_profiles = out->weights_file != NULL;
     out->series.may_be_sampled = true;
     return status;
