@@ -17,6 +17,9 @@ struct phema_arena {
 void *phema_arena_alloc(struct phema_arena *arena, size_t size);
 /* n * size bytes; NULL also where the product overflows */
 void *phema_arena_array(struct phema_arena *arena, size_t n, size_t size);
+/* The array with space for one more item after the first n, all of them added with this function;
+ * it doubles. NULL: as phema_arena_array, and items is unchanged. */
+void *phema_arena_grow(struct phema_arena *arena, void *items, size_t n, size_t size);
 /* A copy with a NUL after it. */
 char *phema_arena_copy(struct phema_arena *arena, const void *data, size_t size);
 char *phema_arena_printf(struct phema_arena *arena, const char *format, ...) PHEMA_PRINTF(2, 3);

@@ -50,6 +50,16 @@ void *phema_arena_array(struct phema_arena *arena, size_t n, size_t size)
     return phema_arena_alloc(arena, (size_t)total);
 }
 
+void *phema_arena_grow(struct phema_arena *arena, void *items, size_t n, size_t size)
+{
+    if (n & (n - 1)) /* only a power of two is full */
+        return items;
+    void *larger = phema_arena_array(arena, n ? 2 * n : 1, size);
+    if (larger && n)
+        memcpy(larger, items, n * size);
+    return larger;
+}
+
 char *phema_arena_copy(struct phema_arena *arena, const void *data, size_t size)
 {
     char *copy = phema_arena_alloc(arena, size + 1);

@@ -21,7 +21,7 @@ static enum phema_status add(struct list *list, double value, struct phema_error
 {
     if (list->reals.n == MAX_LIST)
         return phema_fail(err, PHEMA_ERR_USAGE, "has more than %zu values", MAX_LIST);
-    double *items = cli_grow(list->arena, list->reals.items, list->reals.n, sizeof(*items));
+    double *items = phema_arena_grow(list->arena, list->reals.items, list->reals.n, sizeof(*items));
     if (!items)
         return phema_fail_memory(err);
     list->reals.items = items;

@@ -140,23 +140,13 @@ size_t cli_find_choice(const char *choices, const char *text)
     return SIZE_MAX;
 }
 
-void *cli_grow(struct phema_arena *arena, void *items, size_t n, size_t item_size)
-{
-    if (n & (n - 1)) /* a power of two is full */
-        return items;
-    void *larger = phema_arena_array(arena, n ? 2 * n : 1, item_size);
-    if (larger && n)
-        memcpy(larger, items, n * item_size);
-    return larger;
-}
-
 /* Lists may be members of the library's structs: they are copied in and out as bytes. */
 static enum phema_status add_text(void *list, struct phema_arena *arena, const char *text,
                                   struct phema_error *err)
 {
     struct cli_texts texts;
     memcpy(&texts, list, sizeof(texts));
-    texts.items = cli_grow(arena, texts.items, texts.n, sizeof(*texts.items));
+    texts.items = phema_arena_grow(arena, texts.items, texts.n, sizeof(*texts.items));
     if (!texts.items)
         return phema_fail_memory(err);
     texts.items[texts.n++] = text;

@@ -140,10 +140,6 @@ void cli_shell_quote(struct phema_strbuf *out, const char *word);
 /* Quotes an operand so that it cannot be read as an option: "./-run" for "-run". */
 void cli_quote_operand(struct phema_strbuf *out, const char *path);
 
-/* An array in the arena with room for one item after the first n, all of which were added with this
- * function. NULL: out of memory. */
-void *cli_grow(struct phema_arena *arena, void *items, size_t n, size_t item_size);
-
 /* number_list.c */
 PHEMA_FALLIBLE cli_parse_reals(struct cli_reals *out, struct phema_arena *arena, const char *text,
                                struct phema_error *err);

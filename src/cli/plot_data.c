@@ -9,7 +9,7 @@
 #include "phema/mapped_file.h"
 #include "print_summary.h"
 
-/* Titles and notes of pictures; is_failed when memory ran out. */
+/* What pictures are drawn from; is_failed when memory for a title or note ran out. */
 struct names {
     struct phema_arena arena;
     bool is_failed;
@@ -75,53 +75,40 @@ static char *note_target(struct names *names, const struct phema_plan *plan,
 
 /* ---- profiles, weights ---- */
 
-struct arrays {
-    struct names names;
-    struct phema_plot_series series;
-    struct phema_profile *profiles;    /* [series.n] */
-    const char **kinds;                /* [series.n] */
-    struct phema_plot_target *targets; /* [plan->m] */
-};
-
-static void clear(struct arrays *arrays)
-{
-    phema_arena_clear(&arrays->names.arena);
-    free(arrays->profiles);
-    free(arrays->kinds);
-    free(arrays->targets);
-}
-
-static enum phema_status fill(struct arrays *arrays, const struct phema_plan *plan,
-                              struct phema_error *err)
+static enum phema_status draw_targets(struct phema_picture **out, struct names *names,
+                                      const struct phema_plan *plan, bool of_profiles,
+                                      struct phema_error *err)
 {
     const struct phema_series *series = plan->series;
-    struct names *names = &arrays->names;
-    arrays->profiles = calloc(series->n, sizeof(*arrays->profiles));
-    arrays->kinds = calloc(series->n, sizeof(*arrays->kinds));
-    arrays->targets = calloc(plan->m, sizeof(*arrays->targets));
-    if (!arrays->profiles || !arrays->kinds || !arrays->targets)
+    struct phema_profile *profiles = phema_arena_array(&names->arena, series->n, sizeof(*profiles));
+    const char **kinds = phema_arena_array(&names->arena, series->n, sizeof(*kinds));
+    struct phema_plot_target *targets = phema_arena_array(&names->arena, plan->m, sizeof(*targets));
+    if (!profiles || !kinds || !targets)
         return phema_fail_memory(err);
     for (size_t k = 0; k < series->n; k++) {
-        arrays->profiles[k] = series->snapshots[k].profile;
-        arrays->profiles[k].t = series->snapshots[k].time; /* also where the rest is not known */
-        arrays->kinds[k] = name_kind(names, &series->snapshots[k]);
+        profiles[k] = series->snapshots[k].profile;
+        profiles[k].t = series->snapshots[k].time; /* also where the rest is not known */
+        kinds[k] = name_kind(names, &series->snapshots[k]);
     }
-    arrays->series = (struct phema_plot_series){.title = name_series(names, series),
-                                                .unit = series->unit,
-                                                .snapshots = arrays->profiles,
-                                                .kinds = arrays->kinds,
-                                                .n = series->n};
     for (size_t j = 0; j < plan->m; j++) {
         const struct phema_target *target = &plan->targets[j];
         struct phema_strbuf title = {0};
         report_target_name(&title, target);
         phema_strbuf_printf(&title, " %s", report_named_unit(series));
-        arrays->targets[j] = (struct phema_plot_target){.title = keep(names, &title),
-                                                        .note = note_target(names, plan, target),
-                                                        .mix = target->mix,
-                                                        .weights = target->solution.weights};
+        targets[j] = (struct phema_plot_target){.title = keep(names, &title),
+                                                .note = note_target(names, plan, target),
+                                                .mix = target->mix,
+                                                .weights = target->solution.weights};
     }
-    return names->is_failed ? phema_fail_memory(err) : PHEMA_OK;
+    const struct phema_plot_series shown = {.title = name_series(names, series),
+                                            .unit = series->unit,
+                                            .snapshots = profiles,
+                                            .kinds = kinds,
+                                            .n = series->n};
+    if (names->is_failed)
+        return phema_fail_memory(err);
+    return of_profiles ? phema_plot_profiles(out, &shown, targets, plan->m, err)
+                       : phema_plot_weights(out, &shown, targets, plan->m, err);
 }
 
 static enum phema_status check_profiles(const struct phema_plan *plan, struct phema_error *err)
@@ -142,15 +129,11 @@ static enum phema_status check_profiles(const struct phema_plan *plan, struct ph
 PHEMA_FALLIBLE plot_targets(struct phema_picture **out, const struct phema_plan *plan,
                             bool of_profiles, struct phema_error *err)
 {
-    struct arrays arrays = {0};
+    struct names names = {0};
     enum phema_status status = of_profiles ? check_profiles(plan, err) : PHEMA_OK;
-    if (status)
-        return status;
-    status = fill(&arrays, plan, err);
     if (!status)
-        status = (of_profiles ? phema_plot_profiles : phema_plot_weights)(
-            out, &arrays.series, arrays.targets, plan->m, err);
-    clear(&arrays);
+        status = draw_targets(out, &names, plan, of_profiles, err);
+    phema_arena_clear(&names.arena);
     return status;
 }
 
@@ -230,33 +213,36 @@ static char *note_errors(struct names *names, const struct phema_plan *plan)
     return keep(names, &text);
 }
 
-PHEMA_FALLIBLE plot_errors(struct phema_picture **out, const struct phema_plan *plan,
-                           const struct phema_plan_options *asked, struct phema_error *err)
+static enum phema_status draw_errors(struct phema_picture **out, struct names *names,
+                                     const struct phema_plan *plan,
+                                     const struct phema_plan_options *asked,
+                                     struct phema_error *err)
 {
-    struct names names = {0};
-    struct phema_plot_error *widths = calloc(plan->m, sizeof(*widths));
-    double *inputs = calloc(plan->series->n, sizeof(*inputs));
-    struct phema_plot_errors errors = {.title = name_series(&names, plan->series),
-                                       .note = note_errors(&names, plan),
+    struct phema_plot_error *widths = phema_arena_array(&names->arena, plan->m, sizeof(*widths));
+    double *inputs = phema_arena_array(&names->arena, plan->series->n, sizeof(*inputs));
+    struct phema_plot_errors errors = {.title = name_series(names, plan->series),
+                                       .note = note_errors(names, plan),
                                        .widths = widths,
                                        .n = plan->m,
                                        .inputs = inputs};
-    enum phema_status status = PHEMA_OK;
-    if (!widths || !inputs || names.is_failed)
-        status = phema_fail_memory(err);
-    for (size_t j = 0; j < plan->m && !status; j++) {
+    if (!widths || !inputs || names->is_failed)
+        return phema_fail_memory(err);
+    for (size_t j = 0; j < plan->m; j++) {
         const struct phema_target *target = &plan->targets[j];
         widths[j] = (struct phema_plot_error){target->sigma_rel, target->solution.predicted.total,
                                               target->solution.predicted.rounding,
                                               target->solution.profile_error,
                                               is_asked_for(asked, target->sigma_rel)};
     }
-    if (!status) {
-        errors.n_inputs = find_inputs(inputs, plan->series);
-        status = phema_plot_errors(out, &errors, err);
-    }
-    free(widths);
-    free(inputs);
+    errors.n_inputs = find_inputs(inputs, plan->series);
+    return phema_plot_errors(out, &errors, err);
+}
+
+PHEMA_FALLIBLE plot_errors(struct phema_picture **out, const struct phema_plan *plan,
+                           const struct phema_plan_options *asked, struct phema_error *err)
+{
+    struct names names = {0};
+    enum phema_status status = draw_errors(out, &names, plan, asked, err);
     phema_arena_clear(&names.arena);
     return status;
 }

@@ -18,7 +18,6 @@ bool terminal_is_utf8(void);
 size_t terminal_cut(const char *text, size_t n_columns);
 
 /* "3 s", "2 min 05 s", "1 h 20 min", "3 d 4 h" */
-struct phema_name_buffer;
 const char *terminal_duration(struct phema_name_buffer *buffer, double seconds);
 
 #endif

@@ -98,6 +98,22 @@ static void printed_text_is_of_any_length(void **state)
     phema_arena_clear(&arena);
 }
 
+static void a_grown_array_keeps_its_items(void **state)
+{
+    (void)state;
+    struct phema_arena arena = {0};
+    uint64_t *items = NULL;
+    for (size_t n = 0; n < 1000; n++) {
+        items = phema_arena_grow(&arena, items, n, sizeof(*items));
+        assert_non_null(items);
+        items[n] = n;
+        memset(phema_arena_alloc(&arena, 8), 0xFF, 8); /* a neighbour, which does not reach in */
+    }
+    for (size_t n = 0; n < 1000; n++)
+        assert_int_equal(items[n], n);
+    phema_arena_clear(&arena);
+}
+
 static void a_cleared_arena_is_like_new(void **state)
 {
     (void)state;
@@ -123,6 +139,7 @@ int main(void)
         cmocka_unit_test(sizes_that_overflow_are_refused),
         cmocka_unit_test(copies_end_with_nul_and_are_copies),
         cmocka_unit_test(printed_text_is_of_any_length),
+        cmocka_unit_test(a_grown_array_keeps_its_items),
         cmocka_unit_test(a_cleared_arena_is_like_new),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
