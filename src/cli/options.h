@@ -22,8 +22,7 @@ enum cli_kind {
     CLI_CHOICE,   /* unsigned or an enum: the index of one of value's a|b|c */
     CLI_EITHER,   /* bool: true for the second of value's a|b */
     CLI_REAL,     /* double; NaN until given */
-    CLI_REALS,    /* struct cli_reals or CLI_LIST: "0.1", "0.1,0.2", "0.01:0.25:0.005",
-                   * "0.01,0.02,...,0.1" */
+    CLI_REALS,    /* struct cli_reals or CLI_LIST: "0.1,0.2", "0.01:0.25:0.005", "1,2,...,9" */
     CLI_COUNT,    /* uint64_t, whole, with suffixes: phema_count_parse */
     CLI_SIZE,     /* uint64_t, bytes: phema_size_parse */
     CLI_ROWS      /* no option: the rows of another table, CLI_INCLUDE */
@@ -31,8 +30,7 @@ enum cli_kind {
 
 enum {
     CLI_OPTIONAL = 1,     /* an operand that may be missing */
-    CLI_SHAPES_BYTES = 2, /* recorded in the provenance, because it determines bytes of the
-                           * output */
+    CLI_SHAPES_BYTES = 2, /* determines bytes of the output: recorded in the provenance */
     CLI_POSITIVE = 4,     /* a count that may not be 0 */
     CLI_NEGATED = 8,      /* CLI_FLAG: sets false; CLI_EITHER: true for the first word */
     CLI_INITIALLY_TRUE = 16,
@@ -53,9 +51,8 @@ struct cli_opt {
     enum cli_group group;
     enum cli_kind kind;
     size_t offset;
-    /* What help shows for the value: the choices, or a placeholder; FILE and DIR are names of
-     * files. For an operand, which help does not show it for: its possible words, or NULL for names
-     * of files. */
+    /* The value in help: the choices, or a placeholder; FILE and DIR are names of files. Of an
+     * operand, not in help: its possible words, or NULL for names of files. */
     const char *value;
     const char *help;
     unsigned flags;
@@ -63,15 +60,13 @@ struct cli_opt {
     const struct cli_opt *rows; /* of CLI_ROWS; ends with a name of NULL */
 };
 
-/* Includes the rows of a shared table. at: offset in this verb's struct of the struct that those
- * rows fill. */
+/* Includes a shared table. at: offset of the struct that its rows fill. */
 #define CLI_INCLUDE(table, at)                                                                     \
     {                                                                                              \
         .name = "", .kind = CLI_ROWS, .offset = (at), .rows = (table)                              \
     }
 
-/* The offset of a list in a struct of the library: a pointer to the items, followed by a size_t
- * n. */
+/* The offset of a list in a struct of the library: a pointer, followed by a size_t n. */
 #define CLI_LIST(type, items, n)                                                                   \
     (offsetof(type, items) +                                                                       \
      0 * sizeof(char[offsetof(type, n) == offsetof(type, items) + sizeof(void *) ? 1 : -1]))
@@ -99,15 +94,13 @@ struct cli_common {
         CLI_PROGRESS_NONE
     } progress;
     const struct cli_verb *verb;
-    const bool *is_given;        /* [options of the verb] true for those on the command line */
+    const bool *is_given;     /* [options of the verb] true for those on the command line */
     const char *command;      /* "posthoc-ema VERB", for messages that complete a command line */
     const char *command_tail; /* the words after the verb, shell-quoted, each with a space before */
-    const char *repeated_options; /* the options that shape bytes, shell-quoted, for the
-                                   * provenance */
+    const char *repeated_options; /* those that shape bytes, shell-quoted, for the provenance */
 };
 
-/* All options of a verb, with the rows of included tables, and with offsets in the verb's own
- * struct. */
+/* All options of a verb, those of included tables too, with offsets in the verb's own struct. */
 #define CLI_MAX_OPTIONS 80
 struct cli_options {
     struct cli_opt items[CLI_MAX_OPTIONS + 1]; /* ends with a name of NULL */

@@ -256,18 +256,18 @@ void report_plan(const struct cli_common *common, const struct phema_plan *plan,
     if (plan->unmoved)
         cli_say("%show the parameters moved cannot be seen: %s",
                 plan->has_odd_snapshot ? "warning: " : "", plan->unmoved);
+    const char *solver = plan->targets[0].solution.solver;
     const char *ridge =
         plan->targets[0].solution.ridge > 0 ? ", with a ridge for the rounding of the files" : "";
     if (strcmp(plan->metric, "motion") == 0)
         cli_say("metric motion: as a sample of the tensors was seen to move%s (--metric profile "
                 "gives the paper's weights), solved in %s",
-                ridge, plan->targets[0].solution.solver);
+                ridge, solver);
     else if (strcmp(plan->metric, "walk") == 0)
         cli_say("metric walk%s (--metric profile gives the paper's weights), solved in %s", ridge,
-                plan->targets[0].solution.solver);
+                solver);
     else if (strcmp(plan->metric, "profile") == 0)
-        cli_say("metric profile: the paper's and EDM2's weights, solved in %s",
-                plan->targets[0].solution.solver);
+        cli_say("metric profile: the paper's and EDM2's weights, solved in %s", solver);
     else
         cli_say("weights as given in the file");
     const struct phema_series *series = plan->series;

@@ -120,8 +120,7 @@ static bool are_same(const char *const *a, size_t n_a, const char *const *b, siz
     return are;
 }
 
-/* NULL where both write the same bytes, given the same weights of the same snapshots; else the name
- * of an option that differs, without dashes. */
+/* The first option that makes other bytes of the same weights and snapshots; NULL: no option. */
 static const char *find_difference(const struct cli_run_values *a, const struct cli_run_values *b)
 {
     const struct phema_series_options *from = &a->plan.options.series,
