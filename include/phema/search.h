@@ -20,6 +20,8 @@ struct phema_search_point {
     double sigma_rel, time;
 };
 
+bool phema_search_point_equals(struct phema_search_point a, struct phema_search_point b);
+
 struct phema_search_score {
     struct phema_search_point at;
     double score;           /* a score that is not finite is worse than all others */
@@ -53,12 +55,11 @@ size_t phema_search_next(struct phema_search_point *out, size_t most,
                          const struct phema_search *search, const struct phema_search_score *scores,
                          size_t n);
 
-/* True if the score has this time and lies within the range. */
-bool phema_search_counts(const struct phema_search *search, const struct phema_search_score *score,
-                         double time);
+/* True if the search has this time and the width lies within its range. */
+bool phema_search_includes(const struct phema_search *search, struct phema_search_point point);
 
 struct phema_search_best {
-    size_t index;        /* of the score */
+    const struct phema_search_score *score; /* one of the scores */
     double below, above; /* the neighbouring scored widths at its time, or NaN at an end */
     bool is_settled;     /* neither neighbour is farther than the tolerance */
 };
@@ -149,6 +150,11 @@ void phema_journal_close(struct phema_journal *journal); /* takes NULL */
 /* Scores in the order in which they came; of several scores of a point only the last one. */
 const struct phema_search_score *phema_journal_scores(const struct phema_journal *journal,
                                                       size_t *n);
+bool phema_journal_has_score(const struct phema_journal *journal, struct phema_search_point at);
+/* The number of scores that the search includes; and the best of them, or false: none is finite. */
+size_t phema_journal_count(const struct phema_journal *journal, const struct phema_search *search);
+bool phema_journal_find_best(struct phema_search_best *out, const struct phema_journal *journal,
+                             const struct phema_search *search);
 
 /* A candidate file that this search makes, in the directory of the journal, and its point. */
 struct phema_search_made {

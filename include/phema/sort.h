@@ -1,4 +1,4 @@
-/* sort.h - sorting of arrays that are mostly in order, such as items of files. */
+/* sort.h - sorting of numbers, and of arrays that are mostly in order, such as items of files. */
 #ifndef PHEMA_SORT_H
 #define PHEMA_SORT_H
 
@@ -17,6 +17,13 @@ static inline void phema_sort(void *items, size_t n, size_t size, phema_comparis
         n_sorted++;
     if (n_sorted < n)
         qsort_r(items, n, size, compare, context);
+}
+
+/* For qsort, of doubles without NaN. */
+static inline int phema_compare_doubles(const void *a, const void *b)
+{
+    const double *first = (const double *)a, *second = (const double *)b;
+    return (*first > *second) - (*first < *second);
 }
 
 #endif

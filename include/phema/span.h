@@ -63,6 +63,19 @@ static inline int phema_bytes_compare(const void *a, size_t a_size, const void *
     return order ? order : (a_size > b_size) - (a_size < b_size);
 }
 
+/* Removes the text before the first separator, or all of the text, from *rest; the separator too. */
+static inline struct phema_span phema_span_split(struct phema_span *rest, char separator)
+{
+    if (!rest->size)
+        return *rest;
+    const uint8_t *end = (const uint8_t *)memchr(rest->data, separator, rest->size);
+    struct phema_span first = {rest->data, end ? (size_t)(end - rest->data) : rest->size};
+    size_t removed = first.size + (end != NULL);
+    rest->data += removed;
+    rest->size -= removed;
+    return first;
+}
+
 /* Little-endian loads from any address; the caller has checked the length. */
 static inline uint16_t phema_load_u16(const uint8_t *p)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* command.c - runs the scoring command and keeps its output. The command has its own process group,
- * so that all its processes can be ended. Signals of the terminal then reach it only through this
- * program. A watcher in that group ends it when this program is killed. */
-#include "phema/clock.h"
+/* command.c - runs the scoring command and finds the score in its output. The command has its own
+ * process group, so that all its processes can be ended. Signals of the terminal then reach it only
+ * through this program. A watcher in that group ends it when this program is killed. */
 #include "phema/search.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -17,8 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "last_line.h"
 #include "phema/cleanup.h"
+#include "phema/clock.h"
+#include "phema/number.h"
 
 extern char **environ;
 
@@ -32,6 +33,8 @@ extern char **environ;
 
 /* Longest line that a message quotes. */
 #define MAX_QUOTED ((size_t)300)
+
+#define LARGEST_SCORE 1e100 /* differences of scores must be finite */
 
 struct running {
     const struct phema_command_options *options;
@@ -62,28 +65,24 @@ static enum phema_status fail_errno(struct phema_error *err, const char *what, i
 
 /* ---- Starting ---- */
 
-/* Signal state as for a program that a shell starts. */
-static int set_attributes(posix_spawnattr_t *attributes, pid_t group)
+/* Signal state as for a program that a shell starts. Setting fails only of invalid arguments. */
+static void set_attributes(posix_spawnattr_t *attributes, pid_t group)
 {
     sigset_t none, all;
     (void)sigemptyset(&none);
     (void)sigfillset(&all);
-    static const int kept[] = {SIGHUP, SIGINT,
-                               SIGQUIT}; /* ignored ones stay ignored, as under nohup */
+    /* ignored ones stay ignored, as under nohup */
+    static const int kept[] = {SIGHUP, SIGINT, SIGQUIT};
     for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
         struct sigaction action;
         if (sigaction(kept[i], NULL, &action) == 0 && action.sa_handler == SIG_IGN)
             (void)sigdelset(&all, kept[i]);
     }
-    int failed = posix_spawnattr_setsigmask(attributes, &none);
-    if (!failed)
-        failed = posix_spawnattr_setsigdefault(attributes, &all);
-    if (!failed)
-        failed = posix_spawnattr_setpgroup(attributes, group);
-    return failed ? failed
-                  : posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK |
-                                                             POSIX_SPAWN_SETSIGDEF |
-                                                             POSIX_SPAWN_SETPGROUP);
+    (void)posix_spawnattr_setsigmask(attributes, &none);
+    (void)posix_spawnattr_setsigdefault(attributes, &all);
+    (void)posix_spawnattr_setpgroup(attributes, group);
+    (void)posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                                   POSIX_SPAWN_SETPGROUP);
 }
 
 /* group 0: the process leads a new group. streams: standard input, output and error; -1:
@@ -100,12 +99,11 @@ static int spawn(pid_t *pid, pid_t group, char *const *words, const int streams[
         (void)posix_spawn_file_actions_destroy(&actions);
         return failed;
     }
+    set_attributes(&attributes, group);
     for (int i = 0; i < 3 && !failed; i++)
         failed = streams[i] < 0 ? posix_spawn_file_actions_addopen(&actions, i, "/dev/null",
                                                                    i ? O_WRONLY : O_RDONLY, 0)
                                 : posix_spawn_file_actions_adddup2(&actions, streams[i], i);
-    if (!failed)
-        failed = set_attributes(&attributes, group);
     if (!failed)
         failed = posix_spawnp(pid, words[0], &actions, &attributes, words, environ);
     (void)posix_spawnattr_destroy(&attributes);
@@ -155,13 +153,12 @@ static enum phema_status start(struct running *running, char *const *words, stru
     int out[2], errors[2];
     if (pipe2(out, O_CLOEXEC))
         return fail_errno(err, "no pipe", errno);
+    running->pipes[0] = out[0];
     if (pipe2(errors, O_CLOEXEC)) {
         int number = errno;
-        (void)close(out[0]);
         (void)close(out[1]);
         return fail_errno(err, "no pipe", number);
     }
-    running->pipes[0] = out[0];
     running->pipes[1] = errors[0];
     (void)fcntl(out[0], F_SETFL, O_NONBLOCK);
     (void)fcntl(errors[0], F_SETFL, O_NONBLOCK);
@@ -173,12 +170,12 @@ static enum phema_status start(struct running *running, char *const *words, stru
     phema_cleanup_resume();
     (void)close(out[1]);
     (void)close(errors[1]);
-    if (status && !failed) {
+    if (!status) {
+        start_watcher(running);
+    } else if (!failed) {
         (void)kill(-running->pid, SIGKILL);
         (void)waitpid(running->pid, NULL, 0);
     }
-    if (!status)
-        start_watcher(running);
     return status;
 }
 
@@ -259,6 +256,33 @@ static void read_until_end(struct running *running)
 
 /* ---- Result ---- */
 
+static bool is_end(char c)
+{
+    return c == '\n' || c == '\r';
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+/* The last nonempty line of the first *end bytes, without blanks around it; *end moves before the
+ * line. A carriage return also ends a line, as in progress bars. */
+static struct phema_span find_last_line(const struct phema_strbuf *text, size_t *end)
+{
+    const char *data = text->data;
+    size_t size = *end;
+    while (size && (is_end(data[size - 1]) || is_blank(data[size - 1])))
+        size--;
+    size_t first = size;
+    while (first && !is_end(data[first - 1]))
+        first--;
+    *end = first;
+    while (first < size && is_blank(data[first]))
+        first++;
+    return (struct phema_span){(const uint8_t *)data + first, size - first};
+}
+
 static enum phema_status check_result(const struct running *running, int state,
                                       struct phema_error *err)
 {
@@ -271,7 +295,7 @@ static enum phema_status check_result(const struct running *running, int state,
     size_t end = printed->size;
     struct phema_span line = {0};
     if (end)
-        line = last_line_find(printed, &end);
+        line = find_last_line(printed, &end);
     int size = (int)(line.size < MAX_QUOTED ? line.size : MAX_QUOTED);
     const char *text = size ? (const char *)line.data : "and said nothing";
     const char *between = size ? ": " : ", ";
@@ -314,4 +338,65 @@ void phema_command_clear(struct phema_command_result *result)
 {
     phema_strbuf_clear(&result->output);
     phema_strbuf_clear(&result->errors);
+}
+
+/* ---- The score ---- */
+
+static enum phema_status match_line(struct phema_span *out, struct phema_regex *pattern,
+                                    struct phema_span line, struct phema_error *err)
+{
+    const char *text = (const char *)line.data;
+    bool is_match = false;
+    enum phema_status status = phema_regex_match(pattern, text, line.size, &is_match, err);
+    *out = (struct phema_span){0};
+    if (status || !is_match)
+        return status;
+    *out = phema_regex_group(pattern, text, "score");
+    if (!out->data)
+        *out = phema_regex_numbered(pattern, text, 1);
+    if (!out->data)
+        *out = phema_regex_numbered(pattern, text, 0);
+    return PHEMA_OK;
+}
+
+/* The text that should be the score; {NULL, 0} if the output has no such text. */
+static enum phema_status find_text(struct phema_span *out, const struct phema_strbuf *output,
+                                   struct phema_regex *pattern, struct phema_error *err)
+{
+    *out = (struct phema_span){0};
+    enum phema_status status = PHEMA_OK;
+    for (size_t end = output->size; end && !out->data && !status;) {
+        struct phema_span line = find_last_line(output, &end);
+        if (line.size && pattern)
+            status = match_line(out, pattern, line, err);
+        else if (line.size)
+            *out = line;
+    }
+    return status;
+}
+
+PHEMA_FALLIBLE phema_command_score(double *out, const struct phema_strbuf *output,
+                                   struct phema_regex *pattern, struct phema_error *err)
+{
+    struct phema_span text;
+    enum phema_status status = find_text(&text, output, pattern, err);
+    if (status)
+        return status;
+    if (!text.data)
+        return phema_fail(err, PHEMA_ERR_INPUTS, "%s",
+                          pattern ? "no line of its output matches --score-regex"
+                                  : "printed nothing; expected a score in its last line");
+    double score = 0;
+    struct phema_name_buffer shown;
+    (void)phema_name_escape(&shown, (const char *)text.data, text.size);
+    if (!phema_decimal_parse(&score, text))
+        return phema_fail(err, PHEMA_ERR_INPUTS, "expected a number %s, found '%s'%s",
+                          pattern ? "where --score-regex matches"
+                                  : "in the last line of its output",
+                          shown.text, pattern ? "" : "; --score-regex finds one elsewhere");
+    if (isfinite(score) && fabs(score) > LARGEST_SCORE)
+        return phema_fail(err, PHEMA_ERR_INPUTS, "expected a score of at most %g, found %s",
+                          LARGEST_SCORE, shown.text);
+    *out = score;
+    return PHEMA_OK;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* journal.c - scores.csv: appends scores and recovers them. Every line is appended in one write and
+/* journal.c - scores.csv: appends scores and reads them back. Every line is appended in one write and
  * synced before the next step, so a killed run loses only its current candidate. */
 #include "phema/search.h"
 
@@ -11,16 +11,71 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "journal.h"
+#include "phema/array.h"
 #include "phema/json.h"
+#include "phema/number.h"
 
 #define FIRST   "# posthoc-ema search 1\n"
 #define COMMAND "# command "
 #define OPTIONS "# options "
 #define SERIES  "# snapshots "
+#define COLUMNS "sigma_rel,time,score,seconds,predicted_error"
+#define MADE    "# made "
+
+#define HEADER_LINES 5
 
 /* Thousands of scores; larger files are not journals. */
 #define MAX_BYTES ((off_t)16 << 20)
+
+struct phema_journal {
+    char *path;
+    int file;
+    off_t size;
+    struct phema_search_score *scores;
+    size_t n, capacity;
+    struct phema_search_made *made;
+    size_t n_made, made_capacity;
+};
+
+/* ---- Lists in memory ---- */
+
+/* The index of the score, n if it is absent. */
+static size_t find_score(const struct phema_journal *journal, struct phema_search_point at)
+{
+    size_t i = 0;
+    while (i < journal->n && !phema_search_point_equals(journal->scores[i].at, at))
+        i++;
+    return i;
+}
+
+/* Adds a score, which replaces an earlier score of the same point. */
+static enum phema_status add_score(struct phema_journal *journal,
+                                   const struct phema_search_score *score, struct phema_error *err)
+{
+    size_t i = find_score(journal, score->at);
+    if (i < journal->n) {
+        journal->scores[i] = *score;
+        return PHEMA_OK;
+    }
+    if (!phema_array_grow(&journal->scores, &journal->capacity, journal->n,
+                          sizeof(*journal->scores)))
+        return phema_fail_memory(err);
+    journal->scores[journal->n++] = *score;
+    return PHEMA_OK;
+}
+
+static enum phema_status add_made(struct phema_journal *journal, struct phema_search_point at,
+                                  const char *name, struct phema_error *err)
+{
+    if (!phema_array_grow(&journal->made, &journal->made_capacity, journal->n_made,
+                          sizeof(*journal->made)))
+        return phema_fail_memory(err);
+    char *copy = strdup(name);
+    if (!copy)
+        return phema_fail_memory(err);
+    journal->made[journal->n_made++] = (struct phema_search_made){at, copy};
+    return PHEMA_OK;
+}
 
 static enum phema_status fail_errno(const struct phema_journal *journal, const char *what,
                                     struct phema_error *err)
@@ -58,14 +113,14 @@ static void write_header(struct phema_strbuf *out, const struct phema_journal_he
     phema_strbuf_puts(out, "\n" OPTIONS);
     json.needs_comma = false;
     phema_json_out_string(&json, NULL, header->options);
-    phema_strbuf_printf(out, "\n" SERIES "%s\n" JOURNAL_COLUMNS "\n", header->snapshots);
+    phema_strbuf_printf(out, "\n" SERIES "%s\n" COLUMNS "\n", header->snapshots);
 }
 
 static void write_made(struct phema_strbuf *out, struct phema_search_point at, const char *name)
 {
     struct phema_json_out json = {.text = out};
     struct phema_name_buffer width, time;
-    phema_strbuf_printf(out, JOURNAL_MADE "[%s, %s, ", phema_number_format(&width, at.sigma_rel),
+    phema_strbuf_printf(out, MADE "[%s, %s, ", phema_number_format(&width, at.sigma_rel),
                         phema_number_format(&time, at.time));
     phema_json_out_string(&json, NULL, name);
     phema_strbuf_puts(out, "]\n");
@@ -79,13 +134,10 @@ static enum phema_status restart(struct phema_journal *journal, const struct phe
     phema_strbuf_append(&text, header->data, header->size);
     for (size_t i = 0; i < journal->n_made; i++)
         write_made(&text, journal->made[i].at, journal->made[i].name);
-    journal->n = 0;
     journal->size = 0;
-    enum phema_status status = PHEMA_OK;
-    if (ftruncate(journal->file, 0))
-        status = fail_errno(journal, "cannot be emptied", err);
-    if (!status)
-        status = append(journal, &text, err);
+    enum phema_status status = ftruncate(journal->file, 0)
+                                   ? fail_errno(journal, "cannot be emptied", err)
+                                   : append(journal, &text, err);
     phema_strbuf_clear(&text);
     return status;
 }
@@ -102,7 +154,7 @@ PHEMA_FALLIBLE phema_journal_add(struct phema_journal *journal,
         isnan(score->predicted_error) ? "" : phema_number_format(&error, score->predicted_error));
     enum phema_status status = append(journal, &line, err);
     phema_strbuf_clear(&line);
-    return status ? status : journal_add_score(journal, score, err);
+    return status ? status : add_score(journal, score, err);
 }
 
 PHEMA_FALLIBLE phema_journal_add_made(struct phema_journal *journal, struct phema_search_point at,
@@ -114,7 +166,138 @@ PHEMA_FALLIBLE phema_journal_add_made(struct phema_journal *journal, struct phem
     write_made(&line, at, name);
     enum phema_status status = append(journal, &line, err);
     phema_strbuf_clear(&line);
-    return status ? status : journal_add_made(journal, at, name, strlen(name), err);
+    return status ? status : add_made(journal, at, name, err);
+}
+
+/* ---- Reading ---- */
+
+/* The columns after the score may be missing. */
+static bool read_score(struct phema_search_score *out, struct phema_span line)
+{
+    *out = (struct phema_search_score){.predicted_error = PHEMA_UNKNOWN};
+    if (!phema_decimal_parse(&out->at.sigma_rel, phema_span_split(&line, ',')) ||
+        !phema_decimal_parse(&out->at.time, phema_span_split(&line, ',')) ||
+        !phema_decimal_parse(&out->score, phema_span_split(&line, ',')))
+        return false;
+    struct phema_span seconds = phema_span_split(&line, ','), error = phema_span_split(&line, ',');
+    return (!seconds.size || phema_decimal_parse(&out->seconds, seconds)) &&
+           (!error.size || phema_decimal_parse(&out->predicted_error, error)) && !line.size &&
+           isfinite(out->at.sigma_rel) && isfinite(out->at.time);
+}
+
+static bool is_name(const char *name, size_t size)
+{
+    return name && size && !memchr(name, '/', size) && !memchr(name, '\0', size) &&
+           strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
+/* [sigma_rel, time, "name"] */
+static enum phema_status read_made(struct phema_journal *journal, struct phema_span text,
+                                   struct phema_error *err)
+{
+    struct phema_json *parsed = NULL;
+    enum phema_status status = phema_json_parse(&parsed, text, err);
+    if (status)
+        return status;
+    size_t size = 0;
+    struct phema_search_point at = {0, 0};
+    const char *name = phema_json_string(phema_json_at(parsed, 2), &size);
+    if (phema_json_length(parsed) != 3 || !is_name(name, size) ||
+        !phema_json_number(&at.sigma_rel, phema_json_at(parsed, 0)) ||
+        !phema_json_number(&at.time, phema_json_at(parsed, 1)))
+        status = phema_fail(err, PHEMA_ERR_FILE, "expected [sigma_rel, time, \"name of a file\"]");
+    else
+        status = add_made(journal, at, name, err);
+    phema_json_free(parsed);
+    return status;
+}
+
+static bool begins_with(struct phema_span line, const char *start)
+{
+    return line.size >= strlen(start) && memcmp(line.data, start, strlen(start)) == 0;
+}
+
+static enum phema_status read_line(struct phema_journal *journal, struct phema_span line,
+                                   struct phema_error *err)
+{
+    if (line.size && line.data[line.size - 1] == '\r')
+        line.size--;
+    if (begins_with(line, MADE)) {
+        size_t skipped = strlen(MADE);
+        return read_made(journal, (struct phema_span){line.data + skipped, line.size - skipped},
+                         err);
+    }
+    if (line.size == 0 || line.data[0] == '#')
+        return PHEMA_OK;
+    struct phema_search_score score;
+    struct phema_name_buffer shown;
+    if (!read_score(&score, line))
+        return phema_fail(err, PHEMA_ERR_FILE, "expected " COLUMNS ", found '%s'",
+                          phema_name_escape(&shown, (const char *)line.data, line.size));
+    return add_score(journal, &score, err);
+}
+
+/* Removes the header from the text and compares it line by line; the message names the first
+ * difference. */
+static enum phema_status check_header(struct phema_span *text, struct phema_span header,
+                                      struct phema_error *err)
+{
+    static const char *const differs[HEADER_LINES] = {
+        NULL,
+        "its scores are those of another --exec or --score-regex",
+        "its scores are of averages that were made with other options",
+        "its scores are of other snapshots",
+        NULL,
+    };
+    for (size_t i = 0; i < HEADER_LINES; i++) {
+        struct phema_span wanted = phema_span_split(&header, '\n');
+        struct phema_span found = phema_span_split(text, '\n');
+        if (found.size == wanted.size && memcmp(found.data, wanted.data, wanted.size) == 0)
+            continue;
+        if (!differs[i]) /* a file of another program, or a damaged journal */
+            return phema_fail(err, i ? PHEMA_ERR_FILE : PHEMA_ERR_OUTPUT,
+                              "line %zu: expected '%.*s'; it is none that a search has written",
+                              i + 1, (int)wanted.size, (const char *)wanted.data);
+        return phema_fail(err, PHEMA_ERR_INPUTS, "%s; give another OUT, or --force to begin anew",
+                          differs[i]);
+    }
+    return PHEMA_OK;
+}
+
+/* Reads the lines after the header. */
+static enum phema_status read_lines(struct phema_journal *journal, struct phema_span text,
+                                    struct phema_error *err)
+{
+    for (size_t number = HEADER_LINES + 1; text.size; number++) {
+        enum phema_status status = read_line(journal, phema_span_split(&text, '\n'), err);
+        if (status)
+            return phema_fail_in(err, status, "line %zu", number);
+    }
+    return PHEMA_OK;
+}
+
+/* Reads only the valid "# made" lines. */
+static enum phema_status read_made_lines(struct phema_journal *journal, struct phema_span text,
+                                         struct phema_error *err)
+{
+    while (text.size) {
+        struct phema_span line = phema_span_split(&text, '\n');
+        struct phema_error unused;
+        if (begins_with(line, MADE) && read_line(journal, line, &unused) == PHEMA_ERR_RESOURCE)
+            return phema_fail_memory(err);
+    }
+    return PHEMA_OK;
+}
+
+/* True for a file of comments and column names only. */
+static bool has_no_scores(struct phema_span text)
+{
+    while (text.size) {
+        struct phema_span line = phema_span_split(&text, '\n');
+        if (line.size && line.data[0] != '#' && !begins_with(line, COLUMNS))
+            return false;
+    }
+    return true;
 }
 
 /* ---- Opening ---- */
@@ -180,10 +363,11 @@ static enum phema_status read_whole(struct phema_strbuf *out, const struct phema
     return phema_strbuf_check(out, err);
 }
 
-static size_t count_whole_lines(const struct phema_strbuf *text)
+static struct phema_span whole_lines(const struct phema_strbuf *text)
 {
     const char *end = text->size ? memrchr(text->data, '\n', text->size) : NULL;
-    return end ? (size_t)(end - text->data) + 1 : 0;
+    return (struct phema_span){(const uint8_t *)text->data,
+                               end ? (size_t)(end - text->data) + 1 : 0};
 }
 
 /* True for a file with only a part of this header: its first run was interrupted. */
@@ -194,55 +378,58 @@ static bool is_partial_header(const struct phema_strbuf *text, const struct phem
 }
 
 /* Discards the scores, but keeps the list of candidates made, so that they can be removed. */
-static enum phema_status begin_anew(struct phema_journal *journal,
+static enum phema_status begin_anew(struct phema_journal *journal, const struct phema_strbuf *text,
                                     const struct phema_strbuf *header, struct phema_error *err)
 {
-    struct phema_strbuf text = {0};
-    enum phema_status status = read_whole(&text, journal, err);
-    struct phema_span lines = {(const uint8_t *)text.data, count_whole_lines(&text)};
-    size_t n_compared = text.size < strlen(FIRST) ? text.size : strlen(FIRST);
-    if (!status && n_compared && memcmp(text.data, FIRST, n_compared) != 0)
-        status = phema_fail(err, PHEMA_ERR_OUTPUT,
-                            "%s: holds what no search has written, and is not replaced; remove it "
-                            "or give another OUT",
-                            journal->path);
-    if (!status)
-        status = journal_read_made(journal, lines, err);
-    phema_strbuf_clear(&text);
+    size_t n_compared = text->size < strlen(FIRST) ? text->size : strlen(FIRST);
+    if (n_compared && memcmp(text->data, FIRST, n_compared) != 0)
+        return phema_fail(err, PHEMA_ERR_OUTPUT,
+                          "%s: holds what no search has written, and is not replaced; remove it or "
+                          "give another OUT",
+                          journal->path);
+    enum phema_status status = read_made_lines(journal, whole_lines(text), err);
     return status ? status : restart(journal, header, err);
 }
 
 static enum phema_status recover(struct phema_journal *journal, bool *was_cut,
-                                 const struct phema_strbuf *header, struct phema_error *err)
+                                 const struct phema_strbuf *text, const struct phema_strbuf *header,
+                                 struct phema_error *err)
 {
-    struct phema_strbuf text = {0};
-    enum phema_status status = read_whole(&text, journal, err);
-    if (!status && is_partial_header(&text, header)) {
-        phema_strbuf_clear(&text);
+    if (is_partial_header(text, header))
         return restart(journal, header, err);
-    }
-    size_t whole = count_whole_lines(&text);
-    struct phema_span lines = {(const uint8_t *)text.data, whole};
+    const struct phema_span whole = whole_lines(text);
     const struct phema_span wanted = {(const uint8_t *)header->data, header->size};
+    struct phema_span lines = whole;
+    enum phema_status status = check_header(&lines, wanted, err);
+    if (status == PHEMA_ERR_INPUTS && has_no_scores(whole)) /* nothing is lost, for example after a
+                                                             * mistake in the command */
+        return begin_anew(journal, text, header, err);
     if (!status)
-        status = journal_check_header(&lines, wanted, err);
-    if (status == PHEMA_ERR_INPUTS &&
-        journal_has_no_scores((struct phema_span){(const uint8_t *)text.data, whole})) {
-        phema_strbuf_clear(&text); /* for example after a mistake in the command: nothing is lost */
-        return begin_anew(journal, header, err);
-    }
-    if (!status)
-        status = journal_read_lines(journal, lines, 6, err);
+        status = read_lines(journal, lines, err);
     if (status)
-        status = phema_fail_in(err, status, "%s", journal->path);
-    if (!status && whole < text.size) {
-        *was_cut = true;
-        journal->size = (off_t)whole;
-        if (ftruncate(journal->file, (off_t)whole))
-            status = fail_errno(journal, "cannot be cut", err);
-    }
-    phema_strbuf_clear(&text);
-    return status;
+        return phema_fail_in(err, status, "%s", journal->path);
+    *was_cut = whole.size < text->size;
+    journal->size = (off_t)whole.size;
+    if (*was_cut && ftruncate(journal->file, journal->size))
+        return fail_errno(journal, "cannot be cut", err);
+    return PHEMA_OK;
+}
+
+static enum phema_status load(struct phema_journal *journal, bool *was_cut,
+                              struct phema_strbuf *text, const struct phema_strbuf *header,
+                              bool begins_anew, struct phema_error *err)
+{
+    enum phema_status status = phema_strbuf_check(header, err);
+    if (status)
+        return status;
+    status = open_locked(journal, err);
+    if (status)
+        return status;
+    status = read_whole(text, journal, err);
+    if (status)
+        return status;
+    return begins_anew ? begin_anew(journal, text, header, err)
+                       : recover(journal, was_cut, text, header, err);
 }
 
 PHEMA_FALLIBLE phema_journal_open(struct phema_journal **out, bool *was_cut, const char *path,
@@ -250,21 +437,18 @@ PHEMA_FALLIBLE phema_journal_open(struct phema_journal **out, bool *was_cut, con
                                   struct phema_error *err)
 {
     *was_cut = false;
-    struct phema_strbuf text = {0};
+    struct phema_strbuf text = {0}, written = {0};
     struct phema_journal *journal = calloc(1, sizeof(*journal));
     if (!journal)
         return phema_fail_memory(err);
     journal->file = -1;
     journal->path = strdup(path);
-    write_header(&text, header);
-    enum phema_status status =
-        journal->path ? phema_strbuf_check(&text, err) : phema_fail_memory(err);
-    if (!status)
-        status = open_locked(journal, err);
-    if (!status)
-        status =
-            begins_anew ? begin_anew(journal, &text, err) : recover(journal, was_cut, &text, err);
+    write_header(&written, header);
+    enum phema_status status = journal->path
+                                   ? load(journal, was_cut, &text, &written, begins_anew, err)
+                                   : phema_fail_memory(err);
     phema_strbuf_clear(&text);
+    phema_strbuf_clear(&written);
     if (status) {
         phema_journal_close(journal);
         return status;
@@ -292,6 +476,25 @@ const struct phema_search_score *phema_journal_scores(const struct phema_journal
 {
     *n = journal->n;
     return journal->scores;
+}
+
+bool phema_journal_has_score(const struct phema_journal *journal, struct phema_search_point at)
+{
+    return find_score(journal, at) < journal->n;
+}
+
+size_t phema_journal_count(const struct phema_journal *journal, const struct phema_search *search)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < journal->n; i++)
+        count += phema_search_includes(search, journal->scores[i].at);
+    return count;
+}
+
+bool phema_journal_find_best(struct phema_search_best *out, const struct phema_journal *journal,
+                             const struct phema_search *search)
+{
+    return phema_search_find_best(out, search, journal->scores, journal->n);
 }
 
 bool phema_journal_has_made(const struct phema_journal *journal, const char *name)

@@ -37,11 +37,24 @@ static double cost(const struct phema_search *search, double score)
     return search->maximizes ? -score : score;
 }
 
-bool phema_search_counts(const struct phema_search *search, const struct phema_search_score *score,
-                         double time)
+bool phema_search_point_equals(struct phema_search_point a, struct phema_search_point b)
 {
-    return score->at.time == time && score->at.sigma_rel >= search->widths[0] - SLACK &&
-           score->at.sigma_rel <= search->widths[search->n_widths - 1] + SLACK;
+    return a.sigma_rel == b.sigma_rel && a.time == b.time;
+}
+
+/* True for a point of this time within the range. */
+static bool counts(const struct phema_search *search, struct phema_search_point point, double time)
+{
+    return point.time == time && point.sigma_rel >= search->widths[0] - SLACK &&
+           point.sigma_rel <= search->widths[search->n_widths - 1] + SLACK;
+}
+
+bool phema_search_includes(const struct phema_search *search, struct phema_search_point point)
+{
+    for (size_t t = 0; t < search->n_times; t++)
+        if (counts(search, point, search->times[t]))
+            return true;
+    return false;
 }
 
 /* The best width at a time, the narrowest of equal ones, and its neighbours. */
@@ -50,7 +63,7 @@ static struct best find_best(const struct phema_search *search,
 {
     struct best best = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
     for (size_t i = 0; i < n; i++) {
-        if (!phema_search_counts(search, &scores[i], time) || !isfinite(scores[i].score))
+        if (!counts(search, scores[i].at, time) || !isfinite(scores[i].score))
             continue;
         double here = cost(search, scores[i].score);
         double there = best.index == SIZE_MAX ? HUGE_VAL : cost(search, scores[best.index].score);
@@ -59,7 +72,7 @@ static struct best find_best(const struct phema_search *search,
             best.index = i;
     }
     for (size_t i = 0; i < n && best.index != SIZE_MAX; i++) {
-        if (!phema_search_counts(search, &scores[i], time))
+        if (!counts(search, scores[i].at, time))
             continue;
         double here = scores[i].at.sigma_rel, at = scores[best.index].at.sigma_rel;
         if (here < at && (best.below == SIZE_MAX || here > scores[best.below].at.sigma_rel))
@@ -226,7 +239,7 @@ bool phema_search_find_best(struct phema_search_best *out, const struct phema_se
     if (best.index == SIZE_MAX)
         return false;
     *out = (struct phema_search_best){
-        .index = best.index,
+        .score = &scores[best.index],
         .below = best.below == SIZE_MAX ? PHEMA_UNKNOWN : scores[best.below].at.sigma_rel,
         .above = best.above == SIZE_MAX ? PHEMA_UNKNOWN : scores[best.above].at.sigma_rel,
         .is_settled = is_settled(search, scores, &best),

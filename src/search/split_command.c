@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PLACE "{}"
+#define PLACE  "{}"
+#define BLANKS " \t\n"
 
 /* Words one after another, each ended by a NUL. */
 struct splitting {
@@ -50,11 +51,6 @@ static const char *append_quoted(struct splitting *splitting, const char *at, ch
         }
     }
     return *at ? at + 1 : NULL;
-}
-
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\n';
 }
 
 /* Programs that run a text given as an argument after an option with one of these letters. */
@@ -120,7 +116,7 @@ static enum phema_status append_word(struct splitting *splitting, const char **a
 {
     const char *start = *at, *next = start;
     size_t word = splitting->words.size, n_places = splitting->n_places;
-    while (*next && !is_blank(*next)) {
+    while (*next && !strchr(BLANKS, *next)) {
         if (*next == '\'' || *next == '"') {
             next = append_quoted(splitting, next + 1, *next);
             if (!next)
@@ -174,25 +170,26 @@ static enum phema_status check_places(size_t n_places, struct phema_error *err)
                       "expected {} where the path of an average stands, as in './evaluate.sh {}'");
 }
 
+static enum phema_status split(char ***out, struct splitting *splitting, const char *command,
+                               struct phema_error *err)
+{
+    const char *at = command + strspn(command, BLANKS);
+    for (; *at; at += strspn(at, BLANKS)) {
+        enum phema_status status = append_word(splitting, &at, err);
+        if (status)
+            return status;
+    }
+    if (splitting->n == 0)
+        return phema_fail(err, PHEMA_ERR_USAGE, "the command is empty");
+    enum phema_status status = check_places(splitting->n_places, err);
+    return status ? status : build_argv(out, &splitting->words, splitting->n, err);
+}
+
 PHEMA_FALLIBLE phema_command_split(char ***out, const char *command, const char *path,
                                    struct phema_error *err)
 {
     struct splitting splitting = {.path = path};
-    enum phema_status status = PHEMA_OK;
-    const char *at = command;
-    for (;;) {
-        while (is_blank(*at))
-            at++;
-        if (!*at || status)
-            break;
-        status = append_word(&splitting, &at, err);
-    }
-    if (!status && splitting.n == 0)
-        status = phema_fail(err, PHEMA_ERR_USAGE, "the command is empty");
-    if (!status)
-        status = check_places(splitting.n_places, err);
-    if (!status)
-        status = build_argv(out, &splitting.words, splitting.n, err);
+    enum phema_status status = split(out, &splitting, command, err);
     phema_strbuf_clear(&splitting.words);
     return status;
 }
@@ -279,7 +276,7 @@ static enum phema_status copy_single_quoted(struct script *script, struct phema_
 static bool continues_word(const struct script *script)
 {
     bool is_continued = script->at[0] == '\\' && script->at[1] == '\n';
-    return is_continued && script->at > script->command && !is_blank(script->at[-1]);
+    return is_continued && script->at > script->command && !strchr(BLANKS, script->at[-1]);
 }
 
 /* Size of the next element within double quotes; 0: it cannot be read. */
@@ -346,14 +343,14 @@ static const char *find_unread(const struct script *script)
 
 static enum phema_status replace_place(struct script *script, struct phema_error *err)
 {
-    bool is_index = script->at > script->command && script->at[-1] == '[';
     if (script->unread) {
         struct phema_name_buffer where;
         (void)snprintf(where.text, sizeof(where.text), "in or behind %s", script->unread);
         bool is_computed = script->unread == arithmetic; /* some shells evaluate it */
         return fail_place(where.text, is_computed ? "it before that" : QUOTED " in its place", err);
     }
-    if (is_index) /* some shells evaluate the index of an array */
+    if (script->at > script->command &&
+        script->at[-1] == '[') /* an index: some shells evaluate it */
         return fail_place("behind '['", "it as a word of its own", err);
     phema_strbuf_puts(&script->text, QUOTED);
     script->at += 2;
@@ -393,24 +390,31 @@ static enum phema_status copy_next(struct script *script, struct phema_error *er
     return PHEMA_OK;
 }
 
+static enum phema_status write_script(char ***out, struct script *script, const char *path,
+                                      struct phema_error *err)
+{
+    static const char shell[] = "/bin/sh";
+    phema_strbuf_append(&script->text, shell, sizeof(shell));
+    phema_strbuf_append(&script->text, "-c", sizeof("-c"));
+    phema_strbuf_puts(&script->text, BEFORE);
+    enum phema_status status = PHEMA_OK;
+    while (!status && *script->at)
+        status = copy_next(script, err);
+    if (!status && !strstr(script->command, VARIABLE))
+        status = check_places(script->n_places, err);
+    if (status)
+        return status;
+    phema_strbuf_append(&script->text, "", 1);
+    phema_strbuf_append(&script->text, shell, sizeof(shell)); /* $0, for messages */
+    phema_strbuf_append(&script->text, path, strlen(path) + 1);
+    return build_argv(out, &script->text, 5, err);
+}
+
 PHEMA_FALLIBLE phema_command_shell(char ***out, const char *command, const char *path,
                                    struct phema_error *err)
 {
-    static const char shell[] = "/bin/sh";
     struct script script = {.command = command, .at = command};
-    phema_strbuf_append(&script.text, shell, sizeof(shell));
-    phema_strbuf_append(&script.text, "-c", sizeof("-c"));
-    phema_strbuf_puts(&script.text, BEFORE);
-    enum phema_status status = PHEMA_OK;
-    while (!status && *script.at)
-        status = copy_next(&script, err);
-    phema_strbuf_append(&script.text, "", 1);
-    phema_strbuf_append(&script.text, shell, sizeof(shell)); /* $0, for messages */
-    phema_strbuf_append(&script.text, path, strlen(path) + 1);
-    if (!status && !strstr(command, VARIABLE))
-        status = check_places(script.n_places, err);
-    if (!status)
-        status = build_argv(out, &script.text, 5, err);
+    enum phema_status status = write_script(out, &script, path, err);
     phema_strbuf_clear(&script.text);
     return status;
 }

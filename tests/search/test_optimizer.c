@@ -82,7 +82,7 @@ static void assert_found(const struct run *run, double optimum)
     assert_true(phema_search_find_best(&best, &run->search, run->scores, run->n));
     assert_true(best.is_settled);
     /* widths are decimals of four digits */
-    assert_near(run->scores[best.index].at.sigma_rel, optimum, run->search.tolerance + 1e-4);
+    assert_near(best.score->at.sigma_rel, optimum, run->search.tolerance + 1e-4);
 }
 
 static void the_grid_is_even_and_has_four_digits(void **state)
@@ -166,7 +166,7 @@ static void scores_that_are_not_finite_are_the_worst(void **state)
     search_all(&run, 4, broken, 0.1);
     struct phema_search_best best;
     assert_true(phema_search_find_best(&best, &run.search, run.scores, run.n));
-    assert_true(isfinite(run.scores[best.index].score));
+    assert_true(isfinite(best.score->score));
 }
 
 static double nothing(double x, double time, double optimum)
@@ -204,7 +204,7 @@ static void the_narrowest_of_equal_scores_is_best(void **state)
     search_all(&run, 4, flat, 0);
     struct phema_search_best best;
     assert_true(phema_search_find_best(&best, &run.search, run.scores, run.n));
-    assert_near(run.scores[best.index].at.sigma_rel, 0.02, 0);
+    assert_near(best.score->at.sigma_rel, 0.02, 0);
     assert_true(isnan(best.below));
     assert_true(best.is_settled);
 }
@@ -220,8 +220,8 @@ static void the_best_of_several_times_is_refined(void **state)
     search_all(&run, 4, valley, 0.111);
     struct phema_search_best best;
     assert_true(phema_search_find_best(&best, &run.search, run.scores, run.n));
-    assert_near(run.scores[best.index].at.time, 2, 0);
-    assert_near(run.scores[best.index].at.sigma_rel, 0.111, 0.0051);
+    assert_near(best.score->at.time, 2, 0);
+    assert_near(best.score->at.sigma_rel, 0.111, 0.0051);
     assert_true(run.n <= 15 + 10);
 }
 
@@ -255,7 +255,7 @@ static void scores_outside_the_range_are_ignored(void **state)
                                                 {.at = {0.15, 1}, .score = 1}};
     struct phema_search_best best;
     assert_true(phema_search_find_best(&best, &search, scores, 3));
-    assert_int_equal(best.index, 2);
+    assert_ptr_equal(best.score, &scores[2]);
     struct phema_search_point points[4];
     assert_int_equal(phema_search_next(points, 4, &search, scores, 3), 2); /* 0.1 and 0.2 */
 }

@@ -7,6 +7,7 @@
 
 #include "cli.h"
 #include "phema/number.h"
+#include "phema/sort.h"
 #include "search/search_run.h"
 
 #define DEFAULT_OUT       "search"
@@ -24,26 +25,14 @@
 
 /* ---- The range ---- */
 
-static int by_size(const void *a, const void *b)
-{
-    const double *first = a, *second = b;
-    return (*first > *second) - (*first < *second);
-}
-
-static enum phema_status check_width(double sigma_rel, struct phema_error *err)
-{
-    double gamma = 0;
-    return phema_gamma_from_sigma_rel(&gamma, sigma_rel, err);
-}
-
 static size_t count_coarse(const struct searching *searching, double range)
 {
-    const struct search_values *given = searching->given;
-    bool has_times = given->run.plan.options.n_ats > 1;
+    const struct search_values *values = searching->values;
+    bool has_times = values->run.plan.options.n_ats > 1;
     double fitting = floor(range / searching->search.tolerance + 1e-9) + 1;
     size_t n = has_times ? DEFAULT_COARSE_TIMES : DEFAULT_COARSE;
-    if (given->coarse)
-        return (size_t)given->coarse;
+    if (values->coarse)
+        return (size_t)values->coarse;
     return (double)n > fitting ? (fitting < 2 ? 2 : (size_t)fitting) : n;
 }
 
@@ -78,10 +67,10 @@ static enum phema_status use_list(struct searching *searching, const char *text,
     enum phema_status status = cli_parse_reals(&list, &searching->arena, text, err);
     if (status)
         return phema_fail_in(err, status, "--sigma-rel");
-    if (searching->given->coarse)
+    if (searching->values->coarse)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "--coarse: goes with a range such as 0.02:0.25; the list is the grid");
-    qsort(list.items, list.n, sizeof(*list.items), by_size);
+    qsort(list.items, list.n, sizeof(*list.items), phema_compare_doubles);
     size_t kept = 0;
     for (size_t i = 0; i < list.n; i++)
         if (kept == 0 || list.items[i] > list.items[kept - 1])
@@ -94,29 +83,32 @@ static enum phema_status use_list(struct searching *searching, const char *text,
     return PHEMA_OK;
 }
 
+static enum phema_status read_widths(struct searching *searching, const char *text,
+                                     struct phema_error *err)
+{
+    const char *colon = strchr(text, ':');
+    double first = 0, last = 0;
+    if (!colon || strchr(colon + 1, ':') || strchr(text, ','))
+        return use_list(searching, text, err);
+    const char *start = phema_arena_copy(&searching->arena, text, (size_t)(colon - text));
+    enum phema_status status =
+        start ? phema_number_parse(&first, start, err) : phema_fail_memory(err);
+    if (!status)
+        status = phema_number_parse(&last, colon + 1, err);
+    return status ? phema_fail_in(err, status, "--sigma-rel")
+                  : use_range(searching, first, last, err);
+}
+
 static enum phema_status read_range(struct searching *searching, struct phema_error *err)
 {
-    const char *text = searching->given->sigma_rel;
-    const char *colon = text ? strchr(text, ':') : NULL;
-    double ends[2] = {0, 0};
-    enum phema_status status = PHEMA_OK;
+    const char *text = searching->values->sigma_rel;
+    double gamma = 0;
     if (!text)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "search: --sigma-rel is missing; give a range such as 0.02:0.25");
-    bool is_range = colon && !strchr(colon + 1, ':') && !strchr(text, ',');
-    if (!is_range) {
-        status = use_list(searching, text, err);
-    } else {
-        char *first = phema_arena_copy(&searching->arena, text, (size_t)(colon - text));
-        status = first ? phema_number_parse(&ends[0], first, err) : phema_fail_memory(err);
-        if (!status)
-            status = phema_number_parse(&ends[1], colon + 1, err);
-        if (status)
-            return phema_fail_in(err, status, "--sigma-rel");
-        status = use_range(searching, ends[0], ends[1], err);
-    }
+    enum phema_status status = read_widths(searching, text, err);
     for (size_t i = 0; !status && i < searching->search.n_widths; i++)
-        if (check_width(searching->search.widths[i], err))
+        if (phema_gamma_from_sigma_rel(&gamma, searching->search.widths[i], err))
             return phema_fail_in(err, PHEMA_ERR_TARGET, "--sigma-rel");
     return status;
 }
@@ -147,86 +139,98 @@ static enum phema_status check_template(const char *name, const char *out, bool 
     return PHEMA_OK;
 }
 
+/* A copy of the first text, of this size, with the second after it. */
+static const char *join_texts(struct phema_arena *arena, const char *first, size_t size,
+                              const char *second)
+{
+    size_t size_second = strlen(second);
+    char *joined = phema_arena_alloc(arena, size + size_second + 1);
+    if (joined) {
+        memcpy(joined, first, size);
+        memcpy(joined + size, second, size_second);
+    }
+    return joined;
+}
+
 /* OUT is a directory, or names whose directory also holds the scores. */
 static enum phema_status read_out(struct searching *searching, struct phema_error *err)
 {
-    const struct search_values *given = searching->given;
-    const char *out = given->run.outputs.out ? given->run.outputs.out : DEFAULT_OUT;
-    const char *slash = strrchr(out, '/');
-    const char *name = slash ? slash + 1 : out;
+    const struct search_values *values = searching->values;
+    const char *out = values->run.outputs.out ? values->run.outputs.out : DEFAULT_OUT;
+    const char *slash = strrchr(out, '/'), *directory = out;
     size_t size = strlen(out);
-    struct phema_strbuf path = {0};
-    enum phema_status status = PHEMA_OK;
     if (!size)
         return phema_fail(err, PHEMA_ERR_USAGE, "OUT is empty");
     if (strchr(out, '{')) {
-        status = check_template(name, out, given->run.plan.options.n_ats > 1, err);
-        searching->directory = slash ? phema_arena_copy(&searching->arena, out,
-                                                        slash > out ? (size_t)(slash - out) : 1)
-                                     : ".";
+        enum phema_status status =
+            check_template(slash ? slash + 1 : out, out, values->run.plan.options.n_ats > 1, err);
+        if (status)
+            return status;
+        directory = slash ? out : ".";
+        size = slash && slash > out ? (size_t)(slash - out) : 1;
         searching->out = out;
-        return !status && !searching->directory ? phema_fail_memory(err) : status;
+    } else {
+        if (phema_format_from_path(NULL, out, PHEMA_NAMES_SNAPSHOT) && !is_directory(out))
+            return fail_out(out,
+                            "expected a directory for the candidates, or names such as "
+                            "search/{time}-{sigma}.pt",
+                            err);
+        while (size > 1 && out[size - 1] == '/')
+            size--;
+        searching->out = join_texts(&searching->arena, out, size, "/");
     }
-    if (phema_format_from_path(NULL, out, PHEMA_NAMES_SNAPSHOT) && !is_directory(out))
-        return fail_out(out,
-                        "expected a directory for the candidates, or names such as "
-                        "search/{time}-{sigma}.pt",
-                        err);
-    while (size > 1 && out[size - 1] == '/')
-        size--;
-    phema_strbuf_append(&path, out, size);
-    searching->directory = phema_arena_copy(&searching->arena, out, size);
-    phema_strbuf_puts(&path, "/");
-    searching->out =
-        path.is_failed ? NULL : phema_arena_copy(&searching->arena, path.data, path.size);
-    phema_strbuf_clear(&path);
-    return searching->directory && searching->out ? PHEMA_OK : phema_fail_memory(err);
+    searching->directory = join_texts(&searching->arena, directory, size, "");
+    searching->scores_path = join_texts(&searching->arena, directory, size, "/" SEARCH_JOURNAL);
+    return searching->out && searching->directory && searching->scores_path
+               ? PHEMA_OK
+               : phema_fail_memory(err);
 }
 
 /* ---- The rest ---- */
 
 static enum phema_status check_command(struct searching *searching, struct phema_error *err)
 {
-    const struct search_values *given = searching->given;
+    const struct search_values *values = searching->values;
     char **words = NULL;
-    if (!given->exec)
+    if (!values->exec)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "search: --exec is missing; give the command that scores an average, "
                           "such as './evaluate.sh {}'");
-    enum phema_status status = given->is_shell ? phema_command_shell(&words, given->exec, "x", err)
-                                               : phema_command_split(&words, given->exec, "x", err);
+    enum phema_status status = values->is_shell
+                                   ? phema_command_shell(&words, values->exec, "x", err)
+                                   : phema_command_split(&words, values->exec, "x", err);
     if (status)
         return phema_fail_in(err, status, "--exec");
     free(words);
-    if (given->score_regex)
-        status = phema_regex_compile(&searching->pattern, given->score_regex, err);
+    if (values->score_regex)
+        status = phema_regex_compile(&searching->pattern, values->score_regex, err);
     return status ? phema_fail_in(err, status, "--score-regex") : PHEMA_OK;
 }
 
 static enum phema_status read_numbers(struct searching *searching, struct phema_error *err)
 {
-    const struct search_values *given = searching->given;
-    if (given->minimizes && given->maximizes)
+    const struct search_values *values = searching->values;
+    if (values->minimizes && values->maximizes)
         return phema_fail(err, PHEMA_ERR_USAGE, "--minimize and --maximize: give one of them");
-    searching->search.maximizes = given->maximizes;
-    searching->search.tolerance = isnan(given->tolerance) ? DEFAULT_TOLERANCE : given->tolerance;
+    searching->search.maximizes = values->maximizes;
+    searching->search.tolerance = isnan(values->tolerance) ? DEFAULT_TOLERANCE : values->tolerance;
     if (!(searching->search.tolerance >= PHEMA_SEARCH_MIN_TOLERANCE) ||
         !(searching->search.tolerance < 1))
         return phema_fail(err, PHEMA_ERR_USAGE, "--tolerance: expected %g or more, found %g",
-                          PHEMA_SEARCH_MIN_TOLERANCE, given->tolerance);
-    if (!isnan(given->timeout) && !(given->timeout > 0))
+                          PHEMA_SEARCH_MIN_TOLERANCE, values->tolerance);
+    if (!isnan(values->timeout) && !(values->timeout > 0))
         return phema_fail(err, PHEMA_ERR_USAGE, "--timeout: expected more than 0 seconds, found %g",
-                          given->timeout);
-    searching->batch = given->batch ? given->batch : DEFAULT_BATCH;
+                          values->timeout);
+    searching->batch = values->batch ? values->batch : DEFAULT_BATCH;
     if (searching->batch > PHEMA_SEARCH_MOST_BATCH)
         return phema_fail(err, PHEMA_ERR_USAGE, "--batch: expected at most %d, found %llu",
-                          PHEMA_SEARCH_MOST_BATCH, (unsigned long long)given->batch);
+                          PHEMA_SEARCH_MOST_BATCH, (unsigned long long)values->batch);
     enum phema_status status = read_range(searching, err);
     if (status)
         return status;
-    size_t n_times = given->run.plan.options.n_ats ? given->run.plan.options.n_ats : 1;
+    size_t n_times = values->run.plan.options.n_ats ? values->run.plan.options.n_ats : 1;
     uint64_t n_coarse = (uint64_t)searching->search.n_widths * n_times;
-    searching->most = given->evaluations ? given->evaluations : n_coarse + DEFAULT_REFINING;
+    searching->most = values->evaluations ? values->evaluations : n_coarse + DEFAULT_REFINING;
     if (searching->most < n_coarse)
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "--evaluations: %llu are fewer than the %llu of the coarse grid (%zu "
@@ -237,30 +241,34 @@ static enum phema_status read_numbers(struct searching *searching, struct phema_
     return PHEMA_OK;
 }
 
+static enum phema_status search(struct searching *searching, struct phema_error *err)
+{
+    enum phema_status (*const steps[])(struct searching *, struct phema_error *) = {
+        check_command, read_numbers, read_out, search_identify, search_open, search_run};
+    enum phema_status status = PHEMA_OK;
+    for (size_t i = 0; i < ARRAY_LEN(steps) && !status; i++)
+        status = steps[i](searching, err);
+    return status;
+}
+
+static enum phema_status print(const struct searching *searching, struct phema_error *err)
+{
+    struct phema_strbuf text = {0};
+    search_report_end(searching);
+    search_write(&text, searching);
+    enum phema_status status =
+        searching->values->common.is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
+    phema_strbuf_clear(&text);
+    return status;
+}
+
 static enum phema_status run(void *values, struct phema_error *err)
 {
-    const struct search_values *given = values;
-    struct searching searching = {.given = given};
-    struct phema_strbuf text = {0};
-    progress_init(&searching.progress, &given->common);
-    enum phema_status status = check_command(&searching, err);
+    struct searching searching = {.values = values};
+    progress_init(&searching.progress, &searching.values->common);
+    enum phema_status status = search(&searching, err);
     if (!status)
-        status = read_numbers(&searching, err);
-    if (!status)
-        status = read_out(&searching, err);
-    if (!status)
-        status = search_identify(&searching, err);
-    if (!status)
-        status = search_open(&searching, err);
-    if (!status)
-        status = search_run(&searching, err);
-    if (!status) {
-        search_report_end(&searching);
-        search_write(&text, &searching);
-        status =
-            searching.given->common.is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
-    }
-    phema_strbuf_clear(&text);
+        status = print(&searching, err);
     search_clear(&searching);
     return status;
 }

@@ -17,15 +17,14 @@ static const char *score_format(struct phema_name_buffer *buffer, double score)
     return buffer->text;
 }
 
-static bool find_best(struct phema_search_best *best, const struct phema_search_score **score,
-                      const struct searching *searching)
+static size_t count(const struct searching *searching)
 {
-    size_t n = 0;
-    const struct phema_search_score *scores = phema_journal_scores(searching->journal, &n);
-    if (!phema_search_find_best(best, &searching->search, scores, n))
-        return false;
-    *score = &scores[best->index];
-    return true;
+    return phema_journal_count(searching->journal, &searching->search);
+}
+
+static bool find_best(struct phema_search_best *best, const struct searching *searching)
+{
+    return phema_journal_find_best(best, searching->journal, &searching->search);
 }
 
 /* "sigma_rel 0.1", with the time if there are several. */
@@ -46,31 +45,24 @@ static void say(const struct phema_strbuf *text)
 
 void search_report_start(const struct searching *searching, bool was_cut)
 {
-    if (searching->given->common.is_quiet)
+    if (searching->values->common.is_quiet)
         return;
     if (was_cut)
-        cli_say("%s/scores.csv: its last line was cut short, and is left out; its average is "
-                "scored again",
-                searching->directory);
-    size_t n = search_count(searching);
+        cli_say("%s: its last line was cut short, and is left out; its average is scored again",
+                searching->scores_path);
+    size_t n = count(searching);
     if (n)
-        cli_say("%s/scores.csv: goes on behind %zu score%s", searching->directory, n,
-                n == 1 ? "" : "s");
+        cli_say("%s: goes on behind %zu score%s", searching->scores_path, n, n == 1 ? "" : "s");
 }
 
 void search_report_score(const struct searching *searching, const struct phema_search_score *score)
 {
-    const struct cli_common *common = &searching->given->common;
     struct phema_name_buffer value, took;
     struct phema_search_best best;
-    const struct phema_search_score *best_score = NULL;
-    bool is_best = find_best(&best, &best_score, searching) &&
-                   best_score->at.sigma_rel == score->at.sigma_rel &&
-                   best_score->at.time == score->at.time;
-    if (common->is_quiet)
+    if (searching->values->common.is_quiet)
         return;
     struct phema_strbuf text = {0};
-    phema_strbuf_printf(&text, "%2zu of at most %llu: ", search_count(searching),
+    phema_strbuf_printf(&text, "%2zu of at most %llu: ", count(searching),
                         (unsigned long long)searching->most);
     write_point(&text, searching, &score->at);
     phema_strbuf_printf(&text, ", score %s", score_format(&value, score->score));
@@ -80,7 +72,7 @@ void search_report_score(const struct searching *searching, const struct phema_s
         phema_strbuf_printf(&text, " (predicted error %.0e)", score->predicted_error);
     if (score->seconds >= 10)
         phema_strbuf_printf(&text, ", %s", terminal_duration(&took, score->seconds));
-    if (is_best)
+    if (find_best(&best, searching) && phema_search_point_equals(best.score->at, score->at))
         phema_strbuf_puts(&text, ", the best so far");
     say(&text);
     phema_strbuf_clear(&text);
@@ -92,7 +84,7 @@ static void report_wait_json(const struct searching *searching, const struct phe
     struct phema_strbuf text = {0};
     struct phema_json_out out = {.text = &text};
     phema_json_out_open(&out, NULL, '{');
-    phema_json_out_u64(&out, "evaluation", search_count(searching) + 1);
+    phema_json_out_u64(&out, "evaluation", count(searching) + 1);
     phema_json_out_u64(&out, "evaluations", searching->most);
     phema_json_out_number(&out, "sigma_rel", at->sigma_rel);
     phema_json_out_number(&out, "time", at->time);
@@ -115,15 +107,14 @@ void search_report_wait(struct searching *searching, const struct phema_search_p
         return;
     struct phema_name_buffer took, value, width;
     struct phema_search_best best;
-    const struct phema_search_score *score = NULL;
     struct phema_strbuf text = {0};
-    phema_strbuf_printf(&text, "[%zu/%llu] ", search_count(searching) + 1,
+    phema_strbuf_printf(&text, "[%zu/%llu] ", count(searching) + 1,
                         (unsigned long long)searching->most);
     write_point(&text, searching, at);
     phema_strbuf_printf(&text, ": the command runs, %s", terminal_duration(&took, elapsed_s));
-    if (find_best(&best, &score, searching))
-        phema_strbuf_printf(&text, "; best %s at %s", score_format(&value, score->score),
-                            phema_number_format(&width, score->at.sigma_rel));
+    if (find_best(&best, searching))
+        phema_strbuf_printf(&text, "; best %s at %s", score_format(&value, best.score->score),
+                            phema_number_format(&width, best.score->at.sigma_rel));
     progress_line(progress, text.is_failed ? NULL : text.data);
     phema_strbuf_clear(&text);
 }
@@ -133,7 +124,7 @@ void search_report_failure(const struct searching *searching,
                            const struct phema_command_result *result)
 {
     const struct phema_strbuf *said = result->errors.size ? &result->errors : &result->output;
-    if (!said->size || searching->given->common.is_verbose)
+    if (!said->size || searching->values->common.is_verbose)
         return;
     size_t size = said->size, n = 0;
     while (size && strchr("\n\r\t ", said->data[size - 1]))
@@ -141,12 +132,10 @@ void search_report_failure(const struct searching *searching,
     size_t first = size;
     while (first && (said->data[first - 1] != '\n' || ++n < LINES_SHOWN))
         first--;
-    const char *at = said->data + first, *end = said->data + size;
-    while (at < end) {
-        const char *stop = memchr(at, '\n', (size_t)(end - at));
-        size_t length = stop ? (size_t)(stop - at) : (size_t)(end - at);
-        cli_say("  | %.*s", (int)length, at);
-        at += length + 1;
+    struct phema_span rest = {(const uint8_t *)said->data + first, size - first};
+    while (rest.size) {
+        struct phema_span line = phema_span_split(&rest, '\n');
+        cli_say("  | %.*s", (int)line.size, (const char *)line.data);
     }
 }
 
@@ -169,16 +158,15 @@ static void write_between(struct phema_strbuf *out, const struct phema_search_be
 void search_report_end(const struct searching *searching)
 {
     struct phema_search_best best;
-    const struct phema_search_score *score = NULL;
-    if (searching->given->common.is_quiet || !find_best(&best, &score, searching))
+    if (searching->values->common.is_quiet || !find_best(&best, searching))
         return;
     struct phema_name_buffer value;
     struct phema_strbuf text = {0};
     phema_strbuf_printf(&text, "%zu evaluation%s in %zu pass%s; the best is ",
                         searching->n_evaluated, searching->n_evaluated == 1 ? "" : "s",
                         searching->n_passes, searching->n_passes == 1 ? "" : "es");
-    write_point(&text, searching, &score->at);
-    phema_strbuf_printf(&text, " with score %s", score_format(&value, score->score));
+    write_point(&text, searching, &best.score->at);
+    phema_strbuf_printf(&text, " with score %s", score_format(&value, best.score->score));
     write_between(&text, &best);
     say(&text);
     phema_strbuf_clear(&text);
@@ -201,43 +189,39 @@ static void write_score_json(struct phema_json_out *out, const char *key,
 }
 
 static void write_json(struct phema_strbuf *text, const struct searching *searching,
-                       const struct phema_search_best *best, const struct phema_search_score *score)
+                       const struct phema_search_best *best)
 {
     struct phema_json_out out = {.text = text, .is_pretty = true};
-    struct phema_strbuf journal = {0};
     size_t n = 0;
     const struct phema_search_score *scores = phema_journal_scores(searching->journal, &n);
-    phema_strbuf_printf(&journal, "%s/scores.csv", searching->directory);
     phema_json_out_open(&out, NULL, '{');
     phema_json_out_u64(&out, "version", 1);
-    write_score_json(&out, "best", score, searching->best_path);
+    write_score_json(&out, "best", best->score, searching->best_path);
     phema_json_out_bool(&out, "is_settled", best->is_settled);
     phema_json_out_number(&out, "below", best->below);
     phema_json_out_number(&out, "above", best->above);
     phema_json_out_u64(&out, "evaluations", searching->n_evaluated);
     phema_json_out_u64(&out, "passes", searching->n_passes);
-    phema_json_out_path(&out, "scores_file", journal.data ? journal.data : "");
+    phema_json_out_path(&out, "scores_file", searching->scores_path);
     phema_json_out_open(&out, "scores", '[');
     for (size_t i = 0; i < n; i++)
         write_score_json(&out, NULL, &scores[i], NULL);
     phema_json_out_close(&out, ']');
     phema_json_out_close(&out, '}');
     phema_strbuf_puts(text, "\n");
-    text->is_failed = text->is_failed || journal.is_failed;
-    phema_strbuf_clear(&journal);
 }
 
 /* One line for `read -r sigma_rel time score path`. */
 void search_write(struct phema_strbuf *out, const struct searching *searching)
 {
     struct phema_search_best best;
-    const struct phema_search_score *score = NULL;
-    if (!find_best(&best, &score, searching))
+    if (!find_best(&best, searching))
         return;
-    if (searching->given->common.is_json) {
-        write_json(out, searching, &best, score);
+    if (searching->values->common.is_json) {
+        write_json(out, searching, &best);
         return;
     }
+    const struct phema_search_score *score = best.score;
     struct phema_name_buffer width, time, value;
     phema_strbuf_printf(out, "%s %s %s", phema_number_format(&width, score->at.sigma_rel),
                         phema_number_format(&time, score->at.time),

@@ -1,11 +1,112 @@
 // SPDX-License-Identifier: Apache-2.0
-/* search_run.c - the loop of a search: choose points, make candidates, score them. */
+/* search_run.c - a search: identify the snapshots, open the journal; then the loop: choose points,
+ * make candidates, score them. */
 #include "search/search_run.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#include "phema/writer.h"
+
+/* ---- The snapshots ---- */
+
+static enum phema_status set_times(struct searching *searching, const struct phema_series *series,
+                                   struct phema_error *err)
+{
+    const struct phema_plan_options *options = &searching->values->run.plan.options;
+    size_t n = options->n_ats ? options->n_ats : 1;
+    double *times = phema_arena_array(&searching->arena, n, sizeof(*times));
+    if (!times)
+        return phema_fail_memory(err);
+    times[0] = series->snapshots[series->n - 1].named_time;
+    for (size_t i = 0; i < options->n_ats; i++)
+        times[i] = options->ats[i];
+    searching->search.times = times;
+    searching->search.n_times = n;
+    return PHEMA_OK;
+}
+
+static enum phema_status identify(struct searching *searching, struct phema_series *series,
+                                  struct phema_error *err)
+{
+    const char *into = searching->values->run.outputs.into;
+    enum phema_status status = PHEMA_OK;
+    if (into)
+        status = phema_claims_add_input(series->claims, into, "the checkpoint that is copied", err);
+    if (!status) /* the journal must not replace a snapshot or the file of --into */
+        status = phema_claims_check_inputs(series->claims, searching->scores_path, err);
+    if (status)
+        return status;
+    report_series(&searching->values->common, series);
+    status = set_times(searching, series, err);
+    return status ? status : search_digest(searching->snapshots, series, err);
+}
+
+PHEMA_FALLIBLE search_identify(struct searching *searching, struct phema_error *err)
+{
+    const struct cli_run_values *run = &searching->values->run;
+    struct phema_series_options options;
+    struct phema_series *series = NULL;
+    enum phema_status status =
+        cli_series_options(&options, &searching->values->common, &run->plan, err);
+    if (status)
+        return status;
+    options.max_ram_bytes = run->synth.max_ram_bytes;
+    options.may_lack_key = run->outputs.into != NULL;
+    status = phema_series_open(&series, &options, err);
+    if (!status)
+        status = identify(searching, series, err);
+    phema_series_close(series);
+    return status;
+}
+
+/* ---- The journal ---- */
+
+static char *describe_command(struct phema_arena *arena, const struct search_values *values)
+{
+    struct phema_strbuf text = {0};
+    phema_strbuf_puts(&text, values->exec);
+    if (values->is_shell)
+        phema_strbuf_puts(&text, " --shell");
+    if (values->score_regex) {
+        phema_strbuf_puts(&text, " --score-regex ");
+        cli_shell_quote(&text, values->score_regex);
+    }
+    char *kept = text.is_failed ? NULL : phema_arena_copy(arena, text.data, text.size);
+    phema_strbuf_clear(&text);
+    return kept;
+}
+
+PHEMA_FALLIBLE search_open(struct searching *searching, struct phema_error *err)
+{
+    const struct search_values *values = searching->values;
+    const struct phema_journal_header header = {.command =
+                                                    describe_command(&searching->arena, values),
+                                                .options = values->common.repeated_options,
+                                                .snapshots = searching->snapshots};
+    if (!header.command)
+        return phema_fail_memory(err);
+    if (mkdir(searching->directory, 0777) && errno != EEXIST)
+        return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: cannot be made: %s", searching->directory,
+                          strerror(errno));
+    bool was_cut = false;
+    enum phema_status status =
+        phema_journal_open(&searching->journal, &was_cut, searching->scores_path, &header,
+                           values->run.synth.replaces, err);
+    if (status)
+        return status;
+    status = phema_writer_sync_entry(searching->scores_path, err);
+    if (!status)
+        status = phema_writer_sync_entry(searching->directory, err);
+    if (!status)
+        search_report_start(searching, was_cut);
+    return status;
+}
+
+/* ---- Scoring ---- */
 
 struct waiting {
     struct searching *searching;
@@ -19,15 +120,15 @@ static void report_wait(void *context, double elapsed_s)
 }
 
 /* A path that begins with a dash must not be read as an option of the command. */
-static enum phema_status split(char ***words, const struct search_values *given, const char *path,
+static enum phema_status split(char ***words, const struct search_values *values, const char *path,
                                struct phema_error *err)
 {
     struct phema_strbuf shown = {0};
     phema_strbuf_printf(&shown, "%s%s", path[0] == '-' ? "./" : "", path);
     enum phema_status status = phema_strbuf_check(&shown, err);
     if (!status)
-        status = given->is_shell ? phema_command_shell(words, given->exec, shown.data, err)
-                                 : phema_command_split(words, given->exec, shown.data, err);
+        status = values->is_shell ? phema_command_shell(words, values->exec, shown.data, err)
+                                  : phema_command_split(words, values->exec, shown.data, err);
     phema_strbuf_clear(&shown);
     return status;
 }
@@ -35,16 +136,16 @@ static enum phema_status split(char ***words, const struct search_values *given,
 static enum phema_status run_command(double *score, double *elapsed_s, struct searching *searching,
                                      const struct candidate *candidate, struct phema_error *err)
 {
-    const struct search_values *given = searching->given;
+    const struct search_values *values = searching->values;
     struct waiting waiting = {searching, candidate};
     const struct phema_command_options options = {.timeout_s =
-                                                      isnan(given->timeout) ? 0 : given->timeout,
-                                                  .shows_errors = given->common.is_verbose,
+                                                      isnan(values->timeout) ? 0 : values->timeout,
+                                                  .shows_errors = values->common.is_verbose,
                                                   .report = report_wait,
                                                   .context = &waiting};
     struct phema_command_result result = {0};
     char **words = NULL;
-    enum phema_status status = split(&words, given, candidate->path, err);
+    enum phema_status status = split(&words, values, candidate->path, err);
     if (status)
         return status;
     status = phema_command_run(&result, words, &options, err);
@@ -56,7 +157,7 @@ static enum phema_status run_command(double *score, double *elapsed_s, struct se
     *elapsed_s = result.elapsed_s;
     phema_command_clear(&result);
     if (status)
-        status = phema_fail_in(err, status, "%s on %s", given->is_shell ? "the command" : words[0],
+        status = phema_fail_in(err, status, "%s on %s", values->is_shell ? "the command" : words[0],
                                candidate->path);
     free(words);
     return status;
@@ -76,11 +177,9 @@ static enum phema_status evaluate(struct searching *searching, struct candidate 
     searching->n_evaluated++;
     search_report_score(searching, &score);
     search_tidy(searching, false);
-    size_t n = 0;
     struct phema_search_best best;
-    const struct phema_search_score *scores = phema_journal_scores(searching->journal, &n);
-    if (phema_search_find_best(&best, &searching->search, scores, n) &&
-        search_is_alike(&scores[best.index].at, &candidate->at)) {
+    if (phema_journal_find_best(&best, searching->journal, &searching->search) &&
+        phema_search_point_equals(best.score->at, candidate->at)) {
         free(searching->best_path);
         searching->best_path = strdup(candidate->path);
         searching->best_at = candidate->at;
@@ -105,17 +204,15 @@ static enum phema_status pass_through(struct searching *searching,
 /* An earlier run may have scored the best candidate and removed its file. */
 static enum phema_status keep_best(struct searching *searching, struct phema_error *err)
 {
-    size_t n = 0;
-    const struct phema_search_score *scores = phema_journal_scores(searching->journal, &n);
     struct phema_search_best best;
-    if (!phema_search_find_best(&best, &searching->search, scores, n))
-        return phema_fail(err, PHEMA_NO, "%s/" SEARCH_JOURNAL ": none of %zu scores is finite",
-                          searching->directory, search_count(searching));
-    const struct phema_search_point at = scores[best.index].at;
+    if (!phema_journal_find_best(&best, searching->journal, &searching->search))
+        return phema_fail(err, PHEMA_NO, "%s: none of %zu scores is finite", searching->scores_path,
+                          phema_journal_count(searching->journal, &searching->search));
+    const struct phema_search_point at = best.score->at;
     struct stat st;
-    bool is_there = searching->best_path && search_is_alike(&at, &searching->best_at) &&
+    bool is_there = searching->best_path && phema_search_point_equals(at, searching->best_at) &&
                     lstat(searching->best_path, &st) == 0;
-    bool is_wanted = searching->given->keep != KEEP_NONE;
+    bool is_wanted = searching->values->keep != KEEP_NONE;
     if (is_there && is_wanted)
         return PHEMA_OK;
     free(searching->best_path);
@@ -140,16 +237,13 @@ static enum phema_status keep_best(struct searching *searching, struct phema_err
 static size_t find_pending(const struct searching *searching, struct phema_search_point *out,
                            size_t most)
 {
-    size_t n = 0, n_scores = 0, n_made = 0;
-    const struct phema_search_score *scores = phema_journal_scores(searching->journal, &n_scores);
+    size_t n = 0, n_made = 0;
     const struct phema_search_made *made = phema_journal_made(searching->journal, &n_made);
     for (size_t i = 0; i < n_made && n < most; i++) {
-        const struct phema_search_score unscored = {.at = made[i].at};
-        bool is_wanted = search_has(searching, &unscored);
-        for (size_t k = 0; k < n_scores && is_wanted; k++)
-            is_wanted = !search_is_alike(&scores[k].at, &made[i].at);
+        bool is_wanted = phema_search_includes(&searching->search, made[i].at) &&
+                         !phema_journal_has_score(searching->journal, made[i].at);
         for (size_t k = 0; k < n && is_wanted; k++)
-            is_wanted = !search_is_alike(&out[k], &made[i].at);
+            is_wanted = !phema_search_point_equals(out[k], made[i].at);
         struct phema_strbuf path = {0};
         struct stat st;
         phema_strbuf_printf(&path, "%s/%s", searching->directory, made[i].name);
@@ -163,7 +257,7 @@ static size_t find_pending(const struct searching *searching, struct phema_searc
 /* Points of one time, at most as many as one pass makes; 0: the search is over. */
 static size_t find_points(const struct searching *searching, struct phema_search_point *out)
 {
-    size_t n_scores = 0, n = 0, done = search_count(searching);
+    size_t n_scores = 0, n = 0, done = phema_journal_count(searching->journal, &searching->search);
     const struct phema_search_score *scores = phema_journal_scores(searching->journal, &n_scores);
     uint64_t left = searching->most > done ? searching->most - done : 0;
     size_t most = (size_t)(left < searching->batch ? left : searching->batch);
@@ -177,15 +271,11 @@ static size_t find_points(const struct searching *searching, struct phema_search
 
 PHEMA_FALLIBLE search_run(struct searching *searching, struct phema_error *err)
 {
+    struct phema_search_point points[PHEMA_SEARCH_MOST_BATCH];
     enum phema_status status = PHEMA_OK;
     search_tidy(searching, false);
-    while (!status) {
-        struct phema_search_point points[PHEMA_SEARCH_MOST_BATCH];
-        size_t n = find_points(searching, points);
-        if (!n)
-            break;
+    for (size_t n; !status && (n = find_points(searching, points)) > 0;)
         status = pass_through(searching, points, n, err);
-    }
     if (!status)
         status = keep_best(searching, err);
     search_tidy(searching, true);

@@ -6,7 +6,6 @@
 #include "phema/search.h"
 #include "print_summary.h"
 #include "run_options.h"
-#include "search/candidate_files.h"
 
 #define SEARCH_JOURNAL "scores.csv"
 
@@ -21,11 +20,12 @@ struct search_values {
 };
 
 struct searching {
-    const struct search_values *given;
+    const struct search_values *values;
     struct phema_search search;
     struct phema_regex *pattern;  /* of --score-regex */
-    const char *directory, *out;  /* directory of the candidates; OUT as a template of their
-                                   * names */
+    const char *directory;        /* of the candidates */
+    const char *scores_path;      /* of the journal, in that directory */
+    const char *out;              /* OUT as a template of the candidates' names */
     uint64_t most, batch;         /* evaluations in all, candidates of a pass */
     char snapshots[PHEMA_DIGEST]; /* identifies the snapshots that the scores are for */
     struct phema_journal *journal;
@@ -46,24 +46,33 @@ PHEMA_FALLIBLE search_open(struct searching *searching, struct phema_error *err)
 PHEMA_FALLIBLE search_run(struct searching *searching, struct phema_error *err);
 void search_clear(struct searching *searching);
 
-/* A digest of the snapshots: names, contents, profiles, times. */
-PHEMA_FALLIBLE search_digest(char digest[PHEMA_DIGEST], const struct phema_series *series,
-                             struct phema_error *err);
-/* True for a score of this range and these times; and the number of such scores. */
-bool search_has(const struct searching *searching, const struct phema_search_score *score);
-size_t search_count(const struct searching *searching);
-bool search_is_alike(const struct phema_search_point *a, const struct phema_search_point *b);
+/* ---- candidates.c: the averages that a search makes. One is removed only if the journal records
+ * it as made by the search and its metadata say that it was synthesised. ---- */
 
-/* ---- candidates_make.c ---- */
+/* A candidate without a score yet. */
+struct candidate {
+    struct phema_search_point at;
+    char *path;
+    double predicted_error;
+    bool is_own; /* made by this search, now or before it was killed */
+    /* files that are removed when a signal ends the program: the checkpoint, or its files and then
+     * their directory; and its provenance file */
+    struct phema_cleanup_entry **entries;
+    size_t n_entries;
+};
 
 struct search_pass {
     struct candidate *candidates; /* [n] */
     size_t n, n_scored;
-    struct cli_prepared *prepared; /* while candidates are made */
-    struct cli_common common;      /* common, but quieter */
+    struct cli_prepared prepared; /* while candidates are made */
+    struct cli_common common;     /* common, but quieter */
     struct cli_run_values run;
     double widths[PHEMA_SEARCH_MOST_BATCH], time; /* what run points to */
 };
+
+/* A digest of the snapshots: names, contents, profiles, times. */
+PHEMA_FALLIBLE search_digest(char digest[PHEMA_DIGEST], struct phema_series *series,
+                             struct phema_error *err);
 
 /* Makes the candidates of n points of one time. Call search_pass_end also after a failure. */
 PHEMA_FALLIBLE search_pass_make(struct searching *searching, struct search_pass *pass,
@@ -72,9 +81,12 @@ PHEMA_FALLIBLE search_pass_make(struct searching *searching, struct search_pass 
 /* Removes candidates without a score that this search has made. */
 void search_pass_end(const struct searching *searching, struct search_pass *pass);
 
+/* Call it when the candidate has its score: signals no longer remove it. */
+void candidate_keep(struct candidate *candidate);
+
 /* Removes scored candidates that --keep does not keep. At the end also those without a score: a
  * killed run may have made candidates that are not wanted any more. */
-void search_tidy(struct searching *searching, bool is_end);
+void search_tidy(const struct searching *searching, bool is_end);
 
 /* ---- print.c ---- */
 void search_report_start(const struct searching *searching, bool was_cut);

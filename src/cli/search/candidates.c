@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+/* candidates.c - candidates are synthesised, kept and removed. The journal knows the files of a
+ * killed run; the next run uses or removes them. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "phema/checksum.h"
+#include "phema/cleanup.h"
+#include "replay_options.h"
+#include "search/search_run.h"
+
+/* A name for a single average, which must match the names of the others. */
+#define CANDIDATE_NAME "phema-{time}-{sigma}"
+
+/* ---- Files ---- */
+
+/* "a/b" -> "b" */
+static const char *file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* A signal removes path, or path/name, with the end appended. */
+static enum phema_status add_entry(struct candidate *candidate, const char *name, const char *end,
+                                   bool is_directory, struct phema_error *err)
+{
+    struct phema_strbuf path = {0};
+    phema_strbuf_puts(&path, candidate->path);
+    if (name)
+        phema_strbuf_printf(&path, "/%s", name);
+    phema_strbuf_puts(&path, end);
+    enum phema_status status = phema_strbuf_check(&path, err);
+    if (!status)
+        status = phema_cleanup_add_partial(&candidate->entries[candidate->n_entries], path.data,
+                                           is_directory, err);
+    candidate->n_entries += !status;
+    phema_strbuf_clear(&path);
+    return status;
+}
+
+static enum phema_status add_entries(struct candidate *candidate,
+                                     const struct phema_outputs *outputs, size_t j,
+                                     struct phema_error *err)
+{
+    const struct phema_output *output = &outputs->items[j];
+    enum phema_status status = PHEMA_OK;
+    candidate->entries =
+        calloc(output->n_files + outputs->n_side_files + 2, sizeof(struct phema_cleanup_entry *));
+    if (!candidate->entries)
+        return phema_fail_memory(err);
+    for (size_t f = 0; f < output->n_files && !status; f++)
+        status = add_entry(candidate, output->files[f].name, "", false, err);
+    bool is_directory = phema_output_traits(outputs)->is_directory;
+    for (size_t f = 0; is_directory && f < outputs->n_side_files && !status; f++)
+        status = add_entry(candidate, outputs->side_files[f].name, "", false, err);
+    if (!status && output->sidecar)
+        status = add_entry(candidate, NULL, ".json", false, err);
+    if (status || !is_directory)
+        return status;
+    return add_entry(candidate, NULL, "", true, err);
+}
+
+void candidate_keep(struct candidate *candidate)
+{
+    for (size_t i = 0; i < candidate->n_entries; i++)
+        phema_cleanup_remove(candidate->entries[i]);
+    candidate->n_entries = 0;
+}
+
+static void clear_candidate(struct candidate *candidate)
+{
+    candidate_keep(candidate);
+    free(candidate->entries);
+    free(candidate->path);
+}
+
+/* Removes the regular files in it, and the directory if it is empty then. */
+static void remove_directory(const char *path)
+{
+    DIR *stream = opendir(path);
+    if (!stream)
+        return;
+    for (const struct dirent *entry = NULL; (entry = readdir(stream));) {
+        struct stat st;
+        if (fstatat(dirfd(stream), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(st.st_mode))
+            (void)unlinkat(dirfd(stream), entry->d_name, 0);
+    }
+    (void)closedir(stream);
+    (void)rmdir(path);
+}
+
+/* A journal may come from anywhere: each file that it names is checked before it is removed. */
+static bool is_synthesised(const char *path, const struct phema_checkpoint_options *options)
+{
+    struct phema_provenance *recorded = NULL;
+    struct phema_error unused;
+    if (phema_provenance_open(&recorded, path, options, &unused))
+        return false;
+    phema_provenance_close(recorded);
+    return true;
+}
+
+/* Removes a file of the journal where it is a synthesised checkpoint, with its provenance. */
+static void remove_candidate(const struct searching *searching, const char *name)
+{
+    const struct phema_plan_options *options = &searching->values->run.plan.options;
+    struct phema_strbuf path = {0};
+    struct stat st;
+    phema_strbuf_printf(&path, "%s/%s", searching->directory, name);
+    if (!path.is_failed && lstat(path.data, &st) == 0 &&
+        is_synthesised(path.data, &options->series.checkpoint)) {
+        if (S_ISDIR(st.st_mode))
+            remove_directory(path.data);
+        else if (S_ISREG(st.st_mode) && unlink(path.data) == 0) {
+            phema_strbuf_puts(&path, ".json");
+            if (!path.is_failed)
+                (void)unlink(path.data);
+        }
+    }
+    phema_strbuf_clear(&path);
+}
+
+void search_tidy(const struct searching *searching, bool is_end)
+{
+    size_t n_made = 0;
+    const struct phema_search_made *made = phema_journal_made(searching->journal, &n_made);
+    struct phema_search_best best;
+    bool has_best = phema_journal_find_best(&best, searching->journal, &searching->search);
+    bool keeps_best = searching->values->keep == KEEP_BEST;
+    bool keeps_all = searching->values->keep == KEEP_ALL;
+    for (size_t i = 0; i < n_made; i++) {
+        bool is_scored = phema_journal_has_score(searching->journal, made[i].at);
+        bool is_best = has_best && phema_search_point_equals(best.score->at, made[i].at);
+        bool is_kept = is_scored ? keeps_all || (keeps_best && is_best) : !is_end;
+        if (!is_kept)
+            remove_candidate(searching, made[i].name);
+    }
+}
+
+/* ---- Making ---- */
+
+PHEMA_FALLIBLE search_digest(char digest[PHEMA_DIGEST], struct phema_series *series,
+                             struct phema_error *err)
+{
+    struct phema_hash *hash = NULL;
+    enum phema_status status = phema_series_identify(series, err);
+    if (status)
+        return status;
+    status = phema_hash_new(&hash, err);
+    if (status)
+        return status;
+    for (size_t k = 0; k < series->n; k++) {
+        const struct phema_snapshot *snapshot = &series->snapshots[k];
+        struct phema_name_buffer time;
+        const char *texts[] = {snapshot->label, snapshot->digest,
+                               snapshot->spec ? snapshot->spec : "",
+                               phema_number_format(&time, snapshot->named_time)};
+        for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+            phema_hash_add(hash, texts[i], strlen(texts[i]) + 1);
+        phema_hash_add_u64(hash, phema_snapshot_bytes(snapshot));
+    }
+    phema_hash_digest(digest, hash);
+    phema_hash_free(hash);
+    return PHEMA_OK;
+}
+
+/* Sets the targets as options would: all at one time. */
+static void set_targets(struct search_pass *pass, const struct searching *searching,
+                        const struct phema_search_point *points, size_t n)
+{
+    *pass =
+        (struct search_pass){.common = searching->values->common, .run = searching->values->run};
+    pass->common.is_quiet = !pass->common.is_verbose;
+    for (size_t i = 0; i < n; i++)
+        pass->widths[i] = points[i].sigma_rel;
+    pass->time = points[0].time;
+    struct phema_plan_options *options = &pass->run.plan.options;
+    options->sigma_rels = pass->widths;
+    options->n_sigma_rels = n;
+    options->ats = &pass->time;
+    options->n_ats = 1;
+    pass->run.plan.max_error = PHEMA_UNKNOWN;
+}
+
+static enum phema_status plan(const struct searching *searching, struct search_pass *pass,
+                              struct phema_error *err)
+{
+    char digest[PHEMA_DIGEST];
+    enum phema_status status =
+        cli_prepare_plan(&pass->prepared, &pass->common, &pass->run, NULL, err);
+    if (status)
+        return status;
+    struct phema_series *series = pass->prepared.plan->series;
+    status = search_digest(digest, series, err);
+    if (!status && strcmp(digest, searching->snapshots) != 0)
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "%s: the snapshots are no longer those that the search began with; --to "
+                          "keeps to earlier ones",
+                          series->root);
+    return status;
+}
+
+static enum phema_status name_outputs(const struct searching *searching, struct search_pass *pass,
+                                      struct phema_error *err)
+{
+    struct cli_prepared *prepared = &pass->prepared;
+    enum phema_status status =
+        cli_prepare_outputs(prepared, &pass->common, &pass->run, searching->out, err);
+    bool is_alone = !status && phema_output_traits(&prepared->outputs)->is_directory &&
+                    prepared->outputs.m == 1 && !strchr(searching->out, '{');
+    if (!is_alone)
+        return status;
+    struct phema_strbuf out = {0};
+    phema_strbuf_printf(&out, "%s" CANDIDATE_NAME, searching->out);
+    phema_outputs_clear(&prepared->outputs);
+    prepared->outputs = (struct phema_outputs){0};
+    status = phema_strbuf_check(&out, err);
+    if (!status)
+        status = cli_prepare_outputs(prepared, &pass->common, &pass->run, out.data, err);
+    phema_strbuf_clear(&out);
+    return status;
+}
+
+static enum phema_status set_candidate(struct candidate *candidate, struct searching *searching,
+                                       const struct cli_prepared *prepared, size_t j,
+                                       struct phema_error *err)
+{
+    const struct phema_target *target = &prepared->plan->targets[j];
+    const char *path = prepared->outputs.items[j].path, *name = file_name(path);
+    struct stat st;
+    candidate->at = (struct phema_search_point){target->sigma_rel, target->named_time};
+    candidate->predicted_error = target->solution.predicted.total;
+    enum phema_status status = PHEMA_OK;
+    if (lstat(path, &st))
+        status = phema_journal_add_made(searching->journal, candidate->at, name, err);
+    if (status)
+        return status;
+    candidate->is_own = phema_journal_has_made(searching->journal, name);
+    candidate->path = strdup(path);
+    if (!candidate->path)
+        return phema_fail_memory(err);
+    return candidate->is_own ? add_entries(candidate, &prepared->outputs, j, err) : PHEMA_OK;
+}
+
+static enum phema_status synthesise(struct searching *searching, struct search_pass *pass,
+                                    struct phema_error *err)
+{
+    struct cli_prepared *prepared = &pass->prepared;
+    enum phema_status status =
+        cli_skip_existing(prepared, &pass->run, &cli_synth, pass->common.is_quiet, err);
+    if (status || prepared->outputs.m == 0)
+        return status;
+    struct phema_synth_result result = {0};
+    prepared->options.report = progress_report;
+    prepared->options.context = &searching->progress;
+    status = phema_synth_run(&result, prepared->plan, &prepared->outputs, &prepared->options, err);
+    progress_finish(&searching->progress);
+    searching->n_passes += !status;
+    return status;
+}
+
+static enum phema_status make(struct searching *searching, struct search_pass *pass,
+                              struct phema_error *err)
+{
+    enum phema_status status = plan(searching, pass, err);
+    if (status)
+        return status;
+    status = name_outputs(searching, pass, err);
+    if (status)
+        return status;
+    for (size_t j = 0; j < pass->prepared.plan->m; j++) {
+        status = set_candidate(&pass->candidates[j], searching, &pass->prepared, j, err);
+        if (status) {
+            clear_candidate(&pass->candidates[j]);
+            return status;
+        }
+        pass->n++;
+    }
+    return synthesise(searching, pass, err);
+}
+
+PHEMA_FALLIBLE search_pass_make(struct searching *searching, struct search_pass *pass,
+                                const struct phema_search_point *points, size_t n,
+                                struct phema_error *err)
+{
+    set_targets(pass, searching, points, n);
+    pass->candidates = calloc(n, sizeof(*pass->candidates));
+    enum phema_status status =
+        pass->candidates ? make(searching, pass, err) : phema_fail_memory(err);
+    cli_prepared_clear(&pass->prepared);
+    return status;
+}
+
+void search_pass_end(const struct searching *searching, struct search_pass *pass)
+{
+    for (size_t j = 0; j < pass->n; j++) {
+        struct candidate *candidate = &pass->candidates[j];
+        if (j >= pass->n_scored && candidate->is_own)
+            remove_candidate(searching, file_name(candidate->path));
+        clear_candidate(candidate);
+    }
+    free(pass->candidates);
+}
