@@ -20,22 +20,15 @@ struct report_values {
 
 /* The contents of the page, and the objects that own them. */
 struct page {
+    const struct report_values *values;
     struct html_report report;
-    struct phema_plan *plan, *errors_plan;
-    struct inspect_summary summary;
-    struct inspect_times times;
+    struct phema_plan *errors_plan;
     struct phema_arena arena;
 };
 
-static void clear(struct page *page)
+static struct phema_series *series_of(const struct page *page)
 {
-    html_report_clear(&page->report);
-    if (page->report.summary)
-        inspect_summary_clear(&page->summary);
-    inspect_times_clear(&page->times);
-    phema_plan_free(page->plan);
-    phema_plan_free(page->errors_plan);
-    phema_arena_clear(&page->arena);
+    return (page->report.plan ? page->report.plan : page->errors_plan)->series;
 }
 
 /* ---- Plans ---- */
@@ -46,61 +39,60 @@ static bool has_targets(const struct phema_plan_options *options)
            options->weights_file;
 }
 
-static enum phema_status make_plan(struct phema_plan **out, const struct report_values *given,
-                                   const struct cli_plan_values *values, struct phema_error *err)
+static enum phema_status make_plan(struct phema_plan **out, const struct page *page,
+                                   const struct cli_plan_values *plan, struct phema_error *err)
 {
     struct phema_plan_options options;
-    enum phema_status status = cli_plan_options(&options, &given->common, values, err);
+    enum phema_status status = cli_plan_options(&options, &page->values->common, plan, err);
     options.series.needs_no_tensors = true; /* a manifest may have no files */
     return status ? status : phema_plan_make(out, &options, err);
 }
 
 /* Averages of all widths at the first of the times. */
-static enum phema_status plan_errors(struct page *page, const struct report_values *given,
-                                     struct phema_error *err)
+static enum phema_status plan_errors(struct page *page, struct phema_error *err)
 {
-    struct cli_plan_values values = given->plan;
-    struct phema_plan_options *options = &values.options;
+    struct cli_plan_values plan = page->values->plan;
+    struct phema_plan_options *options = &plan.options;
     options->weights_file = NULL;
     options->n_profiles = options->n_rules = 0;
     options->n_ats = options->n_ats ? 1 : 0;
     enum phema_status status = plot_error_widths(options, &page->arena, err);
-    return status ? status : make_plan(&page->errors_plan, given, &values, err);
+    return status ? status : make_plan(&page->errors_plan, page, &plan, err);
 }
 
-static enum phema_status make_plans(struct page *page, const struct report_values *given,
-                                    struct phema_error *err)
+static enum phema_status make_plans(struct page *page, struct phema_error *err)
 {
+    const struct cli_plan_values *plan = &page->values->plan;
     enum phema_status status = PHEMA_OK;
-    if (has_targets(&given->plan.options))
-        status = make_plan(&page->plan, given, &given->plan, err);
-    bool is_known = !page->plan || page->plan->series->has_profiles;
-    if (!status && is_known)
-        status = plan_errors(page, given, err);
-    return status;
+    if (has_targets(&plan->options))
+        status = make_plan(&page->report.plan, page, plan, err);
+    bool is_known = !page->report.plan || page->report.plan->series->has_profiles;
+    return status || !is_known ? status : plan_errors(page, err);
 }
 
 /* The page must not replace any of its inputs. */
-static enum phema_status claim_page(const struct page *page, const struct report_values *given,
-                                    struct phema_error *err)
+static enum phema_status claim_page(struct page *page, struct phema_error *err)
 {
-    struct phema_claims *claims = (page->plan ? page->plan : page->errors_plan)->series->claims;
+    const struct report_values *values = page->values;
+    struct phema_claims *claims = series_of(page)->claims;
     enum phema_status status = PHEMA_OK;
-    if (given->scores)
-        status = phema_claims_add_input(claims, given->scores, "the file of --scores", err);
-    if (!status && given->memory)
-        status = phema_claims_add_input(claims, given->memory, "the file of --memory", err);
-    return status ? status : phema_claims_check(claims, given->output, err);
+    if (values->scores)
+        status = phema_claims_add_input(claims, values->scores, "the file of --scores", err);
+    if (!status && values->memory)
+        status = phema_claims_add_input(claims, values->memory, "the file of --memory", err);
+    return status ? status : phema_claims_check(claims, values->output, err);
 }
 
 /* ---- Pictures ---- */
 
-static enum phema_status write_picture(struct phema_strbuf *out, struct phema_picture *picture,
-                                       enum phema_status status, struct phema_error *err)
+/* Writes the picture, unless drawing it has failed with this status; frees it. */
+static enum phema_status embed(struct phema_strbuf *out, struct phema_picture **picture,
+                               enum phema_status status, struct phema_error *err)
 {
     if (!status)
-        status = phema_picture_write(out, picture, PHEMA_PICTURE_SVG, err);
-    phema_picture_free(picture);
+        status = phema_picture_write(out, *picture, PHEMA_PICTURE_SVG, err);
+    phema_picture_free(*picture);
+    *picture = NULL;
     return status;
 }
 
@@ -112,147 +104,135 @@ static bool can_draw_profiles(const struct phema_plan *plan)
     return is_known;
 }
 
-static enum phema_status draw_targets(struct page *page, struct phema_error *err)
+static enum phema_status draw_targets(struct html_report *report, struct phema_error *err)
 {
-    struct html_report *report = &page->report;
-    struct phema_plan first = *page->plan; /* the first targets: borrowed */
+    struct phema_plan first = *report->plan; /* the first targets: borrowed */
     struct phema_picture *picture = NULL;
     enum phema_status status = PHEMA_OK;
     report->is_cut = first.m > PHEMA_PLOT_MAX_TARGETS;
     first.m = report->is_cut ? PHEMA_PLOT_MAX_TARGETS : first.m;
-    if (can_draw_profiles(&first)) {
-        status = plot_targets(&picture, &first, true, err);
-        status = write_picture(&report->profiles, picture, status, err);
-    }
+    if (can_draw_profiles(&first))
+        status = embed(&report->profiles, &picture, plot_targets(&picture, &first, true, err), err);
     if (status)
         return status;
-    picture = NULL;
-    status = plot_targets(&picture, &first, false, err);
-    return write_picture(&report->weights, picture, status, err);
+    return embed(&report->weights, &picture, plot_targets(&picture, &first, false, err), err);
 }
 
-static enum phema_status draw(struct page *page, const struct report_values *given,
-                              struct phema_error *err)
+static enum phema_status draw(struct page *page, struct phema_error *err)
 {
+    const struct report_values *values = page->values;
+    struct html_report *report = &page->report;
     struct phema_picture *picture = NULL;
-    enum phema_status status = PHEMA_OK;
-    if (page->plan)
-        status = draw_targets(page, err);
+    enum phema_status status = report->plan ? draw_targets(report, err) : PHEMA_OK;
     if (!status && page->errors_plan) {
-        status = plot_errors(&picture, page->errors_plan, &given->plan.options, err);
-        status = write_picture(&page->report.errors, picture, status, err);
-        picture = NULL;
+        status = plot_errors(&picture, page->errors_plan, &values->plan.options, err);
+        status = embed(&report->errors, &picture, status, err);
     }
-    if (!status && given->scores) {
+    if (!status && values->scores) {
         status =
-            plot_scores(&picture, given->scores, given->maximizes, given->common.is_quiet, err);
-        status = write_picture(&page->report.scores, picture, status, err);
-        picture = NULL;
+            plot_scores(&picture, values->scores, values->maximizes, values->common.is_quiet, err);
+        status = embed(&report->scores, &picture, status, err);
     }
-    if (!status && given->memory) {
-        status = plot_memory(&picture, given->memory, 0, err);
-        status = write_picture(&page->report.memory, picture, status, err);
-    }
+    if (!status && values->memory)
+        status =
+            embed(&report->memory, &picture, plot_memory(&picture, values->memory, 0, err), err);
     return status;
 }
 
 /* ---- The page ---- */
 
-static enum phema_status inspect_series(struct page *page, const struct report_values *given,
-                                        struct phema_error *err)
+static enum phema_status inspect_series(struct page *page, struct phema_error *err)
 {
-    struct phema_series *series = page->plan ? page->plan->series : page->errors_plan->series;
+    const struct report_values *values = page->values;
+    struct phema_series *series = series_of(page);
+    struct html_report *report = &page->report;
     enum phema_status status = PHEMA_OK;
-    report_series(&given->common, series);
-    if (page->plan)
-        report_plan(&given->common, page->plan, PHEMA_F64, true);
-    page->report.common = &given->common;
-    page->report.plan = page->plan;
-    page->report.series = series;
-    page->report.times = &page->times;
-    page->report.title = given->title ? given->title : series->root;
+    report_series(&values->common, series);
+    if (report->plan)
+        report_plan(&values->common, report->plan, PHEMA_F64, true);
+    report->common = &values->common;
+    report->series = series;
+    report->title = values->title ? values->title : series->root;
     if (series->n_tensors)
         status = phema_series_identify(series, err);
     if (!status)
-        status = inspect_times_find(&page->times, series, err);
+        status = inspect_times_find(&report->times, series, err);
     if (status || !series->n_tensors)
         return status;
-    status = inspect_summarise_series(&page->summary, series, err);
+    return inspect_summarise_series(&report->summary, series, err);
+}
+
+static enum phema_status write_file(const struct report_values *values,
+                                    const struct phema_strbuf *html, struct phema_error *err)
+{
+    const struct phema_writer_options options = {.replaces = values->is_forced, .syncs = true};
+    struct phema_writer *writer = NULL;
+    enum phema_status status = phema_strbuf_check(html, err);
+    if (status)
+        return status;
+    status = phema_writer_open(&writer, values->output, html->size, &options, err);
     if (!status)
-        page->report.summary = &page->summary;
+        status = phema_writer_write(writer, 0, html->data, html->size, err);
+    if (!status)
+        return phema_writer_commit(writer, err);
+    phema_writer_abandon(writer);
     return status;
 }
 
-static enum phema_status write_page(const struct page *page, const struct report_values *given,
-                                    struct phema_error *err)
+static enum phema_status write_page(struct page *page, struct phema_error *err)
 {
     struct phema_strbuf html = {0};
-    struct phema_writer *writer = NULL;
-    const struct phema_writer_options options = {.replaces = given->is_forced, .syncs = true};
     html_report_write(&html, &page->report);
-    enum phema_status status = phema_strbuf_check(&html, err);
-    if (!status)
-        status = phema_writer_open(&writer, given->output, html.size, &options, err);
-    if (!status)
-        status = phema_writer_write(writer, 0, html.data, html.size, err);
-    if (!status)
-        status = phema_writer_commit(writer, err);
-    else
-        phema_writer_abandon(writer);
+    enum phema_status status = write_file(page->values, &html, err);
     phema_strbuf_clear(&html);
     return status;
 }
 
-static enum phema_status print_path(const struct report_values *given, struct phema_error *err)
+static enum phema_status print_path(struct page *page, struct phema_error *err)
 {
+    const struct report_values *values = page->values;
     struct phema_strbuf text = {0};
     struct phema_json_out out = {.text = &text};
-    if (given->common.is_json) {
+    if (values->common.is_json) {
         phema_json_out_open(&out, NULL, '{');
         phema_json_out_u64(&out, "version", 1);
-        phema_json_out_path(&out, "file", given->output);
+        phema_json_out_path(&out, "file", values->output);
         phema_json_out_close(&out, '}');
     } else {
-        cli_write_path(&text, given->output);
+        cli_write_path(&text, values->output);
     }
     phema_strbuf_puts(&text, "\n");
     enum phema_status status =
-        given->common.is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
+        values->common.is_json ? cli_print(&text, err) : cli_print_as_is(&text, err);
     phema_strbuf_clear(&text);
     return status;
 }
 
-static enum phema_status check_output(const struct report_values *given, struct phema_error *err)
+static enum phema_status check_output(struct page *page, struct phema_error *err)
 {
-    if (!given->output)
+    const struct report_values *values = page->values;
+    if (!values->output)
         return phema_fail(err, PHEMA_ERR_USAGE, "report: no file to write; give -o FILE.html");
-    if (!phema_ends_with(given->output, ".html") && !phema_ends_with(given->output, ".htm"))
+    if (!phema_ends_with(values->output, ".html") && !phema_ends_with(values->output, ".htm"))
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "--output: '%s' does not end in .html, which is what is written",
-                          given->output);
-    if (given->maximizes && !given->scores)
+                          values->output);
+    if (values->maximizes && !values->scores)
         return phema_fail(err, PHEMA_ERR_USAGE, "--maximize: is about --scores");
-    return given->is_forced ? PHEMA_OK : phema_writer_check_absent(given->output, err);
+    return values->is_forced ? PHEMA_OK : phema_writer_check_absent(values->output, err);
 }
 
 static enum phema_status run(void *values, struct phema_error *err)
 {
-    const struct report_values *given = values;
-    struct page page = {0};
-    enum phema_status status = check_output(given, err);
-    if (!status)
-        status = make_plans(&page, given, err);
-    if (!status)
-        status = claim_page(&page, given, err);
-    if (!status)
-        status = inspect_series(&page, given, err);
-    if (!status)
-        status = draw(&page, given, err);
-    if (!status)
-        status = write_page(&page, given, err);
-    if (!status)
-        status = print_path(given, err);
-    clear(&page);
+    enum phema_status (*const steps[])(struct page *, struct phema_error *) = {
+        check_output, make_plans, claim_page, inspect_series, draw, write_page, print_path};
+    struct page page = {.values = values};
+    enum phema_status status = PHEMA_OK;
+    for (size_t i = 0; i < ARRAY_LEN(steps) && !status; i++)
+        status = steps[i](&page, err);
+    html_report_clear(&page.report);
+    phema_plan_free(page.errors_plan);
+    phema_arena_clear(&page.arena);
     return status;
 }
 

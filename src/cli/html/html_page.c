@@ -17,6 +17,9 @@
 /* Weights from here on are printed with four decimals. */
 #define LEAST_PLAIN 5e-4
 
+/* Longer labels of tensors are cut. */
+#define MOST_LABEL 200
+
 /* Longer lists start collapsed. */
 #define MOST_OPEN 24
 
@@ -31,10 +34,17 @@ static void write_fact(struct phema_strbuf *out, const char *value, const char *
     phema_strbuf_puts(out, "</span></div>\n");
 }
 
+static void write_count(struct phema_strbuf *out, size_t n, const char *one, const char *many)
+{
+    char count[24];
+    (void)snprintf(count, sizeof(count), "%zu", n);
+    write_fact(out, count, n == 1 ? one : many);
+}
+
 static void write_head(struct phema_strbuf *out, const struct html_report *report)
 {
     const struct phema_series *series = report->series;
-    struct phema_name_buffer from, to, count, size;
+    struct phema_name_buffer from, to, size;
     phema_strbuf_puts(out, "<header>\n<h1>");
     html_text(out, report->title);
     phema_strbuf_puts(out, "</h1>\n<p class=\"lead\">");
@@ -43,17 +53,13 @@ static void write_head(struct phema_strbuf *out, const struct html_report *repor
                 phema_number_format(&to, series->snapshots[series->n - 1].named_time),
                 report_named_unit(series));
     phema_strbuf_puts(out, "</p>\n<div class=\"facts\">\n");
-    (void)snprintf(count.text, sizeof(count.text), "%zu", series->n);
-    write_fact(out, count.text, series->n == 1 ? "snapshot" : "snapshots");
-    (void)snprintf(count.text, sizeof(count.text), "%zu", report->times->n_times);
-    write_fact(out, count.text, report->times->n_times == 1 ? "time" : "times");
+    write_count(out, series->n, "snapshot", "snapshots");
+    write_count(out, report->times.n_times, "time", "times");
     write_fact(out, series->layout, "layout");
-    if (series->n_tensors) {
-        (void)snprintf(count.text, sizeof(count.text), "%zu", series->n_tensors);
-        write_fact(out, count.text, "tensors each");
-    }
-    if (report->times->size_bytes)
-        write_fact(out, phema_size_format(&size, report->times->size_bytes), "of files");
+    if (series->n_tensors)
+        write_count(out, series->n_tensors, "tensors each", "tensors each");
+    if (report->times.size_bytes)
+        write_fact(out, phema_size_format(&size, report->times.size_bytes), "of files");
     phema_strbuf_puts(out, "</div>\n</header>\n");
 }
 
@@ -141,15 +147,14 @@ static void write_lines(struct phema_strbuf *out, struct phema_strbuf *lines)
 {
     const char *at = lines->is_failed || !lines->data ? "" : lines->data;
     at += strspn(at, "\n ");
-    phema_strbuf_puts(out, *at ? "<ul>\n" : "");
     bool has_any = *at != '\0';
-    while (*at) {
+    phema_strbuf_puts(out, has_any ? "<ul>\n" : "");
+    for (; *at; at += strspn(at, "\n ")) {
         size_t size = strcspn(at, "\n");
         phema_strbuf_puts(out, "<li>");
         html_printf(out, "%.*s", (int)size, at);
         phema_strbuf_puts(out, "</li>\n");
         at += size;
-        at += strspn(at, "\n ");
     }
     phema_strbuf_puts(out, has_any ? "</ul>\n" : "");
     out->is_failed = out->is_failed || lines->is_failed;
@@ -286,7 +291,7 @@ static void write_snapshots(struct phema_strbuf *out, const struct html_report *
     struct columns columns = {0};
     set_columns(&columns, report);
     html_section(out, "snapshots", "Snapshots");
-    write_runs(out, report->times, report_named_unit(series));
+    write_runs(out, &report->times, report_named_unit(series));
     phema_strbuf_printf(out, "<details%s><summary>",
                         series->n <= MOST_OPEN ? " open=\"open\"" : "");
     html_printf(out, "%zu snapshot%s%s", series->n, series->n == 1 ? "" : "s",
@@ -307,22 +312,19 @@ static void write_snapshots(struct phema_strbuf *out, const struct html_report *
 
 /* ---- Tensors ---- */
 
-static void write_totals(struct phema_strbuf *out, const char *what, const char *empty,
+static void write_totals(struct phema_strbuf *out, const char *what,
                          const struct inspect_totals *totals, bool are_rules)
 {
     const char *const columns[] = {what, ">tensors", ">elements", ">size", NULL};
-    static const char *const done[] = {"averaged", "copied", "left out"};
     html_table(out, columns);
     for (size_t i = 0; i < totals->n; i++) {
         const struct inspect_total *total = &totals->items[i];
-        struct phema_name_buffer label, name, tensors, elements, size;
-        (void)phema_name_escape(&name, total->label_size ? total->label : empty,
-                                total->label_size ? total->label_size : strlen(empty));
-        (void)snprintf(label.text, sizeof(label.text), "%s%s%.200s%s",
-                       are_rules ? done[total->rule] : "",
-                       are_rules && total->label_size ? " (" : "",
-                       are_rules && !total->label_size ? "" : name.text,
-                       are_rules && total->label_size ? ")" : "");
+        struct phema_name_buffer label, tensors, elements, size;
+        if (are_rules)
+            inspect_show_rule(&label, total);
+        else
+            inspect_show_component(&label, total);
+        label.text[MOST_LABEL] = '\0';
         (void)snprintf(tensors.text, sizeof(tensors.text), "%llu",
                        (unsigned long long)total->n_tensors);
         (void)snprintf(elements.text, sizeof(elements.text), "%llu",
@@ -336,13 +338,13 @@ static void write_totals(struct phema_strbuf *out, const char *what, const char 
 
 static void write_tensors(struct phema_strbuf *out, const struct inspect_summary *summary)
 {
-    if (!summary || !summary->n_tensors)
+    if (!summary->n_tensors)
         return;
     html_section(out, "tensors", "Tensors of each snapshot");
-    write_totals(out, "by synth", "", &summary->rules, true);
-    write_totals(out, "dtype", "", &summary->dtypes, false);
+    write_totals(out, "by synth", &summary->rules, true);
+    write_totals(out, "dtype", &summary->dtypes, false);
     if (summary->components.n > 1)
-        write_totals(out, "component", "(no prefix)", &summary->components, false);
+        write_totals(out, "component", &summary->components, false);
     phema_strbuf_puts(out, "</section>\n");
 }
 
@@ -387,13 +389,16 @@ void html_report_write(struct phema_strbuf *out, const struct html_report *repor
         write_targets(out, report);
     write_pictures(out, report);
     write_snapshots(out, report);
-    write_tensors(out, report->summary);
+    write_tensors(out, &report->summary);
     write_provenance(out, report);
     html_end(out);
 }
 
 void html_report_clear(struct html_report *report)
 {
+    inspect_summary_clear(&report->summary);
+    inspect_times_clear(&report->times);
+    phema_plan_free(report->plan);
     phema_strbuf_clear(&report->profiles);
     phema_strbuf_clear(&report->weights);
     phema_strbuf_clear(&report->errors);

@@ -11,10 +11,10 @@
 /* The contents of the page. Pictures are SVG; an empty text means no picture. */
 struct html_report {
     const struct cli_common *common;
-    const struct phema_plan *plan; /* of the targets; NULL: none */
+    struct phema_plan *plan; /* of the targets; NULL: none */
     const struct phema_series *series;
-    const struct inspect_summary *summary; /* NULL: no file is open */
-    const struct inspect_times *times;
+    struct inspect_summary summary; /* of no tensor where no file is open */
+    struct inspect_times times;
     const char *title;
     struct phema_strbuf profiles, weights, errors, scores, memory;
     bool is_cut; /* pictures have the first targets only */
@@ -22,6 +22,6 @@ struct html_report {
 
 /* The same report gives the same bytes. */
 void html_report_write(struct phema_strbuf *out, const struct html_report *report);
-void html_report_clear(struct html_report *report); /* the pictures */
+void html_report_clear(struct html_report *report);
 
 #endif

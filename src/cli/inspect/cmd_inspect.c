@@ -34,12 +34,12 @@ static enum phema_status write_raw(const struct phema_checkpoint *checkpoint, co
         return phema_fail(err, PHEMA_NO, "%s: has no tensor '%s'",
                           phema_checkpoint_path(checkpoint),
                           phema_name_escape(&name, wanted, strlen(wanted)));
-    static const uint64_t chunk = 32768; /* elements; even, because two F4 elements share a byte */
-    uint8_t scratch[32768 * 16];
+    enum { CHUNK = 32768 }; /* elements; even, because two F4 elements share a byte */
+    uint8_t scratch[CHUNK * 16];
     struct phema_reader *reader = NULL;
     enum phema_status status = phema_reader_open(&reader, checkpoint, err);
-    for (uint64_t first = 0; !status && first < tensor->n_elems; first += chunk) {
-        uint64_t n = tensor->n_elems - first < chunk ? tensor->n_elems - first : chunk;
+    for (uint64_t first = 0; !status && first < tensor->n_elems; first += CHUNK) {
+        uint64_t n = tensor->n_elems - first < CHUNK ? tensor->n_elems - first : CHUNK;
         size_t size = (size_t)(n * phema_dtype_bits(tensor->dtype) / 8);
         const uint8_t *data = NULL;
         status = phema_reader_read(&data, reader, tensor, first, n, scratch, err);
@@ -89,65 +89,66 @@ static bool is_series(const char *path)
     return path[0] == '@' || is_manifest || (is_directory(path) && !holds_index(path));
 }
 
-static struct phema_series_options series_options(const struct inspect_values *given,
+static struct phema_series_options series_options(const struct inspect_values *values,
                                                   const char *path)
 {
-    struct phema_series_options options = given->series;
+    struct phema_series_options options = values->series;
     options.snapshots = path;
     options.from = options.to = PHEMA_UNKNOWN;
     options.needs_no_profiles = true;
-    options.command = given->common.command;
-    options.command_tail = given->common.command_tail;
+    options.command = values->common.command;
+    options.command_tail = values->common.command_tail;
     return options;
 }
 
-static enum phema_status print_series(const struct inspect_values *given,
-                                      const struct phema_series *series, struct phema_strbuf *text,
-                                      struct phema_json_out *json, struct phema_error *err)
+static enum phema_status print_series(struct phema_json_out *out,
+                                      const struct inspect_values *values,
+                                      const struct phema_series *series, struct phema_error *err)
 {
     struct inspect_summary summary;
     struct inspect_times times;
     struct inspect_errors errors;
     enum phema_status status = inspect_errors_find(&errors, series, err);
-    if (!status)
-        status = inspect_times_find(&times, series, err);
+    if (status)
+        return status;
+    status = inspect_times_find(&times, series, err);
     if (status)
         return status;
     status = inspect_summarise_series(&summary, series, err);
     if (!status) {
-        report_series(&given->common, series);
-        if (given->common.is_json)
-            inspect_write_series_json(json, &summary, &times, &errors, given->paths.n > 1);
+        report_series(&values->common, series);
+        if (values->common.is_json)
+            inspect_write_series_json(out, &summary, &times, &errors, values->paths.n > 1);
         else
-            inspect_write_series(text, &summary, &times, &errors, given->common.is_verbose);
+            inspect_write_series(out->text, &summary, &times, &errors, values->common.is_verbose);
         inspect_summary_clear(&summary);
     }
     inspect_times_clear(&times);
     return status;
 }
 
-static enum phema_status inspect_series(const struct inspect_values *given, const char *path,
-                                        struct phema_strbuf *text, struct phema_json_out *json,
+static enum phema_status inspect_series(struct phema_json_out *out,
+                                        const struct inspect_values *values, const char *path,
                                         struct phema_error *err)
 {
-    struct phema_series_options options = series_options(given, path);
+    struct phema_series_options options = series_options(values, path);
     struct phema_series *series = NULL;
     enum phema_status status = phema_series_open(&series, &options, err);
     if (!status)
-        status = print_series(given, series, text, json, err);
+        status = print_series(out, values, series, err);
     phema_series_close(series);
     return status;
 }
 
 /* ---- Together ---- */
 
-static enum phema_status print_checkpoint(const struct inspect_values *given,
+static enum phema_status print_checkpoint(struct phema_json_out *out,
+                                          const struct inspect_values *values,
                                           const struct phema_checkpoint *checkpoint,
-                                          struct phema_strbuf *text, struct phema_json_out *json,
                                           struct phema_error *err)
 {
     const char *path = phema_checkpoint_path(checkpoint);
-    struct phema_series_options options = series_options(given, path);
+    struct phema_series_options options = series_options(values, path);
     options.is_alone = true;
     struct phema_series *series = NULL;
     struct phema_error refusal = {""};
@@ -163,71 +164,68 @@ static enum phema_status print_checkpoint(const struct inspect_values *given,
         bool has_path = strncmp(refusal.message, path, strlen(path)) == 0 &&
                         strncmp(refusal.message + strlen(path), ": ", 2) == 0;
         summary.refusal = refusal.message + (has_path ? strlen(path) + 2 : 0);
-        if (given->common.is_json)
-            inspect_write_checkpoint_json(json, checkpoint, &summary, given->paths.n > 1);
+        if (values->common.is_json)
+            inspect_write_checkpoint_json(out, checkpoint, &summary, values->paths.n > 1);
         else
-            inspect_write_checkpoint(text, checkpoint, &summary);
+            inspect_write_checkpoint(out->text, checkpoint, &summary);
         inspect_summary_clear(&summary);
     }
     phema_series_close(series);
     return status;
 }
 
-static enum phema_status inspect_checkpoint(const struct inspect_values *given, const char *path,
-                                            struct phema_strbuf *text, struct phema_json_out *json,
+static enum phema_status inspect_checkpoint(struct phema_json_out *out,
+                                            const struct inspect_values *values, const char *path,
                                             struct phema_error *err)
 {
     struct phema_checkpoint *checkpoint = NULL;
     enum phema_status status =
-        phema_checkpoint_open(&checkpoint, path, &given->series.checkpoint, err);
+        phema_checkpoint_open(&checkpoint, path, &values->series.checkpoint, err);
     if (!status)
-        status = given->is_raw ? write_raw(checkpoint, given->tensor, err)
-                               : print_checkpoint(given, checkpoint, text, json, err);
+        status = values->is_raw ? write_raw(checkpoint, values->tensor, err)
+                                : print_checkpoint(out, values, checkpoint, err);
     phema_checkpoint_close(checkpoint);
     return status;
 }
 
-static enum phema_status inspect(const struct inspect_values *given, const char *path,
-                                 struct phema_strbuf *text, struct phema_json_out *json,
-                                 struct phema_error *err)
+static enum phema_status inspect(struct phema_json_out *out, const struct inspect_values *values,
+                                 const char *path, struct phema_error *err)
 {
-    if (!is_series(path) || given->is_raw)
-        return inspect_checkpoint(given, path, text, json, err);
-    enum phema_status status = inspect_series(given, path, text, json, err);
-    struct phema_error series_err = *err;
+    if (!is_series(path) || values->is_raw)
+        return inspect_checkpoint(out, values, path, err);
+    enum phema_status status = inspect_series(out, values, path, err);
+    struct phema_error unused;
     /* a directory without snapshots may be a checkpoint by itself */
     if (status == PHEMA_ERR_INPUTS && is_directory(path) &&
-        inspect_checkpoint(given, path, text, json, err) == PHEMA_OK)
+        inspect_checkpoint(out, values, path, &unused) == PHEMA_OK)
         return PHEMA_OK;
-    if (status)
-        *err = series_err;
     return status;
 }
 
-static enum phema_status run(void *values, struct phema_error *err)
+static enum phema_status run(void *data, struct phema_error *err)
 {
-    const struct inspect_values *given = values;
-    if (given->is_raw != (given->tensor != NULL) || (given->is_raw && given->paths.n > 1))
+    const struct inspect_values *values = data;
+    if (values->is_raw != (values->tensor != NULL) || (values->is_raw && values->paths.n > 1))
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "inspect: --tensor NAME and --raw go together, with one file");
     struct phema_strbuf text = {0};
     struct phema_json_out json = {.text = &text, .is_pretty = true};
-    bool is_wrapped = given->common.is_json && given->paths.n > 1;
+    bool is_wrapped = values->common.is_json && values->paths.n > 1;
     if (is_wrapped) {
         phema_json_out_open(&json, NULL, '{');
         phema_json_out_u64(&json, "version", 1);
         phema_json_out_open(&json, "files", '[');
     }
     enum phema_status status = PHEMA_OK;
-    for (size_t i = 0; !status && i < given->paths.n; i++)
-        status = inspect(given, given->paths.items[i], &text, &json, err);
+    for (size_t i = 0; !status && i < values->paths.n; i++)
+        status = inspect(&json, values, values->paths.items[i], err);
     if (is_wrapped) {
         phema_json_out_close(&json, ']');
         phema_json_out_close(&json, '}');
     }
-    if (given->common.is_json)
+    if (values->common.is_json)
         phema_strbuf_puts(&text, "\n");
-    if (!status && !given->is_raw)
+    if (!status && !values->is_raw)
         status = cli_print(&text, err);
     phema_strbuf_clear(&text);
     return status;

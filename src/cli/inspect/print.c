@@ -42,7 +42,7 @@ static void write_row(struct phema_strbuf *out, int width, const char *label,
     phema_strbuf_printf(out, " %10s\n", phema_size_format(&size, total->size_bytes));
 }
 
-static void show_component(struct phema_name_buffer *out, const struct inspect_total *component)
+void inspect_show_component(struct phema_name_buffer *out, const struct inspect_total *component)
 {
     if (component->label_size)
         (void)phema_name_escape(out, component->label, component->label_size);
@@ -60,7 +60,7 @@ static void write_components(struct phema_strbuf *out, int width,
                   summary->knows_kinds);
     for (size_t i = 0; i < components->n && i < MAX_COMPONENTS_SHOWN; i++) {
         struct phema_name_buffer label;
-        show_component(&label, &components->items[i]);
+        inspect_show_component(&label, &components->items[i]);
         write_row(out, width, label.text, &components->items[i], summary->knows_kinds);
     }
     struct inspect_total others = {0};
@@ -77,14 +77,14 @@ static void write_components(struct phema_strbuf *out, int width,
         write_row(out, width, label, &others, summary->knows_kinds);
 }
 
-static void show_rule(struct phema_strbuf *out, const struct inspect_total *total)
+void inspect_show_rule(struct phema_name_buffer *out, const struct inspect_total *rule)
 {
     static const char *const done[] = {"averaged", "copied", "left out"};
-    struct phema_name_buffer shown;
-    phema_strbuf_puts(out, done[total->rule]);
-    if (total->label_size)
-        phema_strbuf_printf(out, " (%s)",
-                            phema_name_escape(&shown, total->label, total->label_size));
+    if (rule->label_size)
+        (void)snprintf(out->text, sizeof(out->text), "%s (%.*s)", done[rule->rule],
+                       (int)rule->label_size, rule->label);
+    else
+        (void)strcpy(out->text, done[rule->rule]);
 }
 
 static void write_rules(struct phema_strbuf *out, int width, const struct inspect_summary *summary)
@@ -97,10 +97,9 @@ static void write_rules(struct phema_strbuf *out, int width, const struct inspec
     }
     write_heading(out, width, "by synth", "elements", false);
     for (size_t i = 0; i < summary->rules.n; i++) {
-        struct phema_strbuf label = {0};
-        show_rule(&label, &summary->rules.items[i]);
-        write_row(out, width, label.data ? label.data : "", &summary->rules.items[i], false);
-        phema_strbuf_clear(&label);
+        struct phema_name_buffer label;
+        inspect_show_rule(&label, &summary->rules.items[i]);
+        write_row(out, width, label.text, &summary->rules.items[i], false);
     }
     if (*summary->series->key) {
         struct phema_name_buffer key;
@@ -133,27 +132,21 @@ static void write_ties(struct phema_strbuf *out, const struct inspect_summary *s
 /* A column wide enough for the labels, as long as lines fit 80 columns. */
 static int choose_width(const struct inspect_summary *summary)
 {
-    int width = 9;
-    int most = summary->knows_kinds ? 29 : 40;
-    for (size_t i = 0; i < summary->components.n && i < MAX_COMPONENTS_SHOWN; i++) {
-        struct phema_name_buffer label;
-        show_component(&label, &summary->components.items[i]);
-        if (summary->components.n > 1 && (int)strlen(label.text) > width)
-            width = (int)strlen(label.text);
+    struct phema_name_buffer label;
+    size_t width = 9, most = summary->knows_kinds ? 29 : 40;
+    size_t n =
+        summary->components.n < MAX_COMPONENTS_SHOWN ? summary->components.n : MAX_COMPONENTS_SHOWN;
+    for (size_t i = 0; i < n && n > 1; i++) {
+        inspect_show_component(&label, &summary->components.items[i]);
+        width = strlen(label.text) > width ? strlen(label.text) : width;
     }
     for (size_t i = 0; i < summary->rules.n; i++) {
-        struct phema_strbuf label = {0};
-        show_rule(&label, &summary->rules.items[i]);
-        if ((int)label.size > width)
-            width = (int)label.size;
-        phema_strbuf_clear(&label);
+        inspect_show_rule(&label, &summary->rules.items[i]);
+        width = strlen(label.text) > width ? strlen(label.text) : width;
     }
-    if (width > most)
-        width = most;
-    return width;
+    return (int)(width < most ? width : most);
 }
 
-/* Tables, with an empty line before each. */
 void inspect_write_summary(struct phema_strbuf *out, const struct inspect_summary *summary)
 {
     if (!summary->n_tensors)

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "inspect/times.h"
+#include "inspect/inspect.h"
 #include "print_summary.h"
 #include "terminal.h"
 

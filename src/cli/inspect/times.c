@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* times.c - runs of equal steps, gaps, missing and duplicate snapshots. Times are compared as file
  * names write them. */
-#include "inspect/times.h"
+#include "inspect/inspect.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "print_summary.h"
+#include "phema/sort.h"
 
 #define MOST_KINDS 64 /* bits; no series has had more than a handful */
 
@@ -35,6 +35,22 @@ static char *name_kind(struct phema_arena *arena, const struct phema_snapshot *s
     return phema_arena_copy(arena, shown.text, strlen(shown.text));
 }
 
+/* Adds a kind, in the order of the widths, when kinds of the first n snapshots are known. */
+static size_t insert_kind(struct finding *finding, size_t n, const char *name, double width)
+{
+    struct inspect_times *times = finding->times;
+    size_t at = times->n_kinds++;
+    for (; at > 0 && times->widths[at - 1] > width; at--) {
+        times->kinds[at] = times->kinds[at - 1];
+        times->widths[at] = times->widths[at - 1];
+    }
+    for (size_t k = 0; k < n; k++)
+        finding->kind_of[k] += finding->kind_of[k] >= at;
+    times->kinds[at] = name;
+    times->widths[at] = width;
+    return at;
+}
+
 /* By width, then other shapes in the order of the series. The snapshots of one time are in that
  * order already. */
 static enum phema_status find_kinds(struct finding *finding, struct phema_error *err)
@@ -47,28 +63,16 @@ static enum phema_status find_kinds(struct finding *finding, struct phema_error 
         return phema_fail_memory(err);
     for (size_t k = 0; k < series->n; k++) {
         const char *name = name_kind(&times->arena, &series->snapshots[k]);
-        if (!name)
-            return phema_fail_memory(err);
         double width = series->snapshots[k].sigma_rel;
         size_t i = 0;
-        while (i < times->n_kinds && strcmp(times->kinds[i], name) != 0)
-            i++;
-        if (i < times->n_kinds || times->n_kinds == MOST_KINDS)
-            continue;
-        for (i = times->n_kinds++; i > 0 && times->widths[i - 1] > width; i--) {
-            times->kinds[i] = times->kinds[i - 1];
-            times->widths[i] = times->widths[i - 1];
-        }
-        times->kinds[i] = name;
-        times->widths[i] = width;
-    }
-    for (size_t k = 0; k < series->n; k++) {
-        const char *name = name_kind(&times->arena, &series->snapshots[k]);
-        size_t i = 0;
-        while (name && i + 1 < times->n_kinds && strcmp(times->kinds[i], name) != 0)
-            i++;
         if (!name)
             return phema_fail_memory(err);
+        while (i < times->n_kinds && strcmp(times->kinds[i], name) != 0)
+            i++;
+        if (i == MOST_KINDS)
+            i--;
+        if (i == times->n_kinds)
+            i = insert_kind(finding, k, name, width);
         finding->kind_of[k] = i;
     }
     return PHEMA_OK;
@@ -90,12 +94,6 @@ static void find_first(struct finding *finding)
     finding->times->n_times = n;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    const double *first = a, *second = b;
-    return (*first > *second) - (*first < *second);
-}
-
 static bool is_step(double difference, double step)
 {
     double slack = step >= LEAST_ROUNDED ? fmax(1, STEP_SLACK * step) : STEP_SLACK * step;
@@ -107,7 +105,7 @@ static double find_step(double *differences, size_t n)
 {
     double step = PHEMA_UNKNOWN;
     size_t most = (n + 1) / 2;
-    qsort(differences, n, sizeof(*differences), by_size);
+    qsort(differences, n, sizeof(*differences), phema_compare_doubles);
     for (size_t i = 0; i < n;) {
         size_t end = i;
         double sum = 0;
@@ -233,6 +231,25 @@ static enum phema_status make_room(struct finding *finding, struct phema_error *
     return is_there ? PHEMA_OK : phema_fail_memory(err);
 }
 
+static enum phema_status find_all(struct finding *finding, struct phema_error *err)
+{
+    if (!finding->kind_of || !finding->first_of)
+        return phema_fail_memory(err);
+    enum phema_status status = find_kinds(finding, err);
+    if (status)
+        return status;
+    find_first(finding);
+    status = set_step(finding, err);
+    if (!status)
+        status = make_room(finding, err);
+    if (status)
+        return status;
+    find_gaps(finding);
+    find_missing(finding);
+    find_runs(finding);
+    return PHEMA_OK;
+}
+
 PHEMA_FALLIBLE inspect_times_find(struct inspect_times *out, const struct phema_series *series,
                                   struct phema_error *err)
 {
@@ -240,21 +257,7 @@ PHEMA_FALLIBLE inspect_times_find(struct inspect_times *out, const struct phema_
     struct finding finding = {.times = out};
     finding.kind_of = calloc(series->n + 1, sizeof(*finding.kind_of));
     finding.first_of = calloc(series->n + 1, sizeof(*finding.first_of));
-    enum phema_status status =
-        finding.kind_of && finding.first_of ? PHEMA_OK : phema_fail_memory(err);
-    if (!status)
-        status = find_kinds(&finding, err);
-    if (!status) {
-        find_first(&finding);
-        status = set_step(&finding, err);
-    }
-    if (!status)
-        status = make_room(&finding, err);
-    if (!status) {
-        find_gaps(&finding);
-        find_missing(&finding);
-        find_runs(&finding);
-    }
+    enum phema_status status = find_all(&finding, err);
     free(finding.kind_of);
     free(finding.first_of);
     if (status)
